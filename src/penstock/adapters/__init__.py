@@ -1,0 +1,1 @@
+"""What talks to servers and files; no adapter imports another."""

@@ -1,0 +1,1 @@
+"""DuckDB as a warehouse."""

@@ -1,0 +1,1 @@
+"""Kafka: the transactional publisher and readers."""

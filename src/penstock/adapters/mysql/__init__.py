@@ -1,0 +1,1 @@
+"""A MySQL or MariaDB source."""

@@ -1,0 +1,1 @@
+"""The pipeline file: the only reader of files and environment."""

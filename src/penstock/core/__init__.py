@@ -1,0 +1,1 @@
+"""What Penstock knows: pure, without I/O, clock or randomness."""

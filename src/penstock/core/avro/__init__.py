@@ -1,0 +1,1 @@
+"""Avro: schemas from tables, and rows to and from bytes."""

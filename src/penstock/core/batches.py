@@ -1,0 +1,57 @@
+"""The batch message: what the S3 spolt says about each file it wrote."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+from penstock.core.tables import TableId
+
+_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One file of consecutive messages of one topic partition with one schema.
+
+    `start_offset` is the first Kafka offset the file speaks for, `end_offset`
+    the first that it does not: `[start_offset, end_offset)` follows on the
+    batch before it with no hole, although control records and messages of other
+    schemas may lie inside. `path` is the key in the object store; a batch with
+    `rows == 0` has no file (`path == ""`) and only announces a schema.
+    `first_order` and `last_order` are the (file number, offset, row) of the
+    first and the last change in the source's log. `last_timestamp_ms` is the
+    commit time of the newest change.
+    """
+
+    source: str
+    table: TableId
+    topic: str
+    partition: int
+    start_offset: int
+    end_offset: int
+    rows: int
+    path: str
+    bytes: int
+    format: str
+    schema_id: int
+    first_order: tuple[int, int, int]
+    last_order: tuple[int, int, int]
+    last_timestamp_ms: int
+
+    def to_json(self) -> bytes:
+        """The message as it stands in the batch topic."""
+        return json.dumps({"version": _VERSION, **asdict(self), "table": str(self.table)}).encode()
+
+    @classmethod
+    def from_json(cls, message: bytes) -> Batch:
+        """Read a message of the batch topic; ValueError for a version we do not know."""
+        fields = json.loads(message)
+        version = fields.pop("version", None)
+        if version != _VERSION:
+            text = f"batch message of version {version}; this release reads version {_VERSION}"
+            raise ValueError(text)
+        fields["table"] = TableId.parse(fields["table"])
+        fields["first_order"] = tuple(fields["first_order"])
+        fields["last_order"] = tuple(fields["last_order"])
+        return cls(**fields)

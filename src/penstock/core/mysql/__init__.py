@@ -1,0 +1,1 @@
+"""MySQL and MariaDB: the binlog's bytes and what they mean."""

@@ -1,0 +1,88 @@
+"""What a binlog says, one item per event that matters to us."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from penstock.core.changes import Op
+    from penstock.core.positions import BinlogPosition
+    from penstock.core.tables import TableId
+
+
+@dataclass(frozen=True, slots=True)
+class TableMap:
+    """A TABLE_MAP event: how the rows events that follow lay out one table.
+
+    `types` and `metadata` are the format's own codes, one entry per column
+    (metadata already read to the width its type has; 0 where there is none).
+    `names`, `unsigned` are from the optional metadata, empty when the
+    server writes binlog_row_metadata=MINIMAL without them (`unsigned` has one
+    entry per column, False for non-numeric ones, when present).
+    """
+
+    table: TableId
+    types: tuple[int, ...]
+    metadata: tuple[int, ...]
+    nullable: tuple[bool, ...]
+    names: tuple[str, ...]
+    unsigned: tuple[bool, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionBegan:
+    """A GTID event (or BEGIN where there is none): `offset` is where it starts."""
+
+    offset: int
+    gtid: str
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowsLogged:
+    """One ROWS event of a table that is wanted.
+
+    `payload` begins after the event's post-header and extra data, at the
+    column count, and ends before the checksum. `offset` is the start of the event.
+    """
+
+    table_map: TableMap
+    op: Op
+    payload: bytes
+    offset: int
+    timestamp_ms: int
+    gtid: str
+    server_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class StatementLogged:
+    """A QUERY event that is neither BEGIN nor COMMIT: DDL, most of the time.
+
+    `begin` is the position to read from to see it again, `end` the one after it.
+    """
+
+    sql: str
+    default_schema: str
+    begin: BinlogPosition
+    end: BinlogPosition
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionEnded:
+    """A commit (XID, COMMIT or ROLLBACK): `end` is the boundary after it."""
+
+    end: BinlogPosition
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogAdvanced:
+    """Nothing for us up to `end`, a boundary: a new file, a heartbeat, transactions of other tables."""
+
+    end: BinlogPosition
+
+
+LogItem: TypeAlias = TransactionBegan | RowsLogged | StatementLogged | TransactionEnded | LogAdvanced

@@ -1,0 +1,153 @@
+"""What a source table looks like: its columns, their types, its key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TableId:
+    """A table of a source, by the names the source gives it."""
+
+    schema: str
+    name: str
+
+    def __str__(self) -> str:
+        """The dotted name that users write and read."""
+        return f"{self.schema}.{self.name}"
+
+    @classmethod
+    def parse(cls, dotted: str) -> TableId:
+        """Split `schema.name` at its first dot."""
+        schema, _, name = dotted.partition(".")
+        return cls(schema, name)
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerType:
+    """TINYINT to BIGINT; BOOLEAN is TINYINT(1)."""
+
+    bits: Literal[8, 16, 24, 32, 64]
+    unsigned: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DecimalType:
+    """DECIMAL(precision, scale)."""
+
+    precision: int
+    scale: int
+
+
+@dataclass(frozen=True, slots=True)
+class FloatType:
+    """FLOAT (32 bits) or DOUBLE (64 bits)."""
+
+    bits: Literal[32, 64]
+
+
+@dataclass(frozen=True, slots=True)
+class TextType:
+    """CHAR, VARCHAR and the TEXTs, with the character set their bytes are in."""
+
+    characters_max: int
+    charset: str
+
+
+@dataclass(frozen=True, slots=True)
+class BytesType:
+    """BINARY, VARBINARY and the BLOBs. `fixed` values are padded with NUL to `bytes_max`."""
+
+    bytes_max: int
+    fixed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DateType:
+    """DATE."""
+
+
+@dataclass(frozen=True, slots=True)
+class DateTimeType:
+    """DATETIME: a local time without a zone, to 10**-fraction_digits seconds."""
+
+    fraction_digits: int
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampType:
+    """TIMESTAMP: an instant, in UTC, to 10**-fraction_digits seconds."""
+
+    fraction_digits: int
+
+
+@dataclass(frozen=True, slots=True)
+class YearType:
+    """YEAR."""
+
+
+@dataclass(frozen=True, slots=True)
+class EnumType:
+    """ENUM with its labels; a value is a label."""
+
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnsupportedType:
+    """A type that this version cannot carry exactly; it stops its table."""
+
+    declaration: str
+
+
+ColumnType: TypeAlias = (
+    IntegerType
+    | DecimalType
+    | FloatType
+    | TextType
+    | BytesType
+    | DateType
+    | DateTimeType
+    | TimestampType
+    | YearType
+    | EnumType
+    | UnsupportedType
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column.
+
+    `declaration` is the source's own text of the type, e.g. `varchar(64)`.
+    `default` is the constant that existing rows take when the column is added,
+    as the source prints it (a number, or text without its quotes); None if the
+    column has no default or NULL; `default_is_expression` says that the source
+    computes it, so that nobody else can know it.
+    """
+
+    name: str
+    type: ColumnType
+    nullable: bool
+    declaration: str = ""
+    default: str | None = None
+    default_is_expression: bool = False
+    comment: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TableSchema:
+    """One table at one point of the log. `key` is its primary key, in key order; empty if there is none."""
+
+    table: TableId
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    comment: str = ""
+
+    def column(self, name: str) -> Column:
+        """The column called `name`; KeyError if there is none."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(name)

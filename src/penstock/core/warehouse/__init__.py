@@ -1,0 +1,1 @@
+"""Warehouses: dialects as data, and the SQL planned from them."""

@@ -1,0 +1,1 @@
+"""What each link does, in terms of ports."""

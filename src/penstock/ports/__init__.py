@@ -1,0 +1,1 @@
+"""Small protocols that state promises."""

@@ -1,0 +1,34 @@
+"""The transactional publisher: messages and the position they bring us to, in one step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.core.changes import Messages
+
+
+class Publisher(Protocol):
+    """Publishes for one link, and for nobody else.
+
+    Opening one fences every older publisher of the same link. All messages of a
+    `publish` and its record become visible together or not at all.
+    """
+
+    def position(self) -> Mapping[str, object] | None:
+        """The newest committed record of this link, None before the first."""
+        ...
+
+    def publish(self, messages: Sequence[Messages], record: Mapping[str, object]) -> None:
+        """Commit `messages`, in their order, together with the position `record`.
+
+        Raises FencedError when a newer publisher exists and UnavailableError when
+        the outcome is not known: open a new publisher and ask `position` then.
+        """
+        ...
+
+    def close(self) -> None:
+        """Abort what is open and drop the connection."""
+        ...

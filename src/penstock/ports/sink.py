@@ -1,0 +1,55 @@
+"""Somewhere rows end up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.core.batches import Batch
+    from penstock.core.tables import TableId, TableSchema
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What one load did: how many changes were new to the target, and when they became visible."""
+
+    rows: int
+    committed_at_ms: int
+
+
+class Sink(Protocol):
+    """A warehouse.
+
+    Rows, schema and position become visible in one step, so loading a batch
+    twice has the effect of loading it once. A sink keeps no progress in memory:
+    after a crash `batch_offset()` and `positions()` answer from the target itself.
+    """
+
+    def batch_offset(self) -> int:
+        """The offset in the batch topic from which to read on; 0 in a new target."""
+        ...
+
+    def finish(self, batch_offset: int) -> None:
+        """Remember that every batch before `batch_offset` of the batch topic is loaded."""
+        ...
+
+    def positions(self, table: TableId) -> Mapping[tuple[str, int], int]:
+        """For each (topic, partition) of `table`: the first Kafka offset that is not loaded."""
+        ...
+
+    def load(self, table: TableId, batches: Sequence[Batch], schemas: Mapping[int, TableSchema]) -> Loaded:
+        """Load `batches` of one table, in order, in one transaction.
+
+        `schemas` has the table's schema for every schema id in `batches`. Batches
+        that are already in are skipped; a hole before a batch raises PositionError.
+        Raises TableStoppedError when the table cannot take them and SinkError when
+        the target fails.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of the target."""
+        ...

@@ -1,0 +1,42 @@
+"""The schema tracker: what every table looks like at the position we have reached."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.core.tables import TableId, TableSchema
+
+
+class SchemaTracker(Protocol):
+    """A schema-only server on which the source's DDL is replayed.
+
+    Nothing here is transactional: the caller keeps a dump in the state database
+    around every `apply`, and restores it when a crash came between.
+    """
+
+    def apply(self, sql: str, default_schema: str) -> None:
+        """Run one DDL statement, with `default_schema` selected ("" for none).
+
+        Raises UnavailableError when the tracker is gone and PenstockError when it
+        refuses the statement.
+        """
+        ...
+
+    def tables(self) -> Sequence[TableId]:
+        """Every base table there is, system schemas left out, sorted."""
+        ...
+
+    def table_schema(self, table: TableId) -> TableSchema | None:
+        """What `table` looks like now, None if there is no such table."""
+        ...
+
+    def dump(self) -> str:
+        """All schemas and tables as one text that `restore` understands."""
+        ...
+
+    def restore(self, dump: str) -> None:
+        """Make the tracker hold exactly what `dump` says, whatever it held before."""
+        ...

@@ -1,0 +1,1 @@
+"""The links as jobs on Spark."""

@@ -1,0 +1,1 @@
+"""From spec to adapter: the only importer of adapters."""
