@@ -1,1 +1,1 @@
-"""A MySQL or MariaDB source."""
+"""MySQL and MariaDB: a source, and the schema tracker."""

@@ -32,8 +32,9 @@ class TableMap:
 
 @dataclass(frozen=True, slots=True)
 class TransactionBegan:
-    """A GTID event (or BEGIN where there is none): `offset` is where it starts."""
+    """A GTID event (or BEGIN where there is none): `offset` in `file` is where it starts."""
 
+    file: str
     offset: int
     gtid: str
     timestamp_ms: int
@@ -44,12 +45,14 @@ class RowsLogged:
     """One ROWS event of a table that is wanted.
 
     `payload` begins after the event's post-header and extra data, at the
-    column count, and ends before the checksum. `offset` is the start of the event.
+    column count, and ends before the checksum. `offset` in `file` is the start of
+    the event.
     """
 
     table_map: TableMap
     op: Op
     payload: bytes
+    file: str
     offset: int
     timestamp_ms: int
     gtid: str

@@ -1,0 +1,71 @@
+"""Connections to a MySQL or MariaDB server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pymysql
+from pymysql.constants import CR, ER
+
+from penstock.core.errors import UnavailableError, UnfitServerError
+
+_CONNECTION_LOST = frozenset({
+    CR.CR_CONNECTION_ERROR,
+    CR.CR_CONN_HOST_ERROR,
+    CR.CR_SERVER_GONE_ERROR,
+    CR.CR_SERVER_LOST,
+    CR.CR_SERVER_LOST_EXTENDED,
+    ER.SERVER_SHUTDOWN,
+    ER.CON_COUNT_ERROR,
+})
+_REFUSED = frozenset({ER.ACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR, ER.HOST_NOT_PRIVILEGED})
+
+
+@dataclass(frozen=True, slots=True)
+class MysqlServer:
+    """Where a server is and who we are to it. The password never shows in a repr."""
+
+    host: str
+    port: int
+    user: str
+    password: str = field(repr=False)
+
+    def __str__(self) -> str:
+        """`user@host:port`, for messages."""
+        return f"{self.user}@{self.host}:{self.port}"
+
+
+def connect(server: MysqlServer, timeout_seconds: float = 10.0) -> pymysql.Connection:
+    """Open a connection in UTC, autocommit on, every read bounded by ten times `timeout_seconds`.
+
+    Raises UnfitServerError for a refused login and UnavailableError for a server
+    that does not answer.
+    """
+    try:
+        return pymysql.connect(
+            host=server.host,
+            port=server.port,
+            user=server.user,
+            password=server.password,
+            charset="utf8mb4",
+            autocommit=True,
+            connect_timeout=int(timeout_seconds),
+            read_timeout=int(timeout_seconds * 10),
+            write_timeout=int(timeout_seconds * 10),
+            init_command="SET time_zone = '+00:00'",
+        )
+    except pymysql.err.MySQLError as error:
+        raise explain(error, server) from error
+
+
+def explain(error: pymysql.err.MySQLError, server: MysqlServer) -> UnavailableError | UnfitServerError:
+    """Turn a driver's error into ours: is the server away, or does it refuse us?"""
+    code = error.args[0] if error.args else 0
+    if code in _REFUSED:
+        return UnfitServerError(
+            f"{server} was refused: {error.args[-1]}",
+            "check the user, and the password in the environment variable that password_env names",
+        )
+    if code in _CONNECTION_LOST or isinstance(error, pymysql.err.OperationalError | pymysql.err.InterfaceError):
+        return UnavailableError(f"{server} does not answer: {error}", "check that the server runs and can be reached")
+    return UnfitServerError(f"{server} refused a statement: {error}", "check the server's version and our grants")
