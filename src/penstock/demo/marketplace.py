@@ -1,0 +1,99 @@
+"""Make the marketplace database and fill it, the same way for the same seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from random import Random
+from typing import TYPE_CHECKING, Final
+
+from penstock.adapters.mysql.connection import MysqlServer, connect
+from penstock.demo import rows
+from penstock.demo.schema import COLUMNS, CREATE_TABLES, SCHEMA, insert_sql
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from penstock.demo.rows import Row
+
+ROWS_TOTAL: Final = 200_000
+SEED: Final = 20_160_801
+_TRANSACTION_ROWS: Final = 2_000
+_STATEMENT_BYTES_MAX: Final = 500_000
+_PACKAGE_CODES: Final = ("SPRING-25%", "café-été", "always_on", "Weekend Special")
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """How many rows each table starts with. Ids run from 1 without a hole."""
+
+    businesses: int
+    users: int
+    reviews: int
+    ad_packages: int
+    audit_log: int
+
+    @property
+    def total(self) -> int:
+        """Rows of all tables."""
+        return self.businesses + self.users + self.reviews + self.ad_packages + self.audit_log
+
+
+def plan_sizes(rows_total: int) -> Sizes:
+    """Share out at least `rows_total` rows (20 or more): 10 % places, 25 % users, 45 % reviews, 10 % ads, 10 % log."""
+    tenth = -(-rows_total // 10)
+    return Sizes(tenth, rows_total // 4, rows_total - 3 * tenth - rows_total // 4, tenth, tenth)
+
+
+def fill(
+    server: MysqlServer,
+    rows_total: int = ROWS_TOTAL,
+    seed: int = SEED,
+    on_progress: Callable[[int], None] | None = None,
+) -> Sizes:
+    """Make schema `shop` anew with at least `rows_total` rows, and return how many each table has.
+
+    An older `shop` is dropped. `on_progress` is called with the rows written so
+    far, after every transaction. Raises UnavailableError and UnfitServerError.
+    """
+    sizes = plan_sizes(rows_total)
+    connection = connect(server)
+    try:
+        connection.autocommit(False)
+        with connection.cursor() as cursor:
+            cursor.max_stmt_length = _STATEMENT_BYTES_MAX
+            cursor.execute(f"DROP DATABASE IF EXISTS {SCHEMA}")
+            cursor.execute(f"CREATE DATABASE {SCHEMA} CHARACTER SET utf8mb4")
+            for statement in CREATE_TABLES.values():
+                cursor.execute(statement)
+            written = 0
+            for table, some in _transactions(Random(seed), sizes):  # noqa: S311 - repeatable rows, not secrets
+                cursor.executemany(insert_sql(table, COLUMNS[table]), some)
+                connection.commit()
+                written += len(some)
+                if on_progress is not None:
+                    on_progress(written)
+    finally:
+        connection.close()
+    return sizes
+
+
+def package_code(number: int) -> str:
+    """Return the code of a place's `number`-th package."""
+    return f"{_PACKAGE_CODES[number % len(_PACKAGE_CODES)]} {number // len(_PACKAGE_CODES)}".removesuffix(" 0")
+
+
+def _transactions(random: Random, sizes: Sizes) -> Iterator[tuple[str, list[Row]]]:
+    for table, generated in _tables(random, sizes).items():
+        while some := list(islice(generated, _TRANSACTION_ROWS)):
+            yield table, some
+
+
+def _tables(random: Random, sizes: Sizes) -> dict[str, Iterator[Row]]:
+    return {
+        "businesses": (rows.business(random, i) for i in range(1, sizes.businesses + 1)),
+        "users": (rows.user(random, i) for i in range(1, sizes.users + 1)),
+        "reviews": (rows.review(random, i, sizes.businesses, sizes.users) for i in range(1, sizes.reviews + 1)),
+        "ad_packages": (rows.ad_package(random, 1 + i // 2, package_code(i % 2)) for i in range(sizes.ad_packages)),
+        "audit_log": (rows.audit_entry(random) for _ in range(sizes.audit_log)),
+    }

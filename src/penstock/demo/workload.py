@@ -1,0 +1,210 @@
+"""Runs the live workload against the source, at a steady rate, in a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter, deque
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final
+
+import pymysql
+from pymysql.constants import ER
+
+from penstock.adapters.mysql.connection import MysqlServer, connect, explain
+from penstock.core.errors import PenstockError, UnavailableError
+from penstock.demo.actions import Sample, Transaction
+from penstock.demo.steps import SchemaChange, Step, plan_steps
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from penstock.demo.marketplace import Sizes
+
+RATE: Final = 1_200
+_CATCH_UP_SECONDS: Final = 2.0
+_AWAY_SECONDS_MAX: Final = 120.0
+_RETRY_SECONDS: Final = 0.5
+_ALREADY_DONE: Final = frozenset({ER.DUP_FIELDNAME, ER.TABLE_EXISTS_ERROR})
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedSample:
+    """A sampled row and when its COMMIT returned, on the `time.monotonic` clock in seconds."""
+
+    sample: Sample
+    committed_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadProgress:
+    """What the workload has done so far.
+
+    `changes` are the rows that the source says it changed, by table.
+    `schema_changes` are the titles of those that are through.
+    """
+
+    doing: str = "nothing yet"
+    schema_changes: tuple[str, ...] = ()
+    changes: Mapping[str, int] = field(default_factory=dict)
+    transactions: int = 0
+    unknown_transactions: int = 0
+    seconds: float = 0.0
+    share_done: float = 0.0
+    ended: bool = False
+    error: str = ""
+
+    @property
+    def changes_total(self) -> int:
+        """Row changes of all tables."""
+        return sum(self.changes.values())
+
+    @property
+    def rate(self) -> float:
+        """Row changes per second since the start, pauses included."""
+        return self.changes_total / self.seconds if self.seconds else 0.0
+
+
+class Workload:
+    """Row changes at about `rate` a second until `seconds * rate` of them are done.
+
+    A lost connection is opened again, for up to two minutes. A transaction that
+    was lost before its COMMIT was sent is run again; one whose COMMIT got no
+    answer may be in or not, and is left at that: the comparison asks the source.
+    """
+
+    def __init__(self, server: MysqlServer, sizes: Sizes, seconds: float, seed: int, rate: int = RATE) -> None:
+        """Prepare; nothing runs before `start`."""
+        self._server = server
+        self._changes_planned = max(1, round(seconds * rate))
+        self._rate = rate
+        self._steps = plan_steps(sizes, self._changes_planned, seed)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="demo-workload", daemon=True)
+        self._connection: pymysql.Connection | None = None
+        self._progress = WorkloadProgress()
+        self._samples: deque[CommittedSample] = deque()
+
+    def start(self) -> None:
+        """Begin to write."""
+        self._thread.start()
+
+    def stop(self, wait_seconds: float = 10.0) -> None:
+        """End after the transaction that is under way. Safe to call twice, and before `start`."""
+        self._stopping.set()
+        if self._thread.ident is not None:
+            self._thread.join(wait_seconds)
+
+    def progress(self) -> WorkloadProgress:
+        """Return what is done so far; never waits."""
+        return self._progress
+
+    def take_samples(self) -> Iterator[CommittedSample]:
+        """Yield the samples committed since the last call."""
+        while self._samples:
+            yield self._samples.popleft()
+
+    def _run(self) -> None:
+        try:
+            self._run_steps()
+        except PenstockError as error:
+            self._note(error=str(error))
+        except pymysql.err.MySQLError as error:
+            self._note(error=f"the workload's own statement failed: {error}")
+        finally:
+            self._note(ended=True)
+            self._disconnect()
+
+    def _run_steps(self) -> None:
+        started = time.monotonic()
+        pace = _Pace(self._rate)
+        changes: Counter[str] = Counter()
+        planned = 0
+        for step in self._steps:
+            pace.wait(planned, self._stopping)
+            if self._stopping.is_set():
+                return
+            changes.update(self._run_until_it_is_in(step))
+            planned += step.changes if isinstance(step, Transaction) else 0
+            self._note(
+                changes=dict(changes),
+                seconds=time.monotonic() - started,
+                share_done=min(1.0, planned / self._changes_planned),
+            )
+
+    def _run_until_it_is_in(self, step: Step) -> Mapping[str, int]:
+        give_up_at = time.monotonic() + _AWAY_SECONDS_MAX
+        while not self._stopping.is_set():
+            try:
+                match step:
+                    case SchemaChange():
+                        return self._change_schema(step)
+                    case Transaction():
+                        return self._commit(step)
+            except (UnavailableError, pymysql.err.OperationalError, pymysql.err.InterfaceError) as error:
+                self._disconnect()
+                if time.monotonic() > give_up_at:
+                    raise explain(error, self._server) if isinstance(error, pymysql.err.MySQLError) else error from error
+                self._note(doing="the source does not answer, waiting")
+                self._stopping.wait(_RETRY_SECONDS)
+        return {}
+
+    def _change_schema(self, change: SchemaChange) -> Mapping[str, int]:
+        self._note(doing=change.title)
+        with self._connected().cursor() as cursor:
+            try:
+                cursor.execute(change.sql)
+            except pymysql.err.OperationalError as error:
+                # The statement had gone through when the connection was lost, and this is the second try.
+                if error.args[0] not in _ALREADY_DONE:
+                    raise
+        self._note(schema_changes=(*self._progress.schema_changes, change.title))
+        return {}
+
+    def _commit(self, transaction: Transaction) -> Mapping[str, int]:
+        connection = self._connected()
+        changes: Counter[str] = Counter()
+        with connection.cursor() as cursor:
+            for statement in transaction.statements:
+                changes[statement.table] += cursor.executemany(statement.sql, statement.parameters) or 0
+        try:
+            connection.commit()
+        except (pymysql.err.OperationalError, pymysql.err.InterfaceError):
+            self._disconnect()
+            self._note(unknown_transactions=self._progress.unknown_transactions + 1)
+            return {}
+        if transaction.sample is not None:
+            self._samples.append(CommittedSample(transaction.sample, time.monotonic()))
+        self._note(transactions=self._progress.transactions + 1, doing="writing")
+        return changes
+
+    def _connected(self) -> pymysql.Connection:
+        if self._connection is None:
+            self._connection = connect(self._server)
+            self._connection.autocommit(False)
+        return self._connection
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None and connection.open:
+            connection.close()
+
+    def _note(self, **known: object) -> None:
+        self._progress = replace(self._progress, **known)
+
+
+class _Pace:
+    """Spreads changes over time. After a pause it catches up with at most two seconds' worth."""
+
+    def __init__(self, rate: int) -> None:
+        self._rate = rate
+        self._started = time.monotonic()
+
+    def wait(self, done: int, stopping: threading.Event) -> None:
+        """Wait until change number `done` is due."""
+        due = self._started + done / self._rate
+        now = time.monotonic()
+        if now - due > _CATCH_UP_SECONDS:
+            self._started += now - due - _CATCH_UP_SECONDS
+        elif due > now:
+            stopping.wait(due - now)
