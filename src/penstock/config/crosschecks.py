@@ -1,0 +1,96 @@
+"""Mistakes that only show when several keys are seen together.
+
+They are looked for in the file as written, not in the finished spec: one
+misspelled key must not hide that a link leads nowhere.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from penstock.config.yaml_lines import Location
+
+Found: TypeAlias = "tuple[Location, str]"
+
+
+def find_conflicts(document: object) -> Iterator[Found]:
+    """Yield a location and a sentence for each mistake; parts of the wrong type are passed over in silence."""
+    pipeline = _mapping(document)
+    yield from _repeated(pipeline, "sources", "name")
+    yield from _repeated(pipeline, "sinks", "name")
+    yield from _repeated(pipeline, "sinks", "path")
+    yield from _loose_links(pipeline)
+    yield from _kafka_conflicts(_mapping(pipeline.get("kafka")))
+    yield from _state_conflicts(_mapping(pipeline.get("state")))
+    yield from _embedded_on_cluster(pipeline)
+
+
+def _repeated(pipeline: Mapping[str, object], section: str, key: str) -> Iterator[Found]:
+    seen: set[object] = set()
+    for index, item in enumerate(_sequence(pipeline.get(section))):
+        value = _mapping(item).get(key)
+        if isinstance(value, str) and value in seen:
+            yield (section, index, key), f'another of the {section} has the {key} "{value}" too'
+        if isinstance(value, str):
+            seen.add(value)
+
+
+def _loose_links(pipeline: Mapping[str, object]) -> Iterator[Found]:
+    seen: set[tuple[object, object]] = set()
+    for index, item in enumerate(_sequence(pipeline.get("links"))):
+        link = _mapping(item)
+        for key, section in (("from", "sources"), ("to", "sinks")):
+            names = [_mapping(end).get("name") for end in _sequence(pipeline.get(section))]
+            if isinstance(link.get(key), str) and link[key] not in names:
+                yield ("links", index, key), f'none of the {section} is called "{link[key]}"'
+        ends = (link.get("from"), link.get("to"))
+        if all(isinstance(end, str) for end in ends):
+            if ends in seen:
+                yield ("links", index), f"there is a link from {ends[0]} to {ends[1]} already; put all tables into one"
+            seen.add(ends)
+
+
+def _kafka_conflicts(kafka: Mapping[str, object]) -> Iterator[Found]:
+    security = _mapping(kafka.get("security"))
+    protocol = security.get("protocol", "PLAINTEXT")
+    if not kafka.get("bootstrap_servers"):
+        if isinstance(kafka.get("replication"), int) and kafka["replication"] != 1:
+            yield ("kafka", "replication"), "the embedded broker is alone; leave it out or name bootstrap_servers"
+        if security:
+            yield ("kafka", "security"), "the embedded broker has no logins; leave it out or name bootstrap_servers"
+    elif isinstance(protocol, str) and protocol.startswith("SASL") and not (
+        security.get("user") and security.get("password_env")
+    ):
+        yield ("kafka", "security"), f"{protocol} needs user and password_env"
+
+
+def _state_conflicts(state: Mapping[str, object]) -> Iterator[Found]:
+    if state.get("url") and state.get("url_env"):
+        yield ("state", "url_env"), "give url or url_env, not both"
+
+
+def _embedded_on_cluster(pipeline: Mapping[str, object]) -> Iterator[Found]:
+    master = _mapping(pipeline.get("spark")).get("master", "local[*]")
+    if not isinstance(master, str) or master.startswith("local"):
+        return
+    for part, keys in (
+        ("kafka", ("bootstrap_servers",)),
+        ("schematizer", ("url",)),
+        ("state", ("url", "url_env")),
+        ("tracker", ("host",)),
+        ("objects", ("url",)),
+    ):
+        if not any(_mapping(pipeline.get(part)).get(key) for key in keys):
+            text = f"Spark on {master} cannot reach the embedded {part}: give {part}.{' or '.join(keys)}"
+            yield ("spark", "master"), text
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}
+
+
+def _sequence(value: object) -> Sequence[object]:
+    return value if isinstance(value, list) else ()

@@ -1,0 +1,139 @@
+"""Reading a pipeline's file: every mistake at once, each with its line."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+from pydantic import ValidationError
+
+from penstock.config.crosschecks import find_conflicts
+from penstock.config.specs import PipelineSpec, Spec, known_keys
+from penstock.config.yaml_lines import Document, Location, Mistake, parse_yaml
+from penstock.core.errors import ConfigError, UsageError
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+_WORDS = {
+    "string_type": "should be text",
+    "int_type": "should be a whole number",
+    "int_parsing": "should be a whole number",
+    "float_type": "should be a number",
+    "path_type": "should be a path",
+    "model_type": "should be a mapping of keys to values",
+    "dict_type": "should be a mapping of keys to values",
+    "tuple_type": "should be a list",
+    "too_short": "should have at least one entry",
+    "string_too_short": "should not be empty",
+}
+_NAME_RULE = "should be a name: a letter, then letters, digits{others}, at most 48"
+
+
+def load(path: Path) -> PipelineSpec:
+    """Read the pipeline in the file at `path`, its paths made absolute from the file's directory.
+
+    Raises ConfigError with all the mistakes, in the order of their lines, and
+    UsageError when the file cannot be read.
+    """
+    return parse(_read(path), str(path), path.resolve().parent)
+
+
+def parse(text: str, file: str, directory: Path) -> PipelineSpec:
+    """Read the pipeline in `text`; `file` names it in errors, paths are relative to `directory`."""
+    document = parse_yaml(text)
+    if document.value is None and not document.mistakes:
+        raise ConfigError(file, ["line 1: the file is empty; it needs at least pipeline and sources"])
+    if not isinstance(document.value, dict):
+        mistakes = document.mistakes or (Mistake(1, (), "should be a mapping of keys to values"),)
+        raise ConfigError(file, [str(mistake) for mistake in mistakes])
+    mistakes = list(document.mistakes)
+    mistakes += [Mistake(document.line(where), where, what) for where, what in find_conflicts(document.value)]
+    try:
+        spec = PipelineSpec.model_validate(document.value)
+    except ValidationError as error:
+        mistakes += [_explain(document, details) for details in error.errors(include_url=False) if _is_own(details)]
+    if mistakes:
+        ordered = sorted(mistakes, key=lambda mistake: mistake.line)
+        raise ConfigError(file, list(dict.fromkeys(str(mistake) for mistake in ordered)))
+    return _with_absolute_paths(spec, directory)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        message, hint = f"there is no file {path}", "give the path of a pipeline's YAML file"
+        raise UsageError(message, hint) from error
+    except UnicodeDecodeError as error:
+        message, hint = f"{path} is not UTF-8 text (byte {error.start})", "save the file as UTF-8"
+        raise UsageError(message, hint) from error
+    except OSError as error:
+        message, hint = f"cannot read {path}: {error.strerror}", "give the path of a pipeline's YAML file"
+        raise UsageError(message, hint) from error
+
+
+def _with_absolute_paths(spec: PipelineSpec, directory: Path) -> PipelineSpec:
+    sinks = tuple(sink.model_copy(update={"path": (directory / sink.path).resolve()}) for sink in spec.sinks)
+    security = spec.kafka.security
+    if security.ca_file is not None:
+        security = security.model_copy(update={"ca_file": (directory / security.ca_file).resolve()})
+    return spec.model_copy(
+        update={
+            "home": (directory / spec.home).resolve(),
+            "kafka": spec.kafka.model_copy(update={"security": security}),
+            "sinks": sinks,
+        }
+    )
+
+
+def _is_own(details: ErrorDetails) -> bool:
+    """A list is also said to be too short when its entries have mistakes, which are told already."""
+    return details["type"] != "too_short" or not details["input"]
+
+
+def _explain(document: Document, details: ErrorDetails) -> Mistake:
+    location: Location = details["loc"]
+    match details["type"]:
+        case "missing":
+            return Mistake(document.line(location[:-1]), location[:-1], f"missing key {location[-1]}")
+        case "extra_forbidden":
+            return Mistake(document.line(location), location, f"unknown key{_suggestion(location)}")
+        case "value_error":
+            return Mistake(document.line(location), location, str(details["ctx"]["error"]))
+        case "string_pattern_mismatch":
+            return Mistake(document.line(location), location, _name_rule(location))
+    text = _WORDS.get(details["type"]) or details["msg"].removeprefix("Input ")
+    if details["type"] == "string_type" and isinstance(details["input"], int | float):
+        text += ", in quotes"
+    return Mistake(document.line(location), location, text)
+
+
+def _name_rule(location: Location) -> str:
+    if str(location[-1]).endswith("_env"):
+        return "should be the name of an environment variable, not its value"
+    return _NAME_RULE.format(others=" and _" if location[0] == "sources" else ", _ and -")
+
+
+def _suggestion(location: Location) -> str:
+    keys = known_keys(_spec_at(location[:-1]))
+    close = get_close_matches(str(location[-1]), keys, n=1, cutoff=0.6)
+    return f" (did you mean {close[0]}?)" if close else f" (known here: {', '.join(keys)})"
+
+
+def _spec_at(location: Location) -> type[Spec]:
+    """The spec of the mapping at `location`, found by following the fields' annotations."""
+    found: type[Spec] = PipelineSpec
+    for part in location:
+        if isinstance(part, int):
+            continue
+        field = next(field for name, field in found.model_fields.items() if part in {name, field.alias})
+        found = _spec_in(field.annotation) or found
+    return found
+
+
+def _spec_in(annotation: object) -> type[Spec] | None:
+    if isinstance(annotation, type) and issubclass(annotation, Spec):
+        return annotation
+    return next((found for part in get_args(annotation) if (found := _spec_in(part))), None)

@@ -1,0 +1,54 @@
+"""Where the parts of a pipeline are, embedded ones under home included."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.config.secrets import secret
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from penstock.config.specs import PipelineSpec
+
+
+def state_url(spec: PipelineSpec) -> str:
+    """SQLAlchemy's URL of the state database; UsageError if the variable that holds it is not set."""
+    if spec.state.url_env is not None:
+        return secret(spec.state.url_env)
+    return spec.state.url or f"sqlite:///{state_file(spec)}"
+
+
+def state_file(spec: PipelineSpec) -> Path:
+    """The embedded state database."""
+    return spec.home / "state.db"
+
+
+def objects_url(spec: PipelineSpec) -> str:
+    """The object store's URL, without a trailing slash."""
+    return spec.objects.url if spec.objects else (spec.home / "objects").as_uri()
+
+
+def lock_file(spec: PipelineSpec) -> Path:
+    """The leader's lock."""
+    return spec.home / f"{spec.pipeline}.lock"
+
+
+def log_directory(spec: PipelineSpec) -> Path:
+    """Where the logs are written."""
+    return spec.home / "logs"
+
+
+def kafka_client_options(spec: PipelineSpec) -> dict[str, str]:
+    """The options that log a client in to Kafka, in librdkafka's names; empty for an open or embedded broker."""
+    security = spec.kafka.security
+    options = {"security.protocol": security.protocol} if security.protocol != "PLAINTEXT" else {}
+    if security.ca_file is not None:
+        options["ssl.ca.location"] = str(security.ca_file)
+    if security.user is not None and security.password_env is not None:
+        options |= {
+            "sasl.mechanism": security.mechanism,
+            "sasl.username": security.user,
+            "sasl.password": secret(security.password_env),
+        }
+    return options

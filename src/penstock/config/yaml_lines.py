@@ -1,0 +1,117 @@
+"""YAML read with the line of every key, so that a mistake can say where it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Location: TypeAlias = tuple[str | int, ...]
+
+_DEPTH_MAX = 32
+_VALUES_MAX = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One mistake: its line (from 1), the keys that lead to it, and what is wrong."""
+
+    line: int
+    location: Location
+    text: str
+
+    def __str__(self) -> str:
+        """`line 12: sources.0.port: should be a whole number`."""
+        where = ".".join(str(part) for part in self.location)
+        return f"line {self.line}: {where}: {self.text}" if where else f"line {self.line}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A parsed file: its value, the line of each location in it, and the mistakes of the YAML itself."""
+
+    value: object
+    lines: Mapping[Location, int]
+    mistakes: tuple[Mistake, ...]
+
+    def line(self, location: Location) -> int:
+        """The line of `location`, or of the nearest mapping or list around it."""
+        while location and location not in self.lines:
+            location = location[:-1]
+        return self.lines.get(location, 1)
+
+
+def parse_yaml(text: str) -> Document:
+    """Parse one YAML 1.1 document, safe tags only. Never raises: what is wrong is among the mistakes."""
+    reader = _Reader(text)
+    try:
+        node = reader.loader.get_single_node()
+        value = None if node is None else reader.read(node, ())
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        mistake = Mistake(mark.line + 1 if mark else 1, (), f"not valid YAML: {_explain(error)}")
+        return Document(None, {}, (*reader.mistakes, mistake))
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        return Document(None, {}, (Mistake(line, (), f"not valid YAML: {error.reason}"),))
+    finally:
+        reader.loader.dispose()
+    return Document(value, reader.lines, tuple(reader.mistakes))
+
+
+def _explain(error: yaml.MarkedYAMLError) -> str:
+    problem = error.problem or error.context or "cannot be read"
+    if "\\t" in problem:
+        return f"{problem} (indent with spaces, not tabs)"
+    return f"{problem} {error.context}" if error.context and error.context != problem else problem
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Builds plain values from YAML's nodes and writes down where each came from."""
+
+    text: str
+    loader: yaml.SafeLoader = field(init=False)
+    lines: dict[Location, int] = field(default_factory=dict)
+    mistakes: list[Mistake] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.loader = yaml.SafeLoader(self.text)
+
+    def read(self, node: yaml.Node, location: Location) -> object:
+        """The bounds keep an alias that contains itself, or doubles itself, from filling the memory."""
+        self.lines.setdefault(location, node.start_mark.line + 1)
+        if len(location) > _DEPTH_MAX or len(self.lines) > _VALUES_MAX:
+            raise yaml.constructor.ConstructorError(None, None, "too deep or too large", node.start_mark)
+        match node:
+            case yaml.MappingNode():
+                return self._mapping(node, location)
+            case yaml.SequenceNode():
+                return [self.read(child, (*location, index)) for index, child in enumerate(node.value)]
+            case _:
+                return self.loader.construct_object(node)
+
+    def _mapping(self, node: yaml.MappingNode, location: Location) -> dict[str, object]:
+        self._find_duplicates(node, location)
+        self.loader.flatten_mapping(node)
+        mapping: dict[str, object] = {}
+        for key_node, value_node in node.value:
+            key = str(self.loader.construct_object(key_node)) if isinstance(key_node, yaml.ScalarNode) else "?"
+            self.lines[*location, key] = key_node.start_mark.line + 1
+            mapping[key] = self.read(value_node, (*location, key))
+        return mapping
+
+    def _find_duplicates(self, node: yaml.MappingNode, location: Location) -> None:
+        first_lines: dict[str, int] = {}
+        for key_node, _ in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                continue
+            line = key_node.start_mark.line + 1
+            if key_node.value in first_lines:
+                text = f"key is there twice (first on line {first_lines[key_node.value]})"
+                self.mistakes.append(Mistake(line, (*location, key_node.value), text))
+            first_lines.setdefault(key_node.value, line)

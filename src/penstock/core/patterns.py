@@ -1,0 +1,83 @@
+"""Which tables a source or a link means: `shop.*`, without `!shop.audit_*`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from penstock.core.tables import TableId
+
+_EXCLUDED = "!"
+_SYSTEM_SCHEMAS = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
+
+
+@dataclass(frozen=True, slots=True)
+class TablePatterns:
+    """Patterns `schema.table`, with `*` for any characters and `?` for one, case-sensitive.
+
+    A table matches if one of the patterns matches it and none that begins with
+    `!` does; their order does not matter. The schema ends at the first dot. A
+    server's own schemas (mysql, sys, ...) never match. Pickles.
+    """
+
+    patterns: tuple[str, ...]
+    _wanted: re.Pattern[str] = field(init=False, repr=False, compare=False)
+    _unwanted: re.Pattern[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Compile the patterns; ValueError for one that is not well-formed, or if none includes anything."""
+        for pattern in self.patterns:
+            _check(pattern)
+        wanted = [pattern for pattern in self.patterns if not pattern.startswith(_EXCLUDED)]
+        if not wanted:
+            text = 'nothing is wanted: name at least one pattern without "!"'
+            raise ValueError(text)
+        unwanted = [pattern.removeprefix(_EXCLUDED) for pattern in self.patterns if pattern.startswith(_EXCLUDED)]
+        object.__setattr__(self, "_wanted", _compile(wanted))
+        object.__setattr__(self, "_unwanted", _compile(unwanted))
+
+    @classmethod
+    def parse(cls, patterns: Sequence[str]) -> TablePatterns:
+        """Compile `patterns`; ValueError says which one is not well-formed, and why."""
+        return cls(tuple(patterns))
+
+    def matches(self, table: TableId) -> bool:
+        """Whether `table` is wanted."""
+        if table.schema in _SYSTEM_SCHEMAS:
+            return False
+        dotted = str(table)
+        return self._wanted.fullmatch(dotted) is not None and self._unwanted.fullmatch(dotted) is None
+
+    def __str__(self) -> str:
+        """The patterns as users write them."""
+        return ", ".join(self.patterns)
+
+
+def _check(pattern: str) -> None:
+    body = pattern.removeprefix(_EXCLUDED)
+    schema, dot, name = body.partition(".")
+    if not dot or not schema or not name:
+        text = f'"{pattern}" is not a table pattern: write schema.table, for example shop.* or !shop.audit_log'
+        raise ValueError(text)
+    if any(character.isspace() or character in "`\"'!" for character in body):
+        text = f'"{pattern}" is not a table pattern: leave out spaces, quotes and any further "!"'
+        raise ValueError(text)
+
+
+def _compile(patterns: Iterable[str]) -> re.Pattern[str]:
+    """One expression for all of `patterns`; with none of them it matches nothing."""
+    return re.compile("|".join(_expression(pattern) for pattern in patterns) or r"(?!)", re.DOTALL)
+
+
+def _expression(pattern: str) -> str:
+    """`*` in the schema's part stops at the dot, so that `shop*.x` does not reach into a table's name."""
+    schema, _, name = pattern.partition(".")
+    return f"{_wildcards(schema, '[^.]')}[.]{_wildcards(name, '.')}"
+
+
+def _wildcards(text: str, any_character: str) -> str:
+    return "".join({"*": f"{any_character}*", "?": any_character}.get(char, re.escape(char)) for char in text)
