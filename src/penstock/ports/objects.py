@@ -1,0 +1,37 @@
+"""Somewhere files are kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class ObjectStore(Protocol):
+    """Files by key, where a key is a path such as `shop/shopdb/users/0/17-3.parquet`.
+
+    A file is there whole or not at all, whatever happens while it is written,
+    and writing it again replaces it. Every method raises UnavailableError when
+    the store cannot be reached and SinkError when it refuses.
+    """
+
+    def put(self, key: str, content: bytes) -> None:
+        """Write a file in one step."""
+        ...
+
+    def get(self, key: str) -> bytes:
+        """Read a whole file; SinkError if there is none."""
+        ...
+
+    def exists(self, key: str) -> bool:
+        """Whether there is such a file."""
+        ...
+
+    def list(self, prefix: str) -> Sequence[str]:
+        """Every key in the folder `prefix` and below it, sorted; `prefix` ends at a slash of the key."""
+        ...
+
+    def local_path(self, key: str) -> str | None:
+        """Where the file is on this machine's disk; None for a store that is elsewhere."""
+        ...
