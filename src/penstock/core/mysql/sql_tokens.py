@@ -1,0 +1,129 @@
+"""Cutting a MySQL or MariaDB statement into tokens, as far as naming tables needs it.
+
+Source: MariaDB Server documentation, "Comment Syntax", "Identifier Names",
+"String Literals"; MySQL Reference Manual, sections 11.1 and 11.7.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_TOKEN = re.compile(
+    r"""
+      (?P<blank>   \s+ | --(?=\s|\Z)[^\n]* | \#[^\n]* | /\*M?!\d* | \*/ | /\*.*?(?:\*/|\Z) )
+    | (?P<back>    `(?:[^`]|``)*`? )
+    | (?P<double>  "(?:[^"\\]|\\.|"")*"? )
+    | (?P<text>    '(?:[^'\\]|\\.|'')*'? )
+    | (?P<word>    [\w$]+ )
+    | (?P<mark>    . )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+class TokenKind(Enum):
+    """What a token is. DOUBLE is a name under ANSI_QUOTES, else a text: only its place can tell."""
+
+    WORD = auto()
+    NAME = auto()
+    DOUBLE = auto()
+    TEXT = auto()
+    MARK = auto()
+
+
+_KINDS = {
+    "back": TokenKind.NAME,
+    "double": TokenKind.DOUBLE,
+    "text": TokenKind.TEXT,
+    "word": TokenKind.WORD,
+    "mark": TokenKind.MARK,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """One token. `value` has no quotes; `upper` is a bare word or mark in capitals, "" for anything quoted.
+
+    `start` and `end` are its place in the statement, in characters.
+    """
+
+    kind: TokenKind
+    value: str
+    upper: str
+    start: int
+    end: int
+
+
+def read_tokens(sql: str) -> Sequence[Token]:
+    """Cut `sql`; comments are dropped, the inside of `/*! ... */` is kept. Takes any text, never raises."""
+    return [_token(match) for match in _TOKEN.finditer(sql) if match.lastgroup != "blank"]
+
+
+def _token(match: re.Match[str]) -> Token:
+    kind = _KINDS[match.lastgroup or "mark"]
+    raw = match.group()
+    if kind in {TokenKind.WORD, TokenKind.MARK}:
+        return Token(kind, raw, raw.upper(), match.start(), match.end())
+    quote = raw[0]
+    inside = raw[1:-1] if len(raw) > 1 and raw.endswith(quote) else raw[1:]
+    return Token(kind, inside.replace(quote * 2, quote), "", match.start(), match.end())
+
+
+@dataclass(slots=True)
+class TokenReader:
+    """Walks over tokens. Past the end every look is "" and every take fails."""
+
+    tokens: Sequence[Token]
+    at: int = 0
+
+    def peek(self, ahead: int = 0) -> str:
+        """The bare word or mark that stands `ahead` tokens on, in capitals."""
+        index = self.at + ahead
+        return self.tokens[index].upper if index < len(self.tokens) else ""
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left."""
+        return self.at >= len(self.tokens)
+
+    def skip(self, *words: str) -> bool:
+        """Step over `words` if exactly they come next."""
+        if any(self.peek(ahead) != word for ahead, word in enumerate(words)):
+            return False
+        self.at += len(words)
+        return True
+
+    def skip_any(self, words: frozenset[str]) -> None:
+        """Step over whatever comes next that is in `words`."""
+        while self.peek() in words:
+            self.at += 1
+
+    def seek(self, *words: str) -> bool:
+        """Step to the next place where `words` stand and over them; stay and say False if there is none."""
+        for start in range(self.at, len(self.tokens)):
+            if all(self.peek(start - self.at + ahead) == word for ahead, word in enumerate(words)):
+                self.at = start + len(words)
+                return True
+        return False
+
+    def take_identifier(self) -> str | None:
+        """A name, quoted or bare; None if there is none here."""
+        if self.is_done or self.tokens[self.at].kind not in {TokenKind.WORD, TokenKind.NAME, TokenKind.DOUBLE}:
+            return None
+        self.at += 1
+        return self.tokens[self.at - 1].value
+
+    def take_table(self) -> tuple[str | None, str] | None:
+        """`name`, `schema.name` or `.name`; the schema is None where it is not written."""
+        self.skip(".")
+        first = self.take_identifier()
+        if first is None or not self.skip("."):
+            return None if first is None else (None, first)
+        second = self.take_identifier()
+        return None if second is None else (first, second)
