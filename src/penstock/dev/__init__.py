@@ -1,1 +1,1 @@
-"""Real servers on loopback."""
+"""Real servers on loopback, for the demo, the tests and a developer's desk."""

@@ -1,0 +1,151 @@
+"""A private Kafka broker: one KRaft node, from pinned jars, on loopback.
+
+Settings are those of the Kafka documentation, "Broker Configs" and "KRaft".
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from penstock.dev.jars import JarSet, ensure_jars
+from penstock.dev.java import java
+from penstock.dev.ports import LOOPBACK, choose_port, is_listening
+from penstock.dev.processes import Child, run_to_end, start_child, wait_until_ready
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_START_SECONDS = 120.0
+_FORMAT_SECONDS = 120.0
+_STOP_SECONDS = 30.0
+_METADATA_SECONDS = 5.0
+
+_JVM_OPTIONS = ("-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-Djava.awt.headless=true", "-Dlog4j2.level=WARN")
+
+_SETTINGS = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@{host}:{controller_port}
+controller.listener.names=CONTROLLER
+listeners=PLAINTEXT://{host}:{port},CONTROLLER://{host}:{controller_port}
+advertised.listeners=PLAINTEXT://{host}:{port}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+inter.broker.listener.name=PLAINTEXT
+log.dirs={data}
+
+auto.create.topics.enable=false
+default.replication.factor=1
+min.insync.replicas=1
+# Nothing is thrown away that a stopped pipeline has not read yet.
+log.retention.ms=-1
+message.max.bytes=16777216
+replica.fetch.max.bytes=16777216
+
+# Internal topics: there is only this one node to keep them.
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=4
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=4
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+share.coordinator.state.topic.num.partitions=1
+transaction.max.timeout.ms=900000
+
+# Quick on a small machine.
+group.initial.rebalance.delay.ms=0
+num.network.threads=2
+num.io.threads=4
+background.threads=2
+log.cleaner.dedupe.buffer.size=16777216
+# After kill -9 a restarted broker may register again only when its old session has ended.
+broker.session.timeout.ms=4000
+broker.heartbeat.interval.ms=500
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaBroker:
+    """A running broker. Its data outlives it and is used again by the next start, on the same port."""
+
+    port: int
+    home: Path
+    child: Child = field(repr=False)
+    host: str = LOOPBACK
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """What clients call its address."""
+        return f"{self.host}:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """The process id of the broker's Java."""
+        return self.child.pid
+
+    def stop(self) -> None:
+        """Shut it down in order."""
+        self.child.stop(_STOP_SECONDS)
+
+    def kill(self) -> None:
+        """End it as kill -9 would."""
+        self.child.kill()
+
+    def __enter__(self) -> Self:
+        """Hold the broker for a `with` block."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Shut it down."""
+        self.stop()
+
+
+def start_kafka(home: Path, *, port: int | None = None) -> KafkaBroker:
+    """Start a broker with its data under `home`; the first start formats it, later ones find the data and port.
+
+    Raises UsageError without Java or when the port is in use, UnavailableError
+    when the jars cannot be fetched.
+    """
+    home = home.resolve()
+    run_class = [java(), *_JVM_OPTIONS, "-cp", os.pathsep.join(map(str, ensure_jars(JarSet.KAFKA_BROKER)))]
+    home.mkdir(parents=True, exist_ok=True)
+    chosen = choose_port(home / "port", port)
+    settings = home / "server.properties"
+    settings.write_text(
+        _SETTINGS.format(
+            host=LOOPBACK, port=chosen, controller_port=choose_port(home / "controller-port"), data=home / "data"
+        )
+    )
+    log = home / "kafka.log"
+    if not (home / "data" / "meta.properties").exists():
+        tool = ["kafka.tools.StorageTool", "format", "--ignore-formatted", "-t", _new_cluster_id(), "-c", str(settings)]
+        run_to_end("Kafka's StorageTool", [*run_class, *tool], log, _FORMAT_SECONDS)
+    child = start_child("Kafka", [*run_class, "kafka.Kafka", str(settings)], log)
+    wait_until_ready(child, lambda: _answers(chosen), _START_SECONDS)
+    return KafkaBroker(chosen, home, child)
+
+
+def _new_cluster_id() -> str:
+    """A random id in Kafka's own form: 16 bytes in URL-safe base 64, no padding."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=").decode()
+
+
+def _answers(port: int) -> bool:
+    """Whether the broker lists itself in its cluster, which it does once it takes requests."""
+    if not is_listening(port):
+        return False
+    client = AdminClient({"bootstrap.servers": f"{LOOPBACK}:{port}", "log_level": 0})
+    try:
+        return len(client.list_topics(timeout=_METADATA_SECONDS).brokers) == 1
+    except KafkaException:
+        return False

@@ -1,0 +1,207 @@
+"""A private MariaDB server: a source with a binlog, or a schema tracker without one.
+
+Settings are those of the MariaDB Server documentation, "mariadbd options".
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import pymysql
+
+from penstock.core.errors import UsageError
+from penstock.dev.ports import LOOPBACK, choose_port, is_listening
+from penstock.dev.processes import Child, run_to_end, start_child, wait_until_ready
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+INSTALL_COMMAND = "sudo apt-get install -y mariadb-server"
+USER = "penstock"
+PASSWORD = "penstock"  # noqa: S105 - a server on loopback for development, whose password is in the documentation
+
+_START_SECONDS = 120.0
+_INIT_SECONDS = 180.0
+_STOP_SECONDS = 20.0
+# Debian keeps servers in sbin, which is not in the PATH of ordinary users.
+_SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/local/sbin", "/usr/sbin"])
+
+_SETTINGS = """\
+[mariadbd]
+datadir={data}
+bind-address={host}
+port={port}
+# Relative to the data directory: a socket's whole path may have 107 bytes only.
+socket=mariadb.sock
+pid-file=mariadb.pid
+init-file={init}
+skip-name-resolve
+skip-external-locking
+character-set-server=utf8mb4
+default-time-zone=+00:00
+performance-schema=OFF
+max-allowed-packet=1G
+"""
+
+_SOURCE_SETTINGS = """\
+server-id=1
+log-bin=binlog
+binlog-format=ROW
+binlog-row-image=FULL
+binlog-row-metadata=FULL
+max-binlog-size={max_binlog_size_bytes}
+gtid-domain-id=0
+gtid-strict-mode=ON
+sync-binlog=1
+innodb-flush-log-at-trx-commit=1
+innodb-buffer-pool-size=128M
+"""
+
+_TRACKER_SETTINGS = """\
+skip-log-bin
+innodb-buffer-pool-size=16M
+innodb-log-file-size=8M
+innodb-flush-log-at-trx-commit=2
+key-buffer-size=1M
+aria-pagecache-buffer-size=8M
+table-open-cache=200
+max-connections=20
+"""
+
+_INIT_SQL = """\
+SET SESSION sql_log_bin = 0;
+CREATE USER IF NOT EXISTS '{user}'@'{host}' IDENTIFIED BY '{password}';
+GRANT ALL PRIVILEGES ON *.* TO '{user}'@'{host}' WITH GRANT OPTION;
+"""
+
+
+class Flavour(enum.Enum):
+    """What the server is for."""
+
+    SOURCE = "source"
+    TRACKER = "tracker"
+
+
+@dataclass(frozen=True, slots=True)
+class MariadbServer:
+    """A running server. `user` has all rights; data outlives the server and is used again by the next start."""
+
+    port: int
+    home: Path
+    child: Child = field(repr=False)
+    host: str = LOOPBACK
+    user: str = USER
+    password: str = PASSWORD
+
+    @property
+    def pid(self) -> int:
+        """The process id of mariadbd."""
+        return self.child.pid
+
+    def stop(self) -> None:
+        """Shut it down in order."""
+        self.child.stop(_STOP_SECONDS)
+
+    def kill(self) -> None:
+        """End it as kill -9 would."""
+        self.child.kill()
+
+    def __enter__(self) -> Self:
+        """Hold the server for a `with` block."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Shut it down."""
+        self.stop()
+
+
+def start_mariadb(
+    home: Path,
+    flavour: Flavour = Flavour.SOURCE,
+    *,
+    port: int | None = None,
+    max_binlog_size_bytes: int = 1 << 30,
+) -> MariadbServer:
+    """Start a server with its data under `home`; the first start initialises it, later ones find the data and port.
+
+    `max_binlog_size_bytes` is where the binlog rotates (at least 4096; sources only).
+    Raises UsageError without MariaDB on the machine or when the port is in use.
+    """
+    home = home.resolve()
+    server = _program("mariadbd")
+    home.mkdir(parents=True, exist_ok=True)
+    chosen = choose_port(home / "port", port)
+    settings = _write_settings(home, flavour, chosen, max_binlog_size_bytes)
+    log = home / "mariadb.log"
+    _initialise(home, settings, log)
+    child = start_child(f"MariaDB ({flavour.value})", [server, f"--defaults-file={settings}", *_as_root()], log)
+    wait_until_ready(child, lambda: _answers(chosen), _START_SECONDS)
+    return MariadbServer(chosen, home, child)
+
+
+def _write_settings(home: Path, flavour: Flavour, port: int, max_binlog_size_bytes: int) -> Path:
+    """Write the server's option file and the SQL that creates our user; the option file's path."""
+    init = home / "init.sql"
+    init.write_text(_INIT_SQL.format(user=USER, host=LOOPBACK, password=PASSWORD))
+    text = _SETTINGS.format(data=home / "data", host=LOOPBACK, port=port, init=init)
+    match flavour:
+        case Flavour.SOURCE:
+            text += _SOURCE_SETTINGS.format(max_binlog_size_bytes=max_binlog_size_bytes)
+        case Flavour.TRACKER:
+            text += _TRACKER_SETTINGS
+    settings = home / "mariadb.cnf"
+    settings.write_text(text)
+    return settings
+
+
+def _initialise(home: Path, settings: Path, log: Path) -> None:
+    """Create the system tables, unless an earlier start did so to the end."""
+    done = home / "initialised"
+    if done.exists():
+        return
+    shutil.rmtree(home / "data", ignore_errors=True)
+    command = [
+        _program("mariadb-install-db"),
+        f"--defaults-file={settings}",
+        "--auth-root-authentication-method=socket",
+        "--skip-test-db",
+        *_as_root(),
+    ]
+    run_to_end("mariadb-install-db", command, log, _INIT_SECONDS)
+    done.touch()
+
+
+def _as_root() -> list[str]:
+    """The option without which MariaDB refuses uid 0.
+
+    Any other user would make it call setuid(2), which clears the signal that
+    ties it to us.
+    """
+    return ["--user=root"] if os.geteuid() == 0 else []
+
+
+def _program(name: str) -> str:
+    """The path of one of MariaDB's programs."""
+    found = shutil.which(name, path=_SEARCH_PATH)
+    if found is None:
+        message = f"MariaDB's program {name} is not on this machine"
+        raise UsageError(message, f"type: {INSTALL_COMMAND}")
+    return found
+
+
+def _answers(port: int) -> bool:
+    """Whether our user can log in."""
+    if not is_listening(port):
+        return False
+    try:
+        pymysql.connect(host=LOOPBACK, port=port, user=USER, password=PASSWORD, connect_timeout=5).close()
+    except pymysql.err.MySQLError:
+        return False
+    return True

@@ -1,0 +1,144 @@
+"""Child processes that never outlive us, start within a bound and stop for sure."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.core.errors import PenstockError, UnavailableError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+_TETHER = Path(__file__).with_name("tether.py")
+_POLL_SECONDS = 0.05
+_LOG_TAIL_BYTES = 4096
+_LOG_TAIL_LINES = 8
+
+# The parent-death signal is sent when the thread that forked ends, not the
+# process. All children are therefore started by this one thread, which lives
+# until the interpreter ends, whichever thread asks for them.
+_starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="penstock-starter")
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A running child process. It has its own session, so that Ctrl-C in a terminal does not reach it."""
+
+    name: str
+    log: Path
+    popen: subprocess.Popen[bytes] = field(repr=False)
+
+    @property
+    def pid(self) -> int:
+        """Its process id, also after its end."""
+        return self.popen.pid
+
+    def alive(self) -> bool:
+        """Whether it still runs."""
+        return self.popen.poll() is None
+
+    def stop(self, wait_seconds: float = 15.0) -> None:
+        """Ask it to end, wait up to `wait_seconds`, then kill it and what is left of its session.
+
+        Safe to call twice.
+        """
+        if self.alive():
+            self.popen.terminate()
+            try:
+                self.popen.wait(wait_seconds)
+            except subprocess.TimeoutExpired:
+                self.popen.kill()
+        self._sweep()
+
+    def kill(self) -> None:
+        """End it as kill -9 would, for tests of recovery. Safe to call twice."""
+        if self.alive():
+            self.popen.kill()
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Kill what the child itself has started (a Spark worker's executors), and collect its exit status."""
+        try:
+            os.killpg(self.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self.popen.wait()
+
+
+def start_child(name: str, command: Sequence[str], log: Path, environment: Mapping[str, str] | None = None) -> Child:
+    """Start `command`, tied to this process; its output is appended to `log`.
+
+    `environment` is added to ours. Raises UsageError when the log cannot be written.
+    """
+    tethered = [sys.executable, "-I", "-S", str(_TETHER), str(os.getpid()), *command]
+    variables = {**os.environ, **(environment or {})}
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        output = log.open("ab")
+    except OSError as error:
+        message = f"{name} cannot write its log {log}: {error.strerror}"
+        raise UsageError(message, "free space there or correct the directory's rights") from error
+    with output:
+        popen = _starter.submit(
+            subprocess.Popen,
+            tethered,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=variables,
+            start_new_session=True,
+        ).result()
+    return Child(name, log, popen)
+
+
+def wait_until_ready(child: Child, is_ready: Callable[[], bool], wait_seconds: float) -> None:
+    """Return as soon as `is_ready()`; otherwise stop the child and say why, with the end of its log.
+
+    Raises PenstockError when the child ends by itself and UnavailableError when
+    `wait_seconds` pass.
+    """
+    deadline = time.monotonic() + wait_seconds
+    try:
+        while not is_ready():
+            if not child.alive():
+                message = f"{child.name} ended while it started (exit code {child.popen.returncode}){_said(child.log)}"
+                raise PenstockError(message, f"read {child.log}, mend the cause and try again")
+            if time.monotonic() > deadline:
+                message = f"{child.name} was not ready after {wait_seconds:.0f} s{_said(child.log)}"
+                raise UnavailableError(message, f"try again on a quieter machine, or read {child.log}")
+            time.sleep(_POLL_SECONDS)
+    except BaseException:
+        # Also on Ctrl-C: a server that nobody holds must not stay behind.
+        child.kill()
+        raise
+
+
+def run_to_end(name: str, command: Sequence[str], log: Path, wait_seconds: float) -> None:
+    """Run `command` as a tied child and wait for exit code 0; else raise PenstockError with the end of its log."""
+    child = start_child(name, command, log)
+    try:
+        code = child.popen.wait(wait_seconds)
+    except subprocess.TimeoutExpired as error:
+        message = f"{name} did not end within {wait_seconds:.0f} s{_said(log)}"
+        raise UnavailableError(message, f"try again on a quieter machine, or read {log}") from error
+    finally:
+        child.kill()
+    if code != 0:
+        message = f"{name} failed with exit code {code}{_said(log)}"
+        raise PenstockError(message, f"read {log}, mend the cause and try again")
+
+
+def _said(log: Path) -> str:
+    """The last lines of a log, indented, ready to follow a message; "" if it is empty."""
+    with log.open("rb") as opened:
+        opened.seek(max(0, log.stat().st_size - _LOG_TAIL_BYTES))
+        lines = opened.read().decode(errors="replace").strip().splitlines()[-_LOG_TAIL_LINES:]
+    return ":\n" + "\n".join(f"    {line}" for line in lines) if lines else ", its log is empty"
