@@ -61,8 +61,10 @@ def _kafka_conflicts(kafka: Mapping[str, object]) -> Iterator[Found]:
             yield ("kafka", "replication"), "the embedded broker is alone; leave it out or name bootstrap_servers"
         if security:
             yield ("kafka", "security"), "the embedded broker has no logins; leave it out or name bootstrap_servers"
-    elif isinstance(protocol, str) and protocol.startswith("SASL") and not (
-        security.get("user") and security.get("password_env")
+    elif (
+        isinstance(protocol, str)
+        and protocol.startswith("SASL")
+        and not (security.get("user") and security.get("password_env"))
     ):
         yield ("kafka", "security"), f"{protocol} needs user and password_env"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from pydantic import ValidationError
@@ -14,6 +13,8 @@ from penstock.config.yaml_lines import Document, Location, Mistake, parse_yaml
 from penstock.core.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pydantic_core import ErrorDetails
 
 _WORDS = {
@@ -46,8 +47,8 @@ def parse(text: str, file: str, directory: Path) -> PipelineSpec:
     if document.value is None and not document.mistakes:
         raise ConfigError(file, ["line 1: the file is empty; it needs at least pipeline and sources"])
     if not isinstance(document.value, dict):
-        mistakes = document.mistakes or (Mistake(1, (), "should be a mapping of keys to values"),)
-        raise ConfigError(file, [str(mistake) for mistake in mistakes])
+        broken = document.mistakes or (Mistake(1, (), "should be a mapping of keys to values"),)
+        raise ConfigError(file, [str(mistake) for mistake in broken])
     mistakes = list(document.mistakes)
     mistakes += [Mistake(document.line(where), where, what) for where, what in find_conflicts(document.value)]
     try:

@@ -42,7 +42,9 @@ def log_directory(spec: PipelineSpec) -> Path:
 def kafka_client_options(spec: PipelineSpec) -> dict[str, str]:
     """The options that log a client in to Kafka, in librdkafka's names; empty for an open or embedded broker."""
     security = spec.kafka.security
-    options = {"security.protocol": security.protocol} if security.protocol != "PLAINTEXT" else {}
+    options: dict[str, str] = {}
+    if security.protocol != "PLAINTEXT":
+        options["security.protocol"] = security.protocol
     if security.ca_file is not None:
         options["ssl.ca.location"] = str(security.ca_file)
     if security.user is not None and security.password_env is not None:

@@ -1,0 +1,78 @@
+"""Bringing a state database to this release's tables, also when several processes start at once."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import text
+
+from penstock.adapters.state.database import transaction
+from penstock.core.errors import UnavailableError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sqlalchemy import Connection, Engine
+
+VERSION_TABLE = "penstock_state_version"
+
+_LOCK_NAME = "penstock_state_migration"
+_LOCK_NUMBER = 0x70656E73  # "pens"; PostgreSQL names its advisory locks by number.
+_LOCK_SECONDS = 60
+
+
+def migrate(engine: Engine) -> None:
+    """Apply the migrations that the database lacks, in the order of their revisions.
+
+    Raises UsageError when the database was written by a newer release, and
+    UnavailableError when it is away or another process holds the migration for
+    longer than a minute.
+    """
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    script = ScriptDirectory.from_config(config)
+    with transaction(engine) as connection:
+        if _is_current(connection, script):
+            return
+    with transaction(engine, begin="BEGIN IMMEDIATE") as connection, _alone(connection):
+        if not _is_current(connection, script):
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+
+
+def _is_current(connection: Connection, script: ScriptDirectory) -> bool:
+    context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
+    applied = set(context.get_current_heads())
+    unknown = applied - {revision.revision for revision in script.walk_revisions()}
+    if unknown:
+        where = connection.engine.url.render_as_string(hide_password=True)
+        message = f"the state database {where} was written by a newer release (revision {', '.join(sorted(unknown))})"
+        raise UsageError(message, "upgrade Penstock here too, or give this pipeline another state database")
+    return applied == set(script.get_heads())
+
+
+@contextmanager
+def _alone(connection: Connection) -> Iterator[None]:
+    """Keep others out: on SQLite BEGIN IMMEDIATE has done so, on PostgreSQL the end of the transaction lets go."""
+    match connection.dialect.name:
+        case "postgresql":
+            connection.execute(text(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'"))
+            connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _LOCK_NUMBER})
+            yield
+        case "mysql" | "mariadb":
+            lock = {"name": _LOCK_NAME, "seconds": _LOCK_SECONDS - 1}
+            if connection.execute(text("SELECT GET_LOCK(:name, :seconds)"), lock).scalar() != 1:
+                message = "another process has been migrating the state database for a minute"
+                raise UnavailableError(message, "wait for it to end, then start again")
+            try:
+                yield
+            finally:
+                connection.execute(text("SELECT RELEASE_LOCK(:name)"), {"name": _LOCK_NAME})
+        case _:
+            yield

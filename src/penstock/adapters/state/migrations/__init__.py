@@ -1,0 +1,1 @@
+"""Migrations of the state database, applied when it is opened."""

@@ -1,0 +1,93 @@
+"""The tables of the state database, every row keyed by pipeline.
+
+Names compare byte by byte on every server (MySQL's default collations would
+hold `shop.Orders` and `shop.orders` for one table), and their keys stay within
+InnoDB's 3,072 bytes of four each per character. What changes here needs a
+migration in `migrations/versions`.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Column, Double, MetaData, String, Table, Text
+from sqlalchemy.dialects import mysql
+
+METADATA = MetaData()
+
+
+def _name(name: str, characters_max: int) -> Column[str]:
+    """Build a column of the primary key."""
+    exact = mysql.VARCHAR(characters_max, charset="utf8mb4", collation="utf8mb4_bin")
+    return Column(name, String(characters_max).with_variant(exact, "mysql", "mariadb"), primary_key=True)
+
+
+def _text(name: str) -> Column[str]:
+    exact = mysql.LONGTEXT(charset="utf8mb4", collation="utf8mb4_bin")
+    return Column(name, Text().with_variant(exact, "mysql", "mariadb"), nullable=False)
+
+
+def _integer(name: str, *, nullable: bool = False) -> Column[int]:
+    return Column(name, BigInteger, nullable=nullable)
+
+
+GLOBAL_EVENT_STATE = Table(
+    "global_event_state",
+    METADATA,
+    _name("pipeline", 64),
+    _name("source", 64),
+    _text("log_file"),
+    _integer("log_offset"),
+    _integer("rows_from"),
+    _text("gtids"),
+    _integer("records_offset"),
+    _integer("updated_at_ms"),
+)
+
+DATA_EVENT_CHECKPOINT = Table(
+    "data_event_checkpoint",
+    METADATA,
+    _name("pipeline", 64),
+    _name("source", 64),
+    _name("topic_partition", 300),
+    _integer("last_offset"),
+    _integer("updated_at_ms"),
+)
+
+MYSQL_DUMPS = Table(
+    "mysql_dumps",
+    METADATA,
+    _name("pipeline", 64),
+    _name("source", 64),
+    _text("log_file"),
+    _integer("log_offset"),
+    _integer("rows_from"),
+    _text("gtids"),
+    _text("dump"),
+    _integer("updated_at_ms"),
+)
+
+LINK_PROGRESS = Table(
+    "link_progress",
+    METADATA,
+    _name("pipeline", 64),
+    _name("link", 160),
+    _text("position"),
+    _text("state"),
+    Column("lag_seconds", Double, nullable=True),
+    _integer("lag_bytes", nullable=True),
+    _integer("updated_at_ms"),
+    _text("error"),
+    _text("hint"),
+)
+
+TABLE_PROGRESS = Table(
+    "table_progress",
+    METADATA,
+    _name("pipeline", 64),
+    _name("link", 160),
+    _name("table_name", 200),
+    _integer("carried_rows"),
+    _integer("last_timestamp_ms"),
+    _integer("updated_at_ms"),
+    _text("error"),
+    _text("hint"),
+)

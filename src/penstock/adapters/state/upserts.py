@@ -1,0 +1,63 @@
+"""INSERT that replaces or adds where the key is there already, in each server's words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from sqlalchemy import case
+from sqlalchemy.dialects import mysql, postgresql, sqlite
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from sqlalchemy import ColumnElement, Connection, Insert, Table
+    from sqlalchemy.sql.base import ReadOnlyColumnCollection
+
+Row: TypeAlias = "Mapping[str, object]"
+Columns: TypeAlias = "ReadOnlyColumnCollection[str, ColumnElement[object]]"
+
+
+def upsert(
+    connection: Connection,
+    table: Table,
+    rows: Sequence[Row],
+    *,
+    adding: Collection[str] = (),
+    growing: Collection[str] = (),
+    keeping: Collection[str] = (),
+) -> None:
+    """Write `rows`, which all have every column; each is one statement, so that concurrent writers cannot collide.
+
+    Where a row with the same primary key exists its columns are replaced, except
+    that those in `adding` are summed up, those in `growing` keep the larger value
+    and those in `keeping` stay.
+    """
+    if rows:
+        connection.execute(_statement(connection, table, adding, growing, keeping), [dict(row) for row in rows])
+
+
+def _statement(
+    connection: Connection, table: Table, adding: Collection[str], growing: Collection[str], keeping: Collection[str]
+) -> Insert:
+    match connection.dialect.name:
+        case "sqlite":
+            lite = sqlite.insert(table)
+            changes = _changes(table, lite.excluded, adding, growing, keeping)
+            return lite.on_conflict_do_update(index_elements=table.primary_key.columns, set_=changes)
+        case "postgresql":
+            postgres = postgresql.insert(table)
+            changes = _changes(table, postgres.excluded, adding, growing, keeping)
+            return postgres.on_conflict_do_update(index_elements=table.primary_key.columns, set_=changes)
+        case _:
+            maria = mysql.insert(table)
+            return maria.on_duplicate_key_update(_changes(table, maria.inserted, adding, growing, keeping))
+
+
+def _changes(
+    table: Table, new: Columns, adding: Collection[str], growing: Collection[str], keeping: Collection[str]
+) -> dict[str, ColumnElement[object]]:
+    keys = {column.name for column in table.primary_key}
+    changes = {column.name: new[column.name] for column in table.columns if column.name not in {*keys, *keeping}}
+    changes |= {name: table.c[name] + new[name] for name in adding}
+    changes |= {name: case((new[name] > table.c[name], new[name]), else_=table.c[name]) for name in growing}
+    return changes
