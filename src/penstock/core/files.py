@@ -28,7 +28,6 @@ from urllib.parse import quote
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from penstock.core.arrow_types import arrow_schema

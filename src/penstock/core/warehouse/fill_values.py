@@ -1,0 +1,117 @@
+"""The value that a row takes for a column that was added after it was written.
+
+MySQL's ALTER TABLE ADD COLUMN gives existing rows the column's DEFAULT, NULL
+where there is none, and the type's implicit default where the column is NOT
+NULL (manual, "Data Type Default Values": 0, the empty text, the first label of
+an ENUM).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from decimal import Decimal, InvalidOperation
+from typing import assert_never
+
+from penstock.core.tables import (
+    BytesType,
+    Column,
+    ColumnType,
+    DateTimeType,
+    DateType,
+    DecimalType,
+    EnumType,
+    FloatType,
+    IntegerType,
+    TextType,
+    TimestampType,
+    UnsupportedType,
+    YearType,
+)
+from penstock.core.warehouse.dialect import Dialect, quote_text, render_type
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_DATETIME = re.compile(r"\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}(\.\d{1,6})?")
+
+
+def render_fill_value(dialect: Dialect, column: Column) -> str:
+    """Return the SQL constant of `column` for rows older than it, "NULL" included.
+
+    A TIMESTAMP's default is read as UTC. Raises ValueError, which says why, where
+    nobody but the source can know the value.
+    """
+    if column.default_is_expression:
+        message = f"its default {column.default or 'expression'} is computed by the source"
+        raise ValueError(message)
+    if column.default is None and column.nullable:
+        return "NULL"
+    if column.default is None:
+        return _constant(dialect, column.type, _implicit_default(column.type))
+    return _constant(dialect, column.type, column.default)
+
+
+def _implicit_default(type_: ColumnType) -> str:
+    match type_:
+        case IntegerType() | DecimalType() | FloatType() | YearType():
+            return "0"
+        case TextType() | BytesType():
+            return ""
+        case EnumType(labels):
+            return labels[0]
+        case DateType() | DateTimeType() | TimestampType() | UnsupportedType():
+            message = "it is NOT NULL without a default, so the source filled it with the zero date, which is no date"
+            raise ValueError(message)
+        case _:
+            assert_never(type_)
+
+
+def _constant(dialect: Dialect, type_: ColumnType, default: str) -> str:
+    match type_:
+        case IntegerType() | DecimalType() | FloatType() | YearType():
+            return _cast(dialect, type_, _number(default))
+        case TextType() | EnumType():
+            return quote_text(default)
+        case BytesType():
+            return _cast(dialect, type_, _blob(dialect, type_, default))
+        case DateType():
+            dt.date.fromisoformat(_matching(_DATE, default))
+            return _cast(dialect, type_, default)
+        case DateTimeType():
+            dt.datetime.fromisoformat(_matching(_DATETIME, default))
+            return _cast(dialect, type_, default)
+        case TimestampType():
+            dt.datetime.fromisoformat(_matching(_DATETIME, default))
+            return _cast(dialect, type_, f"{default}+00")
+        case UnsupportedType(declaration):
+            message = f"this version cannot carry {declaration} exactly"
+            raise ValueError(message)
+        case _:
+            assert_never(type_)
+
+
+def _cast(dialect: Dialect, type_: ColumnType, text: str) -> str:
+    return f"CAST({quote_text(text)} AS {render_type(dialect, type_)})"
+
+
+def _number(default: str) -> str:
+    try:
+        Decimal(default)
+    except InvalidOperation as error:
+        message = f"its default {default!r} is not a number"
+        raise ValueError(message) from error
+    return default
+
+
+def _blob(dialect: Dialect, type_: BytesType, default: str) -> str:
+    if not default.isascii() or default.startswith("0x"):
+        message = f"its default {default!r} may stand for other bytes than it shows"
+        raise ValueError(message)
+    padding = type_.bytes_max - len(default) if type_.fixed else 0
+    return "".join(dialect.blob_byte.format(byte=byte) for byte in default.encode() + bytes(padding))
+
+
+def _matching(pattern: re.Pattern[str], default: str) -> str:
+    if not pattern.fullmatch(default):
+        message = f"its default {default!r} is not a date or time"
+        raise ValueError(message)
+    return default

@@ -1,0 +1,114 @@
+"""What a load has to do: which batches are new, which rows of them, and under which schema."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from penstock.core.errors import PositionError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.core.batches import Batch
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The new part of a batch: its rows from Kafka offset `from_offset` on."""
+
+    batch: Batch
+    from_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Pieces of one topic and one schema, in order, few enough to be merged at once."""
+
+    topic: str
+    schema_id: int
+    pieces: tuple[Piece, ...]
+
+    @property
+    def first_orders(self) -> tuple[tuple[int, int, int], ...]:
+        """Where each batch begins in the source's log."""
+        return tuple(piece.batch.first_order for piece in self.pieces)
+
+    @property
+    def last_order(self) -> tuple[int, int, int]:
+        """The furthest place in the source's log that a batch reaches."""
+        return max(piece.batch.last_order for piece in self.pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaInPlace:
+    """The schema that the target's table has, and the furthest place in the log where it was seen."""
+
+    schema_id: int
+    order: tuple[int, int, int]
+
+    def gives_way_to(self, step: Step) -> bool:
+        """Whether a batch of `step` is younger than the schema in place, and has another.
+
+        One that is older only came late, from another partition.
+        """
+        return step.schema_id != self.schema_id and any(order > self.order for order in step.first_orders)
+
+    def after(self, step: Step) -> SchemaInPlace:
+        """Return the schema in place once `step` is merged."""
+        if self.gives_way_to(step):
+            return SchemaInPlace(step.schema_id, step.last_order)
+        if step.schema_id == self.schema_id:
+            return replace(self, order=max(self.order, step.last_order))
+        return self
+
+
+def plan_steps(positions: Mapping[tuple[str, int], int], batches: Sequence[Batch], rows_max: int) -> list[Step]:
+    """Return what of `batches`, in their order, is not at `positions` yet, in steps of about `rows_max` rows.
+
+    A step has more rows only if a single batch has. Announcements (no rows) are
+    always in it, for they do no harm twice. Raises PositionError for a hole.
+    """
+    steps: list[Step] = []
+    for piece in _new_pieces(positions, batches):
+        batch, last = piece.batch, steps[-1] if steps else None
+        if last and (last.topic, last.schema_id) == (batch.topic, batch.schema_id):
+            rows = sum(earlier.batch.rows for earlier in last.pieces)
+            if rows + batch.rows <= rows_max:
+                steps[-1] = replace(last, pieces=(*last.pieces, piece))
+                continue
+        steps.append(Step(batch.topic, batch.schema_id, (piece,)))
+    return steps
+
+
+def plan_positions(positions: Mapping[tuple[str, int], int], batches: Sequence[Batch]) -> dict[tuple[str, int], int]:
+    """Return the positions that loading `batches` changes, with their new values.
+
+    An announcement that speaks for no offset sets no position.
+    """
+    moved: dict[tuple[str, int], int] = {}
+    for batch in batches:
+        place = (batch.topic, batch.partition)
+        known = moved.get(place, positions.get(place))
+        if batch.end_offset > (batch.start_offset if known is None else known):
+            moved[place] = batch.end_offset
+    return moved
+
+
+def _new_pieces(positions: Mapping[tuple[str, int], int], batches: Sequence[Batch]) -> list[Piece]:
+    known = dict(positions)
+    pieces = []
+    for batch in batches:
+        place = (batch.topic, batch.partition)
+        position = known.get(place, batch.start_offset)
+        if batch.start_offset > position:
+            message = (
+                f"{batch.table}: the next batch of {batch.topic} partition {batch.partition} starts at offset "
+                f"{batch.start_offset}, and the target has everything before {position} only"
+            )
+            raise PositionError(message, "the batch topic lost messages: have the table copied again")
+        if batch.end_offset > position or not batch.rows:
+            pieces.append(Piece(batch, position))
+        if batch.end_offset > batch.start_offset:
+            known[place] = max(position, batch.end_offset)
+    return pieces
