@@ -7,11 +7,15 @@ Types". Only the parts that decide how data resolves are kept.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "bytes", "string"})
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*")
+_SIMPLE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 Json: TypeAlias = "str | int | float | bool | Sequence[Json] | Mapping[str, Json] | None"
 
@@ -155,7 +159,7 @@ def _parse(declared: Json, namespace: str, names: dict[str, Named]) -> AvroType:
         case Mapping():
             return _parse_declaration(declared, namespace, names)
         case Sequence():
-            return Union(tuple(_parse(branch, namespace, names) for branch in declared))
+            return _parse_union(declared, namespace, names)
         case _:
             message = f"{json.dumps(declared)} is not a type"
             raise ValueError(message)
@@ -182,15 +186,24 @@ def _parse_declaration(declared: Mapping[str, Json], namespace: str, names: dict
             return _parse_named(str(kind), declared, namespace, names)
         case str() if kind in PRIMITIVES:
             return Primitive(kind, _meaning(declared))
-        case None:
-            message = f"{json.dumps(declared)[:80]} has no type"
-            raise ValueError(message)
+        case str():
+            return _parse_name(kind, namespace, names)
         case _:
-            return _parse(kind, namespace, names)
+            message = f"{json.dumps(declared)[:80]} does not name its type"
+            raise ValueError(message)
+
+
+def _parse_union(declared: Sequence[Json], namespace: str, names: dict[str, Named]) -> Union:
+    branches = tuple(_parse(branch, namespace, names) for branch in declared)
+    kinds = [b.name if isinstance(b, Primitive | Reference) else type(b).__name__.lower() for b in branches]
+    if len(set(kinds)) < len(kinds) or "union" in kinds:
+        message = f"a union of {', '.join(kinds)} has two branches of one kind, or a union in it"
+        raise ValueError(message)
+    return Union(branches)
 
 
 def _parse_named(kind: str, declared: Mapping[str, Json], namespace: str, names: dict[str, Named]) -> Reference:
-    simple = _text(declared, "name")
+    simple = _valid(_text(declared, "name"), _NAME)
     inner = simple.rpartition(".")[0] if "." in simple else _text(declared, "namespace", namespace)
     name = _full_name(simple, inner)
     if name in names:
@@ -202,12 +215,13 @@ def _parse_named(kind: str, declared: Mapping[str, Json], namespace: str, names:
         names[name] = Fixed(name, aliases, _number(declared, "size"), meaning)
     elif kind == "enum":
         default = _text(declared, "default") if "default" in declared else None
-        names[name] = Enumeration(name, aliases, _texts(declared, "symbols"), default, meaning)
+        symbols = _texts({"symbols": _part(declared, "symbols")}, "symbols")
+        names[name] = Enumeration(name, aliases, symbols, default, meaning)
     else:
         # The name must be known while the fields are parsed: they may refer to it.
         names[name] = Record(name, aliases, (), meaning)
         fields = _sequence(_part(declared, "fields"), f'the fields of "{name}"')
-        names[name] = Record(name, aliases, tuple(_parse_field(f, inner, names) for f in fields), meaning)
+        names[name] = Record(name, aliases, _distinct(_parse_field(f, inner, names) for f in fields), meaning)
     return Reference(name)
 
 
@@ -215,13 +229,29 @@ def _parse_field(declared: Json, namespace: str, names: dict[str, Named]) -> Fie
     if not isinstance(declared, Mapping):
         message = f"{json.dumps(declared)[:80]} is not a field"
         raise ValueError(message)  # noqa: TRY004 - one error for every fault of a schema
-    name = _text(declared, "name")
+    name = _valid(_text(declared, "name"), _SIMPLE_NAME)
     try:
         type_ = _parse(_part(declared, "type"), namespace, names)
     except ValueError as error:
         message = f'field "{name}": {error}'
         raise ValueError(message) from error
     return Field(name, _texts(declared, "aliases"), type_, "default" in declared)
+
+
+def _distinct(fields: Iterable[Field]) -> tuple[Field, ...]:
+    by_name: dict[str, Field] = {}
+    for each in fields:
+        if by_name.setdefault(each.name, each) is not each:
+            message = f'the field "{each.name}" is there twice'
+            raise ValueError(message)
+    return tuple(by_name.values())
+
+
+def _valid(name: str, pattern: re.Pattern[str]) -> str:
+    if pattern.fullmatch(name) is None:
+        message = f'"{name}" is not a name: names are of letters, digits and "_"'
+        raise ValueError(message)
+    return name
 
 
 def _meaning(declared: Mapping[str, Json]) -> Meaning:
@@ -262,9 +292,9 @@ def _texts(declared: Mapping[str, Json], key: str) -> tuple[str, ...]:
 
 def _number(declared: Mapping[str, Json], key: str) -> int:
     value = declared.get(key)
-    if not isinstance(value, int) or isinstance(value, bool):
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         message = f'"{key}" is missing or not a whole number in {json.dumps(declared)[:80]}'
-        raise ValueError(message)  # noqa: TRY004 - one error for every fault of a schema
+        raise ValueError(message)
     return value
 
 

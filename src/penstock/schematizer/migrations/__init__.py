@@ -1,0 +1,1 @@
+"""The steps that brought the registry's database to its present tables."""
