@@ -1,0 +1,131 @@
+"""Reads the warehouse's tables a page at a time, for a comparison."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+import pyarrow as pa
+
+from penstock.demo.source_rows import with_float_bits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.demo.rows import Row, Value
+
+OP_COLUMN: Final = "_op"
+_ADDS: Final = ("c", "r", "u+")
+_TAKES: Final = ("d", "u-")
+_PAGE_ROWS: Final = 20_000
+
+
+class QuerySql(Protocol):
+    """Runs a query on the warehouse, whoever has its file open."""
+
+    def __call__(self, sql: str) -> pa.Table:
+        """Return the whole result of `sql`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WarehouseTables:
+    """The tables of one schema of the warehouse."""
+
+    query: QuerySql
+    schema: str
+
+    def columns(self) -> dict[str, tuple[str, ...]]:
+        """Return every base table of the schema with its column names in order."""
+        found = self.query(
+            "SELECT c.table_name, c.column_name FROM information_schema.columns c"
+            " JOIN information_schema.tables t USING (table_schema, table_name)"
+            f" WHERE table_schema = {_text(self.schema)} AND t.table_type = 'BASE TABLE'"
+            " ORDER BY c.table_name, c.ordinal_position"
+        )
+        columns: dict[str, tuple[str, ...]] = {}
+        for table, column in zip(*(found.column(i).to_pylist() for i in (0, 1)), strict=True):
+            columns[table] = (*columns.get(table, ()), column)
+        return columns
+
+    def count(self, table: str) -> int:
+        """Return how many rows `table` has."""
+        return int(self.query(f"SELECT count(*) FROM {self._name(table)}").column(0)[0].as_py())
+
+    def read_keyed(self, table: str, columns: Sequence[str], key: Sequence[str], floats: Sequence[int]) -> Iterator[Row]:
+        """Yield rows in key order, `columns` each; a row with NULL in its key, or the key of another, may be left out."""
+        names, keys = _listed(columns), _listed(key)
+        places = [columns.index(name) for name in key]
+        where = " AND ".join(f"{_quoted(name)} IS NOT NULL" for name in key)
+        after = ""
+        while True:
+            page = _rows(
+                self.query(
+                    f"SELECT {names} FROM {self._name(table)} WHERE {where}{after} ORDER BY {keys} LIMIT {_PAGE_ROWS}"
+                )
+            )
+            yield from with_float_bits(page, floats)
+            if len(page) < _PAGE_ROWS:
+                return
+            last = ", ".join(_literal(page[-1][place]) for place in places)
+            after = f" AND ({keys}) > ({last})"
+
+    def read_log(self, table: str, columns: Sequence[str], floats: Sequence[int]) -> Iterator[tuple[int, Row]]:
+        """Yield the rows of a change log in the order they were written, with +1 for a row that came and -1 for one that went."""
+        names = _listed((OP_COLUMN, *columns))
+        after = -1
+        while True:
+            found = self.query(
+                f"SELECT rowid, {names} FROM {self._name(table)} WHERE rowid > {after} ORDER BY rowid LIMIT {_PAGE_ROWS}"
+            )
+            if not found.num_rows:
+                return
+            after = found.column(0)[-1].as_py()
+            ops = found.column(1).to_pylist()
+            page = with_float_bits(_rows(found.select(range(2, found.num_columns))), floats)
+            for op, row in zip(ops, page, strict=True):
+                yield _sign(op), row
+
+    def _name(self, table: str) -> str:
+        return f"{_quoted(self.schema)}.{_quoted(table)}"
+
+
+def _sign(op: str) -> int:
+    if op in _ADDS:
+        return 1
+    if op in _TAKES:
+        return -1
+    message = f"a change log has the op {op!r}; expected one of {', '.join((*_ADDS, *_TAKES))}"
+    raise ValueError(message)
+
+
+def _rows(table: pa.Table) -> list[Row]:
+    """Turn columns into rows; instants lose their zone once they are in UTC, as the source's have none either."""
+    columns = [
+        column.cast(pa.timestamp("us")) if pa.types.is_timestamp(column.type) else column for column in table.columns
+    ]
+    return list(zip(*(column.to_pylist() for column in columns), strict=True))
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(_quoted(name) for name in names)
+
+
+def _literal(value: Value) -> str:
+    match value:
+        case bytes():
+            return "'" + "".join(f"\\x{byte:02X}" for byte in value) + "'::BLOB"
+        case str():
+            return _text(value)
+        case int():
+            return str(value)
+        case _:
+            return f"{_text(str(value))}"
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
