@@ -10,7 +10,7 @@ import os
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -19,9 +19,10 @@ from penstock.dev.jars import JarSet, ensure_jars
 from penstock.dev.java import java
 from penstock.dev.ports import LOOPBACK, choose_port, is_listening
 from penstock.dev.processes import Child, run_to_end, start_child, wait_until_ready
+from penstock.dev.server import Server
 
 if TYPE_CHECKING:
-    from types import TracebackType
+    from collections.abc import Mapping
 
 _START_SECONDS = 120.0
 _FORMAT_SECONDS = 120.0
@@ -73,8 +74,8 @@ broker.heartbeat.interval.ms=500
 
 
 @dataclass(frozen=True, slots=True)
-class KafkaBroker:
-    """A running broker. Its data outlives it and is used again by the next start, on the same port."""
+class KafkaBroker(Server):
+    """A running broker."""
 
     port: int
     home: Path
@@ -91,6 +92,10 @@ class KafkaBroker:
         """The process id of the broker's Java."""
         return self.child.pid
 
+    def alive(self) -> bool:
+        """Whether the broker runs."""
+        return self.child.alive()
+
     def stop(self) -> None:
         """Shut it down in order."""
         self.child.stop(_STOP_SECONDS)
@@ -99,15 +104,9 @@ class KafkaBroker:
         """End it as kill -9 would."""
         self.child.kill()
 
-    def __enter__(self) -> Self:
-        """Hold the broker for a `with` block."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Shut it down."""
-        self.stop()
+    def facts(self) -> Mapping[str, str | int]:
+        """Address, and the same as clients take it."""
+        return {"host": self.host, "port": self.port, "bootstrap_servers": self.bootstrap_servers}
 
 
 def start_kafka(home: Path, *, port: int | None = None) -> KafkaBroker:

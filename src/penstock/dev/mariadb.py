@@ -10,16 +10,17 @@ import os
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import pymysql
 
 from penstock.core.errors import UsageError
 from penstock.dev.ports import LOOPBACK, choose_port, is_listening
 from penstock.dev.processes import Child, run_to_end, start_child, wait_until_ready
+from penstock.dev.server import Server
 
 if TYPE_CHECKING:
-    from types import TracebackType
+    from collections.abc import Mapping
 
 INSTALL_COMMAND = "sudo apt-get install -y mariadb-server"
 USER = "penstock"
@@ -88,8 +89,8 @@ class Flavour(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class MariadbServer:
-    """A running server. `user` has all rights; data outlives the server and is used again by the next start."""
+class MariadbServer(Server):
+    """A running MariaDB; `user` has all rights."""
 
     port: int
     home: Path
@@ -103,6 +104,10 @@ class MariadbServer:
         """The process id of mariadbd."""
         return self.child.pid
 
+    def alive(self) -> bool:
+        """Whether mariadbd runs."""
+        return self.child.alive()
+
     def stop(self) -> None:
         """Shut it down in order."""
         self.child.stop(_STOP_SECONDS)
@@ -111,15 +116,9 @@ class MariadbServer:
         """End it as kill -9 would."""
         self.child.kill()
 
-    def __enter__(self) -> Self:
-        """Hold the server for a `with` block."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Shut it down."""
-        self.stop()
+    def facts(self) -> Mapping[str, str | int]:
+        """Address, user and password."""
+        return {"host": self.host, "port": self.port, "user": self.user, "password": self.password}
 
 
 def start_mariadb(
