@@ -1,0 +1,125 @@
+"""The `penstock` command: finds the command that was asked for, and tells every error in one way.
+
+Commands are imported when they run, not before: `penstock --help` must not
+wait for Spark. Each is a module of this package with `app`, a typer.Typer of
+one command or a group of them.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+from typer.core import TyperGroup
+
+from penstock.cli.console import say_error, say_note
+from penstock.core.errors import PenstockError
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+_INTERRUPTED = 128 + signal.SIGINT
+_TERMINATED = 128 + signal.SIGTERM
+
+_COMMANDS = {
+    "demo": "Run the main job end to end on real local servers, with a live page.",
+    "run": "Run a pipeline until it is stopped; with --once, until it has caught up.",
+    "check": "Explain a config; with --connect, verify servers, settings and grants.",
+    "status": "Show links, positions, lag and rows per table, running or not.",
+    "sql": "Query a sink, also while the pipeline runs.",
+    "schematizer": "Serve or show the registry of schemas.",
+    "dev": "Start and stop real servers on loopback for development.",
+}
+
+
+def main() -> NoReturn:
+    """Run the command line and exit: 0 done, 1 failed, 2 config or usage, 130 Ctrl-C, 143 SIGTERM."""
+    signal.signal(signal.SIGTERM, _end)
+    app(prog_name="penstock")
+    raise SystemExit(0)
+
+
+class LazyCommands(TyperGroup):
+    """The group of all commands. Listing them imports none; running one imports that one."""
+
+    # Typer's own signatures name classes that it keeps private, hence Any.
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401
+        """Find the command that `args` begin with, and put the real one in the place of its stub."""
+        name, stub, rest = super().resolve_command(ctx, args)
+        if name is None or stub is None:
+            return name, stub, rest
+        return name, typer.main.get_command(import_module(f"penstock.cli.{name}").app), rest
+
+    def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
+        """Run the command; whatever it raises becomes words for the operator and an exit code."""
+        try:
+            return super().invoke(ctx)
+        except (typer.Exit, typer.Abort, typer.TyperException, BrokenPipeError):
+            # These are Typer's own ways to end: --help, wrong usage (exit code 2), a reader that went away.
+            raise
+        except KeyboardInterrupt as error:
+            say_note("stopped; run again to go on")
+            raise typer.Exit(_INTERRUPTED) from error
+        except PenstockError as error:
+            say_error(error.message, error.hint)
+            raise typer.Exit(error.exit_code) from error
+        except Exception as error:  # the one broad except: nobody is above us to handle it
+            from penstock.cli.logs import record_defect  # noqa: PLC0415 - --help need not wait for it
+
+            file = record_defect(error)
+            say_error(
+                f"unexpected {type(error).__name__}: {error}",
+                f"this is a defect of Penstock: please report it with the traceback at the end of {file}",
+            )
+            raise typer.Exit(1) from error
+
+
+app = typer.Typer(
+    cls=LazyCommands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(wanted: bool) -> None:  # noqa: FBT001 - Typer calls it with the option's value
+    if wanted:
+        from importlib.metadata import version  # noqa: PLC0415 - --help need not wait for it
+
+        typer.echo(f"penstock {version('penstock')}")
+        raise typer.Exit
+
+
+@app.callback()
+def penstock(
+    *,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Carry every committed change of a MySQL database through Kafka into a warehouse, on Spark.
+
+    Begin with "penstock demo". Then write a config, try it with "penstock check
+    FILE --connect", and start it with "penstock run FILE".
+    """
+
+
+def _stub() -> None:
+    """Stand in for a command until it is resolved."""
+
+
+for _name, _summary in _COMMANDS.items():
+    app.command(_name, help=_summary)(_stub)
+
+
+def _end(_signal: int, _frame: FrameType | None) -> None:
+    """SIGTERM: unwind like any exit, so that children are ended and locks let go."""
+    sys.exit(_TERMINATED)
+
+
+if __name__ == "__main__":
+    main()
