@@ -104,7 +104,7 @@ def start_spark(
 def _start_daemon(class_name: str, name: str, home: Path, arguments: tuple[str, ...]) -> Child:
     """Start one of Spark's daemons by its class."""
     opened = [option for package in _OPENED for option in ("--add-opens", f"java.base/{package}=ALL-UNNAMED")]
-    command = [java(), "-Xmx256m", "-XX:+UseSerialGC", *opened, "-cp", f"{spark_home()}/jars/*"]
+    command = [java(), "-Xmx256m", "-XX:+UseSerialGC", "-Dspark.master.rest.enabled=false", *opened, "-cp", f"{spark_home()}/jars/*"]
     environment = {
         "SPARK_HOME": str(spark_home()),
         # Executors' class paths are built by the launcher, which looks for a source tree unless told.

@@ -1,0 +1,88 @@
+"""Real servers, each started once per run, on free loopback ports, with data in a directory that is deleted at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pymysql
+import pytest
+
+from penstock.dev.kafka import KafkaBroker, start_kafka
+from penstock.dev.mariadb import Flavour, MariadbServer, start_mariadb
+from penstock.dev.schematizer import start_schematizer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def servers_home() -> Iterator[Path]:
+    """The directory under which all servers of this run keep their data."""
+    with tempfile.TemporaryDirectory(prefix="penstock-servers-") as home:
+        yield Path(home)
+
+
+@pytest.fixture(scope="session")
+def mariadb(servers_home: Path) -> Iterator[MariadbServer]:
+    """A source: binlog on, ROW, FULL image and metadata, GTID; `user` has all rights."""
+    with start_mariadb(servers_home / "mariadb") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def tracker_server(servers_home: Path) -> Iterator[MariadbServer]:
+    """A server without binlog, for a schema tracker."""
+    with start_mariadb(servers_home / "tracker", Flavour.TRACKER) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def kafka(servers_home: Path) -> Iterator[KafkaBroker]:
+    """A broker of one node."""
+    with start_kafka(servers_home / "kafka") as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def schematizer(servers_home: Path) -> Iterator[str]:
+    """The URL of a running Schematizer."""
+    with start_schematizer(servers_home / "schematizer") as server:
+        yield server.url
+
+
+@pytest.fixture
+def fresh_name() -> str:
+    """A name that no other test of this run uses, fit for databases, topics and pipelines."""
+    return f"fresh_{next(_numbers)}"
+
+
+@pytest.fixture
+def fresh_database(mariadb: MariadbServer, fresh_name: str) -> Iterator[str]:
+    """The name of an empty database on `mariadb`, dropped after the test."""
+    with _connected(mariadb) as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {fresh_name}")
+        yield fresh_name
+        cursor.execute(f"DROP DATABASE IF EXISTS {fresh_name}")
+
+
+def _connected(server: MariadbServer) -> contextlib.closing[pymysql.Connection]:
+    """A connection that ends with its `with` block."""
+    return contextlib.closing(
+        pymysql.connect(
+            host=server.host,
+            port=server.port,
+            user=server.user,
+            password=server.password,
+            autocommit=True,
+            connect_timeout=10,
+            read_timeout=60,
+        )
+    )
