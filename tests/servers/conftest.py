@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pymysql
 import pytest
 
+from penstock.dev.jars import JarSet, ensure_jars
 from penstock.dev.kafka import KafkaBroker, start_kafka
 from penstock.dev.mariadb import Flavour, MariadbServer, start_mariadb
 from penstock.dev.schematizer import start_schematizer
@@ -56,6 +57,17 @@ def schematizer(servers_home: Path) -> Iterator[str]:
     """The URL of a running Schematizer."""
     with start_schematizer(servers_home / "schematizer") as server:
         yield server.url
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The one Spark session of this process, local, with the Kafka connector."""
+    # Importing PySpark takes a second, which only tests that use it should wait for.
+    from penstock.spark.session import SessionSpec, open_session  # noqa: PLC0415
+
+    session = open_session(SessionSpec("penstock-tests", jars=ensure_jars(JarSet.SPARK_KAFKA)))
+    yield session
+    session.stop()
 
 
 @pytest.fixture
