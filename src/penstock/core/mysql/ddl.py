@@ -160,7 +160,7 @@ def _read_create(reader: TokenReader) -> Statement:
     if kind in {"DATABASE", "SCHEMA"}:
         return TableDdl("create_schema", schema=reader.take_identifier() or "", conditional=conditional)
     if kind == "INDEX":
-        return _index_ddl(reader, "create_index")
+        return _index_ddl(reader, "create_index", conditional=conditional)
     table = reader.take_table()
     if table is None or kind not in {"TABLE", "SEQUENCE"}:
         return _UNKNOWN
@@ -180,7 +180,7 @@ def _read_drop(reader: TokenReader) -> Statement:
         case "DATABASE" | "SCHEMA":
             return TableDdl("drop_schema", schema=reader.take_identifier() or "", conditional=conditional)
         case "INDEX":
-            return _index_ddl(reader, "drop_index")
+            return _index_ddl(reader, "drop_index", conditional=conditional)
         case "TABLE" | "TABLES" | "SEQUENCE":
             tables = _table_list(reader)
             action: Action = "sequence" if kind == "SEQUENCE" else "drop"
@@ -277,13 +277,12 @@ def _altered_schema(reader: TokenReader) -> str:
     return "" if reader.peek() in options else reader.take_identifier() or ""
 
 
-def _index_ddl(reader: TokenReader, action: Literal["create_index", "drop_index"]) -> TableDdl:
-    conditional = reader.skip("IF", "EXISTS") or reader.skip("IF", "NOT", "EXISTS")
+def _index_ddl(reader: TokenReader, action: Literal["create_index", "drop_index"], *, conditional: bool) -> TableDdl:
     name = reader.take_identifier() or ""
     table = reader.take_table() if reader.seek("ON") else None
     # The index called PRIMARY is the primary key.
     drops_key = action == "drop_index" and name.upper() == "PRIMARY"
-    return _UNKNOWN if table is None else TableDdl(action, (table,), "", conditional, changes_columns=drops_key)
+    return _UNKNOWN if table is None else TableDdl(action, (table,), conditional=conditional, changes_columns=drops_key)
 
 
 def _read_rename(reader: TokenReader) -> Statement:

@@ -1,0 +1,156 @@
+"""Which changes of a table can be carried on without reading its existing rows again.
+
+The rule: what a reader has of every existing row, adapted to the new schema
+without looking at the source, must be what the source has now.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.core.tables import (
+    BytesType,
+    Column,
+    ColumnType,
+    DateTimeType,
+    DecimalType,
+    EnumType,
+    FloatType,
+    IntegerType,
+    TextType,
+    TimestampType,
+    UnsupportedType,
+)
+
+if TYPE_CHECKING:
+    from penstock.core.tables import TableSchema
+
+_COPY_AGAIN = "undo the change in the source, or copy the table again: its existing rows must be read anew"
+_BYTES_PER_CHARACTER = {"ascii": 1, "utf8mb3": 3, "utf8mb4": 4}
+_COUNTS_CHARACTERS = re.compile(r"(?:var)?char", re.IGNORECASE)
+_DIGITS = re.compile(r"\(\s*\d+\s*,\s*\d+\s*\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a change cannot be carried, and what to do. `column` is "" where it is not about one column."""
+
+    column: str
+    reason: str
+    hint: str
+
+
+def refusal(before: TableSchema, after: TableSchema) -> Refusal | None:
+    """Return why `before` cannot become `after` without a new copy, None if it can.
+
+    A renamed column looks like one that was dropped and another that was added:
+    ask `classify(...).renames_columns` of the statement as well. A column that
+    becomes NOT NULL is carried: in strict mode, the default, the source refuses
+    that while there are NULLs.
+    """
+    if before.key != after.key:
+        was, now = ", ".join(before.key) or "none", ", ".join(after.key) or "none"
+        return Refusal("", f"its primary key changed from ({was}) to ({now})", _COPY_AGAIN)
+    old = {column.name: column for column in before.columns}
+    for column in after.columns:
+        found = _column_refusal(old[column.name], column) if column.name in old else _added(column)
+        if found:
+            return found
+    return None
+
+
+def _added(column: Column) -> Refusal | None:
+    if isinstance(column.type, UnsupportedType):
+        reason = f"the new column is {column.type.declaration}, a type that cannot be carried"
+        return Refusal(column.name, reason, "give the column another type, or leave the table out")
+    if column.default_is_expression:
+        reason = "the new column's value in existing rows is computed by the source, so that nobody else knows it"
+        return Refusal(column.name, reason, f"add the column with a constant default or as NULL; else {_COPY_AGAIN}")
+    if not column.nullable and column.default is None:
+        reason = "the new column is NOT NULL and has no default"
+        return Refusal(column.name, reason, f"add the column with a constant default or as NULL; else {_COPY_AGAIN}")
+    return None
+
+
+def _column_refusal(before: Column, after: Column) -> Refusal | None:
+    changed = f"it changed from {before.declaration} to {after.declaration}"
+    if _is_generated(before) or _is_generated(after):
+        same = before.declaration == after.declaration
+        return None if same else Refusal(after.name, f"{changed}, which computes existing rows anew", _COPY_AGAIN)
+    if isinstance(after.type, UnsupportedType) and before.type != after.type:
+        return Refusal(after.name, f"{changed}, a type that cannot be carried", _COPY_AGAIN)
+    if before.type != after.type and not _holds(after.type, before.type):
+        return Refusal(after.name, f"{changed}, which does not hold every value it held before", _COPY_AGAIN)
+    reason = _rewrite(before, after)
+    return Refusal(after.name, f"{changed}, which {reason}", _COPY_AGAIN) if reason else None
+
+
+def _is_generated(column: Column) -> bool:
+    return "GENERATED ALWAYS" in column.declaration
+
+
+def _holds(wide: ColumnType, narrow: ColumnType) -> bool:  # noqa: PLR0911 - one return per pair of types
+    """Whether every value of `narrow` is a value of `wide`, written the same way."""
+    match narrow, wide:
+        case IntegerType(), IntegerType():
+            (low, high), (lowest, highest) = _range(narrow), _range(wide)
+            return lowest <= low and high <= highest
+        case DecimalType(), DecimalType():
+            return wide.scale >= narrow.scale and wide.precision - wide.scale >= narrow.precision - narrow.scale
+        case FloatType(), FloatType():
+            return wide.bits >= narrow.bits
+        case TextType(), TextType():
+            wider = _BYTES_PER_CHARACTER.get(wide.charset, 0) >= _BYTES_PER_CHARACTER.get(narrow.charset, 9)
+            return (wider or wide.charset == narrow.charset) and wide.characters_max >= narrow.characters_max
+        case BytesType(), BytesType():
+            # A fixed value is padded to its width, so another width is another value.
+            return wide.bytes_max >= narrow.bytes_max and not wide.fixed
+        case (DateTimeType(), DateTimeType()) | (TimestampType(), TimestampType()):
+            return wide.fraction_digits >= narrow.fraction_digits
+        case EnumType(), EnumType():
+            return wide.labels[: len(narrow.labels)] == narrow.labels
+        case _:
+            return False
+
+
+def _range(type_: IntegerType) -> tuple[int, int]:
+    return (0, 2**type_.bits - 1) if type_.unsigned else (-(2 ** (type_.bits - 1)), 2 ** (type_.bits - 1) - 1)
+
+
+def _rewrite(before: Column, after: Column) -> str:
+    """What the source does to existing values although the new type seems to hold them; "" for nothing."""
+    match before.type, after.type:
+        case TextType(), TextType():
+            return _text_rewrite(before, before.type, after, after.type)
+        case (FloatType() | DecimalType(), FloatType() | DecimalType()):
+            return _number_rewrite(before, after)
+        case _:
+            return ""
+
+
+def _text_rewrite(before: Column, old: TextType, after: Column, new: TextType) -> str:
+    was, now = before.declaration.lower(), after.declaration.lower()
+    if now.startswith("char") and not was.startswith("char"):
+        return "cuts the spaces at the end of existing values"
+    # CHAR and VARCHAR count characters, the TEXTs bytes.
+    if _COUNTS_CHARACTERS.match(was) and not _COUNTS_CHARACTERS.match(now):
+        bytes_needed = old.characters_max * _BYTES_PER_CHARACTER.get(old.charset, 4)
+        return "" if bytes_needed <= new.characters_max else "holds fewer bytes than it held before"
+    return ""
+
+
+def _number_rewrite(before: Column, after: Column) -> str:
+    was, now = before.declaration.lower(), after.declaration.lower()
+    if "unsigned" in now and "unsigned" not in was:
+        return "cannot be negative any more"
+    is_float = isinstance(after.type, FloatType)
+    digits_was, digits_now = _DIGITS.search(was), _DIGITS.search(now)
+    rounds = digits_now and (not digits_was or digits_was.group() != digits_now.group())
+    return "rounds existing values" if is_float and (rounds or _cut_float(before, after)) else ""
+
+
+def _cut_float(before: Column, after: Column) -> bool:
+    """A FLOAT(M,D) that becomes a DOUBLE is rounded to D digits anew, in 64 bits."""
+    return before.type != after.type and _DIGITS.search(before.declaration) is not None
