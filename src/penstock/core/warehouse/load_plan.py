@@ -63,19 +63,23 @@ class SchemaInPlace:
         return self
 
 
-def plan_steps(positions: Mapping[tuple[str, int], int], batches: Sequence[Batch], rows_max: int) -> list[Step]:
-    """Return what of `batches`, in their order, is not at `positions` yet, in steps of about `rows_max` rows.
+def plan_steps(
+    positions: Mapping[tuple[str, int], int], batches: Sequence[Batch], rows_max: int, bytes_max: int
+) -> list[Step]:
+    """Return what of `batches`, in their order, is not at `positions` yet, in steps.
 
-    A step has more rows only if a single batch has. Announcements (no rows) are
-    always in it, for they do no harm twice. Raises PositionError for a hole.
+    A step has at most `rows_max` rows and `bytes_max` bytes of files, unless a
+    single batch has more. Announcements (no rows) are always in it, for they do
+    no harm twice. Raises PositionError for a hole.
     """
     steps: list[Step] = []
     for piece in _new_pieces(positions, batches):
         batch, last = piece.batch, steps[-1] if steps else None
         if last and (last.topic, last.schema_id) == (batch.topic, batch.schema_id):
-            rows = sum(earlier.batch.rows for earlier in last.pieces)
-            if rows + batch.rows <= rows_max:
-                steps[-1] = replace(last, pieces=(*last.pieces, piece))
+            together = (*last.pieces, piece)
+            rows, size = sum(each.batch.rows for each in together), sum(each.batch.bytes for each in together)
+            if rows <= rows_max and size <= bytes_max:
+                steps[-1] = replace(last, pieces=together)
                 continue
         steps.append(Step(batch.topic, batch.schema_id, (piece,)))
     return steps

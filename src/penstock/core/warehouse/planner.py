@@ -27,7 +27,7 @@ from penstock.core.warehouse.widening import widens
 if TYPE_CHECKING:
     from penstock.core.tables import TableSchema
 
-_COPY_AGAIN = "drop the table in the target and have it copied again with `penstock snapshot`"
+_COPY_AGAIN = "drop the target's table and its row in penstock.tables there, then copy it again: `penstock snapshot`"
 _LOG_COLUMNS = {
     OP: Column("_op", TextType(2, "ascii"), nullable=False),
     FILE: Column("_file", TextType(255, "utf8mb4"), nullable=False),
@@ -90,7 +90,7 @@ def plan_migration(dialect: Dialect, target: TargetTable, after: TableSchema) ->
     going = [column for column in before.columns if column.name.casefold() not in _by_name(after)]
     if coming and going:
         reason = f"{_names(going)} went and {_names(coming)} came in one step, which may be a rename or not"
-        raise _stopped(after, "", reason, f"drop and add in two statements, or {_COPY_AGAIN}")
+        raise _stopped(after, "", reason, _COPY_AGAIN)
     alter = f"ALTER TABLE {target.path(dialect)}"
     return [
         *(f"{alter} DROP COLUMN {quote_name(dialect, column.name)}" for column in going),
@@ -182,7 +182,7 @@ def _type(dialect: Dialect, schema: TableSchema, column: Column) -> str:
     try:
         return render_type(dialect, column.type)
     except ValueError as error:
-        hint = "leave the column out with the link's `columns: {drop: [...]}`, or change its type in the source"
+        hint = "change the column's type in the source, or leave the table out of the link's `tables`"
         raise _stopped(schema, column.name, str(error), hint) from error
 
 

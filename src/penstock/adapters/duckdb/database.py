@@ -1,0 +1,111 @@
+"""Opening a DuckDB file, and saying in our words what DuckDB refuses.
+
+The file is attached to an in-memory database under a name of ours: opened by
+itself it would be called like the file, and with a source's schema of the same
+name `shop.orders` would mean two things.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from penstock.core.errors import SinkError, UnavailableError
+from penstock.core.warehouse.dialect import quote_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CATALOG = "__penstock"
+"""What the file is called inside of our connections."""
+
+_LOCKED = re.compile(r"Could not set lock.*?(?:\(PID (\d+)\))?\. See", re.DOTALL)
+_DISK_IS_FULL = re.compile(r"No space left|disk (?:quota|full|is full)|out of disk|errno (?:28|122)\b", re.IGNORECASE)
+_LOCK_POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class DuckdbLimits:
+    """What DuckDB may use, and how much is merged at once.
+
+    `merge_rows_max` and `merge_bytes_max` (of compressed files) bound what is in
+    memory as Arrow, beside DuckDB's own `memory_mb`. `lock_wait_seconds` is how
+    long to wait for another process, such as a query, to let go of the file.
+    """
+
+    memory_mb: int = 1024
+    threads: int = 2
+    merge_rows_max: int = 500_000
+    merge_bytes_max: int = 32 << 20
+    lock_wait_seconds: float = 10.0
+
+
+def open_database(path: Path, limits: DuckdbLimits, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
+    """Open the file, made if it is missing, as catalog `CATALOG`; its schemas resolve without naming it.
+
+    Within one process several connections may write; a second process waits
+    `lock_wait_seconds`, then raises UnavailableError. Raises SinkError for a file
+    that cannot be opened.
+    """
+    deadline = time.monotonic() + limits.lock_wait_seconds
+    while True:
+        try:
+            return _open(path, limits, read_only=read_only)
+        except duckdb.Error as error:
+            if not _LOCKED.search(str(error)) or time.monotonic() > deadline:
+                raise explain(path, error) from error
+        time.sleep(_LOCK_POLL_SECONDS)
+
+
+def enter(connection: duckdb.DuckDBPyConnection) -> None:
+    """Make a connection or cursor resolve names in the file, and read and show instants in UTC."""
+    connection.execute(f'USE "{CATALOG}"')
+    connection.execute("SET TimeZone = 'UTC'")
+
+
+def explain(path: Path, error: duckdb.Error) -> SinkError | UnavailableError:
+    """Turn a DuckDB error into ours: the file is taken, the disk is full, or something else."""
+    cause = str(error)
+    locked = _LOCKED.search(cause)
+    if locked:
+        holder = f"process {locked[1]}" if locked[1] else "another process"
+        hint = "wait until it ends or stop it; while a pipeline runs, query with `penstock sql`"
+        return UnavailableError(f"{path} is in use by {holder}", hint)
+    if _DISK_IS_FULL.search(cause):
+        return SinkError(f"the disk under {path} is full: {cause}", "free some space there; a rerun goes on from here")
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return SinkError(f"DuckDB ran out of memory on {path}: {cause}", "give the sink more memory")
+    if isinstance(error, duckdb.IOException):
+        return SinkError(f"cannot read or write {path}: {cause}", "check that the path is right and may be written to")
+    return SinkError(f"DuckDB refused a statement on {path}: {cause}", "run again; report it if it stays")
+
+
+def _open(path: Path, limits: DuckdbLimits, *, read_only: bool) -> duckdb.DuckDBPyConnection:
+    path = path.resolve()
+    connection = duckdb.connect(f":memory:{_instance_name(path, read_only=read_only)}")
+    try:
+        connection.execute(f"SET memory_limit = '{limits.memory_mb}MiB'")
+        connection.execute(f"SET threads = {limits.threads}")
+        connection.execute(f"SET temp_directory = {quote_text(f'{path}.tmp')}")
+        connection.execute("SET preserve_insertion_order = false")
+        connection.execute("SET python_enable_replacements = false")
+        connection.execute("SET autoinstall_known_extensions = false")
+        mode = " (READ_ONLY)" if read_only else ""
+        connection.execute(f'ATTACH IF NOT EXISTS {quote_text(str(path))} AS "{CATALOG}"{mode}')
+        enter(connection)
+        connection.execute("DETACH DATABASE IF EXISTS memory")
+    except duckdb.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _instance_name(path: Path, *, read_only: bool) -> str:
+    """Return the name by which this process's connections to one file find each other."""
+    digest = hashlib.sha256(str(path).encode()).hexdigest()
+    return f"penstock-{digest[:16]}-{'reader' if read_only else 'writer'}"

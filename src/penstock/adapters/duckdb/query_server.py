@@ -1,0 +1,130 @@
+"""Answering queries in the process that has the DuckDB file open, because no other can open it."""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+import socket
+import threading
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from penstock.adapters.duckdb.database import enter
+from penstock.adapters.duckdb.query_wire import ServerAddress, receive, send, write_run_file
+from penstock.adapters.duckdb.reading import ReadLimits, run_query
+from penstock.core.errors import PenstockError, UnavailableError, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import duckdb
+
+_AT_ONCE_MAX = 4
+_WAIT_SECONDS = 10.0
+_CLOSE_SECONDS = 5.0
+_DEFAULTS = ReadLimits()
+
+
+class QueryServer:
+    """Answers on a loopback port, from threads of this process, to who knows the token in the run file.
+
+    Each query has its own cursor and sees one committed state; writes go on
+    meanwhile. At most four run at once, within `ReadLimits`.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, run_file: Path) -> None:
+        """Start to answer. `connection` must stay open until `close()`."""
+        self._database = connection.cursor()
+        self._guard = threading.Lock()
+        self._cursors: set[duckdb.DuckDBPyConnection] = set()
+        self._places = threading.BoundedSemaphore(_AT_ONCE_MAX)
+        self._closing = False
+        self._run_file = run_file
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._token = secrets.token_urlsafe(32)
+        port: int = self._listener.getsockname()[1]
+        write_run_file(run_file, ServerAddress(port, self._token, os.getpid()))
+        self._thread = threading.Thread(target=self._listen, name="penstock-queries", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop answering: end the queries under way and remove the run file."""
+        self._closing = True
+        self._run_file.unlink(missing_ok=True)
+        with socket.create_connection(self._listener.getsockname(), timeout=_CLOSE_SECONDS):
+            # A connection of our own wakes the listener, which then sees that it is over.
+            self._thread.join(_CLOSE_SECONDS)
+        self._listener.close()
+        with self._guard:
+            for cursor in self._cursors:
+                cursor.interrupt()
+        for _ in range(_AT_ONCE_MAX):
+            self._places.acquire(timeout=_CLOSE_SECONDS)
+        self._database.close()
+
+    def _listen(self) -> None:
+        while True:
+            connection, _ = self._listener.accept()
+            if self._closing:
+                connection.close()
+                return
+            threading.Thread(target=self._answer, args=(connection,), name="penstock-query", daemon=True).start()
+
+    def _answer(self, connection: socket.socket) -> None:
+        connection.settimeout(_WAIT_SECONDS)
+        with connection:
+            try:
+                request, _ = receive(connection)
+                header, body = self._respond(request)
+                send(connection, header, body)
+            except (OSError, ValueError, TypeError):
+                # The asker is gone or does not speak our language: there is nobody to tell.
+                return
+
+    def _respond(self, request: dict[str, object]) -> tuple[dict[str, object], bytes]:
+        try:
+            return self._run(request)
+        except PenstockError as error:
+            return {"error": type(error).__name__, "message": error.message, "hint": error.hint}, b""
+
+    def _run(self, request: dict[str, object]) -> tuple[dict[str, object], bytes]:
+        if not hmac.compare_digest(str(request.get("token")).encode(), self._token.encode()):
+            message = "the query was not let in: its token is wrong"
+            raise UsageError(message, "use `penstock sql`, as the user who runs the pipeline")
+        if not self._places.acquire(timeout=_WAIT_SECONDS):
+            message = f"{_AT_ONCE_MAX} queries are running already"
+            raise UnavailableError(message, "try again when they are done")
+        try:
+            return self._read(str(request.get("statement")), _limits(request))
+        finally:
+            self._places.release()
+
+    def _read(self, statement: str, limits: ReadLimits) -> tuple[dict[str, object], bytes]:
+        with self._guard:
+            if self._closing:
+                message = "the pipeline is ending"
+                raise UnavailableError(message, "try again: the file can then be read without it")
+            cursor = self._database.cursor()
+            self._cursors.add(cursor)
+        try:
+            enter(cursor)
+            result = run_query(cursor, statement, limits)
+        finally:
+            with self._guard:
+                self._cursors.discard(cursor)
+            cursor.close()
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, result.rows.schema) as writer:
+            writer.write_table(result.rows)
+        return {"truncated": result.truncated}, sink.getvalue().to_pybytes()
+
+
+def _limits(request: dict[str, object]) -> ReadLimits:
+    """Take the asker's limits where they are narrower than ours."""
+    rows, seconds = request.get("rows_max"), request.get("seconds_max")
+    return ReadLimits(
+        rows_max=min(rows, _DEFAULTS.rows_max) if isinstance(rows, int) else _DEFAULTS.rows_max,
+        seconds_max=min(seconds, _DEFAULTS.seconds_max) if isinstance(seconds, int | float) else _DEFAULTS.seconds_max,
+    )

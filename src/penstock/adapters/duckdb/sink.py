@@ -1,0 +1,169 @@
+"""A DuckDB file as a warehouse."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from penstock.adapters.duckdb.database import CATALOG, DuckdbLimits, explain, open_database
+from penstock.adapters.duckdb.query_server import QueryServer
+from penstock.adapters.duckdb.staging import STAGED, count_changes, read_pieces, staged
+from penstock.adapters.duckdb.state import DuckdbState, TableState
+from penstock.core.errors import TableStoppedError
+from penstock.core.warehouse.dialect import DUCKDB, quote_name
+from penstock.core.warehouse.load_plan import SchemaInPlace, plan_positions, plan_steps
+from penstock.core.warehouse.planner import TargetTable, plan_create, plan_drop, plan_merge, plan_migration
+from penstock.ports.sink import Loaded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from penstock.core.batches import Batch
+    from penstock.core.tables import TableId, TableSchema
+    from penstock.core.warehouse.load_plan import Step
+    from penstock.ports.objects import ObjectStore
+
+_DEFAULTS = DuckdbLimits()
+
+
+class DuckdbSink:
+    """One pipeline's and source's way into a DuckDB file. It implements the port `Sink`.
+
+    Only one process can have the file open; in it, several sinks may. A sink is
+    for one thread; the queries it serves run in others.
+    """
+
+    def __init__(
+        self, path: Path, pipeline: str, source: str, objects: ObjectStore, limits: DuckdbLimits = _DEFAULTS
+    ) -> None:
+        """Open the file, made if it is missing.
+
+        Raises UnavailableError while another process has it, and SinkError if it
+        cannot be opened.
+        """
+        self._path = path
+        self._objects = objects
+        self._limits = limits
+        self._server: QueryServer | None = None
+        self._connection = open_database(path, limits)
+        self._state = DuckdbState(self._connection, pipeline, source)
+        with self._transaction():
+            self._state.create()
+
+    def batch_offset(self) -> int:
+        """See `Sink`."""
+        with self._explained():
+            return self._state.batch_offset()
+
+    def finish(self, batch_offset: int) -> None:
+        """See `Sink`."""
+        with self._transaction():
+            self._state.set_batch_offset(batch_offset)
+
+    def positions(self, table: TableId) -> dict[tuple[str, int], int]:
+        """See `Sink`."""
+        with self._explained():
+            return self._state.positions(table)
+
+    def load(self, table: TableId, batches: Sequence[Batch], schemas: Mapping[int, TableSchema]) -> Loaded:
+        """See `Sink`. The files are merged some at a time, all in one transaction."""
+        with self._transaction():
+            positions = self._state.positions(table)
+            steps = plan_steps(positions, batches, self._limits.merge_rows_max, self._limits.merge_bytes_max)
+            rows = sum(self._take(table, step, schemas[step.schema_id]) for step in steps)
+            self._state.set_positions(table, plan_positions(positions, batches))
+        return Loaded(rows, time.time_ns() // 1_000_000)
+
+    def serve_queries(self, run_file: Path) -> None:
+        """Answer `penstock sql` of other processes from now on; `run_file` tells them how to reach us."""
+        self._server = QueryServer(self._connection, run_file)
+
+    def close(self) -> None:
+        """See `Sink`. Queries under way end in an error."""
+        if self._server:
+            self._server.close()
+            self._server = None
+        with self._explained():
+            self._connection.close()
+
+    def _take(self, table: TableId, step: Step, schema: TableSchema) -> int:
+        """Bring the schema and the rows of `step` in; return how many changes it had."""
+        known = self._known(table)
+        if known is None:
+            state = TableState(schema, SchemaInPlace(step.schema_id, step.last_order))
+            self._create(state.schema)
+        elif known.in_place.gives_way_to(step):
+            state = TableState(schema, known.in_place.after(step))
+            self._migrate(known.schema, schema)
+        else:
+            state = TableState(known.schema, known.in_place.after(step))
+        if state != known:
+            self._state.set_table(table, state)
+        rows = read_pieces(self._objects, schema, step.pieces)
+        if rows is None:
+            return 0
+        with staged(self._connection, rows):
+            target = TargetTable(CATALOG, state.schema)
+            self._run(plan_merge(DUCKDB, target, schema, quote_name(DUCKDB, STAGED)))
+        return count_changes(rows)
+
+    def _known(self, table: TableId) -> TableState | None:
+        known = self._state.table(table)
+        if known and not self._exists(table):
+            reason = "somebody dropped it from the target"
+            hint = "delete its row in penstock.tables of the target, and copy it again: `penstock snapshot`"
+            raise TableStoppedError(str(table), "", "the target's table", reason, hint)
+        return known
+
+    def _create(self, schema: TableSchema) -> None:
+        if self._exists(schema.table):
+            reason = "the target has a table of this name that is not ours (upper and lower case do not count)"
+            hint = "drop or rename that table, or load this one into another target"
+            raise TableStoppedError(str(schema.table), "", "the target's table", reason, hint)
+        self._run(plan_create(DUCKDB, TargetTable(CATALOG, schema)))
+
+    def _migrate(self, before: TableSchema, after: TableSchema) -> None:
+        target = TargetTable(CATALOG, before)
+        if self._connection.execute(f"SELECT 1 FROM {target.path(DUCKDB)} LIMIT 1").fetchone():  # noqa: S608 - the name is quoted
+            self._run(plan_migration(DUCKDB, target, after))
+        else:
+            # An empty table can become any other, for it has no values to keep.
+            self._run([*plan_drop(DUCKDB, target), *plan_create(DUCKDB, TargetTable(CATALOG, after))])
+
+    def _exists(self, table: TableId) -> bool:
+        query = (
+            "SELECT 1 FROM duckdb_tables() WHERE database_name = $1 "
+            "AND lower(schema_name) = lower($2) AND lower(table_name) = lower($3)"
+        )
+        return self._connection.execute(query, [CATALOG, table.schema, table.name]).fetchone() is not None
+
+    def _run(self, statements: Sequence[str]) -> None:
+        for statement in statements:
+            self._connection.execute(statement)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """Commit what is done inside, or nothing of it."""
+        with self._explained():
+            self._connection.execute("BEGIN TRANSACTION")
+            done = False
+            try:
+                yield
+                self._connection.execute("COMMIT")
+                done = True
+            finally:
+                if not done:
+                    # After some failures DuckDB has rolled back already, or cannot be asked any more.
+                    with suppress(duckdb.Error):
+                        self._connection.execute("ROLLBACK")
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except duckdb.Error as error:
+            raise explain(self._path, error) from error
