@@ -83,16 +83,15 @@ def file_rows(schema: TableSchema, changes: DecodedChanges, offsets: npt.NDArray
     change, is_before, labels = _row_images(ops, doubled=not schema.key)
     _check_images(schema, changes, change, is_before, offsets)
     images = pa.Table.from_batches([changes.after, changes.before.cast(changes.after.schema)])
-    rows = images.take(pa.array(change + is_before * len(ops)))
-    meta = {OP: pa.array(labels, pa.string()), OFFSET: pa.array(offsets[change], pa.int64())}
+    rows = images.take(pa.array(change + is_before.astype(np.int64) * len(ops)))
+    layout = file_schema(schema)
+    arrays = [rows.column(column.name).combine_chunks() for column in schema.columns]
+    arrays += [pa.array(labels, pa.string()), pa.array(offsets[change], pa.int64())]
     if not schema.key:
         places = pa.array(change)
-        meta[FILE] = changes.file.take(places)
-        meta[POS] = pa.array(changes.pos).take(places)
-        meta[ROW] = pa.array(changes.row).take(places)
-        meta[TS_MS] = pa.array(changes.ts_ms).take(places)
-    columns = {column.name: rows.column(column.name) for column in schema.columns}
-    return pa.table({**columns, **meta}).cast(file_schema(schema))
+        arrays += [pa.array(each).take(places) for each in (changes.file, changes.pos, changes.row, changes.ts_ms)]
+    cast = [array.cast(field.type) for array, field in zip(arrays, layout, strict=True)]
+    return pa.Table.from_arrays(cast, schema=layout)
 
 
 def render_file(schema: TableSchema, rows: pa.Table) -> bytes:

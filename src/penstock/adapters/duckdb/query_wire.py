@@ -34,25 +34,28 @@ class ServerAddress:
     pid: int
 
 
-def write_run_file(run_file: Path, address: ServerAddress) -> None:
-    """Write the run file in one step; only its owner may read it."""
-    run_file.parent.mkdir(parents=True, exist_ok=True)
-    passing = run_file.with_name(f"{run_file.name}.{address.pid}.new")
+def run_file(home: Path, sink: str) -> Path:
+    """Return where the process that writes `sink` says how to query it."""
+    return home / "run" / f"{sink}.json"
+
+
+def write_run_file(file: Path, address: ServerAddress) -> None:
+    """Write a run file in one step; only its owner may read it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    passing = file.with_name(f"{file.name}.{address.pid}.new")
     passing.unlink(missing_ok=True)
-    with os.fdopen(os.open(passing, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
-        json.dump(asdict(address), file)
-    passing.replace(run_file)
+    with os.fdopen(os.open(passing, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as opened:
+        json.dump(asdict(address), opened)
+    passing.replace(file)
 
 
-def read_run_file(run_file: Path) -> ServerAddress | None:
-    """Return what the run file says; None if there is none or its process has ended."""
+def read_run_file(file: Path) -> ServerAddress | None:
+    """Return what a run file says; None if there is none for us or its process has ended."""
     try:
-        fields = json.loads(run_file.read_text(encoding="utf-8"))
+        fields = json.loads(file.read_text(encoding="utf-8"))
         address = ServerAddress(int(fields["port"]), str(fields["token"]), int(fields["pid"]))
         os.kill(address.pid, 0)
-    except (FileNotFoundError, ProcessLookupError, ValueError, KeyError):
-        return None
-    except PermissionError:
+    except (OSError, ValueError, KeyError, TypeError):
         return None
     return address
 

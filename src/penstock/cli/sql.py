@@ -1,0 +1,103 @@
+"""`penstock sql`: query a sink, also while the pipeline runs."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
+from penstock.cli.console import open_console, say_note
+from penstock.core.errors import UsageError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from rich.table import Table
+
+    from penstock.config.specs import DuckdbSinkSpec, PipelineSpec
+
+app = typer.Typer()
+
+_TABLE_ROWS_MAX = 1000
+_JSON_ROWS_MAX = 100_000
+
+
+@app.command()
+def sql(
+    file: ConfigFile,
+    statement: Annotated[str, typer.Argument(help="One SELECT, DESCRIBE, SHOW or EXPLAIN.", show_default=False)],
+    *,
+    sink: Annotated[str | None, typer.Option(help="The sink to ask; needed only if there are several.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per row.")] = False,
+) -> None:
+    """Query a sink, also while the pipeline runs.
+
+    A source's table shop.orders is there as shop.orders. The answer shows one
+    committed state of all tables. At most 1,000 rows are shown, with --json
+    100,000, and a query is ended after a minute.
+    """
+    # Imported here so that `sql --help` need not wait for DuckDB.
+    from penstock.adapters.duckdb.query import query  # noqa: PLC0415
+    from penstock.adapters.duckdb.query_wire import run_file  # noqa: PLC0415
+    from penstock.adapters.duckdb.reading import ReadLimits  # noqa: PLC0415
+    from penstock.config.load import load  # noqa: PLC0415
+
+    spec = load(file)
+    asked = choose_sink(spec, sink)
+    limits = ReadLimits(rows_max=_JSON_ROWS_MAX if as_json else _TABLE_ROWS_MAX)
+    result = query(asked.path, run_file(spec.home, asked.name), statement, limits)
+    _print_rows(result.rows, as_json=as_json)
+    if result.truncated:
+        say_note(f"these are the first {result.rows.num_rows} rows; there are more")
+
+
+def choose_sink(spec: PipelineSpec, name: str | None) -> DuckdbSinkSpec:
+    """Return the sink called `name`, or the only one; UsageError if that is none or several."""
+    names = ", ".join(sink.name for sink in spec.sinks) or "none"
+    chosen = [sink for sink in spec.sinks if name in {None, sink.name}]
+    if len(chosen) != 1:
+        asked = f"there is no sink {name}" if name else f"there are {len(spec.sinks)} sinks"
+        message = f"{asked} in pipeline {spec.pipeline}"
+        raise UsageError(message, f"choose with --sink one of: {names}")
+    return chosen[0]
+
+
+def _print_rows(rows: pa.Table, *, as_json: bool) -> None:
+    named = rows.rename_columns(_distinct(rows.column_names))
+    if as_json:
+        for row in named.to_pylist():
+            typer.echo(json.dumps(row, default=_plain, ensure_ascii=False))
+    else:
+        open_console().print(_table(named))
+
+
+def _table(rows: pa.Table) -> Table:
+    from rich import box  # noqa: PLC0415 - `sql --help` need not wait for it
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(box=box.SIMPLE)
+    for name in rows.column_names:
+        table.add_column(Text(name), overflow="fold")
+    for row in rows.to_pylist():
+        table.add_row(*(Text("NULL", style="dim") if value is None else Text(_shown(value)) for value in row.values()))
+    return table
+
+
+def _shown(value: object) -> str:
+    return value if isinstance(value, str) else str(_plain(value))
+
+
+def _plain(value: object) -> str:
+    """Write what JSON has no way for: bytes in hexadecimal, the rest (decimals, dates) as their text."""
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Tell columns of one name apart as a, a_2, a_3, so that none is lost in a row's object."""
+    found: list[str] = []
+    for name in names:
+        number = names[: len(found)].count(name) + 1
+        found.append(name if number == 1 else f"{name}_{number}")
+    return found
