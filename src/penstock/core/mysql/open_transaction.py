@@ -1,0 +1,70 @@
+"""The transaction that is being read: what of it may be shown before its end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from penstock.core.mysql.log_items import TransactionBegan
+
+if TYPE_CHECKING:
+    from penstock.core.mysql.log_items import LogItem
+
+
+@dataclass(slots=True)
+class OpenTransaction:
+    """One group of events, from its GTID (or BEGIN) at `begin` on.
+
+    A binlog can hold rows that were rolled back, behind SAVEPOINT or before
+    ROLLBACK, when a transaction also touched a temporary or a non-transactional
+    table. So items are held until the end is known, up to a number of bytes; a
+    larger transaction is released in pieces. `shown` counts the items that can
+    no longer be taken back: released by us, or published by an earlier reader.
+
+    `explicit` tells a transaction, which has a commit, from a lone statement.
+    """
+
+    file: str
+    begin: int
+    gtid: str
+    timestamp_ms: int
+    explicit: bool
+    shown: int = 0
+    prepared_xa: bool = False
+    alter_undecided: bool = False
+    held_bytes: int = 0
+    _announced: bool = False
+    _held: list[LogItem] = field(default_factory=list)
+    _savepoints: dict[str, int] = field(default_factory=dict)
+
+    def hold(self, item: LogItem, size_bytes: int) -> None:
+        """Keep `item` until the end, or until there is too much."""
+        self._held.append(item)
+        self.held_bytes += size_bytes
+
+    def release(self) -> list[LogItem]:
+        """Hand out what is held, with the transaction's beginning before the first of it."""
+        items, self._held = self._held, []
+        self.held_bytes = 0
+        self.shown += len(items)
+        if items and not self._announced:
+            self._announced = True
+            items.insert(0, TransactionBegan(self.file, self.begin, self.gtid, self.timestamp_ms))
+        return items
+
+    def set_savepoint(self, name: str) -> None:
+        """Remember what is there when `name` is set; an older one of that name is gone."""
+        self._savepoints[name] = self.shown + len(self._held)
+
+    def roll_back_to(self, name: str) -> bool:
+        """Forget what came after savepoint `name`; False if some of it was shown, or `name` is unknown."""
+        mark = self._savepoints.get(name)
+        if mark is None or mark < self.shown:
+            return False
+        del self._held[mark - self.shown :]
+        return True
+
+    def roll_back(self) -> bool:
+        """Forget everything; False if some of it was shown."""
+        self._held.clear()
+        return not self.shown

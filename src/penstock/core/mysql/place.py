@@ -1,0 +1,63 @@
+"""Where in the log a reader is, with whole offsets where the events have only 32 bits of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.core.mysql.bytes_reader import MalformedError
+
+if TYPE_CHECKING:
+    from penstock.core.mysql.event_frame import Header
+    from penstock.core.positions import BinlogPosition
+
+_FIRST_OFFSET: Final = 4
+_OFFSET_MASK: Final = 0xFFFF_FFFF
+_BACKWARDS: Final = 1 << 31
+
+
+class Place:
+    """The event being read, from `start` to `offset` in `file`; `rows_from` as in the position we came from."""
+
+    __slots__ = ("_first", "entered", "file", "offset", "rows_from", "start")
+
+    def __init__(self, position: BinlogPosition) -> None:
+        """Begin at `position`; the bytes of a file begin at offset 4."""
+        self.file = position.file
+        self._first = max(position.offset, _FIRST_OFFSET)
+        self.offset = self.start = self._first
+        self.rows_from = position.rows_from
+        self.entered = False
+
+    def enter(self, file: str, offset: int) -> bool:
+        """Take the server's word for where it begins to send; False if that is not where we want to be, or before."""
+        self.entered = True
+        if file != self.file or offset > self._first:
+            return False
+        self.offset = self.start = offset
+        return True
+
+    def change_file(self, file: str, offset: int) -> None:
+        """Go to another file."""
+        self.file = file
+        self.offset = self.start = offset
+        self.rows_from = self._first = 0
+
+    def advance(self, header: Header) -> bool:
+        """Move to the event with this header; False if it is from before the place we want to be.
+
+        The header has only 32 bits of the event's end, and the server leaves out
+        events that it does not send to replicas: the end is the next offset with
+        these bits that leaves room for the event. MalformedError if it goes back.
+        """
+        end = self.offset + header.length
+        left_out = (header.end - end) & _OFFSET_MASK
+        if left_out >= _BACKWARDS:
+            message = f"the log goes back to {header.end}"
+            raise MalformedError(message)
+        self.offset = end + left_out
+        self.start = self.offset - header.length
+        return self.start >= self._first
+
+    def __str__(self) -> str:
+        """`file:offset` of the event being read."""
+        return f"{self.file}:{self.start}"

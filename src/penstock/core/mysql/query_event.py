@@ -1,0 +1,96 @@
+"""QUERY events: the text of a statement, its default schema and the character set it was typed in.
+
+Source: MariaDB Knowledge Base, "Query_event"; MySQL internals, `Query_event`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Final
+
+from penstock.core.mysql.bytes_reader import BytesReader
+
+_STATUS_FIXED_WIDTHS: Final = {0: 4, 1: 8, 3: 4}
+_STATUS_CATALOG_WITH_NUL: Final = 2
+_STATUS_CHARSET: Final = 4
+_STATUS_CATALOG: Final = 6
+
+# The ids a server writes are those of the default collations of character_set_client.
+_CODECS: Final = {
+    1: "big5", 4: "cp850", 7: "koi8_r", 8: "cp1252", 9: "iso8859_2", 11: "ascii", 12: "euc_jp", 13: "shift_jis",
+    16: "iso8859_8", 18: "tis_620", 19: "euc_kr", 22: "koi8_u", 24: "gb2312", 25: "iso8859_7", 26: "cp1250",
+    28: "gbk", 30: "iso8859_9", 36: "cp866", 40: "cp852", 41: "iso8859_13", 51: "cp1251", 57: "cp1256", 59: "cp1257",
+    95: "cp932", 97: "euc_jp", 248: "gb18030",
+}  # fmt: skip
+
+
+class Control(Enum):
+    """What a statement does to the transaction it stands in."""
+
+    BEGIN = auto()
+    COMMIT = auto()
+    ROLLBACK = auto()
+    SAVEPOINT = auto()
+    ROLLBACK_TO = auto()
+    XA_START = auto()
+    XA_END = auto()
+    XA_FINISH = auto()
+    NONE = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One statement. Bytes that are no text in its character set are kept as lone surrogates."""
+
+    sql: str
+    default_schema: str
+
+
+def parse_query(body: bytes | memoryview) -> Query:
+    """Read the event after its header (checksum left out); MalformedError if it is not one."""
+    reader = BytesReader(body, 8)
+    schema_bytes = reader.integer(1)
+    reader.take(2)
+    codec = _codec(reader.take(reader.integer(2)))
+    schema = reader.text(schema_bytes)
+    reader.take(1)
+    return Query(reader.take(reader.left).decode(codec, "surrogateescape"), schema)
+
+
+def control_of(sql: str) -> Control:
+    """Tell transaction control, which the server writes in one spelling, from everything else."""
+    head = sql[:24].upper()
+    if head in _EXACT:
+        return _EXACT[head]
+    for prefix, control in _PREFIXES:
+        if head.startswith(prefix):
+            return control
+    return Control.NONE
+
+
+_EXACT: Final = {"BEGIN": Control.BEGIN, "COMMIT": Control.COMMIT, "ROLLBACK": Control.ROLLBACK}
+_PREFIXES: Final = (
+    ("SAVEPOINT ", Control.SAVEPOINT),
+    ("ROLLBACK TO ", Control.ROLLBACK_TO),
+    ("XA START ", Control.XA_START),
+    ("XA END ", Control.XA_END),
+    ("XA COMMIT ", Control.XA_FINISH),
+    ("XA ROLLBACK ", Control.XA_FINISH),
+)
+
+
+def _codec(status: bytes) -> str:
+    """Find character_set_client among the status variables; it comes before every one whose width we do not know."""
+    reader = BytesReader(status)
+    while reader.left:
+        code = reader.integer(1)
+        if code == _STATUS_CHARSET:
+            return _CODECS.get(reader.integer(2), "utf-8")
+        if code in _STATUS_FIXED_WIDTHS:
+            reader.take(_STATUS_FIXED_WIDTHS[code])
+        elif code in {_STATUS_CATALOG, _STATUS_CATALOG_WITH_NUL}:
+            reader.take(reader.integer(1) + (code == _STATUS_CATALOG_WITH_NUL))
+        else:
+            break
+    return "utf-8"
