@@ -21,6 +21,7 @@ from penstock.core.errors import PenstockError
 if TYPE_CHECKING:
     from types import FrameType
 
+_COMPLETION_OPTIONS = frozenset({"install_completion", "show_completion"})
 _INTERRUPTED = 128 + signal.SIGINT
 _TERMINATED = 128 + signal.SIGTERM
 
@@ -51,7 +52,10 @@ class LazyCommands(TyperGroup):
         name, stub, rest = super().resolve_command(ctx, args)
         if name is None or stub is None:
             return name, stub, rest
-        return name, typer.main.get_command(import_module(f"penstock.cli.{name}").app), rest
+        command = typer.main.get_command(import_module(f"penstock.cli.{name}").app)
+        # Typer would offer to install shell completion with every command that was made by itself.
+        command.params = [option for option in command.params if option.name not in _COMPLETION_OPTIONS]
+        return name, command, rest
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
         """Run the command; whatever it raises becomes words for the operator and an exit code."""

@@ -13,7 +13,7 @@ from penstock.core.patterns import TablePatterns
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_OBJECT_SCHEMES = ("s3", "gs", "az", "file")
+_OBJECT_SCHEMES = ("s3", "file")
 _STATE_SCHEMES = ("sqlite", "mysql", "mariadb", "postgresql")
 _MASTER = re.compile(r"local(\[(\*|[1-9]\d*)(,\s*\d+)?\])?|local-cluster\[.+\]|spark://.+|yarn|k8s://.+")
 _SERVERS = re.compile(r"[^\s,:/]+:\d{1,5}(,\s*[^\s,:/]+:\d{1,5})*")
@@ -50,7 +50,7 @@ def _check_web_url(url: str) -> str:
 def _check_objects_url(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in _OBJECT_SCHEMES or not (parts.netloc or parts.path.strip("/")):
-        text = "should be s3://bucket/prefix, gs://bucket/prefix, az://container/prefix or file:///directory"
+        text = "should be s3://bucket/prefix or file:///directory"
         raise ValueError(text)
     return url.rstrip("/")
 

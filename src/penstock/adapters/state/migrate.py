@@ -12,7 +12,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import text
 
-from penstock.adapters.state.database import transaction
+from penstock.adapters.state.database import open_engine, transaction
 from penstock.core.errors import UnavailableError, UsageError
 
 if TYPE_CHECKING:
@@ -34,8 +34,7 @@ def migrate(engine: Engine) -> None:
     UnavailableError when it is away or another process holds the migration for
     longer than a minute.
     """
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    config = _config()
     script = ScriptDirectory.from_config(config)
     with transaction(engine) as connection:
         if _is_current(connection, script):
@@ -44,6 +43,27 @@ def migrate(engine: Engine) -> None:
         if not _is_current(connection, script):
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
+
+
+def examine_database(url: str) -> str:
+    """Look at the database at `url` without changing it, and say in words what `migrate` would find to do.
+
+    Raises what `migrate` raises.
+    """
+    engine = open_engine(url)
+    try:
+        with transaction(engine) as connection:
+            is_current = _is_current(connection, ScriptDirectory.from_config(_config()))
+    finally:
+        engine.dispose()
+    return "has the tables of this release" if is_current else "gets the tables of this release at the next run"
+
+
+def _config() -> Config:
+    config = Config()
+    # A per cent sign would begin an interpolation.
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
+    return config
 
 
 def _is_current(connection: Connection, script: ScriptDirectory) -> bool:

@@ -1,0 +1,65 @@
+"""`penstock check`: a config in words, and with --connect whether the servers can do it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
+from penstock.cli.console import open_console
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import Console
+
+    from penstock.wiring.checks import Finding
+
+app = typer.Typer()
+
+
+@app.command()
+def check(
+    file: ConfigFile,
+    *,
+    connect: Annotated[
+        bool, typer.Option("--connect", help="Also ask the servers: are they there, fit, and do they let us in?")
+    ] = False,
+) -> None:
+    """Explain a config in words, or list everything that is wrong with it.
+
+    With --connect it also verifies this machine and every server that the config
+    names: settings, grants, tables, reachability. It changes nothing.
+    """
+    # Imported here so that `check --help` need not wait for Kafka's and DuckDB's libraries.
+    from penstock.cli.explain import explain_pipeline  # noqa: PLC0415
+    from penstock.config.load import load  # noqa: PLC0415
+
+    spec = load(file)
+    console = open_console()
+    for line in explain_pipeline(spec):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    if not connect:
+        console.print(f"\nTo ask the servers too: penstock check {file} --connect", markup=False, highlight=False)
+        return
+    from penstock.cli.machine import look_everywhere  # noqa: PLC0415
+
+    exit_codes = _print_findings(console, look_everywhere(spec))
+    if exit_codes:
+        raise typer.Exit(max(exit_codes))
+    console.print(f"\nAll is well. To start it: penstock run {file}", style="green", markup=False, highlight=False)
+
+
+def _print_findings(console: Console, findings: Iterable[Finding]) -> list[int]:
+    """Print each finding as soon as it is there; return the exit codes of those that are problems."""
+    console.print("\nServers")
+    exit_codes: list[int] = []
+    for finding in findings:
+        if finding.problem is None:
+            console.print(f"  ok    {finding.subject}: {finding.text}", markup=False, highlight=False, soft_wrap=True)
+            continue
+        exit_codes.append(finding.problem.exit_code)
+        console.print(f"  WRONG {finding.subject}: {finding.text}", style="red", markup=False, soft_wrap=True)
+        console.print(f"        what to do: {finding.problem.hint}", markup=False, highlight=False, soft_wrap=True)
+    return exit_codes
