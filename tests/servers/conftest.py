@@ -1,4 +1,4 @@
-"""Real servers, each started once per run, on free loopback ports, with data in a directory that is deleted at the end."""
+"""Real servers, each started once per run, on free ports, with data in a directory that is deleted at the end."""
 
 from __future__ import annotations
 

@@ -19,11 +19,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.core.errors import PenstockError, UnavailableError, UsageError
-from penstock.dev.services import Service
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+    from penstock.dev.services import Service
 
 _START_SECONDS = 600.0
 _STOP_SECONDS = 60.0

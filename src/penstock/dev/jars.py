@@ -15,7 +15,6 @@ import fcntl
 import hashlib
 import json
 import os
-import shutil
 import tempfile
 from dataclasses import dataclass
 from importlib.metadata import distribution
@@ -180,7 +179,8 @@ def _locked(file: Path) -> Iterator[None]:
         opened = file.open("w")
     except OSError as error:
         message = f"the jar cache {file.parent} cannot be written: {error.strerror}"
-        raise UsageError(message, "free space there, or set XDG_CACHE_HOME to a directory that you can write") from error
+        hint = "free space there, or set XDG_CACHE_HOME to a directory that you can write"
+        raise UsageError(message, hint) from error
     with opened:
         fcntl.flock(opened, fcntl.LOCK_EX)
         yield

@@ -9,7 +9,6 @@ import base64
 import os
 import uuid
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException
@@ -23,6 +22,7 @@ from penstock.dev.server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 _START_SECONDS = 120.0
 _FORMAT_SECONDS = 120.0

@@ -9,7 +9,6 @@ import enum
 import os
 import shutil
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pymysql
@@ -21,6 +20,7 @@ from penstock.dev.server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 INSTALL_COMMAND = "sudo apt-get install -y mariadb-server"
 USER = "penstock"

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import random
 import socket
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from penstock.core.errors import UnavailableError, UsageError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LOOPBACK = "127.0.0.1"
 
@@ -27,7 +30,8 @@ def choose_port(remembered_in: Path, wanted: int | None = None) -> int:
         port = free_port()
     elif not is_free(port):
         message = f"port {port} on {LOOPBACK} is in use by another process"
-        raise UsageError(message, f"end that process or give another port (`ss -ltnp 'sport = :{port}'` shows who has it)")
+        hint = f"end that process (`ss -ltnp 'sport = :{port}'` shows it) or give another port"
+        raise UsageError(message, hint)
     remembered_in.write_text(f"{port}\n")
     return port
 

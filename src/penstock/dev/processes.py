@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -66,10 +67,8 @@ class Child:
 
     def _sweep(self) -> None:
         """Kill what the child itself has started (a Spark worker's executors), and collect its exit status."""
-        try:
+        with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self.popen.wait()
 
 
@@ -108,12 +107,7 @@ def wait_until_ready(child: Child, is_ready: Callable[[], bool], wait_seconds: f
     deadline = time.monotonic() + wait_seconds
     try:
         while not is_ready():
-            if not child.alive():
-                message = f"{child.name} ended while it started (exit code {child.popen.returncode}){_said(child.log)}"
-                raise PenstockError(message, f"read {child.log}, mend the cause and try again")
-            if time.monotonic() > deadline:
-                message = f"{child.name} was not ready after {wait_seconds:.0f} s{_said(child.log)}"
-                raise UnavailableError(message, f"try again on a quieter machine, or read {child.log}")
+            _check_start(child, deadline, wait_seconds)
             time.sleep(_POLL_SECONDS)
     except BaseException:
         # Also on Ctrl-C: a server that nobody holds must not stay behind.
@@ -134,6 +128,16 @@ def run_to_end(name: str, command: Sequence[str], log: Path, wait_seconds: float
     if code != 0:
         message = f"{name} failed with exit code {code}{_said(log)}"
         raise PenstockError(message, f"read {log}, mend the cause and try again")
+
+
+def _check_start(child: Child, deadline: float, wait_seconds: float) -> None:
+    """Raise when the child has ended or its time is up."""
+    if not child.alive():
+        message = f"{child.name} ended while it started (exit code {child.popen.returncode}){_said(child.log)}"
+        raise PenstockError(message, f"read {child.log}, mend the cause and try again")
+    if time.monotonic() > deadline:
+        message = f"{child.name} was not ready after {wait_seconds:.0f} s{_said(child.log)}"
+        raise UnavailableError(message, f"try again on a quieter machine, or read {child.log}")
 
 
 def _said(log: Path) -> str:

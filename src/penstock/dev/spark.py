@@ -27,6 +27,8 @@ _PROBE_SECONDS = 5.0
 _WORKERS = 2
 _SCALA_VERSION = "2.13"
 
+_JVM_OPTIONS = ("-Xmx256m", "-XX:+UseSerialGC", "-Dspark.master.rest.enabled=false")
+
 # What the daemons themselves need of the options that Spark gives to its JVMs on
 # Java 17 (org.apache.spark.launcher.JavaModuleOptions).
 _OPENED = ("java.lang", "java.lang.invoke", "java.io", "java.net", "java.nio", "java.util", "sun.nio.ch")
@@ -83,16 +85,16 @@ def start_spark(
     home.mkdir(parents=True, exist_ok=True)
     chosen = choose_port(home / "port", port)
     page = choose_port(home / "page-port")
-    at = ("--host", LOOPBACK)
-    master = _start_daemon("master.Master", "Spark master", home, (*at, "--port", f"{chosen}", "--webui-port", f"{page}"))
+    at = ("--host", LOOPBACK, "--port")
+    master = _start_daemon("master.Master", "Spark master", home, (*at, f"{chosen}", "--webui-port", f"{page}"))
     wait_until_ready(master, lambda: is_listening(chosen), _START_SECONDS)
-    size = ("--cores", f"{worker_cores}", "--memory", f"{worker_memory_megabytes}M")
+    options = (*at, "0", "--webui-port", "0", "--cores", f"{worker_cores}", "--memory", f"{worker_memory_megabytes}M")
     workers = tuple(
         _start_daemon(
             "worker.Worker",
             f"Spark worker {number}",
             home,
-            (*at, "--webui-port", "0", *size, "--work-dir", f"{home}/work-{number}", f"spark://{LOOPBACK}:{chosen}"),
+            (*options, "--work-dir", f"{home}/work-{number}", f"spark://{LOOPBACK}:{chosen}"),
         )
         for number in range(1, _WORKERS + 1)
     )
@@ -104,7 +106,7 @@ def start_spark(
 def _start_daemon(class_name: str, name: str, home: Path, arguments: tuple[str, ...]) -> Child:
     """Start one of Spark's daemons by its class."""
     opened = [option for package in _OPENED for option in ("--add-opens", f"java.base/{package}=ALL-UNNAMED")]
-    command = [java(), "-Xmx256m", "-XX:+UseSerialGC", "-Dspark.master.rest.enabled=false", *opened, "-cp", f"{spark_home()}/jars/*"]
+    command = [java(), *_JVM_OPTIONS, *opened, "-cp", f"{spark_home()}/jars/*"]
     environment = {
         "SPARK_HOME": str(spark_home()),
         # Executors' class paths are built by the launcher, which looks for a source tree unless told.

@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> None:
     # The parent may have died before the line above took effect.
     if os.getppid() != int(arguments[0]):
         sys.exit(_PARENT_IS_GONE)
-    os.execvp(arguments[1], arguments[1:])
+    os.execvp(arguments[1], arguments[1:])  # noqa: S606 - to become the command is the point
 
 
 if __name__ == "__main__":
