@@ -9,14 +9,16 @@ from pymysql.constants import CR, ER
 
 from penstock.core.errors import UnavailableError, UnfitServerError
 
-_CONNECTION_LOST = frozenset({
-    CR.CR_CONNECTION_ERROR,
-    CR.CR_CONN_HOST_ERROR,
-    CR.CR_SERVER_GONE_ERROR,
-    CR.CR_SERVER_LOST,
-    CR.CR_SERVER_LOST_EXTENDED,
+# Codes from 2000 to 2999 are the client's own: it could not connect, or lost the server.
+_CLIENT_ERRORS = range(CR.CR_ERROR_FIRST, 3000)
+_WORTH_A_RETRY = frozenset({
     ER.SERVER_SHUTDOWN,
     ER.CON_COUNT_ERROR,
+    ER.NEW_ABORTING_CONNECTION,
+    ER.LOCK_WAIT_TIMEOUT,
+    ER.LOCK_DEADLOCK,
+    ER.QUERY_INTERRUPTED,
+    ER.TABLE_DEF_CHANGED,
 })
 _REFUSED = frozenset({ER.ACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR, ER.HOST_NOT_PRIVILEGED})
 
@@ -66,6 +68,7 @@ def explain(error: pymysql.err.MySQLError, server: MysqlServer) -> UnavailableEr
             f"{server} was refused: {error.args[-1]}",
             "check the user, and the password in the environment variable that password_env names",
         )
-    if code in _CONNECTION_LOST or isinstance(error, pymysql.err.OperationalError | pymysql.err.InterfaceError):
+    # pymysql calls most errors of the server OperationalError; only its number tells a lost server from a refusal.
+    if code in _CLIENT_ERRORS or code in _WORTH_A_RETRY or isinstance(error, pymysql.err.InterfaceError):
         return UnavailableError(f"{server} does not answer: {error}", "check that the server runs and can be reached")
     return UnfitServerError(f"{server} refused a statement: {error}", "check the server's version and our grants")

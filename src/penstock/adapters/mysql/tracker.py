@@ -1,0 +1,262 @@
+"""The schema tracker on a MariaDB or MySQL server that holds nothing else."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+import pymysql
+from pymysql.constants import ER
+
+from penstock.adapters.mysql.catalog import (
+    SYSTEM_SCHEMAS,
+    Creates,
+    SchemaCreate,
+    quote,
+    quote_table,
+    read_creates,
+    read_flavour,
+    read_table_ids,
+    read_tables,
+)
+from penstock.adapters.mysql.connection import MysqlServer, connect, explain
+from penstock.core.errors import PenstockError, UnavailableError, UnfitServerError
+from penstock.core.mysql.ddl import TableDdl, classify, for_tracker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from penstock.core.mysql.describe import Flavour
+    from penstock.core.tables import TableId, TableSchema
+
+_Answer = TypeVar("_Answer")
+_ATTEMPTS = 4
+_PAUSE_SECONDS = 0.5
+_LENIENT = "NO_DIR_IN_CREATE"
+_NO_SCHEMA = "information_schema"
+_UNKNOWN_SEQUENCES = 4091
+_NOTHING_TO_DROP = frozenset({ER.BAD_TABLE_ERROR, ER.DB_DROP_EXISTS, _UNKNOWN_SEQUENCES})
+_SHOWN_CHARACTERS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class SourceDefaults:
+    """What the source adds to a statement that does not say it; `read_source_defaults` asks it.
+
+    `collation` is the one of a schema that is created without any;
+    `explicit_timestamps` whether a TIMESTAMP column without attributes is like
+    any other column. They are the server's own settings: a session of the source
+    may have chosen others.
+    """
+
+    collation: str = "utf8mb4_general_ci"
+    explicit_timestamps: bool = True
+
+
+def read_source_defaults(connection: pymysql.Connection) -> SourceDefaults:
+    """Ask a source for what its tracker has to know."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT @@GLOBAL.collation_server, @@GLOBAL.explicit_defaults_for_timestamp")
+        collation, explicit = cursor.fetchall()[0]
+    return SourceDefaults(collation, bool(explicit))
+
+
+class MysqlTracker:
+    """A `SchemaTracker` on `server`, whose user schemas are all ours: `restore` drops every one of them.
+
+    Statements are tried as lenient as the server can be, because the source has
+    accepted them already: no foreign key checks, no strict mode, another engine
+    for one that is missing, DATA DIRECTORY ignored. A lost connection is opened
+    again, four times at most over a few seconds, for everything but `apply`: a
+    statement whose outcome is unknown is the caller's to restore from its dump.
+    """
+
+    def __init__(self, server: MysqlServer, defaults: SourceDefaults | None = None, timeout_seconds: float = 10.0) -> None:
+        """Remember where the tracker is; it connects at the first use."""
+        self._server = server
+        self._defaults = defaults or SourceDefaults()
+        self._timeout_seconds = timeout_seconds
+        self._connection: pymysql.Connection | None = None
+        self._schemas: dict[TableId, TableSchema | None] = {}
+
+    def apply(self, sql: str, default_schema: str) -> None:
+        """Run one DDL statement, with `default_schema` selected if there is such a schema.
+
+        A statement that changes no table's definition is left out. Raises
+        UnavailableError when the tracker is gone or was lost on the way, and
+        PenstockError when it refuses the statement.
+        """
+        statement = classify(sql)
+        if not isinstance(statement, TableDdl) or _leaves_tables(statement):
+            return
+        self._schemas.clear()
+        connection = self._retrying(self._alive)
+        try:
+            _select_schema(connection, default_schema)
+            _run_leniently(connection, sql, statement)
+        except pymysql.err.MySQLError as error:
+            raise self._explain_refusal(error, sql) from error
+
+    def tables(self) -> Sequence[TableId]:
+        """Every base table there is, system schemas left out, sorted. Sequences and views are none."""
+        return self._retrying(read_table_ids)
+
+    def table_schema(self, table: TableId) -> TableSchema | None:
+        """What `table` looks like now, None if there is no such table; asked once until the next change."""
+        if table not in self._schemas:
+            self._schemas[table] = self._retrying(lambda connection: read_tables(connection, [table]).get(table))
+        return self._schemas[table]
+
+    def dump(self) -> str:
+        """All schemas, sequences and tables as JSON text, the same that `Copy.creates` has."""
+        return self._retrying(read_creates).to_json()
+
+    def restore(self, dump: str) -> None:
+        """Drop every user schema and make those of `dump`. Doing it again, or anew after a crash, is the same."""
+        creates = Creates.from_json(dump)
+        self._schemas.clear()
+        self._retrying(lambda connection: _replace_everything(connection, creates))
+
+    def close(self) -> None:
+        """Drop the connection. Safe to call twice; the next use opens another."""
+        if self._connection is not None and self._connection.open:
+            self._connection.close()
+        self._connection = None
+
+    def _retrying(self, ask: Callable[[pymysql.Connection], _Answer]) -> _Answer:
+        """Ask something that may be asked twice, on a new connection when the old one is lost."""
+        for attempt in range(1, _ATTEMPTS):
+            try:
+                return self._asking(ask)
+            except UnavailableError:
+                self.close()
+            time.sleep(_PAUSE_SECONDS * attempt)
+        return self._asking(ask)
+
+    def _asking(self, ask: Callable[[pymysql.Connection], _Answer]) -> _Answer:
+        try:
+            return ask(self._connect())
+        except pymysql.err.MySQLError as error:
+            raise explain(error, self._server) from error
+
+    def _connect(self) -> pymysql.Connection:
+        if self._connection is None:
+            connection = connect(self._server, self._timeout_seconds)
+            for statement in _session_settings(self._defaults, read_flavour(connection)):
+                _run(connection, statement)
+            _require_empty(connection, self._server)
+            self._connection = connection
+        return self._connection
+
+    @staticmethod
+    def _alive(connection: pymysql.Connection) -> pymysql.Connection:
+        connection.ping(reconnect=False)
+        return connection
+
+    def _explain_refusal(self, error: pymysql.err.MySQLError, sql: str) -> PenstockError:
+        explained = explain(error, self._server)
+        if explained.retryable:
+            self.close()
+            return explained
+        shown = sql if len(sql) <= _SHOWN_CHARACTERS else f"{sql[:_SHOWN_CHARACTERS]} ..."
+        return PenstockError(
+            f"the schema tracker {self._server} refused a statement of the source: {error.args[-1]}\n  {shown}",
+            "the tracker may be older than the source, or of another kind: give it a server like the source",
+        )
+
+
+def _leaves_tables(statement: TableDdl) -> bool:
+    """TRUNCATE and the work on tablespaces: there are no rows here, and nothing else changes."""
+    return statement.action in {"truncate", "alter"} and not statement.changes_columns
+
+
+def _session_settings(defaults: SourceDefaults, flavour: Flavour) -> Sequence[str]:
+    settings = [
+        f"sql_mode = '{_LENIENT}'",
+        "foreign_key_checks = 0",
+        "innodb_strict_mode = 0",
+        "lock_wait_timeout = 30",
+        f"collation_server = '{defaults.collation}'",
+        f"explicit_defaults_for_timestamp = {int(defaults.explicit_timestamps)}",
+    ]
+    # MariaDB refuses to alter a system-versioned table otherwise; whoever altered it on the source had set this.
+    settings += ["system_versioning_alter_history = KEEP"] if flavour == "mariadb" else []
+    return [f"SET SESSION {setting}" for setting in settings]
+
+
+def _require_empty(connection: pymysql.Connection, server: MysqlServer) -> None:
+    """Refuse a server with rows: somebody works with it, and `restore` would drop their schemas."""
+    for table in read_table_ids(connection):
+        if _run(connection, f"SELECT 1 FROM {quote_table(table)} LIMIT 1"):  # noqa: S608 - the name is quoted
+            raise UnfitServerError(
+                f"the schema tracker {server} holds rows in {table}; a tracker has tables without rows only",
+                "give the tracker a server of its own: everything on it is dropped and made again",
+            )
+
+
+def _select_schema(connection: pymysql.Connection, schema: str) -> None:
+    """Select `schema`; where there is none, a schema in which every statement fails that relies on a default."""
+    try:
+        connection.select_db(schema or _NO_SCHEMA)
+    except pymysql.err.MySQLError as error:
+        if error.args[0] != ER.BAD_DB_ERROR:
+            raise
+        connection.select_db(_NO_SCHEMA)
+
+
+def _run_leniently(connection: pymysql.Connection, sql: str, statement: TableDdl) -> None:
+    """Run `sql`, and once more in another way for the refusals that are ours to know better."""
+    try:
+        _run(connection, for_tracker(sql))
+    except pymysql.err.MySQLError as error:
+        code = error.args[0]
+        if code == ER.PARSE_ERROR and '"' in sql:
+            _run_with_quoted_names(connection, sql)
+        elif code == ER.NO_SUCH_TABLE and statement.action == "rename":
+            _rename_what_is_there(connection, statement)
+        elif code not in _NOTHING_TO_DROP or statement.action not in {"drop", "drop_schema", "sequence"}:
+            raise
+
+
+def _run_with_quoted_names(connection: pymysql.Connection, sql: str) -> None:
+    """Run a statement that a session with ANSI_QUOTES has written."""
+    _run(connection, f"SET SESSION sql_mode = '{_LENIENT},ANSI_QUOTES'")
+    try:
+        _run(connection, for_tracker(sql))
+    finally:
+        _run(connection, f"SET SESSION sql_mode = '{_LENIENT}'")
+
+
+def _rename_what_is_there(connection: pymysql.Connection, statement: TableDdl) -> None:
+    """Rename one by one: a view can be renamed too, and views are not on the tracker."""
+    names = [quote(name) if schema is None else f"{quote(schema)}.{quote(name)}" for schema, name in statement.tables]
+    for before, after in zip(names[::2], names[1::2], strict=True):
+        try:
+            _run(connection, f"RENAME TABLE {before} TO {after}")
+        except pymysql.err.MySQLError as error:
+            if error.args[0] != ER.NO_SUCH_TABLE:
+                raise
+
+
+def _replace_everything(connection: pymysql.Connection, creates: Creates) -> None:
+    for (schema,) in _run(connection, "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA"):
+        if schema not in SYSTEM_SCHEMAS:
+            _run(connection, f"DROP DATABASE {quote(schema)}")
+    for schema in creates.schemas:
+        _create_schema(connection, schema)
+    for table in creates.tables:
+        connection.select_db(table.schema)
+        _run(connection, table.statement)
+
+
+def _create_schema(connection: pymysql.Connection, schema: SchemaCreate) -> None:
+    options = f"CHARACTER SET {schema.charset} COLLATE {schema.collation}"
+    _run(connection, f"CREATE DATABASE {quote(schema.name)} {options}")
+
+
+def _run(connection: pymysql.Connection, sql: str) -> Sequence[tuple[str, ...]]:
+    """Run one statement; lone surrogates in it are the bytes that they stand for."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql.encode("utf-8", "surrogateescape"))
+        return list(cursor.fetchall())
