@@ -25,19 +25,18 @@ class Meaning:
     """What a type's values stand for beyond their Avro type.
 
     `logical` is the logicalType ("" for none), `precision` and `scale` those of
-    a decimal (else 0), `source_type` the `connect.name` that Kafka Connect and
-    Debezium give their own types.
+    a decimal (else 0).
     """
 
     logical: str = ""
     precision: int = 0
     scale: int = 0
-    source_type: str = ""
 
     def __str__(self) -> str:
         """`/decimal(10,2)`, `/timestamp-micros`, or nothing."""
-        logical = f"decimal({self.precision},{self.scale})" if self.logical == "decimal" else self.logical
-        return "".join(f"/{part}" for part in (logical, self.source_type) if part)
+        if self.logical == "decimal":
+            return f"/decimal({self.precision},{self.scale})"
+        return f"/{self.logical}" if self.logical else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,11 +255,10 @@ def _valid(name: str, pattern: re.Pattern[str]) -> str:
 
 def _meaning(declared: Mapping[str, Json]) -> Meaning:
     logical = _text(declared, "logicalType", "")
-    source_type = _text(declared, "connect.name", "")
     if logical != "decimal":
-        return Meaning(logical, source_type=source_type)
+        return Meaning(logical)
     scale = _number(declared, "scale") if "scale" in declared else 0
-    return Meaning(logical, _number(declared, "precision"), scale, source_type)
+    return Meaning(logical, _number(declared, "precision"), scale)
 
 
 def _full_name(name: str, namespace: str) -> str:

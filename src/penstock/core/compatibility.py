@@ -1,10 +1,9 @@
 """Whether data written with one Avro schema can be read with another, and means the same.
 
 Rules: Avro 1.12 specification, "Schema Resolution". In EXACT reading, which
-tables are held to, a value must also come out equal: logical types, decimal
-precision and scale and the source's semantic type (`connect.name`) must be the
-same, text is not read as bytes, and an enum's default never stands in for a
-symbol that the reader does not know.
+tables are held to, a value must also come out equal: logical types and decimal
+precision and scale must be the same, text is not read as bytes, and an enum's
+default never stands in for a symbol that the reader does not know.
 """
 
 from __future__ import annotations

@@ -105,7 +105,8 @@ class Topic(Model):
     """A Kafka topic of a table.
 
     `collision_name` is the name with dots as underscores: a broker refuses two
-    topics that differ in nothing else. `partitions` is None until somebody says.
+    topics that differ in nothing else. `opened_because` says why the table could
+    not stay on the topic before. `partitions` is None until somebody says.
     """
 
     __tablename__ = "topics"
@@ -124,6 +125,7 @@ class Topic(Model):
     follows_id: Mapped[int | None] = mapped_column(ForeignKey("topics.id"))
     key_schema_id: Mapped[int | None] = mapped_column(ForeignKey("schemas.id"))
     key_fields: Mapped[list[str]] = mapped_column(JSON)
+    opened_because: Mapped[list[str]] = mapped_column(JSON)
     contains_pii: Mapped[bool] = mapped_column(Boolean)
     partitions: Mapped[int | None] = mapped_column(SmallInteger)
     created_at_ms: Mapped[int] = mapped_column(BigInteger)

@@ -103,6 +103,7 @@ def _create_topics() -> None:
         sa.Column("follows_id", _ID, nullable=True),
         sa.Column("key_schema_id", _ID, nullable=True),
         sa.Column("key_fields", sa.JSON(), nullable=False),
+        sa.Column("opened_because", sa.JSON(), nullable=False),
         sa.Column("contains_pii", sa.Boolean(), nullable=False),
         sa.Column("partitions", sa.SmallInteger(), nullable=True),
         sa.Column("created_at_ms", sa.BigInteger(), nullable=False),

@@ -1,0 +1,140 @@
+"""Subjects and their versions: the part of the store that both faces share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy import func, select
+
+from penstock.core.avro_types import parse_avro
+from penstock.core.compatibility import Reading
+from penstock.schematizer.database import now_ms
+from penstock.schematizer.levels import Level, level_problems
+from penstock.schematizer.models import Kind, Schema, Setting, Status, Subject, SubjectVersion, Topic
+from penstock.schematizer.refusals import Code, RefusedError
+from penstock.schematizer.schemas import find_schema, keep_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy.orm import Session
+
+    from penstock.schematizer.schemas import ParsedSchema
+
+_GLOBAL_LEVEL = "compatibility"
+_SUBJECT_CHARACTERS_MAX = 255
+
+
+def find_subject(session: Session, name: str) -> Subject | None:
+    """Return the subject called `name`, None if there is none."""
+    return session.scalars(select(Subject).where(Subject.name == name)).one_or_none()
+
+
+def open_subject(session: Session, name: str, topic: Topic | None = None) -> Subject:
+    """Return the subject called `name`, locked until the transaction ends, making it first if need be.
+
+    The subjects of a `topic` are held to FULL_TRANSITIVE, which is its table's rule.
+    """
+    if not 0 < len(name) <= _SUBJECT_CHARACTERS_MAX or not name.isprintable():
+        message = f"{name[:80]!r} cannot be the name of a subject"
+        hint = f"use 1 to {_SUBJECT_CHARACTERS_MAX} printable characters"
+        raise RefusedError(Code.INVALID_REQUEST, message, hint)
+    subject = session.scalars(select(Subject).where(Subject.name == name).with_for_update()).one_or_none()
+    if subject is None:
+        kind = Kind.KEY if name.endswith("-key") else Kind.VALUE
+        level = Level.FULL_TRANSITIVE if topic else ""
+        subject = Subject(name=name, kind=kind, topic=topic, compatibility=level)
+        session.add(subject)
+        session.flush()
+    return subject
+
+
+def enabled_versions(session: Session, subject: Subject) -> Sequence[SubjectVersion]:
+    """Return the versions of `subject` that count, oldest first."""
+    query = select(SubjectVersion).where(
+        SubjectVersion.subject_id == subject.id, SubjectVersion.status == Status.ENABLED
+    )
+    return session.scalars(query.order_by(SubjectVersion.version)).all()
+
+
+def add_version(session: Session, subject: Subject, schema: Schema) -> SubjectVersion:
+    """Put `schema` at the end of `subject`, which the caller has locked."""
+    newest = session.scalar(select(func.max(SubjectVersion.version)).where(SubjectVersion.subject_id == subject.id))
+    version = SubjectVersion(
+        subject=subject, version=(newest or 0) + 1, schema=schema, status=Status.ENABLED, created_at_ms=now_ms()
+    )
+    session.add(version)
+    session.flush()
+    return version
+
+
+def find_version(session: Session, subject: Subject, schema: ParsedSchema) -> SubjectVersion | None:
+    """Return the version of `subject` that has this schema, None if there is none."""
+    stored = find_schema(session, schema)
+    if stored is None:
+        return None
+    query = select(SubjectVersion).where(SubjectVersion.subject_id == subject.id, SubjectVersion.schema_id == stored.id)
+    return session.scalars(query).one_or_none()
+
+
+def subject_versions(session: Session, name: str) -> Sequence[SubjectVersion]:
+    """Return the versions of the subject called `name`, oldest first; RefusedError if there are none."""
+    subject = find_subject(session, name)
+    versions = enabled_versions(session, subject) if subject else ()
+    if not versions:
+        raise RefusedError(
+            Code.UNKNOWN_SUBJECT, f"there is no subject {name!r}", "see GET /subjects for those there are"
+        )
+    return versions
+
+
+def version_of(versions: Sequence[SubjectVersion], wanted: str) -> SubjectVersion:
+    """Pick a version by its number, or the newest for `latest` and `-1`. Raises RefusedError."""
+    if wanted in {"latest", "-1"}:
+        return versions[-1]
+    if not (wanted.isascii() and wanted.isdecimal()) or int(wanted) == 0:
+        message = f"{wanted[:80]!r} is not a version"
+        raise RefusedError(Code.INVALID_VERSION, message, 'use a whole number from 1 on, or "latest"')
+    for version in versions:
+        if version.version == int(wanted):
+            return version
+    raise RefusedError(Code.UNKNOWN_VERSION, f"there is no version {wanted}", f"the newest is {versions[-1].version}")
+
+
+def register_version(session: Session, name: str, schema: ParsedSchema) -> SubjectVersion:
+    """Return the version of subject `name` with this schema, adding it if its level allows. Raises RefusedError."""
+    subject = open_subject(session, name)
+    known = find_version(session, subject, schema)
+    if known is not None and known.status == Status.ENABLED:
+        return known
+    if known is not None:
+        message = f"the schema is disabled in subject {name!r}"
+        raise RefusedError(Code.INCOMPATIBLE_SCHEMA, message, "enable it, or register another schema")
+    old = [parse_avro(version.schema.text) for version in enabled_versions(session, subject)]
+    level = level_of(session, subject)
+    problems = level_problems(level, reading_of(subject), schema.avro, old)
+    if problems:
+        message = f"the schema is not compatible ({level}) with subject {name!r}: {'; '.join(problems)}"
+        raise RefusedError(Code.INCOMPATIBLE_SCHEMA, message, "change the schema, or the subject's compatibility level")
+    return add_version(session, subject, keep_schema(session, schema))
+
+
+def reading_of(subject: Subject) -> Reading:
+    """Return how strictly schemas of `subject` are compared: those of tables, exactly."""
+    return Reading.AVRO if subject.topic_id is None else Reading.EXACT
+
+
+def level_of(session: Session, subject: Subject | None) -> Level:
+    """Return the level that holds for `subject`: its own, or else the global one."""
+    return Level(subject.compatibility) if subject and subject.compatibility else global_level(session)
+
+
+def global_level(session: Session) -> Level:
+    """Return the level of subjects that have none of their own; BACKWARD unless set."""
+    setting = session.get(Setting, _GLOBAL_LEVEL)
+    return Level(setting.value) if setting else Level.BACKWARD
+
+
+def set_global_level(session: Session, level: Level) -> None:
+    """Change the level of subjects that have none of their own."""
+    session.merge(Setting(name=_GLOBAL_LEVEL, value=level))
