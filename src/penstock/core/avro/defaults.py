@@ -80,7 +80,7 @@ def implicit_default(column: Column) -> str | None:  # noqa: PLR0911 - one retur
             assert_never(column.type)
 
 
-def _constant(type_: ColumnType, text: str) -> JsonValue:  # noqa: PLR0911 - one return per member of the union
+def _constant(type_: ColumnType, text: str) -> JsonValue:  # noqa: C901, PLR0911 - one return per member of the union
     match type_:
         case IntegerType():
             return _integer(type_, text)

@@ -9,7 +9,7 @@ from typing import NoReturn, TypeAlias
 
 from penstock.core.errors import PenstockError
 
-JsonValue: TypeAlias = "None | bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue]"
+JsonValue: TypeAlias = "bool | int | float | str | Sequence[JsonValue] | Mapping[str, JsonValue] | None"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,5 @@ def render(value: JsonValue) -> str:
 
 def refuse(reason: str) -> NoReturn:
     """Raise the PenstockError for a schema that Penstock did not write."""
-    raise PenstockError(
-        f"an Avro schema is not one of Penstock's: {reason}",
-        "let only Penstock register schemas and write messages to this topic; move what others wrote elsewhere",
-    )
+    message = f"an Avro schema is not one of Penstock's: {reason}"
+    raise PenstockError(message, "let only Penstock register schemas of its topics; move what others wrote elsewhere")

@@ -130,7 +130,7 @@ def _plain_field(name: str, type_: JsonValue) -> JsonValue:
     return {"name": name, "type": type_} | ({"default": None} if type_ == _NULLABLE_TEXT else {})
 
 
-def _row_of(envelope: JsonObject) -> JsonObject:
+def _row_of(envelope: JsonObject) -> JsonObject:  # noqa: RET503 - refuse() does not return
     for field in envelope.objects("fields"):
         if field.text("name") == "before":
             for branch in field.items("type"):

@@ -1,0 +1,130 @@
+"""Encodes the messages of a large batch field by field, all rows of it at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias, assert_never
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.core.avro.buffers import binary_offsets, fixed_values, valid_flags
+from penstock.core.avro.decimals import narrow_words, unsigned_words, wide_bytes
+from penstock.core.avro.message_fields import ColumnValues, Constant, MessageField, Numbers, OptionalText
+from penstock.core.avro.varints import varint_words
+from penstock.core.avro.words import WORD_BYTES, Words, concatenated, constant_word, prefixed, where_valid
+from penstock.core.tables import (
+    BytesType,
+    ColumnType,
+    DateTimeType,
+    DateType,
+    DecimalType,
+    EnumType,
+    FloatType,
+    IntegerType,
+    TextType,
+    TimestampType,
+    UnsupportedType,
+    YearType,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.core.avro.arrays import ArrowArray, Flags, Integers, Unsigned
+
+_Piece: TypeAlias = "Words | ArrowArray | bytes"
+_NARROW_DIGITS_MAX = 18
+_NULL = b"\0"
+_NOT_NULL = b"\2"
+
+
+def encode_by_column(fields: Sequence[MessageField], rows: int) -> pa.BinaryArray:
+    """Return the messages (binary[rows]) that `fields` make; pyarrow.ArrowInvalid above 2 GiB."""
+    pieces = [piece for field in fields for piece in _pieces(field, rows)]
+    joined: list[ArrowArray | pa.BinaryScalar] = []
+    words: list[Words] = []
+    for piece in pieces:
+        if isinstance(piece, Words):
+            words.append(piece)
+            continue
+        joined += [concatenated(words)] if words else []
+        joined.append(pa.scalar(piece, pa.binary()) if isinstance(piece, bytes) else piece)
+        words = []
+    joined += [concatenated(words)] if words else []
+    # The last argument goes between the pieces, and a null text has no bytes.
+    between = pa.scalar(b"", pa.binary())
+    options = pc.JoinOptions(null_handling="replace", null_replacement="")
+    messages: pa.BinaryArray = pc.call_function("binary_join_element_wise", [*joined, between], options)
+    return messages
+
+
+def _pieces(field: MessageField, rows: int) -> Sequence[_Piece]:
+    match field:
+        case Constant(content):
+            return [constant_word(content, rows)] if len(content) <= WORD_BYTES else [content]
+        case Numbers(values):
+            return varint_words(values)
+        case OptionalText(texts):
+            given = np.diff(binary_offsets(texts)) != 0
+            return _sized(texts, _and_valid(given, texts), nullable=True)
+        case ColumnValues(values, column):
+            return _column(values, column.type, nullable=column.nullable)
+        case _:
+            assert_never(field)
+
+
+def _column(array: ArrowArray, type_: ColumnType, *, nullable: bool) -> Sequence[_Piece]:
+    valid = valid_flags(array)
+    match type_:
+        case TextType() | EnumType() | BytesType():
+            return _sized(array, valid, nullable=nullable)
+        case DecimalType(precision) if precision > _NARROW_DIGITS_MAX:
+            return _sized(wide_bytes(_decimal_words(array), valid), valid, nullable=nullable)
+        case DecimalType():
+            words = narrow_words(_decimal_words(array)[:, 0].view(np.int64))
+        case IntegerType(64, True):
+            words = unsigned_words(fixed_values(array, np.dtype(np.uint64)))
+        case IntegerType() | YearType() | DateType() | DateTimeType() | TimestampType():
+            words = varint_words(_integers(array))
+        case FloatType():
+            words = [_ieee(array)]
+        case UnsupportedType(declaration):
+            message = f"no Avro type carries {declaration}"
+            raise ValueError(message)
+        case _:
+            assert_never(type_)
+    return _in_union(words, valid, nullable=nullable)
+
+
+def _in_union(words: Sequence[Words], valid: Flags | None, *, nullable: bool) -> Sequence[Words]:
+    if not nullable:
+        return words
+    chosen = prefixed(_NOT_NULL, words)
+    return chosen if valid is None else where_valid(valid, chosen, _NULL)
+
+
+def _sized(array: ArrowArray, valid: Flags | None, *, nullable: bool) -> Sequence[_Piece]:
+    lengths = np.diff(binary_offsets(array)).astype(np.int64)
+    return [*_in_union(varint_words(lengths), valid, nullable=nullable), array.view(pa.binary())]
+
+
+def _decimal_words(array: ArrowArray) -> Unsigned:
+    words = array.type.bit_width // 64
+    return fixed_values(array, np.dtype(np.uint64), words).reshape(len(array), words)
+
+
+def _integers(array: ArrowArray) -> Integers:
+    kind = "u" if pa.types.is_unsigned_integer(array.type) else "i"
+    return fixed_values(array, np.dtype(f"{kind}{array.type.bit_width // 8}")).astype(np.int64)
+
+
+def _ieee(array: ArrowArray) -> Words:
+    octets = array.type.bit_width // 8
+    values = fixed_values(array, np.dtype(f"u{octets}")).astype(np.uint64)
+    return Words(values, np.full(len(values), octets, dtype=np.uint8))
+
+
+def _and_valid(flags: Flags, array: ArrowArray) -> Flags:
+    valid = valid_flags(array)
+    return flags if valid is None else flags & valid

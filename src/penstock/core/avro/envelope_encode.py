@@ -1,0 +1,126 @@
+"""Row changes to Kafka messages: Avro keys and envelopes in the Confluent wire format.
+
+The bytes are those fastavro.schemaless_writer gives for the schemas of
+`penstock.core.avro.schemas`, after the five bytes of the frame.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.core.arrow_types import arrow_type
+from penstock.core.avro.encode_columns import encode_by_column
+from penstock.core.avro.encode_rows import encode_by_row, sized_text
+from penstock.core.avro.message_fields import ColumnValues, Constant, MessageField, Numbers, OptionalText
+from penstock.core.avro.varints import varint
+from penstock.core.avro.wire import frame
+from penstock.core.errors import PenstockError, TableStoppedError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.core.changes import RowBatch
+    from penstock.core.tables import TableSchema
+
+RELEASE: Final = "0.1.0"
+_BY_COLUMN_ROWS_MIN: Final = 128
+_NO_ROW: Final = b"\0"
+_A_ROW: Final = b"\2"
+
+
+@dataclass(frozen=True, slots=True)
+class EncodableTable:
+    """One table and what its messages say about where they come from.
+
+    `source` is the source's name in the config, `connector` its kind ("mysql").
+    The ids are the registry's; `key_schema_id` is None where there is no primary key.
+    """
+
+    source: str
+    connector: str
+    schema: TableSchema
+    key_schema_id: int | None
+    value_schema_id: int
+
+
+def encode_changes(
+    table: EncodableTable, batch: RowBatch, processed_at_ms: int
+) -> tuple[pa.BinaryArray, pa.BinaryArray]:
+    """Return the keys and the values (binary[n] each) of the messages for `batch`, in its order.
+
+    The key is that of the new row, for a DELETE that of the old one; keys are
+    null where the table has none. `processed_at_ms` (Unix milliseconds) becomes
+    the envelope's ts_ms. `batch.schema` must be `table.schema`.
+    Raises TableStoppedError when a column is not what the schema says (another
+    Arrow type, or a NULL that may not be), PenstockError when the values of the
+    batch come to 2 GiB or more.
+    """
+    for rows in (batch.before, batch.after):
+        if rows is not None:
+            _require_fit(table.schema, rows, batch)
+    key, value = _key_fields(table, batch), _value_fields(table, batch, processed_at_ms)
+    count = len(batch)
+    keys = pa.nulls(count, pa.binary()) if key is None else _encode(key, count)
+    return keys, _encode(value, count)
+
+
+def _encode(fields: Sequence[MessageField], rows: int) -> pa.BinaryArray:
+    try:
+        return encode_by_row(fields, rows) if rows < _BY_COLUMN_ROWS_MIN else encode_by_column(fields, rows)
+    except (pa.ArrowCapacityError, pa.ArrowInvalid) as error:
+        reason = f"{rows} changes come to more bytes than one batch can hold: {error}"
+        raise PenstockError(reason, "lower the rows or bytes per batch") from error
+
+
+def _key_fields(table: EncodableTable, batch: RowBatch) -> Sequence[MessageField] | None:
+    row = batch.before if batch.after is None else batch.after
+    if table.key_schema_id is None or row is None:
+        return None
+    columns = [ColumnValues(row.column(name), table.schema.column(name)) for name in table.schema.key]
+    return [Constant(frame(table.key_schema_id)), *columns]
+
+
+def _value_fields(table: EncodableTable, batch: RowBatch, processed_at_ms: int) -> Sequence[MessageField]:
+    """List the envelope's fields in the order of `value_schema`."""
+    schema = table.schema
+    source = sized_text(RELEASE) + sized_text(table.connector) + sized_text(table.source)
+    names = sized_text(schema.table.schema) + sized_text(schema.table.name) + varint(batch.server_id)
+    return [
+        Constant(frame(table.value_schema_id)),
+        *_row_fields(schema, batch.before),
+        *_row_fields(schema, batch.after),
+        Constant(source),
+        Numbers(batch.timestamps_ms),
+        Constant(names),
+        OptionalText(batch.gtids),
+        Constant(sized_text(batch.file)),
+        Numbers(batch.offsets),
+        Numbers(batch.rows.astype(np.int64)),
+        Constant(sized_text(batch.op) + varint(processed_at_ms)),
+    ]
+
+
+def _row_fields(schema: TableSchema, rows: pa.RecordBatch | None) -> Sequence[MessageField]:
+    if rows is None:
+        return [Constant(_NO_ROW)]
+    return [Constant(_A_ROW), *map(ColumnValues, rows.columns, schema.columns)]
+
+
+def _require_fit(schema: TableSchema, rows: pa.RecordBatch, batch: RowBatch) -> None:
+    if rows.num_columns != len(schema.columns):
+        raise _unfit(schema, "", batch, f"its rows have {rows.num_columns} columns, its schema {len(schema.columns)}")
+    for values, column in zip(rows.columns, schema.columns, strict=True):
+        if values.null_count and not column.nullable:
+            raise _unfit(schema, column.name, batch, "a row has NULL where the table's schema says NOT NULL")
+        if values.type != arrow_type(column.type):
+            raise _unfit(schema, column.name, batch, f"its values came as {values.type}, not {arrow_type(column.type)}")
+
+
+def _unfit(schema: TableSchema, column: str, batch: RowBatch, reason: str) -> TableStoppedError:
+    position = f"{batch.file}:{batch.offsets[0]}" if len(batch) else batch.file
+    hint = "the schema tracker and the log disagree about this table: take a new snapshot of it"
+    return TableStoppedError(str(schema.table), column, position, reason, hint)
