@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
 
     from penstock.core.changes import Messages
 
@@ -21,9 +21,11 @@ class Publisher(Protocol):
         """The newest committed record of this link, None before the first."""
         ...
 
-    def publish(self, messages: Sequence[Messages], record: Mapping[str, object]) -> None:
-        """Commit `messages`, in their order, together with the position `record`.
+    def publish(self, messages: Iterable[Messages], record: Callable[[], Mapping[str, object]]) -> None:
+        """Commit `messages`, in their order, together with the position record.
 
+        `messages` are taken one at a time, so they need not fit into memory
+        together; `record` is asked for when the last one is sent.
         Raises FencedError when a newer publisher exists and UnavailableError when
         the outcome is not known: open a new publisher and ask `position` then.
         """

@@ -1,0 +1,115 @@
+"""A Kafka cluster: where it is, how its topics are made, and what its errors mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from penstock.core.errors import FencedError, PenstockError, UnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+REQUEST_TIMEOUT_SECONDS = 30.0
+
+_FENCED = frozenset(
+    {
+        KafkaError._FENCED,  # noqa: SLF001 - librdkafka's own codes have an underscore; they are public constants
+        KafkaError.PRODUCER_FENCED,
+        KafkaError.INVALID_PRODUCER_EPOCH,
+        KafkaError.INVALID_PRODUCER_ID_MAPPING,
+    }
+)
+_REFUSED = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.INVALID_REPLICATION_FACTOR,
+        KafkaError.POLICY_VIOLATION,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaCluster:
+    """Where the brokers are, and the shape of the topics we make.
+
+    `partitions` holds for topics of tables; Penstock's own topics have one.
+    `login` are librdkafka's options that log a client in.
+    """
+
+    bootstrap_servers: str
+    partitions: int = 1
+    replication: int = 1
+    login: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+    def client_settings(self) -> dict[str, str | int | float | bool]:
+        """Settings that every client of this cluster shares."""
+        return {
+            "bootstrap.servers": self.bootstrap_servers,
+            "client.id": "penstock",
+            "socket.keepalive.enable": True,
+            "broker.address.family": "v4",
+            "log_level": 2,
+            **dict(self.login),
+        }
+
+    def java_settings(self) -> dict[str, str]:
+        """The login for Spark's Kafka source, in the Java client's names, with Spark's prefix."""
+        given = dict(self.login)
+        settings = {}
+        if "security.protocol" in given:
+            settings["kafka.security.protocol"] = given["security.protocol"]
+        if "ssl.ca.location" in given:
+            settings["kafka.ssl.truststore.type"] = "PEM"
+            settings["kafka.ssl.truststore.location"] = given["ssl.ca.location"]
+        if "sasl.username" in given:
+            module = "plain.PlainLoginModule" if given["sasl.mechanism"] == "PLAIN" else "scram.ScramLoginModule"
+            user, password = (_quoted(given[f"sasl.{part}"]) for part in ("username", "password"))
+            settings["kafka.sasl.mechanism"] = given["sasl.mechanism"]
+            settings["kafka.sasl.jaas.config"] = (
+                f"org.apache.kafka.common.security.{module} required username={user} password={password};"
+            )
+        return settings
+
+
+def _quoted(text: str) -> str:
+    """Quote a value of a JAAS line."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def explain(error: KafkaException | KafkaError, doing: str) -> PenstockError:
+    """Turn a Kafka error into ours: fenced, refused, or worth another try."""
+    cause = error.args[0] if isinstance(error, KafkaException) else error
+    code = cause.code()
+    if code in _FENCED:
+        return FencedError(
+            f"Kafka refused us while {doing}: a newer instance of this pipeline publishes now",
+            "stop one of the two instances; this one has published nothing since",
+        )
+    if code in _REFUSED:
+        return PenstockError(f"Kafka refused {doing}: {cause.str()}", "check the topic's settings and our rights to it")
+    return UnavailableError(f"Kafka failed {doing}: {cause.str()}", "check that the brokers run and can be reached")
+
+
+def create_topics(cluster: KafkaCluster, topics: Iterable[str], config: Mapping[str, str], partitions: int) -> None:
+    """Create those of `topics` that do not exist yet. Raises UnavailableError or PenstockError."""
+    admin = AdminClient({**cluster.client_settings(), "socket.timeout.ms": int(REQUEST_TIMEOUT_SECONDS * 1000)})
+    wanted = [
+        NewTopic(topic, num_partitions=partitions, replication_factor=cluster.replication, config=dict(config))
+        for topic in topics
+    ]
+    if not wanted:
+        return
+    for topic, outcome in admin.create_topics(wanted, request_timeout=REQUEST_TIMEOUT_SECONDS).items():
+        try:
+            outcome.result(timeout=REQUEST_TIMEOUT_SECONDS)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise explain(error, f"creating topic {topic}") from error

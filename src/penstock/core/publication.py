@@ -1,0 +1,122 @@
+"""What one Kafka transaction holds: messages, and the record of how far they bring a link."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.core.changes import Messages
+from penstock.core.positions import BinlogPosition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from penstock.core.tables import TableId
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedTable:
+    """A table that a capture no longer carries, since when and why."""
+
+    position: str
+    error: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureRecord:
+    """The position record of a capture.
+
+    It is committed with the messages it covers, so it says exactly where the
+    capture stands. `epoch` is the number of the instance that wrote it: an
+    instance that finds a higher one has been replaced. `rows` counts what this
+    one transaction added: table to (rows, newest commit time in Unix ms).
+    """
+
+    position: BinlogPosition
+    epoch: int
+    timestamp_ms: int
+    rows: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    stopped: Mapping[str, StoppedTable] = field(default_factory=dict)
+
+    def to_mapping(self) -> dict[str, object]:
+        """The record as JSON values."""
+        place = self.position
+        return {
+            "file": place.file,
+            "offset": place.offset,
+            "rows_from": place.rows_from,
+            "gtids": place.gtids,
+            "epoch": self.epoch,
+            "timestamp_ms": self.timestamp_ms,
+            "rows": {table: list(counted) for table, counted in self.rows.items()},
+            "stopped": {
+                table: {"position": why.position, "error": why.error, "hint": why.hint}
+                for table, why in self.stopped.items()
+            },
+        }
+
+    @classmethod
+    def from_mapping(cls, record: Mapping[str, object]) -> CaptureRecord:
+        """Read a record back; KeyError or ValueError if it is not one of ours."""
+        rows, stopped = record["rows"], record["stopped"]
+        epoch, timestamp_ms = record["epoch"], record["timestamp_ms"]
+        offset, rows_from = record["offset"], record["rows_from"]
+        if not (isinstance(rows, dict) and isinstance(stopped, dict)):
+            message = "a position record without its tables"
+            raise ValueError(message)  # noqa: TRY004 - bad data, not a bad call
+        return cls(
+            position=BinlogPosition(str(record["file"]), int(str(offset)), int(str(rows_from)), str(record["gtids"])),
+            epoch=int(str(epoch)),
+            timestamp_ms=int(str(timestamp_ms)),
+            rows={table: (counted[0], counted[1]) for table, counted in rows.items()},
+            stopped={table: StoppedTable(**why) for table, why in stopped.items()},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """Messages of consecutive changes, at most one `Messages` per topic, and what follows from them.
+
+    `begin` is where the changes start in the log and `end` where they end.
+    """
+
+    messages: Sequence[Messages]
+    begin: BinlogPosition
+    end: BinlogPosition
+    timestamp_ms: int
+    rows: Mapping[str, tuple[int, int]]
+
+
+def merge_by_topic(messages: Iterable[Messages]) -> list[Messages]:
+    """Join the messages of each topic and put them into log order."""
+    by_topic: dict[str, list[Messages]] = defaultdict(list)
+    for part in messages:
+        by_topic[part.topic].append(part)
+    return [_in_order(topic, parts) for topic, parts in by_topic.items()]
+
+
+def _in_order(topic: str, parts: Sequence[Messages]) -> Messages:
+    if len(parts) == 1:
+        return parts[0]
+    order = np.concatenate([part.order for part in parts])
+    by_order = np.argsort(order, kind="stable")
+    indices = pa.array(by_order)
+    return Messages(
+        topic=topic,
+        keys=pa.concat_arrays([part.keys for part in parts]).take(indices),
+        values=pa.concat_arrays([part.values for part in parts]).take(indices),
+        order=order[by_order],
+    )
+
+
+def count_rows(
+    counted: Mapping[str, tuple[int, int]], table: TableId, rows: int, timestamp_ms: int
+) -> dict[str, tuple[int, int]]:
+    """Add `rows` of `table` to what was counted before; the newest commit time wins."""
+    before, newest = counted.get(str(table), (0, 0))
+    return {**counted, str(table): (before + rows, max(newest, timestamp_ms))}

@@ -1,0 +1,92 @@
+"""The servers that a pipeline keeps for itself, where its file names none."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Self
+
+import structlog
+
+from penstock.config.specs import SchematizerSpec, TrackerSpec
+from penstock.dev.kafka import start_kafka
+from penstock.dev.mariadb import PASSWORD, USER, Flavour, start_mariadb
+from penstock.dev.ports import LOOPBACK
+from penstock.dev.schematizer import start_schematizer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from penstock.config.specs import PipelineSpec
+    from penstock.dev.server import Server
+
+_log = structlog.get_logger()
+
+_TRACKER_PASSWORD_ENV = "PENSTOCK_TRACKER_PASSWORD"  # noqa: S105 - the variable's name
+
+
+class EmbeddedServers:
+    """Private servers under the pipeline's home, on loopback; they end with the `with` block and with this process.
+
+    `spec` is the pipeline with their addresses filled in.
+    """
+
+    def __init__(self, spec: PipelineSpec) -> None:
+        """Find out what is to be started for `spec`; nothing runs yet."""
+        self.spec = spec
+        self._starters: dict[str, Callable[[], Server]] = {}
+        home = spec.home
+        if spec.is_embedded("kafka"):
+            self._starters["Kafka"] = lambda: start_kafka(home / "kafka")
+        if spec.is_embedded("schematizer"):
+            self._starters["Schematizer"] = lambda: start_schematizer(home / "schematizer")
+        if spec.is_embedded("tracker"):
+            self._starters["schema tracker"] = lambda: start_mariadb(home / "tracker", Flavour.TRACKER)
+        self._servers: dict[str, Server] = {}
+
+    def __enter__(self) -> Self:
+        """Start them. Raises UsageError and UnavailableError as each server's start does."""
+        try:
+            for name, start in self._starters.items():
+                self._servers[name] = start()
+        except BaseException:
+            self.stop()
+            raise
+        self.spec = self.spec.model_copy(update=self._addresses())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End them."""
+        self.stop()
+
+    def ensure(self) -> None:
+        """Start again those that have died, with the data and the port they had."""
+        for name, server in self._servers.items():
+            if not server.alive():
+                _log.warning("server starts again", server=name)
+                self._servers[name] = self._starters[name]()
+
+    def stop(self) -> None:
+        """End them, the last started first."""
+        for server in reversed(self._servers.values()):
+            server.stop()
+
+    def _addresses(self) -> dict[str, object]:
+        """The parts of the spec that say where the servers are."""
+        parts: dict[str, object] = {}
+        for name, server in self._servers.items():
+            port = int(server.facts()["port"])
+            match name:
+                case "Kafka":
+                    parts["kafka"] = self.spec.kafka.model_copy(update={"bootstrap_servers": f"{LOOPBACK}:{port}"})
+                case "Schematizer":
+                    parts["schematizer"] = SchematizerSpec(url=f"http://{LOOPBACK}:{port}")
+                case _:
+                    # Executors are children of this process, so they find the password where we do.
+                    os.environ[_TRACKER_PASSWORD_ENV] = PASSWORD
+                    parts["tracker"] = TrackerSpec(
+                        host=LOOPBACK, port=port, user=USER, password_env=_TRACKER_PASSWORD_ENV
+                    )
+        return parts

@@ -1,0 +1,1 @@
+"""MySQL capture: the binlog into Kafka."""

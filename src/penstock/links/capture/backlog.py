@@ -1,0 +1,78 @@
+"""The backlog: whole binlog files, read side by side, published in log order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias, assert_never
+
+from penstock.core.errors import UnavailableError
+from penstock.core.mysql.log_items import StatementLogged
+from penstock.core.publication import Publication, StoppedTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from penstock.core.positions import BinlogPosition
+    from penstock.links.capture.follow import LogFollower
+    from penstock.links.capture.open_capture import OpenCapture
+    from penstock.ports.log import LogStream
+
+_READ_WAIT_SECONDS = 1.0
+_SILENT_READS_MAX = 30
+
+
+@dataclass(frozen=True, slots=True)
+class RangeEnded:
+    """A file was read to its end, which is `position`; `stopped` are the tables that cannot be carried."""
+
+    position: BinlogPosition
+    stopped: Mapping[str, StoppedTable]
+
+
+RangePart: TypeAlias = Publication | StatementLogged | RangeEnded
+
+
+def read_range(stream: LogStream, follower: LogFollower, stopped: Mapping[str, StoppedTable]) -> Iterator[RangePart]:
+    """Read one file and yield what it holds.
+
+    The reader knows the tables as they are at the start of the backlog. It
+    therefore ends at the first statement, after which they may look different.
+    """
+    silent = 0
+    while not stream.at_end():
+        items = stream.read(_READ_WAIT_SECONDS)
+        silent = 0 if items else silent + 1
+        if silent > _SILENT_READS_MAX:
+            message = "the source stopped sending in mid-file"
+            raise UnavailableError(message, "check the source's load and the network")
+        for part in follower.feed(items):
+            yield part
+            if isinstance(part, StatementLogged):
+                return
+    yield from follower.finish()
+    follower.pass_by()
+    yield RangeEnded(follower.position, stopped)
+
+
+def publish_ranges(capture: OpenCapture, ranges: Iterable[Iterable[RangePart]]) -> None:
+    """Publish ranges that were read side by side, in log order, up to the first statement.
+
+    What was read behind a statement is thrown away and read again: its tables may
+    have changed. `ranges` come in log order, and so do the parts of each.
+    """
+    for parts in ranges:
+        for part in parts:
+            match part:
+                case Publication():
+                    capture.publish(part)
+                case StatementLogged():
+                    capture.take_statement(part)
+                    return
+                case RangeEnded(position, stopped):
+                    newly = set(stopped) - set(capture.stopped)
+                    capture.stopped.update(stopped)
+                    capture.advance(position)
+                    if newly:
+                        return
+                case _:
+                    assert_never(part)

@@ -1,0 +1,89 @@
+"""Rows events on their way to becoming one publication."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from penstock.core.avro.envelope_encode import encode_changes
+from penstock.core.changes import Messages
+from penstock.core.errors import TableStoppedError
+from penstock.core.key_changes import message_order, split_key_changes
+from penstock.core.mysql.decode import decode_rows
+from penstock.core.publication import Publication, StoppedTable, count_rows, merge_by_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.core.changes import Op
+    from penstock.core.mysql.log_items import RowsLogged, TableMap
+    from penstock.core.positions import BinlogPosition
+    from penstock.core.tables import TableId
+    from penstock.links.capture.table_book import TableBook
+
+
+class ChangeCollector:
+    """Rows events of one binlog file, gathered until they are worth a publication.
+
+    `stopped` grows by the tables whose rows turn out not to be carried; their
+    later rows are left where they are, in the log.
+    """
+
+    def __init__(self, book: TableBook, stopped: dict[str, StoppedTable]) -> None:
+        """Start empty."""
+        self._book = book
+        self.stopped = stopped
+        self._events: list[RowsLogged] = []
+        self.bytes = 0
+
+    def wants(self, table: TableId) -> bool:
+        """Whether rows of `table` are to be read at all."""
+        return self._book.wanted(table) and str(table) not in self.stopped
+
+    def add(self, event: RowsLogged) -> None:
+        """Take one event of a table that is wanted."""
+        self._events.append(event)
+        self.bytes += len(event.payload)
+
+    def take(self, begin: BinlogPosition, end: BinlogPosition) -> Publication:
+        """Encode what was gathered, which lies between `begin` and `end`, and start anew."""
+        events, self._events, self.bytes = self._events, [], 0
+        messages: list[Messages] = []
+        rows: dict[str, tuple[int, int]] = {}
+        for table, table_events in _by_table(events).items():
+            try:
+                encoded = self._encode(table, table_events)
+            except TableStoppedError as error:
+                self.stopped[str(table)] = StoppedTable(str(begin), error.message, error.hint)
+                continue
+            messages.extend(encoded)
+            rows = count_rows(rows, table, sum(map(len, encoded)), table_events[-1].timestamp_ms)
+        newest = max((event.timestamp_ms for event in events), default=0)
+        return Publication(merge_by_topic(messages), begin, end, newest, rows)
+
+    def _encode(self, table: TableId, events: Sequence[RowsLogged]) -> list[Messages]:
+        """Encode all events of one table, or raise TableStoppedError and publish none of them."""
+        encodable, topic = self._book.encodable(table)
+        processed_at_ms = time.time_ns() // 1_000_000
+        encoded = []
+        for group in _alike(events):
+            for batch in split_key_changes(decode_rows(encodable.schema, group)):
+                keys, values = encode_changes(encodable, batch, processed_at_ms)
+                encoded.append(Messages(topic, keys, values, message_order(batch)))
+        return encoded
+
+
+def _by_table(events: Sequence[RowsLogged]) -> dict[TableId, list[RowsLogged]]:
+    tables: dict[TableId, list[RowsLogged]] = defaultdict(list)
+    for event in events:
+        tables[event.table_map.table].append(event)
+    return tables
+
+
+def _alike(events: Sequence[RowsLogged]) -> Iterator[list[RowsLogged]]:
+    """Split the events of one table into those that decode together: same op, same table map."""
+    groups: dict[tuple[Op, TableMap], list[RowsLogged]] = defaultdict(list)
+    for event in events:
+        groups[event.op, event.table_map].append(event)
+    yield from groups.values()

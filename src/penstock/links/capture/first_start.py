@@ -1,0 +1,91 @@
+"""The first start of a capture: from the beginning of the log, or with a copy of the tables."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from penstock.core.announcements import Announcement
+from penstock.core.avro.envelope_encode import EncodableTable, encode_changes
+from penstock.core.changes import Messages
+from penstock.core.errors import TableStoppedError
+from penstock.core.key_changes import message_order
+from penstock.core.positions import file_number
+from penstock.core.publication import CaptureRecord, StoppedTable, count_rows
+from penstock.links.capture.open_capture import CaptureParts, announcement_messages
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.core.positions import BinlogPosition
+    from penstock.core.tables import TableSchema
+    from penstock.ports.copy import TableCopy
+
+_BATCH_ROWS = 10_000
+_EMPTY_TRACKER = '{"schemas": []}'
+
+
+def start_from_log(parts: CaptureParts, position: BinlogPosition, epoch: int) -> None:
+    """Begin at `position`, before the first table was created. The tracker starts empty."""
+    parts.book.tracker.restore(_EMPTY_TRACKER)
+    record = CaptureRecord(position, epoch, timestamp_ms=0)
+    parts.publisher.publish((), record.to_mapping)
+
+
+def start_with_copy(parts: CaptureParts, copy: TableCopy, epoch: int) -> None:
+    """Publish a whole copy and the position behind it in one Kafka transaction.
+
+    A crash before the commit leaves nothing behind but an aborted transaction:
+    the next start copies again. The copy must fit into Kafka's transaction time
+    limit, which is 15 minutes.
+    """
+    parts.book.tracker.restore(copy.creates)
+    publishing = _CopyPublication(parts, copy, epoch)
+    parts.publisher.publish(publishing.messages(), publishing.record)
+
+
+class _CopyPublication:
+    """The copy's messages, and the record that can be written once they are all sent."""
+
+    def __init__(self, parts: CaptureParts, copy: TableCopy, epoch: int) -> None:
+        self._parts = parts
+        self._copy = copy
+        self._epoch = epoch
+        self._rows: dict[str, tuple[int, int]] = {}
+        self._stopped: dict[str, StoppedTable] = {}
+
+    def record(self) -> dict[str, object]:
+        newest = max((timestamp_ms for _, timestamp_ms in self._rows.values()), default=0)
+        return CaptureRecord(self._copy.position, self._epoch, newest, self._rows, self._stopped).to_mapping()
+
+    def messages(self) -> Iterator[Messages]:
+        for table, schema in sorted(self._copy.schemas.items()):
+            try:
+                yield from self._table_messages(schema)
+            except TableStoppedError as error:
+                self._stopped[str(table)] = StoppedTable(str(self._copy.position), error.message, error.hint)
+
+    def _table_messages(self, schema: TableSchema) -> Iterator[Messages]:
+        position = self._copy.position
+        registered = self._parts.book.register(schema, str(position))
+        yield from announcement_messages(
+            self._parts.schemas_topic,
+            [
+                Announcement(
+                    source=self._parts.book.source,
+                    table=schema.table,
+                    topic=registered.topic,
+                    follows=registered.follows,
+                    value_schema_id=registered.value_schema_id,
+                    partitions=self._parts.partitions,
+                    order=(file_number(position.file), position.offset, -1),
+                )
+            ],
+        )
+        encodable = EncodableTable(
+            self._parts.book.source, "mysql", schema, registered.key_schema_id, registered.value_schema_id
+        )
+        for batch in self._copy.rows(schema.table, _BATCH_ROWS):
+            keys, values = encode_changes(encodable, batch, time.time_ns() // 1_000_000)
+            yield Messages(registered.topic, keys, values, message_order(batch))
+            self._rows = count_rows(self._rows, schema.table, len(batch), int(batch.timestamps_ms[-1]))

@@ -1,0 +1,140 @@
+"""Following a log: which items become which publications, and when."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, assert_never
+
+from penstock.core.mysql.log_items import (
+    LogAdvanced,
+    LogItem,
+    RowsLogged,
+    StatementLogged,
+    TransactionBegan,
+    TransactionEnded,
+)
+from penstock.links.capture.collector import ChangeCollector
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.core.positions import BinlogPosition
+    from penstock.core.publication import Publication, StoppedTable
+    from penstock.links.capture.table_book import TableBook
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How much to gather before publishing.
+
+    A publication is due `linger_seconds` after its first change, or at once with
+    `bytes_wanted` of row data. A transaction larger than `bytes_max` is published
+    in pieces, so that memory stays bounded.
+    """
+
+    linger_seconds: float
+    bytes_wanted: int = 4 << 20
+    bytes_max: int = 32 << 20
+
+
+class LogFollower:
+    """Turns a stream of log items into publications and statements, in log order.
+
+    It stands at `position`: everything before it was handed out.
+    """
+
+    def __init__(self, book: TableBook, stopped: dict[str, StoppedTable], position: BinlogPosition, pace: Pace) -> None:
+        """Begin at `position`; `stopped` is shared with whoever commits."""
+        self._collector = ChangeCollector(book, stopped)
+        self._pace = pace
+        self.position = position
+        self._boundary = position
+        self._began_at: float | None = None
+        self._transaction: list[RowsLogged] = []
+        self._transaction_bytes = 0
+        self._inside: TransactionBegan | None = None
+
+    def feed(self, items: Sequence[LogItem]) -> Iterator[Publication | StatementLogged]:
+        """Take items; yield what they complete. A statement comes after everything before it."""
+        for item in items:
+            match item:
+                case TransactionBegan():
+                    self._inside = item
+                case RowsLogged():
+                    yield from self._take_rows(item)
+                case TransactionEnded(end):
+                    yield from self._seal(end)
+                case StatementLogged():
+                    yield from self._finish(item.begin)
+                    self.position = self._boundary = item.end
+                    self._inside = None
+                    yield item
+                case LogAdvanced(end):
+                    yield from self._advance(end)
+                case _:
+                    assert_never(item)
+
+    def due(self) -> Iterator[Publication]:
+        """Yield what has waited long enough."""
+        if self._began_at is not None and time.monotonic() - self._began_at >= self._pace.linger_seconds:
+            yield from self._finish(self._boundary)
+
+    def finish(self) -> Iterator[Publication]:
+        """Yield every whole transaction that is still waiting."""
+        yield from self._finish(self._boundary)
+
+    def patience(self, longest_seconds: float) -> float:
+        """How long the next read may wait, so that nothing is late."""
+        if self._began_at is None:
+            return longest_seconds
+        return max(0.0, min(longest_seconds, self._began_at + self._pace.linger_seconds - time.monotonic()))
+
+    def pass_by(self) -> BinlogPosition | None:
+        """Move over what held nothing for us; None if there is nothing to move over or changes still wait."""
+        if self._began_at is not None or self._boundary.order <= self.position.order:
+            return None
+        self.position = self._boundary
+        return self.position
+
+    def _take_rows(self, event: RowsLogged) -> Iterator[Publication]:
+        if not self._collector.wants(event.table_map.table):
+            return
+        self._transaction.append(event)
+        self._transaction_bytes += len(event.payload)
+        if self._transaction_bytes >= self._pace.bytes_max and self._inside is not None:
+            yield from self._piece(event)
+
+    def _piece(self, last: RowsLogged) -> Iterator[Publication]:
+        """Publish a part of a transaction that is too large to wait for its end."""
+        yield from self._finish(self._boundary)
+        start = self._boundary.offset if self._inside is None else self._inside.offset
+        self._collect_transaction()
+        yield from self._finish(replace(self._boundary, offset=start, rows_from=last.offset + 1))
+
+    def _seal(self, end: BinlogPosition) -> Iterator[Publication]:
+        self._collect_transaction()
+        self._inside = None
+        self._boundary = end
+        if self._collector.bytes >= self._pace.bytes_wanted:
+            yield from self._finish(end)
+
+    def _advance(self, end: BinlogPosition) -> Iterator[Publication]:
+        """Move on with nothing for us; publications never span two files."""
+        if end.file != self._boundary.file:
+            yield from self._finish(self._boundary)
+        self._boundary = end
+
+    def _collect_transaction(self) -> None:
+        if self._transaction and self._began_at is None:
+            self._began_at = time.monotonic()
+        for event in self._transaction:
+            self._collector.add(event)
+        self._transaction, self._transaction_bytes = [], 0
+
+    def _finish(self, end: BinlogPosition) -> Iterator[Publication]:
+        if self._collector.bytes == 0:
+            return
+        begin, self.position = self.position, end
+        self._began_at = None
+        yield self._collector.take(begin, end)

@@ -1,0 +1,93 @@
+"""The live tail: one task reads, decodes and publishes as changes come, for the time of its lease."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.core.errors import PenstockError
+from penstock.core.publication import Publication
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.core.mysql.log_items import StatementLogged
+    from penstock.core.positions import BinlogPosition
+    from penstock.links.capture.follow import LogFollower
+    from penstock.links.capture.open_capture import OpenCapture
+    from penstock.ports.log import LogStream
+
+_READ_WAIT_SECONDS = 0.2
+_ADVANCE_SECONDS = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseEnded:
+    """What a lease did, for the driver."""
+
+    position: BinlogPosition
+    publications: int
+    rows: int
+
+
+class LiveCapture:
+    """A capture with its open stream, kept from lease to lease as long as its process lives."""
+
+    def __init__(self, capture: OpenCapture, stream: LogStream, follower: LogFollower) -> None:
+        """Follow `stream`, which was opened at the capture's position."""
+        self._capture = capture
+        self._stream = stream
+        self._follower = follower
+        self._publications = 0
+        self._rows = 0
+        self._advanced_at = 0.0
+
+    def run(self, seconds: float, stop: BinlogPosition | None) -> LeaseEnded:
+        """Publish what comes for `seconds`, or until `stop` is reached.
+
+        A transaction that is not whole when the lease ends waits for the next one.
+        Raises what the stream and the publisher raise; the committed record then
+        says where to go on, and this object must not be used again.
+        """
+        self._publications = self._rows = 0
+        parent, until = os.getppid(), time.monotonic() + seconds
+        while time.monotonic() < until and not self._reached(stop):
+            items = self._stream.read(self._follower.patience(_READ_WAIT_SECONDS))
+            self._commit(self._follower.feed(items))
+            self._commit(self._follower.due())
+            self._pass_by(at_once=stop is not None)
+            if os.getppid() != parent:
+                message = "the process that started this lease is gone"
+                raise PenstockError(message, "start the pipeline again")
+        self._commit(self._follower.finish())
+        self._pass_by(at_once=True)
+        return LeaseEnded(self._capture.position, self._publications, self._rows)
+
+    def close(self) -> None:
+        """Let go of the stream and the publisher."""
+        self._stream.close()
+        self._capture.parts.publisher.close()
+
+    def _reached(self, stop: BinlogPosition | None) -> bool:
+        return stop is not None and self._capture.position.order >= stop.order
+
+    def _commit(self, work: Iterable[Publication | StatementLogged]) -> None:
+        for part in work:
+            if isinstance(part, Publication):
+                self._capture.publish(part)
+                self._publications += 1
+                self._rows += sum(rows for rows, _ in part.rows.values())
+            else:
+                self._capture.take_statement(part)
+
+    def _pass_by(self, *, at_once: bool) -> None:
+        """Commit progress over changes of other tables, but not for every one of them."""
+        now = time.monotonic()
+        if not at_once and now - self._advanced_at < _ADVANCE_SECONDS:
+            return
+        self._advanced_at = now
+        position = self._follower.pass_by()
+        if position is not None:
+            self._capture.advance(position)

@@ -1,0 +1,1 @@
+"""The S3 spolt: Kafka topics into files on the object store."""

@@ -1,0 +1,140 @@
+"""Planning the S3 spolt: which offsets of which topics the next files hold.
+
+A table whose type changes incompatibly goes on in a new topic, and its rows must
+reach the target in the order of the log. So that no batch of the new topic
+overtakes rows of the old one, the ends of topics are asked for newest first: by
+the time the older topic's end is asked for, everything before the newer topic's
+messages is committed in it. Announcements are read before the ends, to be passed
+on, and again after them, to cut the files: no file holds rows from both sides of
+an announcement.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.core.announcements import Announcement
+from penstock.links.objects.record import ObjectsRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from penstock.ports.topics import TopicLog
+
+Order = tuple[int, int, int]
+
+_RANGE_OFFSETS_MAX = 250_000
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRange:
+    """Offsets `[start, end)` of one topic partition, to become files.
+
+    The first file speaks for everything from `batch_start` on. `cuts` are places
+    in the source's log that no file may span.
+    """
+
+    source: str
+    table: str
+    topic: str
+    partition: int
+    batch_start: int
+    start: int
+    end: int
+    cuts: tuple[Order, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectsPlan:
+    """One micro-batch: announcements to pass on, and ranges to write."""
+
+    schemas_offset: int
+    announcements: tuple[Announcement, ...]
+    ranges: tuple[TopicRange, ...]
+
+
+class ObjectsPlanner:
+    """Knows every announcement so far, and asks Kafka what is new."""
+
+    def __init__(self, log: TopicLog, schemas_topic: str) -> None:
+        """Read nothing yet."""
+        self._log = log
+        self._schemas_topic = schemas_topic
+        self._announcements: list[tuple[int, Announcement]] = []
+        self._read_to = 0
+
+    def plan(self, record: ObjectsRecord) -> ObjectsPlan:
+        """Plan what lies between `record` and now; an empty plan if there is nothing."""
+        self._read_announcements()
+        to_pass_on = self._read_to
+        ends = self._ends()
+        self._read_announcements()
+        new = tuple(a for offset, a in self._announcements if record.schemas_offset <= offset < to_pass_on)
+        return ObjectsPlan(to_pass_on, new, tuple(self._ranges(record, ends)))
+
+    def _read_announcements(self) -> None:
+        end = self._log.ends([(self._schemas_topic, 0)]).get((self._schemas_topic, 0), 0)
+        for messages in self._log.read(self._schemas_topic, 0, self._read_to, end):
+            self._announcements.extend((offset, Announcement.from_json(value)) for offset, value in messages)
+        self._read_to = max(self._read_to, end)
+
+    def _topics(self) -> dict[str, Announcement]:
+        """The newest announcement of each topic."""
+        return {a.topic: a for _, a in self._announcements}
+
+    def _ends(self) -> Mapping[tuple[str, int], int]:
+        topics = self._topics()
+        by_generation: dict[int, list[tuple[str, int]]] = defaultdict(list)
+        for topic, announcement in topics.items():
+            by_generation[_generation(topic, topics)].extend((topic, p) for p in range(announcement.partitions))
+        ends: dict[tuple[str, int], int] = {}
+        for generation in sorted(by_generation, reverse=True):
+            ends.update(self._log.ends(by_generation[generation]))
+        return ends
+
+    def _ranges(self, record: ObjectsRecord, ends: Mapping[tuple[str, int], int]) -> Iterable[TopicRange]:
+        topics = self._topics()
+        cuts: dict[tuple[str, str], list[Order]] = defaultdict(list)
+        for _, announcement in self._announcements:
+            cuts[announcement.source, str(announcement.table)].append(announcement.order)
+        behind: set[str] = set()
+        for topic in sorted(topics, key=lambda name: (_generation(name, topics), name)):
+            announcement = topics[topic]
+            if announcement.follows in behind:
+                behind.add(topic)
+                continue
+            for partition in range(announcement.partitions):
+                batched, start = record.places.get((topic, partition), (0, 0))
+                end = ends.get((topic, partition), 0)
+                if end <= start:
+                    continue
+                if end - start > _RANGE_OFFSETS_MAX:
+                    end = start + _RANGE_OFFSETS_MAX
+                    behind.add(topic)
+                table = str(announcement.table)
+                key = (announcement.source, table)
+                yield TopicRange(announcement.source, table, topic, partition, batched, start, end, tuple(cuts[key]))
+
+
+def _generation(topic: str, topics: Mapping[str, Announcement]) -> int:
+    """How many topics of the same table came before this one."""
+    generation = 0
+    while (before := topics[topic].follows) in topics:
+        topic = before
+        generation += 1
+    return generation
+
+
+def share_out(ranges: Sequence[TopicRange], tasks_max: int, offsets_per_task: int) -> list[tuple[TopicRange, ...]]:
+    """Share ranges out among at most `tasks_max` tasks, largest first, small ones together."""
+    wanted = sum(r.end - r.start for r in ranges) // offsets_per_task + 1
+    count = max(1, min(tasks_max, wanted, len(ranges)))
+    shares: list[list[TopicRange]] = [[] for _ in range(count)]
+    loads = [0] * count
+    for topic_range in sorted(ranges, key=lambda r: r.start - r.end):
+        least = loads.index(min(loads))
+        shares[least].append(topic_range)
+        loads[least] += topic_range.end - topic_range.start
+    return [tuple(share) for share in shares]

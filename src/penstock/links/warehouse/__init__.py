@@ -1,0 +1,1 @@
+"""The warehouse spolt: files into tables."""

@@ -1,0 +1,39 @@
+"""A copy of a source's tables as they were at one position of its log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from penstock.core.changes import RowBatch
+    from penstock.core.positions import BinlogPosition
+    from penstock.core.tables import TableId, TableSchema
+
+
+class TableCopy(Protocol):
+    """Everything read from one copy is as it was at `position`."""
+
+    @property
+    def position(self) -> BinlogPosition:
+        """Where the log goes on from what was copied."""
+        ...
+
+    @property
+    def schemas(self) -> Mapping[TableId, TableSchema]:
+        """The wanted tables."""
+        ...
+
+    @property
+    def creates(self) -> str:
+        """Every table, wanted or not, as a dump for the schema tracker."""
+        ...
+
+    def rows(self, table: TableId, batch_rows: int) -> Iterator[RowBatch]:
+        """Yield a table's rows as READ batches.
+
+        Raises TableStoppedError for a value that cannot be carried and
+        UnavailableError when the table changed its shape since `position`.
+        """
+        ...

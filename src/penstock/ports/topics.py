@@ -1,0 +1,28 @@
+"""Topics, read by offset."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+
+class TopicLog(Protocol):
+    """Committed messages only: what an aborted or open transaction holds is never seen."""
+
+    def read(self, topic: str, partition: int, start: int, end: int) -> Iterator[Sequence[tuple[int, bytes]]]:
+        """Yield (offset, value) of the messages of `[start, end)`, in lists, in order.
+
+        `end` must not be past the end of the partition. Raises PositionError when
+        `start` has been thrown away and UnavailableError when the brokers are away.
+        """
+        ...
+
+    def ends(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
+        """For each (topic, partition): the first offset that is not yet committed. Absent ones are left out."""
+        ...
+
+    def close(self) -> None:
+        """Drop the connection."""
+        ...

@@ -1,0 +1,165 @@
+"""What a capture's micro-batches do: the first start, a lease of the live tail, or ranges of the backlog."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.core.positions import BinlogPosition
+from penstock.core.publication import CaptureRecord, StoppedTable
+from penstock.links.capture.backlog import read_range
+from penstock.wiring.capture import CaptureSpec, LiveCapture, open_live, open_range, start_capture
+from penstock.wiring.open import committed_position, open_topic_log
+from penstock.wiring.source_log import SourceLog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from penstock.spark.link_source import Task
+
+_BACKLOG_FILE_BYTES_MAX = 256 << 20
+_BACKLOG_FILES_MIN = 2
+_START_OF_FILE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """The first start was made, `how` in words."""
+
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class StartCapture:
+    """Make the first start: find the start of the log, or copy the tables."""
+
+    spec: CaptureSpec
+
+    def run(self) -> Iterator[object]:
+        """Commit the first position record."""
+        yield Started(start_capture(self.spec))
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Follow the log for a time. `number` counts the micro-batches of the planner called `planner`."""
+
+    spec: CaptureSpec
+    planner: str
+    number: int
+    seconds: float
+    stop: BinlogPosition | None
+
+    def run(self) -> Iterator[object]:
+        """Read, decode and publish; yield a LeaseEnded."""
+        live = _take_over(self)
+        try:
+            ended = live.run(self.seconds, self.stop)
+        except BaseException:
+            live.close()
+            raise
+        _kept[self.spec.source_name] = (self, live)
+        yield ended
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRange:
+    """Read one whole file of the backlog; the driver publishes it."""
+
+    spec: CaptureSpec
+    begin: BinlogPosition
+    stopped: Mapping[str, StoppedTable]
+    lane: int
+
+    def run(self) -> Iterator[object]:
+        """Yield the range's publications and where it ended."""
+        stopped = dict(self.stopped)
+        stream, follower = open_range(self.spec, self.begin, stopped, self.lane)
+        with closing(stream):
+            yield from read_range(stream, follower, stopped)
+
+
+_kept: dict[str, tuple[Lease, LiveCapture]] = {}
+"""The live capture that the last lease in this process left open, by source: the next lease may go on with it."""
+
+
+def _take_over(lease: Lease) -> LiveCapture:
+    """Go on with what the lease just before this one left open in this process, or open anew.
+
+    Only the very next lease may: in between, another process may have published.
+    """
+    kept = _kept.pop(lease.spec.source_name, None)
+    if kept is not None:
+        before, live = kept
+        if (before.spec, before.planner, before.number) == (lease.spec, lease.planner, lease.number - 1):
+            return live
+        live.close()
+    return open_live(lease.spec)
+
+
+class CapturePlanner:
+    """Plans a capture's micro-batches from its committed position and the source's list of binlogs."""
+
+    def __init__(self, spec: CaptureSpec, ranges_max: int) -> None:
+        """Plan at most `ranges_max` ranges side by side."""
+        self._spec = spec
+        self._ranges_max = ranges_max
+        self._topics = open_topic_log(spec.pipeline)
+        self._log = SourceLog(spec.source)
+        self._stop: BinlogPosition | None = None
+        self._name = uuid.uuid4().hex
+        self._number = 0
+
+    def fix_end(self) -> None:
+        """Stop at what is committed in the source now."""
+        self._stop = self._log.head()
+
+    def has_work(self) -> bool:
+        """Tell whether the stop is still ahead; without a stop there is always a lease to run."""
+        if self._stop is None:
+            return True
+        record = self._record()
+        return record is None or record.position.order < self._stop.order
+
+    def plan(self) -> Sequence[Task]:
+        """Start, catch up file by file, or follow."""
+        self._number += 1
+        record = self._record()
+        if record is None:
+            return [StartCapture(self._spec)]
+        return self._backlog(record) or [
+            Lease(self._spec, self._name, self._number, self._spec.source.lease_seconds, self._stop)
+        ]
+
+    def _record(self) -> CaptureRecord | None:
+        record = committed_position(self._spec.pipeline, self._topics, self._spec.source_name)
+        return None if record is None else CaptureRecord.from_mapping(record)
+
+    def _backlog(self, record: CaptureRecord) -> list[ReadRange]:
+        """Whole files that lie between us and the file that is being written.
+
+        Only files that fit into memory are read as ranges; a lease streams larger
+        ones. One file alone is not worth a batch of its own.
+        """
+        begins: list[BinlogPosition] = []
+        for name, size in self._log.complete_files_from(record.position.file):
+            if size > _BACKLOG_FILE_BYTES_MAX or len(begins) == self._ranges_max:
+                break
+            begins.append(record.position if name == record.position.file else BinlogPosition(name, _START_OF_FILE))
+        if len(begins) < _BACKLOG_FILES_MIN:
+            return []
+        return [ReadRange(self._spec, begin, record.stopped, 1 + lane) for lane, begin in enumerate(begins)]
+
+
+@dataclass(frozen=True, slots=True)
+class CapturePlanning:
+    """Makes a capture's planner."""
+
+    spec: CaptureSpec
+    ranges_max: int
+
+    def __call__(self) -> CapturePlanner:
+        """Open the planner."""
+        return CapturePlanner(self.spec, self.ranges_max)

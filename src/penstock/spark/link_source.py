@@ -1,0 +1,203 @@
+"""The Python data sources that links read from: `penstock.mysql` and `penstock.topics`.
+
+Spark's offset is the number of the micro-batch, and nothing more. Where a link
+stands is known by its target alone: each micro-batch is planned from the
+target's committed position when it starts. A batch that Spark runs again after
+a crash is therefore planned anew, and Spark's checkpoint can be thrown away.
+
+What a task finds out comes back as rows of (part, sequence, body), where `body`
+is a pickled object: many encoded messages in one row, because rows that cross
+between Python and the JVM are expensive. A task that fails in a way we can
+explain sends its PenstockError as its last body, so that the driver sees the
+error itself and not a printed stack.
+"""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+
+from penstock.core.errors import PenstockError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql.streaming.datasource import ReadLimit
+    from pyspark.sql.types import StructType
+
+SCHEMA = "part int, sequence int, body binary"
+_ARROW_SCHEMA = pa.schema([("part", pa.int32()), ("sequence", pa.int32()), ("body", pa.binary())])
+
+
+class Task(Protocol):
+    """Work of one micro-batch for one executor. Frozen and picklable; opens its own connections."""
+
+    def run(self) -> Iterator[object]:
+        """Do the work and yield what the driver must know, as picklable objects."""
+        ...
+
+
+class Planner(Protocol):
+    """Decides what the next micro-batch does. Lives in one process on the driver's machine."""
+
+    def fix_end(self) -> None:
+        """Remember the end of the log as it is now, and never plan past it."""
+        ...
+
+    def has_work(self) -> bool:
+        """Whether another micro-batch is wanted now."""
+        ...
+
+    def plan(self) -> Sequence[Task]:
+        """Plan the next micro-batch from the target's committed position."""
+        ...
+
+
+class PlannerFactory(Protocol):
+    """Makes a planner; picklable, unlike the planner."""
+
+    def __call__(self) -> Planner:
+        """Open a planner in the process that calls."""
+        ...
+
+
+@dataclass
+class TaskPartition(InputPartition):
+    """One task of a micro-batch."""
+
+    part: int
+    task: Task
+
+
+@dataclass(frozen=True, slots=True)
+class _Failing:
+    """Stands in for a plan that could not be made, so that its error reaches the driver as it is."""
+
+    error: PenstockError
+
+    def run(self) -> Iterator[object]:
+        yield self.error
+
+
+class LinkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Counts micro-batches for Spark and leaves the rest to a planner and its tasks."""
+
+    def __init__(self, make_planner: PlannerFactory) -> None:
+        """Make the planner when it is first asked: this object travels to executors."""
+        self._make_planner = make_planner
+        self._planner: Planner | None = None
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
+        """Count from 0."""
+        return {"batch": 0}
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """Remember the end of the log."""
+        self._open_planner().fix_end()
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: ARG002, N802 - Spark's
+        """Count one on if there is work. A planner that fails has work: to say so."""
+        try:
+            has_work = self._open_planner().has_work()
+        except PenstockError:
+            has_work = True
+        return {"batch": start["batch"] + 1} if has_work else start
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        """Plan the batch."""
+        if start == end:
+            return []
+        try:
+            tasks = self._open_planner().plan()
+        except PenstockError as error:
+            tasks = [_Failing(error)]
+        return [TaskPartition(part, task) for part, task in enumerate(tasks)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Run one task on an executor."""
+        if not isinstance(partition, TaskPartition):
+            raise TypeError(partition)
+        outcomes = partition.task.run()
+        sequence = 0
+        while True:
+            try:
+                outcome: object = next(outcomes)
+            except StopIteration:
+                return
+            except PenstockError as error:
+                yield _row(partition.part, sequence, error)
+                return
+            yield _row(partition.part, sequence, outcome)
+            sequence += 1
+
+    def __getstate__(self) -> dict[str, object]:
+        """Leave the planner's connections where they are."""
+        return {"_make_planner": self._make_planner, "_planner": None}
+
+    def _open_planner(self) -> Planner:
+        if self._planner is None:
+            self._planner = self._make_planner()
+        return self._planner
+
+
+def _row(part: int, sequence: int, outcome: object) -> pa.RecordBatch:
+    columns = [[part], [sequence], [pickle.dumps(outcome)]]
+    return pa.RecordBatch.from_pylist(
+        [dict(zip(_ARROW_SCHEMA.names, (column[0] for column in columns), strict=True))], schema=_ARROW_SCHEMA
+    )
+
+
+def outcomes_by_part(rows: pa.Table) -> list[Iterator[object]]:
+    """Return what the tasks of one micro-batch sent, by task, in the order they sent it.
+
+    An iterator raises the error of its task in the place where the task sent it.
+    """
+    ordered = rows.sort_by([("part", "ascending"), ("sequence", "ascending")])
+    by_part: dict[int, list[bytes]] = {}
+    for part, body in zip(ordered["part"].to_pylist(), ordered["body"].to_pylist(), strict=True):
+        by_part.setdefault(part, []).append(body)
+    return [_replay(by_part[part]) for part in sorted(by_part)]
+
+
+def _replay(bodies: Sequence[bytes]) -> Iterator[object]:
+    for body in bodies:
+        outcome = pickle.loads(body)  # noqa: S301 - written by our own tasks, over Spark's own channel
+        if isinstance(outcome, PenstockError):
+            raise outcome
+        yield outcome
+
+
+class LinkDataSource(DataSource):
+    """A data source whose planner comes, pickled, in the option `planner`."""
+
+    def schema(self) -> str:
+        """Rows as this module's docstring says."""
+        return SCHEMA
+
+    def streamReader(self, schema: StructType) -> LinkReader:  # noqa: ARG002, N802 - Spark's
+        """Make the reader."""
+        planner = bytes.fromhex(self.options["planner"])
+        return LinkReader(pickle.loads(planner))  # noqa: S301 - written by this program's own driver
+
+
+class MysqlDataSource(LinkDataSource):
+    """`penstock.mysql`: the binlog of a MySQL or MariaDB server."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Spark's name of the format."""
+        return "penstock.mysql"
+
+
+class TopicsDataSource(LinkDataSource):
+    """`penstock.topics`: the topics of a pipeline's tables."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Spark's name of the format."""
+        return "penstock.topics"

@@ -1,0 +1,231 @@
+"""Each link of a pipeline as a query: what its driver side does with a micro-batch."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import structlog
+
+from penstock.links.capture.backlog import publish_ranges
+from penstock.links.capture.live import LeaseEnded
+from penstock.links.objects.plan import ObjectsPlan
+from penstock.links.objects.publish import BatchPublisher
+from penstock.links.objects.write import RangeWritten
+from penstock.links.warehouse.load import WarehouseLoader
+from penstock.spark.capture_tasks import CapturePlanning, Started
+from penstock.spark.link_source import outcomes_by_part
+from penstock.spark.objects_tasks import ObjectsPlanning
+from penstock.spark.queries import QueryPlace, start_link_query, start_topic_query
+from penstock.wiring.capture import CaptureSpec, open_capture
+from penstock.wiring.open import (
+    OBJECTS_LINK,
+    batch_topic,
+    create_ledgers,
+    open_publisher,
+    open_registry,
+    open_sink,
+    spark_kafka_options,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming import StreamingQuery
+
+    from penstock.config.specs import LinkSpec, PipelineSpec
+    from penstock.core.tables import TableId
+    from penstock.ports.state import State
+
+_log = structlog.get_logger()
+
+_BATCHES_MAX = 500
+
+
+class Link(Protocol):
+    """One link of a running pipeline. After a failure, `close` and `start` it again."""
+
+    @property
+    def name(self) -> str:
+        """What operators call it."""
+        ...
+
+    def start(self, place: QueryPlace) -> StreamingQuery:
+        """Open what the driver side needs and start the query."""
+        ...
+
+    def failure(self) -> BaseException | None:
+        """What ended the query on the driver side, as it was raised; None if nothing did."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what the driver side holds. Safe to call twice."""
+        ...
+
+
+@dataclass(slots=True)
+class _Finisher:
+    """Runs a link's driver side for each micro-batch and keeps the error that ended it."""
+
+    take: _TakeRows
+    error: BaseException | None = None
+
+    def __call__(self, frame: DataFrame, _batch: int) -> None:
+        try:
+            self.take(frame.toArrow())
+        except BaseException as error:
+            self.error = error
+            raise
+
+
+class _TakeRows(Protocol):
+    def __call__(self, rows: pa.Table) -> None: ...
+
+
+class CaptureLink:
+    """A source's log into Kafka."""
+
+    def __init__(self, spec: CaptureSpec, ranges_max: int) -> None:
+        """Capture with at most `ranges_max` files of backlog read side by side."""
+        self.name = spec.source_name
+        self._spec = spec
+        self._ranges_max = ranges_max
+        self._finisher = _Finisher(self._take)
+
+    def start(self, place: QueryPlace) -> StreamingQuery:
+        """See `Link`."""
+        self._finisher.error = None
+        planning = CapturePlanning(self._spec, self._ranges_max)
+        return start_link_query(place, self.name, "penstock.mysql", planning, self._finisher)
+
+    def failure(self) -> BaseException | None:
+        """See `Link`."""
+        return self._finisher.error
+
+    def close(self) -> None:
+        """See `Link`."""
+
+    def _take(self, rows: pa.Table) -> None:
+        parts = outcomes_by_part(rows)
+        if len(parts) == 1:
+            for outcome in parts[0]:
+                self._note(outcome)
+            return
+        capture = open_capture(self._spec)
+        with closing(capture.parts.publisher):
+            publish_ranges(capture, parts)
+        _log.info("backlog published", source=self.name, files=len(parts), through=str(capture.position))
+
+    def _note(self, outcome: object) -> None:
+        match outcome:
+            case LeaseEnded(position, publications, rows):
+                _log.info("lease ended", source=self.name, through=str(position), publications=publications, rows=rows)
+            case Started(how):
+                _log.info("capture started", source=self.name, how=how)
+            case _:
+                raise TypeError(outcome)
+
+
+class ObjectsLink:
+    """The topics of all tables into files: the S3 spolt."""
+
+    name = OBJECTS_LINK
+
+    def __init__(self, pipeline: PipelineSpec, state: State, epoch: int, tasks_max: int) -> None:
+        """Write with at most `tasks_max` tasks side by side."""
+        self._pipeline = pipeline
+        self._state = state
+        self._epoch = epoch
+        self._tasks_max = tasks_max
+        self._publisher: BatchPublisher | None = None
+        self._finisher = _Finisher(self._take)
+
+    def start(self, place: QueryPlace) -> StreamingQuery:
+        """See `Link`."""
+        self._finisher.error = None
+        create_ledgers(self._pipeline)
+        publisher = open_publisher(self._pipeline, OBJECTS_LINK)
+        self._publisher = BatchPublisher(publisher, batch_topic(self._pipeline), self._epoch)
+        planning = ObjectsPlanning(self._pipeline, self._tasks_max)
+        return start_link_query(place, self.name, "penstock.topics", planning, self._finisher)
+
+    def failure(self) -> BaseException | None:
+        """See `Link`."""
+        return self._finisher.error
+
+    def close(self) -> None:
+        """See `Link`."""
+        if self._publisher is not None:
+            self._publisher.close()
+            self._publisher = None
+
+    def _take(self, rows: pa.Table) -> None:
+        plan: ObjectsPlan | None = None
+        written: list[RangeWritten] = []
+        for part in outcomes_by_part(rows):
+            for outcome in part:
+                match outcome:
+                    case ObjectsPlan():
+                        plan = outcome
+                    case RangeWritten():
+                        written.append(outcome)
+                    case _:
+                        raise TypeError(outcome)
+        if plan is not None and self._publisher is not None:
+            counted = self._publisher.publish(plan.schemas_offset, plan.announcements, written)
+            self._state.add_rows(self.name, counted)
+
+
+class WarehouseLink:
+    """Files into the tables of one sink: the warehouse spolt."""
+
+    def __init__(self, pipeline: PipelineSpec, link: LinkSpec, state: State) -> None:
+        """Load the tables that `link` wants."""
+        self.name = link_name(link)
+        self._pipeline = pipeline
+        self._link = link
+        self._state = state
+        self._loader: WarehouseLoader | None = None
+        self._finisher = _Finisher(self._take)
+
+    def start(self, place: QueryPlace) -> StreamingQuery:
+        """See `Link`."""
+        self._finisher.error = None
+        create_ledgers(self._pipeline)
+        sink = open_sink(self._pipeline, self._link)
+        self._loader = WarehouseLoader(self.name, sink, open_registry(self._pipeline), self._state, self._wanted)
+        start = self._loader.start()
+        topic = batch_topic(self._pipeline)
+        options = {
+            **spark_kafka_options(self._pipeline),
+            "assign": json.dumps({topic: [0]}),
+            "startingOffsets": json.dumps({topic: {"0": start}}),
+            "maxOffsetsPerTrigger": str(_BATCHES_MAX),
+        }
+        return start_topic_query(place, self.name, options, self._finisher)
+
+    def failure(self) -> BaseException | None:
+        """See `Link`."""
+        return self._finisher.error
+
+    def close(self) -> None:
+        """See `Link`."""
+        if self._loader is not None:
+            self._loader.close()
+            self._loader = None
+
+    def _wanted(self, source: str, table: TableId) -> bool:
+        return source == self._link.source and self._link.patterns.matches(table)
+
+    def _take(self, rows: pa.Table) -> None:
+        if self._loader is None:
+            return
+        ordered = rows.sort_by("offset")
+        self._loader.load(list(zip(ordered["offset"].to_pylist(), ordered["value"].to_pylist(), strict=True)))
+
+
+def link_name(link: LinkSpec) -> str:
+    """What operators call a link from a source to a sink."""
+    return f"{link.source}-to-{link.sink}"

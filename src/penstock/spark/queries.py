@@ -1,0 +1,74 @@
+"""The streaming queries of a pipeline's links.
+
+Each query gets a fresh checkpoint directory: Spark's own offsets say nothing
+that the targets do not know better.
+"""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.spark.link_source import MysqlDataSource, PlannerFactory, TopicsDataSource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlace:
+    """Where queries run: the session, a folder for checkpoints, and whether they end when all is read."""
+
+    session: SparkSession
+    checkpoints: Path
+    once: bool
+
+
+def register_sources(session: SparkSession) -> None:
+    """Make our data sources known to `session`."""
+    session.dataSource.register(MysqlDataSource)
+    session.dataSource.register(TopicsDataSource)
+
+
+def start_link_query(
+    place: QueryPlace, link: str, format_: str, planning: PlannerFactory, finish: Callable[[DataFrame, int], None]
+) -> StreamingQuery:
+    """Start a query over one of our sources; `finish` gets each micro-batch's rows on the driver."""
+    frame = place.session.readStream.format(format_).option("planner", pickle.dumps(planning).hex()).load()
+    return _start(place, link, frame, finish, trigger_milliseconds=0)
+
+
+def start_topic_query(
+    place: QueryPlace, link: str, options: dict[str, str], finish: Callable[[DataFrame, int], None]
+) -> StreamingQuery:
+    """Start a query over Spark's Kafka source, committed messages only."""
+    frame = (
+        place.session.readStream.format("kafka")
+        .options(**{"kafka.isolation.level": "read_committed", "failOnDataLoss": "true", **options})
+        .load()
+        .select("offset", "value")
+    )
+    return _start(place, link, frame, finish, trigger_milliseconds=0)
+
+
+def _start(
+    place: QueryPlace,
+    link: str,
+    frame: DataFrame,
+    finish: Callable[[DataFrame, int], None],
+    trigger_milliseconds: int,
+) -> StreamingQuery:
+    place.checkpoints.mkdir(parents=True, exist_ok=True)
+    checkpoint = tempfile.mkdtemp(prefix=f"{link}-", dir=place.checkpoints)
+    writer: DataStreamWriter = (
+        frame.writeStream.queryName(link).option("checkpointLocation", checkpoint).foreachBatch(finish)
+    )
+    if place.once:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=f"{trigger_milliseconds} milliseconds").start()

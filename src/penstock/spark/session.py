@@ -1,0 +1,67 @@
+"""The Spark session of a pipeline."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+_LOCAL_SLOTS_MIN = 8
+"""A lease holds a task slot while it waits for changes, so a local master has more slots than cores."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSpec:
+    """How to start Spark: `master` as Spark writes it, further `conf`, and jars by path."""
+
+    name: str
+    master: str = "local[*]"
+    conf: Mapping[str, str] = field(default_factory=dict)
+    jars: Sequence[Path] = ()
+
+
+def open_session(spec: SessionSpec) -> SparkSession:
+    """Start Spark, or return the session that this process has already.
+
+    Everything listens on loopback when the master is local or on loopback.
+    """
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = SparkSession.builder.appName(spec.name).master(_master(spec.master))
+    for key, value in {**_settings(spec), **spec.conf}.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def _master(master: str) -> str:
+    """Give a local master enough slots for leases that wait."""
+    if master in {"local", "local[*]"}:
+        return f"local[{max(_LOCAL_SLOTS_MIN, os.cpu_count() or 1)}]"
+    return master
+
+
+def _settings(spec: SessionSpec) -> dict[str, str]:
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": "1g",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.streaming.pollingDelay": "25ms",
+        "spark.sql.streaming.numRecentProgressUpdates": "4",
+        "spark.sql.streaming.minBatchesToRetain": "2",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "100",
+        "spark.task.maxFailures": "1",
+        "spark.jars": ",".join(str(jar) for jar in spec.jars),
+    }
+    if spec.master.startswith("local") or "//127.0.0.1" in spec.master:
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+        settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+    return settings

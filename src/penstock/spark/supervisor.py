@@ -1,0 +1,156 @@
+"""Keeps the links of a pipeline running: starts them, starts them again, and knows when to give up."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import structlog
+
+from penstock.core.errors import FencedError, PenstockError, UnavailableError
+from penstock.ports.state import LinkProgress
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql.streaming import StreamingQuery
+
+    from penstock.ports.state import State
+    from penstock.spark.links import Link
+    from penstock.spark.queries import QueryPlace
+
+_log = structlog.get_logger()
+
+_POLL_SECONDS = 0.25
+_BACKOFF_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0, 15.0)
+_HEALTHY_SECONDS = 60.0
+
+
+class Services(Protocol):
+    """The servers that this process keeps for its pipeline."""
+
+    def ensure(self) -> None:
+        """Start again what has died. Raises PenstockError when that fails."""
+        ...
+
+
+@dataclass(slots=True)
+class _Runner:
+    """One link, its query if it runs, and how often it failed lately."""
+
+    link: Link
+    place: QueryPlace
+    query: StreamingQuery | None = None
+    started_at: float = 0.0
+    start_after: float = 0.0
+    failures: int = 0
+    given_up: PenstockError | None = field(default=None)
+
+    def start(self) -> None:
+        self.started_at = time.monotonic()
+        self.query = self.link.start(self.place)
+
+    def stop(self) -> None:
+        if self.query is not None:
+            self.query.stop()
+            self.query = None
+        self.link.close()
+
+    @property
+    def done(self) -> bool:
+        """Whether it ran to its end, which only happens when all is read once."""
+        return self.place.once and self.query is not None and self._error() is None and not self.query.isActive
+
+    def failed(self) -> PenstockError | None:
+        """Return what ended the query, if anything did."""
+        if self.query is None or self.query.isActive:
+            return None
+        return self._error()
+
+    def _error(self) -> PenstockError | None:
+        failure = self.link.failure()
+        if isinstance(failure, PenstockError):
+            return failure
+        printed = failure or (self.query and self.query.exception())
+        if printed is None:
+            return None
+        return UnavailableError(
+            f"Spark ended link {self.link.name}: {_first_lines(str(printed))}", "the whole story is in the log"
+        )
+
+
+class Supervisor:
+    """Runs links side by side. A link that cannot go on leaves the others going."""
+
+    def __init__(self, links: Sequence[Link], place: QueryPlace, services: Services, state: State) -> None:
+        """Run `links`; their states are written to `state` for `penstock status`."""
+        self._runners = [_Runner(link, place) for link in links]
+        self._services = services
+        self._state = state
+
+    def run(self) -> None:
+        """Run until every link is done or has given up; raises the first error of those that gave up.
+
+        FencedError ends everything at once: another instance has the pipeline.
+        """
+        try:
+            while any(not (runner.done or runner.given_up) for runner in self._runners):
+                self._services.ensure()
+                for runner in self._runners:
+                    if not (runner.done or runner.given_up):
+                        self._look_after(runner)
+                time.sleep(_POLL_SECONDS)
+        finally:
+            for runner in self._runners:
+                runner.stop()
+        for runner in self._runners:
+            if runner.given_up is not None:
+                raise runner.given_up
+
+    def _look_after(self, runner: _Runner) -> None:
+        error = runner.failed()
+        if error is None and runner.query is None and time.monotonic() >= runner.start_after:
+            try:
+                runner.start()
+            except PenstockError as failure:
+                error = failure
+            else:
+                self._save(runner, "running", None)
+        if error is not None:
+            self._handle(runner, error)
+
+    def _handle(self, runner: _Runner, error: PenstockError) -> None:
+        if isinstance(error, FencedError):
+            raise error
+        runner.stop()
+        if time.monotonic() - runner.started_at > _HEALTHY_SECONDS:
+            runner.failures = 0
+        if not error.retryable or runner.failures == len(_BACKOFF_SECONDS):
+            runner.given_up = error
+            _log.error("link stopped", link=runner.link.name, error=error.message, hint=error.hint)
+            self._save(runner, "failed", error)
+            return
+        wait = _BACKOFF_SECONDS[runner.failures]
+        runner.failures += 1
+        runner.start_after = time.monotonic() + wait
+        _log.warning("link starts again", link=runner.link.name, in_seconds=wait, error=error.message)
+        self._save(runner, "retrying", error)
+
+    def _save(self, runner: _Runner, state: str, error: PenstockError | None) -> None:
+        self._state.save_link(
+            LinkProgress(
+                link=runner.link.name,
+                position="",
+                state=state,
+                lag_seconds=None,
+                lag_bytes=None,
+                updated_at_ms=time.time_ns() // 1_000_000,
+                error=error.message if error else "",
+                hint=error.hint if error else "",
+            )
+        )
+
+
+def _first_lines(text: str) -> str:
+    return " ".join(text.strip().splitlines()[:3])[:500]

@@ -1,0 +1,127 @@
+"""Opens everything that a capture works with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
+from penstock.adapters.mysql.connection import connect
+from penstock.adapters.mysql.copy import open_copy
+from penstock.adapters.mysql.history import log_is_whole, start_of_log
+from penstock.core.announcements import Announcement
+from penstock.links.capture.first_start import start_from_log, start_with_copy
+from penstock.links.capture.follow import LogFollower, Pace
+from penstock.links.capture.live import LiveCapture
+from penstock.links.capture.open_capture import CaptureParts, OpenCapture, committed_record
+from penstock.links.capture.statements import StatementHandler
+from penstock.links.capture.table_book import TableBook
+from penstock.wiring.open import (
+    announcements_topic,
+    mysql_server,
+    open_pipeline_state,
+    open_publisher,
+    open_registry,
+    open_topic_log,
+    open_tracker,
+)
+
+if TYPE_CHECKING:
+    from penstock.config.specs import MysqlSourceSpec, PipelineSpec
+    from penstock.core.positions import BinlogPosition
+    from penstock.core.publication import StoppedTable
+    from penstock.ports.log import LogStream
+    from penstock.ports.publisher import Publisher
+
+LIVE_PACE = Pace(linger_seconds=0.02)
+BACKLOG_PACE = Pace(linger_seconds=3600.0, bytes_wanted=8 << 20)
+_COPY_SECONDS = 900.0
+"""Kafka's own upper limit of a transaction's time, as brokers have it by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureSpec:
+    """Which source of which pipeline is captured, and by which instance of the pipeline."""
+
+    pipeline: PipelineSpec
+    source_name: str
+    epoch: int
+
+    @property
+    def source(self) -> MysqlSourceSpec:
+        """The source's own spec."""
+        return self.pipeline.source(self.source_name)
+
+
+def open_live(spec: CaptureSpec) -> LiveCapture:
+    """Take the capture over and follow the log from its committed position."""
+    capture = open_capture(spec)
+    stream = _open_stream(spec, capture.position, Stop.NEVER, lane=0)
+    follower = LogFollower(capture.parts.book, capture.stopped, capture.position, LIVE_PACE)
+    return LiveCapture(capture, stream, follower)
+
+
+def open_capture(spec: CaptureSpec) -> OpenCapture:
+    """Take the capture over: fence the publishers before us and stand where the last commit left it."""
+    return OpenCapture.resume(_open_parts(spec, open_publisher(spec.pipeline, spec.source_name)), spec.epoch)
+
+
+def open_range(
+    spec: CaptureSpec, begin: BinlogPosition, stopped: dict[str, StoppedTable], lane: int
+) -> tuple[LogStream, LogFollower]:
+    """Read one binlog file from `begin` to its end, on the `lane`-th connection of this pipeline."""
+    stream = _open_stream(spec, begin, Stop.END_OF_FILE, lane)
+    return stream, LogFollower(_open_book(spec), stopped, begin, BACKLOG_PACE)
+
+
+def start_capture(spec: CaptureSpec) -> str:
+    """Make the first start of a capture, if it was not made yet; return how, in words."""
+    publisher = open_publisher(spec.pipeline, spec.source_name, _COPY_SECONDS)
+    try:
+        if committed_record(publisher) is not None:
+            return "the capture had been started before"
+        return _first_start(spec, publisher)
+    finally:
+        publisher.close()
+
+
+def _first_start(spec: CaptureSpec, publisher: Publisher) -> str:
+    server, wanted = mysql_server(spec.source), spec.source.patterns.matches
+    parts = _open_parts(spec, publisher)
+    with connect(server) as connection:
+        whole = spec.source.start == "log" or (spec.source.start == "auto" and log_is_whole(connection, wanted))
+        begin = start_of_log(connection)
+    if whole:
+        start_from_log(parts, begin, spec.epoch)
+        return f"from the start of the log at {begin}"
+    with open_copy(server, wanted) as copy:
+        start_with_copy(parts, copy, spec.epoch)
+        return f"with a copy of {len(copy.schemas)} tables at {copy.position}"
+
+
+def _open_stream(spec: CaptureSpec, position: BinlogPosition, stop: Stop, lane: int) -> LogStream:
+    source = spec.source
+    server_id = spec.pipeline.server_id(source) + lane
+    return open_binlog(mysql_server(source), position, server_id, source.patterns.matches, stop)
+
+
+def _open_parts(spec: CaptureSpec, publisher: Publisher) -> CaptureParts:
+    book = _open_book(spec)
+    partitions = spec.pipeline.kafka.partitions
+    state = open_pipeline_state(spec.pipeline)
+    handler = StatementHandler(state, book, partitions)
+    return CaptureParts(publisher, book, handler, announcements_topic(spec.pipeline), partitions)
+
+
+def _open_book(spec: CaptureSpec) -> TableBook:
+    tracker, registry = open_tracker(spec.pipeline), open_registry(spec.pipeline)
+    return TableBook(spec.source_name, tracker, registry, _announced(spec), spec.source.patterns.matches)
+
+
+def _announced(spec: CaptureSpec) -> list[Announcement]:
+    log, topic = open_topic_log(spec.pipeline), announcements_topic(spec.pipeline)
+    try:
+        end = log.ends([(topic, 0)]).get((topic, 0), 0)
+        return [Announcement.from_json(value) for messages in log.read(topic, 0, 0, end) for _, value in messages]
+    finally:
+        log.close()

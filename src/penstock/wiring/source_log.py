@@ -1,0 +1,63 @@
+"""What a source says of its log: where it ends, and which files it has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+import pymysql
+
+from penstock.adapters.mysql.connection import connect, explain
+from penstock.adapters.mysql.history import binlogs, head
+from penstock.core.positions import file_number
+from penstock.wiring.open import mysql_server
+
+T = TypeVar("T")
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from penstock.config.specs import MysqlSourceSpec
+    from penstock.core.positions import BinlogPosition
+
+
+class SourceLog:
+    """Asks one source about its log over a connection that is opened again when it is lost."""
+
+    def __init__(self, source: MysqlSourceSpec) -> None:
+        """Connect when first asked."""
+        self._server = mysql_server(source)
+        self._connection: pymysql.Connection | None = None
+
+    def head(self) -> BinlogPosition:
+        """The end of the log now. Raises UnavailableError."""
+        return self._ask(head)
+
+    def files(self) -> Sequence[tuple[str, int]]:
+        """The binlogs there are, oldest first, with their sizes in bytes. Raises UnavailableError."""
+        return self._ask(binlogs)
+
+    def complete_files_from(self, first: str) -> Sequence[tuple[str, int]]:
+        """The binlogs from `first` on that are not written to any more."""
+        return [(name, size) for name, size in self.files()[:-1] if file_number(name) >= file_number(first)]
+
+    def bytes_between(self, begin: BinlogPosition, end: BinlogPosition) -> int:
+        """How many bytes of log lie between two positions."""
+        low, high = file_number(begin.file), file_number(end.file)
+        sizes = {file_number(name): size for name, size in self.files()}
+        between = sum(size for number, size in sizes.items() if low <= number < high)
+        return max(0, between - begin.offset + end.offset)
+
+    def close(self) -> None:
+        """Drop the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _ask(self, question: Callable[[pymysql.Connection], T]) -> T:
+        if self._connection is None:
+            self._connection = connect(self._server)
+        try:
+            return question(self._connection)
+        except pymysql.err.MySQLError as error:
+            self.close()
+            raise explain(error, self._server) from error

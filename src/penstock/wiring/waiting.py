@@ -1,0 +1,87 @@
+"""Waits, for a while, until the servers of a pipeline can be reached and are fit for the work."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import httpx
+import pymysql
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from penstock.adapters.kafka.cluster import explain as explain_kafka
+from penstock.adapters.mysql.connection import connect
+from penstock.adapters.mysql.connection import explain as explain_mysql
+from penstock.adapters.mysql.preflight import missing_tables, require_fit
+from penstock.core.errors import UnavailableError, UsageError
+from penstock.wiring.open import kafka_cluster, mysql_server
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.config.specs import MysqlSourceSpec, PipelineSpec
+
+_WAIT_SECONDS = 60.0
+_PAUSE_SECONDS = 2.0
+_ASK_SECONDS = 5.0
+
+
+def wait_for_servers(spec: PipelineSpec, say: Callable[[str], None]) -> None:
+    """Return when Kafka, the Schematizer and every source answer and the sources are fit.
+
+    Says through `say` what it waits for. Raises UnavailableError when one does not
+    answer within a minute and UsageError when one is not fit.
+    """
+    _wait(lambda: _ask_kafka(spec), say)
+    _wait(lambda: _ask_schematizer(spec), say)
+    for source in spec.sources:
+        _wait(lambda source=source: _examine_source(source), say)
+
+
+def _wait(ask: Callable[[], None], say: Callable[[str], None]) -> None:
+    deadline = time.monotonic() + _WAIT_SECONDS
+    said = False
+    while True:
+        try:
+            ask()
+        except UnavailableError as error:
+            if time.monotonic() > deadline:
+                raise
+            if not said:
+                say(f"{error.message}; waiting up to {_WAIT_SECONDS:.0f} s")
+                said = True
+            time.sleep(_PAUSE_SECONDS)
+        else:
+            return
+
+
+def _ask_kafka(spec: PipelineSpec) -> None:
+    cluster = kafka_cluster(spec)
+    try:
+        AdminClient(cluster.client_settings()).list_topics(timeout=_ASK_SECONDS)
+    except KafkaException as error:
+        raise explain_kafka(error, f"being asked for its topics at {cluster.bootstrap_servers}") from error
+
+
+def _ask_schematizer(spec: PipelineSpec) -> None:
+    if spec.schematizer is None:
+        return
+    try:
+        httpx.get(f"{spec.schematizer.url}/subjects", timeout=_ASK_SECONDS).raise_for_status()
+    except httpx.HTTPError as error:
+        message = f"the Schematizer at {spec.schematizer.url} does not answer: {error}"
+        raise UnavailableError(message, "start it, or correct schematizer.url") from error
+
+
+def _examine_source(source: MysqlSourceSpec) -> None:
+    server = mysql_server(source)
+    with connect(server) as connection:
+        try:
+            require_fit(connection)
+            missing = missing_tables(connection, source.tables)
+        except pymysql.err.MySQLError as error:
+            raise explain_mysql(error, server) from error
+    if missing:
+        message = f"{source.name} has no table {', '.join(missing)}"
+        raise UsageError(message, "create it first, or correct `tables` of the source")
