@@ -6,7 +6,7 @@ Layout of the buffers: Arrow columnar format, "Fixed-size primitive" and
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -54,4 +54,4 @@ def binary_array(ends: Integers, octets: Octets) -> pa.BinaryArray:
     offsets = np.zeros(len(ends) + 1, dtype=np.int32)
     offsets[1:] = ends
     buffers = [None, pa.py_buffer(offsets.data), pa.py_buffer(octets.data)]
-    return pa.BinaryArray.from_buffers(pa.binary(), len(ends), buffers)
+    return cast("pa.BinaryArray", pa.BinaryArray.from_buffers(pa.binary(), len(ends), buffers))

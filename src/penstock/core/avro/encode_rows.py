@@ -69,7 +69,7 @@ def _pieces(field: MessageField, rows: int) -> Sequence[bytes]:
             assert_never(field)
 
 
-def _column(array: ArrowArray, type_: ColumnType, *, nullable: bool) -> list[bytes]:  # noqa: C901, PLR0911 - one return per type
+def _column(array: ArrowArray, type_: ColumnType, *, nullable: bool) -> list[bytes]:  # noqa: PLR0911 - one return per type
     match type_:
         case IntegerType(64, True):
             return _encoded(_integers(array), _sized_decimal, nullable=nullable)

@@ -58,7 +58,7 @@ def schema_ids(values: pa.BinaryArray) -> Integers:
 def _require(values: pa.BinaryArray, framed: Flags) -> None:
     if not framed.all():
         index = int(np.flatnonzero(~framed)[0])
-        message = values[index].as_py()
-        shown = "nothing (it is a tombstone)" if message is None else repr(message[:FRAME_BYTES])
+        message = values[index]
+        shown = repr(message.as_py()[:FRAME_BYTES]) if message.is_valid else "nothing (it is a tombstone)"
         reason = f"message {index} of {len(values)} does not begin with a schema id but with {shown}"
         raise CorruptLogError(reason, _HINT)

@@ -1,0 +1,93 @@
+"""Updates that change the primary key: a delete of the old key and a create of the new one.
+
+A Kafka key is the bytes of the primary key, so keys are compared byte for byte:
+`a` and `A` are two keys whatever the column's collation says.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.core.changes import Op, RowBatch
+from penstock.core.errors import LogError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+_ROW_BITS: Final = 24
+_OFFSET_BITS: Final = 38
+
+
+def split_key_changes(batch: RowBatch) -> Sequence[RowBatch]:
+    """Return `batch` as batches that never change a key.
+
+    An UPDATE becomes up to three: the updates that keep their key, then a DELETE
+    of the old rows and a CREATE of the new ones for those that do not. Every
+    part is in log order; `message_order` says how they interleave. Any other
+    batch, and any of a table without a key, comes back as it is.
+    """
+    if batch.op is not Op.UPDATE or batch.before is None or batch.after is None or not batch.schema.key:
+        return (batch,)
+    changed = _key_changed(batch.before, batch.after, batch.schema.key)
+    if not changed.any():
+        return (batch,)
+    before, after = batch.before, batch.after
+    kept = () if changed.all() else (_part(batch, ~changed, Op.UPDATE, before, after),)
+    return (*kept, _part(batch, changed, Op.DELETE, before, None), _part(batch, changed, Op.CREATE, None, after))
+
+
+def message_order(batch: RowBatch) -> npt.NDArray[np.int64]:
+    """Return a number per change (int64[n]) that sorts the messages of one log file.
+
+    Packed from the highest bit down: the event's offset (38 bits), the row in it
+    (24 bits), and one bit that puts the delete of a changed key right before its
+    create. Raises LogError for an offset from 256 GiB or a row from 16,777,216.
+    """
+    if len(batch) and (int(batch.offsets.max()) >> _OFFSET_BITS or int(batch.offsets.min()) < 0):
+        message = f"{batch.file} has a rows event at offset {int(batch.offsets.max())}, beyond the 256 GiB we can order"
+        hint = "split the transaction that made the file so large; max_binlog_size cuts files between transactions only"
+        raise LogError(message, hint)
+    if len(batch) and (int(batch.rows.max()) >> _ROW_BITS or int(batch.rows.min()) < 0):
+        message = f"{batch.file} has a rows event with row {int(batch.rows.max())}, beyond the 16,777,216 we can order"
+        raise LogError(message, "lower binlog_row_event_max_size in the source, and have the table copied again")
+    is_create = np.int64(batch.op is Op.CREATE)
+    return (batch.offsets << (_ROW_BITS + 1)) | (batch.rows.astype(np.int64) << 1) | is_create
+
+
+def _key_changed(before: pa.RecordBatch, after: pa.RecordBatch, key: Sequence[str]) -> npt.NDArray[np.bool_]:
+    changed = np.zeros(before.num_rows, dtype=np.bool_)
+    for name in key:
+        old, new = (_comparable(rows.column(name)) for rows in (before, after))
+        changed |= pc.fill_null(pc.not_equal(old, new), fill_value=True).to_numpy(zero_copy_only=False)
+    return changed
+
+
+def _comparable(values: pa.Array[pa.Scalar[pa.DataType]]) -> pa.Array[pa.Scalar[pa.DataType]]:
+    """Make -0.0 and 0.0 differ, as their bytes do."""
+    if pa.types.is_floating(values.type):
+        return values.view(pa.int32() if pa.types.is_float32(values.type) else pa.int64())
+    return values
+
+
+def _part(
+    batch: RowBatch, chosen: npt.NDArray[np.bool_], op: Op, before: pa.RecordBatch | None, after: pa.RecordBatch | None
+) -> RowBatch:
+    mask = pa.array(chosen)
+    return RowBatch(
+        schema=batch.schema,
+        op=op,
+        before=before.filter(mask) if before is not None else None,
+        after=after.filter(mask) if after is not None else None,
+        file=batch.file,
+        offsets=batch.offsets[chosen],
+        rows=batch.rows[chosen],
+        timestamps_ms=batch.timestamps_ms[chosen],
+        gtids=batch.gtids.filter(mask),
+        server_id=batch.server_id,
+    )
