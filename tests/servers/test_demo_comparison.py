@@ -31,9 +31,7 @@ _TYPES = {
         "TINYINT, TINYINT, TIMESTAMP, TIMESTAMPTZ"
     ),
     "reviews": "BIGINT, UINTEGER, UBIGINT, TINYINT, VARCHAR, VARCHAR, INTEGER, DOUBLE, DATE, TIMESTAMP",
-    "ad_packages": (
-        "UINTEGER, VARCHAR, VARCHAR, DECIMAL(14,4), DECIMAL(14,4), FLOAT, DATE, DATE, BLOB, TIMESTAMP"
-    ),
+    "ad_packages": ("UINTEGER, VARCHAR, VARCHAR, DECIMAL(14,4), DECIMAL(14,4), FLOAT, DATE, DATE, BLOB, TIMESTAMP"),
     "audit_log": "TIMESTAMP, VARCHAR, VARCHAR, BIGINT, VARCHAR",
 }
 
@@ -52,7 +50,9 @@ def copied(server: MysqlServer) -> duckdb.DuckDBPyConnection:
     database.execute("SET TimeZone = 'UTC'; CREATE SCHEMA shop")
     with open_snapshot(server, "shop") as source:
         for table in source.tables():
-            columns = [f'"{name}" {kind}' for name, kind in zip(COLUMNS[table.name], _split(_TYPES[table.name]), strict=True)]
+            columns = [
+                f'"{name}" {kind}' for name, kind in zip(COLUMNS[table.name], _split(_TYPES[table.name]), strict=True)
+            ]
             log = [] if table.key else ["_op VARCHAR"]
             database.execute(f"CREATE TABLE shop.{table.name} ({', '.join([*log, *columns])})")
             values = [list(column) for column in zip(*source.read(table), strict=True)]
@@ -61,7 +61,9 @@ def copied(server: MysqlServer) -> duckdb.DuckDBPyConnection:
                     values[place] = [None if bits is None else _double(bits) for bits in values[place]]
             arrow = pa.table([pa.array(column) for column in values], names=list(COLUMNS[table.name]))
             assert arrow.num_rows
-            database.execute(f"INSERT INTO shop.{table.name} SELECT {'' if table.key else chr(39) + 'c' + chr(39) + ','} * FROM arrow")
+            database.execute(
+                f"INSERT INTO shop.{table.name} SELECT {'' if table.key else chr(39) + 'c' + chr(39) + ','} * FROM arrow"
+            )
     return database
 
 
@@ -132,7 +134,9 @@ def test_a_float_that_is_off_by_its_last_bit_is_found(
     bits = pa.array([value], pa.float64() if kind == "DOUBLE" else pa.float32()).view(
         pa.int64() if kind == "DOUBLE" else pa.int32()
     )
-    nudged = pa.array([bits[0].as_py() + 1], bits.type).view(pa.float64() if kind == "DOUBLE" else pa.float32())[0].as_py()
+    nudged = (
+        pa.array([bits[0].as_py() + 1], bits.type).view(pa.float64() if kind == "DOUBLE" else pa.float32())[0].as_py()
+    )
     assert nudged != value
     warehouse.execute(f"UPDATE shop.businesses SET {column} = ? WHERE id = 1", [nudged])
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from penstock.demo.marketplace import Sizes
-    from penstock.demo.rows import Row
+    from penstock.demo.rows import Row, Value
 
 _SAMPLE_EVERY: Final = 20
 _BEYOND_INT: Final = 2**31
@@ -22,11 +22,11 @@ _ROWS_AT_CLOSE: Final = 60
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement on `table`; several rows of parameters make it one multi-row INSERT."""
+    """One statement on `table`; several rows of parameters make it one multi-row INSERT, a tuple is a list of IN."""
 
     table: str
     sql: str
-    parameters: tuple[Row, ...]
+    parameters: tuple[tuple[Value | tuple[int, ...], ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,9 @@ class Actions:
         return Transaction(
             (
                 Statement("reviews", insert_sql("reviews", self._review_columns), posted),
-                Statement("businesses", "UPDATE shop.businesses SET review_count = %s, rating = %s WHERE id = %s", (stars,)),
+                Statement(
+                    "businesses", "UPDATE shop.businesses SET review_count = %s, rating = %s WHERE id = %s", (stars,)
+                ),
                 self._log(1),
             ),
             count + 2,
@@ -145,7 +147,9 @@ class Actions:
         first, count = self._user_id_last + 1, 1 + self._below(3)
         self._user_id_last += count
         people = tuple(rows.user(self._random, i) for i in range(first, first + count))
-        return Transaction((Statement("users", insert_sql("users", COLUMNS["users"]), people), self._log(count)), 2 * count)
+        return Transaction(
+            (Statement("users", insert_sql("users", COLUMNS["users"]), people), self._log(count)), 2 * count
+        )
 
     def _sell_packages(self) -> Transaction:
         place, count = self._package_place(), 1 + self._below(3)
@@ -209,7 +213,9 @@ class Actions:
     def _book(self) -> Transaction:
         first, count = self._booking_id_last + 1, 1 + self._below(4)
         self._booking_id_last += count
-        booked = tuple(rows.booking(self._random, i, self._businesses, self._users) for i in range(first, first + count))
+        booked = tuple(
+            rows.booking(self._random, i, self._businesses, self._users) for i in range(first, first + count)
+        )
         return Transaction((Statement("bookings", insert_sql("bookings", COLUMNS["bookings"]), booked),), count)
 
     def _rebook(self) -> Transaction:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
+from penstock.demo.source_errors import explained
 from penstock.demo.source_rows import SourceSnapshot, SourceTable, open_snapshot
 from penstock.demo.warehouse_rows import QuerySql, WarehouseTables
 
@@ -47,7 +48,7 @@ def compare_all(server: MysqlServer, query: QuerySql, schema: str) -> tuple[Tabl
     """
     warehouse = WarehouseTables(query, schema)
     columns = warehouse.columns()
-    with open_snapshot(server, schema) as source:
+    with explained(server), open_snapshot(server, schema) as source:
         tables = {table.name: table for table in source.tables()}
         compared = [
             compare_table(source, warehouse, tables[name], columns[name])
@@ -116,21 +117,30 @@ def _merge(
     rows: Iterator[Row], others: Iterator[Row], places: Sequence[int], names: Sequence[str], differences: _Differences
 ) -> None:
     row, other = next(rows, None), next(others, None)
-    while row is not None or other is not None:
+    while row is not None and other is not None:
         if row == other:
             row, other = next(rows, None), next(others, None)
             continue
-        key = None if row is None else [row[place] for place in places]
-        other_key = None if other is None else [other[place] for place in places]
-        if other_key is None or (key is not None and key < other_key):
-            differences.add(f"{_shown(key)} is missing in the warehouse")
-            row = next(rows, None)
-        elif key is None or other_key < key:
-            differences.add(f"{_shown(other_key)} is only in the warehouse")
-            other = next(others, None)
-        else:
+        key, other_key = [row[place] for place in places], [other[place] for place in places]
+        if key == other_key:
             differences.add(f"{_shown(key)}: {_first_unequal(row, other, names)}")
             row, other = next(rows, None), next(others, None)
+        elif key < other_key:
+            differences.add(f"{_shown(key)} is missing in the warehouse")
+            row = next(rows, None)
+        else:
+            differences.add(f"{_shown(other_key)} is only in the warehouse")
+            other = next(others, None)
+    for left in _from(row, rows):
+        differences.add(f"{_shown([left[place] for place in places])} is missing in the warehouse")
+    for left in _from(other, others):
+        differences.add(f"{_shown([left[place] for place in places])} is only in the warehouse")
+
+
+def _from(first: Row | None, rest: Iterator[Row]) -> Iterator[Row]:
+    if first is not None:
+        yield first
+        yield from rest
 
 
 def _cancel_out(rows: Iterator[Row], log: Iterator[tuple[int, Row]], differences: _Differences) -> int:
@@ -188,5 +198,5 @@ def _first_unequal(row: Row, other: Row, names: Sequence[str]) -> str:
     return f"{name} is {mine!r} in the source and {theirs!r} in the warehouse"
 
 
-def _shown(values: Sequence[Value] | None) -> str:
-    return ", ".join(str(value) for value in values or ())
+def _shown(values: Sequence[Value]) -> str:
+    return ", ".join(str(value) for value in values)

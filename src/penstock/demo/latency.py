@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.core.errors import PenstockError
+from penstock.demo.workload import CommittedSample
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from penstock.demo.warehouse_rows import QuerySql
-    from penstock.demo.workload import CommittedSample
 
 POLL_SECONDS: Final = 0.075
 _KEYS_PER_QUERY: Final = 200

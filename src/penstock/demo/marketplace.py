@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.adapters.mysql.connection import MysqlServer, connect
 from penstock.demo import rows
 from penstock.demo.schema import COLUMNS, CREATE_TABLES, SCHEMA, insert_sql
+from penstock.demo.source_errors import explained
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 ROWS_TOTAL: Final = 200_000
 SEED: Final = 20_160_801
 _TRANSACTION_ROWS: Final = 2_000
-_STATEMENT_BYTES_MAX: Final = 500_000
 _PACKAGE_CODES: Final = ("SPRING-25%", "café-été", "always_on", "Weekend Special")
 
 
@@ -59,9 +59,8 @@ def fill(
     sizes = plan_sizes(rows_total)
     connection = connect(server)
     try:
-        connection.autocommit(False)
-        with connection.cursor() as cursor:
-            cursor.max_stmt_length = _STATEMENT_BYTES_MAX
+        connection.autocommit(False)  # noqa: FBT003 - the driver's own signature
+        with explained(server), connection.cursor() as cursor:
             cursor.execute(f"DROP DATABASE IF EXISTS {SCHEMA}")
             cursor.execute(f"CREATE DATABASE {SCHEMA} CHARACTER SET utf8mb4")
             for statement in CREATE_TABLES.values():

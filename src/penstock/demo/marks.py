@@ -14,6 +14,7 @@ from penstock.adapters.mysql.connection import MysqlServer, connect
 from penstock.core.errors import PenstockError
 from penstock.demo import rows
 from penstock.demo.schema import COLUMNS, SCHEMA, insert_sql
+from penstock.demo.source_errors import explained
 
 if TYPE_CHECKING:
     from penstock.demo.rows import Row
@@ -51,13 +52,13 @@ def write_end_marks(server: MysqlServer, attempt: int) -> EndMarks:
     marks = _mark_rows(number)
     connection = connect(server)
     try:
-        connection.autocommit(False)
-        with connection.cursor() as cursor:
+        connection.autocommit(False)  # noqa: FBT003 - the driver's own signature
+        with explained(server), connection.cursor() as cursor:
             cursor.execute("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s", (SCHEMA,))
             present = {str(name) for (name,) in cursor.fetchall()}
             for table in present & set(marks):
                 cursor.execute(insert_sql(table, COLUMNS[table]), marks[table])
-        connection.commit()
+            connection.commit()
     finally:
         connection.close()
     keys = {"ad_packages": "business_id", "audit_log": "entity_id"}

@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from random import Random
 
-Value: TypeAlias = int | float | str | bytes | Decimal | date | datetime | None
+Value: TypeAlias = int | float | str | bytes | Decimal | date | None
+"""What a column holds; a datetime is a date."""
 Row: TypeAlias = tuple[Value, ...]
 _T = TypeVar("_T")
 
@@ -29,7 +30,7 @@ _FIRST_NAMES: Final = ("Ada", "Grace", "Zoë", "Łukasz", "Müge", "佐藤", "Ó
 _LAST_NAMES: Final = ("Lovelace", "Hopper", "Ångström", "Nguyễn", "O'Brien", "García", "Smith", "中村", "Ödegård")
 _PHRASES: Final = (
     "Best noodles in town 🍜",
-    "They said \"ten minutes\", it was an hour",
+    'They said "ten minutes", it was an hour',
     "C:\\temp\\menu.pdf would not open",
     "line one\nline two\r\n\tindented",
     "Слишком громко",
@@ -52,7 +53,7 @@ def business(random: Random, business_id: int) -> Row:
     chance = random.random
     return (
         business_id,
-        random.getrandbits(128).to_bytes(16, "big") if _happens(random, 0.99) else business_id.to_bytes(4, "big") + bytes(12),
+        random.randbytes(16) if _happens(random, 0.99) else business_id.to_bytes(4, "big") + bytes(12),
         f"{_pick(random, _ADJECTIVES)} {_pick(random, _NOUNS)} {business_id}",
         _pick(random, _CATEGORIES),
         text(random, 3) if _happens(random, 0.7) else None,

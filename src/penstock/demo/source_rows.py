@@ -116,7 +116,7 @@ def _bits(value: Value) -> bytes | None:
 
 
 def _select(column: SourceColumn) -> str:
-    # As FLOAT the server would print six digits; as DOUBLE it prints what it takes to tell the value from its neighbours.
+    # A FLOAT is printed with six digits, a DOUBLE with all that it takes to tell it from its neighbours.
     return f"CAST({_quoted(column.name)} AS DOUBLE)" if column.data_type == "float" else _quoted(column.name)
 
 

@@ -10,7 +10,7 @@ from penstock.demo.actions import Actions, Transaction
 from penstock.demo.schema import ADD_REPLY, ADD_WRITTEN_ON, CREATE_BOOKINGS, WIDEN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from penstock.demo.marketplace import Sizes
 
@@ -38,7 +38,7 @@ def plan_steps(sizes: Sizes, changes_total: int, seed: int) -> Iterator[Step]:
     written afterwards use what they brought.
     """
     actions = Actions(Random(seed), sizes)  # noqa: S311 - a repeatable sequence, not a secret
-    waiting = [
+    waiting: list[tuple[int, SchemaChange, Callable[[], None]]] = [
         (changes_total * 20 // 100, _REPLY, lambda: actions.fill_review_column("reply")),
         (changes_total * 35 // 100, _WRITTEN_ON, lambda: actions.fill_review_column("written_on")),
         (changes_total * 50 // 100, _WIDER, actions.use_wider_reviews),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 OP_COLUMN: Final = "_op"
 _ADDS: Final = ("c", "r", "u+")
 _TAKES: Final = ("d", "u-")
-_PAGE_ROWS: Final = 20_000
+_PAGE_ROWS: Final = 10_000
 
 
 class QuerySql(Protocol):
@@ -40,7 +40,7 @@ class WarehouseTables:
         found = self.query(
             "SELECT c.table_name, c.column_name FROM information_schema.columns c"
             " JOIN information_schema.tables t USING (table_schema, table_name)"
-            f" WHERE table_schema = {_text(self.schema)} AND t.table_type = 'BASE TABLE'"
+            f" WHERE table_schema = {_text(self.schema)} AND t.table_type = 'BASE TABLE'"  # noqa: S608 - quoted
             " ORDER BY c.table_name, c.ordinal_position"
         )
         columns: dict[str, tuple[str, ...]] = {}
@@ -50,20 +50,19 @@ class WarehouseTables:
 
     def count(self, table: str) -> int:
         """Return how many rows `table` has."""
-        return int(self.query(f"SELECT count(*) FROM {self._name(table)}").column(0)[0].as_py())
+        return int(self.query(f"SELECT count(*) FROM {self._name(table)}").column(0)[0].as_py())  # noqa: S608 - names are quoted
 
-    def read_keyed(self, table: str, columns: Sequence[str], key: Sequence[str], floats: Sequence[int]) -> Iterator[Row]:
-        """Yield rows in key order, `columns` each; a row with NULL in its key, or the key of another, may be left out."""
+    def read_keyed(
+        self, table: str, columns: Sequence[str], key: Sequence[str], floats: Sequence[int]
+    ) -> Iterator[Row]:
+        """Yield rows in key order. One with NULL in its key, or with the key of another, may be left out."""
         names, keys = _listed(columns), _listed(key)
         places = [columns.index(name) for name in key]
         where = " AND ".join(f"{_quoted(name)} IS NOT NULL" for name in key)
         after = ""
         while True:
-            page = _rows(
-                self.query(
-                    f"SELECT {names} FROM {self._name(table)} WHERE {where}{after} ORDER BY {keys} LIMIT {_PAGE_ROWS}"
-                )
-            )
+            wanted = f"WHERE {where}{after} ORDER BY {keys} LIMIT {_PAGE_ROWS}"
+            page = _rows(self.query(f"SELECT {names} FROM {self._name(table)} {wanted}"))  # noqa: S608 - names are quoted
             yield from with_float_bits(page, floats)
             if len(page) < _PAGE_ROWS:
                 return
@@ -71,20 +70,19 @@ class WarehouseTables:
             after = f" AND ({keys}) > ({last})"
 
     def read_log(self, table: str, columns: Sequence[str], floats: Sequence[int]) -> Iterator[tuple[int, Row]]:
-        """Yield the rows of a change log in the order they were written, with +1 for a row that came and -1 for one that went."""
+        """Yield the rows of a change log as they were written: +1 with a row that came, -1 with one that went."""
         names = _listed((OP_COLUMN, *columns))
         after = -1
         while True:
-            found = self.query(
-                f"SELECT rowid, {names} FROM {self._name(table)} WHERE rowid > {after} ORDER BY rowid LIMIT {_PAGE_ROWS}"
-            )
+            wanted = f"WHERE rowid > {after} ORDER BY rowid LIMIT {_PAGE_ROWS}"
+            found = self.query(f"SELECT rowid, {names} FROM {self._name(table)} {wanted}")  # noqa: S608 - names are quoted
             if not found.num_rows:
                 return
             after = found.column(0)[-1].as_py()
             ops = found.column(1).to_pylist()
             page = with_float_bits(_rows(found.select(range(2, found.num_columns))), floats)
             for op, row in zip(ops, page, strict=True):
-                yield _sign(op), row
+                yield _sign(str(op)), row
 
     def _name(self, table: str) -> str:
         return f"{_quoted(self.schema)}.{_quoted(table)}"
@@ -120,7 +118,7 @@ def _literal(value: Value) -> str:
         case int():
             return str(value)
         case _:
-            return f"{_text(str(value))}"
+            return _text(str(value))
 
 
 def _text(value: str) -> str:

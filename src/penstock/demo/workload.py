@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 import pymysql
 from pymysql.constants import ER
 
-from penstock.adapters.mysql.connection import MysqlServer, connect, explain
+from penstock.adapters.mysql.connection import MysqlServer, connect
 from penstock.core.errors import PenstockError, UnavailableError
 from penstock.demo.actions import Sample, Transaction
 from penstock.demo.steps import SchemaChange, Step, plan_steps
@@ -40,13 +40,15 @@ class CommittedSample:
 class WorkloadProgress:
     """What the workload has done so far.
 
-    `changes` are the rows that the source says it changed, by table.
+    `changes` are the rows that the source says it changed, by table; `newest` is
+    when each table's last change was committed, in Unix seconds.
     `schema_changes` are the titles of those that are through.
     """
 
     doing: str = "nothing yet"
     schema_changes: tuple[str, ...] = ()
     changes: Mapping[str, int] = field(default_factory=dict)
+    newest: Mapping[str, float] = field(default_factory=dict)
     transactions: int = 0
     unknown_transactions: int = 0
     seconds: float = 0.0
@@ -108,26 +110,31 @@ class Workload:
         try:
             self._run_steps()
         except PenstockError as error:
-            self._note(error=str(error))
+            self._progress = replace(self._progress, error=str(error))
         except pymysql.err.MySQLError as error:
-            self._note(error=f"the workload's own statement failed: {error}")
+            self._progress = replace(self._progress, error=f"the workload's own statement failed: {error}")
         finally:
-            self._note(ended=True)
+            self._progress = replace(self._progress, ended=True)
             self._disconnect()
 
     def _run_steps(self) -> None:
         started = time.monotonic()
         pace = _Pace(self._rate)
         changes: Counter[str] = Counter()
+        newest: dict[str, float] = {}
         planned = 0
         for step in self._steps:
             pace.wait(planned, self._stopping)
             if self._stopping.is_set():
                 return
-            changes.update(self._run_until_it_is_in(step))
+            done = self._run_until_it_is_in(step)
+            changes.update(done)
+            newest |= dict.fromkeys((table for table, count in done.items() if count), time.time())
             planned += step.changes if isinstance(step, Transaction) else 0
-            self._note(
+            self._progress = replace(
+                self._progress,
                 changes=dict(changes),
+                newest=newest.copy(),
                 seconds=time.monotonic() - started,
                 share_done=min(1.0, planned / self._changes_planned),
             )
@@ -141,16 +148,16 @@ class Workload:
                         return self._change_schema(step)
                     case Transaction():
                         return self._commit(step)
-            except (UnavailableError, pymysql.err.OperationalError, pymysql.err.InterfaceError) as error:
+            except (UnavailableError, pymysql.err.OperationalError, pymysql.err.InterfaceError):
                 self._disconnect()
                 if time.monotonic() > give_up_at:
-                    raise explain(error, self._server) if isinstance(error, pymysql.err.MySQLError) else error from error
-                self._note(doing="the source does not answer, waiting")
+                    raise
+                self._progress = replace(self._progress, doing="the source does not answer, waiting")
                 self._stopping.wait(_RETRY_SECONDS)
         return {}
 
     def _change_schema(self, change: SchemaChange) -> Mapping[str, int]:
-        self._note(doing=change.title)
+        self._progress = replace(self._progress, doing=change.title)
         with self._connected().cursor() as cursor:
             try:
                 cursor.execute(change.sql)
@@ -158,7 +165,7 @@ class Workload:
                 # The statement had gone through when the connection was lost, and this is the second try.
                 if error.args[0] not in _ALREADY_DONE:
                     raise
-        self._note(schema_changes=(*self._progress.schema_changes, change.title))
+        self._progress = replace(self._progress, schema_changes=(*self._progress.schema_changes, change.title))
         return {}
 
     def _commit(self, transaction: Transaction) -> Mapping[str, int]:
@@ -171,26 +178,23 @@ class Workload:
             connection.commit()
         except (pymysql.err.OperationalError, pymysql.err.InterfaceError):
             self._disconnect()
-            self._note(unknown_transactions=self._progress.unknown_transactions + 1)
+            self._progress = replace(self._progress, unknown_transactions=self._progress.unknown_transactions + 1)
             return {}
         if transaction.sample is not None:
             self._samples.append(CommittedSample(transaction.sample, time.monotonic()))
-        self._note(transactions=self._progress.transactions + 1, doing="writing")
+        self._progress = replace(self._progress, transactions=self._progress.transactions + 1, doing="writing")
         return changes
 
     def _connected(self) -> pymysql.Connection:
         if self._connection is None:
             self._connection = connect(self._server)
-            self._connection.autocommit(False)
+            self._connection.autocommit(False)  # noqa: FBT003 - the driver's own signature
         return self._connection
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
         if connection is not None and connection.open:
             connection.close()
-
-    def _note(self, **known: object) -> None:
-        self._progress = replace(self._progress, **known)
 
 
 class _Pace:

@@ -1,0 +1,40 @@
+"""`penstock demo`: the main job, end to end, on real servers of this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer()
+
+_DIRECTORY = Path(".penstock/demo")
+_SECONDS_MAX = 86_400
+
+
+@app.command()
+def demo(
+    *,
+    seconds: Annotated[
+        int,
+        typer.Option(
+            min=1, max=_SECONDS_MAX, help="How long rows and tables are changed, at over 1,000 rows a second."
+        ),
+    ] = 60,
+) -> None:
+    """Run the main job end to end on real local servers, with a live page.
+
+    Fills a marketplace database in a MariaDB of its own, carries it through Kafka
+    into a DuckDB file while rows and tables change, and compares both row by row.
+    Everything is kept in ./.penstock/demo; what an earlier demo left there is
+    deleted. Ends with 0 only if source and warehouse are equal. Ctrl-C ends
+    everything that it started.
+    """
+    # Imported here so that `demo --help` need not wait for Arrow, DuckDB and the drivers.
+    from penstock.cli.console import open_console  # noqa: PLC0415
+    from penstock.demo.phases import DemoOptions  # noqa: PLC0415
+    from penstock.demo.run import run_demo  # noqa: PLC0415
+
+    if not run_demo(_DIRECTORY, DemoOptions(seconds=seconds), open_console()):
+        raise typer.Exit(1)
