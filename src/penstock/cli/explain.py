@@ -81,7 +81,7 @@ def _notes(spec: PipelineSpec) -> Iterator[str]:
     embedded = [part for part in ("kafka", "schematizer", "tracker") if spec.is_embedded(part)]
     if embedded:
         names = ", ".join(embedded)
-        yield f"Private parts ({names}) run while the pipeline does, keep their data under home, serve this machine only."
+        yield f"Private parts ({names}) run while the pipeline does, keep data under home, serve this machine only."
     for source in spec.sources:
         if not any(link.source == source.name for link in spec.links):
             yield f"No link begins at {source.name}: its changes go to Kafka and no further."

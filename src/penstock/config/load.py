@@ -13,6 +13,7 @@ from penstock.config.yaml_lines import Document, Location, Mistake, parse_yaml
 from penstock.core.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from pydantic_core import ErrorDetails
@@ -54,7 +55,7 @@ def parse(text: str, file: str, directory: Path) -> PipelineSpec:
     try:
         spec = PipelineSpec.model_validate(document.value)
     except ValidationError as error:
-        mistakes += [_explain(document, details) for details in error.errors(include_url=False) if _is_own(details)]
+        mistakes += [_explain(document, details) for details in _new_errors(error, document)]
     if mistakes:
         ordered = sorted(mistakes, key=lambda mistake: mistake.line)
         raise ConfigError(file, list(dict.fromkeys(str(mistake) for mistake in ordered)))
@@ -89,9 +90,12 @@ def _with_absolute_paths(spec: PipelineSpec, directory: Path) -> PipelineSpec:
     )
 
 
-def _is_own(details: ErrorDetails) -> bool:
-    """A list is also said to be too short when its entries have mistakes, which are told already."""
-    return details["type"] != "too_short" or not details["input"]
+def _new_errors(error: ValidationError, document: Document) -> Iterator[ErrorDetails]:
+    """Leave out what is told already: a list whose entries have mistakes is also said to be too short."""
+    told = {mistake.location for mistake in document.mistakes}
+    for details in error.errors(include_url=False):
+        if details["loc"] not in told and not (details["type"] == "too_short" and details["input"]):
+            yield details
 
 
 def _explain(document: Document, details: ErrorDetails) -> Mistake:

@@ -47,19 +47,21 @@ class Document:
 
 def parse_yaml(text: str) -> Document:
     """Parse one YAML 1.1 document, safe tags only. Never raises: what is wrong is among the mistakes."""
-    reader = _Reader(text)
     try:
-        node = reader.loader.get_single_node()
+        loader = yaml.SafeLoader(text)
+    except yaml.reader.ReaderError as error:
+        line = text.count("\n", 0, error.position) + 1
+        return Document(None, {}, (Mistake(line, (), f"not valid YAML: {error.reason}"),))
+    reader = _Reader(loader)
+    try:
+        node = loader.get_single_node()
         value = None if node is None else reader.read(node, ())
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         mistake = Mistake(mark.line + 1 if mark else 1, (), f"not valid YAML: {_explain(error)}")
         return Document(None, {}, (*reader.mistakes, mistake))
-    except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, error.position) + 1
-        return Document(None, {}, (Mistake(line, (), f"not valid YAML: {error.reason}"),))
     finally:
-        reader.loader.dispose()
+        loader.dispose()
     return Document(value, reader.lines, tuple(reader.mistakes))
 
 
@@ -67,6 +69,8 @@ def _explain(error: yaml.MarkedYAMLError) -> str:
     problem = error.problem or error.context or "cannot be read"
     if "\\t" in problem:
         return f"{problem} (indent with spaces, not tabs)"
+    if error.context == "while scanning a tag":
+        return "text that begins with ! needs quotes"
     return f"{problem} {error.context}" if error.context and error.context != problem else problem
 
 
@@ -74,26 +78,32 @@ def _explain(error: yaml.MarkedYAMLError) -> str:
 class _Reader:
     """Builds plain values from YAML's nodes and writes down where each came from."""
 
-    text: str
-    loader: yaml.SafeLoader = field(init=False)
+    loader: yaml.SafeLoader
     lines: dict[Location, int] = field(default_factory=dict)
     mistakes: list[Mistake] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.loader = yaml.SafeLoader(self.text)
 
     def read(self, node: yaml.Node, location: Location) -> object:
         """The bounds keep an alias that contains itself, or doubles itself, from filling the memory."""
         self.lines.setdefault(location, node.start_mark.line + 1)
         if len(location) > _DEPTH_MAX or len(self.lines) > _VALUES_MAX:
-            raise yaml.constructor.ConstructorError(None, None, "too deep or too large", node.start_mark)
+            problem = "too deep or too large, or an alias contains itself"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
         match node:
             case yaml.MappingNode():
                 return self._mapping(node, location)
             case yaml.SequenceNode():
                 return [self.read(child, (*location, index)) for index, child in enumerate(node.value)]
             case _:
-                return self.loader.construct_object(node)
+                return self._scalar(node, location)
+
+    def _scalar(self, node: yaml.Node, location: Location) -> object:
+        try:
+            return self.loader.construct_object(node)
+        except yaml.constructor.ConstructorError as error:
+            # To YAML an unquoted !shop.x is a tag, but a table pattern is what its author meant.
+            text = f"text that begins with ! needs quotes: '{node.tag}'" if node.tag[0] == "!" else str(error.problem)
+            self.mistakes.append(Mistake(node.start_mark.line + 1, location, text))
+            return None
 
     def _mapping(self, node: yaml.MappingNode, location: Location) -> dict[str, object]:
         self._find_duplicates(node, location)

@@ -18,13 +18,13 @@ from penstock.adapters.state.migrate import examine_database
 from penstock.config.places import state_url
 from penstock.config.secrets import secret
 from penstock.core.errors import PenstockError, UnavailableError, UnfitServerError, UsageError
-from penstock.wiring.open import kafka_cluster, open_object_store
+from penstock.wiring.open import kafka_cluster, mysql_server, open_object_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from penstock.config.specs import MysqlSourceSpec, PipelineSpec
+    from penstock.config.specs import MysqlSourceSpec, PipelineSpec, TrackerSpec
 
 _TIMEOUT_SECONDS = 10.0
 _FREE_BYTES_MIN = 1 << 30
@@ -69,7 +69,7 @@ def _given_parts(spec: PipelineSpec) -> Iterator[tuple[str, Callable[[], str]]]:
     if not spec.is_embedded("state"):
         yield "state database", lambda: examine_database(state_url(spec))
     if spec.tracker is not None:
-        yield f"tracker {spec.tracker.host}:{spec.tracker.port}", partial(_examine_tracker, spec)
+        yield f"tracker {spec.tracker.host}:{spec.tracker.port}", partial(_examine_tracker, spec.tracker)
     if spec.objects is not None:
         yield f"objects {spec.objects.url}", partial(_examine_objects, spec)
 
@@ -77,6 +77,11 @@ def _given_parts(spec: PipelineSpec) -> Iterator[tuple[str, Callable[[], str]]]:
 def _examine_source(source: MysqlSourceSpec) -> list[Finding]:
     """Look at the server's settings, our grants on it and the tables that are wanted."""
     return [examine(f"source {source.name}", partial(_log_in, source))]
+
+
+def _log_in(source: MysqlSourceSpec) -> str:
+    with connect(mysql_server(source)) as connection:
+        return f"answers, version {connection.server_version}"
 
 
 def _examine_kafka(spec: PipelineSpec) -> str:
@@ -103,12 +108,9 @@ def _examine_web(url: str) -> str:
     return "answers"
 
 
-def _examine_tracker(spec: PipelineSpec) -> str:
-    tracker = spec.tracker
-    if tracker is None:
-        return "embedded"
+def _examine_tracker(tracker: TrackerSpec) -> str:
     with connect(MysqlServer(tracker.host, tracker.port, tracker.user, secret(tracker.password_env))) as connection:
-        return f"answers, version {connection.get_server_info()}"
+        return f"answers, version {connection.server_version}"
 
 
 def _examine_objects(spec: PipelineSpec) -> str:

@@ -43,7 +43,11 @@ def open_engine(url: str) -> Engine:
                 "write_timeout": _ANSWER_SECONDS,
                 "charset": "utf8mb4",
             }
-    return create_engine(parsed, connect_args=connect, pool_pre_ping=True, pool_size=2, max_overflow=2, pool_timeout=30)
+    try:
+        return create_engine(parsed, connect_args=connect, pool_pre_ping=True, pool_size=2, max_overflow=2)
+    except ModuleNotFoundError as error:
+        message = f"the driver for a state database at {parsed.drivername} is not installed: {error.name}"
+        raise UsageError(message, f"type: pip install {error.name}") from error
 
 
 @contextmanager

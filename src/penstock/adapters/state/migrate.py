@@ -24,22 +24,22 @@ VERSION_TABLE = "penstock_state_version"
 
 _LOCK_NAME = "penstock_state_migration"
 _LOCK_NUMBER = 0x70656E73  # "pens"; PostgreSQL names its advisory locks by number.
-_LOCK_SECONDS = 60
+_LOCK_SECONDS = 30
 
 
 def migrate(engine: Engine) -> None:
     """Apply the migrations that the database lacks, in the order of their revisions.
 
     Raises UsageError when the database was written by a newer release, and
-    UnavailableError when it is away or another process holds the migration for
-    longer than a minute.
+    UnavailableError when it is away or another process migrates it for longer
+    than half a minute.
     """
     config = _config()
     script = ScriptDirectory.from_config(config)
     with transaction(engine) as connection:
         if _is_current(connection, script):
             return
-    with transaction(engine, begin="BEGIN IMMEDIATE") as connection, _alone(connection):
+    with _alone(engine), transaction(engine, begin="BEGIN IMMEDIATE") as connection:
         if not _is_current(connection, script):
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
@@ -78,21 +78,30 @@ def _is_current(connection: Connection, script: ScriptDirectory) -> bool:
 
 
 @contextmanager
-def _alone(connection: Connection) -> Iterator[None]:
-    """Keep others out: on SQLite BEGIN IMMEDIATE has done so, on PostgreSQL the end of the transaction lets go."""
-    match connection.dialect.name:
-        case "postgresql":
-            connection.execute(text(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'"))
-            connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _LOCK_NUMBER})
+def _alone(engine: Engine) -> Iterator[None]:
+    """Keep other migrations out until ours is committed: hence on a connection of its own.
+
+    SQLite needs nothing here: BEGIN IMMEDIATE lets one writer in.
+    """
+    if engine.dialect.name == "sqlite":
+        yield
+        return
+    with transaction(engine) as connection:
+        _wait_for_turn(connection)
+        try:
             yield
-        case "mysql" | "mariadb":
-            lock = {"name": _LOCK_NAME, "seconds": _LOCK_SECONDS - 1}
-            if connection.execute(text("SELECT GET_LOCK(:name, :seconds)"), lock).scalar() != 1:
-                message = "another process has been migrating the state database for a minute"
-                raise UnavailableError(message, "wait for it to end, then start again")
-            try:
-                yield
-            finally:
+        finally:
+            if engine.dialect.name != "postgresql":
                 connection.execute(text("SELECT RELEASE_LOCK(:name)"), {"name": _LOCK_NAME})
-        case _:
-            yield
+
+
+def _wait_for_turn(connection: Connection) -> None:
+    """Take the server's advisory lock. PostgreSQL lets go of it when the transaction ends, MySQL does not."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text(f"SET LOCAL lock_timeout = '{_LOCK_SECONDS}s'"))
+        connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": _LOCK_NUMBER})
+        return
+    lock = {"name": _LOCK_NAME, "seconds": _LOCK_SECONDS}
+    if connection.execute(text("SELECT GET_LOCK(:name, :seconds)"), lock).scalar() != 1:
+        message = f"another process has been migrating the state database for {_LOCK_SECONDS} s"
+        raise UnavailableError(message, "wait for it to end, then start again")
