@@ -104,6 +104,7 @@ class BinlogStream:
         self._buffer = bytearray(_BUFFER_BYTES)
         self._begin = self._end = 0
         self._heard = time.monotonic()
+        self._closed = False
         self._at_end = False
 
     def read(self, wait_seconds: float) -> Sequence[LogItem]:
@@ -157,6 +158,8 @@ class BinlogStream:
         self._make_room()
         received = self._take()
         while not received:
+            if self._closed:
+                raise _lost(self._server, "it closed the connection")
             now = time.monotonic()
             if now - self._heard > _SILENCE_SECONDS_MAX:
                 raise _lost(self._server, f"not even a heartbeat came for {_SILENCE_SECONDS_MAX:.0f} seconds")
@@ -192,8 +195,7 @@ class BinlogStream:
             raise _lost(self._server, str(error)) from error
         if self._end > before:
             self._heard = time.monotonic()
-        elif count == 0:
-            raise _lost(self._server, "it closed the connection")
+        self._closed = count == 0
         return self._end - before
 
     def _readable(self, wait_milliseconds: float) -> bool:

@@ -1,0 +1,188 @@
+"""How the rows of one table lie in its ROWS events, and whether that is what its schema says.
+
+Sources: MariaDB Knowledge Base, "Rows_event_v1/v2" and "Table_map_event"; MySQL
+internals, `Rows_event` and `Table_map_event`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from penstock.core.errors import TableStoppedError
+from penstock.core.mysql import column_codes as codes
+from penstock.core.tables import (
+    BytesType,
+    Column,
+    DateTimeType,
+    DateType,
+    DecimalType,
+    EnumType,
+    FloatType,
+    IntegerType,
+    TextType,
+    TimestampType,
+    UnsupportedType,
+    YearType,
+)
+
+if TYPE_CHECKING:
+    from penstock.core.mysql.log_items import TableMap
+    from penstock.core.tables import TableSchema
+
+_INTEGER_CODES: Final = {8: codes.TINY, 16: codes.SHORT, 24: codes.INT24, 32: codes.LONG, 64: codes.LONGLONG}
+_DIGIT_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
+_ONE_BYTE_LENGTH_MAX: Final = 255
+_DIFFERS: Final = (
+    "the table was changed in a way that we did not see, or its definition was taken from another time: "
+    "copy the table again"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One column of a row: `fixed_bytes` long, or with a length in `length_bytes` before it.
+
+    `code` is the type code of the event, `old_format` says that it is one of the
+    temporal types from before MySQL 5.6.
+    """
+
+    column: Column
+    code: int
+    fixed_bytes: int
+    length_bytes: int = 0
+    old_format: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RowLayout:
+    """A null bitmap of `null_bytes`, then the cells that are not NULL."""
+
+    cells: tuple[Cell, ...]
+
+    @property
+    def null_bytes(self) -> int:
+        """The length of the null bitmap of one row image."""
+        return (len(self.cells) + 7) // 8
+
+    @property
+    def all_present(self) -> bytes:
+        """The columns-present bitmap of a full row image, its unused bits clear."""
+        return ((1 << len(self.cells)) - 1).to_bytes(self.null_bytes, "little")
+
+
+def row_layout(schema: TableSchema, table_map: TableMap, position: str) -> RowLayout:
+    """Lay out rows of `schema` as `table_map` says; TableStoppedError, naming `position`, where the two differ."""
+    _check_shape(schema, table_map, position)
+    cells = []
+    for index, column in enumerate(schema.columns):
+        if isinstance(column.type, UnsupportedType):
+            raise TableStoppedError(
+                str(schema.table),
+                column.name,
+                position,
+                f"this release cannot carry the type {column.type.declaration}",
+                "leave the column out, or change its type",
+            )
+        cell = _cell(column, table_map.types[index], table_map.metadata[index])
+        if cell is None or _sign_differs(column, table_map, index):
+            found = f"type code {table_map.types[index]} with metadata {table_map.metadata[index]}"
+            reason = f"the log has {found} where {column.declaration or column.type} is expected"
+            raise TableStoppedError(str(schema.table), column.name, position, reason, _DIFFERS)
+        cells.append(cell)
+    return RowLayout(tuple(cells))
+
+
+def decimal_bytes(precision: int, scale: int) -> int:
+    """Return the length of a DECIMAL: four bytes for nine digits, fewer for fewer, on each side of the point."""
+    return sum(digits // 9 * 4 + _DIGIT_BYTES[digits % 9] for digits in (precision - scale, scale))
+
+
+def decimal_groups(precision: int, scale: int) -> list[tuple[int, int]]:
+    """Return (digits, bytes) of each group of a DECIMAL, from the left (the server's `decimal2bin`)."""
+    whole, fraction = precision - scale, scale
+    digits = [whole % 9, *[9] * (whole // 9), *[9] * (fraction // 9), fraction % 9]
+    return [(count, _DIGIT_BYTES[count]) for count in digits if count]
+
+
+def _check_shape(schema: TableSchema, table_map: TableMap, position: str) -> None:
+    names = tuple(column.name for column in schema.columns)
+    if schema.table != table_map.table:
+        reason = f"the rows are of {table_map.table}"
+    elif not names:
+        reason = "it has no columns"
+    elif len(table_map.types) != len(names):
+        reason = f"the log has {len(table_map.types)} columns where {len(names)} are expected ({', '.join(names)})"
+    elif table_map.names and table_map.names != names:
+        reason = f"the log has the columns {', '.join(table_map.names)} where {', '.join(names)} are expected"
+    else:
+        return
+    raise TableStoppedError(str(schema.table), "", position, reason, _DIFFERS)
+
+
+def _sign_differs(column: Column, table_map: TableMap, index: int) -> bool:
+    return (
+        isinstance(column.type, IntegerType)
+        and bool(table_map.unsigned)
+        and table_map.unsigned[index] != column.type.unsigned
+    )
+
+
+def _cell(column: Column, code: int, metadata: int) -> Cell | None:
+    """Lay out one column; None if its type in the log is not the one in the schema."""
+    match column.type:
+        case IntegerType(bits):
+            return Cell(column, code, bits // 8) if code == _INTEGER_CODES[bits] else None
+        case FloatType(bits):
+            return Cell(column, code, bits // 8) if code == (codes.FLOAT if bits == 32 else codes.DOUBLE) else None  # noqa: PLR2004 - the width itself
+        case DecimalType(precision, scale):
+            fits = (code, metadata) == (codes.NEWDECIMAL, precision << 8 | scale)
+            return Cell(column, code, decimal_bytes(precision, scale)) if fits else None
+        case TextType():
+            return _string_cell(column, code, metadata)
+        case BytesType(bytes_max, fixed):
+            if fixed and (code != codes.STRING or codes.string_type(metadata) != (codes.STRING, bytes_max)):
+                return None
+            return _string_cell(column, code, metadata)
+        case DateType():
+            return Cell(column, code, 3) if code == codes.DATE else None
+        case DateTimeType(digits):
+            return _temporal_cell(column, (code, metadata), (codes.DATETIME2, 5), (codes.DATETIME, 8), digits)
+        case TimestampType(digits):
+            return _temporal_cell(column, (code, metadata), (codes.TIMESTAMP2, 4), (codes.TIMESTAMP, 4), digits)
+        case YearType():
+            return Cell(column, code, 1) if code == codes.YEAR else None
+        case EnumType(labels):
+            return _enum_cell(column, code, metadata, len(labels))
+        case UnsupportedType():
+            return None
+
+
+def _string_cell(column: Column, code: int, metadata: int) -> Cell | None:
+    """A string of at most `metadata` bytes, or a blob whose length has `metadata` bytes."""
+    if code in codes.BLOBS:
+        return Cell(column, code, 0, metadata) if metadata in {1, 2, 3, 4} else None
+    if code in {codes.VARCHAR, codes.VAR_STRING}:
+        bytes_max = metadata
+    elif code == codes.STRING and codes.string_type(metadata)[0] == codes.STRING:
+        bytes_max = codes.string_type(metadata)[1]
+    else:
+        return None
+    return Cell(column, code, 0, 1 if bytes_max <= _ONE_BYTE_LENGTH_MAX else 2)
+
+
+def _temporal_cell(
+    column: Column, found: tuple[int, int], new: tuple[int, int], old: tuple[int, int], digits: int
+) -> Cell | None:
+    """Lay out `found` (code, metadata) as the new or the old (code, bytes without fraction)."""
+    code, metadata = found
+    if code == new[0] and metadata == digits:
+        return Cell(column, code, new[1] + (digits + 1) // 2)
+    if code == old[0] and digits == 0:
+        return Cell(column, code, old[1], old_format=True)
+    return None
+
+
+def _enum_cell(column: Column, code: int, metadata: int, labels: int) -> Cell | None:
+    width = 1 if labels <= _ONE_BYTE_LENGTH_MAX else 2
+    return Cell(column, code, width) if code == codes.STRING and codes.string_type(metadata) == (codes.ENUM, width) else None
