@@ -1,0 +1,128 @@
+"""Kafka messages back to row changes: the Avro envelopes of one table and one schema, all at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.core.arrow_types import arrow_schema
+from penstock.core.avro.buffers import binary_octets, binary_offsets
+from penstock.core.avro.decode_columns import read_column, read_text
+from penstock.core.avro.json_values import refuse
+from penstock.core.avro.layout import parse_layout
+from penstock.core.avro.lockstep import Cursors
+from penstock.core.avro.schemas import value_schema as written_schema
+from penstock.core.avro.wire import FRAME_BYTES, schema_ids
+from penstock.core.changes import Op
+
+if TYPE_CHECKING:
+    from penstock.core.avro.arrays import Flags, Integers
+    from penstock.core.avro.layout import RecordLayout
+    from penstock.core.tables import TableSchema
+
+_OPS: Final = [str(op) for op in Op]
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedChanges:
+    """n changes of one table, as columns, in the order of their messages.
+
+    `before` and `after` have one column per column of the table, with the types
+    of `penstock.core.arrow_types`, all nullable: where a change has no such row
+    (`has_before`, `has_after`) every value is null.
+
+    `op`      string[n]  one of the letters of `penstock.core.changes.Op`
+    `file`    string[n]  log file of the source
+    `pos`     int64[n]   byte offset of the event in `file`
+    `row`     int32[n]   index of the row in its event
+    `ts_ms`   int64[n]   commit time in the source, Unix milliseconds
+    `gtid`    string[n]  GTID of the transaction, "" where there is none
+    `db`, `table`  string[n]  the table's names in the source
+    """
+
+    op: pa.StringArray
+    before: pa.RecordBatch
+    has_before: Flags
+    after: pa.RecordBatch
+    has_after: Flags
+    file: pa.StringArray
+    pos: Integers
+    row: np.ndarray[tuple[int, ...], np.dtype[np.int32]]
+    ts_ms: Integers
+    gtid: pa.StringArray
+    db: pa.StringArray
+    table: pa.StringArray
+
+    def __len__(self) -> int:
+        """How many changes there are."""
+        return len(self.pos)
+
+
+def decode_changes(schema: TableSchema, value_schema: str, values: pa.BinaryArray) -> DecodedChanges:
+    """Decode messages (binary[n], framed as on the wire) that were all written with `value_schema`.
+
+    `schema` is the table that `value_schema` was made of. Raises CorruptLogError,
+    with the index of the first message in question, for a tombstone, for another
+    schema's id, and for bytes that do not decode or are left over; PenstockError
+    when `value_schema` is not an envelope of `schema`.
+    """
+    row = _row_layout(schema, value_schema)
+    cursors = _open_cursors(values)
+    before, has_before = _read_image(cursors, "before", row, schema)
+    after, has_after = _read_image(cursors, "after", row, schema)
+    for name in ("version", "connector", "name"):
+        cursors.read_spans(None, name)
+    ts_ms = cursors.read_numbers(None, "ts_ms")
+    db, table = read_text(cursors, "db"), read_text(cursors, "table")
+    cursors.read_numbers(None, "server_id")
+    gtid = read_text(cursors, "gtid", nullable=True)
+    file, pos = read_text(cursors, "file"), cursors.read_numbers(None, "pos")
+    place = cursors.read_numbers(None, "row", 32).astype(np.int32)
+    op = _read_op(cursors)
+    cursors.read_numbers(None, "ts_ms")
+    cursors.finish()
+    return DecodedChanges(op, before, has_before, after, has_after, file, pos, place, ts_ms, gtid, db, table)
+
+
+@lru_cache(maxsize=256)
+def _row_layout(schema: TableSchema, value_schema: str) -> RecordLayout:
+    """Return the layout of the rows, after a check that the envelope around them is the one read here."""
+    layout = parse_layout(value_schema)
+    if layout != parse_layout(written_schema(schema)):
+        refuse(f"its envelope is not the one this release writes for {schema.table}")
+    return layout.record("before")
+
+
+def _open_cursors(values: pa.BinaryArray) -> Cursors:
+    """Put a cursor behind the frame of every message, which must all have one schema id."""
+    ids = schema_ids(values)
+    offsets = binary_offsets(values).astype(np.int64)
+    content = binary_octets(values)[offsets[0] : offsets[-1]]
+    cursors = Cursors(content, offsets[:-1] - offsets[0] + FRAME_BYTES, offsets[1:] - offsets[0])
+    cursors.require(ids == ids[:1], "its schema id", "it is not that of the first message")
+    return cursors
+
+
+def _read_image(
+    cursors: Cursors, image: str, layout: RecordLayout, schema: TableSchema
+) -> tuple[pa.RecordBatch, Flags]:
+    """Read one of the two rows of every message, null where it has none, and which messages have it."""
+    there = cursors.read_branches(image)
+    arrow = pa.schema([field.with_nullable(nullable=True) for field in arrow_schema(schema)])
+    part = cursors.chosen(there)
+    columns = [read_column(part, *each) for each in zip(layout.fields, schema.columns, strict=True)]
+    cursors.rejoin(part, there)
+    rows = pa.RecordBatch.from_arrays(columns, schema=arrow)
+    if there.all():
+        return rows, there
+    return rows.take(pa.array(np.cumsum(there) - 1, mask=~there)), there
+
+
+def _read_op(cursors: Cursors) -> pa.StringArray:
+    op = read_text(cursors, "op")
+    cursors.require(np.isin(op.to_numpy(zero_copy_only=False), _OPS), "op", "it is no letter of an operation")
+    return op
