@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from pymysql.constants import ER
+
+from penstock.adapters.mysql.connection import ask, error_code
+from penstock.core.errors import UnfitServerError
 from penstock.core.mysql.describe import ColumnRow, Flavour, TableRow, describe_table
 from penstock.core.tables import TableId
 
@@ -21,6 +26,9 @@ SYSTEM_SCHEMAS = frozenset({"mysql", "information_schema", "performance_schema",
 _BASE_TABLE_KINDS = ("BASE TABLE", "SYSTEM VERSIONED")
 _IN_QUERY_MAX = 500
 _DUMP_VERSION = 1
+_COUNTER = re.compile(r"(\n\) ENGINE=\w+) AUTO_INCREMENT=\d+")
+# The last one is MariaDB's for a sequence.
+_GONE = frozenset({ER.NO_SUCH_TABLE, ER.BAD_DB_ERROR, ER.BAD_TABLE_ERROR, 4091})
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +45,8 @@ class TableCreate:
     """A base table or a sequence with its SHOW CREATE statement.
 
     A statement can hold bytes that are no text (the default of a BINARY column):
-    they are lone surrogates in `statement`, as `surrogateescape` makes them.
+    they are lone surrogates in `statement`, as `surrogateescape` makes them. The
+    counter of an AUTO_INCREMENT column, which every insert moves, is left out.
     `created_at` is the server's CREATE_TIME, "" in a dump: only of use to see
     that a table was replaced by another one of the same definition.
     """
@@ -47,6 +56,11 @@ class TableCreate:
     kind: str
     statement: str
     created_at: str = ""
+
+    @property
+    def table(self) -> TableId:
+        """Which table it makes."""
+        return TableId(self.schema, self.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +78,14 @@ class Creates:
 
     @classmethod
     def from_json(cls, dump: str) -> Creates:
-        """Read a dump; ValueError for a version that this release does not know."""
+        """Read a dump; `{"schemas": []}` is the empty one. ValueError for a version that this release does not know."""
         fields = json.loads(dump)
-        if fields.get("version") != _DUMP_VERSION:
-            text = f"tracker dump of version {fields.get('version')}; this release reads version {_DUMP_VERSION}"
+        version = fields.get("version", _DUMP_VERSION)
+        if version != _DUMP_VERSION:
+            text = f"tracker dump of version {version}; this release reads version {_DUMP_VERSION}"
             raise ValueError(text)
         schemas = tuple(SchemaCreate(**schema) for schema in fields["schemas"])
-        return cls(schemas, tuple(TableCreate(**table) for table in fields["tables"]))
+        return cls(schemas, tuple(TableCreate(**table) for table in fields.get("tables", ())))
 
 
 def quote(name: str) -> str:
@@ -85,7 +100,8 @@ def quote_table(table: TableId) -> str:
 
 def read_flavour(connection: pymysql.Connection) -> Flavour:
     """Whether the server is MariaDB or MySQL, from the greeting; no query is sent."""
-    return "mariadb" if "mariadb" in connection.get_server_info().lower() else "mysql"
+    version = str(connection.get_server_info())  # type: ignore[no-untyped-call]
+    return "mariadb" if "mariadb" in version.lower() else "mysql"
 
 
 def read_tables(
@@ -108,42 +124,64 @@ def read_tables(
 
 def read_table_ids(connection: pymysql.Connection) -> Sequence[TableId]:
     """Every base table, sorted, system schemas left out."""
-    return sorted(row.table for row in _read_table_rows(connection, None))
+    return sorted(row.table for row in _read_tableask(connection, None))
 
 
 def read_creates(connection: pymysql.Connection) -> Creates:
     """Read the statements that make everything again: one query for each table.
 
-    Raises pymysql's ProgrammingError when a table goes away in the meantime.
+    A table that goes away in the meantime is left out.
     """
     where = f"SCHEMA_NAME NOT IN ({_literals(connection, sorted(SYSTEM_SCHEMAS))})"
-    schemas = _rows(
+    schemas = ask(
         connection,
         "SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME "  # noqa: S608 - no text from outside
         f"FROM information_schema.SCHEMATA WHERE {where} ORDER BY SCHEMA_NAME",
     )
-    kinds = (*_BASE_TABLE_KINDS, "SEQUENCE")
-    listed = _rows(
-        connection,
-        "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, COALESCE(CREATE_TIME, '') "  # noqa: S608 - no text from outside
-        f"FROM information_schema.TABLES WHERE TABLE_TYPE IN ({_literals(connection, kinds)}) "
-        f"AND {where.replace('SCHEMA_NAME', 'TABLE_SCHEMA')} "
-        "ORDER BY TABLE_TYPE <> 'SEQUENCE', TABLE_SCHEMA, TABLE_NAME",
-    )
-    _rows(connection, "SET character_set_results = binary")
-    creates = [
-        TableCreate(schema, name, kind, _show_create(connection, TableId(schema, name), kind), str(created))
-        for schema, name, kind, created in listed
-    ]
-    _rows(connection, "SET character_set_results = utf8mb4")
+    listed = _list_creatable(connection, _where(connection, None))
+    creates = _with_statements(connection, [fields for *fields, _ in listed])
     return Creates(tuple(SchemaCreate(*row) for row in schemas), tuple(creates))
 
 
+def read_create(connection: pymysql.Connection, table: TableId) -> tuple[TableCreate | None, str]:
+    """Read the statement of one table, None if it is gone, and its engine."""
+    listed = _list_creatable(connection, _where(connection, [table]))
+    creates = _with_statements(connection, [fields for *fields, _ in listed])
+    return (creates[0], str(listed[0][-1])) if creates else (None, "")
+
+
+def _list_creatable(connection: pymysql.Connection, where: str) -> Sequence[tuple[str, ...]]:
+    """Schema, name, kind, CREATE_TIME and engine of base tables and sequences, in the order to make them."""
+    return ask(
+        connection,
+        "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, COALESCE(CREATE_TIME, ''), ENGINE "  # noqa: S608 - all escaped
+        f"FROM information_schema.TABLES WHERE {where} "
+        f"AND TABLE_TYPE IN ({_literals(connection, (*_BASE_TABLE_KINDS, 'SEQUENCE'))}) "
+        "ORDER BY TABLE_TYPE <> 'SEQUENCE', TABLE_SCHEMA, TABLE_NAME",
+    )
+
+
+def _with_statements(connection: pymysql.Connection, listed: Sequence[Sequence[str]]) -> Sequence[TableCreate]:
+    ask(connection, "SET character_set_results = binary")
+    creates = [
+        TableCreate(schema, name, kind, statement, str(created_at))
+        for schema, name, kind, created_at in listed
+        if (statement := _show_create(connection, TableId(schema, name), kind))
+    ]
+    ask(connection, "SET character_set_results = utf8mb4")
+    return creates
+
+
 def _show_create(connection: pymysql.Connection, table: TableId, kind: str) -> str:
+    """Return the statement of one table, "" if it is gone."""
     what = "SEQUENCE" if kind == "SEQUENCE" else "TABLE"
-    rows = _rows(connection, f"SHOW CREATE {what} {quote_table(table)}")
-    statement: bytes = rows[0][1]
-    return statement.decode("utf-8", "surrogateescape")
+    try:
+        statement: bytes = ask(connection, f"SHOW CREATE {what} {quote_table(table)}")[0][1]
+    except UnfitServerError as error:
+        if error_code(error) in _GONE:
+            return ""
+        raise
+    return _COUNTER.sub(r"\1", statement.decode("utf-8", "surrogateescape"), count=1)
 
 
 def _read_some(connection: pymysql.Connection, tables: Sequence[TableId] | None) -> dict[TableId, TableSchema]:
@@ -153,7 +191,7 @@ def _read_some(connection: pymysql.Connection, tables: Sequence[TableId] | None)
     where = _where(connection, tables)
     generation = "COALESCE(GENERATION_EXPRESSION, '')"
     columns: dict[TableId, list[ColumnRow]] = {}
-    for schema, name, *fields in _rows(
+    for schema, name, *fields in ask(
         connection,
         "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, IS_NULLABLE, COLUMN_DEFAULT, EXTRA, "  # noqa: S608 - every text in it is escaped
         f"{generation}, COALESCE(CHARACTER_SET_NAME, ''), COALESCE(CHARACTER_MAXIMUM_LENGTH, 0), "
@@ -162,7 +200,7 @@ def _read_some(connection: pymysql.Connection, tables: Sequence[TableId] | None)
     ):
         columns.setdefault(TableId(schema, name), []).append(_column_row(fields))
     keys: dict[TableId, list[str]] = {}
-    for schema, name, column in _rows(
+    for schema, name, column in ask(
         connection,
         "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME FROM information_schema.STATISTICS "  # noqa: S608 - escaped
         f"WHERE INDEX_NAME = 'PRIMARY' AND {where} ORDER BY TABLE_SCHEMA, TABLE_NAME, SEQ_IN_INDEX",
@@ -171,14 +209,14 @@ def _read_some(connection: pymysql.Connection, tables: Sequence[TableId] | None)
     flavour = read_flavour(connection)
     return {
         row.table: describe_table(row, columns[row.table], keys.get(row.table, []), flavour)
-        for row in _read_table_rows(connection, tables)
+        for row in _read_tableask(connection, tables)
         if row.table in columns
     }
 
 
-def _read_table_rows(connection: pymysql.Connection, tables: Sequence[TableId] | None) -> Sequence[TableRow]:
+def _read_tableask(connection: pymysql.Connection, tables: Sequence[TableId] | None) -> Sequence[TableRow]:
     kinds = _literals(connection, _BASE_TABLE_KINDS)
-    rows = _rows(
+    rows = ask(
         connection,
         "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE, TABLE_COMMENT FROM information_schema.TABLES "  # noqa: S608 - escaped
         f"WHERE TABLE_TYPE IN ({kinds}) AND {_where(connection, tables)} ORDER BY TABLE_SCHEMA, TABLE_NAME",
@@ -218,9 +256,3 @@ def _where(connection: pymysql.Connection, tables: Sequence[TableId] | None) -> 
 
 def _literals(connection: pymysql.Connection, texts: Sequence[str]) -> str:
     return ", ".join(connection.escape(text) for text in texts)
-
-
-def _rows(connection: pymysql.Connection, sql: str) -> Sequence[tuple]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql)
-        return list(cursor.fetchall())

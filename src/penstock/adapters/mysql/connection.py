@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import pymysql
 from pymysql.constants import CR, ER
@@ -58,6 +59,39 @@ def connect(server: MysqlServer, timeout_seconds: float = 10.0) -> pymysql.Conne
         )
     except pymysql.err.MySQLError as error:
         raise explain(error, server) from error
+
+
+def ask(connection: pymysql.Connection, sql: str) -> list[tuple[Any, ...]]:
+    """Run one statement that stands for itself and return its rows; errors are explained as `explain` does.
+
+    Lone surrogates in `sql` are the bytes that they stand for.
+    """
+    try:
+        with connection.cursor() as cursor:
+            # pymysql takes bytes as they are; its type stubs do not know.
+            cursor.execute(sql.encode("utf-8", "surrogateescape"))  # type: ignore[call-overload]
+            return list(cursor.fetchall())
+    except pymysql.err.MySQLError as error:
+        raise explain(error, server_of(connection)) from error
+
+
+def server_of(connection: pymysql.Connection) -> MysqlServer:
+    """Where a connection leads, and as whom."""
+    user, password = _text(connection.user or "", "utf-8"), _text(connection.password or "", "latin-1")
+    return MysqlServer(connection.host or "", connection.port, user, password)
+
+
+def _text(sent: str | bytes, encoding: str) -> str:
+    """A part of a login as it was given: pymysql keeps it as it was sent."""
+    return sent if isinstance(sent, str) else sent.decode(encoding)
+
+
+def error_code(error: BaseException | None) -> int:
+    """The server's number of a driver's error, or of one of ours that was explained from it; 0 if there is none."""
+    raw = error if isinstance(error, pymysql.err.MySQLError) else getattr(error, "__cause__", None)
+    if isinstance(raw, pymysql.err.MySQLError) and raw.args and isinstance(raw.args[0], int):
+        return raw.args[0]
+    return 0
 
 
 def explain(error: pymysql.err.MySQLError, server: MysqlServer) -> UnavailableError | UnfitServerError:

@@ -6,7 +6,6 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-import pymysql
 from pymysql.constants import ER
 
 from penstock.adapters.mysql.catalog import (
@@ -20,12 +19,14 @@ from penstock.adapters.mysql.catalog import (
     read_table_ids,
     read_tables,
 )
-from penstock.adapters.mysql.connection import MysqlServer, connect, explain
+from penstock.adapters.mysql.connection import MysqlServer, ask, connect, error_code
 from penstock.core.errors import PenstockError, UnavailableError, UnfitServerError
 from penstock.core.mysql.ddl import TableDdl, classify, for_tracker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+
+    import pymysql
 
     from penstock.core.mysql.describe import Flavour
     from penstock.core.tables import TableId, TableSchema
@@ -56,9 +57,8 @@ class SourceDefaults:
 
 def read_source_defaults(connection: pymysql.Connection) -> SourceDefaults:
     """Ask a source for what its tracker has to know."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT @@GLOBAL.collation_server, @@GLOBAL.explicit_defaults_for_timestamp")
-        collation, explicit = cursor.fetchall()[0]
+    settings = "@@GLOBAL.collation_server, @@GLOBAL.explicit_defaults_for_timestamp"
+    collation, explicit = ask(connection, f"SELECT {settings}")[0]
     return SourceDefaults(collation, bool(explicit))
 
 
@@ -78,7 +78,7 @@ class MysqlTracker:
         self._defaults = defaults or SourceDefaults()
         self._timeout_seconds = timeout_seconds
         self._connection: pymysql.Connection | None = None
-        self._schemas: dict[TableId, TableSchema | None] = {}
+        self._schemas: Mapping[TableId, TableSchema] | None = None
 
     def apply(self, sql: str, default_schema: str) -> None:
         """Run one DDL statement, with `default_schema` selected if there is such a schema.
@@ -90,23 +90,26 @@ class MysqlTracker:
         statement = classify(sql)
         if not isinstance(statement, TableDdl) or _leaves_tables(statement):
             return
-        self._schemas.clear()
-        connection = self._retrying(self._alive)
+        self._schemas = None
+        connection = self._retrying(_check_alive)
         try:
             _select_schema(connection, default_schema)
             _run_leniently(connection, sql, statement)
-        except pymysql.err.MySQLError as error:
-            raise self._explain_refusal(error, sql) from error
+        except UnavailableError:
+            self.close()
+            raise
+        except UnfitServerError as error:
+            raise _explain_refusal(error, sql) from error
 
     def tables(self) -> Sequence[TableId]:
         """Every base table there is, system schemas left out, sorted. Sequences and views are none."""
         return self._retrying(read_table_ids)
 
     def table_schema(self, table: TableId) -> TableSchema | None:
-        """What `table` looks like now, None if there is no such table; asked once until the next change."""
-        if table not in self._schemas:
-            self._schemas[table] = self._retrying(lambda connection: read_tables(connection, [table]).get(table))
-        return self._schemas[table]
+        """What `table` looks like now, None if there is no such table; all are read at once after a change."""
+        if self._schemas is None:
+            self._schemas = self._retrying(read_tables)
+        return self._schemas.get(table)
 
     def dump(self) -> str:
         """All schemas, sequences and tables as JSON text, the same that `Copy.creates` has."""
@@ -115,7 +118,7 @@ class MysqlTracker:
     def restore(self, dump: str) -> None:
         """Drop every user schema and make those of `dump`. Doing it again, or anew after a crash, is the same."""
         creates = Creates.from_json(dump)
-        self._schemas.clear()
+        self._schemas = None
         self._retrying(lambda connection: _replace_everything(connection, creates))
 
     def close(self) -> None:
@@ -124,46 +127,37 @@ class MysqlTracker:
             self._connection.close()
         self._connection = None
 
-    def _retrying(self, ask: Callable[[pymysql.Connection], _Answer]) -> _Answer:
+    def _retrying(self, question: Callable[[pymysql.Connection], _Answer]) -> _Answer:
         """Ask something that may be asked twice, on a new connection when the old one is lost."""
         for attempt in range(1, _ATTEMPTS):
             try:
-                return self._asking(ask)
+                return question(self._connect())
             except UnavailableError:
                 self.close()
             time.sleep(_PAUSE_SECONDS * attempt)
-        return self._asking(ask)
-
-    def _asking(self, ask: Callable[[pymysql.Connection], _Answer]) -> _Answer:
-        try:
-            return ask(self._connect())
-        except pymysql.err.MySQLError as error:
-            raise explain(error, self._server) from error
+        return question(self._connect())
 
     def _connect(self) -> pymysql.Connection:
         if self._connection is None:
             connection = connect(self._server, self._timeout_seconds)
             for statement in _session_settings(self._defaults, read_flavour(connection)):
-                _run(connection, statement)
+                ask(connection, statement)
             _require_empty(connection, self._server)
             self._connection = connection
         return self._connection
 
-    @staticmethod
-    def _alive(connection: pymysql.Connection) -> pymysql.Connection:
-        connection.ping(reconnect=False)
-        return connection
 
-    def _explain_refusal(self, error: pymysql.err.MySQLError, sql: str) -> PenstockError:
-        explained = explain(error, self._server)
-        if explained.retryable:
-            self.close()
-            return explained
-        shown = sql if len(sql) <= _SHOWN_CHARACTERS else f"{sql[:_SHOWN_CHARACTERS]} ..."
-        return PenstockError(
-            f"the schema tracker {self._server} refused a statement of the source: {error.args[-1]}\n  {shown}",
-            "the tracker may be older than the source, or of another kind: give it a server like the source",
-        )
+def _check_alive(connection: pymysql.Connection) -> pymysql.Connection:
+    ask(connection, "DO 1")
+    return connection
+
+
+def _explain_refusal(error: UnfitServerError, sql: str) -> PenstockError:
+    shown = sql if len(sql) <= _SHOWN_CHARACTERS else f"{sql[:_SHOWN_CHARACTERS]} ..."
+    return PenstockError(
+        f"the schema tracker could not follow a statement of the source: {error.message}\n  {shown}",
+        "the tracker may be older than the source, or of another kind: give it a server like the source",
+    )
 
 
 def _leaves_tables(statement: TableDdl) -> bool:
@@ -188,7 +182,7 @@ def _session_settings(defaults: SourceDefaults, flavour: Flavour) -> Sequence[st
 def _require_empty(connection: pymysql.Connection, server: MysqlServer) -> None:
     """Refuse a server with rows: somebody works with it, and `restore` would drop their schemas."""
     for table in read_table_ids(connection):
-        if _run(connection, f"SELECT 1 FROM {quote_table(table)} LIMIT 1"):  # noqa: S608 - the name is quoted
+        if ask(connection, f"SELECT 1 FROM {quote_table(table)} LIMIT 1"):  # noqa: S608 - the name is quoted
             raise UnfitServerError(
                 f"the schema tracker {server} holds rows in {table}; a tracker has tables without rows only",
                 "give the tracker a server of its own: everything on it is dropped and made again",
@@ -198,19 +192,19 @@ def _require_empty(connection: pymysql.Connection, server: MysqlServer) -> None:
 def _select_schema(connection: pymysql.Connection, schema: str) -> None:
     """Select `schema`; where there is none, a schema in which every statement fails that relies on a default."""
     try:
-        connection.select_db(schema or _NO_SCHEMA)
-    except pymysql.err.MySQLError as error:
-        if error.args[0] != ER.BAD_DB_ERROR:
+        ask(connection, f"USE {quote(schema or _NO_SCHEMA)}")
+    except UnfitServerError as error:
+        if error_code(error) != ER.BAD_DB_ERROR:
             raise
-        connection.select_db(_NO_SCHEMA)
+        ask(connection, f"USE {_NO_SCHEMA}")
 
 
 def _run_leniently(connection: pymysql.Connection, sql: str, statement: TableDdl) -> None:
     """Run `sql`, and once more in another way for the refusals that are ours to know better."""
     try:
-        _run(connection, for_tracker(sql))
-    except pymysql.err.MySQLError as error:
-        code = error.args[0]
+        ask(connection, for_tracker(sql))
+    except UnfitServerError as error:
+        code = error_code(error)
         if code == ER.PARSE_ERROR and '"' in sql:
             _run_with_quoted_names(connection, sql)
         elif code == ER.NO_SUCH_TABLE and statement.action == "rename":
@@ -221,11 +215,11 @@ def _run_leniently(connection: pymysql.Connection, sql: str, statement: TableDdl
 
 def _run_with_quoted_names(connection: pymysql.Connection, sql: str) -> None:
     """Run a statement that a session with ANSI_QUOTES has written."""
-    _run(connection, f"SET SESSION sql_mode = '{_LENIENT},ANSI_QUOTES'")
+    ask(connection, f"SET SESSION sql_mode = '{_LENIENT},ANSI_QUOTES'")
     try:
-        _run(connection, for_tracker(sql))
+        ask(connection, for_tracker(sql))
     finally:
-        _run(connection, f"SET SESSION sql_mode = '{_LENIENT}'")
+        ask(connection, f"SET SESSION sql_mode = '{_LENIENT}'")
 
 
 def _rename_what_is_there(connection: pymysql.Connection, statement: TableDdl) -> None:
@@ -233,30 +227,23 @@ def _rename_what_is_there(connection: pymysql.Connection, statement: TableDdl) -
     names = [quote(name) if schema is None else f"{quote(schema)}.{quote(name)}" for schema, name in statement.tables]
     for before, after in zip(names[::2], names[1::2], strict=True):
         try:
-            _run(connection, f"RENAME TABLE {before} TO {after}")
-        except pymysql.err.MySQLError as error:
-            if error.args[0] != ER.NO_SUCH_TABLE:
+            ask(connection, f"RENAME TABLE {before} TO {after}")
+        except UnfitServerError as error:
+            if error_code(error) != ER.NO_SUCH_TABLE:
                 raise
 
 
 def _replace_everything(connection: pymysql.Connection, creates: Creates) -> None:
-    for (schema,) in _run(connection, "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA"):
+    for (schema,) in ask(connection, "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA"):
         if schema not in SYSTEM_SCHEMAS:
-            _run(connection, f"DROP DATABASE {quote(schema)}")
+            ask(connection, f"DROP DATABASE {quote(schema)}")
     for schema in creates.schemas:
         _create_schema(connection, schema)
     for table in creates.tables:
-        connection.select_db(table.schema)
-        _run(connection, table.statement)
+        ask(connection, f"USE {quote(table.schema)}")
+        ask(connection, table.statement)
 
 
 def _create_schema(connection: pymysql.Connection, schema: SchemaCreate) -> None:
     options = f"CHARACTER SET {schema.charset} COLLATE {schema.collation}"
-    _run(connection, f"CREATE DATABASE {quote(schema.name)} {options}")
-
-
-def _run(connection: pymysql.Connection, sql: str) -> Sequence[tuple[str, ...]]:
-    """Run one statement; lone surrogates in it are the bytes that they stand for."""
-    with connection.cursor() as cursor:
-        cursor.execute(sql.encode("utf-8", "surrogateescape"))
-        return list(cursor.fetchall())
+    ask(connection, f"CREATE DATABASE {quote(schema.name)} {options}")

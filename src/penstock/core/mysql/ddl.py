@@ -44,6 +44,7 @@ class TableDdl:
     statement we could not read (`action` "unknown"). Tables that are only looked
     at (LIKE, REFERENCES) are not among them.
 
+    `replaces`         it says OR REPLACE: a table of that name and its rows are gone
     `conditional`      it says IF EXISTS or IF NOT EXISTS, so it may have done nothing
     `renames_columns`  an ALTER gives a column another name
     `changes_rows`     rows come or go with no row event: TRUNCATE, partitions,
@@ -54,6 +55,7 @@ class TableDdl:
     action: Action
     tables: tuple[TableName, ...] = ()
     schema: str = ""
+    replaces: bool = False
     conditional: bool = False
     renames_columns: bool = False
     changes_rows: bool = False
@@ -166,7 +168,8 @@ def _read_create(reader: TokenReader) -> Statement:
         return _UNKNOWN
     if kind == "SEQUENCE":
         return TableDdl("sequence", (table,), conditional=conditional)
-    return TableDdl("create", (table,), conditional=conditional, changes_rows=replaces or reader.seek("SELECT"))
+    has_rows = reader.seek("SELECT")
+    return TableDdl("create", (table,), replaces=replaces, conditional=conditional, changes_rows=has_rows)
 
 
 def _read_drop(reader: TokenReader) -> Statement:

@@ -47,12 +47,14 @@ _INTEGER_BITS: dict[str, Literal[8, 16, 24, 32, 64]] = {
 }
 _TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
 _BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
-_CHARSETS = {"utf8mb4": "utf8mb4", "utf8mb3": "utf8mb3", "utf8": "utf8mb3", "ascii": "ascii"}
+_CHARSETS = {"utf8mb4": "utf8mb4", "utf8mb3": "utf8mb3", "utf8": "utf8mb3", "ascii": "ascii", "latin1": "latin1"}
 _NUMBER = re.compile(r"-?\d+(?:\.\d*)?(?:e[+-]?\d+)?", re.IGNORECASE)
 _QUOTED = re.compile(r"'((?:[^'\\]|\\.|'')*)'", re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)|''", re.DOTALL)
 _ESCAPES = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a"}
 _FLOAT_DIGITS_SAFE = 5
+# How MariaDB marks times that it stores as it did before 10.0; values print and decode the same.
+_OLD_TEMPORAL = " /* mariadb-5.3 */"
 _PERIOD_BOUNDS = frozenset({"ROW START", "ROW END"})
 
 
@@ -116,8 +118,8 @@ def _hidden_period(name: str) -> Column:
 
 
 def _column_type(row: ColumnRow) -> ColumnType:
-    declaration = row.column_type.lower()
-    # A comment in the type says that it is stored in another way: /*M!100301 COMPRESSED*/, /* mariadb-5.3 */.
+    declaration = row.column_type.lower().replace(_OLD_TEMPORAL, "")
+    # Any other comment in a type says that it is stored in another way: /*M!100301 COMPRESSED*/.
     if "/*" in declaration or row.generation in _PERIOD_BOUNDS:
         return UnsupportedType(f"{row.column_type} {row.generation}".rstrip())
     kind = row.data_type.lower()

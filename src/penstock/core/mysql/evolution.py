@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from penstock.core.tables import TableSchema
 
 _COPY_AGAIN = "undo the change in the source, or copy the table again: its existing rows must be read anew"
-_BYTES_PER_CHARACTER = {"ascii": 1, "utf8mb3": 3, "utf8mb4": 4}
+_BYTES_PER_CHARACTER = {"ascii": 1, "latin1": 1, "utf8mb3": 3, "utf8mb4": 4}
+# Each has all characters of those before it.
+_CHARSETS = ("ascii", "latin1", "utf8mb3", "utf8mb4")
 _COUNTS_CHARACTERS = re.compile(r"(?:var)?char", re.IGNORECASE)
 _DIGITS = re.compile(r"\(\s*\d+\s*,\s*\d+\s*\)")
 
@@ -102,17 +104,23 @@ def _holds(wide: ColumnType, narrow: ColumnType) -> bool:  # noqa: PLR0911 - one
         case FloatType(), FloatType():
             return wide.bits >= narrow.bits
         case TextType(), TextType():
-            wider = _BYTES_PER_CHARACTER.get(wide.charset, 0) >= _BYTES_PER_CHARACTER.get(narrow.charset, 9)
-            return (wider or wide.charset == narrow.charset) and wide.characters_max >= narrow.characters_max
+            return _has_characters(wide.charset, narrow.charset) and wide.characters_max >= narrow.characters_max
         case BytesType(), BytesType():
             # A fixed value is padded to its width, so another width is another value.
             return wide.bytes_max >= narrow.bytes_max and not wide.fixed
-        case (DateTimeType(), DateTimeType()) | (TimestampType(), TimestampType()):
-            return wide.fraction_digits >= narrow.fraction_digits
+        case DateTimeType(digits), DateTimeType(more_digits):
+            return more_digits >= digits
+        case TimestampType(digits), TimestampType(more_digits):
+            return more_digits >= digits
         case EnumType(), EnumType():
             return wide.labels[: len(narrow.labels)] == narrow.labels
         case _:
             return False
+
+
+def _has_characters(wide: str, narrow: str) -> bool:
+    known = wide in _CHARSETS and narrow in _CHARSETS
+    return wide == narrow or (known and _CHARSETS.index(wide) >= _CHARSETS.index(narrow))
 
 
 def _range(type_: IntegerType) -> tuple[int, int]:
@@ -135,10 +143,12 @@ def _text_rewrite(before: Column, old: TextType, after: Column, new: TextType) -
     if now.startswith("char") and not was.startswith("char"):
         return "cuts the spaces at the end of existing values"
     # CHAR and VARCHAR count characters, the TEXTs bytes.
-    if _COUNTS_CHARACTERS.match(was) and not _COUNTS_CHARACTERS.match(now):
-        bytes_needed = old.characters_max * _BYTES_PER_CHARACTER.get(old.charset, 4)
-        return "" if bytes_needed <= new.characters_max else "holds fewer bytes than it held before"
-    return ""
+    if _COUNTS_CHARACTERS.match(now):
+        return ""
+    bytes_each = _BYTES_PER_CHARACTER.get(new.charset, 4)
+    if not _COUNTS_CHARACTERS.match(was) and (old.charset == new.charset or old.charset != "latin1"):
+        bytes_each = 1
+    return "" if old.characters_max * bytes_each <= new.characters_max else "holds fewer bytes than it may need"
 
 
 def _number_rewrite(before: Column, after: Column) -> str:

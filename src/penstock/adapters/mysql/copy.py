@@ -1,0 +1,285 @@
+"""A copy of tables as they were at one position of the log, without holding up anyone who writes."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pymysql
+from pymysql.constants import ER
+from pymysql.cursors import SSCursor
+
+from penstock.adapters.mysql.catalog import (
+    Creates,
+    quote,
+    quote_table,
+    read_create,
+    read_creates,
+    read_flavour,
+    read_tables,
+)
+from penstock.adapters.mysql.connection import MysqlServer, ask, connect, error_code, explain
+from penstock.adapters.mysql.history import gtids_at, head
+from penstock.core.arrow_types import arrow_schema
+from penstock.core.changes import Op, RowBatch
+from penstock.core.errors import PenstockError, TableStoppedError, UnavailableError, UnfitServerError
+from penstock.core.mysql.text_values import parse_values, select_expression
+from penstock.core.positions import BinlogPosition
+from penstock.core.tables import TableId, TableSchema, UnsupportedType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+_ATTEMPTS = 5
+_SAVEPOINT = "penstock_table"
+_SNAPSHOT_ENGINE = "InnoDB"
+_CHANGED = frozenset({ER.TABLE_DEF_CHANGED, ER.NO_SUCH_TABLE, ER.BAD_FIELD_ERROR, ER.BAD_DB_ERROR})
+_LEAVE_OUT = 'or leave the table out with "!{table}" under tables'
+# No padding of CHAR values, and no waiting without end for a lock or a slow reader.
+_SESSION = (
+    "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+    "SET SESSION sql_mode = '', lock_wait_timeout = 30, net_write_timeout = 600",
+)
+_NO_TIME_LIMIT = {"mariadb": "max_statement_time", "mysql": "max_execution_time"}
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What was found when the snapshot was taken."""
+
+    position: BinlogPosition
+    schemas: Mapping[TableId, TableSchema]
+    creates: Creates
+    timestamp_ms: int
+    server_id: int
+
+
+@contextlib.contextmanager
+def open_copy(server: MysqlServer, wanted: Callable[[TableId], bool]) -> Iterator[Copy]:
+    """Open a `TableCopy` of the tables that are `wanted`.
+
+    On MariaDB nothing is locked: START TRANSACTION WITH CONSISTENT SNAPSHOT and
+    the status variables Binlog_snapshot_file and _position agree (MariaDB Server
+    documentation, "Enhancements for START TRANSACTION WITH CONSISTENT
+    SNAPSHOT"). On MySQL all writers wait for the moment in which the snapshot is
+    taken. Definitions of tables are in no snapshot: they are read before and
+    after, and it is taken again when they differ.
+
+    Raises UnavailableError when the server is away or tables change all the
+    while, and UnfitServerError when we may not do what is needed.
+    """
+    connection = connect(server)
+    try:
+        for statement in (*_SESSION, f"SET SESSION {_NO_TIME_LIMIT[read_flavour(connection)]} = 0"):
+            ask(connection, statement)
+        yield Copy(server, connection, _take_snapshot(server, connection, wanted))
+    finally:
+        _drop(connection)
+
+
+class Copy:
+    """A `TableCopy` in one open transaction. Its tables are read one after the other."""
+
+    def __init__(self, server: MysqlServer, connection: pymysql.Connection, snapshot: Snapshot) -> None:
+        """Read from `connection`, whose transaction is the one of `snapshot`."""
+        self._server = server
+        self._connection = connection
+        self._snapshot = snapshot
+
+    @property
+    def position(self) -> BinlogPosition:
+        """Where the log goes on from what is copied."""
+        return self._snapshot.position
+
+    @property
+    def schemas(self) -> Mapping[TableId, TableSchema]:
+        """The wanted tables, sorted."""
+        return self._snapshot.schemas
+
+    @property
+    def creates(self) -> str:
+        """Every table of the server, wanted or not, as a dump that the tracker restores."""
+        return self._snapshot.creates.to_json()
+
+    def rows(self, table: TableId, batch_rows: int) -> Iterator[RowBatch]:
+        """Yield the rows of a wanted `table` in READ batches of up to `batch_rows`.
+
+        Each batch has the offset of `position`, and rows counted on from 0. While
+        it is read, and not longer, nobody can alter the table. An ENUM value
+        that is none of its labels is "". Raises TableStoppedError for a value, a
+        column or an engine that cannot be carried, UnavailableError when the
+        table was altered, renamed or dropped since `position`.
+        """
+        schema = self.schemas[table]
+        self._check_types(schema)
+        try:
+            with self._locked(table):
+                first = 0
+                for fetched in _stream(self._server, self._connection, _select(schema), batch_rows):
+                    yield self._batch(schema, fetched, first)
+                    first += len(fetched)
+        except pymysql.err.MySQLError as error:
+            raise self._explained(error, table, explain(error, self._server)) from error
+
+    def _check_types(self, schema: TableSchema) -> None:
+        for column in schema.columns:
+            if isinstance(column.type, UnsupportedType):
+                reason = f"its type {column.type.declaration} cannot be carried exactly yet"
+                raise self._stopped(schema.table, column.name, reason, "change the type")
+
+    @contextlib.contextmanager
+    def _locked(self, table: TableId) -> Iterator[None]:
+        """Hold the table's metadata lock, by which the transaction keeps others from altering it, and let it go."""
+        connection = self._connection
+        try:
+            ask(connection, f"SAVEPOINT {_SAVEPOINT}")
+            ask(connection, f"SELECT 1 FROM {quote_table(table)} LIMIT 0")  # noqa: S608 - the name is quoted
+            self._check_unchanged(table)
+            yield
+        except UnfitServerError as error:
+            raise self._explained(error, table, error) from error
+        finally:
+            # After a lost connection there is nothing to let go of.
+            with contextlib.suppress(UnavailableError):
+                ask(connection, "SET character_set_results = utf8mb4")
+                ask(connection, f"ROLLBACK TO SAVEPOINT {_SAVEPOINT}")
+
+    def _check_unchanged(self, table: TableId) -> None:
+        """Compare the table with the one we saw, and see that its engine knows snapshots.
+
+        The server itself notices a table that was rebuilt (error 1412), but
+        neither one altered in place nor another one of the same name.
+        """
+        now, engine = read_create(self._connection, table)
+        seen = next(create for create in self._snapshot.creates.tables if create.table == table)
+        if now != seen:
+            raise self._changed(table)
+        if engine != _SNAPSHOT_ENGINE:
+            reason = f"its engine {engine} cannot be read as it was at a position of the log"
+            raise self._stopped(table, "", reason, f"ALTER TABLE {quote_table(table)} ENGINE={_SNAPSHOT_ENGINE}")
+
+    def _batch(self, schema: TableSchema, fetched: Sequence[tuple[bytes | None, ...]], first: int) -> RowBatch:
+        count, snapshot = len(fetched), self._snapshot
+        arrays = []
+        for column, values in zip(schema.columns, zip(*fetched, strict=True), strict=True):
+            try:
+                arrays.append(parse_values(column.type, values))
+            except ValueError as error:
+                raise self._stopped(schema.table, column.name, f"{error}", "correct the value in the source") from error
+        return RowBatch(
+            schema=schema,
+            op=Op.READ,
+            before=None,
+            after=pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(schema)),
+            file=snapshot.position.file,
+            offsets=np.full(count, snapshot.position.offset, np.int64),
+            rows=np.arange(first, first + count, dtype=np.int32),
+            timestamps_ms=np.full(count, snapshot.timestamp_ms, np.int64),
+            gtids=pa.array([""] * count, pa.string()),
+            server_id=snapshot.server_id,
+        )
+
+    def _explained(self, error: Exception, table: TableId, otherwise: PenstockError) -> PenstockError:
+        return self._changed(table) if error_code(error) in _CHANGED else otherwise
+
+    def _changed(self, table: TableId) -> UnavailableError:
+        return UnavailableError(
+            f"table {table} was altered, renamed or dropped while the copy at {self.position} was made",
+            "nothing of the copy is kept: it is made again at the next start, best while no tables are changed",
+        )
+
+    def _stopped(self, table: TableId, column: str, reason: str, hint: str) -> TableStoppedError:
+        return TableStoppedError(
+            str(table), column, str(self.position), reason, f"{hint}, {_LEAVE_OUT.format(table=table)}"
+        )
+
+
+def _take_snapshot(
+    server: MysqlServer, connection: pymysql.Connection, wanted: Callable[[TableId], bool]
+) -> Snapshot:
+    for _ in range(_ATTEMPTS):
+        before = read_creates(connection)
+        position = _START[read_flavour(connection)](connection)
+        tables = [create.table for create in before.tables if wanted(create.table)]
+        schemas = read_tables(connection, tables)
+        now, server_id = ask(connection, "SELECT ROUND(UNIX_TIMESTAMP(NOW(3)) * 1000), @@GLOBAL.server_id")[0]
+        if before == read_creates(connection):
+            return Snapshot(position, schemas, before, int(now), int(server_id))
+        ask(connection, "ROLLBACK")
+    raise UnavailableError(
+        f"tables of {server} were created, altered or dropped during each of {_ATTEMPTS} attempts to copy them",
+        "try again when the source's tables are not being changed",
+    )
+
+
+def _start_on_mariadb(connection: pymysql.Connection) -> BinlogPosition:
+    ask(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
+    status = {name.lower(): value for name, value in ask(connection, "SHOW STATUS LIKE 'binlog_snapshot_%'")}
+    file, offset = status.get("binlog_snapshot_file", ""), int(status.get("binlog_snapshot_position") or 0)
+    if not file:
+        raise UnfitServerError("the server writes no binlog", "start the server with log_bin")
+    return BinlogPosition(file, offset, gtids=gtids_at(connection, file, offset))
+
+
+def _start_on_mysql(connection: pymysql.Connection) -> BinlogPosition:
+    ask(connection, "FLUSH TABLES WITH READ LOCK")
+    try:
+        ask(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
+        return head(connection)
+    finally:
+        ask(connection, "UNLOCK TABLES")
+
+
+_START = {"mariadb": _start_on_mariadb, "mysql": _start_on_mysql}
+
+
+def _select(schema: TableSchema) -> str:
+    expressions = ", ".join(select_expression(column, quote(column.name)) for column in schema.columns)
+    return f"SELECT {expressions} FROM {quote_table(schema.table)}"  # noqa: S608 - every name is quoted
+
+
+def _stream(
+    server: MysqlServer, connection: pymysql.Connection, sql: str, batch_rows: int
+) -> Iterator[Sequence[tuple[bytes | None, ...]]]:
+    """Yield printed rows, every value as bytes; a caller that stops early has the server stop too."""
+    cursor = connection.cursor(SSCursor)
+    finished = False
+    try:
+        with _raw_values(connection):
+            cursor.execute(sql)
+        while fetched := cursor.fetchmany(batch_rows):
+            yield fetched
+        finished = True
+    finally:
+        if not finished:
+            _stop_query(server, connection, cursor)
+
+
+def _stop_query(server: MysqlServer, connection: pymysql.Connection, cursor: SSCursor) -> None:
+    """Kill the query: closing its cursor would read the rest of the table."""
+    with contextlib.suppress(PenstockError, pymysql.err.MySQLError):
+        with contextlib.closing(connect(server)) as other:
+            ask(other, f"KILL QUERY {connection.thread_id()}")
+        # What is left to come says that it was killed; or, where it had ended by then, the next statement does.
+        with contextlib.suppress(pymysql.err.MySQLError):
+            cursor.close()
+        ask(connection, "DO 0")
+
+
+@contextlib.contextmanager
+def _raw_values(connection: pymysql.Connection) -> Iterator[None]:
+    """Take the values of the statement sent now as the bytes of the column, instead of as Python's types."""
+    ask(connection, "SET character_set_results = binary")
+    decoders, connection.decoders, connection.use_unicode = connection.decoders, {}, False
+    try:
+        yield
+    finally:
+        connection.decoders, connection.use_unicode = decoders, True
+
+
+def _drop(connection: pymysql.Connection) -> None:
+    """Close the connection whatever state it is in; the server ends its transaction."""
+    connection._force_close()  # noqa: SLF001 - close() would first read what is left of a query

@@ -1,0 +1,146 @@
+"""What a server says of its binlog: where it begins and ends, and whether nothing is missing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
+from penstock.adapters.mysql.catalog import read_flavour, read_table_ids
+from penstock.adapters.mysql.connection import ask, server_of
+from penstock.core.errors import LogPurgedError, UnfitServerError
+from penstock.core.mysql.log_items import StatementLogged
+from penstock.core.mysql.origin import tells_whole_life
+from penstock.core.positions import BinlogPosition, file_number
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import pymysql
+
+    from penstock.core.tables import TableId
+
+LOG_BYTES_MAX = 1 << 30
+
+_FIRST_OFFSET = 4
+_FIRST_FILE = 1
+_ATTEMPTS = 5
+_WAIT_SECONDS = 5.0
+# Replicas and pipelines are numbered by people, from below; connections count up from here.
+_PASSING_SERVER_ID = 0xC000_0000
+
+
+def head(connection: pymysql.Connection) -> BinlogPosition:
+    """Return the end of the log now, with the GTIDs of all that is before it.
+
+    Raises UnfitServerError when there is no log or we may not ask, and
+    UnavailableError.
+    """
+    if read_flavour(connection) == "mysql":
+        file, offset, gtids = _mysql_status(connection)
+        return BinlogPosition(file, offset, gtids=gtids)
+    # The server answers the two questions apart. What is before and after the same lies at the position between.
+    for _ in range(_ATTEMPTS):
+        before = _gtid_binlog_pos(connection)
+        file, offset = _mariadb_status(connection)
+        if before == _gtid_binlog_pos(connection):
+            return BinlogPosition(file, offset, gtids=before)
+    return BinlogPosition(file, offset, gtids=gtids_at(connection, file, offset))
+
+
+def binlogs(connection: pymysql.Connection) -> Sequence[tuple[str, int]]:
+    """Every binlog the server has, oldest first, with its size in bytes.
+
+    Raises UnfitServerError when there is no log or we may not ask, and
+    UnavailableError.
+    """
+    return [(str(row[0]), int(row[1])) for row in ask(connection, "SHOW BINARY LOGS")]
+
+
+def start_of_log(connection: pymysql.Connection) -> BinlogPosition:
+    """Return the oldest position that the server still has; raises as `binlogs`, and LogPurgedError for an empty log."""
+    files = binlogs(connection)
+    if not files:
+        message = f"{server_of(connection)} has no binlog file"
+        raise LogPurgedError(message, "start the server with log_bin")
+    first = files[0][0]
+    return BinlogPosition(first, _FIRST_OFFSET, gtids=_gtids_before(connection, first))
+
+
+def gtids_at(connection: pymysql.Connection, file: str, offset: int) -> str:
+    """Return the GTIDs before a place of a MariaDB log; the server reads the file up to there."""
+    gtids = ask(connection, f"SELECT BINLOG_GTID_POS({connection.escape(file)}, {int(offset)})")[0][0]
+    return gtids or ""
+
+
+def log_is_whole(
+    connection: pymysql.Connection, wanted: Callable[[TableId], bool], log_bytes_max: int = LOG_BYTES_MAX
+) -> bool:
+    """Whether replaying the log from its start gives every wanted table as it is now.
+
+    False whenever that is not sure, because a copy of the tables is always
+    right. It is True only if all of this holds:
+
+    - The first file is number 1 and no transaction was logged before it (its
+      GTID list is empty): nothing was purged, and the log was not carried on
+      from another server.
+    - That alone does not say that the tables began in the log: it may have been
+      switched on, or reset, on a server full of tables, or the server may have
+      been restored from a backup, which has no log. CREATE_TIME cannot tell,
+      because an ALTER TABLE renews it. So the statements of the log are read, and
+      must create every wanted table; see `tells_whole_life`.
+    - The log has at most `log_bytes_max` bytes, so that reading it takes seconds.
+
+    What was written with sql_log_bin=0 is in no log, and not seen here.
+    """
+    files = binlogs(connection)
+    if not files or sum(size for _, size in files) > log_bytes_max or file_number(files[0][0]) != _FIRST_FILE:
+        return False
+    start = start_of_log(connection)
+    tables = [table for table in read_table_ids(connection) if wanted(table)]
+    return not start.gtids and tells_whole_life(_statements(connection, start), tables, wanted)
+
+
+def _statements(connection: pymysql.Connection, start: BinlogPosition) -> Iterator[tuple[str, str]]:
+    """Every statement from `start` to the end of the log, with its default schema, over a connection of its own."""
+    # Of two streams with one id the server ends the older: a connection's number is nobody else's.
+    server_id = _PASSING_SERVER_ID + connection.thread_id() % (1 << 28)
+    stream = open_binlog(server_of(connection), start, server_id, lambda _: False, Stop.END_OF_LOG)
+    try:
+        while not stream.at_end():
+            for item in stream.read(_WAIT_SECONDS):
+                if isinstance(item, StatementLogged):
+                    yield item.sql, item.default_schema
+    finally:
+        stream.close()
+
+
+def _gtids_before(connection: pymysql.Connection, first_file: str) -> str:
+    if read_flavour(connection) == "mariadb":
+        return gtids_at(connection, first_file, _FIRST_OFFSET)
+    return str(ask(connection, "SELECT @@GLOBAL.gtid_purged")[0][0]).replace("\n", "")
+
+
+def _gtid_binlog_pos(connection: pymysql.Connection) -> str:
+    return str(ask(connection, "SELECT @@GLOBAL.gtid_binlog_pos")[0][0])
+
+
+def _mariadb_status(connection: pymysql.Connection) -> tuple[str, int]:
+    rows = ask(connection, "SHOW MASTER STATUS")
+    if not rows:
+        raise _no_log(connection)
+    return str(rows[0][0]), int(rows[0][1])
+
+
+def _mysql_status(connection: pymysql.Connection) -> tuple[str, int, str]:
+    """File, offset and Executed_Gtid_Set, by the statement that the server's version knows."""
+    renamed_in = 80200
+    number = int(ask(connection, "SELECT SUBSTRING_INDEX(VERSION(), '.', 1) * 10000 + "
+                                 "SUBSTRING_INDEX(SUBSTRING_INDEX(VERSION(), '.', 2), '.', -1) * 100")[0][0])
+    rows = ask(connection, "SHOW BINARY LOG STATUS" if number >= renamed_in else "SHOW MASTER STATUS")
+    if not rows:
+        raise _no_log(connection)
+    return str(rows[0][0]), int(rows[0][1]), str(rows[0][4]).replace("\n", "")
+
+
+def _no_log(connection: pymysql.Connection) -> UnfitServerError:
+    return UnfitServerError(f"{server_of(connection)} writes no binlog", "start the server with log_bin")
