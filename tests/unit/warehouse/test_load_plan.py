@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -89,7 +89,7 @@ def test_every_offset_is_taken_exactly_once_however_batches_repeat(
     lengths: list[int], again: list[int], position: int
 ) -> None:
     cuts = [sum(lengths[:count]) for count in range(len(lengths) + 1)]
-    once = [batch(start, end) for start, end in zip(cuts, cuts[1:], strict=False)]
+    once = [batch(start, end) for start, end in pairwise(cuts)]
     repeated = [once[number % len(once)] for number in again]
     end = cuts[-1]
     position = min(position, end)
@@ -114,7 +114,7 @@ def test_a_schema_that_comes_back_is_younger_than_what_was_seen_of_the_other() -
     # Schema 1 at 10, schema 2 from 20 to 39, schema 1 again at 40; another partition then tells of 2 at 30.
     (second,) = steps(20, batch(20, 40, schema_id=2))
     (first_again,) = steps(40, batch(40, 50))
-    (late,) = steps(30, replace(batch(30, 31, schema_id=2)))
+    (late,) = steps(30, batch(30, 31, schema_id=2))
 
     in_place = SchemaInPlace(1, (1, 10, 0)).after(second).after(first_again)
 

@@ -37,7 +37,10 @@ def limits(type_: IntegerType) -> tuple[int, int]:
 
 @given(BITS, st.booleans(), BITS, st.booleans())
 def test_an_integer_widens_exactly_to_those_that_hold_its_least_and_its_largest(
-    bits: int, unsigned: bool, bits_after: int, unsigned_after: bool  # noqa: FBT001
+    bits: int,
+    unsigned: bool,  # noqa: FBT001
+    bits_after: int,
+    unsigned_after: bool,  # noqa: FBT001
 ) -> None:
     before, after = integer(bits, unsigned=unsigned), integer(bits_after, unsigned=unsigned_after)
     (least, largest), (least_after, largest_after) = limits(before), limits(after)
@@ -47,7 +50,10 @@ def test_an_integer_widens_exactly_to_those_that_hold_its_least_and_its_largest(
 
 @given(BITS, st.booleans(), st.integers(1, 30), st.integers(0, 10))
 def test_an_integer_widens_to_a_decimal_that_has_its_digits(
-    bits: int, unsigned: bool, whole: int, scale: int  # noqa: FBT001
+    bits: int,
+    unsigned: bool,  # noqa: FBT001
+    whole: int,
+    scale: int,
 ) -> None:
     before = integer(bits, unsigned=unsigned)
     longest = max(len(str(abs(limit))) for limit in limits(before))

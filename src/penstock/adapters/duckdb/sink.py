@@ -128,7 +128,9 @@ class DuckdbSink:
 
     def _migrate(self, before: TableSchema, after: TableSchema) -> None:
         target = TargetTable(CATALOG, before)
-        if self._connection.execute(f"SELECT 1 FROM {target.path(DUCKDB)} LIMIT 1").fetchone():  # noqa: S608 - the name is quoted
+        # DuckDB wants a result to be fetched to its end before it runs the next statement.
+        probe = f"SELECT 1 FROM {target.path(DUCKDB)} LIMIT 1"  # noqa: S608 - the name is quoted
+        if self._connection.execute(probe).fetchall():
             self._run(plan_migration(DUCKDB, target, after))
         else:
             # An empty table can become any other, for it has no values to keep.
@@ -139,7 +141,7 @@ class DuckdbSink:
             "SELECT 1 FROM duckdb_tables() WHERE database_name = $1 "
             "AND lower(schema_name) = lower($2) AND lower(table_name) = lower($3)"
         )
-        return self._connection.execute(query, [CATALOG, table.schema, table.name]).fetchone() is not None
+        return bool(self._connection.execute(query, [CATALOG, table.schema, table.name]).fetchall())
 
     def _run(self, statements: Sequence[str]) -> None:
         for statement in statements:

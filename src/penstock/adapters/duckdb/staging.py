@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+import duckdb
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -13,8 +14,6 @@ from penstock.core.files import OFFSET, OP, parse_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    import duckdb
 
     from penstock.core.tables import TableSchema
     from penstock.core.warehouse.load_plan import Piece
@@ -46,7 +45,9 @@ def staged(connection: duckdb.DuckDBPyConnection, rows: pa.Table) -> Iterator[No
     try:
         yield
     finally:
-        connection.unregister(STAGED)
+        # What failed inside is what the caller should hear of, and not that this fails too.
+        with suppress(duckdb.Error):
+            connection.unregister(STAGED)
 
 
 def _read_piece(objects: ObjectStore, schema: TableSchema, piece: Piece) -> pa.Table:

@@ -1,0 +1,252 @@
+"""Random changes, cut into batches at random, redelivered and interrupted, end as a dictionary says."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import duckdb
+import pyarrow as pa
+import pytest
+
+from penstock.adapters.duckdb.database import DuckdbLimits
+from penstock.adapters.duckdb.sink import DuckdbSink
+from penstock.adapters.objects.store import ObjectsSpec, open_objects
+from penstock.core.batches import Batch
+from penstock.core.errors import PenstockError
+from penstock.core.files import FILE, OFFSET, OP, POS, ROW, TS_MS, file_schema, object_key, render_file
+from penstock.core.tables import Column, IntegerType, TableId, TableSchema, TextType
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from penstock.adapters.objects.store import Objects
+
+TABLE = TableId("warehouse", "orders")
+SMALL = DuckdbLimits(memory_mb=256, threads=1, merge_rows_max=7, lock_wait_seconds=0.0)
+ID = Column("id", IntegerType(32, unsigned=False), nullable=False)
+NAME = Column("name", TextType(20, "utf8mb4"), nullable=True)
+QTY = Column("qty", IntegerType(16, unsigned=False), nullable=True)
+QTY_WIDE = Column("qty", IntegerType(64, unsigned=False), nullable=True)
+EXTRA = Column("extra", IntegerType(32, unsigned=False), nullable=False, default="7")
+GENERATIONS = ((ID, NAME, QTY), (ID, NAME, QTY, EXTRA), (ID, NAME, QTY_WIDE, EXTRA), (ID, QTY_WIDE, EXTRA))
+
+Row = dict[str, object]
+
+
+def schemas(*, keyed: bool) -> dict[int, TableSchema]:
+    key = ("id",) if keyed else ()
+    return {100 + number: TableSchema(TABLE, columns, key) for number, columns in enumerate(GENERATIONS)}
+
+
+@dataclass
+class Message:
+    """A change as it stands in its partition: the rows of the file that it becomes."""
+
+    schema_id: int
+    order: int
+    rows: list[Row]
+
+
+@dataclass
+class World:
+    """The source's table, the topic that its changes went to, and the batch topic."""
+
+    rng: random.Random
+    keyed: bool
+    rows: list[Row] = field(default_factory=list)
+    partitions: list[list[Message]] = field(default_factory=lambda: [[], []])
+    announcements: list[tuple[int, int]] = field(default_factory=list)
+    generation: int = 0
+    order: int = 0
+
+    def change(self) -> None:
+        """Create, update or delete a row; in a keyed table often one that was there before."""
+        self.order += 1
+        row = self.rng.choice(self.rows) if self.rows else None
+        if row is None or self.rng.random() < 0.4:
+            key = self.rng.randrange(12)
+            if self.keyed and any(row["id"] == key for row in self.rows):
+                return
+            self.rows.append(self._fresh(key))
+            self._log("c", [("c", self.rows[-1])])
+        elif self.rng.random() < 0.5:
+            self.rows.remove(row)
+            self._log("d", [("d", row)])
+        else:
+            after = self._fresh(row["id"])
+            self.rows[self.rows.index(row)] = after
+            self._log("u", [("u", after)] if self.keyed else [("u-", row), ("u+", after)])
+
+    def alter(self) -> None:
+        """Go to the next generation, as the source's ALTER TABLE does."""
+        self.order += 1
+        self.generation += 1
+        names = {column.name for column in GENERATIONS[self.generation]}
+        for row in self.rows:
+            row |= {name: 7 for name in names - set(row)}
+            for name in set(row) - names:
+                del row[name]
+        self.announcements.append((100 + self.generation, self.order))
+
+    def batches(self, objects: Objects) -> list[Batch]:
+        """Cut the partitions into files, and mix them and the announcements in an order that may happen."""
+        queues = [self._cut(objects, partition) for partition in range(2)]
+        queues.append([self._batch(id_, 0, 0, 0, [], order) for id_, order in self.announcements])
+        mixed: list[Batch] = []
+        while any(queues):
+            ready = [queue for queue in queues if queue and self._is_announced(queue[0], queues[2])]
+            mixed.append(self.rng.choice(ready).pop(0))
+        return mixed
+
+    def _fresh(self, key: object) -> Row:
+        row: Row = {"id": key, "name": self.rng.choice(["a", "A", None]), "qty": self.rng.randrange(9), "extra": 1}
+        return {column.name: row[column.name] for column in GENERATIONS[self.generation]}
+
+    def _log(self, op: str, images: list[tuple[str, Row]]) -> None:
+        partition = self.partitions[hash(images[0][1]["id"]) % 2]
+        meta = {OFFSET: len(partition), FILE: "bin.000001", POS: self.order * 10, ROW: 0, TS_MS: 1_700_000_000_000}
+        rows = [dict(row) | meta | {OP: label} for label, row in images]
+        assert op == images[0][0][0]
+        partition.append(Message(100 + self.generation, self.order, rows))
+
+    def _cut(self, objects: Objects, partition: int) -> list[Batch]:
+        messages, batches, start = self.partitions[partition], [], 0
+        while start < len(messages):
+            begin = max(0, start - self.rng.choice([0, 0, 0, 2]))
+            end = begin + 1
+            longest = begin + self.rng.randint(1, 9)
+            while end < min(longest, len(messages)) and messages[end].schema_id == messages[begin].schema_id:
+                end += 1
+            rows = [row for message in messages[begin:end] for row in message.rows]
+            key = object_key("p", "s", "t", partition, begin, self.rng.randrange(10**9))
+            size = self._write(objects, key, messages[begin].schema_id, rows)
+            first, last = messages[begin].order, messages[end - 1].order
+            batch = self._batch(messages[begin].schema_id, partition, begin, end, rows, first, last, key, size)
+            batches.append(batch)
+            start = max(start, end)
+        return batches
+
+    def _write(self, objects: Objects, key: str, schema_id: int, rows: list[Row]) -> int:
+        schema = schemas(keyed=self.keyed)[schema_id]
+        content = render_file(schema, pa.Table.from_pylist(rows, file_schema(schema)))
+        objects.put(key, content)
+        return len(content)
+
+    @staticmethod
+    def _batch(  # noqa: PLR0913, PLR0917 - the fields of a batch
+        schema_id: int, partition: int, start: int, end: int, rows: list[Row], first: int, last: int = 0,
+        key: str = "", size: int = 0,
+    ) -> Batch:  # fmt: skip
+        orders = (1, first * 10, 0), (1, max(first, last) * 10, 0)
+        fields = ("s", TABLE, "t", partition, start, end, len(rows), key, size, "parquet", schema_id)
+        return Batch(*fields, *orders, last_timestamp_ms=0)
+
+    @staticmethod
+    def _is_announced(batch: Batch, waiting: list[Batch]) -> bool:
+        return not batch.rows or all(batch.schema_id < announcement.schema_id for announcement in waiting)
+
+
+class Interrupted(duckdb.ConnectionException):
+    """The connection was cut on purpose."""
+
+
+class FaultyConnection:
+    """A connection that is cut before one of its statements."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, statements: int) -> None:
+        self._connection = connection
+        self._left = statements
+
+    def execute(self, *arguments: object) -> object:
+        self._left -= 1
+        if self._left < 0:
+            self._connection.close()
+            message = "cut"
+            raise Interrupted(message)
+        return self._connection.execute(*arguments)  # type: ignore[arg-type]
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._connection, name)
+
+
+def cut_after(sink: DuckdbSink, statements: int) -> None:
+    faulty = FaultyConnection(sink._connection, statements)
+    sink._connection = sink._state._connection = faulty  # type: ignore[assignment]
+
+
+def load_all(world: World, batches: list[Batch], path: Path, objects: Objects) -> int:
+    """Load as the warehouse link does, cut off at random, until everything is in; return the cuts."""
+    cuts = 0
+    faults = 4 + world.rng.randrange(12)
+    while True:
+        sink = DuckdbSink(path, "p", "s", objects, SMALL)
+        if cuts < faults:
+            cut_after(sink, world.rng.randrange(1, 60))
+        try:
+            while (offset := sink.batch_offset()) < len(batches):
+                through = min(len(batches), offset + world.rng.randint(1, 12))
+                again = world.rng.choice([0, 0, 3])
+                sink.load(TABLE, batches[max(0, offset - again) : through], schemas(keyed=world.keyed))
+                sink.finish(through)
+            break
+        except PenstockError as error:
+            assert isinstance(error.__cause__, Interrupted), error
+            cuts += 1
+        finally:
+            sink.close()
+    return cuts
+
+
+def make_world(seed: int, *, keyed: bool) -> World:
+    world = World(random.Random(seed), keyed)  # noqa: S311 - not for secrets
+    altered_at = sorted(world.rng.sample(range(10, 200), len(GENERATIONS) - 1))
+    world.announcements.append((100, 0))
+    for number in range(200):
+        if number in altered_at:
+            world.alter()
+        world.change()
+    return world
+
+
+def counted(rows: list[Row]) -> Counter[tuple[tuple[str, object], ...]]:
+    return Counter(tuple(sorted(row.items())) for row in rows)
+
+
+def read(path: Path, query: str) -> list[Row]:
+    with duckdb.connect(":memory:") as connection:
+        connection.execute(f"ATTACH '{path}' AS target (READ_ONLY)")
+        rows: list[Row] = connection.sql(query).to_arrow_table().to_pylist()
+        return rows
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_keyed_table_ends_as_the_source_whatever_happens_on_the_way(seed: int, tmp_path: Path) -> None:
+    world = make_world(seed, keyed=True)
+    objects = open_objects(ObjectsSpec((tmp_path / "objects").as_uri()))
+
+    cuts = load_all(world, world.batches(objects), tmp_path / "warehouse.duckdb", objects)
+
+    assert cuts > 0
+    assert counted(read(tmp_path / "warehouse.duckdb", f"FROM target.{TABLE}")) == counted(world.rows)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_change_log_adds_up_to_the_source_and_has_every_image_once(seed: int, tmp_path: Path) -> None:
+    world = make_world(seed, keyed=False)
+    objects = open_objects(ObjectsSpec((tmp_path / "objects").as_uri()))
+
+    cuts = load_all(world, world.batches(objects), tmp_path / "warehouse.duckdb", objects)
+
+    log = read(tmp_path / "warehouse.duckdb", f"SELECT * FROM target.{TABLE}")
+    places = Counter((row["_file"], row["_pos"], row["_row"], row["_op"]) for row in log)
+    present: Counter[tuple[tuple[str, object], ...]] = Counter()
+    for row in log:
+        values = tuple(sorted((name, value) for name, value in row.items() if not name.startswith("_")))
+        present[values] += 1 if row["_op"] in {"c", "r", "u+"} else -1
+    assert cuts > 0
+    assert max(places.values()) == 1
+    assert len(log) == sum(len(message.rows) for messages in world.partitions for message in messages)
+    assert {row: count for row, count in present.items() if count} == counted(world.rows)
