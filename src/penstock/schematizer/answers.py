@@ -1,9 +1,21 @@
 """What the /v1 API answers, as OpenAPI describes it."""
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Annotated
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from penstock.schematizer.models import Kind, Namespace, Schema, Source, Status, SubjectVersion, Topic
 from penstock.schematizer.registration import Registered
+
+# A field called `schema` would hide a method of pydantic's models.
+SchemaText = Annotated[
+    str,
+    Field(
+        validation_alias=AliasChoices("schema", "schema_text"),
+        serialization_alias="schema",
+        description="Avro, as JSON text",
+    ),
+]
 
 
 class Answer(BaseModel):
@@ -114,7 +126,7 @@ class TopicSchemaAnswer(Answer):
     subject: str = Field(examples=["shopdb.shop.orders-value"])
     version: int
     status: Status
-    schema_text: str = Field(serialization_alias="schema", description="Avro, as JSON text")
+    schema_text: SchemaText
     created_at_ms: int = Field(description="When it came to the topic, Unix milliseconds")
 
     @classmethod
@@ -136,7 +148,7 @@ class SchemaAnswer(Answer):
 
     id: int
     fingerprint: str = Field(description="SHA-256 of the schema without its white space, attributes sorted")
-    schema_text: str = Field(serialization_alias="schema", description="Avro, as JSON text")
+    schema_text: SchemaText
     created_at_ms: int = Field(description="Unix milliseconds")
     used_by: list[TopicSchemaAnswer]
 

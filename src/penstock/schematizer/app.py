@@ -10,7 +10,6 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from sqlalchemy.exc import InterfaceError, OperationalError
-from starlette.exceptions import HTTPException
 
 from penstock.core.errors import UnavailableError
 from penstock.schematizer import confluent, v1
@@ -28,7 +27,6 @@ _DESCRIPTION = """The source of truth for every topic: which table it carries, w
 `/v1` is the Schematizer's own API; the routes beside it are those that clients of
 Confluent's Schema Registry know. Every error has the same form: go by its `code`.
 """
-_ROUTE_CODES = {404: Code.UNKNOWN_ROUTE, 405: Code.METHOD_NOT_ALLOWED}
 
 
 def create_app(database_url: str) -> FastAPI:
@@ -80,10 +78,16 @@ def _explain_refusal(error: Exception) -> RefusedError:
     return error
 
 
-def _explain_route(error: Exception) -> RefusedError:
-    assert isinstance(error, HTTPException)  # noqa: S101 - it is registered for that class
-    code = _ROUTE_CODES.get(error.status_code, Code.INVALID_REQUEST)
-    return RefusedError(code, f"HTTP {error.status_code}: {error.detail}", "see /docs for the routes there are")
+def _explain_route(_: Exception) -> RefusedError:
+    return RefusedError(Code.UNKNOWN_ROUTE, "there is no such route", "see /docs for the routes there are")
+
+
+def _explain_method(_: Exception) -> RefusedError:
+    return RefusedError(Code.METHOD_NOT_ALLOWED, "the route has no such method", "see /docs for the methods it has")
+
+
+def _explain_body(_: Exception) -> RefusedError:
+    return RefusedError(Code.INVALID_REQUEST, "the request's body cannot be read", "send JSON in UTF-8")
 
 
 def _explain_request(error: Exception) -> RefusedError:
@@ -102,9 +106,12 @@ def _explain_database(error: Exception) -> RefusedError:
     return RefusedError(Code.DATABASE_UNAVAILABLE, f"the registry's database is away: {error}", "try again")
 
 
-_EXPLANATIONS: dict[type[Exception], Callable[[Exception], RefusedError]] = {
+# A number stands for the errors of that status that the framework raises by itself.
+_EXPLANATIONS: dict[int | type[Exception], Callable[[Exception], RefusedError]] = {
     RefusedError: _explain_refusal,
-    HTTPException: _explain_route,
+    400: _explain_body,
+    404: _explain_route,
+    405: _explain_method,
     RequestValidationError: _explain_request,
     RecursionError: _explain_depth,
     OperationalError: _explain_database,

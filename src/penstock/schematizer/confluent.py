@@ -17,6 +17,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from penstock.core.avro_types import parse_avro
+from penstock.schematizer.answers import SchemaText
 from penstock.schematizer.levels import Level, pair_problems
 from penstock.schematizer.models import Status, Subject, SubjectVersion
 from penstock.schematizer.refusals import Code, RefusedError
@@ -92,7 +93,7 @@ class SubjectVersionAnswer(BaseModel):
     subject: str
     id: int
     version: int
-    schema_text: str = Field(serialization_alias="schema")
+    schema_text: SchemaText
 
     @classmethod
     def of(cls, version: SubjectVersion) -> "SubjectVersionAnswer":

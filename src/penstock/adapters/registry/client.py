@@ -37,7 +37,8 @@ class HttpRegistry:
         """Name the service; nothing is sent yet. Raises UsageError for what is not an HTTP URL."""
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise UsageError(f"{url!r} is not the URL of a schematizer", "write it like http://127.0.0.1:8081")
+            message = f"{url!r} is not the URL of a schematizer"
+            raise UsageError(message, "write it like http://127.0.0.1:8081")
         self._url = url.rstrip("/")
         self._timeout_seconds = timeout_seconds
         self._client = httpx.Client(base_url=self._url, timeout=timeout_seconds)
@@ -99,16 +100,15 @@ class HttpRegistry:
             if not response.is_server_error:
                 return response
             reason = f"it answers {response.status_code}: {_refusal(response)[0]}"
-        raise UnavailableError(
-            f"the schematizer at {self._url} cannot be used: {reason}",
-            "check that it runs, that its database does, and that its URL is right",
-        )
+        message = f"the schematizer at {self._url} cannot be used: {reason}"
+        raise UnavailableError(message, "check that it runs, that its database does, and that its URL is right")
 
     def _checked(self, response: httpx.Response) -> httpx.Response:
         if response.is_success:
             return response
-        message, hint = _refusal(response)
-        raise PenstockError(f"the schematizer at {self._url} says {response.status_code}: {message}", hint)
+        reason, hint = _refusal(response)
+        message = f"the schematizer at {self._url} says {response.status_code}: {reason}"
+        raise PenstockError(message, hint)
 
 
 def _registered(schema: TableSchema, answer: Mapping[str, object]) -> RegisteredTable:
