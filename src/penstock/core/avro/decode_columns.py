@@ -52,7 +52,13 @@ def read_column(cursors: Cursors, field: FieldLayout, column: Column) -> ArrowAr
 def read_text(cursors: Cursors, field: str, *, nullable: bool = False) -> pa.StringArray:
     """Read a string of every message, "" where it is null."""
     valid = cursors.read_branches(field) if nullable else None
-    return _text(cursors, cursors.read_spans(valid, field), None, field)
+    return text_array(cursors, cursors.read_spans(valid, field), None, field)
+
+
+def text_array(cursors: Cursors, spans: Spans, valid: Flags | None, field: str) -> pa.StringArray:
+    """Return the spans as text; CorruptLogError for bytes that are not UTF-8."""
+    # A view does not look at the bytes, so the check comes after it.
+    return cast("pa.StringArray", _checked(cursors, _binary(cursors, spans, valid).view(pa.string()), field))
 
 
 def _numbers(cursors: Cursors, numbers: Integers, valid: Flags | None, column: Column) -> ArrowArray:
@@ -69,7 +75,7 @@ def _numbers(cursors: Cursors, numbers: Integers, valid: Flags | None, column: C
 def _content(cursors: Cursors, spans: Spans, valid: Flags | None, column: Column) -> ArrowArray:
     match column.type:
         case TextType() | EnumType():
-            return _text(cursors, spans, valid, column.name)
+            return text_array(cursors, spans, valid, column.name)
         case DecimalType():
             words = read_unscaled(cursors, spans, valid, column)
             return _checked(cursors, _decimals(words, valid, column), column.name)
@@ -77,11 +83,6 @@ def _content(cursors: Cursors, spans: Spans, valid: Flags | None, column: Column
             return _masked(read_unsigned(cursors, spans, valid, column.name), valid, pa.uint64())
         case _:
             return _binary(cursors, spans, valid)
-
-
-def _text(cursors: Cursors, spans: Spans, valid: Flags | None, field: str) -> pa.StringArray:
-    # A view does not look at the bytes, so the check comes after it.
-    return cast("pa.StringArray", _checked(cursors, _binary(cursors, spans, valid).view(pa.string()), field))
 
 
 def _binary(cursors: Cursors, spans: Spans, valid: Flags | None) -> pa.BinaryArray:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from penstock.core.arrow_types import arrow_schema
 from penstock.core.avro.buffers import binary_octets, binary_offsets
-from penstock.core.avro.decode_columns import read_column, read_text
+from penstock.core.avro.decode_columns import read_column, read_text, text_array
 from penstock.core.avro.json_values import refuse
 from penstock.core.avro.layout import parse_layout
 from penstock.core.avro.lockstep import Cursors
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from penstock.core.avro.layout import RecordLayout
     from penstock.core.tables import TableSchema
 
-_OPS: Final = [str(op) for op in Op]
+_OPS: Final = np.frombuffer("".join(Op).encode(), dtype=np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +123,7 @@ def _read_image(
 
 
 def _read_op(cursors: Cursors) -> pa.StringArray:
-    op = read_text(cursors, "op")
-    cursors.require(np.isin(op.to_numpy(zero_copy_only=False), _OPS), "op", "it is no letter of an operation")
-    return op
+    spans = cursors.read_spans(None, "op")
+    known = np.isin(cursors.octets[spans.begins], _OPS) & (spans.lengths == 1)
+    cursors.require(known, "op", "it is no letter of an operation")
+    return text_array(cursors, spans, None, "op")
