@@ -99,9 +99,13 @@ def quote_table(table: TableId) -> str:
 
 
 def read_flavour(connection: pymysql.Connection) -> Flavour:
-    """Whether the server is MariaDB or MySQL, from the greeting; no query is sent."""
-    version = str(connection.get_server_info())  # type: ignore[no-untyped-call]
-    return "mariadb" if "mariadb" in version.lower() else "mysql"
+    """Return whether the server is MariaDB or MySQL, by its greeting; no query is sent."""
+    return "mariadb" if "mariadb" in read_greeting(connection).lower() else "mysql"
+
+
+def read_greeting(connection: pymysql.Connection) -> str:
+    """Return the version as the server said it when we connected."""
+    return str(connection.get_server_info())  # type: ignore[no-untyped-call]
 
 
 def read_tables(

@@ -12,15 +12,17 @@ from penstock.core.errors import UnavailableError, UnfitServerError
 
 # Codes from 2000 to 2999 are the client's own: it could not connect, or lost the server.
 _CLIENT_ERRORS = range(CR.CR_ERROR_FIRST, 3000)
-_WORTH_A_RETRY = frozenset({
-    ER.SERVER_SHUTDOWN,
-    ER.CON_COUNT_ERROR,
-    ER.NEW_ABORTING_CONNECTION,
-    ER.LOCK_WAIT_TIMEOUT,
-    ER.LOCK_DEADLOCK,
-    ER.QUERY_INTERRUPTED,
-    ER.TABLE_DEF_CHANGED,
-})
+_WORTH_A_RETRY = frozenset(
+    {
+        ER.SERVER_SHUTDOWN,
+        ER.CON_COUNT_ERROR,
+        ER.NEW_ABORTING_CONNECTION,
+        ER.LOCK_WAIT_TIMEOUT,
+        ER.LOCK_DEADLOCK,
+        ER.QUERY_INTERRUPTED,
+        ER.TABLE_DEF_CHANGED,
+    }
+)
 _REFUSED = frozenset({ER.ACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR, ER.HOST_NOT_PRIVILEGED})
 
 
@@ -95,7 +97,7 @@ def error_code(error: BaseException | None) -> int:
 
 
 def explain(error: pymysql.err.MySQLError, server: MysqlServer) -> UnavailableError | UnfitServerError:
-    """Turn a driver's error into ours: is the server away, or does it refuse us?"""
+    """Turn a driver's error into ours: UnavailableError if the server is away, UnfitServerError if it refuses."""
     code = error.args[0] if error.args else 0
     if code in _REFUSED:
         return UnfitServerError(

@@ -21,7 +21,7 @@ from penstock.adapters.mysql.catalog import (
     read_flavour,
     read_tables,
 )
-from penstock.adapters.mysql.connection import MysqlServer, ask, connect, error_code, explain
+from penstock.adapters.mysql.connection import MysqlServer, ask, connect, error_code, explain, server_of
 from penstock.adapters.mysql.history import gtids_at, head
 from penstock.core.arrow_types import arrow_schema
 from penstock.core.changes import Op, RowBatch
@@ -77,7 +77,9 @@ def open_copy(server: MysqlServer, wanted: Callable[[TableId], bool]) -> Iterato
             ask(connection, statement)
         yield Copy(server, connection, _take_snapshot(server, connection, wanted))
     finally:
-        _drop(connection)
+        # The server ends the transaction. A connection that was lost is closed already.
+        if connection.open:
+            connection.close()
 
 
 class Copy:
@@ -197,9 +199,7 @@ class Copy:
         )
 
 
-def _take_snapshot(
-    server: MysqlServer, connection: pymysql.Connection, wanted: Callable[[TableId], bool]
-) -> Snapshot:
+def _take_snapshot(server: MysqlServer, connection: pymysql.Connection, wanted: Callable[[TableId], bool]) -> Snapshot:
     for _ in range(_ATTEMPTS):
         before = read_creates(connection)
         position = _START[read_flavour(connection)](connection)
@@ -209,10 +209,8 @@ def _take_snapshot(
         if before == read_creates(connection):
             return Snapshot(position, schemas, before, int(now), int(server_id))
         ask(connection, "ROLLBACK")
-    raise UnavailableError(
-        f"tables of {server} were created, altered or dropped during each of {_ATTEMPTS} attempts to copy them",
-        "try again when the source's tables are not being changed",
-    )
+    message = f"tables of {server} were created, altered or dropped during each of {_ATTEMPTS} attempts to copy them"
+    raise UnavailableError(message, "try again when the source's tables are not being changed")
 
 
 def _start_on_mariadb(connection: pymysql.Connection) -> BinlogPosition:
@@ -220,7 +218,8 @@ def _start_on_mariadb(connection: pymysql.Connection) -> BinlogPosition:
     status = {name.lower(): value for name, value in ask(connection, "SHOW STATUS LIKE 'binlog_snapshot_%'")}
     file, offset = status.get("binlog_snapshot_file", ""), int(status.get("binlog_snapshot_position") or 0)
     if not file:
-        raise UnfitServerError("the server writes no binlog", "start the server with log_bin")
+        message = f"{server_of(connection)} writes no binlog"
+        raise UnfitServerError(message, "start the server with log_bin")
     return BinlogPosition(file, offset, gtids=gtids_at(connection, file, offset))
 
 
@@ -245,6 +244,7 @@ def _stream(
     server: MysqlServer, connection: pymysql.Connection, sql: str, batch_rows: int
 ) -> Iterator[Sequence[tuple[bytes | None, ...]]]:
     """Yield printed rows, every value as bytes; a caller that stops early has the server stop too."""
+    number = int(ask(connection, "SELECT CONNECTION_ID()")[0][0])
     cursor = connection.cursor(SSCursor)
     finished = False
     try:
@@ -255,18 +255,19 @@ def _stream(
         finished = True
     finally:
         if not finished:
-            _stop_query(server, connection, cursor)
+            _stop_query(server, number, cursor)
 
 
-def _stop_query(server: MysqlServer, connection: pymysql.Connection, cursor: SSCursor) -> None:
+def _stop_query(server: MysqlServer, number: int, cursor: SSCursor) -> None:
     """Kill the query: closing its cursor would read the rest of the table."""
     with contextlib.suppress(PenstockError, pymysql.err.MySQLError):
         with contextlib.closing(connect(server)) as other:
-            ask(other, f"KILL QUERY {connection.thread_id()}")
+            ask(other, f"KILL QUERY {number}")
         # What is left to come says that it was killed; or, where it had ended by then, the next statement does.
         with contextlib.suppress(pymysql.err.MySQLError):
             cursor.close()
-        ask(connection, "DO 0")
+        cursor.execute("DO 0")
+        cursor.close()
 
 
 @contextlib.contextmanager
@@ -278,8 +279,3 @@ def _raw_values(connection: pymysql.Connection) -> Iterator[None]:
         yield
     finally:
         connection.decoders, connection.use_unicode = decoders, True
-
-
-def _drop(connection: pymysql.Connection) -> None:
-    """Close the connection whatever state it is in; the server ends its transaction."""
-    connection._force_close()  # noqa: SLF001 - close() would first read what is left of a query

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
-from penstock.adapters.mysql.catalog import read_flavour, read_table_ids
+from penstock.adapters.mysql.catalog import read_flavour, read_greeting, read_table_ids
 from penstock.adapters.mysql.connection import ask, server_of
 from penstock.core.errors import LogPurgedError, UnfitServerError
 from penstock.core.mysql.log_items import StatementLogged
@@ -24,6 +25,7 @@ LOG_BYTES_MAX = 1 << 30
 _FIRST_OFFSET = 4
 _FIRST_FILE = 1
 _ATTEMPTS = 5
+_MYSQL_RENAMED_STATUS = (8, 2)
 _WAIT_SECONDS = 5.0
 # Replicas and pipelines are numbered by people, from below; connections count up from here.
 _PASSING_SERVER_ID = 0xC000_0000
@@ -57,7 +59,10 @@ def binlogs(connection: pymysql.Connection) -> Sequence[tuple[str, int]]:
 
 
 def start_of_log(connection: pymysql.Connection) -> BinlogPosition:
-    """Return the oldest position that the server still has; raises as `binlogs`, and LogPurgedError for an empty log."""
+    """Return the oldest position that the server still has.
+
+    Raises as `binlogs` does, and LogPurgedError for a log without files.
+    """
     files = binlogs(connection)
     if not files:
         message = f"{server_of(connection)} has no binlog file"
@@ -103,7 +108,7 @@ def log_is_whole(
 def _statements(connection: pymysql.Connection, start: BinlogPosition) -> Iterator[tuple[str, str]]:
     """Every statement from `start` to the end of the log, with its default schema, over a connection of its own."""
     # Of two streams with one id the server ends the older: a connection's number is nobody else's.
-    server_id = _PASSING_SERVER_ID + connection.thread_id() % (1 << 28)
+    server_id = _PASSING_SERVER_ID + int(ask(connection, "SELECT CONNECTION_ID()")[0][0]) % (1 << 28)
     stream = open_binlog(server_of(connection), start, server_id, lambda _: False, Stop.END_OF_LOG)
     try:
         while not stream.at_end():
@@ -133,10 +138,8 @@ def _mariadb_status(connection: pymysql.Connection) -> tuple[str, int]:
 
 def _mysql_status(connection: pymysql.Connection) -> tuple[str, int, str]:
     """File, offset and Executed_Gtid_Set, by the statement that the server's version knows."""
-    renamed_in = 80200
-    number = int(ask(connection, "SELECT SUBSTRING_INDEX(VERSION(), '.', 1) * 10000 + "
-                                 "SUBSTRING_INDEX(SUBSTRING_INDEX(VERSION(), '.', 2), '.', -1) * 100")[0][0])
-    rows = ask(connection, "SHOW BINARY LOG STATUS" if number >= renamed_in else "SHOW MASTER STATUS")
+    version = tuple(int(number) for number in re.findall(r"\d+", read_greeting(connection))[:2])
+    rows = ask(connection, "SHOW BINARY LOG STATUS" if version >= _MYSQL_RENAMED_STATUS else "SHOW MASTER STATUS")
     if not rows:
         raise _no_log(connection)
     return str(rows[0][0]), int(rows[0][1]), str(rows[0][4]).replace("\n", "")

@@ -72,7 +72,9 @@ class MysqlTracker:
     statement whose outcome is unknown is the caller's to restore from its dump.
     """
 
-    def __init__(self, server: MysqlServer, defaults: SourceDefaults | None = None, timeout_seconds: float = 10.0) -> None:
+    def __init__(
+        self, server: MysqlServer, defaults: SourceDefaults | None = None, timeout_seconds: float = 10.0
+    ) -> None:
         """Remember where the tracker is; it connects at the first use."""
         self._server = server
         self._defaults = defaults or SourceDefaults()
@@ -183,10 +185,9 @@ def _require_empty(connection: pymysql.Connection, server: MysqlServer) -> None:
     """Refuse a server with rows: somebody works with it, and `restore` would drop their schemas."""
     for table in read_table_ids(connection):
         if ask(connection, f"SELECT 1 FROM {quote_table(table)} LIMIT 1"):  # noqa: S608 - the name is quoted
-            raise UnfitServerError(
-                f"the schema tracker {server} holds rows in {table}; a tracker has tables without rows only",
-                "give the tracker a server of its own: everything on it is dropped and made again",
-            )
+            message = f"the schema tracker {server} holds rows in {table}; a tracker has tables without rows only"
+            hint = "give the tracker a server of its own: everything on it is dropped and made again"
+            raise UnfitServerError(message, hint)
 
 
 def _select_schema(connection: pymysql.Connection, schema: str) -> None:

@@ -44,7 +44,7 @@ class _Life:
             return bool(tables) and not any(self._wanted(table) for table in tables)
         return not isinstance(statement, TableDdl) or self._goes_on(statement, default_schema)
 
-    def _goes_on(self, ddl: TableDdl, default_schema: str) -> bool:
+    def _goes_on(self, ddl: TableDdl, default_schema: str) -> bool:  # noqa: PLR0911 - one return per kind of statement
         tables = [TableId(schema or default_schema, name) for schema, name in ddl.tables]
         match ddl.action:
             case "unknown":
@@ -60,7 +60,8 @@ class _Life:
                 keeps_rows = len(tables) == 1 and not ddl.changes_rows and not ddl.renames_columns
                 return tables[0] in self.created and (keeps_rows or self._nobody_wants(tables))
             case "rename":
-                self.created |= {after for before, after in zip(tables[::2], tables[1::2], strict=True) if before in self.created}
+                pairs = zip(tables[::2], tables[1::2], strict=True)
+                self.created |= {after for before, after in pairs if before in self.created}
                 return self._nobody_wants(tables)
             case "drop":
                 self._absent |= set(tables)

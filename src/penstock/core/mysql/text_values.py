@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -43,7 +43,9 @@ def select_expression(column: Column, quoted: str) -> str:
             return quoted
 
 
-def parse_values(type_: ColumnType, values: Sequence[bytes | None]) -> pa.Array:
+def parse_values(  # noqa: PLR0911 - one return per way of printing
+    type_: ColumnType, values: Sequence[bytes | None]
+) -> pa.Array[Any]:
     """Return the printed `values` of one column as the Arrow type that carries it.
 
     Text is expected in UTF-8, instants in UTC, and the rest as
@@ -71,7 +73,7 @@ def parse_values(type_: ColumnType, values: Sequence[bytes | None]) -> pa.Array:
             return raw.cast(pa.string()).cast(arrow_type(type_))
 
 
-def _calendar(raw: pa.Array) -> pa.Array:
+def _calendar(raw: pa.StringArray | pa.BinaryArray) -> pa.Array[Any]:
     """Dates as text. Arrow refuses a month or day 0 itself, but has a year 0."""
     texts = raw.cast(pa.string())
     is_zero = pc.starts_with(texts, "0000")
@@ -81,9 +83,9 @@ def _calendar(raw: pa.Array) -> pa.Array:
     return texts
 
 
-def _labels(numbers: pa.Array, labels: tuple[str, ...]) -> pa.Array:
+def _labels(numbers: pa.Array[Any], labels: tuple[str, ...]) -> pa.Array[Any]:
     """Labels are counted from 1."""
-    if pc.any(pc.equal(numbers, 0)).as_py():
+    if pc.any(pc.equal(numbers, pa.scalar(0, pa.int32()))).as_py():
         text = "the ENUM holds '' in place of a value that was none of its labels (index 0)"
         raise ValueError(text)
     return pa.array(labels, pa.string()).take(pc.subtract(numbers, 1))

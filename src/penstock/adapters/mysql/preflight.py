@@ -1,0 +1,200 @@
+"""Whether a server's settings and our grants on it allow us to read its log and its tables."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from pymysql.constants import ER
+
+from penstock.adapters.mysql.catalog import quote_table, read_flavour, read_table_ids
+from penstock.adapters.mysql.connection import ask, error_code, server_of
+from penstock.core.errors import UnfitServerError
+from penstock.core.patterns import TablePatterns
+from penstock.core.tables import TableId
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    import pymysql
+
+    from penstock.core.mysql.describe import Flavour
+
+_DAY_SECONDS = 86_400
+_REFUSED = frozenset({ER.TABLEACCESS_DENIED_ERROR, ER.COLUMNACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR})
+_GLOBAL_GRANT = re.compile(r"GRANT (.*) ON \*\.\* TO", re.IGNORECASE)
+_LISTED_MAX = 10
+_IN_FILE = "in the server's configuration file (SET GLOBAL lasts until its next restart only)"
+_CASCADE = "rows that it deletes or changes by itself (CASCADE, SET NULL) are not in the binlog: the target keeps them"
+_EMPTY = "''"
+_WRITTEN = {"1": "ON", "0": "OFF"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at. `hint` says what to do; "" where all is well."""
+
+    level: Literal["error", "warning", "ok"]
+    subject: str
+    message: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """A server variable and the value it should have; servers without the variable pass."""
+
+    name: str
+    wanted: str
+    level: Literal["error", "warning"]
+    why: str
+    flavour: Flavour | None = None
+
+
+_SETTINGS = (
+    _Setting("binlog_format", "ROW", "error", "otherwise the log has statements in place of rows"),
+    _Setting("binlog_row_image", "FULL", "error", "otherwise rows in the log lack columns"),
+    _Setting("binlog_row_value_options", "", "error", "otherwise updates of JSON columns are logged in part"),
+    _Setting("binlog_transaction_compression", "OFF", "error", "compressed transactions cannot be read yet"),
+    _Setting("log_bin_compress", "OFF", "error", "compressed events cannot be read yet"),
+    _Setting("binlog_alter_two_phase", "OFF", "error", "otherwise each ALTER TABLE is in the log twice"),
+    _Setting("binlog_row_metadata", "FULL", "warning", "with it the log names its columns, so that mistakes show"),
+    _Setting("binlog_checksum", "CRC32", "warning", "with it damage to the log on its way to us is noticed"),
+    _Setting("gtid_strict_mode", "ON", "warning", "with it positions can be found again on a new master", "mariadb"),
+    _Setting("gtid_mode", "ON", "warning", "with it positions can be found again on a new master", "mysql"),
+)
+
+
+def examine(connection: pymysql.Connection, wanted: Callable[[TableId], bool] | None = None) -> Sequence[Finding]:
+    """Look at the server's settings and our grants, and at the tables that are `wanted`, if that is given.
+
+    Changes nothing. Raises UnavailableError, and UnfitServerError where we may
+    not even ask.
+    """
+    flavour = read_flavour(connection)
+    variables = {str(name).lower(): str(value) for name, value in ask(connection, "SHOW GLOBAL VARIABLES")}
+    findings = [_log_finding(variables), _id_finding(variables)]
+    findings += [
+        _setting_finding(setting, variables[setting.name])
+        for setting in _SETTINGS
+        if setting.name in variables and setting.flavour in {None, flavour}
+    ]
+    findings += [_retention_finding(variables), *_name_findings(variables), *_grant_findings(connection, flavour)]
+    if wanted is not None:
+        tables = [table for table in read_table_ids(connection) if wanted(table)]
+        findings += [_select_finding(connection, tables), *_cascade_findings(connection, wanted)]
+    return findings
+
+
+def require_fit(connection: pymysql.Connection, wanted: Callable[[TableId], bool] | None = None) -> None:
+    """Raise UnfitServerError, which lists all that is wrong, unless `examine` finds no error."""
+    errors = [finding for finding in examine(connection, wanted) if finding.level == "error"]
+    if errors:
+        listed = "\n".join(f"  {finding.subject}: {finding.message}" for finding in errors)
+        hints = "\n".join(f"  {finding.hint}" for finding in errors)
+        message = f"{server_of(connection)} cannot be captured, for {len(errors)} reason(s):\n{listed}"
+        raise UnfitServerError(message, f"\n{hints}")
+
+
+def missing_tables(connection: pymysql.Connection, patterns: Sequence[str]) -> Sequence[str]:
+    """Those of `patterns` that no table of the server matches, exclusions left out."""
+    tables = read_table_ids(connection)
+    including = [pattern for pattern in patterns if not pattern.startswith("!")]
+    return [pattern for pattern in including if not any(map(TablePatterns.parse([pattern]).matches, tables))]
+
+
+def _log_finding(variables: Mapping[str, str]) -> Finding:
+    if variables.get("log_bin") == "ON":
+        return Finding("ok", "log_bin", "ON")
+    return Finding("error", "log_bin", "the server writes no binlog", f"set log_bin {_IN_FILE} and restart it")
+
+
+def _id_finding(variables: Mapping[str, str]) -> Finding:
+    server_id = variables.get("server_id", "0")
+    if server_id != "0":
+        return Finding("ok", "server_id", server_id)
+    return Finding("error", "server_id", "it is 0, with which a server refuses replicas", f"set server_id=1 {_IN_FILE}")
+
+
+def _setting_finding(setting: _Setting, found: str) -> Finding:
+    value = _WRITTEN.get(found, found).upper()
+    if value == setting.wanted:
+        return Finding("ok", setting.name, value)
+    # Also where SET GLOBAL would do, sessions that are open keep what they had.
+    hint = f"set {setting.name}={setting.wanted or _EMPTY} {_IN_FILE}"
+    return Finding(setting.level, setting.name, f"it is {value}, not {setting.wanted or 'empty'}; {setting.why}", hint)
+
+
+def _retention_finding(variables: Mapping[str, str]) -> Finding:
+    """Look at how long binlogs are kept; 0 is for ever."""
+    days = float(variables.get("expire_logs_days") or 0)
+    seconds = float(variables.get("binlog_expire_logs_seconds") or 0) or days * _DAY_SECONDS
+    if seconds == 0 or seconds >= _DAY_SECONDS:
+        text = f"binlogs are kept for {seconds / _DAY_SECONDS:g} days" if seconds else "binlogs are kept for ever"
+        return Finding("ok", "retention", text)
+    message = f"binlogs are kept for {seconds / 3600:.1f} hours: a pipeline that stands for longer must copy again"
+    return Finding("warning", "retention", message, f"set binlog_expire_logs_seconds to some days {_IN_FILE}")
+
+
+def _name_findings(variables: Mapping[str, str]) -> Sequence[Finding]:
+    value = variables.get("lower_case_table_names", "0")
+    if value == "0":
+        return []
+    message = f"it is {value}: case does not count in names of tables, and must not on the tracker either"
+    return [Finding("warning", "lower_case_table_names", message, f"give the tracker lower_case_table_names={value}")]
+
+
+def _grant_findings(connection: pymysql.Connection, flavour: Flavour) -> Sequence[Finding]:
+    granted: set[str] = set()
+    for (line,) in ask(connection, "SHOW GRANTS"):
+        if found := _GLOBAL_GRANT.match(str(line)):
+            granted |= {privilege.strip().upper() for privilege in found[1].split(",")}
+    # Each needs one of its names: MariaDB 10.5 renamed REPLICATION CLIENT. On MySQL a copy takes a lock.
+    needed = [("REPLICATION SLAVE",), ("BINLOG MONITOR", "REPLICATION CLIENT")]
+    needed += [("RELOAD",)] if flavour == "mysql" else []
+    return [_grant_finding(connection, names, granted) for names in needed]
+
+
+def _grant_finding(connection: pymysql.Connection, names: tuple[str, ...], granted: set[str]) -> Finding:
+    name = names[-1]
+    if granted & {*names, "ALL PRIVILEGES", "SUPER"}:
+        return Finding("ok", f"grant {name}", "held")
+    user = server_of(connection).user
+    return Finding("error", f"grant {name}", f"{user} does not have it", f"GRANT {name} ON *.* TO {user}")
+
+
+def _select_finding(connection: pymysql.Connection, tables: Sequence[TableId]) -> Finding:
+    refused = [table for table in tables if not _may_read(connection, table)]
+    if not refused:
+        return Finding("ok", "grant SELECT", f"held on {len(tables)} table(s)")
+    user, count = server_of(connection).user, len(refused)
+    listed = ", ".join(map(str, refused[:_LISTED_MAX])) + (", ..." if count > _LISTED_MAX else "")
+    hint = f"GRANT SELECT ON {quote_table(refused[0])} TO {user}, and so on"
+    return Finding("error", "grant SELECT", f"{user} may not read {count} of the wanted tables: {listed}", hint)
+
+
+def _may_read(connection: pymysql.Connection, table: TableId) -> bool:
+    try:
+        ask(connection, f"SELECT * FROM {quote_table(table)} LIMIT 0")  # noqa: S608 - the name is quoted
+    except UnfitServerError as error:
+        if error_code(error) in _REFUSED:
+            return False
+        if error_code(error) != ER.NO_SUCH_TABLE:
+            raise
+    return True
+
+
+def _cascade_findings(connection: pymysql.Connection, wanted: Callable[[TableId], bool]) -> Sequence[Finding]:
+    """Look for foreign keys that change rows inside the storage engine, where the log does not see it."""
+    rows = ask(
+        connection,
+        "SELECT CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS "
+        "WHERE DELETE_RULE IN ('CASCADE', 'SET NULL') OR UPDATE_RULE IN ('CASCADE', 'SET NULL') ORDER BY 1, 2, 3",
+    )
+    hint = "make it RESTRICT and change the rows by statements of the application, or leave the table out"
+    return [
+        Finding("warning", f"foreign key {schema}.{name}.{constraint}", _CASCADE, hint)
+        for schema, name, constraint in rows
+        if wanted(TableId(schema, name))
+    ]
