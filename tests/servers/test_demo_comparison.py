@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import math
 import re
 import struct
 from typing import TYPE_CHECKING
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.adapters.mysql.connection import MysqlServer
+from penstock.adapters.mysql.connection import MysqlServer, connect
 from penstock.demo.compare import TableComparison, compare_all
 from penstock.demo.marketplace import fill
-from penstock.demo.schema import COLUMNS
-from penstock.demo.source_rows import open_snapshot
+from penstock.demo.source_rows import SourceSnapshot, SourceTable, open_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from penstock.dev.mariadb import MariadbServer
 
 _ROWS = 4_000
 _TYPES = {
@@ -37,7 +38,7 @@ _TYPES = {
 
 
 @pytest.fixture(scope="module")
-def server(mariadb: object) -> MysqlServer:
+def server(mariadb: MariadbServer) -> MysqlServer:
     server = MysqlServer(mariadb.host, mariadb.port, mariadb.user, mariadb.password)
     fill(server, _ROWS)
     return server
@@ -47,23 +48,11 @@ def server(mariadb: object) -> MysqlServer:
 def copied(server: MysqlServer) -> duckdb.DuckDBPyConnection:
     """A DuckDB database that holds what the source holds."""
     database = duckdb.connect()
-    database.execute("SET TimeZone = 'UTC'; CREATE SCHEMA shop")
+    database.execute("SET TimeZone = 'UTC'")
+    database.execute("CREATE SCHEMA shop")
     with open_snapshot(server, "shop") as source:
         for table in source.tables():
-            columns = [
-                f'"{name}" {kind}' for name, kind in zip(COLUMNS[table.name], _split(_TYPES[table.name]), strict=True)
-            ]
-            log = [] if table.key else ["_op VARCHAR"]
-            database.execute(f"CREATE TABLE shop.{table.name} ({', '.join([*log, *columns])})")
-            values = [list(column) for column in zip(*source.read(table), strict=True)]
-            for place, column in enumerate(table.columns):
-                if column.is_float:
-                    values[place] = [None if bits is None else _double(bits) for bits in values[place]]
-            arrow = pa.table([pa.array(column) for column in values], names=list(COLUMNS[table.name]))
-            assert arrow.num_rows
-            database.execute(
-                f"INSERT INTO shop.{table.name} SELECT {'' if table.key else chr(39) + 'c' + chr(39) + ','} * FROM arrow"
-            )
+            _copy(source, table, database)
     return database
 
 
@@ -130,15 +119,10 @@ def test_a_planted_difference_is_found(
 def test_a_float_that_is_off_by_its_last_bit_is_found(
     server: MysqlServer, warehouse: duckdb.DuckDBPyConnection, column: str, kind: str
 ) -> None:
-    value = warehouse.execute(f"SELECT {column} FROM shop.businesses WHERE id = 1").fetchone()[0]
-    bits = pa.array([value], pa.float64() if kind == "DOUBLE" else pa.float32()).view(
-        pa.int64() if kind == "DOUBLE" else pa.int32()
-    )
-    nudged = (
-        pa.array([bits[0].as_py() + 1], bits.type).view(pa.float64() if kind == "DOUBLE" else pa.float32())[0].as_py()
-    )
-    assert nudged != value
-    warehouse.execute(f"UPDATE shop.businesses SET {column} = ? WHERE id = 1", [nudged])
+    number = np.float64 if kind == "DOUBLE" else np.float32
+    ((value,),) = warehouse.execute(f"SELECT {column} FROM shop.businesses WHERE id = 1").fetchall()
+    nudged = np.nextafter(number(value), number(np.inf))
+    warehouse.execute(f"UPDATE shop.businesses SET {column} = ? WHERE id = 1", [float(nudged)])
 
     compared = _compare(server, warehouse)
 
@@ -147,9 +131,12 @@ def test_a_float_that_is_off_by_its_last_bit_is_found(
 
 
 def test_a_zero_that_lost_its_sign_is_found(server: MysqlServer, warehouse: duckdb.DuckDBPyConnection) -> None:
-    row = next(iter(warehouse.execute("SELECT id, score FROM shop.reviews WHERE score IS NOT NULL LIMIT 1").fetchall()))
-    assert not math.copysign(1, row[1]) < 0
-    warehouse.execute("UPDATE shop.reviews SET score = -score WHERE id = ?", [row[0]])
+    with connect(server) as connection, connection.cursor() as cursor:
+        cursor.execute("UPDATE shop.reviews SET score = 0.0 WHERE id = 1")
+    warehouse.execute("UPDATE shop.reviews SET score = 0.0 WHERE id = 1")
+    assert _compare(server, warehouse)["reviews"].differences == 0
+
+    warehouse.execute("UPDATE shop.reviews SET score = '-0.0'::DOUBLE WHERE id = 1")
 
     assert _compare(server, warehouse)["reviews"].differences == 1
 
@@ -160,7 +147,8 @@ def test_a_change_log_adds_up_to_the_rows_that_are_left(
     warehouse.execute(
         "INSERT INTO shop.audit_log SELECT 'c' AS _op, now(), 'x', 'y', 1, NULL;"
         "INSERT INTO shop.audit_log SELECT * REPLACE ('u-' AS _op) FROM shop.audit_log WHERE actor = 'x';"
-        "INSERT INTO shop.audit_log SELECT * REPLACE ('u+' AS _op, 2 AS entity_id) FROM shop.audit_log WHERE _op = 'u-';"
+        "INSERT INTO shop.audit_log SELECT * REPLACE ('u+' AS _op, 2 AS entity_id) FROM shop.audit_log"
+        " WHERE _op = 'u-';"
         "INSERT INTO shop.audit_log SELECT * REPLACE ('d' AS _op) FROM shop.audit_log WHERE _op = 'u+'"
     )
 
@@ -175,10 +163,17 @@ def _compare(server: MysqlServer, warehouse: duckdb.DuckDBPyConnection) -> dict[
     return {one.table: one for one in compared}
 
 
-def _split(types: str) -> list[str]:
-    return [part.strip() for part in re.split(r",(?![^(]*\))", types)]
-
-
-def _double(bits: bytes) -> float:
-    value: float = struct.unpack(">d", bits)[0]
-    return value
+def _copy(source: SourceSnapshot, table: SourceTable, database: duckdb.DuckDBPyConnection) -> None:
+    names = [column.name for column in table.columns]
+    kinds = re.split(r",\s*(?![^(]*\))", _TYPES[table.name])
+    columns = [f"{name} {kind}" for name, kind in zip(names, kinds, strict=True)]
+    ops = [] if table.key else ["_op VARCHAR"]
+    database.execute(f"CREATE TABLE shop.{table.name} ({', '.join([*ops, *columns])})")
+    values = [
+        [struct.unpack(">d", value)[0] if isinstance(value, bytes) else None for value in of] if column.is_float else of
+        for column, of in zip(table.columns, zip(*source.read(table), strict=True), strict=True)
+    ]
+    database.register("rows", pa.table([pa.array(column) for column in values], names=names))
+    op = "" if table.key else "'c' AS _op,"
+    database.execute(f"INSERT INTO shop.{table.name} SELECT {op} * FROM rows")
+    database.unregister("rows")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from penstock.demo.marketplace import Sizes
     from penstock.demo.rows import Row, Value
 
-_SAMPLE_EVERY: Final = 20
+_SAMPLE_EVERY: Final = 3
 _BEYOND_INT: Final = 2**31
 _ROWS_AT_CLOSE: Final = 60
 
@@ -100,9 +100,9 @@ class Actions:
 
     def _post_reviews(self) -> Transaction:
         self._posts += 1
-        first, count = self._review_id_last + 1, 1 + self._below(5)
+        first, count = self._review_id_last + 1, 1 + self._below(15)
         self._review_id_last += count
-        sampled = self._posts % (_SAMPLE_EVERY // 5) == 0
+        sampled = self._posts % (_SAMPLE_EVERY) == 0
         # A sampled review is never deleted: the watcher has to find it.
         self._review_ids += range(first + int(sampled), first + count)
         posted = tuple(self._review(i) for i in range(first, first + count))
@@ -120,13 +120,13 @@ class Actions:
         )
 
     def _edit_reviews(self) -> Transaction:
-        ids = [self._review_ids[self._below(len(self._review_ids))] for _ in range(2 + self._below(5))]
+        ids = [self._review_ids[self._below(len(self._review_ids))] for _ in range(1 + self._below(15))]
         new = (self._title(), self._body(), self._below(self._useful_max), self._random.random() * 100)
         sql = "UPDATE shop.reviews SET title = %s, body = %s, useful = %s, score = %s WHERE id IN %s"
         return Transaction((Statement("reviews", sql, ((*new, tuple(ids)),)),), len(set(ids)))
 
     def _delete_reviews(self) -> Transaction:
-        ids = tuple(self._take_review() for _ in range(1 + self._below(4)))
+        ids = tuple(self._take_review() for _ in range(1 + self._below(15)))
         gone = Statement("reviews", "DELETE FROM shop.reviews WHERE id IN %s", ((ids,),))
         return Transaction((gone, self._log(1)), len(ids) + 1)
 
@@ -144,7 +144,7 @@ class Actions:
         )
 
     def _sign_up(self) -> Transaction:
-        first, count = self._user_id_last + 1, 1 + self._below(3)
+        first, count = self._user_id_last + 1, 1 + self._below(8)
         self._user_id_last += count
         people = tuple(rows.user(self._random, i) for i in range(first, first + count))
         return Transaction(
@@ -152,7 +152,7 @@ class Actions:
         )
 
     def _sell_packages(self) -> Transaction:
-        place, count = self._package_place(), 1 + self._below(3)
+        place, count = self._package_place(), 1 + self._below(5)
         codes = [self._new_package_code() for _ in range(count)]
         sold = tuple(rows.ad_package(self._random, place, code) for code in codes)
         return Transaction((Statement("ad_packages", insert_sql("ad_packages", COLUMNS["ad_packages"]), sold),), count)
@@ -211,7 +211,7 @@ class Actions:
         return Transaction((Statement("businesses", closed, (span,)), self._log(_ROWS_AT_CLOSE)), 2 * _ROWS_AT_CLOSE)
 
     def _book(self) -> Transaction:
-        first, count = self._booking_id_last + 1, 1 + self._below(4)
+        first, count = self._booking_id_last + 1, 1 + self._below(8)
         self._booking_id_last += count
         booked = tuple(
             rows.booking(self._random, i, self._businesses, self._users) for i in range(first, first + count)

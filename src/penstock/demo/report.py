@@ -71,9 +71,9 @@ def print_next_steps(console: Console, pipeline: DemoPipeline) -> None:
 
 def _figures(result: DemoResult) -> str:
     workload, latency = result.workload, result.latency
+    did = f"{workload.changes_total:,} row changes and {len(workload.schema_changes)} schema changes"
     lines = [
-        f"workload             {workload.changes_total:,} row changes in {workload.seconds:.0f} s: "
-        + f"{workload.rate:,.0f} a second, and {len(workload.schema_changes)} schema changes",
+        f"workload             {did} in {workload.seconds:.0f} s, {workload.rate:,.0f} row changes a second",
         f"first row            {result.first_row_seconds:.0f} s after the pipeline's start",
     ]
     if latency.p50_ms is not None and latency.p99_ms is not None:

@@ -37,12 +37,10 @@ class WarehouseTables:
 
     def columns(self) -> dict[str, tuple[str, ...]]:
         """Return every base table of the schema with its column names in order."""
-        found = self.query(
-            "SELECT c.table_name, c.column_name FROM information_schema.columns c"
-            " JOIN information_schema.tables t USING (table_schema, table_name)"
-            f" WHERE table_schema = {_text(self.schema)} AND t.table_type = 'BASE TABLE'"  # noqa: S608 - quoted
-            " ORDER BY c.table_name, c.ordinal_position"
-        )
+        joined = "information_schema.columns c JOIN information_schema.tables t USING (table_schema, table_name)"
+        where = f"table_schema = {_text(self.schema)} AND t.table_type = 'BASE TABLE'"
+        order = "c.table_name, c.ordinal_position"
+        found = self.query(f"SELECT c.table_name, c.column_name FROM {joined} WHERE {where} ORDER BY {order}")  # noqa: S608 - the name is quoted
         columns: dict[str, tuple[str, ...]] = {}
         for table, column in zip(*(found.column(i).to_pylist() for i in (0, 1)), strict=True):
             columns[table] = (*columns.get(table, ()), column)
