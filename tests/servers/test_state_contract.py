@@ -184,7 +184,9 @@ def test_writers_that_meet_lose_nothing(state: SqlState, url: str) -> None:
 
     with ThreadPoolExecutor(4) as writers:
         writes = [
-            writers.submit((state, other)[number % 2].add_rows, "a", dict.fromkeys(names[:: (1, -1)[number % 3 % 2]], (1, 1)))
+            writers.submit(
+                (state, other)[number % 2].add_rows, "a", dict.fromkeys(names[:: (1, -1)[number % 3 % 2]], (1, 1))
+            )
             for number in range(40)
         ]
 

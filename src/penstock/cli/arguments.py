@@ -7,4 +7,6 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-ConfigFile: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE", help="The pipeline's YAML file.", show_default=False)]
+ConfigFile: TypeAlias = Annotated[
+    Path, typer.Argument(metavar="FILE", help="The pipeline's YAML file.", show_default=False)
+]

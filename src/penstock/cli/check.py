@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
+_MARKS = {"ok": ("ok", ""), "warning": ("note", "yellow"), "error": ("WRONG", "red")}
+
 
 @app.command()
 def check(
@@ -52,14 +54,15 @@ def check(
 
 
 def _print_findings(console: Console, findings: Iterable[Finding]) -> list[int]:
-    """Print each finding as soon as it is there; return the exit codes of those that are problems."""
+    """Print each finding as soon as it is there; return the exit codes of those that are errors."""
     console.print("\nServers")
     exit_codes: list[int] = []
     for finding in findings:
-        if finding.problem is None:
-            console.print(f"  ok    {finding.subject}: {finding.text}", markup=False, highlight=False, soft_wrap=True)
-            continue
-        exit_codes.append(finding.problem.exit_code)
-        console.print(f"  WRONG {finding.subject}: {finding.text}", style="red", markup=False, soft_wrap=True)
-        console.print(f"        what to do: {finding.problem.hint}", markup=False, highlight=False, soft_wrap=True)
+        mark, style = _MARKS[finding.level]
+        line = f"  {mark:5} {finding.subject}: {finding.text}"
+        console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
+        if finding.hint:
+            console.print(f"        what to do: {finding.hint}", markup=False, highlight=False, soft_wrap=True)
+        if finding.level == "error":
+            exit_codes.append(finding.exit_code)
     return exit_codes

@@ -12,7 +12,7 @@ from penstock.dev.java import java
 from penstock.dev.mariadb import INSTALL_COMMAND
 from penstock.dev.ports import is_free
 from penstock.wiring.checks import Finding, examine, examine_pipeline
-from penstock.wiring.standing import pipeline_lock
+from penstock.wiring.open import open_lock
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ def look_everywhere(spec: PipelineSpec) -> Iterator[Finding]:
     yield examine("java", java)
     if spec.is_embedded("tracker"):
         yield examine("mariadbd", _find_mariadbd)
-    if not pipeline_lock(spec).holder():
+    if not open_lock(spec).holder():
         for remembered in sorted(spec.home.glob("*/*port")):
             yield examine(f"port of {remembered.parent.name}", partial(_examine_port, remembered))
     yield from examine_pipeline(spec)

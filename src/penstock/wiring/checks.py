@@ -6,14 +6,15 @@ import os
 import shutil
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import httpx
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from penstock.adapters.kafka.cluster import explain
-from penstock.adapters.mysql.connection import MysqlServer, connect
+from penstock.adapters.mysql import preflight
+from penstock.adapters.mysql.connection import MysqlServer, connect, server_of
 from penstock.adapters.state.migrate import examine_database
 from penstock.config.places import state_url
 from penstock.config.secrets import secret
@@ -32,11 +33,17 @@ _FREE_BYTES_MIN = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at, and what was found. `problem` is None where all is well."""
+    """One thing that was looked at, and what was found.
 
+    `hint` says what to do, "" where all is well. `exit_code` is what an error
+    would have ended `penstock run` with, 0 for a warning.
+    """
+
+    level: Literal["ok", "warning", "error"]
     subject: str
     text: str
-    problem: PenstockError | None = None
+    hint: str = ""
+    exit_code: int = 0
 
 
 def examine_pipeline(spec: PipelineSpec) -> Sequence[Finding]:
@@ -54,11 +61,11 @@ def examine_pipeline(spec: PipelineSpec) -> Sequence[Finding]:
 
 
 def examine(subject: str, question: Callable[[], str]) -> Finding:
-    """Ask one question: its answer is the text of the finding, the error it raises its problem."""
+    """Ask one question: its answer is the text of the finding, or the error that it raises."""
     try:
-        return Finding(subject, question())
+        return Finding("ok", subject, question())
     except PenstockError as error:
-        return Finding(subject, error.message, error)
+        return Finding("error", subject, error.message, error.hint, error.exit_code)
 
 
 def _given_parts(spec: PipelineSpec) -> Iterator[tuple[str, Callable[[], str]]]:
@@ -74,14 +81,27 @@ def _given_parts(spec: PipelineSpec) -> Iterator[tuple[str, Callable[[], str]]]:
         yield f"objects {spec.objects.url}", partial(_examine_objects, spec)
 
 
-def _examine_source(source: MysqlSourceSpec) -> list[Finding]:
+def _examine_source(source: MysqlSourceSpec) -> Iterator[Finding]:
     """Look at the server's settings, our grants on it and the tables that are wanted."""
-    return [examine(f"source {source.name}", partial(_log_in, source))]
+    subject = f"source {source.name}"
+    try:
+        with connect(mysql_server(source)) as connection:
+            yield Finding("ok", subject, f"{source.user} can log in to {source.host}:{source.port}")
+            for found in preflight.examine(connection, source.patterns.matches):
+                exit_code = UnfitServerError.exit_code if found.level == "error" else 0
+                yield Finding(found.level, f"{subject}, {found.subject}", found.message, found.hint, exit_code)
+            for pattern in preflight.missing_tables(connection, source.tables):
+                yield _missing_table(subject, pattern)
+    except PenstockError as error:
+        yield Finding("error", subject, error.message, error.hint, error.exit_code)
 
 
-def _log_in(source: MysqlSourceSpec) -> str:
-    with connect(mysql_server(source)) as connection:
-        return f"answers, version {connection.server_version}"
+def _missing_table(subject: str, pattern: str) -> Finding:
+    """A table that is named must be there; one that a wildcard means may come later."""
+    if set(pattern) & set("*?"):
+        return Finding("warning", subject, f"no table matches {pattern} yet", "create one, or correct the pattern")
+    hint = "correct its name in the config, create it, or let us read it: GRANT SELECT"
+    return Finding("error", subject, f"there is no table {pattern}", hint, UsageError.exit_code)
 
 
 def _examine_kafka(spec: PipelineSpec) -> str:
@@ -110,7 +130,7 @@ def _examine_web(url: str) -> str:
 
 def _examine_tracker(tracker: TrackerSpec) -> str:
     with connect(MysqlServer(tracker.host, tracker.port, tracker.user, secret(tracker.password_env))) as connection:
-        return f"answers, version {connection.server_version}"
+        return f"lets in {server_of(connection)}"
 
 
 def _examine_objects(spec: PipelineSpec) -> str:

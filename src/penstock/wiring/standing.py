@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.config.specs import PipelineSpec
-    from penstock.ports.lock import Lock
     from penstock.ports.state import LinkProgress, TableProgress
 
 
@@ -26,18 +25,13 @@ class Standing:
     tables: Sequence[TableProgress]
 
 
-def pipeline_lock(spec: PipelineSpec) -> Lock:
-    """The lock that the one running instance of the pipeline holds."""
-    return FileLock(lock_file(spec))
-
-
 def read_standing(spec: PipelineSpec) -> Standing:
     """Read where the pipeline stands; nothing is known of one that never ran.
 
     Starts and creates nothing. Raises UnavailableError when the state database
     is away, UsageError when it cannot be opened at all.
     """
-    holder = pipeline_lock(spec).holder()
+    holder = FileLock(lock_file(spec)).holder()
     if spec.is_embedded("state") and not state_file(spec).exists():
         return Standing(holder, (), ())
     state = open_state(state_url(spec), spec.pipeline)

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.config.load import load, parse
 from penstock.config.places import kafka_client_options, lock_file, log_directory, objects_url, state_url
-from penstock.config.specs import EMBEDDED_PARTS, SERVER_IDS_PER_SOURCE, PipelineSpec
+from penstock.config.specs import EMBEDDED_PARTS, SERVER_IDS_PER_SOURCE, PipelineSpec, known_keys
 from penstock.core.errors import ConfigError, UsageError
 from penstock.core.tables import TableId
 
@@ -23,6 +23,7 @@ sinks:
 links:
   - {{from: shopdb, to: warehouse}}
 """
+NOT_A_PATTERN = '"shop" is not a table pattern: write schema.table, for example shop.* or !shop.audit_log'
 CLUSTER = """\
 kafka: {bootstrap_servers: "k:9092"}
 schematizer: {url: "http://s:8081/"}
@@ -117,11 +118,9 @@ links:
 """
 
     assert mistakes(text) == (
-        "line 2: colour: unknown key (known here: pipeline, home, kafka, schematizer, state, lock, objects, tracker, "
-        "spark, sources, sinks, links, joins, audits)",
+        "line 2: colour: unknown key (known here: " + ", ".join(known_keys(PipelineSpec)) + ")",
         "line 4: sources.0: missing key password_env",
-        'line 4: sources.0.tables.0: "shop" is not a table pattern: write schema.table, for example shop.* or '
-        "!shop.audit_log",
+        f"line 4: sources.0.tables.0: {NOT_A_PATTERN}",
         "line 4: sources.0.pasword_env: unknown key (did you mean password_env?)",
         'line 5: sources.1.name: another of the sources has the name "shopdb" too',
         "line 8: sources.1.port: should be less than or equal to 65535",

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from penstock.core.patterns import TablePatterns
 from penstock.core.tables import TableId
 
-names = st.text(alphabet=st.characters(codec="utf-8", exclude_characters=".*?!`\"' ", exclude_categories=["Z", "C"]), min_size=1)
+names = st.text(
+    alphabet=st.characters(codec="utf-8", exclude_characters=".*?!`\"' ", exclude_categories=["Z", "C"]), min_size=1
+)
 tables = st.builds(TableId, names, names)
 _SYSTEM = {"mysql", "information_schema", "performance_schema", "sys"}
 
@@ -54,7 +56,9 @@ def test_wildcards_and_exclusions_mean_what_they_say(patterns: list[str], table:
     assert TablePatterns.parse(patterns).matches(TableId.parse(table)) is wanted
 
 
-@pytest.mark.parametrize("pattern", ["shop", "shop.", ".orders", "", "!", "!!shop.*", "shop. orders", "`shop`.`orders`"])
+@pytest.mark.parametrize(
+    "pattern", ["shop", "shop.", ".orders", "", "!", "!!shop.*", "shop. orders", "`shop`.`orders`"]
+)
 def test_a_pattern_that_is_none_is_named(pattern: str) -> None:
     with pytest.raises(ValueError, match="is not a table pattern"):
         TablePatterns.parse(["shop.*", pattern])

@@ -107,7 +107,7 @@ def test_another_process_keeps_us_out_until_it_is_killed(file: Path) -> None:
 def test_waiting_ends_when_the_holder_does(file: Path) -> None:
     lock = FileLock(file)
     with hold_elsewhere(file) as holder:
-        subprocess.run(["sh", "-c", f"(sleep 0.3; kill -9 {holder.pid}) &"], check=True)
+        subprocess.run(["/bin/sh", "-c", f"(sleep 0.3; kill -9 {holder.pid}) &"], check=True)
         began = time.monotonic()
 
         assert lock.acquire(20)
@@ -119,7 +119,7 @@ def test_waiting_ends_when_the_holder_does(file: Path) -> None:
 def test_a_child_does_not_inherit_the_lock(file: Path) -> None:
     lock = FileLock(file)
     lock.acquire(0)
-    with subprocess.Popen(["sleep", "60"], close_fds=False) as child:
+    with subprocess.Popen(["/bin/sleep", "60"], close_fds=False) as child:
         lock.release()
         try:
             assert FileLock(file).holder() == ""
