@@ -88,8 +88,8 @@ def file_rows(schema: TableSchema, changes: DecodedChanges, offsets: npt.NDArray
     arrays = [rows.column(column.name).combine_chunks() for column in schema.columns]
     arrays += [pa.array(labels, pa.string()), pa.array(offsets[change], pa.int64())]
     if not schema.key:
-        places = pa.array(change)
-        arrays += [pa.array(each).take(places) for each in (changes.file, changes.pos, changes.row, changes.ts_ms)]
+        arrays.append(changes.file.take(pa.array(change, pa.int64())))
+        arrays += [pa.array(numbers[change]) for numbers in (changes.pos, changes.row, changes.ts_ms)]
     cast = [array.cast(field.type) for array, field in zip(arrays, layout, strict=True)]
     return pa.Table.from_arrays(cast, schema=layout)
 
@@ -121,14 +121,19 @@ def parse_file(schema: TableSchema, content: bytes) -> pa.Table:
     return rows.cast(layout)
 
 
-def object_key(pipeline: str, source: str, topic: str, partition: int, start_offset: int, schema_id: int) -> str:  # noqa: PLR0913, PLR0917 - every part of the name
+def object_key(pipeline: str, source: str, topic: str, partition: int, start_offset: int, schema_id: int) -> str:
     """Return the file's key, e.g. `shop/shopdb/shopdb.shop.users/0/00000000000000001234-7.parquet`.
 
     Files of a partition sort by start offset. Characters with a meaning in
     paths or URLs are percent-encoded.
     """
-    folders = [quote(name, safe="") for name in (pipeline, source, topic)]
+    folders = [_folder(name) for name in (pipeline, source, topic)]
     return "/".join([*folders, str(partition), f"{start_offset:020d}-{schema_id}.parquet"])
+
+
+def _folder(name: str) -> str:
+    # A name of dots alone would lead to another folder.
+    return quote(name, safe="") if name.strip(".") else "%2E" * len(name)
 
 
 def _row_images(
@@ -156,7 +161,7 @@ def _check_images(
     is_before: npt.NDArray[np.bool_],
     offsets: npt.NDArray[np.int64],
 ) -> None:
-    there = np.where(is_before, np.asarray(changes.has_before)[change], np.asarray(changes.has_after)[change])
+    there = np.where(is_before, changes.has_before[change], changes.has_after[change])
     if not there.all():
         first = int(np.argmin(there))
         image = "before" if is_before[first] else "after"
