@@ -6,7 +6,9 @@ import os
 import shutil
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+from urllib.parse import unquote, urlsplit
 
 import httpx
 from confluent_kafka import KafkaException
@@ -16,14 +18,13 @@ from penstock.adapters.kafka.cluster import explain
 from penstock.adapters.mysql import preflight
 from penstock.adapters.mysql.connection import MysqlServer, connect, server_of
 from penstock.adapters.state.migrate import examine_database
-from penstock.config.places import state_url
+from penstock.config.places import objects_url, state_url
 from penstock.config.secrets import secret
 from penstock.core.errors import PenstockError, UnavailableError, UnfitServerError, UsageError
 from penstock.wiring.open import kafka_cluster, mysql_server, open_object_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from pathlib import Path
 
     from penstock.config.specs import MysqlSourceSpec, PipelineSpec, TrackerSpec
 
@@ -134,6 +135,10 @@ def _examine_tracker(tracker: TrackerSpec) -> str:
 
 
 def _examine_objects(spec: PipelineSpec) -> str:
+    parts = urlsplit(objects_url(spec))
+    if parts.scheme == "file":
+        # Opening the store would make the folder.
+        return f"files can be made under {_writable_ground(Path(unquote(parts.path)))}"
     open_object_store(spec).exists("penstock-check")
     return "can be read"
 
