@@ -84,8 +84,10 @@ def _calendar(raw: pa.StringArray | pa.BinaryArray) -> pa.Array[Any]:
 
 
 def _labels(numbers: pa.Array[Any], labels: tuple[str, ...]) -> pa.Array[Any]:
-    """Labels are counted from 1."""
-    if pc.any(pc.equal(numbers, pa.scalar(0, pa.int32()))).as_py():
-        text = "the ENUM holds '' in place of a value that was none of its labels (index 0)"
+    """Labels are counted from 1; 0 stands for the empty text of a value that was none of them."""
+    is_label = pc.is_in(numbers, value_set=pa.array(range(1, len(labels) + 1), pa.int32()))
+    strange = numbers.filter(pc.and_not(pc.is_valid(numbers), is_label))
+    if len(strange):
+        text = f"the ENUM holds a value that is none of its {len(labels)} labels (index {strange[0]})"
         raise ValueError(text)
     return pa.array(labels, pa.string()).take(pc.subtract(numbers, 1))

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import pytest
+
+from penstock.core.mysql.describe import ColumnRow, Flavour, TableRow, describe_column, describe_table
+from penstock.core.tables import (
+    BytesType,
+    ColumnType,
+    DateTimeType,
+    DateType,
+    DecimalType,
+    EnumType,
+    FloatType,
+    IntegerType,
+    TableId,
+    TextType,
+    TimestampType,
+    UnsupportedType,
+    YearType,
+)
+
+
+def row(
+    column_type: str,
+    default: str | None = None,
+    *,
+    length: int = 0,
+    charset: str = "",
+    digits: int = 0,
+    extra: str = "",
+) -> ColumnRow:
+    return ColumnRow(
+        name="c",
+        data_type=column_type.split("(", maxsplit=1)[0].split(maxsplit=1)[0],
+        column_type=column_type,
+        nullable=True,
+        default=default,
+        extra=extra,
+        generation="",
+        charset=charset,
+        characters_max=length,
+        fraction_digits=digits,
+        comment="",
+    )
+
+
+TYPES: list[tuple[ColumnRow, ColumnType]] = [
+    (row("tinyint(1)"), IntegerType(8, unsigned=False)),
+    (row("smallint(5) unsigned"), IntegerType(16, unsigned=True)),
+    (row("mediumint(9)"), IntegerType(24, unsigned=False)),
+    (row("int(10) unsigned zerofill"), IntegerType(32, unsigned=True)),
+    (row("bigint"), IntegerType(64, unsigned=False)),
+    (row("decimal(65,30)"), DecimalType(65, 30)),
+    (row("float(7,3)"), FloatType(32)),
+    (row("double unsigned"), FloatType(64)),
+    (row("varchar(10)", length=10, charset="utf8mb4"), TextType(10, "utf8mb4")),
+    (row("char(4)", length=4, charset="utf8"), TextType(4, "utf8mb3")),
+    (row("longtext", length=4294967295, charset="ascii"), TextType(4294967295, "ascii")),
+    (row("text", length=65535, charset="latin1"), TextType(65535, "latin1")),
+    (row("varchar(9)", length=9, charset="utf16"), UnsupportedType("varchar(9) character set utf16")),
+    (row("text /*M!100301 COMPRESSED*/", length=9, charset="utf8mb4"), UnsupportedType("text /*M!100301 COMPRESSED*/")),
+    (row("binary(4)", length=4), BytesType(4, fixed=True)),
+    (row("varbinary(5)", length=5), BytesType(5, fixed=False)),
+    (row("mediumblob", length=16777215), BytesType(16777215, fixed=False)),
+    (row("date"), DateType()),
+    (row("datetime(3)", digits=3), DateTimeType(3)),
+    (row("datetime /* mariadb-5.3 */"), DateTimeType(0)),
+    (row("timestamp(6)", digits=6), TimestampType(6)),
+    (row("year(4)"), YearType()),
+    (row("enum('a','b''c','d,e','','\\\\n','ü')"), EnumType(("a", "b'c", "d,e", "", "\\n", "ü"))),
+    *((row(text), UnsupportedType(text)) for text in ("bit(3)", "set('x','y')", "time(2)", "point", "uuid", "json")),
+    *((row(text), UnsupportedType(text)) for text in ("inet6", "vector(3)", "geometry")),
+]
+
+
+@pytest.mark.parametrize(("column", "expected"), TYPES, ids=lambda value: getattr(value, "column_type", ""))
+def test_a_declaration_becomes_its_type(column: ColumnRow, expected: ColumnType) -> None:
+    described = describe_column(column, "mariadb")
+
+    assert described.type == expected
+    assert described.declaration == column.column_type
+
+
+COMPUTED = (None, True)
+DEFAULTS: list[tuple[Flavour, ColumnRow, tuple[str | None, bool]]] = [
+    ("mariadb", row("int(11)", None), (None, False)),
+    ("mariadb", row("int(11)", "NULL"), (None, False)),
+    ("mariadb", row("int(11)", "-3"), ("-3", False)),
+    ("mariadb", row("double", "1e30"), ("1e30", False)),
+    ("mariadb", row("decimal(5,2)", "1.50"), ("1.50", False)),
+    ("mariadb", row("int(11)", "(1 + 2)"), COMPUTED),
+    ("mariadb", row("varchar(36)", "uuid()", charset="utf8mb4"), COMPUTED),
+    ("mariadb", row("datetime(3)", "current_timestamp(3)", digits=3), COMPUTED),
+    ("mariadb", row("varchar(9)", "'it''s'", charset="utf8mb4"), ("it's", False)),
+    ("mariadb", row("varchar(9)", "'NULL'", charset="utf8mb4"), ("NULL", False)),
+    ("mariadb", row("varchar(9)", "'a\\nb\\\\'", charset="utf8mb4"), ("a\nb\\", False)),
+    ("mariadb", row("varchar(9)", "''", charset="utf8mb4"), ("", False)),
+    ("mariadb", row("binary(2)", "'a\\0'", length=2), ("a\0", False)),
+    ("mariadb", row("varbinary(2)", "'?'", length=2), COMPUTED),
+    ("mariadb", row("date", "'2020-01-02'"), ("2020-01-02", False)),
+    ("mariadb", row("date", "'0000-00-00'"), COMPUTED),
+    ("mariadb", row("timestamp", "'2020-01-02 00:00:00'"), COMPUTED),
+    ("mariadb", row("float", "1.5"), ("1.5", False)),
+    ("mariadb", row("float", "3.14159"), COMPUTED),
+    ("mariadb", row("int(11)", None, extra="auto_increment"), COMPUTED),
+    ("mysql", row("varchar(9)", "uuid()", charset="utf8mb4"), ("uuid()", False)),
+    ("mysql", row("varchar(9)", "uuid()", charset="utf8mb4", extra="DEFAULT_GENERATED"), COMPUTED),
+    ("mysql", row("datetime", "CURRENT_TIMESTAMP"), COMPUTED),
+    ("mysql", row("varbinary(9)", "0x6162", length=9), COMPUTED),
+    ("mysql", row("int", None), (None, False)),
+]
+
+
+@pytest.mark.parametrize(("flavour", "column", "expected"), DEFAULTS)
+def test_only_a_default_that_everybody_reads_alike_is_a_constant(
+    flavour: Flavour, column: ColumnRow, expected: tuple[str | None, bool]
+) -> None:
+    described = describe_column(column, flavour)
+
+    assert (described.default, described.default_is_expression) == expected
+
+
+def test_a_generated_column_says_so_and_has_no_constant_default() -> None:
+    column = ColumnRow("c", "int", "int(11)", True, "NULL", "VIRTUAL GENERATED", "`a` + 1", "", 0, 0, "")  # noqa: FBT003
+
+    described = describe_column(column, "mariadb")
+
+    assert described.declaration == "int(11) GENERATED ALWAYS AS (`a` + 1) VIRTUAL"
+    assert described.default_is_expression
+
+
+def test_a_system_versioned_table_has_the_two_columns_that_the_log_has() -> None:
+    table = TableRow(TableId("a", "t"), "SYSTEM VERSIONED", "")
+
+    schema = describe_table(table, [row("int(11)")], ["c"], "mariadb")
+
+    assert [column.name for column in schema.columns] == ["c", "row_start", "row_end"]
+    assert all(isinstance(column.type, UnsupportedType) for column in schema.columns[1:])

@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.core.mysql.evolution import refusal
+from penstock.core.tables import (
+    BytesType,
+    Column,
+    ColumnType,
+    DateTimeType,
+    DateType,
+    DecimalType,
+    EnumType,
+    FloatType,
+    IntegerType,
+    TableId,
+    TableSchema,
+    TextType,
+    TimestampType,
+    UnsupportedType,
+)
+
+ID = Column("id", IntegerType(32, unsigned=False), nullable=False, declaration="int(11)")
+
+
+def column(type_: ColumnType, declaration: str = "x", **more: object) -> Column:
+    fields: dict[str, object] = {"name": "c", "type": type_, "nullable": True, "declaration": declaration, **more}
+    return Column(**fields)  # type: ignore[arg-type]
+
+
+def table(*columns: Column, key: tuple[str, ...] = ("id",)) -> TableSchema:
+    return TableSchema(TableId("a", "t"), (ID, *columns), key)
+
+
+def text(length: int, charset: str = "utf8mb4", declaration: str = "") -> Column:
+    return column(TextType(length, charset), declaration or f"varchar({length})")
+
+
+INT = IntegerType(32, unsigned=False)
+CARRIED = [
+    (column(INT), column(IntegerType(64, unsigned=False))),
+    (column(IntegerType(32, unsigned=True)), column(IntegerType(64, unsigned=False))),
+    (column(DecimalType(10, 2)), column(DecimalType(12, 2))),
+    (column(DecimalType(10, 2)), column(DecimalType(12, 4))),
+    (column(FloatType(32), "float"), column(FloatType(64), "double")),
+    (column(FloatType(64), "double(10,2)"), column(FloatType(64), "double")),
+    (text(10), text(20)),
+    (text(10, "utf8mb3"), text(10, "utf8mb4")),
+    (text(10, "latin1"), text(10, "utf8mb4")),
+    (text(10), text(65535, declaration="text")),
+    (text(65535, declaration="text"), text(16777215, declaration="mediumtext")),
+    (text(65535, "ascii", "text"), text(65535, "utf8mb4", "text")),
+    (text(10, declaration="char(10)"), text(10)),
+    (column(BytesType(4, fixed=True)), column(BytesType(8, fixed=False))),
+    (column(DateTimeType(0)), column(DateTimeType(6))),
+    (column(TimestampType(0)), column(TimestampType(3))),
+    (column(EnumType(("a",))), column(EnumType(("a", "b")))),
+    (column(INT, nullable=True), column(INT, nullable=False)),
+    (column(INT, default="1", comment="a"), column(INT, default="2", comment="b")),
+]
+REFUSED = [
+    (column(INT), column(IntegerType(16, unsigned=False))),
+    (column(INT), column(IntegerType(64, unsigned=True))),
+    (column(INT), column(DecimalType(20, 0))),
+    (column(DecimalType(10, 2)), column(DecimalType(10, 4))),
+    (column(DecimalType(10, 2)), column(DecimalType(12, 1))),
+    (column(DecimalType(10, 2), "decimal(10,2)"), column(DecimalType(12, 2), "decimal(12,2) unsigned")),
+    (column(FloatType(64)), column(FloatType(32))),
+    (column(FloatType(64), "double"), column(FloatType(64), "double(10,2)")),
+    (column(FloatType(32), "float(7,3)"), column(FloatType(64), "double")),
+    (column(FloatType(32), "float"), column(FloatType(32), "float unsigned")),
+    (text(20), text(10)),
+    (text(10, "utf8mb4"), text(10, "latin1")),
+    (text(10, "utf8mb4"), text(10, "utf8mb3")),
+    (text(100), text(255, declaration="tinytext")),
+    (text(65535, "latin1", "text"), text(65535, "utf8mb4", "text")),
+    (text(10), text(10, declaration="char(10)")),
+    (text(10), column(BytesType(10, fixed=False))),
+    (column(BytesType(4, fixed=True)), column(BytesType(8, fixed=True))),
+    (column(DateTimeType(6)), column(DateTimeType(3))),
+    (column(DateType()), column(DateTimeType(0))),
+    (column(TimestampType(0)), column(DateTimeType(0))),
+    (column(EnumType(("a", "b"))), column(EnumType(("b", "a")))),
+    (column(EnumType(("a", "b"))), column(EnumType(("a",)))),
+    (column(INT), column(UnsupportedType("time"), "time")),
+    (column(INT, "int(11)"), column(INT, "int(11) GENERATED ALWAYS AS (1) STORED")),
+    (
+        column(INT, "int(11) GENERATED ALWAYS AS (1) STORED"),
+        column(INT, "int(11) GENERATED ALWAYS AS (2) STORED"),
+    ),
+]
+ADDED = [column(INT), column(INT, nullable=False, default="0"), column(INT, default="5")]
+NOT_ADDED = [
+    column(INT, nullable=False),
+    column(INT, default_is_expression=True),
+    column(UnsupportedType("time")),
+]
+
+
+@pytest.mark.parametrize(("before", "after"), CARRIED)
+def test_a_change_that_keeps_every_value_is_carried(before: Column, after: Column) -> None:
+    assert refusal(table(before), table(after)) is None
+
+
+@pytest.mark.parametrize(("before", "after"), REFUSED)
+def test_a_change_that_may_touch_values_is_refused_with_its_column(before: Column, after: Column) -> None:
+    refused = refusal(table(before), table(after))
+
+    assert refused is not None
+    assert refused.column == "c"
+    assert before.declaration in refused.reason
+    assert refused.hint
+
+
+@pytest.mark.parametrize("added", ADDED)
+def test_a_column_whose_old_rows_are_known_can_be_added(added: Column) -> None:
+    assert refusal(table(), table(added)) is None
+
+
+@pytest.mark.parametrize("added", NOT_ADDED)
+def test_a_column_whose_old_rows_only_the_source_knows_is_refused(added: Column) -> None:
+    refused = refusal(table(), table(added))
+
+    assert refused is not None
+    assert refused.column == "c"
+
+
+def test_a_column_can_be_dropped_or_moved() -> None:
+    first, second = column(INT, name="a"), column(INT, name="b")
+
+    assert refusal(table(first, second), table(second)) is None
+    assert refusal(table(first, second), table(second, first)) is None
+
+
+@pytest.mark.parametrize("key", [(), ("c",), ("id", "c"), ("c", "id")])
+def test_another_primary_key_is_refused(key: tuple[str, ...]) -> None:
+    refused = refusal(table(column(INT)), table(column(INT), key=key))
+
+    assert refused is not None
+    assert refused.column == ""
+    assert "(id)" in refused.reason
+
+
+@given(
+    st.builds(IntegerType, st.sampled_from([8, 16, 24, 32, 64]), st.booleans()),
+    st.builds(IntegerType, st.sampled_from([8, 16, 24, 32, 64]), st.booleans()),
+    st.builds(IntegerType, st.sampled_from([8, 16, 24, 32, 64]), st.booleans()),
+)
+def test_two_steps_that_are_carried_can_be_made_in_one(a: IntegerType, b: IntegerType, c: IntegerType) -> None:
+    steps = [refusal(table(column(x)), table(column(y))) is None for x, y in ((a, b), (b, c))]
+
+    assert not all(steps) or refusal(table(column(a)), table(column(c))) is None
+
+
+@given(st.sampled_from([pair[index] for pair in CARRIED + REFUSED for index in (0, 1)]))
+def test_no_change_is_always_carried(same: Column) -> None:
+    assert refusal(table(same), table(same)) is None

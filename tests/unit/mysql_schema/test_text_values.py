@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import datetime as dt
+import math
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.core.arrow_types import arrow_type
+from penstock.core.mysql.text_values import parse_values, select_expression
+from penstock.core.tables import (
+    BytesType,
+    Column,
+    ColumnType,
+    DateTimeType,
+    DateType,
+    DecimalType,
+    EnumType,
+    FloatType,
+    IntegerType,
+    TextType,
+    TimestampType,
+    UnsupportedType,
+    YearType,
+)
+
+VALUES: list[tuple[ColumnType, bytes, object]] = [
+    (IntegerType(64, unsigned=True), b"18446744073709551615", 2**64 - 1),
+    (IntegerType(32, unsigned=True), b"0000000042", 42),
+    (DecimalType(65, 30), b"-0." + b"0" * 29 + b"1", Decimal("-1E-30")),
+    (TextType(9, "utf8mb4"), "日本😀".encode(), "日本😀"),
+    (BytesType(9, fixed=False), b"\xff\x00", b"\xff\x00"),
+    (DateType(), b"9999-12-31", dt.date(9999, 12, 31)),
+    (DateTimeType(6), b"1000-01-01 00:00:00.000001", dt.datetime(1000, 1, 1, 0, 0, 0, 1)),  # noqa: DTZ001 - it has no zone
+    (TimestampType(3), b"2020-01-01 00:00:00.120", dt.datetime(2020, 1, 1, 0, 0, 0, 120000, tzinfo=dt.UTC)),
+    (YearType(), b"0000", 0),
+    (EnumType(("a", "ü")), b"2", "ü"),
+]
+REFUSED: list[tuple[ColumnType, bytes]] = [
+    (DateType(), b"0000-00-00"),
+    (DateType(), b"0000-01-01"),
+    (DateType(), b"2020-00-10"),
+    (DateTimeType(0), b"0000-00-00 00:00:00"),
+    (TimestampType(0), b"0000-00-00 00:00:00"),
+    (EnumType(("a",)), b"0"),
+    (EnumType(("a",)), b"2"),
+    (TextType(9, "utf8mb4"), b"\xff"),
+    (UnsupportedType("time"), b"00:00:00"),
+]
+
+
+@pytest.mark.parametrize(("type_", "printed", "value"), VALUES)
+def test_a_printed_value_arrives_as_it_is(type_: ColumnType, printed: bytes, value: object) -> None:
+    parsed = parse_values(type_, [printed, None])
+
+    assert parsed.to_pylist() == [value, None]
+    assert parsed.type == arrow_type(type_)
+
+
+@pytest.mark.parametrize(("type_", "printed"), REFUSED)
+def test_a_value_that_the_type_does_not_hold_is_refused(type_: ColumnType, printed: bytes) -> None:
+    with pytest.raises(ValueError, match="."):
+        parse_values(type_, [printed])
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_every_double_comes_back_from_its_shortest_text(number: float) -> None:
+    parsed = parse_values(FloatType(64), [repr(number).encode()])[0].as_py()
+
+    assert parsed == number
+    assert math.copysign(1, parsed) == math.copysign(1, number)
+
+
+@given(st.floats(width=32, allow_nan=False, allow_infinity=False))
+def test_every_float_comes_back_from_the_text_of_its_double(number: float) -> None:
+    parsed = parse_values(FloatType(32), [repr(number).encode()])
+
+    assert parsed.equals(pa.array([number], pa.float32()))
+
+
+def test_what_would_be_printed_in_part_is_asked_for_in_another_way() -> None:
+    types: dict[str, ColumnType] = {"f": FloatType(32), "e": EnumType(("a",)), "l": TextType(9, "latin1"), "t": TextType(9, "utf8mb4")}
+
+    selected = [select_expression(Column(name, type_, nullable=True), name) for name, type_ in types.items()]
+
+    assert selected == ["CAST(f AS DOUBLE)", "e + 0", "CONVERT(l USING utf8mb4)", "t"]
