@@ -8,6 +8,7 @@ import ssl
 import struct
 import time
 from collections import deque
+from contextlib import suppress
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
@@ -68,10 +69,10 @@ def open_binlog(
     try:
         with connection.cursor() as cursor:
             cursor.execute(_SESSION)
-        stream_socket = connection._sock  # noqa: SLF001 - pymysql has no public way to speak the replication protocol
+        stream_socket = _socket_of(connection)
         _tune(stream_socket)
         stream_socket.sendall(_dump_command(position, server_id, stop))
-        stream_socket.setblocking(False)
+        stream_socket.settimeout(0)
     except pymysql.err.MySQLError as error:
         connection.close()
         raise explain(error, server) from error
@@ -97,7 +98,7 @@ class BinlogStream:
         self._position = position
         self._stop = stop
         self._connection = connection
-        self._socket: socket.socket = connection._sock  # noqa: SLF001 - see open_binlog
+        self._socket = _socket_of(connection)
         self._scanner = EventScanner(position, wanted, one_file=stop is Stop.END_OF_FILE)
         self._packets = PacketSplitter()
         self._events: deque[Events] = deque()
@@ -124,7 +125,10 @@ class BinlogStream:
 
     def close(self) -> None:
         """Drop the connection. Safe to call twice."""
-        self._connection._force_close()  # noqa: SLF001 - close() would send COM_QUIT, which a dump does not hear
+        if self._connection.open:
+            with suppress(OSError):
+                self._socket.shutdown(socket.SHUT_RDWR)
+            self._connection.close()
 
     def _next_items(self) -> list[LogItem]:
         """Scan what was received. Everything before an error is handed out before the error is raised."""
@@ -212,6 +216,12 @@ _SESSION: Final = (
 )
 
 
+def _socket_of(connection: pymysql.Connection) -> socket.socket:
+    """Return the socket behind a connection: pymysql has no public way to speak the replication protocol."""
+    found: socket.socket = connection._sock  # type: ignore[attr-defined]  # noqa: SLF001
+    return found
+
+
 def _tune(stream_socket: socket.socket) -> None:
     """Notice a dead peer, and let the kernel collect while we decode."""
     stream_socket.settimeout(_CONNECT_SECONDS)
@@ -233,8 +243,10 @@ def _dump_command(position: BinlogPosition, server_id: int, stop: Stop) -> bytes
 
 
 def _lost(server: MysqlServer, why: str) -> UnavailableError:
-    return UnavailableError(f"the binlog stream from {server} broke: {why}", "check that the server runs and can be reached")
+    message = f"the binlog stream from {server} broke: {why}"
+    return UnavailableError(message, "check that the server runs and can be reached")
 
 
 def _garbled(server: MysqlServer, why: str) -> CorruptLogError:
-    return CorruptLogError(f"{server} sent {why} in its binlog stream", "check the network between us and the server, and try again")
+    message = f"{server} sent {why} in its binlog stream"
+    return CorruptLogError(message, "check the network between us and the server, and try again")

@@ -16,7 +16,7 @@ class BytesReader:
     Every method raises MalformedError when too few bytes are left.
     """
 
-    __slots__ = ("_data", "_at")
+    __slots__ = ("_at", "_data")
 
     def __init__(self, data: bytes | memoryview, at: int = 0) -> None:
         """Start reading `data` at byte `at`."""

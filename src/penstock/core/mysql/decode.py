@@ -6,6 +6,8 @@ the plain decoder, which is also the one that says what is wrong.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
@@ -19,25 +21,38 @@ from penstock.core.mysql.log_items import TableMap
 from penstock.core.mysql.row_layout import RowLayout, row_layout
 from penstock.core.mysql.rows_columns import PADDING, Words, walk_events
 from penstock.core.mysql.rows_image import PartialImageError, rows_begin
-from penstock.core.mysql.rows_plain import BadCellError, decode_column, read_rows
+from penstock.core.mysql.rows_plain import ArrowArray, BadCellError, PlainColumn, read_rows
+from penstock.core.mysql.values import BadValueError
 from penstock.core.mysql.vectors import ColumnBytes, vector_column
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from penstock.core.mysql.log_items import RowsLogged
-    from penstock.core.mysql.row_layout import Cell
     from penstock.core.tables import TableSchema
 
 BatchKey: TypeAlias = tuple[TableMap, Op, str, int]
-Decoded: TypeAlias = tuple[list[int], list[pa.Array]]
+Decoded: TypeAlias = tuple[list[int], list[ArrowArray]]
 """The number of rows of each event, and one array per column of each image."""
 
 _PLAIN_BYTES_MAX: Final = 4096
 """With fewer bytes of rows than this the plain decoder is faster (measured)."""
 _BYTES_MAX: Final = (1 << 31) - 1 - len(PADDING)
-_LAYOUTS_MAX: Final = 1000
-_layouts: dict[tuple[int, int], tuple[TableSchema, TableMap, RowLayout]] = {}
+_PLANS_MAX: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How to decode rows of one table map as one schema, worked out once."""
+
+    schema: TableSchema
+    table_map: TableMap
+    layout: RowLayout
+    arrow: pa.Schema
+    plain: tuple[PlainColumn, ...]
+
+
+_plans: dict[tuple[int, int], _Plan] = {}
 
 
 def batch_key(event: RowsLogged) -> BatchKey:
@@ -53,11 +68,11 @@ def decode_rows(schema: TableSchema, events: Sequence[RowsLogged]) -> RowBatch:
     ValueError for events that do not belong together or have over 2 GiB.
     """
     size_bytes = _check_together(events)
-    layout = _layout(schema, events[0])
-    begins = [_rows_begin(layout, event) for event in events]
+    plan = _plan(schema, events[0])
+    begins = [_rows_begin(plan.layout, event) for event in events]
     decode = _decode_plain if size_bytes <= _PLAIN_BYTES_MAX else _decode_columns
-    counts, arrays = decode(layout, events, begins)
-    return _batch(schema, events, counts, arrays)
+    counts, arrays = decode(plan, events, begins)
+    return _batch(plan, events, counts, arrays)
 
 
 def _check_together(events: Sequence[RowsLogged]) -> int:
@@ -66,8 +81,12 @@ def _check_together(events: Sequence[RowsLogged]) -> int:
     size_bytes = 0
     for event in events:
         size_bytes += len(event.payload)
-        same_map = event.table_map is first.table_map or event.table_map == first.table_map
-        if not same_map or batch_key(event)[1:] != batch_key(first)[1:]:
+        if (
+            (event.table_map is not first.table_map and event.table_map != first.table_map)
+            or event.op is not first.op
+            or event.file != first.file
+            or event.server_id != first.server_id
+        ):
             message = f"rows of {event.table_map.table} at {_where(event)} do not belong to those at {_where(first)}"
             raise ValueError(message)
     if size_bytes > _BYTES_MAX:
@@ -76,17 +95,19 @@ def _check_together(events: Sequence[RowsLogged]) -> int:
     return size_bytes
 
 
-def _layout(schema: TableSchema, event: RowsLogged) -> RowLayout:
-    """Lay rows out once per pair of objects; comparing and hashing wide schemas for each batch would cost more."""
+def _plan(schema: TableSchema, event: RowsLogged) -> _Plan:
+    """Plan once per pair of objects: to compare and hash wide schemas for each batch would cost too much."""
     key = (id(schema), id(event.table_map))
-    known = _layouts.get(key)
-    if known is not None and known[0] is schema and known[1] is event.table_map:
-        return known[2]
+    plan = _plans.get(key)
+    if plan is not None and plan.schema is schema and plan.table_map is event.table_map:
+        return plan
     layout = row_layout(schema, event.table_map, _where(event))
-    if len(_layouts) >= _LAYOUTS_MAX:
-        _layouts.clear()
-    _layouts[key] = (schema, event.table_map, layout)
-    return layout
+    plain = tuple(PlainColumn.of(cell) for cell in layout.cells)
+    plan = _Plan(schema, event.table_map, layout, arrow_schema(schema), plain)
+    if len(_plans) >= _PLANS_MAX:
+        _plans.clear()
+    _plans[key] = plan
+    return plan
 
 
 def _rows_begin(layout: RowLayout, event: RowsLogged) -> int:
@@ -104,34 +125,34 @@ def _rows_begin(layout: RowLayout, event: RowsLogged) -> int:
         ) from error
 
 
-def _decode_plain(layout: RowLayout, events: Sequence[RowsLogged], begins: Sequence[int]) -> Decoded:
+def _decode_plain(plan: _Plan, events: Sequence[RowsLogged], begins: Sequence[int]) -> Decoded:
     counts: list[int] = []
     rows: list[list[bytes | None]] = []
     images = _images(events[0])
     for event, begin in zip(events, begins, strict=True):
         try:
-            found = read_rows(event.payload, begin, layout, images)
+            found = read_rows(event.payload, begin, plan.layout, images)
         except MalformedError as error:
             raise _corrupt(event, str(error)) from error
         rows += found
         counts.append(len(found))
-    cells = layout.cells * images
-    columns: Iterable[Sequence[bytes | None]] = zip(*rows, strict=True) if rows else ([] for _ in cells)
+    readers = plan.plain * images
+    columns: Iterable[Sequence[bytes | None]] = zip(*rows, strict=True) if rows else ([] for _ in readers)
     try:
-        return counts, [decode_column(cell, raw) for cell, raw in zip(cells, columns, strict=True)]
+        return counts, [reader.decode(raw) for reader, raw in zip(readers, columns, strict=True)]
     except BadCellError as error:
         raise _stopped(events, counts, error) from error
 
 
-def _decode_columns(layout: RowLayout, events: Sequence[RowsLogged], begins: Sequence[int]) -> Decoded:
+def _decode_columns(plan: _Plan, events: Sequence[RowsLogged], begins: Sequence[int]) -> Decoded:
     buffer = b"".join([*(event.payload for event in events), PADDING])
     sizes = np.array([len(event.payload) for event in events], np.int64)
     ends = np.cumsum(sizes)
-    cells = layout.cells * _images(events[0])
+    images = _images(events[0])
     try:
-        found = walk_events(buffer, ends - sizes + np.array(begins, np.int64), ends, layout, _images(events[0]))
+        found = walk_events(buffer, ends - sizes + np.array(begins, np.int64), ends, plan.layout, images)
     except (MalformedError, IndexError):
-        return _decode_plain(layout, events, begins)
+        return _decode_plain(plan, events, begins)
     counts = found.counts.tolist()
     words = Words(buffer)
     columns = [
@@ -139,50 +160,52 @@ def _decode_columns(layout: RowLayout, events: Sequence[RowsLogged], begins: Seq
         for starts, lengths, nulls in zip(found.starts, found.lengths, found.nulls, strict=True)
     ]
     try:
-        return counts, [_column(cell, buffer, column) for cell, column in zip(cells, columns, strict=True)]
+        return counts, [_column(plain, buffer, data) for plain, data in zip(plan.plain * images, columns, strict=True)]
     except BadCellError as error:
         raise _stopped(events, counts, error) from error
 
 
-def _column(cell: Cell, buffer: bytes, column: ColumnBytes) -> pa.Array:
+def _column(plain: PlainColumn, buffer: bytes, column: ColumnBytes) -> ArrowArray:
     """Decode one column fast, or plainly where there is no fast way or a value is wrong."""
-    array = vector_column(cell, column)
+    array = vector_column(plain.cell, plain.arrow, column)
     if array is not None:
         return array
     spans = zip(column.starts.tolist(), column.lengths.tolist(), column.nulls.tolist(), strict=True)
-    return decode_column(cell, [None if null else buffer[start : start + length] for start, length, null in spans])
+    return plain.decode([None if null else buffer[start : start + length] for start, length, null in spans])
 
 
 def _images(event: RowsLogged) -> int:
     return 2 if event.op is Op.UPDATE else 1
 
 
-def _batch(
-    schema: TableSchema, events: Sequence[RowsLogged], counts: Sequence[int], arrays: Sequence[pa.Array]
-) -> RowBatch:
-    width = len(schema.columns)
+def _batch(plan: _Plan, events: Sequence[RowsLogged], counts: Sequence[int], arrays: Sequence[ArrowArray]) -> RowBatch:
+    width = len(plan.arrow)
     first = events[0]
-    arrow = arrow_schema(schema)
-    images = [pa.RecordBatch.from_arrays(arrays[i : i + width], schema=arrow) for i in range(0, len(arrays), width)]
+    images = [_image(plan, arrays[i : i + width], events, counts) for i in range(0, len(arrays), width)]
     return RowBatch(
-        schema=schema,
+        schema=plan.schema,
         op=first.op,
         before=None if first.op is Op.CREATE else images[0],
         after=None if first.op is Op.DELETE else images[-1],
         file=first.file,
-        offsets=np.repeat(np.array([event.offset for event in events], np.int64), counts),
-        rows=_row_numbers(counts),
-        timestamps_ms=np.repeat(np.array([event.timestamp_ms for event in events], np.int64), counts),
-        gtids=pa.array([event.gtid for event in events], pa.string()).take(np.repeat(np.arange(len(events)), counts)),
+        offsets=np.array([event.offset for event in events], np.int64).repeat(counts),
+        rows=np.concatenate([np.arange(count, dtype=np.int32) for count in counts]),
+        timestamps_ms=np.array([event.timestamp_ms for event in events], np.int64).repeat(counts),
+        gtids=pa.array(chain.from_iterable(map(repeat, (event.gtid for event in events), counts)), pa.string()),
         server_id=first.server_id,
     )
 
 
-def _row_numbers(counts: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    """Number the rows of each event from 0."""
-    per_event = np.array(counts, np.int64)
-    begins = np.cumsum(per_event) - per_event
-    return (np.arange(per_event.sum()) - np.repeat(begins, per_event)).astype(np.int32)
+def _image(
+    plan: _Plan, arrays: Sequence[ArrowArray], events: Sequence[RowsLogged], counts: Sequence[int]
+) -> pa.RecordBatch:
+    """Put the columns of one image together. A NULL in a column that has none is a sign of another schema."""
+    for plain, array in zip(plan.plain, arrays, strict=True):
+        if array.null_count and not plain.cell.column.nullable:
+            index = array.is_null().index(True).as_py()
+            cause = BadValueError("there is a NULL in a column that is NOT NULL", "copy the table again")
+            raise _stopped(events, counts, BadCellError(plain.cell, index, cause))
+    return pa.RecordBatch.from_arrays(list(arrays), schema=plan.arrow)
 
 
 def _stopped(events: Sequence[RowsLogged], counts: Sequence[int], error: BadCellError) -> TableStoppedError:

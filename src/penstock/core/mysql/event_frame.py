@@ -17,8 +17,10 @@ _HEADER: Final = struct.Struct("<IBIIIH")
 _FORMAT_VERSION: Final = 4
 _SERVER_VERSION_BYTES: Final = 50
 _CHECKSUM_CRC32: Final = 1
+_CHECKSUM: Final = struct.Struct("<I")
+_FORMAT_DESCRIPTION: Final = int(EventCode.FORMAT_DESCRIPTION)
 _HEARTBEATS: Final = frozenset({EventCode.HEARTBEAT, EventCode.HEARTBEAT_V2})
-_SENT_BEFORE_START: Final = frozenset({EventCode.ROTATE, EventCode.FORMAT_DESCRIPTION, EventCode.MARIADB_GTID_LIST})
+_MADE_UP: Final = _HEARTBEATS | {EventCode.ROTATE, EventCode.FORMAT_DESCRIPTION, EventCode.MARIADB_GTID_LIST}
 
 
 class Header(NamedTuple):
@@ -34,10 +36,8 @@ class Header(NamedTuple):
     @property
     def artificial(self) -> bool:
         """Whether the server made the event up for this connection; then it has no place in the file."""
-        return bool(
-            self.flags & FLAG_ARTIFICIAL
-            or self.code in _HEARTBEATS
-            or (not self.end and self.code in _SENT_BEFORE_START)
+        return self.code in _MADE_UP and bool(
+            self.flags & FLAG_ARTIFICIAL or not self.end or self.code in _HEARTBEATS
         )
 
 
@@ -64,13 +64,13 @@ class FrameReader:
         if header.length != len(event):
             message = f"an event of {len(event)} bytes says that it has {header.length}"
             raise MalformedError(message)
-        if header.code == EventCode.FORMAT_DESCRIPTION:
+        if header.code == _FORMAT_DESCRIPTION:
             self.is_mariadb = b"MariaDB" in BytesReader(event, HEADER_BYTES + 2).take(_SERVER_VERSION_BYTES)
             self._checksums = _announces_checksums(event)
         if not self._checksums:
             return header, event[HEADER_BYTES:]
         end = header.length - CHECKSUM_BYTES
-        if end < HEADER_BYTES or zlib.crc32(event[:end]) != int.from_bytes(event[end:], "little"):
+        if end < HEADER_BYTES or zlib.crc32(event[:end]) != _CHECKSUM.unpack_from(event, end)[0]:
             message = f"the checksum of an event of type {header.code} differs"
             raise MalformedError(message)
         return header, event[HEADER_BYTES:end]

@@ -20,32 +20,32 @@ class MariadbGtids:
 
     __slots__ = ("_newest",)
 
-    def __init__(self, newest: dict[int, str]) -> None:
+    def __init__(self, newest: dict[str, str]) -> None:
         """Begin with the newest GTID (its whole text) of each domain."""
-        self._newest = newest
+        self._newest = _by_domain(newest)
 
     @classmethod
     def parse(cls, text: str) -> MariadbGtids:
         """Read the server's notation; ValueError for another."""
-        return cls({int(gtid.split("-")[0]): gtid.strip() for gtid in text.split(",") if gtid.strip()})
+        return cls({gtid.strip().partition("-")[0]: gtid.strip() for gtid in text.split(",")})
 
     @classmethod
     def decode_list(cls, body: bytes | memoryview) -> MariadbGtids:
         """Read a GTID_LIST event after its header; of each domain its last entry is the newest."""
         reader = BytesReader(body)
-        newest: dict[int, str] = {}
+        newest: dict[str, str] = {}
         for _ in range(reader.integer(4) & _LIST_COUNT_MASK):
             domain, server, sequence = reader.integer(4), reader.integer(4), reader.integer(8)
-            newest[domain] = f"{domain}-{server}-{sequence}"
+            newest[str(domain)] = f"{domain}-{server}-{sequence}"
         return cls(newest)
 
     def add(self, gtid: str) -> None:
         """Count one more transaction as executed."""
-        domain = int(gtid.partition("-")[0])
-        known = domain in self._newest
-        self._newest[domain] = gtid
-        if not known:
-            self._newest = dict(sorted(self._newest.items()))
+        domain = gtid.partition("-")[0]
+        if domain in self._newest:
+            self._newest[domain] = gtid
+        else:
+            self._newest = _by_domain({**self._newest, domain: gtid})
 
     def __str__(self) -> str:
         """The server's notation."""
@@ -113,6 +113,10 @@ def parse_gtids(text: str) -> GtidSet | None:
     if not text:
         return None
     return MysqlGtids.parse(text) if ":" in text else MariadbGtids.parse(text)
+
+
+def _by_domain(newest: dict[str, str]) -> dict[str, str]:
+    return dict(sorted(newest.items(), key=lambda domain_and_gtid: int(domain_and_gtid[0])))
 
 
 def _merged(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:

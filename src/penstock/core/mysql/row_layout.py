@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.core.tables import TableSchema
 
 _INTEGER_CODES: Final = {8: codes.TINY, 16: codes.SHORT, 24: codes.INT24, 32: codes.LONG, 64: codes.LONGLONG}
+_FLOAT_CODES: Final = {32: codes.FLOAT, 64: codes.DOUBLE}
 _DIGIT_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 _ONE_BYTE_LENGTH_MAX: Final = 255
 _DIFFERS: Final = (
@@ -59,16 +60,7 @@ class RowLayout:
     """A null bitmap of `null_bytes`, then the cells that are not NULL."""
 
     cells: tuple[Cell, ...]
-
-    @property
-    def null_bytes(self) -> int:
-        """The length of the null bitmap of one row image."""
-        return (len(self.cells) + 7) // 8
-
-    @property
-    def all_present(self) -> bytes:
-        """The columns-present bitmap of a full row image, its unused bits clear."""
-        return ((1 << len(self.cells)) - 1).to_bytes(self.null_bytes, "little")
+    null_bytes: int
 
 
 def row_layout(schema: TableSchema, table_map: TableMap, position: str) -> RowLayout:
@@ -90,7 +82,7 @@ def row_layout(schema: TableSchema, table_map: TableMap, position: str) -> RowLa
             reason = f"the log has {found} where {column.declaration or column.type} is expected"
             raise TableStoppedError(str(schema.table), column.name, position, reason, _DIFFERS)
         cells.append(cell)
-    return RowLayout(tuple(cells))
+    return RowLayout(tuple(cells), (len(cells) + 7) // 8)
 
 
 def decimal_bytes(precision: int, scale: int) -> int:
@@ -128,13 +120,13 @@ def _sign_differs(column: Column, table_map: TableMap, index: int) -> bool:
     )
 
 
-def _cell(column: Column, code: int, metadata: int) -> Cell | None:
+def _cell(column: Column, code: int, metadata: int) -> Cell | None:  # noqa: C901, PLR0911 - one return per member of the union
     """Lay out one column; None if its type in the log is not the one in the schema."""
     match column.type:
         case IntegerType(bits):
             return Cell(column, code, bits // 8) if code == _INTEGER_CODES[bits] else None
         case FloatType(bits):
-            return Cell(column, code, bits // 8) if code == (codes.FLOAT if bits == 32 else codes.DOUBLE) else None  # noqa: PLR2004 - the width itself
+            return Cell(column, code, bits // 8) if code == _FLOAT_CODES[bits] else None
         case DecimalType(precision, scale):
             fits = (code, metadata) == (codes.NEWDECIMAL, precision << 8 | scale)
             return Cell(column, code, decimal_bytes(precision, scale)) if fits else None
@@ -185,4 +177,5 @@ def _temporal_cell(
 
 def _enum_cell(column: Column, code: int, metadata: int, labels: int) -> Cell | None:
     width = 1 if labels <= _ONE_BYTE_LENGTH_MAX else 2
-    return Cell(column, code, width) if code == codes.STRING and codes.string_type(metadata) == (codes.ENUM, width) else None
+    fits = code == codes.STRING and codes.string_type(metadata) == (codes.ENUM, width)
+    return Cell(column, code, width) if fits else None

@@ -26,9 +26,8 @@ def rows_begin(payload: bytes, layout: RowLayout, images: int) -> int:
     if columns != len(layout.cells):
         message = f"rows of {columns} columns in a table of {len(layout.cells)}"
         raise MalformedError(message)
-    expected = int.from_bytes(layout.all_present, "little")
+    all_present = (1 << columns) - 1
     for _ in range(images):
-        present = reader.integer(layout.null_bytes)
-        if present & expected != expected:
+        if reader.integer(layout.null_bytes) & all_present != all_present:
             raise PartialImageError
     return reader.at

@@ -5,6 +5,7 @@ Sources: MariaDB Knowledge Base, "Rows_event_v1/v2"; MySQL internals, `Rows_even
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
@@ -14,10 +15,12 @@ from penstock.core.mysql.bytes_reader import MalformedError
 from penstock.core.mysql.values import BadValueError, value_reader
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from penstock.core.mysql.row_layout import Cell, RowLayout
+    from penstock.core.mysql.values import Value
 
+ArrowArray: TypeAlias = "pa.Array[pa.Scalar[pa.DataType]]"
 Span: TypeAlias = tuple[int, int] | None
 """Where the bytes of a value are, [start, end); None where it is NULL."""
 
@@ -49,16 +52,29 @@ def walk_rows(data: bytes | bytearray, start: int, end: int, layout: RowLayout, 
     return rows
 
 
-def decode_column(cell: Cell, raw: Sequence[bytes | None]) -> pa.Array:
-    """Read the values of one column, None for NULL; BadCellError for the first that cannot be carried."""
-    read = value_reader(cell)
-    values = []
-    for index, value in enumerate(raw):
+@dataclass(frozen=True, slots=True)
+class PlainColumn:
+    """Reads the values of one column, one by one."""
+
+    cell: Cell
+    read: Callable[[bytes], Value]
+    arrow: pa.DataType
+
+    @classmethod
+    def of(cls, cell: Cell) -> PlainColumn:
+        """Prepare to read `cell`."""
+        return cls(cell, value_reader(cell), arrow_type(cell.column.type))
+
+    def decode(self, raw: Sequence[bytes | None]) -> ArrowArray:
+        """Return the values, None for NULL; BadCellError for the first that cannot be carried."""
+        values: list[Value | None] = []
+        read = self.read
         try:
-            values.append(None if value is None else read(value))
+            for value in raw:
+                values.append(None if value is None else read(value))  # noqa: PERF401 - its length names the bad value
         except BadValueError as error:
-            raise BadCellError(cell, index, error) from error
-    return pa.array(values, arrow_type(cell.column.type))
+            raise BadCellError(self.cell, len(values), error) from error
+        return pa.array(values, self.arrow)
 
 
 def read_rows(payload: bytes, begin: int, layout: RowLayout, images: int) -> list[list[bytes | None]]:

@@ -44,6 +44,7 @@ _OPS: Final[dict[int, Op]] = {
     Code.UPDATE_ROWS: Op.UPDATE,
     Code.DELETE_ROWS: Op.DELETE,
 }
+_ROWS_V2: Final = frozenset({Code.WRITE_ROWS, Code.UPDATE_ROWS, Code.DELETE_ROWS})
 _SKIPPED: Final = (
     Code.FORMAT_DESCRIPTION,
     Code.STOP,
@@ -184,7 +185,7 @@ class EventScanner:
     def _change_file(self, file: str, offset: int, items: list[LogItem]) -> None:
         """Go to another file. A transaction without an end was cut off by a crash of the server: it never committed."""
         if self._transaction is not None and not self._transaction.roll_back():
-            raise self._taken_back("was cut off by the end of the file")
+            raise self._taken_back(how="was cut off by the end of the file")
         self._transaction = None
         self._maps.clear()
         self._place.change_file(file, offset)
@@ -240,21 +241,21 @@ class EventScanner:
         return self._boundary()
 
     def _commit(self, _: memoryview, __: Header, items: list[LogItem]) -> None:
-        transaction = self._inside("a commit")
+        transaction = self._opened()
         items.extend(transaction.release())
         items.append(TransactionEnded(self._end(), transaction.timestamp_ms))
 
     def _roll_back(self, items: list[LogItem]) -> None:
-        transaction = self._inside("a rollback")
+        transaction = self._opened()
         if not transaction.roll_back():
-            raise self._taken_back("was rolled back")
+            raise self._taken_back(how="was rolled back")
         items.append(TransactionEnded(self._end(), transaction.timestamp_ms))
 
-    def _inside(self, what: str) -> OpenTransaction:
+    def _opened(self) -> OpenTransaction:
         """Return the open transaction; without one we were started in its middle, or the log lacks something."""
         transaction = self._transaction
         if transaction is None or not transaction.explicit:
-            message = f"{what} without the beginning of a transaction before it"
+            message = "a part of a transaction without its beginning"
             raise MalformedError(message)
         return transaction
 
@@ -275,10 +276,10 @@ class EventScanner:
             case Control.XA_FINISH:
                 items.append(TransactionEnded(self._end(), header.timestamp * 1000))
             case Control.SAVEPOINT:
-                self._inside(query.sql).set_savepoint(_savepoint_name(query.sql))
+                self._opened().set_savepoint(_savepoint_name(query.sql))
             case Control.ROLLBACK_TO:
-                if not self._inside(query.sql).roll_back_to(_savepoint_name(query.sql)):
-                    raise self._taken_back("was rolled back to a savepoint")
+                if not self._opened().roll_back_to(_savepoint_name(query.sql)):
+                    raise self._taken_back(how="was rolled back to a savepoint")
             case Control.NONE:
                 self._statement(query, header, items)
             case Control.XA_END:
@@ -313,12 +314,12 @@ class EventScanner:
         table_map = self._table_of(body)
         if table_map is None:
             return
-        transaction = self._inside(f"rows of {table_map.table}")
+        transaction = self._opened()
         if transaction.prepared_xa:
             message = f"rows of {table_map.table} in a prepared XA transaction at {self._place}"
             raise LogError(message, f"this release cannot read XA PREPARE on captured tables; {COPY_AGAIN}")
         at = _POST_HEADER_BYTES
-        if header.code >= Code.WRITE_ROWS:
+        if header.code in _ROWS_V2:
             at += BytesReader(body, at).integer(2)
         rows = RowsLogged(
             table_map,
@@ -335,10 +336,11 @@ class EventScanner:
     def _table_of(self, body: memoryview) -> TableMap | None:
         """Return the table of a rows event, None if it is not wanted."""
         table_id = bytes(body[:_TABLE_ID_BYTES])
-        if table_id not in self._maps and table_id != _NO_TABLE:
+        table_map = self._maps.get(table_id)
+        if table_map is None and table_id not in self._maps and table_id != _NO_TABLE:
             message = f"rows of a table with the id 0x{table_id[::-1].hex()}, which nothing describes"
             raise MalformedError(message)
-        return self._maps.get(table_id)
+        return table_map
 
     def _hold(self, transaction: OpenTransaction, item: LogItem, size_bytes: int, items: list[LogItem]) -> None:
         """Keep `item`, unless an earlier reader has it, and let go of what has become too much."""
@@ -358,7 +360,7 @@ class EventScanner:
     def _unreadable(self, _: memoryview, header: Header, __: list[LogItem]) -> None:
         raise unreadable(header, self._place)
 
-    def _taken_back(self, how: str) -> LogError:
+    def _taken_back(self, *, how: str) -> LogError:
         begin = self._transaction.begin if self._transaction else self._place.start
         message = f"the transaction at {self._place.file}:{begin} {how} at {self._place}, after a part of it was read"
         return LogError(message, f"it was too large to be held back until its end: {COPY_AGAIN}")

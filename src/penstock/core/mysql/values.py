@@ -36,6 +36,7 @@ Value: TypeAlias = int | float | str | bytes | Decimal
 
 _EPOCH_DAY: Final = dt.date(1970, 1, 1).toordinal()
 _DAY_MICROSECONDS: Final = 86_400_000_000
+_PAIR_MICROSECONDS: Final = (1_000_000, 10_000, 100, 1)
 _DATETIME_OFFSET: Final = 1 << 39
 _YEAR_ZERO: Final = 1900
 _FIX_ROW: Final = "correct the row (UPDATE) and copy the table again, or leave the column out"
@@ -87,7 +88,8 @@ def value_reader(cell: Cell) -> Callable[[bytes], Value]:  # noqa: C901, PLR0911
         case EnumType(labels):
             return lambda raw: _label(raw, labels)
         case UnsupportedType(declaration):
-            raise BadValueError(f"no reading of {declaration}", _FIX_ROW)
+            reason = f"no reading of {declaration}"
+            raise BadValueError(reason, _FIX_ROW)
 
 
 def _decimal(raw: bytes, groups: list[tuple[int, int]], scale: int) -> Decimal:
@@ -101,7 +103,8 @@ def _decimal(raw: bytes, groups: list[tuple[int, int]], scale: int) -> Decimal:
     for count, width in groups:
         group = str(int.from_bytes(plain[at : at + width], "big"))
         if len(group) > count:
-            raise BadValueError(f"0x{raw.hex()} is no decimal", _FIX_ROW)
+            reason = f"0x{raw.hex()} is no decimal"
+            raise BadValueError(reason, _FIX_ROW)
         digits += group.zfill(count)
         at += width
     return Decimal(f"{'-' if negative else ''}{digits}E-{scale}")
@@ -110,13 +113,15 @@ def _decimal(raw: bytes, groups: list[tuple[int, int]], scale: int) -> Decimal:
 def _text_reader(charset: str) -> Callable[[bytes], str]:
     codec = _CODECS.get(charset)
     if codec is None:
-        raise BadValueError(f"text in the character set {charset} cannot be read", "convert the column to utf8mb4")
+        reason = f"text in the character set {charset} cannot be read"
+        raise BadValueError(reason, "convert the column to utf8mb4")
 
     def read(raw: bytes) -> str:
         try:
             return raw.decode(codec)
         except UnicodeDecodeError as error:
-            raise BadValueError(f"{raw[:64]!r} is no {charset} text: {error.reason}", _FIX_ROW) from error
+            reason = f"{raw[:64]!r} is no {charset} text: {error.reason}"
+            raise BadValueError(reason, _FIX_ROW) from error
 
     return read
 
@@ -135,7 +140,8 @@ def _datetime(raw: bytes, digits: int) -> int:
     """One sign bit, 17 bits of year * 13 + month, 5 of day, 5 of hour, 6 of minute, 6 of second, big-endian."""
     packed = int.from_bytes(raw[:5], "big") - _DATETIME_OFFSET
     if packed < 0:
-        raise BadValueError(f"0x{raw.hex()} is no datetime", _FIX_ROW)
+        reason = f"0x{raw.hex()} is no datetime"
+        raise BadValueError(reason, _FIX_ROW)
     month_count, day = packed >> 22, packed >> 17 & 31
     clock = _clock(packed >> 12 & 31, packed >> 6 & 63, packed & 63)
     return _day(month_count // 13, month_count % 13, day) * _DAY_MICROSECONDS + clock + _fraction(raw[5:], digits)
@@ -159,16 +165,18 @@ def _old_timestamp(raw: bytes) -> int:
 
 def _instant(microseconds: int) -> int:
     if microseconds == 0:
-        raise BadValueError("the zero timestamp 0000-00-00 00:00:00 is no time", _FIX_ROW)
+        reason = "the zero timestamp 0000-00-00 00:00:00 is no time"
+        raise BadValueError(reason, _FIX_ROW)
     return microseconds
 
 
 def _fraction(raw: bytes, digits: int) -> int:
     """Return microseconds. Digits are stored in pairs, one byte each."""
     pairs = (digits + 1) // 2
-    microseconds = int.from_bytes(raw, "big") * 100 ** (3 - pairs)
+    microseconds = int.from_bytes(raw, "big") * _PAIR_MICROSECONDS[pairs]
     if microseconds >= 1_000_000:  # noqa: PLR2004 - a second
-        raise BadValueError(f"0x{raw.hex()} is no fraction of a second", _FIX_ROW)
+        reason = f"0x{raw.hex()} is no fraction of a second"
+        raise BadValueError(reason, _FIX_ROW)
     return microseconds
 
 
@@ -177,7 +185,8 @@ def _clock(hour: int, minute: int, second: int) -> int:
     try:
         dt.time(hour, minute, second)
     except ValueError as error:
-        raise BadValueError(f"{hour:02}:{minute:02}:{second:02} is no time of day", _FIX_ROW) from error
+        reason = f"{hour:02}:{minute:02}:{second:02} is no time of day"
+        raise BadValueError(reason, _FIX_ROW) from error
     return (hour * 3600 + minute * 60 + second) * 1_000_000
 
 
@@ -186,13 +195,16 @@ def _day(year: int, month: int, day: int) -> int:
     try:
         return dt.date(year, month, day).toordinal() - _EPOCH_DAY
     except ValueError as error:
-        raise BadValueError(f"{year:04}-{month:02}-{day:02} is no date", _FIX_ROW) from error
+        reason = f"{year:04}-{month:02}-{day:02} is no date"
+        raise BadValueError(reason, _FIX_ROW) from error
 
 
 def _label(raw: bytes, labels: tuple[str, ...]) -> str:
     index = int.from_bytes(raw, "little")
     if index == 0:
-        raise BadValueError("the ENUM holds '' in place of a value that was none of its labels (index 0)", _FIX_ROW)
+        reason = "the ENUM holds '' in place of a value that was none of its labels (index 0)"
+        raise BadValueError(reason, _FIX_ROW)
     if index > len(labels):
-        raise BadValueError(f"the ENUM index {index} is beyond its {len(labels)} labels", "copy the table again")
+        reason = f"the ENUM index {index} is beyond its {len(labels)} labels"
+        raise BadValueError(reason, "copy the table again")
     return labels[index - 1]

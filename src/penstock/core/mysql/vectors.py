@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from penstock.core.arrow_types import arrow_type
 from penstock.core.mysql.row_layout import decimal_groups
 from penstock.core.mysql.values import LATIN1
 from penstock.core.tables import (
@@ -34,11 +33,14 @@ if TYPE_CHECKING:
 
     from penstock.core.mysql.row_layout import Cell
     from penstock.core.mysql.rows_columns import Bools, Int64s, Words
+    from penstock.core.mysql.rows_plain import ArrowArray
 
 _INT64_DIGITS: Final = 18
 _DECIMAL128_DIGITS: Final = 38
 _MONTH_DAYS: Final = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31, 0, 0, 0], np.int64)
 _SECOND: Final = 1_000_000
+_PAIR_MICROSECONDS: Final = (1_000_000, 10_000, 100, 1)
+_SIGN_24: Final = 1 << 23
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,29 +56,34 @@ class ColumnBytes:
         """Return the number of type `dtype` that stands `offset` bytes behind the start of each value."""
         return self.words.at_every_byte(dtype)[self.starts + offset if offset else self.starts]
 
-    def big(self, width: int, offset: int = 0) -> Int64s:
-        """Return the big-endian unsigned number of `width` bytes (at most 4) that stands there."""
-        first = self.word(">u4", offset).astype(np.int64)
-        return first >> (32 - 8 * width)
+    def little(self, width: int) -> Int64s:
+        """Return the little-endian unsigned number of `width` bytes (at most 4) of each value."""
+        numbers = self.word("<u4").astype(np.int64)
+        return numbers & ((1 << 8 * width) - 1)
 
-    def array(self, type_: pa.DataType, values: npt.NDArray[np.generic]) -> pa.Array:
+    def big(self, width: int, offset: int = 0) -> Int64s:
+        """Return the big-endian unsigned number of `width` bytes (at most 4) that stands `offset` bytes behind."""
+        numbers = self.word(">u4", offset).astype(np.int64)
+        return numbers >> (32 - 8 * width)
+
+    def array(self, type_: pa.DataType, values: npt.NDArray[np.generic]) -> ArrowArray:
         """Return the Arrow array of n fixed-width values, whose memory `values` is."""
         validity, null_count = self.validity()
-        buffers = [validity, pa.py_buffer(np.ascontiguousarray(values))]
+        buffers = [validity, pa.py_buffer(np.ascontiguousarray(values).data)]
         return pa.Array.from_buffers(type_, len(self.starts), buffers, null_count)
 
     def validity(self) -> tuple[pa.Buffer | None, int]:
         """Return Arrow's validity bitmap, None if no value is NULL, and how many are."""
         null_count = int(self.nulls.sum())
-        return (pa.py_buffer(np.packbits(~self.nulls, bitorder="little")) if null_count else None), null_count
+        return (pa.py_buffer(np.packbits(~self.nulls, bitorder="little").data) if null_count else None), null_count
 
 
-def vector_column(cell: Cell, data: ColumnBytes) -> pa.Array | None:  # noqa: C901, PLR0911 - one return per member of the union
-    """Return the column as the Arrow type of `arrow_types`, or None: see the module."""
-    type_ = arrow_type(cell.column.type)
+def vector_column(cell: Cell, type_: pa.DataType, data: ColumnBytes) -> ArrowArray | None:  # noqa: C901, PLR0911 - one return per member of the union
+    """Return the column, or None: see the module; `type_` is the column's in `arrow_types`."""
     match cell.column.type:
         case IntegerType(24, unsigned):
-            return data.array(type_, _three_bytes(data, unsigned=unsigned))
+            numbers = data.little(3)
+            return data.array(type_, (numbers if unsigned else (numbers ^ _SIGN_24) - _SIGN_24).astype(np.int32))
         case IntegerType(bits, unsigned):
             return data.array(type_, data.word(f"<{'u' if unsigned else 'i'}{bits // 8}"))
         case FloatType(bits):
@@ -88,7 +95,7 @@ def vector_column(cell: Cell, data: ColumnBytes) -> pa.Array | None:  # noqa: C9
         case BytesType(bytes_max, fixed):
             return _padded(data, bytes_max) if fixed else _binaries(data)
         case DateType():
-            packed = _three_bytes(data, unsigned=True).astype(np.int64)
+            packed = data.little(3)
             days = _days(packed >> 9, packed >> 5 & 15, packed & 31, data.nulls)
             return None if days is None else data.array(type_, days.astype(np.int32))
         case DateTimeType(digits):
@@ -96,7 +103,7 @@ def vector_column(cell: Cell, data: ColumnBytes) -> pa.Array | None:  # noqa: C9
         case TimestampType(digits):
             return None if cell.old_format else _timestamps(data, type_, digits)
         case YearType():
-            years = data.word("u1").astype(np.int16)
+            years = data.little(1)
             return data.array(type_, np.where(years == 0, 0, years + 1900).astype(np.int16))
         case EnumType(labels):
             return _enums(data, cell.fixed_bytes, labels)
@@ -104,17 +111,11 @@ def vector_column(cell: Cell, data: ColumnBytes) -> pa.Array | None:  # noqa: C9
             return None
 
 
-def _three_bytes(data: ColumnBytes, *, unsigned: bool) -> npt.NDArray[np.generic]:
-    if unsigned:
-        return data.word("<u4") & np.uint32(0xFF_FFFF)
-    return (data.word("<u4") << np.uint32(8)).view(np.int32) >> 8
-
-
-def _decimals(data: ColumnBytes, type_: pa.DataType, precision: int, scale: int) -> pa.Array | None:
+def _decimals(data: ColumnBytes, type_: pa.DataType, precision: int, scale: int) -> ArrowArray | None:
     groups = []
     offset = 0
     first = True
-    negative = data.word("u1") < 0x80  # noqa: PLR2004 - the sign bit
+    negative = data.big(1) < 0x80  # noqa: PLR2004 - the sign bit
     for digits, width in decimal_groups(precision, scale):
         group = data.big(width, offset)
         if first:
@@ -157,7 +158,7 @@ def _in_words(groups: list[tuple[int, Int64s]], negative: Bools, count: int) -> 
     return words.astype(np.uint32).T
 
 
-def _binaries(data: ColumnBytes) -> pa.Array:
+def _binaries(data: ColumnBytes) -> ArrowArray:
     """Copy values of any length out of the buffer.
 
     One binary array over the whole buffer, with the offsets start, end, start,
@@ -174,13 +175,13 @@ def _binaries(data: ColumnBytes) -> pa.Array:
     offsets = np.empty(2 * count + 1, np.int32)
     offsets[0:-1:2], offsets[1::2] = starts, ends
     offsets[-1] = ends[-1] if count else 0
-    all_bytes = pa.py_buffer(data.words.u1)
-    everything = pa.Array.from_buffers(pa.binary(), 2 * count, [None, pa.py_buffer(offsets), all_bytes])
+    all_bytes = pa.py_buffer(data.words.u1.data)
+    everything = pa.Array.from_buffers(pa.binary(), 2 * count, [None, pa.py_buffer(offsets.data), all_bytes])
     even = np.arange(0, 2 * count, 2, dtype=np.int32)
-    return everything.take(pa.array(even, mask=data.nulls if has_nulls else None))
+    return everything.take(pa.array(even, pa.int32(), mask=data.nulls if has_nulls else None))
 
 
-def _texts(data: ColumnBytes, charset: str) -> pa.Array | None:
+def _texts(data: ColumnBytes, charset: str) -> ArrowArray | None:
     binaries = _binaries(data)
     if charset in {"ascii", LATIN1} and not _is_ascii(binaries):
         return None
@@ -192,13 +193,13 @@ def _texts(data: ColumnBytes, charset: str) -> pa.Array | None:
         return None
 
 
-def _is_ascii(binaries: pa.Array) -> bool:
+def _is_ascii(binaries: ArrowArray) -> bool:
     """Whether no byte of a fresh binary array is over 127."""
     content = binaries.buffers()[2]
-    return content is None or not (np.frombuffer(content, np.uint8) & 0x80).any()
+    return content is None or not (np.frombuffer(memoryview(content), np.uint8) & 0x80).any()
 
 
-def _padded(data: ColumnBytes, width: int) -> pa.Array:
+def _padded(data: ColumnBytes, width: int) -> ArrowArray:
     """Give values back the NULs at their end, which the server does not log."""
     count = len(data.starts)
     content = np.zeros((count, width), np.uint8)
@@ -208,12 +209,12 @@ def _padded(data: ColumnBytes, width: int) -> pa.Array:
     offsets = np.arange(0, (count + 1) * width, width, dtype=np.int32)
     validity, null_count = data.validity()
     return pa.Array.from_buffers(
-        pa.binary(), count, [validity, pa.py_buffer(offsets), pa.py_buffer(content)], null_count
+        pa.binary(), count, [validity, pa.py_buffer(offsets.data), pa.py_buffer(content.data)], null_count
     )
 
 
-def _datetimes(data: ColumnBytes, type_: pa.DataType, digits: int) -> pa.Array | None:
-    packed = ((data.big(4) << 8) | data.word("u1", 4)) - (1 << 39)
+def _datetimes(data: ColumnBytes, type_: pa.DataType, digits: int) -> ArrowArray | None:
+    packed = (data.big(4) << 8 | data.big(1, 4)) - (1 << 39)
     months = packed >> 22
     days = _days(months // 13, months % 13, packed >> 17 & 31, data.nulls)
     hour, minute, second = packed >> 12 & 31, packed >> 6 & 63, packed & 63
@@ -224,7 +225,7 @@ def _datetimes(data: ColumnBytes, type_: pa.DataType, digits: int) -> pa.Array |
     return data.array(type_, (days * 86_400 + hour * 3600 + minute * 60 + second) * _SECOND + fraction)
 
 
-def _timestamps(data: ColumnBytes, type_: pa.DataType, digits: int) -> pa.Array | None:
+def _timestamps(data: ColumnBytes, type_: pa.DataType, digits: int) -> ArrowArray | None:
     fraction = _fractions(data, 4, digits)
     microseconds = data.big(4) * _SECOND + fraction
     bad = (microseconds == 0) | (fraction >= _SECOND)
@@ -236,14 +237,14 @@ def _fractions(data: ColumnBytes, offset: int, digits: int) -> Int64s:
     pairs = (digits + 1) // 2
     if not pairs:
         return np.zeros(len(data.starts), np.int64)
-    return data.big(pairs, offset) * 100 ** (3 - pairs)
+    return data.big(pairs, offset) * _PAIR_MICROSECONDS[pairs]
 
 
 def _days(year: Int64s, month: Int64s, day: Int64s, nulls: Bools) -> Int64s | None:
     """Return days since 1970 by the proleptic Gregorian calendar; None if one of them is no date.
 
-    The count of days is Howard Hinnant's `days_from_civil` ("chrono-Compatible
-    Low-Level Date Algorithms"): years begin in March, so that the leap day is the last.
+    Counted as in Howard Hinnant's "chrono-Compatible Low-Level Date Algorithms"
+    (`days_from_civil`): years begin in March, so that the leap day is their last.
     """
     leap = (year % 4 == 0) & ((year % 100 != 0) | (year % 400 == 0))
     last = _MONTH_DAYS[month] + (leap & (month == 2))  # noqa: PLR2004 - February
@@ -251,13 +252,13 @@ def _days(year: Int64s, month: Int64s, day: Int64s, nulls: Bools) -> Int64s | No
     if (bad & ~nulls).any():
         return None
     shifted = year - (month <= 2)  # noqa: PLR2004 - January and February
-    era, era_year = np.divmod(shifted, 400)
     year_day = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
-    return era * 146_097 + era_year * 365 + era_year // 4 - era_year // 100 + year_day - 719_468
+    days: Int64s = shifted * 365 + shifted // 4 - shifted // 100 + shifted // 400 + year_day - 719_468
+    return days
 
 
-def _enums(data: ColumnBytes, width: int, labels: tuple[str, ...]) -> pa.Array | None:
-    index = data.word(f"<u{width}").astype(np.int32) - 1
+def _enums(data: ColumnBytes, width: int, labels: tuple[str, ...]) -> ArrowArray | None:
+    index = data.little(width) - 1
     if (((index < 0) | (index >= len(labels))) & ~data.nulls).any():
         return None
-    return pa.array(labels, pa.string()).take(pa.array(index, mask=data.nulls))
+    return pa.array(labels, pa.string()).take(pa.array(index, pa.int64(), mask=data.nulls))
