@@ -11,7 +11,7 @@ import typer
 from penstock.cli.console import say_note
 from penstock.core.errors import UsageError
 from penstock.dev.background import Background
-from penstock.dev.jars import JarSet, ensure_jars
+from penstock.dev.jars import JarSet, ensure_jars, jar_directory
 from penstock.dev.services import Service, parse_service
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ def up(names: _Names = None, ports: _Ports = None, *, home: _Home = _HOME, as_js
     """Start servers (by default all) and leave them running. A server that was up before keeps its data and port."""
     services = _services(names)
     wanted = parse_ports(ports or [])
-    if Service.KAFKA in services:
-        # Here rather than in the background, because a first fetch takes a minute.
-        say_note("fetching Kafka's jars, if they are not there yet")
+    if Service.KAFKA in services and not jar_directory(JarSet.KAFKA_BROKER).exists():
+        # Here rather than in the background, because it takes a minute.
+        say_note("fetching Kafka's jars, this once")
         ensure_jars(JarSet.KAFKA_BROKER)
     background = Background(home)
     _show({service: background.up(service, wanted.get(service)) for service in services}, as_json=as_json)

@@ -15,7 +15,9 @@ import fcntl
 import hashlib
 import json
 import os
+import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import distribution
 from pathlib import Path
@@ -59,19 +61,25 @@ class Jar:
 def ensure_jars(jar_set: JarSet) -> tuple[Path, ...]:
     """The set's jars, fetched first if this machine does not have them yet; safe for parallel callers.
 
+    `python -m penstock.dev.jars` does it for all sets.
+
     Raises UnavailableError when they cannot be fetched, and UsageError when a
     jar differs from its checksum, the cache cannot be written or Java is missing.
     """
-    listed = _list_file(jar_set).read_text()
-    jars = parse_jar_list(listed)
-    digest = hashlib.sha256(listed.encode()).hexdigest()[:12]
-    directory = cache_directory() / f"{jar_set.value}-{digest}"
+    jars = parse_jar_list(_list_file(jar_set).read_text())
+    directory = jar_directory(jar_set)
     if not directory.exists():
         with _locked(directory.with_suffix(".lock")):
             if not directory.exists():
                 _fetch(jar_set, jars, directory)
     _verify_stamp(directory, jars)
     return tuple(directory / jar.file for jar in jars)
+
+
+def jar_directory(jar_set: JarSet) -> Path:
+    """Where the set's jars are, if they have been fetched."""
+    digest = hashlib.sha256(_list_file(jar_set).read_bytes()).hexdigest()[:12]
+    return cache_directory() / f"{jar_set.value}-{digest}"
 
 
 def cache_directory() -> Path:
@@ -189,3 +197,20 @@ def _locked(file: Path) -> Iterator[None]:
 def _list_file(jar_set: JarSet) -> Path:
     """The committed list of a set."""
     return Path(__file__).with_name("jar_sets") / f"{jar_set.value}.txt"
+
+
+def main() -> int:
+    """Fetch all sets, side by side; the exit code."""
+    with ThreadPoolExecutor() as pool:
+        fetched = [pool.submit(ensure_jars, jar_set) for jar_set in JarSet]
+    try:
+        for one in fetched:
+            one.result()
+    except PenstockError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

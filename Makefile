@@ -1,0 +1,43 @@
+# What a newcomer types: make demo, make test. What a developer types: make check.
+# Options go in ARGS: make demo ARGS="--seconds 10", make test ARGS="-k binlog".
+
+BIN := .venv/bin
+ARGS :=
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test unit check format lock
+
+help:  ## Show this list
+	@sed -n 's/^\([a-z]*\):.*##/\1\t/p' Makefile
+
+setup: .venv/.ready  ## Create .venv, install what the system lacks, fetch the pinned jars
+
+# Newer than what it was made from: then there is nothing to do.
+.venv/.ready: requirements.lock pyproject.toml scripts/bootstrap.sh scripts/install_packages.sh
+	@sh scripts/bootstrap.sh
+	@touch $@
+
+demo: setup  ## Run the main job, end to end, on real servers on this machine
+	$(BIN)/penstock demo $(ARGS)
+
+test: setup  ## Run all tests
+	$(BIN)/python -m pytest $(ARGS)
+
+unit: setup  ## Run the tests that need no servers
+	$(BIN)/python -m pytest tests/unit $(ARGS)
+
+check: setup  ## Run every gate
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/deptry .
+	$(BIN)/vulture
+	$(BIN)/python -m pytest --quiet tests/unit/test_tidy.py
+
+format: setup  ## Format the code and mend what can be mended
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+lock: setup  ## Write requirements.lock anew, for the oldest Python that we support
+	$(BIN)/pip-compile --quiet --generate-hashes --strip-extras --allow-unsafe --no-header --extra dev \
+	    --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --output-file requirements.lock pyproject.toml

@@ -1,0 +1,33 @@
+#!/bin/sh
+# Install Debian or Ubuntu packages without starting their services: penstock starts its own servers,
+# on ports of its own. Run it as root: install_packages.sh PACKAGE...
+set -eu
+
+export DEBIAN_FRONTEND=noninteractive
+policy=/usr/sbin/policy-rc.d
+
+# policy-rc.d decides whether a package may start its service (invoke-rc.d(8)): 101 forbids it.
+if [ ! -e "$policy" ]; then
+    trap 'rm -f "$policy"' EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
+    printf '#!/bin/sh\nexit 101\n' >"$policy"
+    chmod 755 "$policy"
+fi
+
+apt-get update -qq -o DPkg::Lock::Timeout=600
+
+# Newer releases have newer Javas only.
+java=
+for release in 17 21 25; do
+    if [ -z "$java" ] && apt-cache show "openjdk-$release-jre-headless" >/dev/null 2>&1; then
+        java=openjdk-$release-jre-headless
+    fi
+done
+for package; do
+    shift
+    if [ "$package" = openjdk-17-jre-headless ]; then package=${java:-$package}; fi
+    set -- "$@" "$package"
+done
+
+apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=600 "$@"
