@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import DBAPIError
 
 from penstock.core.errors import UnavailableError
 from penstock.schematizer import confluent, v1
@@ -114,7 +114,6 @@ _EXPLANATIONS: dict[int | type[Exception], Callable[[Exception], RefusedError]] 
     405: _explain_method,
     RequestValidationError: _explain_request,
     RecursionError: _explain_depth,
-    OperationalError: _explain_database,
-    InterfaceError: _explain_database,
+    DBAPIError: _explain_database,
     UnavailableError: _explain_database,
 }

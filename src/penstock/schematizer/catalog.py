@@ -47,7 +47,7 @@ def read_topics(session: Session, namespace: str) -> TopicList:
         .join(Source, Source.id == Topic.source_id)
         .join(Namespace, Namespace.id == Source.namespace_id)
         .order_by(Namespace.name, Source.table_schema, Source.table_name, Topic.ordinal)
-        .options(joinedload(Topic.follows).noload(Topic.source))
+        .options(joinedload(Topic.follows).lazyload(Topic.source))
     )
     if namespace:
         query = query.where(Namespace.name == namespace)

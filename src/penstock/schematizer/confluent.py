@@ -16,7 +16,6 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from penstock.core.avro_types import parse_avro
 from penstock.schematizer.answers import SchemaText
 from penstock.schematizer.levels import Level, pair_problems
 from penstock.schematizer.models import Status, Subject, SubjectVersion
@@ -276,7 +275,7 @@ def _lookup(session: Session, name: str, schema: ParsedSchema) -> SubjectVersion
 def _problems(session: Session, name: str, wanted: str, schema: ParsedSchema) -> tuple[str, ...]:
     version = version_of(subject_versions(session, name), wanted)
     level = level_of(session, version.subject)
-    return pair_problems(level, reading_of(version.subject), schema.avro, parse_avro(version.schema.text))
+    return pair_problems(level, reading_of(version.subject), schema.avro, parse_schema(version.schema.text).avro)
 
 
 def _own_level(session: Session, name: str, *, or_global: bool) -> Level:

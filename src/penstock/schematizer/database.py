@@ -28,6 +28,7 @@ T = TypeVar("T")
 
 _BUSY_TIMEOUT_SECONDS = 30.0
 _WRITE_ATTEMPTS = 5
+_EXAMPLE = "write it like sqlite:////var/lib/penstock/schematizer.db"
 _FOR_WRITING = "penstock_for_writing"
 
 
@@ -95,10 +96,13 @@ def _open_engine(url: str) -> Engine:
         if parsed.get_backend_name() != "sqlite":
             # A writer that waited for a lock must see what the winner wrote.
             return sa.create_engine(parsed, isolation_level="READ COMMITTED", pool_pre_ping=True)
+        if parsed.database in {None, "", ":memory:"}:
+            message = "a database in memory cannot keep a registry: every connection would see another one"
+            raise UsageError(message, _EXAMPLE)
         engine = sa.create_engine(parsed, connect_args={"timeout": _BUSY_TIMEOUT_SECONDS})
     except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
         message = f"{url.partition('://')[0]}:// is not the URL of a database: {error}"
-        raise UsageError(message, "write it like sqlite:////var/lib/penstock/schematizer.sqlite") from error
+        raise UsageError(message, _EXAMPLE) from error
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine

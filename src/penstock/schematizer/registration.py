@@ -15,9 +15,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlalchemy import select
+from sqlalchemy import and_, bindparam, func, select
+from sqlalchemy.orm import aliased
 
-from penstock.core.avro_types import parse_avro
 from penstock.core.compatibility import mutual_problems, same_encoding
 from penstock.schematizer.database import Database, now_ms
 from penstock.schematizer.models import (
@@ -31,7 +31,7 @@ from penstock.schematizer.models import (
     TableRegistration,
     Topic,
 )
-from penstock.schematizer.schemas import find_schema, keep_schema
+from penstock.schematizer.schemas import keep_schema, parse_schema
 from penstock.schematizer.subjects import add_version, enabled_versions, find_subject, find_version, open_subject
 from penstock.schematizer.topic_names import collision_name, is_legal, plan_distinct_topic_name, plan_topic_name
 
@@ -70,35 +70,54 @@ def register_table(database: Database, shape: TableShape) -> Registered:
     return known or database.write(lambda session: _register(session, shape))
 
 
+_Key, _Value, _Before = aliased(Schema), aliased(Schema), aliased(Topic)
+_NEWEST = select(func.max(Topic.ordinal)).where(Topic.source_id == Source.id).correlate(Source).scalar_subquery()
+# Registering what is known is the common case: one statement, put together once.
+_FIND = (
+    select(Topic.name, Topic.key_schema_id, Topic.contains_pii, _Key.fingerprint, _Key.text, _Value.id, _Before.name)
+    .select_from(Source)
+    .join(Namespace, Namespace.id == Source.namespace_id)
+    .join(Topic, and_(Topic.source_id == Source.id, Topic.ordinal == _NEWEST))
+    .join(TableRegistration, TableRegistration.topic_id == Topic.id)
+    .join(_Value, _Value.id == TableRegistration.value_schema_id)
+    .join(Subject, and_(Subject.topic_id == Topic.id, Subject.kind == Kind.VALUE))
+    .join(SubjectVersion, and_(SubjectVersion.subject_id == Subject.id, SubjectVersion.schema_id == _Value.id))
+    .outerjoin(_Key, _Key.id == Topic.key_schema_id)
+    .outerjoin(_Before, _Before.id == Topic.follows_id)
+    .where(
+        Namespace.name == bindparam("namespace"),
+        Source.table_schema == bindparam("table_schema"),
+        Source.table_name == bindparam("table_name"),
+        _Value.fingerprint == bindparam("fingerprint"),
+        SubjectVersion.status == Status.ENABLED,
+    )
+)
+
+
 def _find(session: Session, shape: TableShape) -> Registered | None:
     """Return the answer of a shape that is where the table stands now, None for any other."""
-    query = (
-        select(Source)
-        .join(Namespace)
-        .where(
-            Namespace.name == shape.namespace,
-            Source.table_schema == shape.table.schema,
-            Source.table_name == shape.table.name,
-        )
-    )
-    source = session.scalars(query).one_or_none()
-    newest = _newest_topic(session, source) if source else None
-    value = find_schema(session, shape.value)
-    if newest is None or value is None or _key_problems(session, newest, shape):
+    parameters = {
+        "namespace": shape.namespace,
+        "table_schema": shape.table.schema,
+        "table_name": shape.table.name,
+        "fingerprint": shape.value.fingerprint,
+    }
+    found = session.execute(_FIND, parameters).one_or_none()
+    if found is None:
         return None
-    return _answer(newest, value) if _is_registered(session, newest, value) else None
+    topic, key_id, contains_pii, key_fingerprint, key_text, value_id, before = found
+    key = (key_fingerprint, key_text) if key_id is not None else None
+    if contains_pii != shape.contains_pii or not _same_key(key, shape.key):
+        return None
+    return Registered(topic, key_id, value_id, before or "")
 
 
-def _is_registered(session: Session, topic: Topic, value: Schema) -> bool:
-    """Tell whether `value` was registered on `topic`, and still counts there."""
-    query = (
-        select(TableRegistration.id)
-        .join(SubjectVersion, SubjectVersion.schema_id == TableRegistration.value_schema_id)
-        .join(Subject, Subject.id == SubjectVersion.subject_id)
-        .where(TableRegistration.topic_id == topic.id, TableRegistration.value_schema_id == value.id)
-        .where(Subject.topic_id == topic.id, Subject.kind == Kind.VALUE, SubjectVersion.status == Status.ENABLED)
-    )
-    return session.scalar(query) is not None
+def _same_key(stored: tuple[str, str] | None, key: ParsedSchema | None) -> bool:
+    """Tell whether a key writes the bytes of the stored one (fingerprint and text); None is "no key"."""
+    if stored is None or key is None:
+        return stored is None and key is None
+    fingerprint, text = stored
+    return fingerprint == key.fingerprint or same_encoding(parse_schema(text).avro, key.avro)
 
 
 def _register(session: Session, shape: TableShape) -> Registered:
@@ -162,7 +181,7 @@ def _problems(session: Session, topic: Topic, shape: TableShape) -> tuple[str, .
     if known is not None and known.status == Status.DISABLED:
         problems.append("its schema is disabled there")
     for version in enabled_versions(session, subject):
-        found = mutual_problems(shape.value.avro, parse_avro(version.schema.text))
+        found = mutual_problems(shape.value.avro, parse_schema(version.schema.text).avro)
         problems += [f"version {version.version}: {problem}" for problem in found]
     return tuple(problems)
 
@@ -175,12 +194,10 @@ def _key_problems(session: Session, topic: Topic, shape: TableShape) -> tuple[st
     """
     if topic.contains_pii != shape.contains_pii:
         return ("only one of both contains personal data",)
-    if topic.key_schema_id is None or shape.key is None:
-        return () if topic.key_schema_id is None and shape.key is None else ("only one of both has a primary key",)
-    stored = session.get_one(Schema, topic.key_schema_id)
-    if stored.fingerprint == shape.key.fingerprint or same_encoding(parse_avro(stored.text), shape.key.avro):
+    stored = session.get_one(Schema, topic.key_schema_id) if topic.key_schema_id is not None else None
+    if _same_key((stored.fingerprint, stored.text) if stored else None, shape.key):
         return ()
-    return (f"the key was ({', '.join(topic.key_fields)}), or of other types",)
+    return (f"the key was ({', '.join(topic.key_fields)}), and is another or encoded in another way",)
 
 
 def _open_topic(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import fastavro
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
 _TEXT_CHARACTERS_MAX = 1 << 20
+_PARSED_SCHEMAS_MAX = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,7 @@ class ParsedSchema:
     avro: AvroSchema
 
 
+@lru_cache(_PARSED_SCHEMAS_MAX)
 def parse_schema(text: str) -> ParsedSchema:
     """Check that `text` is an Avro schema. Raises RefusedError that says where it is not."""
     try:

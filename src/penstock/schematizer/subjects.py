@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import func, select
 
-from penstock.core.avro_types import parse_avro
 from penstock.core.compatibility import Reading
 from penstock.schematizer.database import now_ms
 from penstock.schematizer.levels import Level, level_problems
 from penstock.schematizer.models import Kind, Schema, Setting, Status, Subject, SubjectVersion, Topic
 from penstock.schematizer.refusals import Code, RefusedError
-from penstock.schematizer.schemas import find_schema, keep_schema
+from penstock.schematizer.schemas import find_schema, keep_schema, parse_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -110,7 +109,7 @@ def register_version(session: Session, name: str, schema: ParsedSchema) -> Subje
     if known is not None:
         message = f"the schema is disabled in subject {name!r}"
         raise RefusedError(Code.INCOMPATIBLE_SCHEMA, message, "enable it, or register another schema")
-    old = [parse_avro(version.schema.text) for version in enabled_versions(session, subject)]
+    old = [parse_schema(version.schema.text).avro for version in enabled_versions(session, subject)]
     level = level_of(session, subject)
     problems = level_problems(level, reading_of(subject), schema.avro, old)
     if problems:
