@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import pymysql
 import pytest
 from confluent_kafka import Consumer, Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from penstock.dev.kafka import start_kafka
 from penstock.dev.mariadb import MariadbServer, start_mariadb
@@ -124,7 +125,7 @@ def test_a_spark_cluster_takes_its_workers_along_when_it_stops(tmp_path: Path) -
     assert not any(_exists(pid) for pid in pids)
 
 
-def _client(bootstrap_servers: str) -> dict[str, str | int]:
+def _client(bootstrap_servers: str) -> dict[str, str | int | float | bool]:
     # Silent, because these clients see their broker killed.
     return {"bootstrap.servers": bootstrap_servers, "log_level": 0}
 

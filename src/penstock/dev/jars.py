@@ -17,7 +17,6 @@ import json
 import os
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import distribution
 from pathlib import Path
@@ -200,12 +199,10 @@ def _list_file(jar_set: JarSet) -> Path:
 
 
 def main() -> int:
-    """Fetch all sets, side by side; the exit code."""
-    with ThreadPoolExecutor() as pool:
-        fetched = [pool.submit(ensure_jars, jar_set) for jar_set in JarSet]
+    """Fetch all sets; the exit code."""
     try:
-        for one in fetched:
-            one.result()
+        for jar_set in JarSet:
+            ensure_jars(jar_set)
     except PenstockError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code

@@ -1,0 +1,107 @@
+"""`penstock dev` keeps servers running after it has returned, until it is told to stop them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from penstock.core.errors import UnavailableError
+from penstock.dev.jars import JarSet, ensure_jars
+from penstock.dev.ports import LOOPBACK, free_port, is_listening
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_SERVICE = "mariadb"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    yield tmp_path / "dev"
+    _dev("down", "--home", str(tmp_path / "dev"))
+
+
+def test_a_server_runs_from_up_to_down_and_comes_back_on_its_port(home: Path) -> None:
+    first = _facts("up", home)
+    assert is_listening(first["port"])
+    assert _facts("status", home) == first
+    assert _facts("up", home) == first
+
+    down = _dev("down", _SERVICE, "--home", str(home))
+
+    assert down.stdout == "mariadb: stopped\n"
+    assert not is_listening(first["port"])
+    assert _facts("status", home) is None
+    assert _facts("up", home)["port"] == first["port"]
+
+
+def test_a_port_in_use_ends_up_with_exit_code_2_and_the_port(home: Path) -> None:
+    with socket.create_server((LOOPBACK, free_port())) as server:
+        port = server.getsockname()[1]
+        up = _dev("up", _SERVICE, "--home", str(home), "--port", f"{_SERVICE}={port}")
+
+    assert up.returncode == 2
+    assert f"port {port} on 127.0.0.1 is in use" in up.stderr
+
+
+def test_a_service_of_a_later_release_ends_up_with_exit_code_2(home: Path) -> None:
+    up = _dev("up", "snowflake", "--home", str(home))
+
+    assert up.returncode == 2
+    assert "snowflake is not in this release" in up.stderr
+
+
+def test_a_killed_supervisor_takes_its_server_along_and_up_starts_it_again(home: Path) -> None:
+    facts = _facts("up", home)
+
+    os.kill(facts["supervisor"], signal.SIGKILL)
+
+    deadline = time.monotonic() + 10
+    while is_listening(facts["port"]):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    assert _facts("status", home) is None
+    assert _facts("up", home)["port"] == facts["port"]
+
+
+def test_a_server_that_ends_by_itself_is_no_longer_listed(home: Path) -> None:
+    facts = _facts("up", home)
+
+    os.kill(facts["pid"], signal.SIGKILL)
+
+    deadline = time.monotonic() + 10
+    while _facts("status", home) is not None:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+def test_jars_that_cannot_be_fetched_are_worth_another_try(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    # Port 1 on loopback: a proxy that refuses every connection.
+    nowhere = "-Dhttp.proxyHost=127.0.0.1 -Dhttp.proxyPort=1 -Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=1"
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", nowhere)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+    with pytest.raises(UnavailableError, match="jars of spark-kafka"):
+        ensure_jars(JarSet.SPARK_KAFKA)
+
+    assert not [path for path in (tmp_path / "penstock" / "jars").iterdir() if path.is_dir()]
+
+
+def _facts(command: str, home: Path) -> Any:  # noqa: ANN401 - the service's part of JSON output
+    answer = _dev(command, _SERVICE, "--home", str(home), "--json")
+    assert answer.returncode == 0, answer.stderr
+    return json.loads(answer.stdout)[_SERVICE]
+
+
+def _dev(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "penstock.cli.main", "dev", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
