@@ -38,6 +38,7 @@ class Figures:
 
     phase: str
     phase_seconds: float
+    detail: str = ""
     workload: WorkloadProgress = field(default_factory=WorkloadProgress)
     latency: Latency = field(default_factory=Latency)
     tables: tuple[TableFigures, ...] = ()

@@ -71,6 +71,7 @@ class Phases:
         self._upkeep = upkeep
         self._meter = WarehouseMeter(pipeline.open_state, SCHEMA, lambda link: link == LINK)
         self._phase = ""
+        self._detail = ""
         self._phase_began = time.monotonic()
         self._filled: dict[str, tuple[int, float]] = {}
         self._workload: Workload | None = None
@@ -187,7 +188,7 @@ class Phases:
         return work()
 
     def _enter(self, phase: str) -> None:
-        self._phase, self._phase_began = phase, time.monotonic()
+        self._phase, self._detail, self._phase_began = phase, "", time.monotonic()
         self._show()
 
     def _phase_seconds(self) -> float:
@@ -197,7 +198,7 @@ class Phases:
         self._page.note(f"{text} ({self._phase_seconds():.0f} s)")
 
     def _show_filled(self, rows: int) -> None:
-        self._phase = f"filling the marketplace: {rows:,} rows"
+        self._detail = f"{rows:,} rows"
         self._show()
 
     def _show(self) -> None:
@@ -209,6 +210,7 @@ class Phases:
             Figures(
                 self._phase,
                 self._phase_seconds(),
+                self._detail,
                 progress,
                 self._watcher.latency() if self._watcher else Latency(),
                 self._meter.tables(self._written(progress)),

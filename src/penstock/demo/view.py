@@ -91,7 +91,9 @@ def render_line(figures: Figures) -> str:
     workload, latency = figures.workload, figures.latency
     if workload.changes_total:
         parts.append(f"source {workload.changes_total:,} changes, {workload.rate:,.0f}/s: {workload.doing}")
-    if figures.tables:
+    if figures.detail:
+        parts.append(figures.detail)
+    if _arrived(figures):
         parts.append(f"warehouse {_arrived(figures):,} rows, {figures.arrived_per_second:,.0f}/s")
         parts.append(f"lag {_seconds(_worst_lag(figures.tables))}")
     if latency.samples:
@@ -101,7 +103,7 @@ def render_line(figures: Figures) -> str:
 
 def _headline(figures: Figures) -> Text:
     workload, latency = figures.workload, figures.latency
-    text = Text.assemble((figures.phase, "bold cyan"), f"  {figures.phase_seconds:.0f} s\n")
+    text = Text.assemble((figures.phase, "bold cyan"), f"  {figures.phase_seconds:.0f} s  {figures.detail}\n")
     if workload.changes_total:
         text.append(f"source      {workload.changes_total:>10,} changes  {workload.rate:>7,.0f}/s   {workload.doing}\n")
     if figures.tables:

@@ -14,6 +14,7 @@ from penstock.demo.workload import WorkloadProgress
 _FIGURES = Figures(
     "row changes",
     12.3,
+    "",
     WorkloadProgress("writing", changes={"users": 1_200}, seconds=1.0, share_done=0.5),
     Latency(40, 2, 812.0, 1_930.0, 700.0),
     (
