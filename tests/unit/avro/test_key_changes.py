@@ -1,0 +1,128 @@
+"""Updates that change the key are split, and every message finds its place again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.core.arrow_types import arrow_schema
+from penstock.core.changes import Op, RowBatch
+from penstock.core.errors import LogError
+from penstock.core.key_changes import message_order, split_key_changes
+from penstock.core.tables import Column, FloatType, IntegerType, TableId, TableSchema, TextType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+TABLE = TableSchema(
+    TableId("shop", "codes"),
+    (
+        Column("part", IntegerType(32, unsigned=False), nullable=False),
+        Column("note", TextType(8, "utf8mb4"), nullable=True),
+        Column("code", TextType(8, "utf8mb4"), nullable=False),
+    ),
+    ("code", "part"),
+)
+ROWS = st.tuples(st.integers(0, 1), st.sampled_from([None, "x"]), st.sampled_from(["a", "A", "a ", "á"]))
+
+
+def updates(pairs: Sequence[tuple[tuple[object, ...], tuple[object, ...]]], schema: TableSchema = TABLE) -> RowBatch:
+    count = len(pairs)
+    before, after = (
+        pa.record_batch([pa.array(column) for column in zip(*rows, strict=True)], names=arrow_schema(schema).names).cast(
+            arrow_schema(schema)
+        )
+        for rows in zip(*pairs, strict=True)
+    )
+    return RowBatch(
+        schema=schema,
+        op=Op.UPDATE,
+        before=before,
+        after=after,
+        file="bin.000001",
+        offsets=np.arange(count, dtype=np.int64) // 3 * 100 + 4,
+        rows=np.arange(count, dtype=np.int32) % 3,
+        timestamps_ms=np.arange(count, dtype=np.int64),
+        gtids=pa.array([f"0-1-{i}" for i in range(count)]),
+        server_id=1,
+    )
+
+
+@given(st.lists(st.tuples(ROWS, ROWS), min_size=1))
+def test_in_message_order_the_parts_tell_the_same_story(
+    pairs: list[tuple[tuple[object, ...], tuple[object, ...]]],
+) -> None:
+    parts = split_key_changes(updates(pairs))
+
+    told = [
+        (order, part.op, before, after, time, gtid)
+        for part in parts
+        for order, before, after, time, gtid in zip(
+            message_order(part).tolist(), rows(part.before, part), rows(part.after, part), part.timestamps_ms, part.gtids
+        )
+    ]
+    expected = []
+    for place, (before, after) in enumerate(pairs):
+        if (before[0], before[2]) == (after[0], after[2]):
+            expected.append((Op.UPDATE, before, after, place, f"0-1-{place}"))
+        else:
+            expected.append((Op.DELETE, before, None, place, f"0-1-{place}"))
+            expected.append((Op.CREATE, None, after, place, f"0-1-{place}"))
+    assert [(op, b, a, t, g.as_py()) for _, op, b, a, t, g in sorted(told, key=lambda each: each[0])] == expected
+    assert len({each[0] for each in told}) == len(told)
+    assert all(len(part) for part in parts)
+
+
+def rows(images: pa.RecordBatch | None, part: RowBatch) -> list[tuple[object, ...] | None]:
+    if images is None:
+        return [None] * len(part)
+    return list(zip(*(column.to_pylist() for column in images.columns), strict=True))
+
+
+def test_a_key_that_only_the_collation_calls_equal_is_a_change() -> None:
+    parts = split_key_changes(updates([((1, None, "a"), (1, None, "A"))]))
+
+    assert [part.op for part in parts] == [Op.DELETE, Op.CREATE]
+
+
+def test_minus_zero_is_another_key() -> None:
+    table = TableSchema(TableId("shop", "points"), (Column("x", FloatType(64), nullable=False),), ("x",))
+
+    assert len(split_key_changes(updates([((0.0,), (-0.0,))], table))) == 2
+    assert len(split_key_changes(updates([((0.0,), (0.0,))], table))) == 1
+
+
+def test_other_batches_come_back_as_they_are() -> None:
+    update = updates([((1, None, "a"), (2, None, "a"))])
+    keyless = replace(update, schema=replace(TABLE, key=()))
+    create = replace(update, op=Op.CREATE, before=None)
+
+    assert split_key_changes(keyless) == (keyless,)
+    assert split_key_changes(create) == (create,)
+
+
+def test_the_last_offset_and_row_that_fit_are_ordered() -> None:
+    batch = replace(
+        updates([((1, None, "a"), (1, None, "b"))] * 3),
+        offsets=np.array([2**38 - 1, 2**38 - 1, 4]),
+        rows=np.array([2**24 - 1, 0, 2**24 - 1], dtype=np.int32),
+    )
+
+    assert np.argsort(message_order(batch)).tolist() == [2, 1, 0]
+    assert message_order(batch).min() >= 0
+
+
+@pytest.mark.parametrize(("offset", "row", "words"), [(2**38, 0, "256 GiB"), (4, 2**24, "16,777,216"), (-1, 0, "256")])
+def test_an_offset_or_a_row_that_does_not_fit_is_refused(offset: int, row: int, words: str) -> None:
+    batch = replace(
+        updates([((1, None, "a"), (1, None, "b"))]), offsets=np.array([offset]), rows=np.array([row], dtype=np.int32)
+    )
+
+    with pytest.raises(LogError, match=words):
+        message_order(batch)
