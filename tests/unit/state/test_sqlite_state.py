@@ -72,7 +72,11 @@ def test_processes_that_start_together_do_not_disturb_each_other(url: str) -> No
         assert starter.stdout.readline() == "ready\n"
 
     for starter in starters:
-        starter.communicate("go\n", timeout=60)
+        assert starter.stdin is not None
+        starter.stdin.write("go\n")
+        starter.stdin.flush()
+    for starter in starters:
+        starter.communicate(timeout=60)
 
     state = open_state(url, "shop")
     assert [starter.returncode for starter in starters] == [0] * 5
