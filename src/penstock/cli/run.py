@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path  # noqa: TC003 - Typer reads the annotation
 from typing import TYPE_CHECKING, Annotated
 
 import typer

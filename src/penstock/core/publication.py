@@ -105,7 +105,7 @@ def _in_order(topic: str, parts: Sequence[Messages]) -> Messages:
         return parts[0]
     order = np.concatenate([part.order for part in parts])
     by_order = np.argsort(order, kind="stable")
-    indices = pa.array(by_order)
+    indices = pa.array(by_order, pa.int64())
     return Messages(
         topic=topic,
         keys=pa.concat_arrays([part.keys for part in parts]).take(indices),

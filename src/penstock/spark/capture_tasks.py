@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 from penstock.core.positions import BinlogPosition
 from penstock.core.publication import CaptureRecord, StoppedTable
 from penstock.links.capture.backlog import read_range
-from penstock.wiring.capture import CaptureSpec, LiveCapture, open_live, open_range, start_capture
+from penstock.wiring.capture import CaptureSpec, open_live, open_range, start_capture
 from penstock.wiring.open import committed_position, open_topic_log
 from penstock.wiring.source_log import SourceLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from penstock.links.capture.live import LiveCapture
     from penstock.spark.link_source import Task
 
 _BACKLOG_FILE_BYTES_MAX = 256 << 20

@@ -15,6 +15,7 @@ error itself and not a printed stack.
 from __future__ import annotations
 
 import pickle
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 SCHEMA = "part int, sequence int, body binary"
-_ARROW_SCHEMA = pa.schema([("part", pa.int32()), ("sequence", pa.int32()), ("body", pa.binary())])
+_COLUMNS: dict[str, pa.DataType] = {"part": pa.int32(), "sequence": pa.int32(), "body": pa.binary()}
+_ARROW_SCHEMA = pa.schema(_COLUMNS)
 
 
 class Task(Protocol):
@@ -91,14 +93,18 @@ class LinkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """Make the planner when it is first asked: this object travels to executors."""
         self._make_planner = make_planner
         self._planner: Planner | None = None
+        self._broken: PenstockError | None = None
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
         """Count from 0."""
         return {"batch": 0}
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """Remember the end of the log."""
-        self._open_planner().fix_end()
+        """Remember the end of the log; if it cannot be known, the first batch says why."""
+        try:
+            self._open_planner().fix_end()
+        except PenstockError as error:
+            self._broken = error
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: ARG002, N802 - Spark's
         """Count one on if there is work. A planner that fails has work: to say so."""
@@ -137,19 +143,19 @@ class LinkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __getstate__(self) -> dict[str, object]:
         """Leave the planner's connections where they are."""
-        return {"_make_planner": self._make_planner, "_planner": None}
+        return {"_make_planner": self._make_planner, "_planner": None, "_broken": None}
 
     def _open_planner(self) -> Planner:
+        if self._broken is not None:
+            raise self._broken
         if self._planner is None:
             self._planner = self._make_planner()
         return self._planner
 
 
 def _row(part: int, sequence: int, outcome: object) -> pa.RecordBatch:
-    columns = [[part], [sequence], [pickle.dumps(outcome)]]
-    return pa.RecordBatch.from_pylist(
-        [dict(zip(_ARROW_SCHEMA.names, (column[0] for column in columns), strict=True))], schema=_ARROW_SCHEMA
-    )
+    row = {"part": part, "sequence": sequence, "body": pickle.dumps(outcome)}
+    return pa.RecordBatch.from_pylist([row], schema=_ARROW_SCHEMA)
 
 
 def outcomes_by_part(rows: pa.Table) -> list[Iterator[object]]:
@@ -158,10 +164,10 @@ def outcomes_by_part(rows: pa.Table) -> list[Iterator[object]]:
     An iterator raises the error of its task in the place where the task sent it.
     """
     ordered = rows.sort_by([("part", "ascending"), ("sequence", "ascending")])
-    by_part: dict[int, list[bytes]] = {}
-    for part, body in zip(ordered["part"].to_pylist(), ordered["body"].to_pylist(), strict=True):
-        by_part.setdefault(part, []).append(body)
-    return [_replay(by_part[part]) for part in sorted(by_part)]
+    by_part: dict[int, list[bytes]] = defaultdict(list)
+    for row in ordered.to_pylist():
+        by_part[row["part"]].append(row["body"])
+    return [_replay(bodies) for _, bodies in sorted(by_part.items())]
 
 
 def _replay(bodies: Sequence[bytes]) -> Iterator[object]:

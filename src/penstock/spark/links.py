@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 import structlog
 
@@ -31,12 +31,15 @@ from penstock.wiring.open import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pyarrow as pa
     from pyspark.sql import DataFrame
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from penstock.config.specs import LinkSpec, PipelineSpec
     from penstock.core.tables import TableId
+    from penstock.links.capture.backlog import RangePart
     from penstock.ports.state import State
 
 _log = structlog.get_logger()
@@ -115,7 +118,7 @@ class CaptureLink:
             return
         capture = open_capture(self._spec)
         with closing(capture.parts.publisher):
-            publish_ranges(capture, parts)
+            publish_ranges(capture, cast("list[Iterator[RangePart]]", parts))
         _log.info("backlog published", source=self.name, files=len(parts), through=str(capture.position))
 
     def _note(self, outcome: object) -> None:
@@ -222,8 +225,7 @@ class WarehouseLink:
     def _take(self, rows: pa.Table) -> None:
         if self._loader is None:
             return
-        ordered = rows.sort_by("offset")
-        self._loader.load(list(zip(ordered["offset"].to_pylist(), ordered["value"].to_pylist(), strict=True)))
+        self._loader.load([(row["offset"], row["value"]) for row in rows.sort_by("offset").to_pylist()])
 
 
 def link_name(link: LinkSpec) -> str:

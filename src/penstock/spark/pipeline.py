@@ -12,7 +12,7 @@ from penstock.spark.links import CaptureLink, Link, ObjectsLink, WarehouseLink, 
 from penstock.spark.queries import QueryPlace, register_sources
 from penstock.spark.supervisor import Services, Supervisor
 from penstock.wiring.capture import CaptureSpec
-from penstock.wiring.mirror import Mirror
+from penstock.wiring.mirror import Conditions, Mirror
 from penstock.wiring.open import OBJECTS_LINK, committed_position, open_pipeline_state, open_topic_log
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from penstock.config.specs import PipelineSpec
+    from penstock.ports.state import State
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,16 +50,16 @@ def run_pipeline(run: PipelineRun, session: SparkSession, services: Services) ->
     register_sources(session)
     place = QueryPlace(session, run.spec.home / "checkpoints", run.once)
     state = open_pipeline_state(run.spec)
-    with Mirror(run.spec):
-        for stage in _stages(run, session):
-            Supervisor(stage, place, services, state).run()
+    conditions: Conditions = {}
+    with Mirror(run.spec, conditions):
+        for stage in _stages(run, session, state):
+            Supervisor(stage, place, services, conditions).run()
 
 
-def _stages(run: PipelineRun, session: SparkSession) -> Sequence[Sequence[Link]]:
+def _stages(run: PipelineRun, session: SparkSession, state: State) -> Sequence[Sequence[Link]]:
     """Links that run side by side. Once through, each stage begins when the one before has read everything."""
     slots = session.sparkContext.defaultParallelism
     epoch = _next_epoch(run.spec)
-    state = open_pipeline_state(run.spec)
     captures = [
         CaptureLink(CaptureSpec(run.spec, source.name, epoch), _ranges_max(slots)) for source in run.spec.sources
     ]

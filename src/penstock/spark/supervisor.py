@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Protocol
 import structlog
 
 from penstock.core.errors import FencedError, PenstockError, UnavailableError
-from penstock.ports.state import LinkProgress
+from penstock.wiring.mirror import LinkCondition
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
-    from penstock.ports.state import State
     from penstock.spark.links import Link
     from penstock.spark.queries import QueryPlace
+    from penstock.wiring.mirror import Conditions
 
 _log = structlog.get_logger()
 
@@ -83,11 +83,11 @@ class _Runner:
 class Supervisor:
     """Runs links side by side. A link that cannot go on leaves the others going."""
 
-    def __init__(self, links: Sequence[Link], place: QueryPlace, services: Services, state: State) -> None:
-        """Run `links`; their states are written to `state` for `penstock status`."""
+    def __init__(self, links: Sequence[Link], place: QueryPlace, services: Services, conditions: Conditions) -> None:
+        """Run `links`; how each is goes into `conditions`, for `penstock status`."""
         self._runners = [_Runner(link, place) for link in links]
         self._services = services
-        self._state = state
+        self._conditions = conditions
 
     def run(self) -> None:
         """Run until every link is done or has given up; raises the first error of those that gave up.
@@ -116,7 +116,7 @@ class Supervisor:
             except PenstockError as failure:
                 error = failure
             else:
-                self._save(runner, "running", None)
+                self._conditions[runner.link.name] = LinkCondition("running")
         if error is not None:
             self._handle(runner, error)
 
@@ -129,27 +129,13 @@ class Supervisor:
         if not error.retryable or runner.failures == len(_BACKOFF_SECONDS):
             runner.given_up = error
             _log.error("link stopped", link=runner.link.name, error=error.message, hint=error.hint)
-            self._save(runner, "failed", error)
+            self._conditions[runner.link.name] = LinkCondition("failed", error.message, error.hint)
             return
         wait = _BACKOFF_SECONDS[runner.failures]
         runner.failures += 1
         runner.start_after = time.monotonic() + wait
         _log.warning("link starts again", link=runner.link.name, in_seconds=wait, error=error.message)
-        self._save(runner, "retrying", error)
-
-    def _save(self, runner: _Runner, state: str, error: PenstockError | None) -> None:
-        self._state.save_link(
-            LinkProgress(
-                link=runner.link.name,
-                position="",
-                state=state,
-                lag_seconds=None,
-                lag_bytes=None,
-                updated_at_ms=time.time_ns() // 1_000_000,
-                error=error.message if error else "",
-                hint=error.hint if error else "",
-            )
-        )
+        self._conditions[runner.link.name] = LinkCondition("retrying", error.message, error.hint)
 
 
 def _first_lines(text: str) -> str:

@@ -1,7 +1,9 @@
-"""Mirrors captures' position records into the state database, for people and `penstock status`.
+"""Mirrors how the links stand into the state database, for people and `penstock status`.
 
-Nothing that moves data reads the mirror. It also measures how far behind the
-source's log each capture is, idle or not.
+Nothing that moves data reads the mirror. Captures are mirrored from their
+position records; how far behind the source's log they are is measured, idle or
+not. The other links' lag is how much older their newest row is than the newest
+one captured.
 """
 
 from __future__ import annotations
@@ -9,7 +11,8 @@ from __future__ import annotations
 import json
 import threading
 import time
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self, TypeAlias
 
 import structlog
 
@@ -21,10 +24,11 @@ from penstock.wiring.open import open_pipeline_state, open_topic_log
 from penstock.wiring.source_log import SourceLog
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from types import TracebackType
 
     from penstock.config.specs import MysqlSourceSpec, PipelineSpec
-    from penstock.ports.state import State
+    from penstock.ports.state import State, TableProgress
 
 _log = structlog.get_logger()
 
@@ -32,12 +36,26 @@ _PERIOD_SECONDS = 1.0
 _STOP_SECONDS = 10.0
 
 
-class Mirror:
-    """A thread that mirrors every source of a pipeline while a `with` block lasts."""
+@dataclass(frozen=True, slots=True)
+class LinkCondition:
+    """How a link is: `running`, `retrying`, `failed` or `stopped`, and why."""
 
-    def __init__(self, spec: PipelineSpec) -> None:
-        """Mirror the captures of `spec`."""
+    state: str
+    error: str = ""
+    hint: str = ""
+
+
+Conditions: TypeAlias = dict[str, LinkCondition]
+"""Every link that was started, by name. Written by the supervisor, read by the mirror."""
+
+
+class Mirror:
+    """A thread that mirrors a pipeline while a `with` block lasts."""
+
+    def __init__(self, spec: PipelineSpec, conditions: Conditions) -> None:
+        """Mirror the links of `spec` that are in `conditions`."""
         self._spec = spec
+        self._conditions = conditions
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="penstock-mirror", daemon=True)
 
@@ -49,7 +67,10 @@ class Mirror:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Mirror once more, then end."""
+        """Mirror once more, now that nothing runs, then end."""
+        for name, condition in self._conditions.items():
+            if condition.state == "running":
+                self._conditions[name] = LinkCondition("stopped")
         self._stop.set()
         self._thread.join(_STOP_SECONDS)
 
@@ -59,11 +80,34 @@ class Mirror:
         stopping = False
         while not stopping:
             stopping = self._stop.wait(_PERIOD_SECONDS)
-            for source in sources:
-                try:
-                    source.refresh()
-                except PenstockError as error:
-                    _log.debug("mirror waits", error=error.message)
+            places = {source.name: source.refresh() for source in sources}
+            self._save_links(state, places)
+
+    def _save_links(self, state: State, places: Mapping[str, CapturePlace]) -> None:
+        lags = _lags(state.tables(), set(places))
+        for name, condition in list(self._conditions.items()):
+            place = places.get(name) or CapturePlace("", lags.get(name), None)
+            state.save_link(
+                LinkProgress(
+                    link=name,
+                    position=place.position,
+                    state=condition.state,
+                    lag_seconds=place.lag_seconds,
+                    lag_bytes=place.lag_bytes,
+                    updated_at_ms=_now_ms(),
+                    error=condition.error,
+                    hint=condition.hint,
+                )
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class CapturePlace:
+    """Where a capture stands and how far behind that is; the lags are None where they cannot be measured now."""
+
+    position: str
+    lag_seconds: float | None
+    lag_bytes: int | None
 
 
 class SourceMirror:
@@ -72,7 +116,7 @@ class SourceMirror:
     def __init__(self, spec: PipelineSpec, source: MysqlSourceSpec, state: State) -> None:
         """Go on where the mirror in `state` ends."""
         self._topic = position_topic(spec.pipeline, source.name)
-        self._name = source.name
+        self.name = source.name
         self._state = state
         self._topics = open_topic_log(spec)
         self._source_log = SourceLog(source)
@@ -81,11 +125,22 @@ class SourceMirror:
         self._stopped: set[str] = set(state.stopped_tables(source.name))
         self._record: CaptureRecord | None = None
 
-    def refresh(self) -> None:
-        """Read the newest records and measure the lag. Raises UnavailableError when a server is away."""
-        self._read_records()
-        if self._record is not None:
-            self._save_lag(self._record)
+    def refresh(self) -> CapturePlace:
+        """Read the newest records and measure the lag."""
+        try:
+            self._read_records()
+        except PenstockError as error:
+            _log.debug("mirror waits for Kafka", error=error.message)
+        record = self._record
+        if record is None:
+            return CapturePlace("", None, None)
+        try:
+            behind = self._source_log.bytes_between(record.position, self._source_log.head())
+        except PenstockError as error:
+            _log.debug("mirror waits for the source", error=error.message)
+            return CapturePlace(str(record.position), None, None)
+        lag = 0.0 if behind == 0 else max(0.0, (_now_ms() - record.timestamp_ms) / 1000)
+        return CapturePlace(str(record.position), lag, behind)
 
     def _read_records(self) -> None:
         end = self._topics.ends([(self._topic, 0)]).get((self._topic, 0), 0)
@@ -101,19 +156,12 @@ class SourceMirror:
             self._record = newest
             return
         self._record, self._next = newest, end
-        self._state.add_rows(self._name, rows)
-        self._state.save_position(self._name, newest.position, end, {})
+        self._state.add_rows(self.name, rows)
+        self._state.save_position(self.name, newest.position, end, {})
         for table, why in newest.stopped.items():
             if table not in self._stopped:
-                self._state.stop_table(self._name, table, why.error, why.hint)
+                self._state.stop_table(self.name, table, why.error, why.hint)
                 self._stopped.add(table)
-
-    def _save_lag(self, record: CaptureRecord) -> None:
-        head = self._source_log.head()
-        now_ms = time.time_ns() // 1_000_000
-        behind = self._source_log.bytes_between(record.position, head)
-        lag = 0.0 if behind == 0 else max(0.0, (now_ms - record.timestamp_ms) / 1000)
-        self._state.save_link(LinkProgress(self._name, str(record.position), "running", lag, behind, now_ms, "", ""))
 
 
 def _added(rows: dict[str, tuple[int, int]], record: CaptureRecord) -> dict[str, tuple[int, int]]:
@@ -122,3 +170,18 @@ def _added(rows: dict[str, tuple[int, int]], record: CaptureRecord) -> dict[str,
         before, newest = total.get(table, (0, 0))
         total[table] = (before + count, max(newest, timestamp_ms))
     return total
+
+
+def _lags(tables: Sequence[TableProgress], sources: set[str]) -> dict[str, float]:
+    """For each link that is not a capture: how much older its newest rows are than those captured, at most."""
+    captured = {t.table: t.last_timestamp_ms for t in tables if t.link in sources}
+    lags: dict[str, float] = {}
+    for progress in tables:
+        if progress.link not in sources:
+            behind = max(0, captured.get(progress.table, 0) - progress.last_timestamp_ms) / 1000
+            lags[progress.link] = max(behind, lags.get(progress.link, 0.0))
+    return lags
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import httpx
@@ -33,10 +34,10 @@ def wait_for_servers(spec: PipelineSpec, say: Callable[[str], None]) -> None:
     Says through `say` what it waits for. Raises UnavailableError when one does not
     answer within a minute and UsageError when one is not fit.
     """
-    _wait(lambda: _ask_kafka(spec), say)
-    _wait(lambda: _ask_schematizer(spec), say)
+    _wait(partial(_ask_kafka, spec), say)
+    _wait(partial(_ask_schematizer, spec), say)
     for source in spec.sources:
-        _wait(lambda source=source: _examine_source(source), say)
+        _wait(partial(_examine_source, source), say)
 
 
 def _wait(ask: Callable[[], None], say: Callable[[str], None]) -> None:

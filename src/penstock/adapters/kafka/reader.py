@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from penstock.adapters.kafka.cluster import REQUEST_TIMEOUT_SECONDS, KafkaCluster, explain
 from penstock.core.errors import PositionError, UnavailableError
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _FETCH_MESSAGES = 10_000
 _TAIL_OFFSETS = 64
 _POLL_SECONDS = 0.5
-_ABSENT = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC})  # noqa: SLF001
+_ABSENT = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC, KafkaError._NOENT})  # noqa: SLF001
 
 
 class TopicReader:
@@ -98,25 +98,27 @@ class TopicReader:
 
 def _messages_before(end: int, fetched: Sequence[Message]) -> tuple[list[tuple[int, bytes]], bool]:
     """Keep the messages before `end`; the flag says that nothing before `end` can follow."""
-    messages = []
+    messages: list[tuple[int, bytes]] = []
     for message in fetched:
-        error = message.error()
-        if error is None:
-            if message.offset() >= end:
-                return messages, True
-            messages.append((message.offset(), message.value()))
-        elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
-            if message.offset() >= end:
-                return messages, True
-        elif error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
-            message = f"{message.topic()}/{message.partition()} no longer holds our offset: {error.str()}"
-            raise PositionError(
-                message,
-                "the topic was deleted, recreated or expired while this link was away: copy its table again",
-            )
-        elif not error.retriable() and error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001
-            raise explain(error, f"reading {message.topic()}")
+        error, offset = message.error(), message.offset() or 0
+        if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001
+            _judge(error, message)
+        elif offset >= end:
+            return messages, True
+        elif error is None:
+            messages.append((offset, message.value() or b""))
     return messages, bool(messages) and messages[-1][0] == end - 1
+
+
+def _judge(error: KafkaError, message: Message) -> None:
+    """Raise what reading cannot go on from; the client itself tries again after the rest."""
+    if error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
+        text = f"{message.topic()}/{message.partition()} no longer holds our offset: {error.str()}"
+        raise PositionError(
+            text, "the topic was deleted, recreated or expired while this link was away: copy its table again"
+        )
+    if not error.retriable() and error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001
+        raise explain(error, f"reading {message.topic()}")
 
 
 def _list_offsets(

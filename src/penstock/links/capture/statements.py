@@ -174,8 +174,11 @@ def _loses_rows(
     if before is None:
         created = ddl.action == "create" and not ddl.changes_rows
         return "" if created else "it took this name with rows in it that are not in the log"
-    if not named:
-        return ""
+    return _emptied(statement, ddl) if named else ""
+
+
+def _emptied(statement: StatementLogged, ddl: TableDdl) -> str:
+    """Say why a table that the statement names may have other rows than the log tells, or "" if it has not."""
     if ddl.action == "truncate":
         return "it was truncated, which this release does not carry"
     if ddl.changes_rows:

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.core.announcements import Announcement
-from penstock.links.objects.record import ObjectsRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from penstock.links.objects.record import ObjectsRecord
     from penstock.ports.topics import TopicLog
 
 Order = tuple[int, int, int]

@@ -1,0 +1,176 @@
+"""A pipeline between real servers, run once through at a time, and both of its ends to look at."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pymysql
+import pytest
+import yaml
+
+from penstock.adapters.duckdb.query import query
+from penstock.adapters.duckdb.query_wire import run_file
+from penstock.adapters.kafka.cluster import KafkaCluster
+from penstock.adapters.kafka.reader import TopicReader
+from penstock.adapters.mysql.connection import MysqlServer
+from penstock.config.load import load
+from penstock.core.announcements import Announcement
+from penstock.demo.compare import compare_all
+from penstock.dev.mariadb import PASSWORD
+
+# Spark's processes inherit the environment when the session starts, which other tests may have done before.
+os.environ["CASE_PASSWORD"] = PASSWORD
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from penstock.config.specs import PipelineSpec
+    from penstock.demo.compare import TableComparison
+    from penstock.dev.kafka import KafkaBroker
+    from penstock.dev.mariadb import MariadbServer
+
+
+class Unattended:
+    """Servers that somebody else looks after."""
+
+    def ensure(self) -> None:
+        """Nothing is ours to start again."""
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineCase:
+    """One pipeline from a database of its own to a DuckDB file of its own."""
+
+    file: Path
+    database: str
+    server: MariadbServer
+    session: SparkSession
+    bootstrap_servers: str
+
+    @property
+    def spec(self) -> PipelineSpec:
+        return load(self.file)
+
+    def run_once(self) -> None:
+        """Carry everything that is committed now."""
+        from penstock.spark.pipeline import PipelineRun, run_pipeline  # noqa: PLC0415 - PySpark takes a second
+
+        run_pipeline(PipelineRun(self.spec, once=True), self.session, Unattended())
+
+    def write(self, *statements: str) -> None:
+        """Commit each of `statements` in the source."""
+        with closing(self.connect()) as connection, connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+    def connect(self) -> pymysql.Connection:
+        return pymysql.connect(
+            host=self.server.host,
+            port=self.server.port,
+            user=self.server.user,
+            password=self.server.password,
+            database=self.database,
+            autocommit=True,
+            connect_timeout=10,
+            read_timeout=60,
+        )
+
+    def query(self, sql: str) -> list[dict[str, object]]:
+        """Ask the warehouse."""
+        spec = self.spec
+        sink = spec.sinks[0]
+        return query(sink.path, run_file(spec.home, sink.name), sql).rows.to_pylist()
+
+    def compare(self) -> dict[str, TableComparison]:
+        """Compare source and warehouse, table by table."""
+        source = MysqlServer(self.server.host, self.server.port, self.server.user, self.server.password)
+        spec = self.spec
+        sink = spec.sinks[0]
+        where = run_file(spec.home, sink.name)
+        compared = compare_all(source, lambda sql: query(sink.path, where, sql).rows, self.database)
+        return {comparison.table: comparison for comparison in compared}
+
+    def assert_equal(self) -> None:
+        """Source and warehouse hold the same rows, and at least one table."""
+        compared = self.compare()
+        assert compared
+        assert {name: (c.differences, c.examples) for name, c in compared.items()} == {
+            name: (0, ()) for name in compared
+        }
+
+    def messages(self) -> dict[str, list[bytes]]:
+        """Every committed message of every table's topics, as plain Kafka clients see them."""
+        log = TopicReader(KafkaCluster(self.bootstrap_servers))
+        with closing(log):
+            schemas = f"penstock.{self.spec.pipeline}.schemas"
+            topics = {a.topic: a.partitions for a in map(Announcement.from_json, _read(log, schemas, 0))}
+            return {
+                topic: [value for partition in range(count) for value in _read(log, topic, partition)]
+                for topic, count in topics.items()
+            }
+
+    def records(self, link: str) -> list[dict[str, object]]:
+        """Every position record of `link`."""
+        with closing(TopicReader(KafkaCluster(self.bootstrap_servers))) as log:
+            return [json.loads(value) for value in _read(log, f"penstock.{self.spec.pipeline}.position.{link}", 0)]
+
+
+def _read(log: TopicReader, topic: str, partition: int) -> list[bytes]:
+    end = log.ends([(topic, partition)]).get((topic, partition), 0)
+    return [value for messages in log.read(topic, partition, 0, end) for _, value in messages]
+
+
+@pytest.fixture
+def tracker_for_case(tracker_server: MariadbServer) -> MariadbServer:
+    """The schema tracker, emptied: each pipeline has it to itself."""
+    from penstock.adapters.mysql.tracker import MysqlTracker  # noqa: PLC0415
+
+    MysqlTracker(
+        MysqlServer(tracker_server.host, tracker_server.port, tracker_server.user, tracker_server.password)
+    ).restore('{"schemas": []}')
+    return tracker_server
+
+
+@pytest.fixture
+def make_case(  # noqa: PLR0913, PLR0917 - one fixture per server
+    tmp_path: Path,
+    mariadb: MariadbServer,
+    kafka: KafkaBroker,
+    schematizer: str,
+    tracker_for_case: MariadbServer,
+    spark: SparkSession,
+    fresh_database: str,
+) -> Iterator[Callable[..., PipelineCase]]:
+    """Write a pipeline's file; keywords go into its source."""
+    def make(partitions: int = 1, **source: object) -> PipelineCase:
+        login = {"host": mariadb.host, "port": mariadb.port, "user": mariadb.user, "password_env": "CASE_PASSWORD"}
+        config = {
+            "pipeline": fresh_database,
+            "home": str(tmp_path / "home"),
+            "kafka": {"bootstrap_servers": kafka.bootstrap_servers, "partitions": partitions},
+            "schematizer": {"url": schematizer},
+            "tracker": {**login, "port": tracker_for_case.port},
+            "sources": [
+                {"name": "db", "kind": "mysql", **login, "tables": [f"{fresh_database}.*"], "start": "copy", **source}
+            ],
+            "sinks": [{"name": "warehouse", "kind": "duckdb", "path": str(tmp_path / "warehouse.duckdb")}],
+            "links": [{"from": "db", "to": "warehouse"}],
+        }
+        file = tmp_path / "pipeline.yaml"
+        file.write_text(yaml.safe_dump(config))
+        return PipelineCase(file, fresh_database, mariadb, spark, kafka.bootstrap_servers)
+
+    return make
+
+
+def count_by_key(messages: list[bytes]) -> Counter[bytes]:
+    """How often each message occurs."""
+    return Counter(messages)

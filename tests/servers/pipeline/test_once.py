@@ -1,0 +1,122 @@
+"""One pipeline, run through once and again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.servers.pipeline.conftest import PipelineCase
+
+USERS = "CREATE TABLE users (id INT PRIMARY KEY, name VARCHAR(40), score DECIMAL(10,2), seen DATETIME(6))"
+
+
+def test_existing_rows_and_later_changes_arrive(make_case: Callable[..., PipelineCase]) -> None:
+    case = make_case()
+    case.write(
+        USERS,
+        "INSERT INTO users VALUES (1, 'Ada', 1.50, '2026-01-02 03:04:05.678901'), (2, NULL, -0.01, NULL)",
+    )
+    case.run_once()
+    case.assert_equal()
+
+    case.write(
+        "INSERT INTO users VALUES (3, 'Grace', 99999999.99, NULL)",
+        "UPDATE users SET name = 'Ada Lovelace' WHERE id = 1",
+        "DELETE FROM users WHERE id = 2",
+    )
+    case.run_once()
+
+    case.assert_equal()
+
+
+def test_a_second_run_without_changes_writes_nothing(make_case: Callable[..., PipelineCase]) -> None:
+    case = make_case()
+    case.write(USERS, "INSERT INTO users (id) VALUES (1), (2), (3)")
+    case.run_once()
+    messages, files = case.messages(), case.query("SELECT * FROM penstock.positions")
+
+    case.run_once()
+
+    assert case.messages() == messages
+    assert case.query("SELECT * FROM penstock.positions") == files
+
+
+def test_a_changed_primary_key_deletes_the_old_row(make_case: Callable[..., PipelineCase]) -> None:
+    case = make_case()
+    case.write(USERS, "INSERT INTO users (id) VALUES (1), (2)")
+    case.run_once()
+    case.write("UPDATE users SET id = id + 10 WHERE id = 1")
+
+    case.run_once()
+
+    assert [row["id"] for row in case.query(f"SELECT id FROM {case.database}.users ORDER BY id")] == [2, 11]
+    case.assert_equal()
+
+
+def test_new_and_altered_tables_arrive_without_help(make_case: Callable[..., PipelineCase]) -> None:
+    case = make_case()
+    case.write(USERS, "INSERT INTO users (id, name) VALUES (1, 'a'), (2, 'b')")
+    case.run_once()
+    case.write(
+        "INSERT INTO users (id, name) VALUES (3, 'before')",
+        "ALTER TABLE users ADD COLUMN karma INT NOT NULL DEFAULT 7",
+        "INSERT INTO users (id, name, karma) VALUES (4, 'after', 8)",
+        "ALTER TABLE users MODIFY COLUMN karma BIGINT NOT NULL DEFAULT 7",
+        "INSERT INTO users (id, name, karma) VALUES (5, 'wide', 5000000000)",
+        "UPDATE users SET karma = 6000000000 WHERE id = 1",
+        "CREATE TABLE orders (id BIGINT UNSIGNED PRIMARY KEY, note TEXT)",
+        "INSERT INTO orders VALUES (18446744073709551615, 'largest')",
+        "CREATE TABLE empty_one (id INT PRIMARY KEY)",
+    )
+
+    case.run_once()
+
+    case.assert_equal()
+    assert set(case.compare()) == {"users", "orders", "empty_one"}
+
+
+def test_a_table_without_a_key_is_a_change_log_that_adds_up(make_case: Callable[..., PipelineCase]) -> None:
+    case = make_case()
+    case.write("CREATE TABLE audit (who VARCHAR(20), what INT)", "INSERT INTO audit VALUES ('a', 1), ('a', 1), (NULL, 2)")
+    case.run_once()
+    case.write(
+        "INSERT INTO audit VALUES ('b', 3)",
+        "UPDATE audit SET what = 9 WHERE who = 'a' LIMIT 1",
+        "DELETE FROM audit WHERE who IS NULL",
+    )
+
+    case.run_once()
+
+    case.assert_equal()
+
+
+def test_a_type_that_cannot_be_carried_stops_its_table_only(make_case: Callable[..., PipelineCase]) -> None:
+    case = make_case()
+    case.write(USERS, "CREATE TABLE maps (id INT PRIMARY KEY, place GEOMETRY)")
+    case.run_once()
+    case.write("INSERT INTO users (id) VALUES (1)", "INSERT INTO maps VALUES (1, ST_GeomFromText('POINT(1 2)'))")
+
+    case.run_once()
+
+    stopped = case.records("db")[-1]["stopped"]
+    assert set(stopped) == {f"{case.database}.maps"}
+    assert "place" in stopped[f"{case.database}.maps"]["error"]
+    assert case.compare()["users"].differences == 0
+
+
+def test_rows_of_several_partitions_arrive(make_case: Callable[..., PipelineCase]) -> None:
+    case = make_case(partitions=3)
+    case.write(USERS, "INSERT INTO users (id) SELECT seq FROM seq_1_to_2000")
+    case.run_once()
+    case.write(
+        "UPDATE users SET score = id WHERE id % 3 = 0",
+        "ALTER TABLE users ADD COLUMN karma INT DEFAULT 4",
+        "UPDATE users SET karma = id WHERE id % 5 = 0",
+        "DELETE FROM users WHERE id % 7 = 0",
+    )
+
+    case.run_once()
+
+    case.assert_equal()
