@@ -96,16 +96,24 @@ def _fetch(relation: duckdb.DuckDBPyRelation | None, limits: ReadLimits) -> Quer
     if relation is None:
         return QueryResult(pa.table({}), truncated=False)
     batches: list[pa.RecordBatch] = []
-    rows = size = 0
+    rows_left, bytes_left = limits.rows_max, limits.bytes_max
+    truncated = False
     reader = relation.to_arrow_reader(_BATCH_ROWS)
-    for batch in reader:
-        batches.append(batch.slice(0, limits.rows_max - rows))
-        rows += batch.num_rows
-        size += batch.nbytes
-        if rows > limits.rows_max or size > limits.bytes_max:
-            break
-    truncated = rows > limits.rows_max or size > limits.bytes_max
+    while not truncated and (batch := next(reader, None)) is not None:
+        fitting = _fit(batch, rows_left, bytes_left)
+        truncated = fitting.num_rows < batch.num_rows
+        batches.append(fitting)
+        rows_left -= fitting.num_rows
+        bytes_left -= fitting.nbytes
     return QueryResult(pa.Table.from_batches(batches, reader.schema), truncated)
+
+
+def _fit(batch: pa.RecordBatch, rows_max: int, bytes_max: int) -> pa.RecordBatch:
+    """Return the first rows of `batch`, at most `rows_max`, and so few that they take at most `bytes_max`."""
+    fitting = batch.slice(0, rows_max)
+    while fitting.nbytes > bytes_max:
+        fitting = fitting.slice(0, fitting.num_rows // 2)
+    return fitting
 
 
 def _too_long(limits: ReadLimits) -> SinkError:
