@@ -33,6 +33,8 @@ from penstock.core.tables import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.core.avro.arrays import ArrowArray
+
 _WIDE = Context(prec=100)
 _MICROS_PER_DAY = 86_400_000_000
 # 1000-01-01 and 9999-12-31, in days since 1970-01-01: the range of DATE and DATETIME.
@@ -40,7 +42,9 @@ _FIRST_DAY, _LAST_DAY = -354_285, 2_932_896
 _NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12)
 _SHORT = st.text(max_size=5)
 _TEXTS = st.text(max_size=20) | st.text(min_size=1, max_size=3).map(lambda text: text * 100)
-_DEFAULTS = st.sampled_from(["0", "-1", "128", "-128", "1.50", "1e400", "2024-02-29", "0000-00-00", "2024-01-01 10:00:00"])
+_DEFAULTS = st.sampled_from(
+    ["0", "-1", "128", "-128", "1.50", "1e400", "2024-02-29", "0000-00-00", "2024-01-01 10:00:00"]
+)
 
 
 _DECIMALS = st.integers(1, 65).flatmap(
@@ -69,6 +73,7 @@ _COLUMNS = st.builds(
     comment=_SHORT,
 )
 _TABLE_COLUMNS = st.lists(_COLUMNS, min_size=1, max_size=6, unique_by=lambda column: column.name)
+_GTIDS = st.just("") | st.text(max_size=40)
 _TABLE_IDS = st.builds(TableId, _NAMES, _NAMES)
 
 
@@ -94,7 +99,7 @@ def row_batches(draw: st.DrawFn) -> RowBatch:
         offsets=np.array(draw(_lists(st.integers(4, 2**38 - 1), rows)), dtype=np.int64),
         rows=np.array(draw(_lists(st.integers(0, 2**24 - 1), rows)), dtype=np.int32),
         timestamps_ms=np.array(draw(_lists(st.integers(-(2**62), 2**62), rows)), dtype=np.int64),
-        gtids=pa.array(draw(_lists(st.just("") | st.text(max_size=40), rows)), pa.string()),
+        gtids=pa.array(draw(_lists(_GTIDS, rows)), pa.string()),
         server_id=draw(st.integers(0, 2**32 - 1)),
     )
 
@@ -105,13 +110,13 @@ def _row_images(draw: st.DrawFn, schema: TableSchema, rows: int) -> pa.RecordBat
 
 
 @st.composite
-def _arrays(draw: st.DrawFn, column: Column, rows: int) -> pa.Array:
+def _arrays(draw: st.DrawFn, column: Column, rows: int) -> ArrowArray:
     # One row more than is used, so that arrays have an offset in their buffers.
     values = draw(_lists(st.none() | _values(column.type) if column.nullable else _values(column.type), rows + 1))
     return _array(values, column.type).slice(1)
 
 
-def _array(values: Sequence[object], type_: ColumnType) -> pa.Array:
+def _array(values: Sequence[object], type_: ColumnType) -> ArrowArray:
     if isinstance(type_, DateType):
         return pa.array(values, pa.int32()).view(pa.date32())
     if isinstance(type_, DateTimeType | TimestampType):
@@ -120,7 +125,7 @@ def _array(values: Sequence[object], type_: ColumnType) -> pa.Array:
 
 
 @cache
-def _values(type_: ColumnType) -> st.SearchStrategy[object]:
+def _values(type_: ColumnType) -> st.SearchStrategy[object]:  # noqa: PLR0911 - one return per type
     match type_:
         case IntegerType(bits, unsigned):
             return st.integers(0, 2**bits - 1) if unsigned else st.integers(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)

@@ -39,5 +39,5 @@ def test_a_message_without_a_frame_is_refused(message: bytes) -> None:
 
 
 def test_a_tombstone_has_no_schema_id() -> None:
-    with pytest.raises(CorruptLogError, match="message 1 of 2 .* tombstone"):
+    with pytest.raises(CorruptLogError, match=r"message 1 of 2 .* tombstone"):
         schema_ids(pa.array([frame(1), None], pa.binary()))
