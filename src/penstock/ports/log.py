@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.core.mysql.log_items import LogItem
-    from penstock.core.positions import BinlogPosition
 
 
 class LogStream(Protocol):

@@ -38,3 +38,7 @@ class Registry(Protocol):
     def value_schema(self, schema_id: int) -> str:
         """The Avro schema (JSON text) of an envelope, by id; PenstockError if there is none."""
         ...
+
+    def close(self) -> None:
+        """Drop the connections. Safe to call twice."""
+        ...

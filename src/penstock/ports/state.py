@@ -65,7 +65,9 @@ class State(Protocol):
         """Forget the dump: its statement is applied and checkpointed."""
         ...
 
-    def save_position(self, source: str, position: BinlogPosition, records_offset: int, topic_offsets: Mapping[str, int]) -> None:
+    def save_position(
+        self, source: str, position: BinlogPosition, records_offset: int, topic_offsets: Mapping[str, int]
+    ) -> None:
         """Mirror a source's position (global_event_state) and its topics' last offsets (data_event_checkpoint)."""
         ...
 
@@ -99,4 +101,8 @@ class State(Protocol):
 
     def tables(self) -> Sequence[TableProgress]:
         """Every table of every link, sorted by link and table."""
+        ...
+
+    def close(self) -> None:
+        """Drop the connections. Safe to call twice."""
         ...

@@ -40,3 +40,7 @@ class SchemaTracker(Protocol):
     def restore(self, dump: str) -> None:
         """Make the tracker hold exactly what `dump` says, whatever it held before."""
         ...
+
+    def close(self) -> None:
+        """Drop the connections. Safe to call twice."""
+        ...

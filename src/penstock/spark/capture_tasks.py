@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -77,8 +76,7 @@ class ReadRange:
     def run(self) -> Iterator[object]:
         """Yield the range's publications and where it ended."""
         stopped = dict(self.stopped)
-        stream, follower = open_range(self.spec, self.begin, stopped, self.lane)
-        with closing(stream):
+        with open_range(self.spec, self.begin, stopped, self.lane) as (stream, follower):
             yield from read_range(stream, follower, stopped)
 
 

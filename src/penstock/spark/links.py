@@ -117,7 +117,7 @@ class CaptureLink:
                 self._note(outcome)
             return
         capture = open_capture(self._spec)
-        with closing(capture.parts.publisher):
+        with closing(capture.parts):
             publish_ranges(capture, cast("list[Iterator[RangePart]]", parts))
         _log.info("backlog published", source=self.name, files=len(parts), through=str(capture.position))
 

@@ -39,10 +39,8 @@ class WriteFiles:
         """Yield what to pass on, then a RangeWritten for each range."""
         if self.passed_on is not None:
             yield self.passed_on
-        with closing(open_topic_log(self.pipeline)) as log:
-            writer = FileWriter(
-                self.pipeline.pipeline, log, open_registry(self.pipeline), open_object_store(self.pipeline)
-            )
+        with closing(open_topic_log(self.pipeline)) as log, closing(open_registry(self.pipeline)) as registry:
+            writer = FileWriter(self.pipeline.pipeline, log, registry, open_object_store(self.pipeline))
             for topic_range in self.ranges:
                 yield writer.write(topic_range)
 

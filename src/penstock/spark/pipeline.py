@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -49,9 +50,8 @@ def run_pipeline(run: PipelineRun, session: SparkSession, services: Services) ->
         raise UsageError(message, f"its links are: {', '.join(run.link_names())}")
     register_sources(session)
     place = QueryPlace(session, run.spec.home / "checkpoints", run.once)
-    state = open_pipeline_state(run.spec)
     conditions: Conditions = {}
-    with Mirror(run.spec, conditions):
+    with closing(open_pipeline_state(run.spec)) as state, Mirror(run.spec, conditions):
         for stage in _stages(run, session, state):
             Supervisor(stage, place, services, conditions).run()
 

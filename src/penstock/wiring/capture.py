@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,8 @@ from penstock.wiring.open import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from penstock.config.specs import MysqlSourceSpec, PipelineSpec
     from penstock.core.positions import BinlogPosition
     from penstock.core.publication import StoppedTable
@@ -66,28 +69,26 @@ def open_capture(spec: CaptureSpec) -> OpenCapture:
     return OpenCapture.resume(_open_parts(spec, open_publisher(spec.pipeline, spec.source_name)), spec.epoch)
 
 
+@contextmanager
 def open_range(
     spec: CaptureSpec, begin: BinlogPosition, stopped: dict[str, StoppedTable], lane: int
-) -> tuple[LogStream, LogFollower]:
+) -> Iterator[tuple[LogStream, LogFollower]]:
     """Read one binlog file from `begin` to its end, on the `lane`-th connection of this pipeline."""
-    stream = _open_stream(spec, begin, Stop.END_OF_FILE, lane)
-    return stream, LogFollower(_open_book(spec), stopped, begin, BACKLOG_PACE)
+    with closing(_open_book(spec)) as book, closing(_open_stream(spec, begin, Stop.END_OF_FILE, lane)) as stream:
+        yield stream, LogFollower(book, stopped, begin, BACKLOG_PACE)
 
 
 def start_capture(spec: CaptureSpec) -> str:
     """Make the first start of a capture, if it was not made yet; return how, in words."""
     publisher = open_publisher(spec.pipeline, spec.source_name, _COPY_SECONDS)
-    try:
+    with closing(_open_parts(spec, publisher)) as parts:
         if committed_record(publisher) is not None:
             return "the capture had been started before"
-        return _first_start(spec, publisher)
-    finally:
-        publisher.close()
+        return _first_start(spec, parts)
 
 
-def _first_start(spec: CaptureSpec, publisher: Publisher) -> str:
+def _first_start(spec: CaptureSpec, parts: CaptureParts) -> str:
     server, wanted = mysql_server(spec.source), spec.source.patterns.matches
-    parts = _open_parts(spec, publisher)
     with connect(server) as connection:
         whole = spec.source.start == "log" or (spec.source.start == "auto" and log_is_whole(connection, wanted))
         begin = start_of_log(connection)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self, TypeAlias
 
@@ -75,13 +76,16 @@ class Mirror:
         self._thread.join(_STOP_SECONDS)
 
     def _run(self) -> None:
-        state = open_pipeline_state(self._spec)
-        sources = [SourceMirror(self._spec, source, state) for source in self._spec.sources]
-        stopping = False
-        while not stopping:
-            stopping = self._stop.wait(_PERIOD_SECONDS)
-            places = {source.name: source.refresh() for source in sources}
-            self._save_links(state, places)
+        with ExitStack() as stack:
+            state = stack.enter_context(closing(open_pipeline_state(self._spec)))
+            sources = [
+                stack.enter_context(closing(SourceMirror(self._spec, source, state))) for source in self._spec.sources
+            ]
+            stopping = False
+            while not stopping:
+                stopping = self._stop.wait(_PERIOD_SECONDS)
+                places = {source.name: source.refresh() for source in sources}
+                self._save_links(state, places)
 
     def _save_links(self, state: State, places: Mapping[str, CapturePlace]) -> None:
         lags = _lags(state.tables(), set(places))
@@ -141,6 +145,11 @@ class SourceMirror:
             return CapturePlace(str(record.position), None, None)
         lag = 0.0 if behind == 0 else max(0.0, (_now_ms() - record.timestamp_ms) / 1000)
         return CapturePlace(str(record.position), lag, behind)
+
+    def close(self) -> None:
+        """Drop the connections to Kafka and the source."""
+        self._topics.close()
+        self._source_log.close()
 
     def _read_records(self) -> None:
         end = self._topics.ends([(self._topic, 0)]).get((self._topic, 0), 0)

@@ -17,7 +17,16 @@ if TYPE_CHECKING:
 _FETCH_MESSAGES = 10_000
 _TAIL_OFFSETS = 64
 _POLL_SECONDS = 0.5
-_ABSENT = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC, KafkaError._NOENT})  # noqa: SLF001
+_LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call] - the client's stubs leave it out
+_EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+_ABSENT = frozenset(
+    {
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - librdkafka's own codes have an underscore
+        KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001
+        KafkaError._NOENT,  # noqa: SLF001
+    }
+)
 
 
 class TopicReader:
@@ -62,7 +71,7 @@ class TopicReader:
 
     def ends(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
         """For each (topic, partition): the first offset that is not yet committed. Absent ones are left out."""
-        return _list_offsets(self._open_admin(), partitions, OffsetSpec.latest())
+        return _list_offsets(self._open_admin(), partitions, _LATEST)
 
     def newest(self, topic: str, partition: int = 0) -> bytes | None:
         """Return the last committed value of a partition; None if the topic is empty or does not exist."""
@@ -70,7 +79,7 @@ class TopicReader:
         high = self.ends(asked).get((topic, partition))
         if high is None:
             return None
-        low = _list_offsets(self._open_admin(), asked, OffsetSpec.earliest())[topic, partition]
+        low = _list_offsets(self._open_admin(), asked, _EARLIEST)[topic, partition]
         back = _TAIL_OFFSETS
         while True:
             start = max(low, high - back)

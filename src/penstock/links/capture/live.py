@@ -66,9 +66,9 @@ class LiveCapture:
         return LeaseEnded(self._capture.position, self._publications, self._rows)
 
     def close(self) -> None:
-        """Let go of the stream and the publisher."""
+        """Let go of the stream, the publisher and the rest."""
         self._stream.close()
-        self._capture.parts.publisher.close()
+        self._capture.parts.close()
 
     def _reached(self, stop: BinlogPosition | None) -> bool:
         return stop is not None and self._capture.position.order >= stop.order

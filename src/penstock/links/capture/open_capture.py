@@ -34,6 +34,12 @@ class CaptureParts:
     schemas_topic: str
     partitions: int
 
+    def close(self) -> None:
+        """Abort what is being published and let go of everything."""
+        self.publisher.close()
+        self.statements.close()
+        self.book.close()
+
 
 @dataclass(slots=True)
 class OpenCapture:

@@ -76,6 +76,10 @@ class StatementHandler:
             case other:
                 assert_never(other)
 
+    def close(self) -> None:
+        """Let go of the state database."""
+        self._state.close()
+
     def settle(self) -> None:
         """The outcome is committed: the dump is no longer needed."""
         self._state.drop_tracker_dump(self._book.source)

@@ -77,6 +77,11 @@ class TableBook:
         self._announced[announcement.table] = announcement
         self._encodable.pop(announcement.table, None)
 
+    def close(self) -> None:
+        """Let go of tracker and registry."""
+        self.tracker.close()
+        self._registry.close()
+
     def _look_up(self, table: TableId) -> tuple[EncodableTable, str]:
         announcement = self._announced.get(table)
         if announcement is None:

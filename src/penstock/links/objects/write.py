@@ -132,7 +132,7 @@ class FileWriter:
 def _orders(changes: DecodedChanges) -> npt.NDArray[np.int64]:
     """(file number, offset, row) of each change, int64[n, 3]."""
     files = changes.file.dictionary_encode()
-    numbers = np.array([file_number(name) for name in files.dictionary.to_pylist()], np.int64)
+    numbers = np.array([file_number(str(name)) for name in files.dictionary.to_pylist()], np.int64)
     return np.column_stack(
         [
             numbers[files.indices.to_numpy()],

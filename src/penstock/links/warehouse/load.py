@@ -39,8 +39,9 @@ class WarehouseLoader:
         return self._sink.batch_offset()
 
     def close(self) -> None:
-        """Let go of the sink."""
+        """Let go of the sink and the registry."""
         self._sink.close()
+        self._registry.close()
 
     def load(self, messages: Sequence[tuple[int, bytes]]) -> int:
         """Load (offset, batch message) pairs, in order; return how many rows were new."""
