@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from penstock.core.arrow_types import arrow_schema
 from penstock.core.changes import Op, RowBatch
-from penstock.core.errors import CorruptLogError, TableStoppedError
+from penstock.core.errors import TableStoppedError
 from penstock.core.mysql.bytes_reader import MalformedError
 from penstock.core.mysql.log_items import TableMap
 from penstock.core.mysql.row_layout import RowLayout, row_layout
@@ -64,8 +64,8 @@ def decode_rows(schema: TableSchema, events: Sequence[RowsLogged]) -> RowBatch:
     """Decode `events`, at least one and all with the same `batch_key`, into one batch in their order.
 
     Raises TableStoppedError when the rows are not those of `schema`, lack columns,
-    or hold a value that cannot be carried; CorruptLogError when bytes are no rows;
-    ValueError for events that do not belong together or have over 2 GiB.
+    do not decode, or hold a value that cannot be carried; ValueError for events
+    that do not belong together or have over 2 GiB.
     """
     size_bytes = _check_together(events)
     plan = _plan(schema, events[0])
@@ -114,7 +114,7 @@ def _rows_begin(layout: RowLayout, event: RowsLogged) -> int:
     try:
         return rows_begin(event.payload, layout, _images(event))
     except MalformedError as error:
-        raise _corrupt(event, str(error)) from error
+        raise _undecodable(event, str(error)) from error
     except PartialImageError as error:
         raise TableStoppedError(
             str(event.table_map.table),
@@ -133,7 +133,7 @@ def _decode_plain(plan: _Plan, events: Sequence[RowsLogged], begins: Sequence[in
         try:
             found = read_rows(event.payload, begin, plan.layout, images)
         except MalformedError as error:
-            raise _corrupt(event, str(error)) from error
+            raise _undecodable(event, str(error)) from error
         rows += found
         counts.append(len(found))
     readers = plan.plain * images
@@ -217,11 +217,10 @@ def _stopped(events: Sequence[RowsLogged], counts: Sequence[int], error: BadCell
     return TableStoppedError(str(event.table_map.table), error.cell.column.name, where, cause.reason, cause.hint)
 
 
-def _corrupt(event: RowsLogged, reason: str) -> CorruptLogError:
-    return CorruptLogError(
-        f"the rows of {event.table_map.table} at {_where(event)} do not decode: {reason}",
-        "check the server's disk (mysqlbinlog --verify-binlog-checksum), then copy the table again",
-    )
+def _undecodable(event: RowsLogged, reason: str) -> TableStoppedError:
+    """Name an event whose bytes are no rows. Its checksum was right, so it is this table's layout that we do not know."""
+    hint = "copy the table again; if it stops again, report this layout as a mistake of ours and leave the table out"
+    return TableStoppedError(str(event.table_map.table), "", _where(event), f"its rows do not decode: {reason}", hint)
 
 
 def _where(event: RowsLogged) -> str:

@@ -20,7 +20,7 @@ from penstock.core.mysql.log_items import LogAdvanced, RowsLogged, StatementLogg
 from penstock.core.mysql.open_transaction import OpenTransaction
 from penstock.core.mysql.place import Place
 from penstock.core.mysql.query_event import Control, Query, control_of, parse_query
-from penstock.core.mysql.table_map import parse_table_map
+from penstock.core.mysql.table_map import parse_table_id, parse_table_map
 from penstock.core.mysql.unreadable import COPY_AGAIN, UNREADABLE, UNREADABLE_ROWS, unknown, unreadable
 from penstock.core.positions import BinlogPosition
 
@@ -97,6 +97,7 @@ class EventScanner:
         self._frames = FrameReader()
         self._transaction: OpenTransaction | None = None
         self._maps: dict[bytes, TableMap | None] = {}
+        self._tables: dict[bytes, TableId] = {}
         self._parsed: dict[bytes, TableMap] = {}
         self._handlers = self._all_handlers()
 
@@ -302,13 +303,19 @@ class EventScanner:
 
     def _table_map(self, body: memoryview, _: Header, __: list[LogItem]) -> None:
         table_id, layout = bytes(body[:_TABLE_ID_BYTES]), bytes(body[_TABLE_ID_BYTES:])
+        if len(self._tables) >= _TABLE_MAPS_MAX:
+            self._tables.clear()
+            self._parsed.clear()
+        table = self._tables.get(layout)
+        if table is None:
+            table = self._tables[layout] = parse_table_id(body)
+        if not self._wanted(table):
+            self._maps[table_id] = None
+            return
         table_map = self._parsed.get(layout)
         if table_map is None:
-            table_map = parse_table_map(body, is_mariadb=self._frames.is_mariadb)
-            if len(self._parsed) >= _TABLE_MAPS_MAX:
-                self._parsed.clear()
-            self._parsed[layout] = table_map
-        self._maps[table_id] = table_map if self._wanted(table_map.table) else None
+            table_map = self._parsed[layout] = parse_table_map(body, is_mariadb=self._frames.is_mariadb)
+        self._maps[table_id] = table_map
 
     def _rows(self, body: memoryview, header: Header, items: list[LogItem]) -> None:
         table_map = self._table_of(body)

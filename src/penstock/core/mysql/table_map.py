@@ -17,6 +17,12 @@ _SIGNEDNESS: Final = 1
 _COLUMN_NAMES: Final = 4
 
 
+def parse_table_id(body: bytes | memoryview) -> TableId:
+    """Read only which table the event is about, so that one that nobody wants may have columns of any kind."""
+    reader = BytesReader(body, _POST_HEADER_BYTES)
+    return TableId(_name(reader), _name(reader))
+
+
 def parse_table_map(body: bytes | memoryview, *, is_mariadb: bool) -> TableMap:
     """Read the event after its header (post-header first, checksum left out); MalformedError if it is not one.
 

@@ -1,0 +1,282 @@
+"""A small writer of binlogs, independent of the code that reads them."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.core.changes import Op
+from penstock.core.mysql.log_items import RowsLogged, TableMap
+from penstock.core.tables import (
+    BytesType,
+    Column,
+    ColumnType,
+    DateTimeType,
+    DateType,
+    DecimalType,
+    EnumType,
+    FloatType,
+    IntegerType,
+    TableId,
+    TableSchema,
+    TextType,
+    TimestampType,
+    YearType,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Value = int | float | str | bytes | Decimal | date | datetime | None
+
+_BYTES_PER_CHARACTER = {"utf8mb4": 4, "utf8mb3": 3, "ascii": 1, "latin1": 1}
+_INTEGER_CODES = {8: 1, 16: 2, 24: 9, 32: 3, 64: 8}
+_PAD = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
+
+
+@dataclass
+class LogWriter:
+    """One binlog file as a server would send it, event by event."""
+
+    file: str = "mysql-bin.000001"
+    offset: int = 4
+    checksums: bool = True
+    server_version: bytes = b"10.11.19-MariaDB-log"
+    server_id: int = 7
+    timestamp: int = 1_700_000_000
+    events: list[bytes] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+
+    def event(self, code: int, body: bytes, flags: int = 0, end: int | None = None) -> int:
+        """Append an event; return where it starts. `end` replaces the end that is written into its header."""
+        checksums = self.checksums or code == 15
+        length = 19 + len(body) + 4 * checksums
+        start = self.offset
+        artificial = flags & 0x20 or end == 0 or code == 27
+        if not artificial:
+            self.offset += length
+        written_end = end if end is not None else 0 if flags & 0x20 else self.offset & 0xFFFFFFFF
+        event = struct.pack("<IBIIIH", self.timestamp, code, self.server_id, length, written_end, flags) + body
+        if checksums:
+            event += struct.pack("<I", zlib.crc32(event))
+        self.events.append(event)
+        self.starts.append(start)
+        return start
+
+    def opening(self) -> LogWriter:
+        """What every dump begins with: an artificial ROTATE and the FORMAT_DESCRIPTION."""
+        aware, self.checksums = self.checksums, True
+        self.event(4, struct.pack("<Q", self.offset) + self.file.encode(), flags=0x20)
+        self.checksums = aware
+        body = struct.pack("<H50sIB", 4, self.server_version, self.timestamp, 19) + bytes(40) + bytes([self.checksums])
+        self.event(15, body, end=0 if self.offset > 4 else None)
+        return self
+
+    def gtid(self, sequence: int, flags: int = 0, domain: int = 0, rest: bytes = bytes(6)) -> int:
+        """MariaDB's GTID event."""
+        return self.event(162, struct.pack("<QIB", sequence, domain, flags) + rest)
+
+    def gtid_list(self, *gtids: tuple[int, int, int]) -> int:
+        """MariaDB's GTID_LIST event, of (domain, server, sequence)."""
+        return self.event(163, struct.pack("<I", len(gtids)) + b"".join(struct.pack("<IIQ", *gtid) for gtid in gtids))
+
+    def query(self, sql: str, schema: str = "shop", charset: int = 45, codec: str = "utf-8") -> int:
+        """A QUERY event with the status variables that MariaDB writes."""
+        status = b"\x00" + bytes(4) + b"\x01" + bytes(8) + b"\x06\x03std\x04" + struct.pack("<HHH", charset, 33, 45)
+        body = struct.pack("<IIBHH", 1, 0, len(schema.encode()), 0, len(status))
+        return self.event(2, body + status + schema.encode() + b"\0" + sql.encode(codec))
+
+    def table_map(self, table: str, table_id: int = 20, columns: bytes = b"\x03") -> int:
+        """A TABLE_MAP of schema `shop` with columns that need no metadata."""
+        body = struct.pack("<IHH", table_id, 0, 1) + b"\x04shop\0" + bytes([len(table)]) + table.encode() + b"\0"
+        body += bytes([len(columns)]) + columns + b"\0" + bytes((len(columns) + 7) // 8)
+        return self.event(19, body)
+
+    def rows(self, payload: bytes = b"\x01\x01\xfe\x2a\0\0\0", table_id: int = 20, code: int = 23) -> int:
+        """A ROWS event; by default the insert of 42 into a table with one INT."""
+        extra = b"\x02\0" if code >= 30 and code < 160 else b""
+        return self.event(code, struct.pack("<IHH", table_id, 0, 1) + extra + payload)
+
+    def xid(self) -> int:
+        """A commit."""
+        return self.event(16, struct.pack("<Q", 1))
+
+    def insert(self, sequence: int, table: str = "users", rows: int = 1) -> int:
+        """A whole transaction with `rows` ROWS events; return where it starts."""
+        start = self.gtid(sequence)
+        self.table_map(table)
+        for _ in range(rows):
+            self.rows()
+        self.xid()
+        return start
+
+    def rotate(self, file: str) -> None:
+        """The last event of a file, and the artificial one of the next."""
+        self.event(4, struct.pack("<Q", 4) + file.encode())
+        self.file, self.offset = file, 4
+        self.event(4, struct.pack("<Q", 4) + file.encode(), flags=0x20)
+
+    def stream(self, first: int = 0) -> tuple[bytes, list[tuple[int, int]]]:
+        """Return the events from number `first` on in one buffer, and their places in it."""
+        spans, at = [], 0
+        for event in self.events[first:]:
+            spans.append((at, at + len(event)))
+            at += len(event)
+        return b"".join(self.events[first:]), spans
+
+
+class RowWriter:
+    """Writes rows of a schema as ROWS events hold them."""
+
+    def __init__(self, schema: TableSchema) -> None:
+        self.schema = schema
+        layouts = [_layout(column.type) for column in schema.columns]
+        self.table_map = TableMap(
+            schema.table,
+            tuple(code for code, _ in layouts),
+            tuple(metadata for _, metadata in layouts),
+            tuple(column.nullable for column in schema.columns),
+            tuple(column.name for column in schema.columns),
+            tuple(isinstance(column.type, IntegerType) and column.type.unsigned for column in schema.columns),
+        )
+
+    def event(self, rows: Sequence[Sequence[Value]], op: Op = Op.CREATE, offset: int = 1000) -> RowsLogged:
+        """An event with `rows`; an update has them in pairs, before and after."""
+        width = len(self.schema.columns)
+        all_present = ((1 << width) - 1).to_bytes((width + 7) // 8, "little")
+        payload = bytes([width]) + all_present * (2 if op is Op.UPDATE else 1) + b"".join(map(self.row, rows))
+        return RowsLogged(self.table_map, op, payload, "mysql-bin.000001", offset, offset * 10, f"0-7-{offset}", 7)
+
+    def row(self, values: Sequence[Value]) -> bytes:
+        """One row image."""
+        nulls = sum(1 << index for index, value in enumerate(values) if value is None)
+        columns = zip(self.schema.columns, values, strict=True)
+        cells = b"".join(encode_value(column.type, value) for column, value in columns if value is not None)
+        return nulls.to_bytes((len(values) + 7) // 8, "little") + cells
+
+
+def _layout(type_: ColumnType) -> tuple[int, int]:
+    match type_:
+        case IntegerType(bits):
+            return _INTEGER_CODES[bits], 0
+        case FloatType(bits):
+            return (4, 4) if bits == 32 else (5, 8)
+        case DecimalType(precision, scale):
+            return 246, precision * 256 + scale
+        case TextType(characters, charset):
+            width = characters * _BYTES_PER_CHARACTER[charset]
+            return (15, width) if width < 65536 else (252, 4)
+        case BytesType(width, fixed):
+            return (254, 254 * 256 + width) if fixed else (15, width) if width < 65536 else (252, 3)
+        case DateType():
+            return 10, 0
+        case DateTimeType(digits):
+            return 18, digits
+        case TimestampType(digits):
+            return 17, digits
+        case YearType():
+            return 13, 0
+        case EnumType(labels):
+            return 254, 247 * 256 + (1 if len(labels) < 256 else 2)
+    raise AssertionError(type_)
+
+
+def encode_value(type_: ColumnType, value: Value) -> bytes:
+    """Write one value, as the format's documentation says."""
+    match type_, value:
+        case IntegerType(bits, unsigned), int():
+            return value.to_bytes(bits // 8, "little", signed=not unsigned)
+        case FloatType(bits), float():
+            return struct.pack("<f" if bits == 32 else "<d", value)
+        case DecimalType(precision, scale), Decimal():
+            return _encode_decimal(value, precision, scale)
+        case TextType(), str():
+            raw = _encode_text(value, type_.charset)
+            return len(raw).to_bytes(_length_bytes(type_), "little") + raw
+        case BytesType(fixed=fixed), bytes():
+            raw = value.rstrip(b"\0") if fixed else value
+            return len(raw).to_bytes(_length_bytes(type_), "little") + raw
+        case DateTimeType(digits), datetime():
+            months = value.year * 13 + value.month
+            packed = months << 22 | value.day << 17 | value.hour << 12 | value.minute << 6 | value.second
+            return (packed + (1 << 39)).to_bytes(5, "big") + _fraction(value.microsecond, digits)
+        case TimestampType(digits), datetime():
+            seconds = int((value - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() // 1)
+            return seconds.to_bytes(4, "big") + _fraction(value.microsecond, digits)
+        case DateType(), date():
+            return (value.year << 9 | value.month << 5 | value.day).to_bytes(3, "little")
+        case YearType(), int():
+            return bytes([value - 1900 if value else 0])
+        case EnumType(labels), str():
+            return (labels.index(value) + 1).to_bytes(1 if len(labels) < 256 else 2, "little")
+    raise AssertionError(type_, value)
+
+
+def _length_bytes(type_: ColumnType) -> int:
+    code, metadata = _layout(type_)
+    if code == 252:
+        return metadata
+    return 1 if (metadata if code == 15 else metadata & 0xFF) < 256 else 2
+
+
+def _encode_text(text: str, charset: str) -> bytes:
+    if charset != "latin1":
+        return text.encode()
+    return b"".join(
+        character.encode("latin1" if character in "\x81\x8d\x8f\x90\x9d" else "cp1252") for character in text
+    )
+
+
+def _encode_decimal(value: Decimal, precision: int, scale: int) -> bytes:
+    whole = precision - scale
+    digits = "".join(map(str, value.as_tuple().digits)).zfill(precision)
+    left, right = digits[:whole], digits[whole:]
+    lead = whole % 9
+    groups = [left[:lead], *(left[at : at + 9] for at in range(lead, whole, 9))]
+    groups += [right[at : at + 9] for at in range(0, scale, 9)]
+    raw = bytearray(b"".join(int(group).to_bytes(_PAD[len(group)], "big") for group in groups if group))
+    raw[0] ^= 0x80
+    return bytes(byte ^ 0xFF for byte in raw) if value < 0 else bytes(raw)
+
+
+def _fraction(microseconds: int, digits: int) -> bytes:
+    pairs = (digits + 1) // 2
+    return (microseconds // 100 ** (3 - pairs)).to_bytes(pairs, "big") if pairs else b""
+
+
+@pytest.fixture(scope="session")
+def log_writer() -> type[LogWriter]:
+    """The class, for tests that write more than one log."""
+    return LogWriter
+
+
+@pytest.fixture
+def log() -> LogWriter:
+    """A new log that begins as every dump does."""
+    return LogWriter().opening()
+
+
+@pytest.fixture(scope="session")
+def row_writer() -> type[RowWriter]:
+    """The class, for any schema."""
+    return RowWriter
+
+
+@pytest.fixture(scope="session")
+def one_column() -> OneColumn:
+    """Make the writer of a table `shop.t` with one column `v`."""
+    return OneColumn()
+
+
+class OneColumn:
+    """Makes tables with one column."""
+
+    def __call__(self, type_: ColumnType, *, nullable: bool = True) -> RowWriter:
+        """The writer of a table `shop.t` with the column `v`."""
+        return RowWriter(TableSchema(TableId("shop", "t"), (Column("v", type_, nullable),), ()))
