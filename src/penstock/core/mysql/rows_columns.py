@@ -26,8 +26,11 @@ if TYPE_CHECKING:
 Int64s: TypeAlias = npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 
-PADDING: Final = bytes(8)
-"""What must follow the bytes that are walked, so that a word can be read at the last one."""
+PADDING: Final = bytes(40)
+"""What must follow the bytes that are walked: where a NULL ends them, words are still read as if a value followed.
+
+The longest value of fixed width, a DECIMAL, has 32 bytes, and a word up to 8.
+"""
 
 _LOCKSTEP_EVENTS_MIN: Final = 12
 """With fewer events than this under way, walking them one by one in Python is faster (measured)."""
