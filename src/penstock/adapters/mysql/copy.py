@@ -75,6 +75,7 @@ def open_copy(server: MysqlServer, wanted: Callable[[TableId], bool]) -> Iterato
     try:
         for statement in (*_SESSION, f"SET SESSION {_NO_TIME_LIMIT[read_flavour(connection)]} = 0"):
             ask(connection, statement)
+        _let_locks_go(connection)
         yield Copy(server, connection, _take_snapshot(server, connection, wanted))
     finally:
         # The server ends the transaction. A connection that was lost is closed already.
@@ -109,11 +110,11 @@ class Copy:
     def rows(self, table: TableId, batch_rows: int) -> Iterator[RowBatch]:
         """Yield the rows of a wanted `table` in READ batches of up to `batch_rows`.
 
-        Each batch has the offset of `position`, and rows counted on from 0. While
-        it is read, and not longer, nobody can alter the table. An ENUM value
-        that is none of its labels is "". Raises TableStoppedError for a value, a
-        column or an engine that cannot be carried, UnavailableError when the
-        table was altered, renamed or dropped since `position`.
+        Each batch has the offset of `position`, and rows counted on from 0. Nobody
+        can alter the table while it is read, or, if our user lacks BINLOG ADMIN,
+        until the copy ends. Raises TableStoppedError for a value, a column or an
+        engine that cannot be carried, UnavailableError when the table was
+        altered, renamed or dropped since `position`.
         """
         schema = self.schemas[table]
         self._check_types(schema)
@@ -197,6 +198,18 @@ class Copy:
         return TableStoppedError(
             str(table), column, str(self.position), reason, f"{hint}, {_LEAVE_OUT.format(table=table)}"
         )
+
+
+def _let_locks_go(connection: pymysql.Connection) -> None:
+    """Have ROLLBACK TO SAVEPOINT let go of metadata locks, which servers do for a session that logs nothing only.
+
+    Without the privilege for it (BINLOG ADMIN) the locks stay until the copy ends.
+    """
+    try:
+        ask(connection, "SET SESSION sql_log_bin = 0")
+    except UnfitServerError as error:
+        if error_code(error) != ER.SPECIFIC_ACCESS_DENIED_ERROR:
+            raise
 
 
 def _take_snapshot(server: MysqlServer, connection: pymysql.Connection, wanted: Callable[[TableId], bool]) -> Snapshot:

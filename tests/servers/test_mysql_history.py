@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.adapters.mysql.connection import MysqlServer, ask, connect
+from penstock.adapters.mysql.history import binlogs, gtids_at, head, log_is_whole, start_of_log
+from penstock.core.errors import UnavailableError, UnfitServerError
+from penstock.core.positions import BinlogPosition
+from penstock.core.tables import TableId
+from penstock.dev.mariadb import start_mariadb
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    import pymysql
+
+    from penstock.dev.mariadb import MariadbServer
+
+
+@pytest.fixture(scope="module")
+def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MysqlServer]:
+    """A server whose log nobody else writes to."""
+    home: Path = tmp_path_factory.mktemp("history")
+    with start_mariadb(home) as server:
+        yield MysqlServer(server.host, server.port, server.user, server.password)
+
+
+@pytest.fixture
+def connection(own_server: MysqlServer) -> Iterator[pymysql.Connection]:
+    """A server with one table `a.t`, whose log begins with it."""
+    with contextlib.closing(connect(own_server)) as opened:
+        ask(opened, "SET SESSION sql_log_bin = 0")
+        ask(opened, "DROP DATABASE IF EXISTS a")
+        ask(opened, "SET SESSION sql_log_bin = 1")
+        ask(opened, "RESET MASTER")
+        for statement in (
+            "CREATE DATABASE a",
+            "USE a",
+            "CREATE TABLE t (a INT PRIMARY KEY)",
+            "INSERT INTO t VALUES (1)",
+        ):
+            ask(opened, statement)
+        yield opened
+
+
+def wanted(table: TableId) -> bool:
+    return table == TableId("a", "t")
+
+
+def test_the_head_moves_with_every_transaction(connection: pymysql.Connection) -> None:
+    before = head(connection)
+    ask(connection, "INSERT INTO t VALUES (2)")
+    after = head(connection)
+
+    assert before.order < after.order
+    assert before.gtids == "0-1-3"
+    assert after.gtids == gtids_at(connection, after.file, after.offset) == "0-1-4"
+
+
+def test_binlogs_are_listed_with_their_sizes(connection: pymysql.Connection) -> None:
+    ask(connection, "FLUSH BINARY LOGS")
+
+    (first, first_bytes), (second, second_bytes) = binlogs(connection)
+
+    assert first.endswith(".000001")
+    assert first_bytes > 0
+    assert BinlogPosition(second, second_bytes).order == head(connection).order
+
+
+def test_a_log_begins_with_nothing_before_it(connection: pymysql.Connection) -> None:
+    start = start_of_log(connection)
+
+    assert (start.file, start.offset, start.gtids) == (binlogs(connection)[0][0], 4, "")
+
+
+def purge(connection: pymysql.Connection) -> None:
+    """Purge all but the newest file, once the server does not need them any more."""
+    ask(connection, "FLUSH BINARY LOGS")
+    deadline = time.monotonic() + 30
+    while len(binlogs(connection)) > 1 and time.monotonic() < deadline:
+        ask(connection, f"PURGE BINARY LOGS TO '{binlogs(connection)[-1][0]}'")
+        time.sleep(0.1)
+
+
+def test_what_was_purged_is_before_the_start(connection: pymysql.Connection) -> None:
+    purge(connection)
+
+    start = start_of_log(connection)
+
+    assert start.file.endswith(".000002")
+    assert start.gtids == "0-1-3"
+
+
+def test_a_log_that_creates_the_table_is_whole(connection: pymysql.Connection) -> None:
+    for statement in (
+        "INSERT INTO t VALUES (3), (4)",
+        "ALTER TABLE t ADD COLUMN b INT",
+        "FLUSH BINARY LOGS",
+        "CREATE OR REPLACE USER somebody",
+        "CREATE TABLE u SELECT * FROM t",
+        "DROP TABLE u",
+    ):
+        ask(connection, statement)
+
+    assert log_is_whole(connection, wanted)
+
+
+def test_reading_the_whole_log_does_not_disturb_the_connection(connection: pymysql.Connection) -> None:
+    log_is_whole(connection, wanted)
+
+    assert ask(connection, "SELECT a FROM a.t") == [(1,)]
+
+
+def before_the_log(connection: pymysql.Connection) -> None:
+    ask(connection, "RESET MASTER")
+
+
+def altered_since(connection: pymysql.Connection) -> None:
+    ask(connection, "RESET MASTER")
+    ask(connection, "ALTER TABLE t FORCE")
+
+
+def created_if_needed(connection: pymysql.Connection) -> None:
+    ask(connection, "RESET MASTER")
+    ask(connection, "CREATE TABLE IF NOT EXISTS t (a INT)")
+
+
+def truncated(connection: pymysql.Connection) -> None:
+    ask(connection, "TRUNCATE TABLE t")
+
+
+def renamed(connection: pymysql.Connection) -> None:
+    ask(connection, "CREATE TABLE u LIKE t")
+    ask(connection, "RENAME TABLE t TO v, u TO t")
+
+
+def continued(connection: pymysql.Connection) -> None:
+    ask(connection, "RESET MASTER")
+    ask(connection, "SET GLOBAL gtid_binlog_state = '0-1-100'")
+
+
+@pytest.mark.parametrize(
+    "story", [before_the_log, altered_since, created_if_needed, purge, truncated, renamed, continued]
+)
+def test_a_log_that_may_lack_something_is_not_whole(
+    connection: pymysql.Connection, story: Callable[[pymysql.Connection], None]
+) -> None:
+    story(connection)
+
+    assert not log_is_whole(connection, wanted)
+
+
+def test_a_log_too_long_to_read_is_not_whole(connection: pymysql.Connection) -> None:
+    assert not log_is_whole(connection, wanted, log_bytes_max=100)
+
+
+def test_a_server_without_a_log_is_named(tracker_server: MariadbServer) -> None:
+    server = MysqlServer(tracker_server.host, tracker_server.port, tracker_server.user, tracker_server.password)
+
+    with contextlib.closing(connect(server)) as connection:
+        with pytest.raises(UnfitServerError):
+            head(connection)
+        with pytest.raises(UnfitServerError):
+            binlogs(connection)
+
+
+def test_a_connection_that_was_lost_is_told_as_such(own_server: MysqlServer) -> None:
+    with contextlib.closing(connect(own_server)) as other, contextlib.closing(connect(own_server)) as lost:
+        ask(other, f"KILL {ask(lost, 'SELECT CONNECTION_ID()')[0][0]}")
+
+        with pytest.raises(UnavailableError):
+            head(lost)
+        with pytest.raises(UnavailableError):
+            head(lost)
+        lost.connect()
