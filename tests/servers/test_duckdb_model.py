@@ -136,7 +136,7 @@ class World:
         return len(content)
 
     @staticmethod
-    def _batch(  # noqa: PLR0913, PLR0917 - the fields of a batch
+    def _batch(  # noqa: PLR0917 - the fields of a batch
         schema_id: int, partition: int, start: int, end: int, rows: list[Row], first: int, last: int = 0,
         key: str = "", size: int = 0,
     ) -> Batch:  # fmt: skip

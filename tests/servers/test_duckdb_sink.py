@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -294,9 +295,7 @@ sink.close()
 
 def start_loader(place: Place, batches: list[Batch], bytes_max: int = 0) -> subprocess.Popen[bytes]:
     arguments = [str(place.path), (place.path.parent / "objects").as_uri(), render_schema(FIRST), str(bytes_max)]
-    loader = subprocess.Popen(
-        [sys.executable, "-c", LOADER, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
+    loader = subprocess.Popen([sys.executable, "-c", LOADER, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert loader.stdin is not None
     loader.stdin.write(b"\n".join(batch.to_json() for batch in batches))
     loader.stdin.close()
@@ -347,3 +346,23 @@ def test_the_file_reads_as_any_duckdb_file_once_the_sink_is_closed(place: Place)
     with duckdb.connect(str(place.path), read_only=True) as connection:
         assert connection.execute("SELECT * FROM shop.shop.orders").fetchall() == [("a", 1)]
         assert CATALOG not in {row[0] for row in connection.execute("SHOW DATABASES").fetchall()}
+
+
+def test_sources_that_share_a_target_take_turns(place: Place) -> None:
+    def load(source: str) -> None:
+        mine = replace(FIRST, table=TableId("shop", source))
+        sink = place.open(source)
+        for batch in batches:
+            sink.load(mine.table, [replace(batch, table=mine.table)], {1: mine})
+            sink.finish(batch.end_offset)
+        sink.close()
+
+    batches = [place.batch(n, [("c", str(n), n)]) for n in range(20)]
+    sources = [f"source{n}" for n in range(3)]
+    with ThreadPoolExecutor(3) as threads:
+        list(threads.map(load, sources))
+
+    sink = place.open()
+    for source in sources:
+        assert rows_in(sink, f"SELECT count(*) FROM shop.{source}") == [(20,)]
+        assert place.open(source).batch_offset() == 20

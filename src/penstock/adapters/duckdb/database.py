@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import threading
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -27,6 +28,8 @@ CATALOG = "__penstock"
 _LOCKED = re.compile(r"Could not set lock.*?(?:\(PID (\d+)\))?\. See", re.DOTALL)
 _DISK_IS_FULL = re.compile(r"No space left|disk (?:quota|full|is full)|out of disk|errno (?:28|122)\b", re.IGNORECASE)
 _LOCK_POLL_SECONDS = 0.1
+_write_locks: dict[Path, threading.Lock] = {}
+_locks_guard = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,15 @@ def open_database(path: Path, limits: DuckdbLimits, *, read_only: bool = False) 
         time.sleep(_LOCK_POLL_SECONDS)
 
 
+def write_lock(path: Path) -> threading.Lock:
+    """Return the lock that this process's writers of one file take turns with.
+
+    DuckDB itself fails one of two transactions that make the same schema.
+    """
+    with _locks_guard:
+        return _write_locks.setdefault(path.resolve(), threading.Lock())
+
+
 def enter(connection: duckdb.DuckDBPyConnection) -> None:
     """Make a connection or cursor resolve names in the file, and read and show instants in UTC."""
     connection.execute(f'USE "{CATALOG}"')
@@ -78,6 +90,8 @@ def explain(path: Path, error: duckdb.Error) -> SinkError | UnavailableError:
         return UnavailableError(f"{path} is in use by {holder}", hint)
     if _DISK_IS_FULL.search(cause):
         return SinkError(f"the disk under {path} is full: {cause}", "free some space there; a rerun goes on from here")
+    if isinstance(error, duckdb.TransactionException):
+        return UnavailableError(f"two writers of {path} met: {cause}", "run again; one of them was first")
     if isinstance(error, duckdb.OutOfMemoryException):
         return SinkError(f"DuckDB ran out of memory on {path}: {cause}", "give the sink more memory")
     if isinstance(error, duckdb.IOException):

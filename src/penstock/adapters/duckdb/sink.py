@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from penstock.adapters.duckdb.database import CATALOG, DuckdbLimits, explain, open_database
+from penstock.adapters.duckdb.database import CATALOG, DuckdbLimits, explain, open_database, write_lock
 from penstock.adapters.duckdb.query_server import QueryServer
 from penstock.adapters.duckdb.staging import STAGED, count_changes, read_pieces, staged
 from penstock.adapters.duckdb.state import DuckdbState, TableState
@@ -33,8 +33,8 @@ _DEFAULTS = DuckdbLimits()
 class DuckdbSink:
     """One pipeline's and source's way into a DuckDB file. It implements the port `Sink`.
 
-    Only one process can have the file open; in it, several sinks may. A sink is
-    for one thread; the queries it serves run in others.
+    Only one process can have the file open; in it, several sinks may, and take
+    turns. A sink is for one thread; the queries it serves run in others.
     """
 
     def __init__(
@@ -115,7 +115,10 @@ class DuckdbSink:
         known = self._state.table(table)
         if known and not self._exists(table):
             reason = "somebody dropped it from the target"
-            hint = "delete its row in penstock.tables of the target, and copy it again: `penstock snapshot`"
+            hint = (
+                "to load its files again, delete its rows in penstock.tables and penstock.positions of the target, "
+                "set next_batch_offset in penstock.batches to 0, and run again"
+            )
             raise TableStoppedError(str(table), "", "the target's table", reason, hint)
         return known
 
@@ -150,7 +153,7 @@ class DuckdbSink:
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         """Commit what is done inside, or nothing of it."""
-        with self._explained():
+        with write_lock(self._path), self._explained():
             self._connection.execute("BEGIN TRANSACTION")
             done = False
             try:
