@@ -105,6 +105,9 @@ def explain(error: pymysql.err.MySQLError, server: MysqlServer) -> UnavailableEr
             "check the user, and the password in the environment variable that password_env names",
         )
     # pymysql calls most errors of the server OperationalError; only its number tells a lost server from a refusal.
-    if code in _CLIENT_ERRORS or code in _WORTH_A_RETRY or isinstance(error, pymysql.err.InterfaceError):
+    if code in _CLIENT_ERRORS or isinstance(error, pymysql.err.InterfaceError):
         return UnavailableError(f"{server} does not answer: {error}", "check that the server runs and can be reached")
+    if code in _WORTH_A_RETRY:
+        hint = "try again; if it comes again, look for long statements and locks on the server"
+        return UnavailableError(f"{server} gave up on a statement: {error.args[-1]}", hint)
     return UnfitServerError(f"{server} refused a statement: {error}", "check the server's version and our grants")
