@@ -90,11 +90,9 @@ def explain(path: Path, error: duckdb.Error) -> SinkError | UnavailableError:
         return UnavailableError(f"{path} is in use by {holder}", hint)
     if _DISK_IS_FULL.search(cause):
         return SinkError(f"the disk under {path} is full: {cause}", "free some space there; a rerun goes on from here")
-    if isinstance(error, duckdb.TransactionException):
-        return UnavailableError(f"two writers of {path} met: {cause}", "run again; one of them was first")
     if isinstance(error, duckdb.OutOfMemoryException):
         return SinkError(f"DuckDB ran out of memory on {path}: {cause}", "give the sink more memory")
-    if isinstance(error, duckdb.IOException):
+    if isinstance(error, duckdb.IOException) or "Failed to commit" in cause:
         return SinkError(f"cannot read or write {path}: {cause}", "check that the path is right and may be written to")
     return SinkError(f"DuckDB refused a statement on {path}: {cause}", "run again; report it if it stays")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from penstock.adapters.duckdb.database import enter
-from penstock.adapters.duckdb.query_wire import ServerAddress, receive, send, write_run_file
+from penstock.adapters.duckdb.query_wire import ServerAddress, read_run_file, receive, send, write_run_file
 from penstock.adapters.duckdb.reading import ReadLimits, run_query
 from penstock.core.errors import PenstockError, UnavailableError, UsageError
 
@@ -43,16 +43,17 @@ class QueryServer:
         self._closing = False
         self._run_file = run_file
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self._token = secrets.token_urlsafe(32)
-        port: int = self._listener.getsockname()[1]
-        write_run_file(run_file, ServerAddress(port, self._token, os.getpid()))
+        self._address = ServerAddress(self._listener.getsockname()[1], secrets.token_urlsafe(32), os.getpid())
+        write_run_file(run_file, self._address)
         self._thread = threading.Thread(target=self._listen, name="penstock-queries", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
         """Stop answering: end the queries under way and remove the run file."""
         self._closing = True
-        self._run_file.unlink(missing_ok=True)
+        if read_run_file(self._run_file) == self._address:
+            # Another sink on the same file, for another source, may have taken its place.
+            self._run_file.unlink(missing_ok=True)
         with socket.create_connection(self._listener.getsockname(), timeout=_CLOSE_SECONDS):
             # A connection of our own wakes the listener, which then sees that it is over.
             self._thread.join(_CLOSE_SECONDS)
@@ -90,7 +91,7 @@ class QueryServer:
             return {"error": type(error).__name__, "message": error.message, "hint": error.hint}, b""
 
     def _run(self, request: dict[str, object]) -> tuple[dict[str, object], bytes]:
-        if not hmac.compare_digest(str(request.get("token")).encode(), self._token.encode()):
+        if not hmac.compare_digest(str(request.get("token")).encode(), self._address.token.encode()):
             message = "the query was not let in: its token is wrong"
             raise UsageError(message, "use `penstock sql`, as the user who runs the pipeline")
         if not self._places.acquire(timeout=_WAIT_SECONDS):
