@@ -63,7 +63,7 @@ def parse_create_table(sql: str) -> TableSchema:
     table = schema.this
     if not table.db or table.catalog:
         _refuse(f"{table.sql(_DIALECT)} does not say which database it is in", "write CREATE TABLE database.name")
-    definitions = [part for part in schema.expressions if isinstance(part, exp.ColumnDef)]
+    definitions = [_column_definition(part) for part in schema.expressions if not _is_constraint(part)]
     words = _type_words(sql, definitions)
     charset = _table_charset(properties)
     key = _primary_key(schema.expressions, [definition.name for definition in definitions])
@@ -95,6 +95,16 @@ def _parse_statement(sql: str) -> exp.Create:
     return statement
 
 
+def _is_constraint(part: exp.Expr) -> bool:
+    return isinstance(part, exp.Constraint | exp.PrimaryKey | exp.ForeignKey | exp.ColumnConstraintKind)
+
+
+def _column_definition(part: exp.Expr) -> exp.ColumnDef:
+    if not isinstance(part, exp.ColumnDef) or part.kind is None or "end" not in part.this.meta:
+        _refuse(f"{part.sql(_DIALECT)!r} is not a column with a type")
+    return part
+
+
 def _type_words(sql: str, definitions: Sequence[exp.ColumnDef]) -> list[str]:
     """Return the word that follows each column's name, in lower case: the parser keeps no synonyms apart."""
     word_after = {}
@@ -110,12 +120,13 @@ def _table_charset(properties: exp.Expr | None) -> str:
         return "utf8mb4"
     charset = properties.find(exp.CharacterSetProperty)
     collation = properties.find(exp.CollateProperty)
-    return _charset(charset.name if charset else "", collation.name if collation else "") or "utf8mb4"
+    return _charset(charset, collation) or "utf8mb4"
 
 
-def _charset(charset: str, collation: str) -> str:
+def _charset(charset: exp.Expr | None, collation: exp.Expr | None) -> str:
     """Return the character set, which a collation begins with; "" where neither is said."""
-    return (charset or collation.partition("_")[0]).lower()
+    named = charset.this.name if charset else collation.this.name.partition("_")[0] if collation else ""
+    return str(named).lower()
 
 
 def _primary_key(parts: Sequence[exp.Expr], columns: Sequence[str]) -> tuple[str, ...]:
@@ -142,10 +153,9 @@ class _Definition:
         self._column = column
         self._word = word
         self._table_charset = table_charset
-        if column.kind is None:
-            _refuse(f"column {column.name!r} has no type")
-        self._numbers = [argument.name for argument in column.kind.expressions]
-        self._is_unsigned = column.kind.this.name.startswith("U")
+        kind = column.kind
+        self._numbers = [argument.name for argument in kind.expressions] if kind else []
+        self._is_unsigned = kind is not None and kind.this.name.startswith("U")
 
     def row(self, *, in_key: bool) -> ColumnRow:
         """Return the row that the server would show."""
@@ -199,7 +209,7 @@ class _Definition:
     def _charset(self) -> str:
         charset = self._constraint(exp.CharacterSetColumnConstraint)
         collation = self._constraint(exp.CollateColumnConstraint)
-        return _charset(charset.name if charset else "", collation.name if collation else "") or self._table_charset
+        return _charset(charset, collation) or self._table_charset
 
     def _default(self) -> tuple[str | None, str]:
         """Return COLUMN_DEFAULT and EXTRA as MySQL 8 shows them."""

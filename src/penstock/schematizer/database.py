@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -18,7 +19,7 @@ from sqlalchemy.orm import Session
 from penstock.core.errors import UnavailableError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from sqlalchemy.engine import Connection, Engine
     from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -128,19 +129,28 @@ def _upgrade(engine: Engine) -> None:
     config = Config()
     config.set_main_option("script_location", "penstock.schematizer:migrations")
     config.set_main_option("path_separator", "os")
-    with engine.connect().execution_options(**{_FOR_WRITING: True}) as connection:
+    with (
+        engine.connect().execution_options(**{_FOR_WRITING: True}) as connection,
+        connection.begin(),
+        _upgrade_lock(connection),
+    ):
         config.attributes["connection"] = connection
-        with connection.begin():
-            _lock_for_upgrade(connection)
-            command.upgrade(config, "head")
+        command.upgrade(config, "head")
 
 
-def _lock_for_upgrade(connection: Connection) -> None:
-    """Wait for others that upgrade. SQLite's BEGIN IMMEDIATE has done so already."""
+@contextmanager
+def _upgrade_lock(connection: Connection) -> Iterator[None]:
+    """Keep others from upgrading meanwhile. SQLite's BEGIN IMMEDIATE has done so already."""
     match connection.dialect.name:
         case "postgresql":
             connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('penstock schematizer'))")
+            yield
         case "mysql" | "mariadb":
+            # Each statement that makes a table commits there, so the lock cannot be the transaction's.
             connection.exec_driver_sql("SELECT GET_LOCK('penstock schematizer', 60)")
+            try:
+                yield
+            finally:
+                connection.exec_driver_sql("SELECT RELEASE_LOCK('penstock schematizer')")
         case _:
-            pass
+            yield

@@ -228,7 +228,8 @@ def test_a_version_that_is_not_there_is_told_from_one_that_cannot_be(
 
 
 def test_what_this_release_would_lose_is_refused(client: httpx.Client) -> None:
-    for more in ({"schemaType": "JSON"}, {"references": [{"name": "x"}]}, {"ruleSet": {"domainRules": []}}):
+    refused: list[dict[str, object]] = [{"schemaType": "JSON"}, {"references": [{"name": "x"}]}, {"ruleSet": {"domainRules": []}}]
+    for more in refused:
         response = client.post("/subjects/more/versions", json={"schema": '"string"', **more})
 
         assert (response.status_code, response.json()["error_code"]) == (422, 42201)

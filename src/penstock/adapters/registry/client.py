@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import weakref
 from http import HTTPStatus
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import urlsplit
@@ -42,6 +43,8 @@ class HttpRegistry:
         self._url = url.rstrip("/")
         self._timeout_seconds = timeout_seconds
         self._client = httpx.Client(base_url=self._url, timeout=timeout_seconds)
+        # Whoever holds a registry knows the port, which has nothing to close: connections end with their holder.
+        self._finalizer = weakref.finalize(self, self._client.close)
         # A table's newest shape only: one that comes back after another must be asked for again.
         self._tables: dict[tuple[str, TableId], RegisteredTable] = {}
         self._schemas: dict[int, str] = {}
@@ -84,7 +87,7 @@ class HttpRegistry:
 
     def close(self) -> None:
         """Drop the connections. Safe to call twice."""
-        self._client.close()
+        self._finalizer()
 
     def _send(self, method: str, path: str, body: JsonBody | None = None) -> httpx.Response:
         """Ask a few times, waiting longer each time, while the registry is away. Every request may be repeated."""
