@@ -161,7 +161,7 @@ class RowWriter:
         return nulls.to_bytes((len(values) + 7) // 8, "little") + cells
 
 
-def _layout(type_: ColumnType) -> tuple[int, int]:
+def _layout(type_: ColumnType) -> tuple[int, int]:  # noqa: C901, PLR0911 - one return per type
     match type_:
         case IntegerType(bits):
             return _INTEGER_CODES[bits], 0
@@ -187,7 +187,7 @@ def _layout(type_: ColumnType) -> tuple[int, int]:
     raise AssertionError(type_)
 
 
-def encode_value(type_: ColumnType, value: Value) -> bytes:
+def encode_value(type_: ColumnType, value: Value) -> bytes:  # noqa: C901, PLR0911 - one return per type
     """Write one value, as the format's documentation says."""
     match type_, value:
         case IntegerType(bits, unsigned), int():

@@ -39,11 +39,13 @@ from penstock.core.tables import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.core.changes import RowBatch
-    from penstock.core.mysql.log_items import RowsLogged
     from tests.unit.mysql_log.conftest import OneColumn, RowWriter, Value
 
-LATIN1 = "".join(bytes([byte]).decode("latin1" if byte in b"\x81\x8d\x8f\x90\x9d" else "cp1252") for byte in range(256))
+    from penstock.core.changes import RowBatch
+    from penstock.core.mysql.log_items import RowsLogged
+
+FREE = b"\x81\x8d\x8f\x90\x9d"
+LATIN1 = "".join(bytes([byte]).decode("latin1" if byte in FREE else "cp1252") for byte in range(256))
 WIDE = Context(prec=100)
 DECODERS = pytest.mark.parametrize("decoder", ["plain", "columns"])
 
@@ -62,7 +64,8 @@ decimals = st.integers(1, 65).flatmap(lambda p: st.builds(DecimalType, st.just(p
 enums = st.builds(
     EnumType, st.sampled_from([("a",), ("a", "b,c", "é"), tuple(f"label {number}" for number in range(300))])
 )
-texts = st.builds(TextType, st.sampled_from([3, 40, 300, 20_000]), st.sampled_from(["utf8mb4", "utf8mb3", "ascii", "latin1"]))
+charsets = st.sampled_from(["utf8mb4", "utf8mb3", "ascii", "latin1"])
+texts = st.builds(TextType, st.sampled_from([3, 40, 300, 20_000]), charsets)
 binaries = st.builds(BytesType, st.integers(1, 255), st.booleans()) | st.builds(
     BytesType, st.sampled_from([300, 70_000]), st.just(value=False)
 )
@@ -80,7 +83,7 @@ column_types: st.SearchStrategy[ColumnType] = st.one_of(
 )
 
 
-def values_of(type_: ColumnType) -> st.SearchStrategy[Any]:  # noqa: PLR0911 - one return per member of the union
+def values_of(type_: ColumnType) -> st.SearchStrategy[Any]:  # noqa: C901, PLR0911 - one return per type
     match type_:
         case IntegerType(bits, unsigned):
             low = 0 if unsigned else -(2 ** (bits - 1))
@@ -101,8 +104,8 @@ def values_of(type_: ColumnType) -> st.SearchStrategy[Any]:  # noqa: PLR0911 - o
         case DateTimeType(digits):
             return st.datetimes().map(lambda time: cut(time, digits))
         case TimestampType(digits):
-            second = st.integers(1, 2**32 - 1).map(lambda seconds: datetime(1970, 1, 1, tzinfo=UTC) + timedelta(0, seconds))
-            return st.builds(lambda time, micro: cut(time.replace(microsecond=micro), digits), second, st.integers(0, 999_999))
+            begin, micros = datetime(1970, 1, 1, tzinfo=UTC), st.integers(1_000_000, 2**32 * 1_000_000 - 1)
+            return micros.map(lambda count: cut(begin + timedelta(microseconds=count), digits))
         case YearType():
             return st.just(0) | st.integers(1901, 2155)
         case EnumType(labels):
@@ -173,18 +176,23 @@ def test_every_change_knows_its_place_and_its_transaction(one_column: OneColumn,
     assert batch.rows.tolist() == [0, 1, 0]
     assert batch.timestamps_ms.tolist() == [5000, 5000, 7000]
     assert batch.gtids.to_pylist() == ["0-7-500", "0-7-500", "0-7-700"]
-    assert (batch.offsets.dtype, batch.rows.dtype, batch.timestamps_ms.dtype) == (np.int64, np.int32, np.int64)
+    assert [str(array.dtype) for array in (batch.offsets, batch.rows, batch.timestamps_ms)] == [
+        "int64",
+        "int32",
+        "int64",
+    ]
 
 
+NEW_YEAR = 1 << 39 | (2024 * 13 + 1) << 22 | 1 << 17
 BAD = [
     (DateType(), bytes(3), "0000-00-00 is no date"),
     (DateType(), (2024 << 9 | 2 << 5).to_bytes(3, "little"), "2024-02-00 is no date"),
     (DateType(), (2023 << 9 | 2 << 5 | 29).to_bytes(3, "little"), "2023-02-29 is no date"),
     (DateType(), (0 << 9 | 2 << 5 | 9).to_bytes(3, "little"), "0000-02-09 is no date"),
     (DateTimeType(0), (1 << 39).to_bytes(5, "big"), "0000-00-00 is no date"),
-    (DateTimeType(0), ((1 << 39) + ((2024 * 13 + 1) << 22 | 1 << 17 | 24 << 12)).to_bytes(5, "big"), "24:00:00 is no time"),
+    (DateTimeType(0), (NEW_YEAR | 24 << 12).to_bytes(5, "big"), "24:00:00 is no time"),
     (DateTimeType(0), bytes(5), "is no datetime"),
-    (DateTimeType(2), ((1 << 39) + ((2024 * 13 + 1) << 22 | 1 << 17)).to_bytes(5, "big") + b"\x64", "is no fraction"),
+    (DateTimeType(2), NEW_YEAR.to_bytes(5, "big") + b"\x64", "is no fraction"),
     (TimestampType(0), bytes(4), "zero timestamp"),
     (TimestampType(6), bytes(7), "zero timestamp"),
     (EnumType(("a", "b")), b"\0", r"index 0"),
@@ -253,7 +261,8 @@ def test_a_null_in_a_column_that_is_not_null_stops_the_table(one_column: OneColu
 
 def test_rows_without_all_columns_stop_the_table(row_writer: type[RowWriter]) -> None:
     integer = IntegerType(32, unsigned=False)
-    schema = TableSchema(TableId("shop", "t"), (Column("a", integer, nullable=True), Column("b", integer, nullable=True)), ())
+    columns = (Column("a", integer, nullable=True), Column("b", integer, nullable=True))
+    schema = TableSchema(TableId("shop", "t"), columns, ())
     for op in Op.CREATE, Op.UPDATE:
         event = row_writer(schema).event([[1, 2]] * 2, op)
         partial = replace(event, payload=event.payload[:1] + b"\x01" + event.payload[2:])
@@ -269,8 +278,10 @@ def test_rows_without_all_columns_stop_the_table(row_writer: type[RowWriter]) ->
 def test_rows_cut_short_or_changed_stop_the_table_or_are_other_rows(
     row_writer: type[RowWriter], decoder: str, data: st.DataObject
 ) -> None:
-    types = (IntegerType(32, unsigned=False), TextType(300, "utf8mb4"), DecimalType(20, 5), BytesType(70_000, fixed=False))
-    schema = TableSchema(TableId("shop", "t"), tuple(Column(f"c{i}", t, nullable=True) for i, t in enumerate(types)), ())
+    types: list[ColumnType] = [IntegerType(32, unsigned=False), TextType(300, "utf8mb4"), DecimalType(20, 5)]
+    types.append(BytesType(70_000, fixed=False))
+    columns = tuple(Column(f"c{index}", type_, nullable=True) for index, type_ in enumerate(types))
+    schema = TableSchema(TableId("shop", "t"), columns, ())
     event = row_writer(schema).event([[1, "é" * 9, Decimal("1.5"), b"\xff" * 200], [2, None, None, b""]])
     payload = bytearray(event.payload)
     for _ in range(data.draw(st.integers(0, 3))):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
@@ -90,7 +91,7 @@ def numbers_of(text: str) -> set[tuple[str, int]]:
     for part in filter(None, text.split(",")):
         uuid, *intervals = part.split(":")
         ends = [(int(first), int(last or first)) for first, _, last in (i.partition("-") for i in intervals)]
-        assert all(before[1] + 1 < after[0] for before, after in zip(ends, ends[1:], strict=False))
+        assert all(before[1] + 1 < after[0] for before, after in pairwise(ends))
         numbers |= {(uuid, number) for first, last in ends for number in range(first, last + 1)}
     return numbers
 

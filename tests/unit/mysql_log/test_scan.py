@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pytest
@@ -214,7 +215,7 @@ def test_a_large_transaction_comes_in_pieces(log: LogWriter) -> None:
 
     sizes = [len(piece) for piece in pieces if piece]
     assert sizes == [3, 2, 2]
-    assert sum(pieces, []) == scan(log)
+    assert list(chain.from_iterable(pieces)) == scan(log)
 
 
 def test_a_transaction_that_a_crash_cut_off_never_appears(log: LogWriter) -> None:
@@ -242,7 +243,8 @@ def test_every_boundary_is_a_place_to_go_on_from(log: LogWriter) -> None:
     log.insert(5, rows=2)
 
     whole = scan(log)
-    boundaries = [(index, item.end) for index, item in enumerate(whole) if not isinstance(item, TransactionBegan | RowsLogged)]
+    inside = TransactionBegan | RowsLogged
+    boundaries = [(index, item.end) for index, item in enumerate(whole) if not isinstance(item, inside)]
 
     assert len(boundaries) == 5
     for index, boundary in boundaries:

@@ -21,19 +21,19 @@ _COPY_AGAIN: Final = "copy the tables again and go on from the position of that 
 def explain_dump(message: ServerMessage, server: MysqlServer, position: BinlogPosition) -> PenstockError:
     """Turn the error that ended a dump into ours.
 
-    The reasons behind error 1236 can only be told apart by their text
+    Most reasons can only be told apart by their text: they come as error 1236
     (`mysql_binlog_send` in MariaDB, `Binlog_sender` in MySQL).
     """
     said = f"{server} does not send its binlog from {position}: {message.text}"
+    text = message.text.lower()
+    if "same server_uuid/server_id" in text:
+        return LogError(said, "give this pipeline a server_id that no replica and no other pipeline has")
     if message.code in _REFUSED:
         return UnfitServerError(said, "GRANT REPLICATION SLAVE ON *.* to this user")
     if message.code != _READING_FAILED:
         return UnavailableError(said, "check the server's error log, and try again")
-    text = message.text.lower()
     if "could not find first log" in text or "purged" in text:
         return LogPurgedError(said, f"{_COPY_AGAIN}; keep binlogs for longer (binlog_expire_logs_seconds)")
-    if "same server_uuid/server_id" in text:
-        return LogError(said, "give this pipeline a server_id that no replica and no other pipeline has")
     if "binary log is not open" in text:
         return UnfitServerError(said, "start the server with log_bin")
     return LogError(said, f"this is no place between two events of the server's log: {_COPY_AGAIN}")

@@ -218,7 +218,7 @@ def _stopped(events: Sequence[RowsLogged], counts: Sequence[int], error: BadCell
 
 
 def _undecodable(event: RowsLogged, reason: str) -> TableStoppedError:
-    """Name an event whose bytes are no rows. Its checksum was right, so it is this table's layout that we do not know."""
+    """Name an event whose bytes are no rows: its checksum was right, so this table's layout is one we do not know."""
     hint = "copy the table again; if it stops again, report this layout as a mistake of ours and leave the table out"
     return TableStoppedError(str(event.table_map.table), "", _where(event), f"its rows do not decode: {reason}", hint)
 

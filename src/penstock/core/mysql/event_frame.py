@@ -36,9 +36,7 @@ class Header(NamedTuple):
     @property
     def artificial(self) -> bool:
         """Whether the server made the event up for this connection; then it has no place in the file."""
-        return self.code in _MADE_UP and bool(
-            self.flags & FLAG_ARTIFICIAL or not self.end or self.code in _HEARTBEATS
-        )
+        return self.code in _MADE_UP and bool(self.flags & FLAG_ARTIFICIAL or not self.end or self.code in _HEARTBEATS)
 
 
 class FrameReader:
