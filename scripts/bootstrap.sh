@@ -65,7 +65,8 @@ make_environment() {
         "$(find_python)" -m venv --clear .venv
     fi
     say "installing the packages of requirements.lock"
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+    # Not compiled: Python does that for the modules that are used, when they are.
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements.lock
     # setuptools is in the lock file: nothing but what is locked takes part in the build.
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 }
