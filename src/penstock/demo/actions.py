@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from penstock.demo.marketplace import Sizes
     from penstock.demo.rows import Row, Value
 
-_SAMPLE_EVERY: Final = 3
+_SAMPLE_EVERY: Final = 2
 _BEYOND_INT: Final = 2**31
 _ROWS_AT_CLOSE: Final = 60
 
@@ -78,7 +78,7 @@ class Actions:
             *[self._change_keys] * 4,
             *[self._replace_package] * 3,
             *[self._rewrite_log] * 4,
-            self._close_the_day,
+            *[self._close_the_day] * 4,
         ]
 
     def next_transaction(self) -> Transaction:
@@ -100,7 +100,7 @@ class Actions:
 
     def _post_reviews(self) -> Transaction:
         self._posts += 1
-        first, count = self._review_id_last + 1, 1 + self._below(15)
+        first, count = self._review_id_last + 1, 1 + self._below(25)
         self._review_id_last += count
         sampled = self._posts % (_SAMPLE_EVERY) == 0
         # A sampled review is never deleted: the watcher has to find it.
@@ -120,13 +120,13 @@ class Actions:
         )
 
     def _edit_reviews(self) -> Transaction:
-        ids = [self._review_ids[self._below(len(self._review_ids))] for _ in range(1 + self._below(15))]
+        ids = [self._review_ids[self._below(len(self._review_ids))] for _ in range(1 + self._below(25))]
         new = (self._title(), self._body(), self._below(self._useful_max), self._random.random() * 100)
         sql = "UPDATE shop.reviews SET title = %s, body = %s, useful = %s, score = %s WHERE id IN %s"
         return Transaction((Statement("reviews", sql, ((*new, tuple(ids)),)),), len(set(ids)))
 
     def _delete_reviews(self) -> Transaction:
-        ids = tuple(self._take_review() for _ in range(1 + self._below(15)))
+        ids = tuple(self._take_review() for _ in range(1 + self._below(25)))
         gone = Statement("reviews", "DELETE FROM shop.reviews WHERE id IN %s", ((ids,),))
         return Transaction((gone, self._log(1)), len(ids) + 1)
 

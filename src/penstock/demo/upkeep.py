@@ -61,6 +61,8 @@ class Upkeep:
 
     def stop(self) -> None:
         """Stop both. Safe to call twice."""
+        if self._run is not None:
+            self._note("ending everything that the demo started")
         try:
             self.stop_pipeline()
         finally:

@@ -114,7 +114,7 @@ class Workload:
         except pymysql.err.MySQLError as error:
             self._progress = replace(self._progress, error=f"the workload's own statement failed: {error}")
         finally:
-            self._progress = replace(self._progress, ended=True)
+            self._progress = replace(self._progress, doing="done", ended=True)
             self._disconnect()
 
     def _run_steps(self) -> None:
