@@ -129,6 +129,18 @@ def test_the_service_ends_soon_after_sigterm_with_a_connection_open(tmp_path: Pa
         assert time.monotonic() - began < 5
 
 
+def test_an_answer_does_not_wait_for_the_callers_acknowledgement(url: str) -> None:
+    def seconds(client: httpx.Client) -> float:
+        began = time.monotonic()
+        client.get("/mode").raise_for_status()
+        return time.monotonic() - began
+
+    with httpx.Client(base_url=url, timeout=10) as client:
+        fastest = min(seconds(client) for _ in range(20))
+
+    assert fastest < 0.030
+
+
 def test_what_was_answered_survives_kill_9(tmp_path: Path) -> None:
     database_url = f"sqlite:///{tmp_path}/schematizer.db"
     with service(tmp_path, database_url) as (process, url):

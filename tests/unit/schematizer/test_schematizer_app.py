@@ -228,7 +228,11 @@ def test_a_version_that_is_not_there_is_told_from_one_that_cannot_be(
 
 
 def test_what_this_release_would_lose_is_refused(client: httpx.Client) -> None:
-    refused: list[dict[str, object]] = [{"schemaType": "JSON"}, {"references": [{"name": "x"}]}, {"ruleSet": {"domainRules": []}}]
+    refused: list[dict[str, object]] = [
+        {"schemaType": "JSON"},
+        {"references": [{"name": "x"}]},
+        {"ruleSet": {"domainRules": []}},
+    ]
     for more in refused:
         response = client.post("/subjects/more/versions", json={"schema": '"string"', **more})
 
