@@ -40,7 +40,7 @@ _NOT_NULL = b"\2"
 
 
 def encode_by_column(fields: Sequence[MessageField], rows: int) -> pa.BinaryArray:
-    """Return the messages (binary[rows]) that `fields` make; pyarrow.ArrowInvalid above 2 GiB."""
+    """Return the messages (binary[rows]) that `fields` make; pyarrow.ArrowCapacityError from 2 GiB on."""
     pieces = [piece for field in fields for piece in _pieces(field, rows)]
     joined: list[ArrowArray | pa.BinaryScalar] = []
     words: list[Words] = []

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from penstock.core.avro.arrays import ArrowArray
 
 _Value = TypeVar("_Value")
+_ARRAY_BYTES_MAX = 2**31 - 2
 _NULL = b"\0"
 _NOT_NULL = b"\2"
 _FLOAT = struct.Struct("<f")
@@ -40,9 +41,14 @@ _DOUBLE = struct.Struct("<d")
 
 
 def encode_by_row(fields: Sequence[MessageField], rows: int) -> pa.BinaryArray:
-    """Return the messages (binary[rows]) that `fields` make."""
+    """Return the messages (binary[rows]) that `fields` make; pyarrow.ArrowCapacityError from 2 GiB on."""
     pieces = [_pieces(field, rows) for field in fields]
-    return pa.array(list(map(b"".join, zip(*pieces, strict=True))), pa.binary())
+    messages = list(map(b"".join, zip(*pieces, strict=True)))
+    if sum(map(len, messages)) > _ARRAY_BYTES_MAX:
+        # Arrow would answer with a chunked array.
+        text = "an array of messages holds less than 2 GiB"
+        raise pa.ArrowCapacityError(text)
+    return pa.array(messages, pa.binary())
 
 
 def sized(content: bytes) -> bytes:

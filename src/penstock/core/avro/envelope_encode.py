@@ -71,7 +71,7 @@ def encode_changes(
 def _encode(fields: Sequence[MessageField], rows: int) -> pa.BinaryArray:
     try:
         return encode_by_row(fields, rows) if rows < _BY_COLUMN_ROWS_MIN else encode_by_column(fields, rows)
-    except (pa.ArrowCapacityError, pa.ArrowInvalid) as error:
+    except pa.ArrowCapacityError as error:
         reason = f"{rows} changes come to more bytes than one batch can hold: {error}"
         raise PenstockError(reason, "lower the rows or bytes per batch") from error
 

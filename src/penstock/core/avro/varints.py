@@ -59,16 +59,17 @@ def _in_one_word(zigzag: Unsigned) -> Words:
 
 
 def _in_two_words(zigzag: Unsigned) -> Sequence[Words]:
-    high = zigzag >> np.uint64(_WORD_BITS)
-    low = _in_one_word(zigzag & np.uint64((1 << _WORD_BITS) - 1))
+    high, below = zigzag >> np.uint64(_WORD_BITS), zigzag & np.uint64((1 << _WORD_BITS) - 1)
+    low = _in_one_word(below)
     two = high != 0
     first = Words(
-        np.where(two, _spread(zigzag & np.uint64((1 << _WORD_BITS) - 1)) | _TOP_BITS, low.octets),
+        np.where(two, _spread(below) | _TOP_BITS, low.octets),
         np.where(two, np.uint8(8), low.lengths).astype(np.uint8),
     )
     ten = high > np.uint64(_LOW_7)
-    # The ninth byte has seven bits of the eight that are left, the tenth has the last.
-    second = np.where(ten, high | np.uint64(0x180), high)
+    # Of the eight bits that are left the ninth byte takes seven. The eighth stands
+    # where that byte says that a tenth follows, and is all that the tenth holds.
+    second = np.where(ten, high | np.uint64(0x100), high)
     return [first, Words(second, two.astype(np.uint8) + ten.astype(np.uint8))]
 
 
