@@ -18,6 +18,10 @@ from penstock.core.changes import Op
 from penstock.core.errors import TableStoppedError
 from penstock.core.mysql import decode
 from penstock.core.mysql.decode import decode_rows
+from penstock.core.mysql.row_layout import row_layout
+from penstock.core.mysql.rows_columns import PADDING, walk_events
+from penstock.core.mysql.rows_image import rows_begin
+from penstock.core.mysql.rows_plain import walk_rows
 from penstock.core.tables import (
     BytesType,
     Column,
@@ -32,7 +36,6 @@ from penstock.core.tables import (
     TableSchema,
     TextType,
     TimestampType,
-    UnsupportedType,
     YearType,
 )
 
@@ -201,6 +204,7 @@ BAD = [
     (TextType(20, "utf8mb4"), b"\3\xed\xa0\x80", "no utf8mb4 text"),
     (TextType(20, "ascii"), b"\2\xc3\xa9", "no ascii text"),
     (DecimalType(4, 0), b"\xff\xff", "is no decimal"),
+    (DecimalType(9, 0), b"\xbb\x9a\xca\x00", "is no decimal"),
     (DecimalType(20, 10), b"\x83\xff\xff\xff\xff\x01\0\0\0\0\x01"[:10], "is no decimal"),
 ]
 
@@ -305,60 +309,6 @@ def test_every_prefix_of_rows_with_fixed_width_stops_the_table(one_column: OneCo
             decode_with(decoder, writer.schema, [*[event] * 14, replace(event, payload=event.payload[:size])])
 
 
-def test_a_table_map_of_another_shape_stops_the_table(one_column: OneColumn) -> None:
-    integer = IntegerType(32, unsigned=False)
-    writer = one_column(integer)
-    event = writer.event([[1]])
-    map_ = event.table_map
-    others = {
-        "the log has 2 columns where 1": replace(map_, types=(3, 3), metadata=(0, 0), names=()),
-        "the log has the columns w where v": replace(map_, names=("w",)),
-        "type code 8": replace(map_, types=(8,)),
-        r"the rows are of shop\.other": replace(map_, table=TableId("shop", "other")),
-        "type code 3 with metadata 0 where": replace(map_, unsigned=(True,)),
-    }
-    for reason, other in others.items():
-        with pytest.raises(TableStoppedError, match=reason):
-            decode_rows(writer.schema, [replace(event, table_map=other)])
-
-
-@pytest.mark.parametrize(
-    ("type_", "code", "metadata"),
-    [
-        (DecimalType(10, 2), 246, 10 * 256 + 3),
-        (DateTimeType(3), 18, 6),
-        (TimestampType(3), 7, 0),
-        (BytesType(5, fixed=True), 254, 254 * 256 + 6),
-        (BytesType(5, fixed=True), 15, 5),
-        (EnumType(("a",)), 254, 254 * 256 + 1),
-        (EnumType(tuple(map(str, range(300)))), 254, 247 * 256 + 1),
-        (TextType(10, "utf8mb4"), 254, 248 * 256 + 1),
-        (TextType(10, "utf8mb4"), 141, 40),
-        (FloatType(32), 5, 8),
-        (YearType(), 1, 0),
-    ],
-)
-def test_a_type_that_is_not_the_schemas_stops_the_table(
-    one_column: OneColumn, type_: ColumnType, code: int, metadata: int
-) -> None:
-    writer = one_column(type_)
-    event = writer.event([[None]])
-    other = replace(event, table_map=replace(event.table_map, types=(code,), metadata=(metadata,)))
-
-    with pytest.raises(TableStoppedError, match=f"type code {code}") as caught:
-        decode_rows(writer.schema, [other])
-
-    assert caught.value.column == "v"
-
-
-def test_a_type_that_cannot_be_carried_stops_the_table(one_column: OneColumn) -> None:
-    event = one_column(IntegerType(8, unsigned=False)).event([[1]])
-    schema = TableSchema(TableId("shop", "t"), (Column("v", UnsupportedType("geometry"), nullable=True),), ())
-
-    with pytest.raises(TableStoppedError, match="cannot carry the type geometry"):
-        decode_rows(schema, [event])
-
-
 def test_events_that_do_not_belong_together_are_refused(one_column: OneColumn) -> None:
     writer = one_column(IntegerType(8, unsigned=False))
     event = writer.event([[1]])
@@ -370,6 +320,27 @@ def test_events_that_do_not_belong_together_are_refused(one_column: OneColumn) -
     ):
         with pytest.raises(ValueError, match="do not belong"):
             decode_rows(writer.schema, [event, other])
+
+
+def test_the_lockstep_walk_finds_what_the_plain_walk_finds(row_writer: type[RowWriter]) -> None:
+    types: list[ColumnType] = [BytesType(70_000, fixed=False), IntegerType(24, unsigned=False)]
+    types.append(TextType(20_000, "utf8mb4"))
+    columns = tuple(Column(f"c{index}", type_, nullable=True) for index, type_ in enumerate(types))
+    writer = row_writer(TableSchema(TableId("shop", "t"), columns, ()))
+    event = writer.event([[b"\xff" * 300, -1, "x" * 300], [None, 5, None], [b"\xff", None, "\xff"]])
+    layout = row_layout(writer.schema, event.table_map, "")
+    begin, size = rows_begin(event.payload, layout, 1), len(event.payload)
+
+    begins = np.arange(20, dtype=np.int64) * size
+    cells = walk_events(event.payload * 20 + PADDING, begins + begin, begins + size, layout, 1)
+    rows = walk_rows(event.payload, begin, size, layout, 1)
+
+    assert cells.counts.tolist() == [3] * 20
+    for at in range(60):
+        found = zip(cells.nulls[:, at], cells.starts[:, at], cells.lengths[:, at], strict=True)
+        shift = at // 3 * size
+        spans = [None if null else (start - shift, start - shift + length) for null, start, length in found]
+        assert spans == rows[at % 3]
 
 
 def test_binary_values_get_their_zeros_back(one_column: OneColumn) -> None:

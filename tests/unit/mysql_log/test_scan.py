@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.core.changes import Op
-from penstock.core.errors import CorruptLogError, LogError
+from penstock.core.errors import LogError
 from penstock.core.mysql.log_items import (
     LogAdvanced,
     LogItem,
@@ -360,110 +360,3 @@ def test_a_log_without_checksums_is_read(log_writer: type[LogWriter]) -> None:
     log.insert(1)
 
     assert len(scan(log)) == 3
-
-
-def test_a_prepared_xa_transaction_stops_the_log_only_if_it_has_wanted_rows(log: LogWriter) -> None:
-    xid = b"\x01\0\0\0\x02\0xx"
-    for table in ("secret", "users"):
-        log.gtid(1, flags=0x40 | 8, rest=xid)
-        log.table_map(table)
-        log.rows()
-        log.query("XA END X'7878',X'',1")
-        log.event(38, b"\0" + xid)
-        log.gtid(2, flags=0x81, rest=xid)
-        log.query("XA COMMIT X'7878',X'',1")
-    scanner = EventScanner(START, lambda table: table.name != "secret")
-
-    items = scanner.feed(*log.stream())
-
-    assert [type(item) for item in items] == [TransactionEnded, TransactionEnded]
-    with pytest.raises(LogError, match=r"rows of shop\.users in a prepared XA transaction"):
-        scanner.feed(b"", ())
-
-
-@pytest.mark.parametrize(
-    ("code", "name", "remedy"),
-    [
-        (26, "INCIDENT", "lost changes"),
-        (40, "TRANSACTION_PAYLOAD", "binlog_transaction_compression=OFF"),
-        (42, "GTID_TAGGED", "do not tag"),
-        (165, "MARIADB_QUERY_COMPRESSED", "log_bin_compress=OFF"),
-    ],
-)
-def test_an_event_that_cannot_be_read_is_named_with_its_remedy(
-    log: LogWriter, code: int, name: str, remedy: str
-) -> None:
-    start = log.event(code, bytes(20))
-
-    with pytest.raises(LogError, match=f"{name} event at {FILE}:{start}") as caught:
-        scan(log)
-
-    assert remedy in caught.value.hint
-
-
-@pytest.mark.parametrize("code", [39, *range(166, 172)])
-def test_rows_that_cannot_be_read_stop_the_log_only_if_they_are_wanted(log: LogWriter, code: int) -> None:
-    for table in ("secret", "users"):
-        log.gtid(1)
-        log.table_map(table)
-        log.rows(code=code)
-        log.xid()
-    scanner = EventScanner(START, lambda table: table.name != "secret")
-
-    items = scanner.feed(*log.stream())
-
-    assert [type(item) for item in items] == [TransactionEnded]
-    with pytest.raises(LogError, match="which this release cannot read"):
-        scanner.feed(b"", ())
-
-
-def test_an_unknown_event_is_skipped_only_if_it_says_that_it_may_be(log: LogWriter) -> None:
-    log.event(99, b"?", flags=0x80)
-    assert scan(log) == []
-
-    log.event(99, b"?")
-    with pytest.raises(LogError, match="unknown type 99"):
-        scan(log)
-
-
-def test_rows_that_no_table_map_describes_are_an_error(log: LogWriter) -> None:
-    log.gtid(1)
-    log.rows()
-
-    with pytest.raises(CorruptLogError, match="which nothing describes"):
-        scan(log)
-
-
-def test_a_start_in_the_middle_of_a_transaction_is_noticed(log: LogWriter) -> None:
-    log.table_map("users")
-    log.rows()
-    with pytest.raises(CorruptLogError, match="without its beginning"):
-        scan(log)
-
-
-def test_another_file_than_the_one_asked_for_is_an_error(log: LogWriter) -> None:
-    with pytest.raises(LogError, match=r"sends mysql-bin\.000001:4 where mysql-bin\.000005:4 was asked for"):
-        scan(log, BinlogPosition("mysql-bin.000005", 4))
-
-
-def test_a_log_that_goes_back_is_an_error(log: LogWriter) -> None:
-    log.insert(1)
-    log.event(16, bytes(8), end=200)
-
-    scanner = EventScanner(START, lambda _: True)
-    scanner.feed(*log.stream())
-    with pytest.raises(CorruptLogError, match="goes back"):
-        scanner.feed(b"", ())
-
-
-def test_items_from_before_an_error_come_first(log: LogWriter) -> None:
-    log.insert(1)
-    log.event(26, bytes(4))
-    scanner = EventScanner(START, lambda _: True)
-
-    items = scanner.feed(*log.stream())
-
-    assert isinstance(items[-1], TransactionEnded)
-    for _ in range(2):
-        with pytest.raises(LogError, match="INCIDENT"):
-            scanner.feed(b"", ())
