@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from rich.console import Group
 from rich.live import Live
+from rich.padding import Padding
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -77,7 +78,9 @@ def render_page(figures: Figures) -> RenderableType:
     """Return the whole page."""
     parts: list[RenderableType] = [_headline(figures)]
     if figures.workload.share_done:
-        parts.append(ProgressBar(total=1.0, completed=figures.workload.share_done, width=_BAR_WIDTH))
+        bar = ProgressBar(total=1.0, completed=figures.workload.share_done, width=_BAR_WIDTH)
+        # A bar alone ends without a line break.
+        parts.append(Padding(bar, (0, 0, 1, 0)))
     if figures.tables:
         parts.append(_tables(figures))
     parts += [Text(f"{link.link}: {link.error}", style="bold red") for link in figures.links if link.error]
