@@ -121,7 +121,7 @@ class World:
             while end < min(longest, len(messages)) and messages[end].schema_id == messages[begin].schema_id:
                 end += 1
             rows = [row for message in messages[begin:end] for row in message.rows]
-            key = object_key("p", "s", "t", partition, begin, self.rng.randrange(10**9))
+            key = object_key("p", "s", "t", partition, (begin, end), self.rng.randrange(10**9))
             size = self._write(objects, key, messages[begin].schema_id, rows)
             first, last = messages[begin].order, messages[end - 1].order
             batch = self._batch(messages[begin].schema_id, partition, begin, end, rows, first, last, key, size)

@@ -64,7 +64,7 @@ class Place:
         rows = [dict(zip(layout.names, [key, value, op, start + n], strict=True)) for n, (op, key, value) in
                 enumerate(changes)]  # fmt: skip
         content = render_file(SCHEMAS[schema_id], pa.Table.from_pylist(rows, layout))
-        key = object_key("shop", "shopdb", topic, 0, start, schema_id)
+        key = object_key("shop", "shopdb", topic, 0, (start, start + len(changes)), schema_id)
         self.objects.put(key, content)
         told = announcement(schema_id, start, topic=topic)
         return replace(told, end_offset=start + len(changes), rows=len(changes), path=key, bytes=len(content))

@@ -19,6 +19,7 @@ Found: TypeAlias = "tuple[Location, str]"
 def find_conflicts(document: object) -> Iterator[Found]:
     """Yield a location and a sentence for each mistake; parts of the wrong type are passed over in silence."""
     pipeline = _mapping(document)
+    yield from _one_source(pipeline)
     yield from _repeated(pipeline, "sources", "name")
     yield from _repeated(pipeline, "sinks", "name")
     yield from _repeated(pipeline, "sinks", "path")
@@ -26,6 +27,12 @@ def find_conflicts(document: object) -> Iterator[Found]:
     yield from _kafka_conflicts(_mapping(pipeline.get("kafka")))
     yield from _state_conflicts(_mapping(pipeline.get("state")))
     yield from _embedded_on_cluster(pipeline)
+
+
+def _one_source(pipeline: Mapping[str, object]) -> Iterator[Found]:
+    """The schema tracker holds the tables of one source; a second one would mix with them."""
+    for index in range(1, len(_sequence(pipeline.get("sources")))):
+        yield ("sources", index), "a pipeline has one source in this release; write another file for this one"
 
 
 def _repeated(pipeline: Mapping[str, object], section: str, key: str) -> Iterator[Found]:

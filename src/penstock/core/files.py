@@ -121,14 +121,16 @@ def parse_file(schema: TableSchema, content: bytes) -> pa.Table:
     return rows.cast(layout)
 
 
-def object_key(pipeline: str, source: str, topic: str, partition: int, start_offset: int, schema_id: int) -> str:
-    """Return the file's key, e.g. `shop/shopdb/shopdb.shop.users/0/00000000000000001234-7.parquet`.
+def object_key(pipeline: str, source: str, topic: str, partition: int, offsets: tuple[int, int], schema_id: int) -> str:
+    """Return the file's key: a folder per topic partition, then `START-END-SCHEMA.parquet`, offsets in 20 digits.
 
-    Files of a partition sort by start offset. Characters with a meaning in
-    paths or URLs are percent-encoded.
+    Files of a partition sort by start offset. The end is in the key so that a
+    file that was announced is never written again with other contents. Characters
+    with a meaning in paths or URLs are percent-encoded.
     """
+    start, end = offsets
     folders = [_folder(name) for name in (pipeline, source, topic)]
-    return "/".join([*folders, str(partition), f"{start_offset:020d}-{schema_id}.parquet"])
+    return "/".join([*folders, str(partition), f"{start:020d}-{end:020d}-{schema_id}.parquet"])
 
 
 def _folder(name: str) -> str:

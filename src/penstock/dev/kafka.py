@@ -127,7 +127,14 @@ def start_kafka(home: Path, *, port: int | None = None) -> KafkaBroker:
     )
     log = home / "kafka.log"
     if not (home / "data" / "meta.properties").exists():
-        tool = ["kafka.tools.StorageTool", "format", "--ignore-formatted", "-t", _new_cluster_id(), "-c", str(settings)]
+        tool = [
+            "kafka.tools.StorageTool",
+            "format",
+            "--ignore-formatted",
+            f"--cluster-id={_new_cluster_id()}",
+            "-c",
+            str(settings),
+        ]
         run_to_end("Kafka's StorageTool", [*run_class, *tool], log, _FORMAT_SECONDS)
     child = start_child("Kafka", [*run_class, "kafka.Kafka", str(settings)], log)
     wait_until_ready(child, lambda: _answers(chosen), _START_SECONDS)

@@ -177,7 +177,7 @@ class ObjectsLink:
                     case _:
                         raise TypeError(outcome)
         if plan is not None and self._publisher is not None:
-            counted = self._publisher.publish(plan.schemas_offset, plan.announcements, written)
+            counted = self._publisher.publish(plan, written)
             self._state.add_rows(self.name, counted)
 
 

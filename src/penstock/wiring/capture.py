@@ -115,7 +115,7 @@ def _open_parts(spec: CaptureSpec, publisher: Publisher) -> CaptureParts:
 
 
 def _open_book(spec: CaptureSpec) -> TableBook:
-    tracker, registry = open_tracker(spec.pipeline), open_registry(spec.pipeline)
+    tracker, registry = open_tracker(spec.pipeline, spec.source), open_registry(spec.pipeline)
     return TableBook(spec.source_name, tracker, registry, _announced(spec), spec.source.patterns.matches)
 
 

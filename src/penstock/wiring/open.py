@@ -16,8 +16,8 @@ from penstock.adapters.kafka.publisher import TransactionalPublisher, read_posit
 from penstock.adapters.kafka.reader import TopicReader
 from penstock.adapters.kafka.topics import LEDGER_SETTINGS, batches_topic, position_topic, schemas_topic
 from penstock.adapters.lock.file import FileLock
-from penstock.adapters.mysql.connection import MysqlServer
-from penstock.adapters.mysql.tracker import MysqlTracker
+from penstock.adapters.mysql.connection import MysqlServer, connect
+from penstock.adapters.mysql.tracker import MysqlTracker, read_source_defaults
 from penstock.adapters.objects.store import ObjectsSpec, open_objects
 from penstock.adapters.registry.client import HttpRegistry
 from penstock.adapters.state.store import open_state
@@ -108,13 +108,15 @@ def mysql_server(source: MysqlSourceSpec) -> MysqlServer:
     return MysqlServer(source.host, source.port, source.user, secret(source.password_env))
 
 
-def open_tracker(spec: PipelineSpec) -> MysqlTracker:
-    """The schema tracker."""
+def open_tracker(spec: PipelineSpec, source: MysqlSourceSpec) -> MysqlTracker:
+    """The schema tracker of `source`."""
     if spec.tracker is None:
         message = "schema tracker"
         raise _not_started(message)
     tracker = spec.tracker
-    return MysqlTracker(MysqlServer(tracker.host, tracker.port, tracker.user, secret(tracker.password_env)))
+    server = MysqlServer(tracker.host, tracker.port, tracker.user, secret(tracker.password_env))
+    with connect(mysql_server(source)) as connection:
+        return MysqlTracker(server, read_source_defaults(connection))
 
 
 def open_lock(spec: PipelineSpec) -> FileLock:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-import pymysql
-
-from penstock.adapters.mysql.connection import connect, explain
+from penstock.adapters.mysql.connection import connect
 from penstock.adapters.mysql.history import binlogs, head
+from penstock.core.errors import UnavailableError
 from penstock.core.positions import file_number
 from penstock.wiring.open import mysql_server
 
@@ -15,6 +14,8 @@ T = TypeVar("T")
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    import pymysql
 
     from penstock.config.specs import MysqlSourceSpec
     from penstock.core.positions import BinlogPosition
@@ -49,15 +50,15 @@ class SourceLog:
 
     def close(self) -> None:
         """Drop the connection."""
-        if self._connection is not None:
+        if self._connection is not None and self._connection.open:
             self._connection.close()
-            self._connection = None
+        self._connection = None
 
     def _ask(self, question: Callable[[pymysql.Connection], T]) -> T:
         if self._connection is None:
             self._connection = connect(self._server)
         try:
             return question(self._connection)
-        except pymysql.err.MySQLError as error:
+        except UnavailableError:
             self.close()
-            raise explain(error, self._server) from error
+            raise

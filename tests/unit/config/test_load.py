@@ -122,6 +122,7 @@ links:
         "line 4: sources.0: missing key password_env",
         f"line 4: sources.0.tables.0: {NOT_A_PATTERN}",
         "line 4: sources.0.pasword_env: unknown key (did you mean password_env?)",
+        "line 5: sources.1: a pipeline has one source in this release; write another file for this one",
         'line 5: sources.1.name: another of the sources has the name "shopdb" too',
         "line 8: sources.1.port: should be less than or equal to 65535",
         "line 11: sources.1.tables: should be a list",
@@ -203,10 +204,11 @@ def test_many_aliases_of_aliases_do_not_fill_the_memory() -> None:
 
 
 def test_anchors_and_merges_work() -> None:
-    text = SMALL.replace("sources:\n  - {", "sources:\n  - &s {") + "  - {from: shopdb2, to: warehouse}\n"
-    text = text.replace("sinks:", "  - {<<: *s, name: shopdb2}\nsinks:")
+    text = SMALL.replace("  - {name: warehouse", "  - &w {name: warehouse").replace(
+        "links:", "  - {<<: *w, name: second, path: ./second.duckdb}\nlinks:"
+    )
 
-    assert read(text).source("shopdb2").user == "cdc"
+    assert read(text).sink("second").kind == "duckdb"
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

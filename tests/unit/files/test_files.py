@@ -176,10 +176,10 @@ def test_rows_of_another_table_are_not_written_and_not_read() -> None:
 
 
 def test_a_file_is_called_after_where_its_changes_come_from() -> None:
-    key = object_key("shop", "shopdb", "shopdb.shop.users", 0, 1234, 7)
+    key = object_key("shop", "shopdb", "shopdb.shop.users", 0, (1234, 1300), 7)
 
-    assert key == "shop/shopdb/shopdb.shop.users/0/00000000000000001234-7.parquet"
+    assert key == "shop/shopdb/shopdb.shop.users/0/00000000000000001234-00000000000000001300-7.parquet"
 
 
 def test_no_name_leads_out_of_its_folder() -> None:
-    assert object_key("a/b", "..", "ü %", 1, 0, 2).startswith("a%2Fb/%2E%2E/%C3%BC%20%25/1/")
+    assert object_key("a/b", "..", "ü %", 1, (0, 9), 2).startswith("a%2Fb/%2E%2E/%C3%BC%20%25/1/")

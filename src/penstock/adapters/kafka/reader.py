@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _FETCH_MESSAGES = 10_000
 _TAIL_OFFSETS = 64
 _POLL_SECONDS = 0.5
-_LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call] - the client's stubs leave it out
+_LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 _EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _ABSENT = frozenset(
     {

@@ -12,13 +12,12 @@ statement comes again from the log; if it is behind us, the dump is dropped.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
 from penstock.core.announcements import Announcement
 from penstock.core.errors import PenstockError, TableStoppedError
-from penstock.core.mysql.ddl import Harmless, RowStatement, TableDdl, TransactionControl, classify
+from penstock.core.mysql.ddl import Harmless, RowStatement, TableDdl, TableName, TransactionControl, classify
 from penstock.core.mysql.evolution import refusal
 from penstock.core.positions import BinlogPosition, file_number
 from penstock.core.publication import StoppedTable
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from penstock.ports.state import State
 
 _COPY_AGAIN = "start a new pipeline (another `pipeline` name and `home`) to carry the table from a fresh copy"
-_REPLACES = re.compile(r"\bOR\s+REPLACE\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +86,7 @@ class StatementHandler:
         """Rows written as a statement cannot be known: their tables stop."""
         reason = f"{rows.verb} was logged as a statement, so its rows are not in the log"
         hint = f"set binlog_format=ROW for every session that writes; then {_COPY_AGAIN}"
-        return StatementOutcome(
-            stopped=tuple(
-                (table, _stopped(table, "", statement, reason, hint))
-                for table in _named(rows.tables, statement.default_schema)
-                if self._book.wanted(table)
-            )
-        )
+        return self._stop(statement, rows.tables, reason, hint)
 
     def _replay(self, statement: StatementLogged, ddl: TableDdl) -> StatementOutcome:
         before = self._wanted_tables()
@@ -147,13 +139,19 @@ class StatementHandler:
 
     def _not_replayed(self, statement: StatementLogged, ddl: TableDdl, error: PenstockError) -> StatementOutcome:
         """Handle a statement that the tracker refused: only the tables it names can be affected."""
-        return StatementOutcome(
-            stopped=tuple(
-                (table, _stopped(table, "", statement, f"the schema tracker refused: {error.message}", _COPY_AGAIN))
-                for table in _named(ddl.tables, statement.default_schema)
-                if self._book.wanted(table)
-            )
-        )
+        reason = f"the schema tracker refused {statement.sql[:200]!r}: {error.message}"
+        return self._stop(statement, ddl.tables, reason, _COPY_AGAIN)
+
+    def _stop(
+        self, statement: StatementLogged, names: tuple[TableName, ...], reason: str, hint: str
+    ) -> StatementOutcome:
+        """Stop the tables that a statement names, or all of them where it could be any."""
+        tables = _named(names, statement.default_schema) if names else list(self._wanted_tables())
+        stopped = []
+        for table in filter(self._book.wanted, tables):
+            error = TableStoppedError(str(table), "", str(statement.begin), reason, hint)
+            stopped.append((table, StoppedTable(str(statement.begin), error.message, error.hint)))
+        return StatementOutcome(stopped=tuple(stopped))
 
     def _wanted_tables(self) -> Mapping[TableId, TableSchema]:
         tables = {}
@@ -178,24 +176,21 @@ def _loses_rows(
     if before is None:
         created = ddl.action == "create" and not ddl.changes_rows
         return "" if created else "it took this name with rows in it that are not in the log"
-    return _emptied(statement, ddl) if named else ""
+    return _not_followed(ddl) if named else ""
 
 
-def _emptied(statement: StatementLogged, ddl: TableDdl) -> str:
-    """Say why a table that the statement names may have other rows than the log tells, or "" if it has not."""
+def _not_followed(ddl: TableDdl) -> str:
+    """Say why a table that the statement names cannot be followed by its schema alone, or "" if it can."""
     if ddl.action == "truncate":
         return "it was truncated, which this release does not carry"
     if ddl.changes_rows:
         return "rows came or went without a row event, as with a partition that is dropped or exchanged"
-    if ddl.action == "create" and _REPLACES.search(statement.sql):
+    if ddl.replaces:
         return "it was replaced by CREATE OR REPLACE TABLE, which drops its rows without a word in the log"
+    if ddl.renames_columns:
+        return "a column of it got another name, which this release does not carry"
     return ""
 
 
-def _named(tables: tuple[tuple[str | None, str], ...], default_schema: str) -> list[TableId]:
+def _named(tables: tuple[TableName, ...], default_schema: str) -> list[TableId]:
     return [TableId(schema or default_schema, name) for schema, name in tables]
-
-
-def _stopped(table: TableId, column: str, statement: StatementLogged, reason: str, hint: str) -> StoppedTable:
-    error = TableStoppedError(str(table), column, str(statement.begin), reason, hint)
-    return StoppedTable(str(statement.begin), error.message, error.hint)

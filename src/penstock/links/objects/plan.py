@@ -4,9 +4,11 @@ A table whose type changes incompatibly goes on in a new topic, and its rows mus
 reach the target in the order of the log. So that no batch of the new topic
 overtakes rows of the old one, the ends of topics are asked for newest first: by
 the time the older topic's end is asked for, everything before the newer topic's
-messages is committed in it. Announcements are read before the ends, to be passed
-on, and again after them, to cut the files: no file holds rows from both sides of
-an announcement.
+messages is committed in it. Announcements are read before the ends and again after
+them, until none came in between: then every announcement that lies among the
+planned rows is known, and all rows before it are planned or filed. No file holds
+rows from both sides of an announcement, and the announcements of a table that is
+too far behind to be read to its end wait.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import TYPE_CHECKING
 from penstock.core.announcements import Announcement
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from penstock.links.objects.record import ObjectsRecord
     from penstock.ports.topics import TopicLog
@@ -26,12 +28,14 @@ if TYPE_CHECKING:
 Order = tuple[int, int, int]
 
 _RANGE_OFFSETS_MAX = 250_000
+_SETTLING_ROUNDS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class TopicRange:
     """Offsets `[start, end)` of one topic partition, to become files.
 
+    `generation` counts the topics that the table had before this one.
     The first file speaks for everything from `batch_start` on. `cuts` are places
     in the source's log that no file may span.
     """
@@ -40,6 +44,7 @@ class TopicRange:
     table: str
     topic: str
     partition: int
+    generation: int
     batch_start: int
     start: int
     end: int
@@ -48,10 +53,13 @@ class TopicRange:
 
 @dataclass(frozen=True, slots=True)
 class ObjectsPlan:
-    """One micro-batch: announcements to pass on, and ranges to write."""
+    """One micro-batch: announcements to pass on, with their offsets, and ranges to write.
+
+    `schemas_offset` is the first announcement that is not among them.
+    """
 
     schemas_offset: int
-    announcements: tuple[Announcement, ...]
+    announcements: tuple[tuple[int, Announcement], ...]
     ranges: tuple[TopicRange, ...]
 
 
@@ -68,11 +76,20 @@ class ObjectsPlanner:
     def plan(self, record: ObjectsRecord) -> ObjectsPlan:
         """Plan what lies between `record` and now; an empty plan if there is nothing."""
         self._read_announcements()
-        to_pass_on = self._read_to
-        ends = self._ends()
-        self._read_announcements()
-        new = tuple(a for offset, a in self._announcements if record.schemas_offset <= offset < to_pass_on)
-        return ObjectsPlan(to_pass_on, new, tuple(self._ranges(record, ends)))
+        for _ in range(_SETTLING_ROUNDS):
+            known = self._read_to
+            ends = self._ends()
+            self._read_announcements()
+            if self._read_to == known:
+                break
+        ranges, behind = self._ranges(record, ends)
+        new, schemas_offset = [], known
+        for offset, announcement in self._announcements:
+            if announcement.topic in behind or announcement.follows in behind:
+                schemas_offset = min(schemas_offset, offset)
+            if record.schemas_offset <= offset < schemas_offset:
+                new.append((offset, announcement))
+        return ObjectsPlan(max(schemas_offset, record.schemas_offset), tuple(new), tuple(ranges))
 
     def _read_announcements(self) -> None:
         end = self._log.ends([(self._schemas_topic, 0)]).get((self._schemas_topic, 0), 0)
@@ -94,28 +111,34 @@ class ObjectsPlanner:
             ends.update(self._log.ends(by_generation[generation]))
         return ends
 
-    def _ranges(self, record: ObjectsRecord, ends: Mapping[tuple[str, int], int]) -> Iterable[TopicRange]:
-        topics = self._topics()
-        cuts: dict[tuple[str, str], list[Order]] = defaultdict(list)
-        for _, announcement in self._announcements:
-            cuts[announcement.source, str(announcement.table)].append(announcement.order)
+    def _ranges(self, record: ObjectsRecord, ends: Mapping[tuple[str, int], int]) -> tuple[list[TopicRange], set[str]]:
+        """Plan the ranges; also return the topics that are not read to their end by them."""
+        topics, cuts = self._topics(), self._cuts()
+        ranges: list[TopicRange] = []
         behind: set[str] = set()
         for topic in sorted(topics, key=lambda name: (_generation(name, topics), name)):
             announcement = topics[topic]
             if announcement.follows in behind:
                 behind.add(topic)
                 continue
+            table = (announcement.source, str(announcement.table))
             for partition in range(announcement.partitions):
                 batched, start = record.places.get((topic, partition), (0, 0))
                 end = ends.get((topic, partition), 0)
-                if end <= start:
-                    continue
                 if end - start > _RANGE_OFFSETS_MAX:
                     end = start + _RANGE_OFFSETS_MAX
                     behind.add(topic)
-                table = str(announcement.table)
-                key = (announcement.source, table)
-                yield TopicRange(announcement.source, table, topic, partition, batched, start, end, tuple(cuts[key]))
+                if end > start:
+                    place = (partition, _generation(topic, topics), batched, start, end)
+                    ranges.append(TopicRange(*table, topic, *place, tuple(cuts[table])))
+        return ranges, behind
+
+    def _cuts(self) -> Mapping[tuple[str, str], list[Order]]:
+        """Where each (source, table) was announced."""
+        cuts: dict[tuple[str, str], list[Order]] = defaultdict(list)
+        for _, announcement in self._announcements:
+            cuts[announcement.source, str(announcement.table)].append(announcement.order)
+        return cuts
 
 
 def _generation(topic: str, topics: Mapping[str, Announcement]) -> int:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.core.announcements import Announcement
+    from penstock.links.objects.plan import ObjectsPlan
     from penstock.links.objects.write import RangeWritten
     from penstock.ports.publisher import Publisher
 
@@ -38,29 +39,26 @@ class BatchPublisher:
             )
         self._epoch = epoch
 
-    def publish(
-        self, schemas_offset: int, announcements: Sequence[Announcement], written: Sequence[RangeWritten]
-    ) -> dict[str, tuple[int, int]]:
-        """Commit the batches of one plan; return table to (rows, newest commit time in Unix ms)."""
+    def publish(self, plan: ObjectsPlan, written: Sequence[RangeWritten]) -> dict[str, tuple[int, int]]:
+        """Commit what was written of a plan; return table to (rows, newest commit time in Unix ms).
+
+        Where a range was cut short, what comes after it in the same table waits:
+        the topics that follow, and the announcements.
+        """
+        short = _cut_short(written)
+        waiting = [offset for offset, a in plan.announcements if (a.source, str(a.table)) in short]
+        schemas_offset = min([plan.schemas_offset, *waiting])
+        batches = [_announcing(a) for offset, a in plan.announcements if offset < schemas_offset]
         places = dict(self._record.places)
         rows: dict[str, tuple[int, int]] = {}
-        batches = [_announcing(a) for a in announcements]
         for part in written:
-            key = (part.topic, part.partition)
-            batched, _ = places.get(key, (0, 0))
-            for batch in part.batches:
-                if batch.start_offset != batched:
-                    message = (
-                        f"a file of {part.topic}/{part.partition} starts at {batch.start_offset}, not at {batched}"
-                    )
-                    raise PositionError(
-                        message,
-                        "this is a mistake in Penstock; nothing was published: restart, and report both numbers",
-                    )
-                batched = batch.end_offset
-                rows = count_rows(rows, batch.table, batch.rows, batch.last_timestamp_ms)
-            places[key] = (batched, part.read_to)
+            if part.range.generation > short.get((part.range.source, part.range.table), part.range.generation):
+                continue
+            place = (part.range.topic, part.range.partition)
+            places[place] = (_follow_on(part, places.get(place, (0, 0))[0]), part.read_to)
             batches.extend(part.batches)
+            for batch in part.batches:
+                rows = count_rows(rows, batch.table, batch.rows, batch.last_timestamp_ms)
         record = ObjectsRecord(schemas_offset, places, self._epoch, rows)
         batches.sort(key=lambda b: (str(b.table), b.first_order, b.partition, b.start_offset))
         self._publisher.publish(_batch_messages(self._batches_topic, batches), record.to_mapping)
@@ -70,6 +68,29 @@ class BatchPublisher:
     def close(self) -> None:
         """Let go of Kafka."""
         self._publisher.close()
+
+
+def _cut_short(written: Sequence[RangeWritten]) -> dict[tuple[str, str], int]:
+    """For each (source, table) with a range that was cut short: the oldest generation that was."""
+    short: dict[tuple[str, str], int] = {}
+    for part in written:
+        if not part.is_complete:
+            table = (part.range.source, part.range.table)
+            short[table] = min(part.range.generation, short.get(table, part.range.generation))
+    return short
+
+
+def _follow_on(part: RangeWritten, batched: int) -> int:
+    """Return the end of the part's last batch, having checked that its batches go on from `batched` without a hole."""
+    for batch in part.batches:
+        if batch.start_offset != batched:
+            where = f"{part.range.topic}/{part.range.partition}"
+            message = f"a file of {where} starts at {batch.start_offset}, not at {batched}"
+            raise PositionError(
+                message, "this is a mistake in Penstock; nothing was published: restart, and report both numbers"
+            )
+        batched = batch.end_offset
+    return batched
 
 
 def _announcing(announcement: Announcement) -> Batch:

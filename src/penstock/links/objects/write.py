@@ -33,12 +33,16 @@ _RANGE_BYTES_MAX = 128 << 20
 
 @dataclass(frozen=True, slots=True)
 class RangeWritten:
-    """A range is in files: its batches, in order, and how far it was read."""
+    """A range is in files: its batches, in order, and how far it was read, which may be short of its end."""
 
-    topic: str
-    partition: int
+    range: TopicRange
     read_to: int
     batches: tuple[Batch, ...]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the range was read to its end."""
+        return self.read_to == self.range.end
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,7 @@ class FileWriter:
         batches = tuple(
             self._write_file(topic_range, run, limits) for run, limits in zip(runs, pairwise(starts), strict=False)
         )
-        return RangeWritten(topic_range.topic, topic_range.partition, end, batches)
+        return RangeWritten(topic_range, end, batches)
 
     def _read(self, topic_range: TopicRange) -> tuple[npt.NDArray[np.int64], pa.BinaryArray, int]:
         offsets: list[int] = []
@@ -104,9 +108,8 @@ class FileWriter:
     def _write_file(self, topic_range: TopicRange, run: _Run, limits: tuple[int, int]) -> Batch:
         schema = table_schema(self._registry.value_schema(run.schema_id))
         start, end = limits
-        path = object_key(
-            self._pipeline, topic_range.source, topic_range.topic, topic_range.partition, start, run.schema_id
-        )
+        place = (topic_range.topic, topic_range.partition, limits)
+        path = object_key(self._pipeline, topic_range.source, *place, run.schema_id)
         rows = file_rows(schema, run.changes, run.offsets)
         content = render_file(schema, rows)
         self._objects.put(path, content)
