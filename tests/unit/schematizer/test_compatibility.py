@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import fastavro
 import pytest
+from fastavro.read import SchemaResolutionError
 from hypothesis import event, given
 from hypothesis import strategies as st
 
@@ -265,6 +266,37 @@ def resolve(value: object, writer: Json, reader: Json) -> object:
     fastavro.schemaless_writer(encoded, plain_writer, value)
     encoded.seek(0)
     return fastavro.schemaless_reader(encoded, plain_writer, plain_reader)
+
+
+SAMPLES = {
+    "null": None,
+    "boolean": True,
+    "int": 1,
+    "long": 1,
+    "float": 1.5,
+    "double": 1.5,
+    "bytes": b"x",
+    "string": "x",
+}
+
+
+@pytest.mark.parametrize("writer", SAMPLES)
+@pytest.mark.parametrize("reader", SAMPLES)
+def test_of_two_primitive_types_fastavro_says_the_same(writer: str, reader: str) -> None:
+    try:
+        resolve(SAMPLES[writer], writer, reader)
+        resolvable = True
+    except SchemaResolutionError:
+        resolvable = False
+
+    assert (reading_problems(schema(reader), schema(writer), Reading.AVRO) == ()) is resolvable
+
+
+def test_an_unknown_symbol_needs_a_default() -> None:
+    old = {"type": "enum", "name": "E", "symbols": ["A", "B"]}
+    new = {"type": "enum", "name": "E", "symbols": ["A"]}
+
+    assert reading_problems(schema(new), schema(old), Reading.AVRO) == ("the reader does not know the symbols B",)
 
 
 @given(pair=st.one_of(st.tuples(declarations(), declarations()), evolved()), data=st.data())
