@@ -10,14 +10,13 @@ from penstock.core.avro.envelope_encode import encode_changes
 from penstock.core.changes import Messages
 from penstock.core.errors import TableStoppedError
 from penstock.core.key_changes import message_order, split_key_changes
-from penstock.core.mysql.decode import decode_rows
+from penstock.core.mysql.decode import batch_key, decode_rows
 from penstock.core.publication import Publication, StoppedTable, count_rows, merge_by_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Hashable, Iterator, Sequence
 
-    from penstock.core.changes import Op
-    from penstock.core.mysql.log_items import RowsLogged, TableMap
+    from penstock.core.mysql.log_items import RowsLogged
     from penstock.core.positions import BinlogPosition
     from penstock.core.tables import TableId
     from penstock.links.capture.table_book import TableBook
@@ -82,8 +81,8 @@ def _by_table(events: Sequence[RowsLogged]) -> dict[TableId, list[RowsLogged]]:
 
 
 def _alike(events: Sequence[RowsLogged]) -> Iterator[list[RowsLogged]]:
-    """Split the events of one table into those that decode together: same op, same table map."""
-    groups: dict[tuple[Op, TableMap], list[RowsLogged]] = defaultdict(list)
+    """Split the events of one table into those that decode together."""
+    groups: dict[Hashable, list[RowsLogged]] = defaultdict(list)
     for event in events:
-        groups[event.op, event.table_map].append(event)
+        groups[batch_key(event)].append(event)
     yield from groups.values()
