@@ -36,6 +36,7 @@ def run(
     from penstock.cli.logs import open_logs  # noqa: PLC0415
     from penstock.config.load import load  # noqa: PLC0415
     from penstock.config.places import log_directory  # noqa: PLC0415
+    from penstock.config.secrets import secret  # noqa: PLC0415
     from penstock.dev.embedded import EmbeddedServers  # noqa: PLC0415
     from penstock.dev.jars import JarSet, ensure_jars  # noqa: PLC0415
     from penstock.spark.pipeline import PipelineRun, run_pipeline  # noqa: PLC0415
@@ -48,7 +49,11 @@ def run(
         wait_for_servers(servers.spec, say_note)
         session = open_session(
             SessionSpec(
-                f"penstock {spec.pipeline}", spec.spark.master, spec.spark.conf, ensure_jars(JarSet.SPARK_KAFKA)
+                f"penstock {spec.pipeline}",
+                spec.spark.master,
+                spec.spark.conf,
+                ensure_jars(JarSet.SPARK_KAFKA),
+                {name: secret(name) for name in servers.spec.secret_names()},
             )
         )
         try:

@@ -215,6 +215,13 @@ class PipelineSpec(Spec):
             case "objects":
                 return self.objects is None
 
+    def secret_names(self) -> tuple[str, ...]:
+        """The environment variables that hold the pipeline's secrets."""
+        names = {self.state.url_env, self.kafka.security.password_env, *(s.password_env for s in self.sources)}
+        if self.tracker is not None:
+            names.add(self.tracker.password_env)
+        return tuple(sorted(name for name in names if name is not None))
+
     def source(self, name: str) -> MysqlSourceSpec:
         """The source called `name`; KeyError if there is none."""
         return {source.name: source for source in self.sources}[name]

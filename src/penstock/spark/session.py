@@ -19,12 +19,17 @@ _LOCAL_SLOTS_MIN = 8
 
 @dataclass(frozen=True, slots=True)
 class SessionSpec:
-    """How to start Spark: `master` as Spark writes it, further `conf`, and jars by path."""
+    """How to start Spark: `master` as Spark writes it, further `conf`, and jars by path.
+
+    `executor_environment` is set for executors that do not inherit ours, which
+    are those of a cluster; Spark never prints it.
+    """
 
     name: str
     master: str = "local[*]"
     conf: Mapping[str, str] = field(default_factory=dict)
     jars: Sequence[Path] = ()
+    executor_environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 def open_session(spec: SessionSpec) -> SparkSession:
@@ -61,6 +66,9 @@ def _settings(spec: SessionSpec) -> dict[str, str]:
         "spark.task.maxFailures": "1",
         "spark.jars": ",".join(str(jar) for jar in spec.jars),
     }
+    if not spec.master.startswith("local"):
+        settings |= {f"spark.executorEnv.{name}": value for name, value in spec.executor_environment.items()}
+        settings["spark.redaction.regex"] = "(?i)secret|password|token|access[.]?key|executorEnv"
     if spec.master.startswith("local") or "//127.0.0.1" in spec.master:
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}

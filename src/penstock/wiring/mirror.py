@@ -18,14 +18,15 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import structlog
 
 from penstock.adapters.kafka.topics import position_topic
+from penstock.core.announcements import Announcement
 from penstock.core.errors import PenstockError
 from penstock.core.publication import CaptureRecord
 from penstock.ports.state import LinkProgress
-from penstock.wiring.open import open_pipeline_state, open_topic_log
+from penstock.wiring.open import announcements_topic, open_pipeline_state, open_topic_log
 from penstock.wiring.source_log import SourceLog
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from types import TracebackType
 
     from penstock.config.specs import MysqlSourceSpec, PipelineSpec
@@ -128,6 +129,9 @@ class SourceMirror:
         self._next = mirrored[1] if mirrored else 0
         self._stopped: set[str] = set(state.stopped_tables(source.name))
         self._record: CaptureRecord | None = None
+        self._spec = spec
+        self._announced_to = 0
+        self._partitions: dict[str, list[tuple[str, int]]] = {}
 
     def refresh(self) -> CapturePlace:
         """Read the newest records and measure the lag."""
@@ -145,6 +149,20 @@ class SourceMirror:
             return CapturePlace(str(record.position), None, None)
         lag = 0.0 if behind == 0 else max(0.0, (_now_ms() - record.timestamp_ms) / 1000)
         return CapturePlace(str(record.position), lag, behind)
+
+    def _topic_ends(self, tables: Iterable[str]) -> dict[str, int]:
+        """The ends of the topics of `tables`, as `topic/partition`."""
+        schemas = announcements_topic(self._spec)
+        end = self._topics.ends([(schemas, 0)]).get((schemas, 0), 0)
+        for messages in self._topics.read(schemas, 0, self._announced_to, end):
+            for _, value in messages:
+                announcement = Announcement.from_json(value)
+                self._partitions[str(announcement.table)] = [
+                    (announcement.topic, partition) for partition in range(announcement.partitions)
+                ]
+        self._announced_to = end
+        asked = [place for table in tables for place in self._partitions.get(table, [])]
+        return {f"{topic}/{partition}": end for (topic, partition), end in self._topics.ends(asked).items()}
 
     def close(self) -> None:
         """Drop the connections to Kafka and the source."""
@@ -166,7 +184,7 @@ class SourceMirror:
             return
         self._record, self._next = newest, end
         self._state.add_rows(self.name, rows)
-        self._state.save_position(self.name, newest.position, end, {})
+        self._state.save_position(self.name, newest.position, end, self._topic_ends(rows))
         for table, why in newest.stopped.items():
             if table not in self._stopped:
                 self._state.stop_table(self.name, table, why.error, why.hint)

@@ -79,7 +79,9 @@ def test_new_and_altered_tables_arrive_without_help(make_case: Callable[..., Pip
 
 def test_a_table_without_a_key_is_a_change_log_that_adds_up(make_case: Callable[..., PipelineCase]) -> None:
     case = make_case()
-    case.write("CREATE TABLE audit (who VARCHAR(20), what INT)", "INSERT INTO audit VALUES ('a', 1), ('a', 1), (NULL, 2)")
+    case.write(
+        "CREATE TABLE audit (who VARCHAR(20), what INT)", "INSERT INTO audit VALUES ('a', 1), ('a', 1), (NULL, 2)"
+    )
     case.run_once()
     case.write(
         "INSERT INTO audit VALUES ('b', 3)",

@@ -1,0 +1,65 @@
+"""The same pipeline on a standalone Spark cluster: a master and two workers on loopback."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+
+from penstock.adapters.duckdb.query import query
+from penstock.adapters.duckdb.query_wire import run_file
+from penstock.adapters.mysql.connection import MysqlServer
+from penstock.demo.compare import compare_all
+from penstock.dev.spark import start_spark
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.servers.pipeline.conftest import PipelineCase
+
+    from penstock.dev.kafka import KafkaBroker
+    from penstock.dev.mariadb import MariadbServer
+
+RUN_SECONDS = 300
+
+
+@pytest.mark.timeout(600)
+def test_a_pipeline_runs_on_a_cluster_unchanged(
+    make_case: object, tmp_path: Path, mariadb: MariadbServer, kafka: KafkaBroker, fresh_database: str
+) -> None:
+    case: PipelineCase = make_case()  # type: ignore[operator]
+    case.write(
+        "CREATE TABLE users (id INT PRIMARY KEY, name VARCHAR(40))",
+        "INSERT INTO users SELECT seq, CONCAT('user ', seq) FROM seq_1_to_500",
+        f"CREATE DATABASE {fresh_database}_state",
+    )
+    config = yaml.safe_load(case.file.read_text())
+    config["state"] = {"url_env": "CASE_STATE_URL"}
+    config["objects"] = {"url": (tmp_path / "objects").as_uri()}
+    login = f"{mariadb.user}:{mariadb.password}@{mariadb.host}:{mariadb.port}"
+    environment = {**os.environ, "CASE_STATE_URL": f"mysql+pymysql://{login}/{fresh_database}_state"}
+
+    with start_spark(tmp_path / "spark") as cluster:
+        config["spark"] = {"master": cluster.url}
+        case.file.write_text(yaml.safe_dump(config))
+        for statement in ("SELECT 1", "UPDATE users SET name = 'changed' WHERE id % 2 = 0"):
+            case.write(statement)
+            ran = subprocess.run(
+                [sys.executable, "-m", "penstock", "run", str(case.file), "--once"],
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=RUN_SECONDS,
+                check=False,
+            )
+            assert ran.returncode == 0, ran.stderr[-4000:]
+
+    source = MysqlServer(mariadb.host, mariadb.port, mariadb.user, mariadb.password)
+    where = run_file(case.spec.home, "warehouse")
+    compared = compare_all(source, lambda sql: query(case.spec.sinks[0].path, where, sql).rows, case.database)
+    assert {c.table: c.differences for c in compared} == {"users": 0}
+    assert kafka.alive()

@@ -1,0 +1,209 @@
+"""`penstock run` as a user runs it: embedded servers, kill -9 of everything in mid-run, and the run after it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pymysql
+import pytest
+import yaml
+
+from penstock.adapters.duckdb.query import query
+from penstock.adapters.duckdb.query_wire import run_file
+from penstock.adapters.kafka.cluster import KafkaCluster
+from penstock.adapters.kafka.reader import TopicReader
+from penstock.adapters.mysql.connection import MysqlServer
+from penstock.adapters.registry.client import HttpRegistry
+from penstock.core.avro.envelope_decode import decode_changes
+from penstock.core.avro.schemas import table_schema
+from penstock.core.avro.wire import schema_ids
+from penstock.demo.compare import compare_all
+from penstock.dev.kafka import start_kafka
+from penstock.dev.schematizer import start_schematizer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from penstock.dev.mariadb import MariadbServer
+
+RUN_SECONDS = 240
+ROWS = 3000
+
+
+@dataclass(frozen=True, slots=True)
+class UserPipeline:
+    """A pipeline whose servers are all embedded, run by the command line."""
+
+    directory: Path
+    database: str
+    server: MariadbServer
+
+    @property
+    def file(self) -> Path:
+        return self.directory / "pipeline.yaml"
+
+    @property
+    def home(self) -> Path:
+        return self.directory / "home"
+
+    @property
+    def warehouse(self) -> Path:
+        return self.directory / "warehouse.duckdb"
+
+    def start(self, *options: str) -> subprocess.Popen[bytes]:
+        """Start `penstock run` in a session of its own, so that all of it can be found again."""
+        with (self.directory / "run.log").open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "penstock", "run", str(self.file), *options],
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def run_once(self) -> None:
+        process = self.start("--once")
+        code = process.wait(RUN_SECONDS)
+        assert code == 0, (self.directory / "run.log").read_text()[-4000:]
+
+    def execute(self, *statements: str) -> None:
+        with closing(self._connect()) as connection, connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+    def query(self, sql: str) -> pa.Table:
+        return query(self.warehouse, run_file(self.home, "warehouse"), sql).rows
+
+    def differences(self) -> dict[str, int]:
+        source = MysqlServer(self.server.host, self.server.port, self.server.user, self.server.password)
+        return {c.table: c.differences for c in compare_all(source, self.query, self.database)}
+
+    def changes(self) -> list[tuple[str, int, int]]:
+        """Return (op, id, version) of every message of the table `counters`, as Kafka holds them."""
+        with start_kafka(self.home / "kafka") as kafka, start_schematizer(self.home / "schematizer") as schematizer:
+            log, registry = TopicReader(KafkaCluster(kafka.bootstrap_servers)), HttpRegistry(schematizer.url)
+            with closing(log), closing(registry):
+                topic = f"db.{self.database}.counters"
+                end = log.ends([(topic, 0)])[topic, 0]
+                values = pa.array(
+                    [value for messages in log.read(topic, 0, 0, end) for _, value in messages], pa.binary()
+                )
+                text = registry.value_schema(int(schema_ids(values)[0]))
+                decoded = decode_changes(table_schema(text), text, values)
+        rows = zip(decoded.op.to_pylist(), decoded.before.to_pylist(), decoded.after.to_pylist(), strict=True)
+        return [
+            (op, *((before if op == "d" else after)[name] for name in ("id", "version"))) for op, before, after in rows
+        ]
+
+    def _connect(self) -> pymysql.Connection:
+        server = self.server
+        return pymysql.connect(
+            host=server.host,
+            port=server.port,
+            user=server.user,
+            password=server.password,
+            database=self.database,
+            autocommit=True,
+            connect_timeout=10,
+            read_timeout=60,
+        )
+
+
+@pytest.fixture
+def user_pipeline(tmp_path: Path, mariadb: MariadbServer, fresh_database: str) -> Iterator[UserPipeline]:
+    pipeline = UserPipeline(tmp_path, fresh_database, mariadb)
+    source = {
+        "name": "db",
+        "kind": "mysql",
+        "host": mariadb.host,
+        "port": mariadb.port,
+        "user": mariadb.user,
+        "password_env": "CASE_PASSWORD",
+        "tables": [f"{fresh_database}.*"],
+        "start": "copy",
+    }
+    pipeline.file.write_text(
+        yaml.safe_dump(
+            {
+                "pipeline": fresh_database,
+                "home": str(pipeline.home),
+                "sources": [source],
+                "sinks": [{"name": "warehouse", "kind": "duckdb", "path": str(pipeline.warehouse)}],
+                "links": [{"from": "db", "to": "warehouse"}],
+            }
+        )
+    )
+    yield pipeline
+    for pid in _children_of_home(pipeline.home):
+        os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.timeout(900)
+def test_nothing_is_lost_or_doubled_by_kill_9_of_everything_in_mid_run(user_pipeline: UserPipeline) -> None:
+    pipeline = user_pipeline
+    pipeline.execute(
+        "CREATE TABLE counters (id INT PRIMARY KEY, version INT NOT NULL)",
+        f"INSERT INTO counters SELECT seq, 0 FROM seq_1_to_{ROWS}",
+    )
+    pipeline.run_once()
+    first = pipeline.changes()
+    assert pipeline.differences() == {"counters": 0}
+
+    pipeline.run_once()
+    assert pipeline.changes() == first
+
+    running = pipeline.start()
+    _wait_for((pipeline.home / "run" / "warehouse.json").exists)
+    for _ in range(30):
+        pipeline.execute(f"UPDATE counters SET version = version + 1 WHERE id <= {ROWS // 10}")
+        time.sleep(0.1)
+    _kill_everything(running, pipeline.home)
+    pipeline.execute(
+        f"INSERT INTO counters SELECT {ROWS} + seq, 0 FROM seq_1_to_100", "DELETE FROM counters WHERE id = 7"
+    )
+    pipeline.run_once()
+
+    assert pipeline.differences() == {"counters": 0}
+    expected = [("r", row, 0) for row in range(1, ROWS + 1)]
+    expected += [("u", row, version) for version in range(1, 31) for row in range(1, ROWS // 10 + 1)]
+    expected += [("c", ROWS + row, 0) for row in range(1, 101)] + [("d", 7, 30)]
+    assert sorted(pipeline.changes()) == sorted(expected)
+
+
+def _kill_everything(running: subprocess.Popen[bytes], home: Path) -> None:
+    """Kill -9 the driver and every process that works for it, embedded servers included."""
+    victims = [running.pid, *_descendants(running.pid), *_children_of_home(home)]
+    for pid in victims:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+    running.wait(30)
+
+
+def _descendants(pid: int) -> list[int]:
+    listed = subprocess.run(["/bin/ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+    parents = {int(child): int(parent) for child, parent in (line.split() for line in listed.splitlines())}
+    found = [child for child, parent in parents.items() if parent == pid]
+    return found + [deeper for child in found for deeper in _descendants(child)]
+
+
+def _children_of_home(home: Path) -> list[int]:
+    """Servers that were started on data under `home`."""
+    listed = subprocess.run(["/bin/ps", "-eo", "pid=,args="], capture_output=True, text=True, check=True).stdout
+    return [int(line.split()[0]) for line in listed.splitlines() if f"{home}/" in line]
+
+
+def _wait_for(condition: Callable[[], bool], seconds: float = 120.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
