@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _LINE_EVERY_SECONDS: Final = 5.0
 _REFRESH_PER_SECOND: Final = 4
-_NOTES_MAX: Final = 6
+_NOTES_MAX: Final = 5
 _BEHIND_SECONDS: Final = 5.0
 _BAR_WIDTH: Final = 40
 
@@ -83,8 +83,8 @@ def render_page(figures: Figures) -> RenderableType:
         parts.append(Padding(bar, (0, 0, 1, 0)))
     if figures.tables:
         parts.append(_tables(figures))
-    parts += [Text(f"{link.link}: {link.error}", style="bold red") for link in figures.links if link.error]
-    parts += [Text(note, style="dim") for note in figures.notes]
+    parts += [_one_line(f"{link.link}: {link.error}", "bold red") for link in figures.links if link.error]
+    parts += [_one_line(note, "dim") for note in figures.notes]
     return Panel(Group(*parts), title="penstock demo", title_align="left", padding=(0, 1))
 
 
@@ -114,9 +114,13 @@ def _headline(figures: Figures) -> Text:
     if latency.samples:
         text.append(
             f"commit to queryable   p50 {_ms(latency.p50_ms)}   p99 {_ms(latency.p99_ms)}   "
-            f"now {_ms(latency.recent_p50_ms)}   ({latency.samples} samples, {latency.pending} on their way)\n"
+            f"now {_ms(latency.recent_p50_ms)}   ({latency.pending} on their way)\n"
         )
     return text
+
+
+def _one_line(text: str, style: str) -> Text:
+    return Text(text.replace("\n", " "), style=style, no_wrap=True, overflow="ellipsis")
 
 
 def _tables(figures: Figures) -> Table:
