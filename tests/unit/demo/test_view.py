@@ -45,7 +45,16 @@ def test_the_page_names_every_table_and_those_that_stopped() -> None:
     console.print(render_page(_FIGURES))
 
     text = console.export_text()
-    for shown in ("reviews", "90,000", "users", "odd", "stopped", "all of the marketplace", "now 700 ms", "2 on their way"):
+    for shown in (
+        "reviews",
+        "90,000",
+        "users",
+        "odd",
+        "stopped",
+        "all of the marketplace",
+        "now 700 ms",
+        "2 on their way",
+    ):
         assert shown in text
 
 
