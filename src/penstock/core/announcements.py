@@ -24,6 +24,7 @@ class Announcement:
     table: TableId
     topic: str
     follows: str
+    key_schema_id: int | None
     value_schema_id: int
     partitions: int
     order: tuple[int, int, int]

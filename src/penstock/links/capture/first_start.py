@@ -76,6 +76,7 @@ class _CopyPublication:
                     table=schema.table,
                     topic=registered.topic,
                     follows=registered.follows,
+                    key_schema_id=registered.key_schema_id,
                     value_schema_id=registered.value_schema_id,
                     partitions=self._parts.partitions,
                     order=(file_number(position.file), position.offset, -1),

@@ -132,6 +132,7 @@ class StatementHandler:
             table=table,
             topic=registered.topic,
             follows=registered.follows,
+            key_schema_id=registered.key_schema_id,
             value_schema_id=registered.value_schema_id,
             partitions=self._partitions,
             order=(file_number(statement.end.file), statement.end.offset, 0),

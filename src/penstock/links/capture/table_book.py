@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.core.avro.envelope_encode import EncodableTable
+from penstock.core.avro.schemas import table_schema
 from penstock.core.errors import PositionError, TableStoppedError
 from penstock.core.tables import UnsupportedType
 
@@ -100,21 +101,17 @@ class TableBook:
                 message,
                 "the tracker's data was lost or edited: restore it, or start a new pipeline with a copy",
             )
-        registered = self.register(schema, str(announcement.order))
-        if registered.value_schema_id != announcement.value_schema_id:
-            message = (
-                f"the schema tracker has {table} with schema {registered.value_schema_id}, but the pipeline was "
-                f"told {announcement.value_schema_id}"
-            )
+        announced = table_schema(self._registry.value_schema(announcement.value_schema_id))
+        if schema != announced:
+            message = f"the schema tracker has another shape of {table} than the pipeline was told"
             raise PositionError(
-                message,
-                "the tracker's data was edited: restore it, or start a new pipeline with a copy",
+                message, "the tracker's data was edited: restore it, or start a new pipeline with a copy"
             )
         encodable = EncodableTable(
             source=self.source,
             connector="mysql",
             schema=schema,
-            key_schema_id=registered.key_schema_id,
-            value_schema_id=registered.value_schema_id,
+            key_schema_id=announcement.key_schema_id,
+            value_schema_id=announcement.value_schema_id,
         )
-        return encodable, registered.topic
+        return encodable, announcement.topic
