@@ -1,4 +1,9 @@
-"""What a capture's micro-batches do: the first start, a lease of the live tail, or ranges of the backlog."""
+"""What a capture's micro-batches do: the first start, a lease of the live tail, or ranges of the backlog.
+
+Spark starts several Python processes for each query, and all of them import this
+module. Drivers of servers are therefore imported where they are used: a process
+that only plans, or only passes tasks on, does not wait for them.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +13,12 @@ from typing import TYPE_CHECKING
 
 from penstock.core.positions import BinlogPosition
 from penstock.core.publication import CaptureRecord, StoppedTable
-from penstock.links.capture.backlog import read_range
-from penstock.wiring.capture import CaptureSpec, open_live, open_range, start_capture
-from penstock.wiring.open import committed_position, open_topic_log
-from penstock.wiring.source_log import SourceLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from penstock.links.capture.live import LiveCapture
+    from penstock.links.capture.spec import CaptureSpec
     from penstock.spark.link_source import Task
 
 _BACKLOG_FILE_BYTES_MAX = 256 << 20
@@ -39,6 +41,8 @@ class StartCapture:
 
     def run(self) -> Iterator[object]:
         """Commit the first position record."""
+        from penstock.wiring.capture import start_capture  # noqa: PLC0415 - see the module's docstring
+
         yield Started(start_capture(self.spec))
 
 
@@ -75,6 +79,9 @@ class ReadRange:
 
     def run(self) -> Iterator[object]:
         """Yield the range's publications and where it ended."""
+        from penstock.links.capture.backlog import read_range  # noqa: PLC0415
+        from penstock.wiring.capture import open_range  # noqa: PLC0415
+
         stopped = dict(self.stopped)
         with open_range(self.spec, self.begin, stopped, self.lane) as (stream, follower):
             yield from read_range(stream, follower, stopped)
@@ -89,6 +96,8 @@ def _take_over(lease: Lease) -> LiveCapture:
 
     Only the very next lease may: in between, another process may have published.
     """
+    from penstock.wiring.capture import open_live  # noqa: PLC0415
+
     kept = _kept.pop(lease.spec.source_name, None)
     if kept is not None:
         before, live = kept
@@ -103,6 +112,9 @@ class CapturePlanner:
 
     def __init__(self, spec: CaptureSpec, ranges_max: int) -> None:
         """Plan at most `ranges_max` ranges side by side."""
+        from penstock.wiring.open import open_topic_log  # noqa: PLC0415
+        from penstock.wiring.source_log import SourceLog  # noqa: PLC0415
+
         self._spec = spec
         self._ranges_max = ranges_max
         self._topics = open_topic_log(spec.pipeline)
@@ -133,6 +145,8 @@ class CapturePlanner:
         ]
 
     def _record(self) -> CaptureRecord | None:
+        from penstock.wiring.open import committed_position  # noqa: PLC0415
+
         record = committed_position(self._spec.pipeline, self._topics, self._spec.source_name)
         return None if record is None else CaptureRecord.from_mapping(record)
 

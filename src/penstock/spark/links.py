@@ -19,7 +19,7 @@ from penstock.spark.capture_tasks import CapturePlanning, Started
 from penstock.spark.link_source import outcomes_by_part
 from penstock.spark.objects_tasks import ObjectsPlanning
 from penstock.spark.queries import QueryPlace, start_link_query, start_topic_query
-from penstock.wiring.capture import CaptureSpec, open_capture
+from penstock.wiring.capture import open_capture
 from penstock.wiring.open import (
     OBJECTS_LINK,
     batch_topic,
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from penstock.config.specs import LinkSpec, PipelineSpec
     from penstock.core.tables import TableId
     from penstock.links.capture.backlog import RangePart
+    from penstock.links.capture.spec import CaptureSpec
     from penstock.ports.state import State
 
 _log = structlog.get_logger()

@@ -1,4 +1,7 @@
-"""What the S3 spolt's micro-batches do: read ranges of topics and write files."""
+"""What the S3 spolt's micro-batches do: read ranges of topics and write files.
+
+As in `capture_tasks`, what talks to servers is imported where it is used.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,6 @@ from typing import TYPE_CHECKING
 
 from penstock.links.objects.plan import ObjectsPlan, ObjectsPlanner, TopicRange, share_out
 from penstock.links.objects.record import ObjectsRecord
-from penstock.links.objects.write import FileWriter
-from penstock.wiring.open import (
-    OBJECTS_LINK,
-    announcements_topic,
-    committed_position,
-    open_object_store,
-    open_registry,
-    open_topic_log,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,6 +31,9 @@ class WriteFiles:
 
     def run(self) -> Iterator[object]:
         """Yield what to pass on, then a RangeWritten for each range."""
+        from penstock.links.objects.write import FileWriter  # noqa: PLC0415 - see the module's docstring
+        from penstock.wiring.open import open_object_store, open_registry, open_topic_log  # noqa: PLC0415
+
         if self.passed_on is not None:
             yield self.passed_on
         with closing(open_topic_log(self.pipeline)) as log, closing(open_registry(self.pipeline)) as registry:
@@ -50,6 +47,8 @@ class ObjectsLinkPlanner:
 
     def __init__(self, pipeline: PipelineSpec, tasks_max: int) -> None:
         """Plan at most `tasks_max` tasks side by side."""
+        from penstock.wiring.open import announcements_topic, open_topic_log  # noqa: PLC0415
+
         self._pipeline = pipeline
         self._tasks_max = tasks_max
         self._log = open_topic_log(pipeline)
@@ -62,6 +61,8 @@ class ObjectsLinkPlanner:
 
     def has_work(self) -> bool:
         """Plan, and tell whether anything came of it."""
+        from penstock.wiring.open import OBJECTS_LINK, committed_position  # noqa: PLC0415
+
         if self._record is None:
             record = committed_position(self._pipeline, self._log, OBJECTS_LINK)
             self._record = ObjectsRecord() if record is None else ObjectsRecord.from_mapping(record)

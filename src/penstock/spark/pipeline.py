@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from penstock.core.errors import UsageError
 from penstock.core.publication import CaptureRecord
+from penstock.links.capture.spec import CaptureSpec
 from penstock.links.objects.record import ObjectsRecord
 from penstock.spark.links import CaptureLink, Link, ObjectsLink, WarehouseLink, link_name
 from penstock.spark.queries import QueryPlace, register_sources
 from penstock.spark.supervisor import Services, Supervisor
-from penstock.wiring.capture import CaptureSpec
 from penstock.wiring.mirror import Conditions, Mirror
 from penstock.wiring.open import OBJECTS_LINK, committed_position, open_pipeline_state, open_topic_log
 

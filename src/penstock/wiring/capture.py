@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
@@ -30,9 +29,9 @@ from penstock.wiring.open import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.config.specs import MysqlSourceSpec, PipelineSpec
     from penstock.core.positions import BinlogPosition
     from penstock.core.publication import StoppedTable
+    from penstock.links.capture.spec import CaptureSpec
     from penstock.ports.log import LogStream
     from penstock.ports.publisher import Publisher
 
@@ -40,20 +39,6 @@ LIVE_PACE = Pace(linger_seconds=0.02)
 BACKLOG_PACE = Pace(linger_seconds=3600.0, bytes_wanted=8 << 20)
 _COPY_SECONDS = 900.0
 """Kafka's own upper limit of a transaction's time, as brokers have it by default."""
-
-
-@dataclass(frozen=True, slots=True)
-class CaptureSpec:
-    """Which source of which pipeline is captured, and by which instance of the pipeline."""
-
-    pipeline: PipelineSpec
-    source_name: str
-    epoch: int
-
-    @property
-    def source(self) -> MysqlSourceSpec:
-        """The source's own spec."""
-        return self.pipeline.source(self.source_name)
 
 
 def open_live(spec: CaptureSpec) -> LiveCapture:

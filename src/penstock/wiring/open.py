@@ -3,14 +3,15 @@
 Every function here works on a driver and on an executor alike: it needs the
 spec and the environment, nothing else. A spec that reaches here has no
 embedded part left: `penstock run` starts those and fills in where they are.
+
+Many short-lived processes import this module, so what is slow to import and not
+needed by most of them is imported where it is opened.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.adapters.duckdb.query_wire import run_file
-from penstock.adapters.duckdb.sink import DuckdbSink
 from penstock.adapters.kafka.cluster import KafkaCluster, create_topics
 from penstock.adapters.kafka.publisher import TransactionalPublisher, read_position
 from penstock.adapters.kafka.reader import TopicReader
@@ -20,7 +21,6 @@ from penstock.adapters.mysql.connection import MysqlServer, connect
 from penstock.adapters.mysql.tracker import MysqlTracker, read_source_defaults
 from penstock.adapters.objects.store import ObjectsSpec, open_objects
 from penstock.adapters.registry.client import HttpRegistry
-from penstock.adapters.state.store import open_state
 from penstock.config.places import kafka_client_options, lock_file, objects_url, state_url
 from penstock.config.secrets import secret
 from penstock.core.errors import UsageError
@@ -94,6 +94,8 @@ def open_registry(spec: PipelineSpec) -> Registry:
 
 def open_pipeline_state(spec: PipelineSpec) -> SqlState:
     """The pipeline's rows of the state database."""
+    from penstock.adapters.state.store import open_state  # noqa: PLC0415 - see the module's docstring
+
     return open_state(state_url(spec), spec.pipeline)
 
 
@@ -126,6 +128,9 @@ def open_lock(spec: PipelineSpec) -> FileLock:
 
 def open_sink(spec: PipelineSpec, link: LinkSpec) -> Sink:
     """The target of `link`."""
+    from penstock.adapters.duckdb.query_wire import run_file  # noqa: PLC0415 - see the module's docstring
+    from penstock.adapters.duckdb.sink import DuckdbSink  # noqa: PLC0415
+
     sink = spec.sink(link.sink)
     target = DuckdbSink(sink.path, spec.pipeline, link.source, open_object_store(spec))
     target.serve_queries(run_file(spec.home, sink.name))
