@@ -59,7 +59,9 @@ def test_no_module_or_package_has_a_name_that_tells_nothing() -> None:
 
 
 def test_every_module_says_what_it_is_for() -> None:
-    silent = [_name(module) for module in _MODULES if not ast.get_docstring(_tree(module))]
+    # The names of a test module's tests say it.
+    ours = [module for module in _MODULES if module.is_relative_to(_ROOT / "src")]
+    silent = [_name(module) for module in ours if not ast.get_docstring(_tree(module))]
 
     assert silent == []
 
