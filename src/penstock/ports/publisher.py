@@ -21,6 +21,13 @@ class Publisher(Protocol):
         """The newest committed record of this link, None before the first."""
         ...
 
+    def create_topics(self, topics: Iterable[str]) -> None:
+        """Create those of `topics` that do not exist, so that readers who are told of them find them.
+
+        Raises UnavailableError when the brokers are away, PenstockError when they refuse.
+        """
+        ...
+
     def publish(self, messages: Iterable[Messages], record: Callable[[], Mapping[str, object]]) -> None:
         """Commit `messages`, in their order, together with the position record.
 

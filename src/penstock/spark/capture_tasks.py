@@ -140,9 +140,15 @@ class CapturePlanner:
         record = self._record()
         if record is None:
             return [StartCapture(self._spec)]
-        return self._backlog(record) or [
-            Lease(self._spec, self._name, self._number, self._spec.source.lease_seconds, self._stop)
-        ]
+        files = self._log.complete_files_from(record.position.file)
+        return self._backlog(record, files) or [self._lease(record, files)]
+
+    def _lease(self, record: CaptureRecord, files: Sequence[tuple[str, int]]) -> Lease:
+        """Follow the log; with a backlog behind the file we are in the middle of, only to the end of that file."""
+        stop = self._stop
+        if len(files) > _BACKLOG_FILES_MIN and record.position.file == files[0][0]:
+            stop = BinlogPosition(files[1][0], _START_OF_FILE)
+        return Lease(self._spec, self._name, self._number, self._spec.source.lease_seconds, stop)
 
     def _record(self) -> CaptureRecord | None:
         from penstock.wiring.open import committed_position  # noqa: PLC0415
@@ -150,17 +156,21 @@ class CapturePlanner:
         record = committed_position(self._spec.pipeline, self._topics, self._spec.source_name)
         return None if record is None else CaptureRecord.from_mapping(record)
 
-    def _backlog(self, record: CaptureRecord) -> list[ReadRange]:
+    def _backlog(self, record: CaptureRecord, files: Sequence[tuple[str, int]]) -> list[ReadRange]:
         """Whole files that lie between us and the file that is being written.
 
-        Only files that fit into memory are read as ranges; a lease streams larger
-        ones. One file alone is not worth a batch of its own.
+        A range ends at the first statement, and what was read behind it is thrown
+        away. From the middle of a file, where a statement may have left us, a lease
+        therefore reads to the file's end, statements included. Files that do not fit
+        into memory are left to leases too. One file alone is not worth a batch.
         """
         begins: list[BinlogPosition] = []
-        for name, size in self._log.complete_files_from(record.position.file):
-            if size > _BACKLOG_FILE_BYTES_MAX or len(begins) == self._ranges_max:
+        for name, size in files[: self._ranges_max]:
+            begin = BinlogPosition(name, _START_OF_FILE)
+            is_in_the_middle = not begins and begin.order != record.position.order
+            if is_in_the_middle or size > _BACKLOG_FILE_BYTES_MAX:
                 break
-            begins.append(record.position if name == record.position.file else BinlogPosition(name, _START_OF_FILE))
+            begins.append(begin)
         if len(begins) < _BACKLOG_FILES_MIN:
             return []
         return [ReadRange(self._spec, begin, record.stopped, 1 + lane) for lane, begin in enumerate(begins)]

@@ -204,7 +204,7 @@ def _lags(tables: Sequence[TableProgress], sources: set[str]) -> dict[str, float
     captured = {t.table: t.last_timestamp_ms for t in tables if t.link in sources}
     lags: dict[str, float] = {}
     for progress in tables:
-        if progress.link not in sources:
+        if progress.link not in sources and progress.last_timestamp_ms:
             behind = max(0, captured.get(progress.table, 0) - progress.last_timestamp_ms) / 1000
             lags[progress.link] = max(behind, lags.get(progress.link, 0.0))
     return lags

@@ -100,13 +100,13 @@ def explain(error: KafkaException | KafkaError, doing: str) -> PenstockError:
 
 def create_topics(cluster: KafkaCluster, topics: Iterable[str], config: Mapping[str, str], partitions: int) -> None:
     """Create those of `topics` that do not exist yet. Raises UnavailableError or PenstockError."""
-    admin = AdminClient({**cluster.client_settings(), "socket.timeout.ms": int(REQUEST_TIMEOUT_SECONDS * 1000)})
     wanted = [
         NewTopic(topic, num_partitions=partitions, replication_factor=cluster.replication, config=dict(config))
         for topic in topics
     ]
     if not wanted:
         return
+    admin = AdminClient({**cluster.client_settings(), "socket.timeout.ms": int(REQUEST_TIMEOUT_SECONDS * 1000)})
     for topic, outcome in admin.create_topics(wanted, request_timeout=REQUEST_TIMEOUT_SECONDS).items():
         try:
             outcome.result(timeout=REQUEST_TIMEOUT_SECONDS)

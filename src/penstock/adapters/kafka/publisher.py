@@ -67,12 +67,21 @@ class TransactionalPublisher:
         finally:
             reader.close()
 
+    def create_topics(self, topics: Iterable[str]) -> None:
+        """Create those of `topics` that do not exist; see ports/publisher.Publisher."""
+        new = [topic for topic in topics if topic not in self._known_topics]
+        ledgers = [topic for topic in new if topic.startswith("penstock.")]
+        tables = [topic for topic in new if topic not in ledgers]
+        create_topics(self._cluster, ledgers, LEDGER_SETTINGS, partitions=1)
+        create_topics(self._cluster, tables, TABLE_SETTINGS, partitions=self._cluster.partitions)
+        self._known_topics.update(new)
+
     def publish(self, messages: Iterable[Messages], record: Callable[[], Mapping[str, object]]) -> None:
         """Commit `messages` and `record` together; see ports/publisher.Publisher."""
         try:
             self._producer.begin_transaction()
             for topic_messages in messages:
-                self._ensure_topic(topic_messages.topic)
+                self.create_topics([topic_messages.topic])
                 self._produce(topic_messages)
             value = json.dumps(record()).encode()
             self._producer.produce(self._position_topic, key=self._link.encode(), value=value, partition=0)
@@ -119,15 +128,6 @@ class TransactionalPublisher:
                 text = f"Kafka took nothing for {REQUEST_TIMEOUT_SECONDS:.0f} s"
                 raise UnavailableError(text, "check that the brokers run and have room on their disks")
         self._producer.poll(0)
-
-    def _ensure_topic(self, topic: str) -> None:
-        if topic in self._known_topics:
-            return
-        if topic.startswith("penstock."):
-            create_topics(self._cluster, [topic], LEDGER_SETTINGS, partitions=1)
-        else:
-            create_topics(self._cluster, [topic], TABLE_SETTINGS, partitions=self._cluster.partitions)
-        self._known_topics.add(topic)
 
 
 def read_position(reader: TopicReader, topic: str) -> Mapping[str, object] | None:

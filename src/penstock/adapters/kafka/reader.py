@@ -71,7 +71,11 @@ class TopicReader:
 
     def ends(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
         """For each (topic, partition): the first offset that is not yet committed. Absent ones are left out."""
-        return _list_offsets(self._open_admin(), partitions, _LATEST)
+        ends = _list_offsets(self._open_admin(), partitions, _LATEST)
+        if len(ends) < len(partitions):
+            # The client would remember for minutes that they are absent; a new one asks again.
+            self._admin = None
+        return ends
 
     def newest(self, topic: str, partition: int = 0) -> bytes | None:
         """Return the last committed value of a partition; None if the topic is empty or does not exist."""

@@ -68,6 +68,7 @@ class _CopyPublication:
     def _table_messages(self, schema: TableSchema) -> Iterator[Messages]:
         position = self._copy.position
         registered = self._parts.book.register(schema, str(position))
+        self._parts.publisher.create_topics([registered.topic])
         yield from announcement_messages(
             self._parts.schemas_topic,
             [

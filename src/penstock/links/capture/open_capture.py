@@ -103,6 +103,7 @@ class OpenCapture:
         self.position = statement.end
         announced = [a for a in outcome.announcements if str(a.table) not in self.stopped]
         self.timestamp_ms = statement.timestamp_ms
+        self.parts.publisher.create_topics(a.topic for a in announced)
         self._commit(announcement_messages(self.parts.schemas_topic, announced), {})
         for announcement in announced:
             self.parts.book.announce(announcement)
