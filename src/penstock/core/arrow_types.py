@@ -37,7 +37,7 @@ _INTEGERS = {
 }
 
 
-def arrow_type(type_: ColumnType) -> pa.DataType:  # noqa: PLR0911 - one return per member of the union
+def arrow_type(type_: ColumnType) -> pa.DataType:  # noqa: C901, PLR0911 - one case per member of the union
     """Return the Arrow type for `type_`; ValueError for a type that cannot be carried."""
     match type_:
         case IntegerType(bits, unsigned):

@@ -19,6 +19,17 @@ class TopicLog(Protocol):
         """
         ...
 
+    def read_together(
+        self, ranges: Mapping[tuple[str, int], tuple[int, int]], bytes_max: int
+    ) -> Mapping[tuple[str, int], Sequence[tuple[int, bytes]]]:
+        """Read `[start, end)` of many (topic, partition) at once, which is much quicker than one after another.
+
+        Returns (offset, value) pairs for each of them. A partition whose messages have
+        `bytes_max` bytes is left there: its last message is then short of its end.
+        Raises what `read` raises.
+        """
+        ...
+
     def ends(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
         """For each (topic, partition): the first offset that is not yet committed. Absent ones are left out."""
         ...

@@ -13,9 +13,10 @@ from penstock.links.objects.plan import ObjectsPlan, ObjectsPlanner, TopicRange,
 from penstock.links.objects.record import ObjectsRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Hashable, Iterator, Sequence
 
     from penstock.config.specs import PipelineSpec
+    from penstock.ports.topics import TopicLog
     from penstock.spark.link_source import Task
 
 _OFFSETS_PER_TASK = 40_000
@@ -32,14 +33,32 @@ class WriteFiles:
     def run(self) -> Iterator[object]:
         """Yield what to pass on, then a RangeWritten for each range."""
         from penstock.links.objects.write import FileWriter  # noqa: PLC0415 - see the module's docstring
-        from penstock.wiring.open import open_object_store, open_registry, open_topic_log  # noqa: PLC0415
+        from penstock.wiring.open import open_object_store, open_registry  # noqa: PLC0415
 
         if self.passed_on is not None:
             yield self.passed_on
-        with closing(open_topic_log(self.pipeline)) as log, closing(open_registry(self.pipeline)) as registry:
+        with closing(open_registry(self.pipeline)) as registry:
+            log = _kept_log(self.pipeline)
             writer = FileWriter(self.pipeline.pipeline, log, registry, open_object_store(self.pipeline))
-            for topic_range in self.ranges:
-                yield writer.write(topic_range)
+            try:
+                yield from writer.write(self.ranges)
+            except BaseException:
+                _kept.clear()
+                log.close()
+                raise
+
+
+_kept: dict[Hashable, TopicLog] = {}
+"""The connection to Kafka that the last task in this process left open: finding the brokers again takes a second."""
+
+
+def _kept_log(pipeline: PipelineSpec) -> TopicLog:
+    from penstock.wiring.open import kafka_cluster, open_topic_log  # noqa: PLC0415 - see the module's docstring
+
+    cluster = kafka_cluster(pipeline)
+    if cluster not in _kept:
+        _kept[cluster] = open_topic_log(pipeline)
+    return _kept[cluster]
 
 
 class ObjectsLinkPlanner:

@@ -55,19 +55,46 @@ class TopicReader:
         if start >= end:
             return
         self._consumer.assign([TopicPartition(topic, partition, start)])
-        deadline = time.monotonic() + REQUEST_TIMEOUT_SECONDS
-        while True:
-            fetched = self._fetch()
-            if fetched:
-                deadline = time.monotonic() + REQUEST_TIMEOUT_SECONDS
-            messages, done = _messages_before(end, fetched)
+        done = False
+        for fetched in self._fetches(topic):
+            messages: list[tuple[int, bytes]] = []
+            for message in fetched:
+                done = done or _ends_at(message, end)
+                if not done and message.error() is None:
+                    messages.append(_entry(message))
+            done = done or (bool(messages) and messages[-1][0] == end - 1)
             if messages:
                 yield messages
             if done:
+                self._consumer.unassign()
                 return
-            if time.monotonic() > deadline:
-                text = f"Kafka sent nothing of {topic}/{partition} for {REQUEST_TIMEOUT_SECONDS:.0f} s"
-                raise UnavailableError(text, "check that the brokers run and can be reached")
+
+    def read_together(
+        self, ranges: Mapping[tuple[str, int], tuple[int, int]], bytes_max: int
+    ) -> Mapping[tuple[str, int], Sequence[tuple[int, bytes]]]:
+        """Read many ranges at once; see ports/topics.TopicLog."""
+        read: dict[tuple[str, int], list[tuple[int, bytes]]] = {place: [] for place in ranges}
+        room = {place: bytes_max for place, (start, end) in ranges.items() if start < end}
+        self._consumer.assign([TopicPartition(*place, ranges[place][0]) for place in room])
+        for fetched in self._fetches(f"{len(room)} topics") if room else ():
+            for message in fetched:
+                place = (message.topic() or "", message.partition() or 0)
+                if place not in room:
+                    continue
+                end = ranges[place][1]
+                if _ends_at(message, end):
+                    del room[place]
+                elif message.error() is None:
+                    offset, value = _entry(message)
+                    read[place].append((offset, value))
+                    room[place] -= len(value)
+                    if offset == end - 1 or room[place] <= 0:
+                        del room[place]
+            if not room:
+                break
+        # Whatever stays assigned is fetched on and on in the background.
+        self._consumer.unassign()
+        return read
 
     def ends(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
         """For each (topic, partition): the first offset that is not yet committed. Absent ones are left out."""
@@ -98,10 +125,17 @@ class TopicReader:
         """Drop the connection."""
         self._consumer.close()
 
-    def _fetch(self) -> list[Message]:
-        """Return what is there. `consume` alone would wait for its whole number of messages."""
-        first = self._consumer.poll(_POLL_SECONDS)
-        return [] if first is None else [first, *self._consumer.consume(_FETCH_MESSAGES, timeout=0)]
+    def _fetches(self, what: str) -> Iterator[list[Message]]:
+        """Yield what comes in, for ever. `consume` alone would wait for its whole number of messages."""
+        deadline = time.monotonic() + REQUEST_TIMEOUT_SECONDS
+        while True:
+            first = self._consumer.poll(_POLL_SECONDS)
+            if first is not None:
+                deadline = time.monotonic() + REQUEST_TIMEOUT_SECONDS
+                yield [first, *self._consumer.consume(_FETCH_MESSAGES, timeout=0)]
+            elif time.monotonic() > deadline:
+                text = f"Kafka sent nothing of {what} for {REQUEST_TIMEOUT_SECONDS:.0f} s"
+                raise UnavailableError(text, "check that the brokers run and can be reached")
 
     def _open_admin(self) -> AdminClient:
         if self._admin is None:
@@ -109,18 +143,17 @@ class TopicReader:
         return self._admin
 
 
-def _messages_before(end: int, fetched: Sequence[Message]) -> tuple[list[tuple[int, bytes]], bool]:
-    """Keep the messages before `end`; the flag says that nothing before `end` can follow."""
-    messages: list[tuple[int, bytes]] = []
-    for message in fetched:
-        error, offset = message.error(), message.offset() or 0
-        if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001
-            _judge(error, message)
-        elif offset >= end:
-            return messages, True
-        elif error is None:
-            messages.append((offset, message.value() or b""))
-    return messages, bool(messages) and messages[-1][0] == end - 1
+def _ends_at(message: Message, end: int) -> bool:
+    """Whether nothing before `end` can follow in the message's partition. Raises for errors that do not pass."""
+    error = message.error()
+    if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001
+        _judge(error, message)
+        return False
+    return (message.offset() or 0) >= end
+
+
+def _entry(message: Message) -> tuple[int, bytes]:
+    return message.offset() or 0, message.value() or b""
 
 
 def _judge(error: KafkaError, message: Message) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.ports.topics import TopicLog
 
 _FILE_ROWS_MAX = 100_000
-_RANGE_BYTES_MAX = 128 << 20
+_RANGE_BYTES_MAX = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,30 +64,27 @@ class FileWriter:
         self._registry = registry
         self._objects = objects
 
-    def write(self, topic_range: TopicRange) -> RangeWritten:
-        """Write the committed messages of the range, a file per schema, cut where the range says.
+    def write(self, ranges: Sequence[TopicRange]) -> Iterator[RangeWritten]:
+        """Write the committed messages of each range, a file per schema, cut where the range says.
 
-        Stops early, and says where, when the messages are too many bytes for one go.
+        A range with too many bytes for one go is left early, and its result says where.
         """
-        offsets, values, end = self._read(topic_range)
+        asked = {(r.topic, r.partition): (r.start, r.end) for r in ranges}
+        read = self._log.read_together(asked, _RANGE_BYTES_MAX)
+        for topic_range in ranges:
+            yield self._write_range(topic_range, read[topic_range.topic, topic_range.partition])
+
+    def _write_range(self, topic_range: TopicRange, messages: Sequence[tuple[int, bytes]]) -> RangeWritten:
+        size = sum(len(value) for _, value in messages)
+        end = messages[-1][0] + 1 if size >= _RANGE_BYTES_MAX else topic_range.end
+        offsets = np.array([offset for offset, _ in messages], np.int64)
+        values = pa.array([value for _, value in messages], pa.binary())
         runs = list(self._runs(topic_range, offsets, values))
         starts = [topic_range.batch_start, *(int(run.offsets[0]) for run in runs[1:]), end]
         batches = tuple(
             self._write_file(topic_range, run, limits) for run, limits in zip(runs, pairwise(starts), strict=False)
         )
         return RangeWritten(topic_range, end, batches)
-
-    def _read(self, topic_range: TopicRange) -> tuple[npt.NDArray[np.int64], pa.BinaryArray, int]:
-        offsets: list[int] = []
-        values: list[bytes] = []
-        size = 0
-        for messages in self._log.read(topic_range.topic, topic_range.partition, topic_range.start, topic_range.end):
-            offsets.extend(offset for offset, _ in messages)
-            values.extend(value for _, value in messages)
-            size += sum(len(value) for _, value in messages)
-            if size > _RANGE_BYTES_MAX:
-                return np.array(offsets, np.int64), pa.array(values, pa.binary()), offsets[-1] + 1
-        return np.array(offsets, np.int64), pa.array(values, pa.binary()), topic_range.end
 
     def _runs(self, topic_range: TopicRange, offsets: npt.NDArray[np.int64], values: pa.BinaryArray) -> Iterator[_Run]:
         if not len(offsets):
