@@ -67,7 +67,7 @@ class Place:
         key = object_key("shop", "shopdb", topic, 0, (start, start + len(changes)), schema_id)
         self.objects.put(key, content)
         told = announcement(schema_id, start, topic=topic)
-        return replace(told, end_offset=start + len(changes), rows=len(changes), path=key, bytes=len(content))
+        return replace(told, end_offset=start + len(changes), rows=len(changes), path=key, size_bytes=len(content))
 
 
 def announcement(schema_id: int, start: int = 0, *, topic: str = TOPIC) -> Batch:

@@ -32,7 +32,7 @@ class Batch:
     end_offset: int
     rows: int
     path: str
-    bytes: int
+    size_bytes: int
     format: str
     schema_id: int
     first_order: tuple[int, int, int]

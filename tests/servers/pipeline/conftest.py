@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pymysql
 import pytest
@@ -27,7 +26,7 @@ from penstock.dev.mariadb import PASSWORD
 os.environ["CASE_PASSWORD"] = PASSWORD
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -115,7 +114,7 @@ class PipelineCase:
                 for topic, count in topics.items()
             }
 
-    def records(self, link: str) -> list[dict[str, object]]:
+    def records(self, link: str) -> list[dict[str, Any]]:
         """Every position record of `link`."""
         with closing(TopicReader(KafkaCluster(self.bootstrap_servers))) as log:
             return [json.loads(value) for value in _read(log, f"penstock.{self.spec.pipeline}.position.{link}", 0)]
@@ -146,7 +145,7 @@ def make_case(  # noqa: PLR0917 - one fixture per server
     tracker_for_case: MariadbServer,
     spark: SparkSession,
     fresh_database: str,
-) -> Iterator[Callable[..., PipelineCase]]:
+) -> Callable[..., PipelineCase]:
     """Write a pipeline's file; keywords go into its source."""
 
     def make(partitions: int = 1, **source: object) -> PipelineCase:
@@ -168,8 +167,3 @@ def make_case(  # noqa: PLR0917 - one fixture per server
         return PipelineCase(file, fresh_database, mariadb, spark, kafka.bootstrap_servers)
 
     return make
-
-
-def count_by_key(messages: list[bytes]) -> Counter[bytes]:
-    """How often each message occurs."""
-    return Counter(messages)

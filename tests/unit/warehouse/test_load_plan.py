@@ -26,7 +26,7 @@ def batch(start: int, end: int, *, schema_id: int = 1, topic: str = TOPIC, rows:
         end_offset=end,
         rows=end - start if rows is None else rows,
         path="a file",
-        bytes=100 * (end - start),
+        size_bytes=100 * (end - start),
         format="parquet",
         schema_id=schema_id,
         first_order=(1, start, 0),

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from sqlalchemy.sql.base import ReadOnlyColumnCollection
 
 Row: TypeAlias = "Mapping[str, object]"
-Columns: TypeAlias = "ReadOnlyColumnCollection[str, ColumnElement[object]]"
 
 
 def upsert(
@@ -54,7 +53,11 @@ def _statement(
 
 
 def _changes(
-    table: Table, new: Columns, adding: Collection[str], growing: Collection[str], keeping: Collection[str]
+    table: Table,
+    new: ReadOnlyColumnCollection[str, ColumnElement[object]],
+    adding: Collection[str],
+    growing: Collection[str],
+    keeping: Collection[str],
 ) -> dict[str, ColumnElement[object]]:
     keys = {column.name for column in table.primary_key}
     changes = {column.name: new[column.name] for column in table.columns if column.name not in {*keys, *keeping}}

@@ -77,7 +77,7 @@ def plan_steps(
         batch, last = piece.batch, steps[-1] if steps else None
         if last and (last.topic, last.schema_id) == (batch.topic, batch.schema_id):
             together = (*last.pieces, piece)
-            rows, size = sum(each.batch.rows for each in together), sum(each.batch.bytes for each in together)
+            rows, size = sum(each.batch.rows for each in together), sum(each.batch.size_bytes for each in together)
             if rows <= rows_max and size <= bytes_max:
                 steps[-1] = replace(last, pieces=together)
                 continue

@@ -104,7 +104,7 @@ def _announcing(announcement: Announcement) -> Batch:
         end_offset=0,
         rows=0,
         path="",
-        bytes=0,
+        size_bytes=0,
         format="",
         schema_id=announcement.value_schema_id,
         first_order=announcement.order,

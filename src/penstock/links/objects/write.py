@@ -120,7 +120,7 @@ class FileWriter:
             end_offset=end,
             rows=rows.num_rows,
             path=path,
-            bytes=len(content),
+            size_bytes=len(content),
             format="parquet",
             schema_id=run.schema_id,
             first_order=_order_at(orders, 0),
