@@ -39,11 +39,13 @@ def run(
     from penstock.config.secrets import secret  # noqa: PLC0415
     from penstock.dev.embedded import EmbeddedServers  # noqa: PLC0415
     from penstock.dev.jars import JarSet, ensure_jars  # noqa: PLC0415
+    from penstock.dev.java import java  # noqa: PLC0415
     from penstock.spark.pipeline import PipelineRun, run_pipeline  # noqa: PLC0415
     from penstock.spark.session import SessionSpec, open_session  # noqa: PLC0415
     from penstock.wiring.waiting import wait_for_servers  # noqa: PLC0415
 
     spec = load(file)
+    java()
     open_logs(log_directory(spec), console=True)
     with _leading(spec), EmbeddedServers(spec) as servers:
         wait_for_servers(servers.spec, say_note)

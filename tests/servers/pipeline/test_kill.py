@@ -178,6 +178,49 @@ def test_nothing_is_lost_or_doubled_by_kill_9_of_everything_in_mid_run(user_pipe
     assert sorted(pipeline.changes()) == sorted(expected)
 
 
+@pytest.mark.timeout(300)
+def test_ctrl_c_ends_everything_that_was_started(user_pipeline: UserPipeline) -> None:
+    user_pipeline.execute("CREATE TABLE counters (id INT PRIMARY KEY, version INT NOT NULL)")
+    running = user_pipeline.start()
+    _wait_for((user_pipeline.home / "run" / "warehouse.json").exists)
+    started = _descendants(running.pid)
+
+    running.send_signal(signal.SIGINT)
+
+    assert running.wait(90) == 130
+    assert "stopped; run again to go on" in (user_pipeline.directory / "run.log").read_text()
+    _wait_for(lambda: not _alive(started) and not _children_of_home(user_pipeline.home), seconds=30)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "code", "words"),
+    [
+        ("password_env", "CASE_WRONG_PASSWORD", 2, "was refused"),
+        ("tables", ["nowhere.nothing"], 2, "has no table nowhere.nothing"),
+        ("colour", "red", 2, "unknown key"),
+    ],
+)
+def test_a_source_that_cannot_work_ends_the_run_with_a_reason(
+    user_pipeline: UserPipeline, key: str, value: object, code: int, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CASE_WRONG_PASSWORD", "wrong")
+    config = yaml.safe_load(user_pipeline.file.read_text())
+    config["sources"][0][key] = value
+    user_pipeline.file.write_text(yaml.safe_dump(config))
+
+    ended = user_pipeline.start("--once").wait(RUN_SECONDS)
+
+    log = (user_pipeline.directory / "run.log").read_text()
+    assert (ended, words in log) == (code, True), log[-2000:]
+    assert "what to do" in log
+
+
+def _alive(pids: list[int]) -> list[int]:
+    listed = subprocess.run(["/bin/ps", "-eo", "pid=,stat="], capture_output=True, text=True, check=True).stdout
+    running = {int(pid) for pid, stat in (line.split() for line in listed.splitlines()) if not stat.startswith("Z")}
+    return [pid for pid in pids if pid in running]
+
+
 def _kill_everything(running: subprocess.Popen[bytes], home: Path) -> None:
     """Kill -9 the driver and every process that works for it, embedded servers included."""
     victims = [running.pid, *_descendants(running.pid), *_children_of_home(home)]
