@@ -1,0 +1,107 @@
+"""The live tail without Spark: what one lease publishes, cut off at any publication and taken up again."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.core.errors import FencedError, UnavailableError
+from penstock.links.capture.follow import Pace
+from penstock.links.capture.spec import CaptureSpec
+from penstock.wiring import capture as wiring
+from penstock.wiring.open import open_publisher
+from penstock.wiring.source_log import SourceLog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from tests.servers.pipeline.conftest import PipelineCase
+
+    from penstock.core.changes import Messages
+    from penstock.ports.publisher import Publisher
+
+ROWS = 20_000
+
+
+class CutOff:
+    """A publisher whose connection breaks after some publications; what it published stays."""
+
+    def __init__(self, publisher: Publisher, publications: int) -> None:
+        self._publisher = publisher
+        self._left = publications
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._publisher, name)
+
+    def publish(self, messages: Iterable[Messages], record: Callable[[], Mapping[str, object]]) -> None:
+        if self._left == 0:
+            message = "cut off"
+            raise UnavailableError(message, "open it again")
+        self._left -= 1
+        self._publisher.publish(messages, record)
+
+
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Transactions of more than 2,000 bytes are published in pieces."""
+    monkeypatch.setattr(wiring, "LIVE_PACE", Pace(linger_seconds=0.0, bytes_wanted=500, bytes_max=2000))
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_a_transaction_in_pieces_is_published_once_however_often_it_is_cut_off(
+    make_case: Callable[..., PipelineCase], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = make_case()
+    case.write("CREATE TABLE t (id INT PRIMARY KEY, v INT)")
+    spec = CaptureSpec(case.spec, "db", epoch=1)
+    wiring.start_capture(spec)
+    case.write(
+        "BEGIN",
+        f"INSERT INTO t SELECT seq, 0 FROM seq_1_to_{ROWS}",
+        "UPDATE t SET v = id WHERE id % 10 = 0",
+        "COMMIT",
+        "ALTER TABLE t ADD COLUMN w INT DEFAULT 3",
+        "DELETE FROM t WHERE id % 7 = 0",
+    )
+    with closing(SourceLog(case.spec.sources[0])) as log:
+        stop = log.head()
+
+    cuts = 0
+    while True:
+        monkeypatch.setattr(wiring, "open_publisher", lambda *given: CutOff(open_publisher(*given), 3))
+        with closing(wiring.open_live(spec)) as live:
+            try:
+                live.run(30.0, stop)
+            except UnavailableError:
+                cuts += 1
+            else:
+                break
+
+    expected = ROWS + ROWS // 10 + ROWS // 7
+    (messages,) = case.messages().values()
+    assert cuts > 5
+    assert len(messages) == expected
+    assert len(set(messages)) == expected
+    records = case.records("db")
+    assert any(record["rows_from"] for record in records)
+    assert sum(rows for record in records for rows, _ in record["rows"].values()) == expected
+
+
+def test_an_instance_that_was_replaced_publishes_nothing_more(make_case: Callable[..., PipelineCase]) -> None:
+    case = make_case()
+    case.write("CREATE TABLE t (id INT PRIMARY KEY)")
+    wiring.start_capture(CaptureSpec(case.spec, "db", epoch=1))
+    with (
+        closing(wiring.open_live(CaptureSpec(case.spec, "db", epoch=1))) as old,
+        closing(wiring.open_capture(CaptureSpec(case.spec, "db", epoch=2)).parts),
+    ):
+        case.write("INSERT INTO t VALUES (1)")
+
+        with pytest.raises(FencedError):
+            old.run(10.0, None)
+        with pytest.raises(FencedError):
+            wiring.open_live(CaptureSpec(case.spec, "db", epoch=1))
+
+    assert case.messages() == {f"db.{case.database}.t": []}

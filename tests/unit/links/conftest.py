@@ -1,0 +1,89 @@
+"""Topics and a publisher in memory, which keep the promises of their ports."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from penstock.core.announcements import Announcement
+from penstock.core.tables import TableId
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from penstock.core.changes import Messages
+
+SCHEMAS = "schemas"
+
+
+class MemoryTopics:
+    """Topics as lists of values; `before_ends` runs when somebody asks for ends of tables' topics."""
+
+    def __init__(self) -> None:
+        self.values: dict[tuple[str, int], list[bytes]] = defaultdict(list)
+        self.before_ends: list[Callable[[], None]] = []
+        self.asked: list[str] = []
+
+    def read(self, topic: str, partition: int, start: int, end: int) -> Iterator[Sequence[tuple[int, bytes]]]:
+        yield list(enumerate(self.values[topic, partition]))[start:end]
+
+    def read_together(
+        self,
+        ranges: Mapping[tuple[str, int], tuple[int, int]],
+        bytes_max: int,  # noqa: ARG002 - memory holds what it is given
+    ) -> Mapping[tuple[str, int], Sequence[tuple[int, bytes]]]:
+        return {place: list(enumerate(self.values[place]))[start:end] for place, (start, end) in ranges.items()}
+
+    def ends(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
+        if self.before_ends and partitions[0][0] != SCHEMAS:
+            self.before_ends.pop(0)()
+        self.asked.extend(topic for topic, _ in partitions)
+        return {place: len(self.values[place]) for place in partitions}
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def announce(self, order: int, topic: str, *, follows: str = "", partitions: int = 1) -> None:
+        """Announce a schema of the one table there is."""
+        table = TableId("shop", "users")
+        announcement = Announcement("db", table, topic, follows, 1, order, partitions, (1, order, 0))
+        self.values[SCHEMAS, 0].append(announcement.to_json())
+
+    def fill(self, topic: str, count: int, partition: int = 0) -> None:
+        """Append messages that nobody will decode."""
+        self.values[topic, partition].extend([b"message"] * count)
+
+
+class MemoryPublisher:
+    """Keeps what was committed; like Kafka's, it shows messages and record together or not at all."""
+
+    def __init__(self) -> None:
+        self.committed: list[bytes] = []
+        self.records: list[Mapping[str, Any]] = []
+
+    def position(self) -> Mapping[str, object] | None:
+        return self.records[-1] if self.records else None
+
+    def create_topics(self, topics: Iterable[str]) -> None:
+        """Topics need no making."""
+
+    def publish(self, messages: Iterable[Messages], record: Callable[[], Mapping[str, object]]) -> None:
+        values = [value for part in messages for value in part.values.to_pylist() if value is not None]
+        self.records.append(json.loads(json.dumps(record())))
+        self.committed.extend(values)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@pytest.fixture
+def topics() -> MemoryTopics:
+    return MemoryTopics()
+
+
+@pytest.fixture
+def publisher() -> MemoryPublisher:
+    return MemoryPublisher()

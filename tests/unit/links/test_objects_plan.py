@@ -1,0 +1,104 @@
+"""What the S3 spolt plans, when topics grow while it looks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.links.objects import plan as planning
+from penstock.links.objects.plan import ObjectsPlanner, TopicRange, share_out
+from penstock.links.objects.record import ObjectsRecord
+
+if TYPE_CHECKING:
+    import pytest
+    from tests.unit.links.conftest import MemoryTopics
+
+SCHEMAS = "schemas"
+
+
+def places(ranges: tuple[TopicRange, ...]) -> list[tuple[str, int, int]]:
+    return [(r.topic, r.start, r.end) for r in ranges]
+
+
+def test_what_was_never_read_is_planned_with_its_announcements(topics: MemoryTopics) -> None:
+    topics.announce(10, "t")
+    topics.fill("t", 3)
+
+    plan = ObjectsPlanner(topics, SCHEMAS).plan(ObjectsRecord())
+
+    assert places(plan.ranges) == [("t", 0, 3)]
+    assert plan.ranges[0].cuts == ((1, 10, 0),)
+    assert [offset for offset, _ in plan.announcements] == [0]
+    assert plan.schemas_offset == 1
+
+
+def test_what_is_in_files_is_not_planned_again(topics: MemoryTopics) -> None:
+    topics.announce(10, "t")
+    topics.fill("t", 3)
+
+    plan = ObjectsPlanner(topics, SCHEMAS).plan(ObjectsRecord(schemas_offset=1, places={("t", 0): (2, 3)}))
+
+    assert (plan.ranges, plan.announcements, plan.schemas_offset) == ((), (), 1)
+
+
+def test_a_table_that_goes_on_in_a_new_topic_while_we_look_keeps_its_order(topics: MemoryTopics) -> None:
+    topics.announce(10, "t")
+    topics.fill("t", 2)
+
+    def goes_on() -> None:
+        topics.fill("t", 1)
+        topics.announce(20, "t.v2", follows="t")
+        topics.fill("t.v2", 1)
+
+    topics.before_ends.append(goes_on)
+
+    plan = ObjectsPlanner(topics, SCHEMAS).plan(ObjectsRecord())
+
+    assert places(plan.ranges) == [("t", 0, 3), ("t.v2", 0, 1)]
+    assert plan.ranges[0].cuts == ((1, 10, 0), (1, 20, 0))
+    assert plan.schemas_offset == 2
+
+
+def test_rows_of_the_new_topic_never_come_before_the_rest_of_the_old(topics: MemoryTopics) -> None:
+    topics.announce(10, "t")
+    topics.announce(20, "t.v2", follows="t")
+    topics.fill("t", 2)
+    topics.fill("t.v2", 1)
+
+    ObjectsPlanner(topics, SCHEMAS).plan(ObjectsRecord())
+
+    tables = [topic for topic in topics.asked if topic != SCHEMAS]
+    assert tables.index("t.v2") < tables.index("t")
+
+
+def test_what_follows_a_range_that_is_too_long_waits(topics: MemoryTopics, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "_RANGE_OFFSETS_MAX", 5)
+    topics.announce(10, "t")
+    topics.announce(20, "t.v2", follows="t")
+    topics.fill("t", 8)
+    topics.fill("t.v2", 1)
+    planner = ObjectsPlanner(topics, SCHEMAS)
+
+    first = planner.plan(ObjectsRecord())
+    second = planner.plan(ObjectsRecord(places={("t", 0): (5, 5)}))
+
+    assert (places(first.ranges), first.announcements, first.schemas_offset) == ([("t", 0, 5)], (), 0)
+    assert places(second.ranges) == [("t", 5, 8), ("t.v2", 0, 1)]
+    assert second.schemas_offset == 2
+
+
+@given(
+    st.lists(st.integers(1, 100_000), min_size=1, max_size=30),
+    st.integers(1, 8),
+    st.integers(1, 50_000),
+)
+def test_sharing_out_loses_no_range_and_makes_no_idle_task(sizes: list[int], tasks: int, per_task: int) -> None:
+    ranges = [TopicRange("db", "s.t", f"t{n}", 0, 0, 0, 0, size, ()) for n, size in enumerate(sizes)]
+
+    shares = share_out(ranges, tasks, per_task)
+
+    assert sorted(r.topic for share in shares for r in share) == sorted(r.topic for r in ranges)
+    assert 1 <= len(shares) <= tasks
+    assert all(shares)

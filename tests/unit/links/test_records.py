@@ -1,0 +1,100 @@
+"""What links commit can be read back, whatever is in it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.core.announcements import Announcement
+from penstock.core.batches import Batch
+from penstock.core.changes import Messages
+from penstock.core.positions import BinlogPosition
+from penstock.core.publication import CaptureRecord, StoppedTable, merge_by_topic
+from penstock.core.tables import TableId
+from penstock.links.objects.record import ObjectsRecord
+
+names = st.text(min_size=1, max_size=20)
+numbers = st.integers(0, 2**62)
+orders = st.tuples(numbers, numbers, st.integers(-1, 2**31))
+counted = st.dictionaries(names, st.tuples(numbers, numbers), max_size=4)
+positions = st.builds(BinlogPosition, st.just("binlog.000042"), numbers, numbers, names)
+tables = st.builds(TableId, names.filter(lambda name: "." not in name), names)
+
+
+@given(
+    st.builds(
+        CaptureRecord,
+        positions,
+        numbers,
+        numbers,
+        counted,
+        st.dictionaries(names, st.builds(StoppedTable, names, names, names), max_size=3),
+    )
+)
+def test_a_captures_record_survives_kafka(record: CaptureRecord) -> None:
+    assert CaptureRecord.from_mapping(json.loads(json.dumps(record.to_mapping()))) == record
+
+
+@given(
+    st.builds(
+        ObjectsRecord,
+        numbers,
+        st.dictionaries(st.tuples(names, numbers), st.tuples(numbers, numbers), max_size=5),
+        numbers,
+        counted,
+    )
+)
+def test_the_spolts_record_survives_kafka(record: ObjectsRecord) -> None:
+    assert ObjectsRecord.from_mapping(json.loads(json.dumps(record.to_mapping()))) == record
+
+
+@given(st.builds(Announcement, names, tables, names, names, st.none() | numbers, numbers, numbers, orders))
+def test_an_announcement_survives_kafka(announcement: Announcement) -> None:
+    assert Announcement.from_json(announcement.to_json()) == announcement
+
+
+@given(
+    st.builds(
+        Batch,
+        source=names,
+        table=tables,
+        topic=names,
+        partition=numbers,
+        start_offset=numbers,
+        end_offset=numbers,
+        rows=numbers,
+        path=names,
+        size_bytes=numbers,
+        format=names,
+        schema_id=numbers,
+        first_order=orders,
+        last_order=orders,
+        last_timestamp_ms=numbers,
+    )
+)
+def test_a_batch_message_survives_kafka(batch: Batch) -> None:
+    assert Batch.from_json(batch.to_json()) == batch
+
+
+@given(st.lists(st.lists(st.integers(0, 1000), max_size=8).map(sorted), max_size=6))
+def test_merging_puts_the_messages_of_a_topic_into_log_order(parts: list[list[int]]) -> None:
+    messages = [
+        Messages(
+            "t",
+            pa.array([b"k%d" % n for n in part], pa.binary()),
+            pa.array([b"v%d" % n for n in part], pa.binary()),
+            np.array(part, np.int64),
+        )
+        for part in parts
+    ]
+
+    merged = merge_by_topic(messages)
+
+    expected = sorted(n for part in parts for n in part)
+    assert [n for part in merged for n in part.order.tolist()] == expected
+    assert [v for part in merged for v in part.values.to_pylist()] == [b"v%d" % n for n in expected]
+    assert [k for part in merged for k in part.keys.to_pylist()] == [b"k%d" % n for n in expected]
