@@ -113,14 +113,17 @@ class CaptureLink:
 
     def _take(self, rows: pa.Table) -> None:
         parts = outcomes_by_part(rows)
-        if len(parts) == 1:
-            for outcome in parts[0]:
-                self._note(outcome)
-            return
+        if len(parts) > 1:
+            self._publish(cast("list[Iterator[RangePart]]", parts))
+        for outcome in parts[0] if len(parts) == 1 else ():
+            self._note(outcome)
+
+    def _publish(self, ranges: list[Iterator[RangePart]]) -> None:
+        """Publish a backlog; a lease or a first start has a single part and has published already."""
         capture = open_capture(self._spec)
         with closing(capture.parts):
-            publish_ranges(capture, cast("list[Iterator[RangePart]]", parts))
-        _log.info("backlog published", source=self.name, files=len(parts), through=str(capture.position))
+            publish_ranges(capture, ranges)
+        _log.info("backlog published", source=self.name, files=len(ranges), through=str(capture.position))
 
     def _note(self, outcome: object) -> None:
         match outcome:

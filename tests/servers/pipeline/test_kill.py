@@ -25,6 +25,7 @@ from penstock.adapters.registry.client import HttpRegistry
 from penstock.core.avro.envelope_decode import decode_changes
 from penstock.core.avro.schemas import table_schema
 from penstock.core.avro.wire import schema_ids
+from penstock.core.errors import UnavailableError
 from penstock.demo.compare import compare_all
 from penstock.dev.kafka import start_kafka
 from penstock.dev.schematizer import start_schematizer
@@ -81,6 +82,13 @@ class UserPipeline:
 
     def query(self, sql: str) -> pa.Table:
         return query(self.warehouse, run_file(self.home, "warehouse"), sql).rows
+
+    def version_of_first_row(self) -> int | None:
+        """Ask the warehouse; None while it does not answer."""
+        try:
+            return int(self.query(f"SELECT version FROM {self.database}.counters WHERE id = 1")["version"][0].as_py())
+        except UnavailableError:
+            return None
 
     def differences(self) -> dict[str, int]:
         source = MysqlServer(self.server.host, self.server.port, self.server.user, self.server.password)
@@ -161,8 +169,9 @@ def test_nothing_is_lost_or_doubled_by_kill_9_of_everything_in_mid_run(user_pipe
     assert pipeline.changes() == first
 
     running = pipeline.start()
-    _wait_for((pipeline.home / "run" / "warehouse.json").exists)
-    for _ in range(30):
+    pipeline.execute(f"UPDATE counters SET version = version + 1 WHERE id <= {ROWS // 10}")
+    _wait_for(lambda: pipeline.version_of_first_row() == 1)
+    for _ in range(29):
         pipeline.execute(f"UPDATE counters SET version = version + 1 WHERE id <= {ROWS // 10}")
         time.sleep(0.1)
     _kill_everything(running, pipeline.home)
