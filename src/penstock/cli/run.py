@@ -41,7 +41,7 @@ def run(
     from penstock.dev.jars import JarSet, ensure_jars  # noqa: PLC0415
     from penstock.dev.java import java  # noqa: PLC0415
     from penstock.spark.pipeline import PipelineRun, run_pipeline  # noqa: PLC0415
-    from penstock.spark.session import SessionSpec, open_session  # noqa: PLC0415
+    from penstock.spark.session import SessionSpec, close_session, open_session  # noqa: PLC0415
     from penstock.wiring.waiting import wait_for_servers  # noqa: PLC0415
 
     spec = load(file)
@@ -62,7 +62,7 @@ def run(
             say_note("running; Ctrl-C ends it" if not once else "carrying everything committed up to now")
             run_pipeline(PipelineRun(servers.spec, once, only), session, servers)
         finally:
-            session.stop()
+            close_session(session)
 
 
 @contextmanager

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 if TYPE_CHECKING:
@@ -47,6 +49,12 @@ def open_session(spec: SessionSpec) -> SparkSession:
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def close_session(session: SparkSession) -> None:
+    """Stop Spark; a JVM that is gone needs no stopping."""
+    with suppress(Py4JError, OSError):
+        session.stop()
 
 
 def _master(master: str) -> str:

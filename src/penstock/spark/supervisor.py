@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 import structlog
+from py4j.protocol import Py4JError
 
 from penstock.core.errors import FencedError, PenstockError, UnavailableError
 from penstock.wiring.mirror import LinkCondition
@@ -53,7 +55,9 @@ class _Runner:
 
     def stop(self) -> None:
         if self.query is not None:
-            self.query.stop()
+            # Without its JVM there is no query left to stop.
+            with suppress(Py4JError, OSError):
+                self.query.stop()
             self.query = None
         self.link.close()
 
@@ -101,6 +105,9 @@ class Supervisor:
                     if not (runner.done or runner.given_up):
                         self._look_after(runner)
                 time.sleep(_POLL_SECONDS)
+        except (Py4JError, ConnectionError) as error:
+            message = f"Spark's JVM is gone: {error}"
+            raise UnavailableError(message, "run the pipeline again: it goes on where the targets stand") from error
         finally:
             for runner in self._runners:
                 runner.stop()

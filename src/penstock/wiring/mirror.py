@@ -22,7 +22,7 @@ from penstock.core.announcements import Announcement
 from penstock.core.errors import PenstockError
 from penstock.core.publication import CaptureRecord
 from penstock.ports.state import LinkProgress
-from penstock.wiring.open import announcements_topic, open_pipeline_state, open_topic_log
+from penstock.wiring.open import announcements_topic, committed_position, open_pipeline_state, open_topic_log
 from penstock.wiring.source_log import SourceLog
 
 if TYPE_CHECKING:
@@ -171,18 +171,19 @@ class SourceMirror:
 
     def _read_records(self) -> None:
         end = self._topics.ends([(self._topic, 0)]).get((self._topic, 0), 0)
-        newest = self._record
         rows: dict[str, tuple[int, int]] = {}
-        begin = max(self._next - 1, 0) if newest is None else self._next
-        for messages in self._topics.read(self._topic, 0, begin, end):
-            for offset, value in messages:
+        newest = self._record
+        for messages in self._topics.read(self._topic, 0, self._next, end):
+            for _, value in messages:
                 newest = CaptureRecord.from_mapping(json.loads(value))
-                if offset >= self._next:
-                    rows = _added(rows, newest)
+                rows = _added(rows, newest)
+        if newest is None:
+            committed = committed_position(self._spec, self._topics, self.name)
+            newest = None if committed is None else CaptureRecord.from_mapping(committed)
+        self._record = newest
         if newest is None or end <= self._next:
-            self._record = newest
             return
-        self._record, self._next = newest, end
+        self._next = end
         self._state.add_rows(self.name, rows)
         self._state.save_position(self.name, newest.position, end, self._topic_ends(rows))
         for table, why in newest.stopped.items():
