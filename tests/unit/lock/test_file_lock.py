@@ -121,6 +121,10 @@ def test_a_child_does_not_inherit_the_lock(file: Path) -> None:
     lock.acquire(0)
     with subprocess.Popen(["/bin/sleep", "60"], close_fds=False) as child:
         lock.release()
+        # Until its exec is through, which we cannot see, the child has all that we had.
+        deadline = time.monotonic() + 10
+        while FileLock(file).holder() and time.monotonic() < deadline:
+            time.sleep(0.01)
         try:
             assert FileLock(file).holder() == ""
         finally:
