@@ -47,11 +47,11 @@ def _wait(ask: Callable[[], None], say: Callable[[str], None]) -> None:
         try:
             ask()
         except UnavailableError as error:
-            if time.monotonic() > deadline:
-                raise
             if not said:
                 say(f"{error.message}; waiting up to {_WAIT_SECONDS:.0f} s")
                 said = True
+            if time.monotonic() > deadline:
+                raise
             time.sleep(_PAUSE_SECONDS)
         else:
             return
