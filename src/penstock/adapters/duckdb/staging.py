@@ -65,4 +65,4 @@ def _read_piece(objects: ObjectStore, schema: TableSchema, piece: Piece) -> pa.T
     return rows.filter(pc.greater_equal(rows.column(OFFSET), pa.scalar(piece.from_offset)))
 
 
-_REFETCH = "restore the file, or have the table copied again with `penstock snapshot`"
+_REFETCH = "restore the file, or start a new pipeline with a fresh copy: another `pipeline` name, `home` and target"

@@ -27,7 +27,7 @@ from penstock.core.warehouse.widening import widens
 if TYPE_CHECKING:
     from penstock.core.tables import TableSchema
 
-_COPY_AGAIN = "drop the target's table and its row in penstock.tables there, then copy it again: `penstock snapshot`"
+_COPY_AGAIN = "carry it from a fresh copy: a new pipeline with another `pipeline` name, `home` and target file"
 _LOG_COLUMNS = {
     OP: Column("_op", TextType(2, "ascii"), nullable=False),
     FILE: Column("_file", TextType(255, "utf8mb4"), nullable=False),
