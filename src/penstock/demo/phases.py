@@ -18,7 +18,7 @@ from penstock.demo.schema import SCHEMA
 from penstock.demo.workload import RATE, Workload, WorkloadProgress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from penstock.adapters.mysql.connection import MysqlServer
     from penstock.demo.upkeep import Upkeep
@@ -213,16 +213,20 @@ class Phases:
                 self._detail,
                 progress,
                 self._watcher.latency() if self._watcher else Latency(),
-                self._meter.tables(self._written(progress)),
+                self._meter.tables(count_written(self._filled, progress)),
                 self._meter.links(),
                 self._page.notes,
             )
         )
 
-    def _written(self, progress: WorkloadProgress) -> dict[str, tuple[int, float]]:
-        """What the source has of every table: what filled it, and what the workload has changed since."""
-        written = dict(self._filled)
-        for table, changes in progress.changes.items():
-            rows, _ = written.get(table, (0, 0.0))
-            written[table] = (rows + changes, progress.newest[table])
-        return written
+
+def count_written(filled: Mapping[str, tuple[int, float]], progress: WorkloadProgress) -> dict[str, tuple[int, float]]:
+    """What the source has of every table, and since when: what filled it, and what the workload has changed since.
+
+    A table whose statements have met no row yet has no newest change.
+    """
+    written = dict(filled)
+    for table, changes in progress.changes.items():
+        rows, filled_at = written.get(table, (0, 0.0))
+        written[table] = (rows + changes, progress.newest.get(table, filled_at))
+    return written
