@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from penstock.core.tables import TableSchema
     from penstock.links.objects.plan import Order, TopicRange
     from penstock.ports.objects import ObjectStore
     from penstock.ports.registry import Registry
@@ -50,6 +51,7 @@ class _Run:
     """Consecutive messages with one schema, none of them across a cut from the others."""
 
     schema_id: int
+    schema: TableSchema
     offsets: npt.NDArray[np.int64]
     changes: DecodedChanges
 
@@ -100,15 +102,14 @@ class FileWriter:
                 part = changes
                 if high - low < end - start:
                     part = decode_changes(schema, text, values.slice(start + low, high - low))
-                yield _Run(schema_id, offsets[start + low : start + high], part)
+                yield _Run(schema_id, schema, offsets[start + low : start + high], part)
 
     def _write_file(self, topic_range: TopicRange, run: _Run, limits: tuple[int, int]) -> Batch:
-        schema = table_schema(self._registry.value_schema(run.schema_id))
         start, end = limits
         place = (topic_range.topic, topic_range.partition, limits)
         path = object_key(self._pipeline, topic_range.source, *place, run.schema_id)
-        rows = file_rows(schema, run.changes, run.offsets)
-        content = render_file(schema, rows)
+        rows = file_rows(run.schema, run.changes, run.offsets)
+        content = render_file(run.schema, rows)
         self._objects.put(path, content)
         orders = _orders(run.changes)
         return Batch(
