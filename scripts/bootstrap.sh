@@ -26,7 +26,8 @@ java_release() {
 
 missing_packages() {
     if [ -z "$(find_python)" ]; then printf ' python3-venv'; fi
-    if [ "$(java_release)" -lt 17 ]; then printf ' openjdk-17-jre-headless'; fi
+    # Java 17 or newer wherever Python is 3.11 or newer; Debian 13 has no package of 17 itself.
+    if [ "$(java_release)" -lt 17 ]; then printf ' default-jre-headless'; fi
     if ! (PATH=$PATH:/usr/local/sbin:/usr/sbin command -v mariadbd && command -v mariadb-install-db) >/dev/null; then
         printf ' mariadb-server'
     fi
@@ -65,8 +66,9 @@ make_environment() {
         "$(find_python)" -m venv --clear .venv
     fi
     say "installing the packages of requirements.lock"
-    # Not compiled: Python does that for the modules that are used, when they are.
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements.lock
+    # Not compiled: Python does that for the modules that are used, when they are. -qq: an older pip warns
+    # that PySpark, which is only served as source, is installed the old way.
+    .venv/bin/python -m pip install -qq --disable-pip-version-check --no-compile --require-hashes -r requirements.lock
     # setuptools is in the lock file: nothing but what is locked takes part in the build.
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 }

@@ -17,17 +17,4 @@ fi
 
 apt-get update -qq -o DPkg::Lock::Timeout=600
 
-# Newer releases have newer Javas only.
-java=
-for release in 17 21 25; do
-    if [ -z "$java" ] && apt-cache show "openjdk-$release-jre-headless" >/dev/null 2>&1; then
-        java=openjdk-$release-jre-headless
-    fi
-done
-for package; do
-    shift
-    if [ "$package" = openjdk-17-jre-headless ]; then package=${java:-$package}; fi
-    set -- "$@" "$package"
-done
-
 apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=600 "$@"

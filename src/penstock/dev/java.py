@@ -11,7 +11,7 @@ from pathlib import Path
 
 from penstock.core.errors import UsageError
 
-INSTALL_COMMAND = "sudo apt-get install -y openjdk-17-jre-headless"
+INSTALL_COMMAND = "sudo apt-get install -y default-jre-headless"
 
 _OLDEST = 17
 _TIMEOUT_SECONDS = 30

@@ -20,7 +20,7 @@ def test_no_java_is_told_with_the_command_to_type(monkeypatch: pytest.MonkeyPatc
     with pytest.raises(UsageError, match="no Java on this machine") as raised:
         java()
 
-    assert raised.value.hint == "type: sudo apt-get install -y openjdk-17-jre-headless"
+    assert raised.value.hint == "type: sudo apt-get install -y default-jre-headless"
     assert raised.value.exit_code == 2
 
 
