@@ -68,6 +68,20 @@ def test_an_unwanted_table_may_have_columns_of_kinds_that_nobody_knows(log: LogW
     assert [type(item) for item in scan(log)] == [TransactionEnded]
 
 
+def test_events_of_a_transaction_may_leave_out_their_end(log: LogWriter) -> None:
+    """As MariaDB 11.7 and newer write them."""
+    log.gtid(1)
+    map_body = b"\x14\0\0\0\0\0\1\0\x04shop\0\x05users\0\x01\x03\0\0"
+    log.event(19, map_body, end=0)
+    rows = log.event(23, b"\x14\0\0\0\0\0\1\0\x01\x01\xfe\x2a\0\0\0", end=0)
+    log.xid()
+
+    items = scan(log)
+
+    assert [item.offset for item in items if isinstance(item, RowsLogged)] == [rows]
+    assert items[-1] == TransactionEnded(BinlogPosition(FILE, log.offset), 1_700_000_000_000)
+
+
 def test_rows_of_version_two_are_read_past_their_extra_data(log: LogWriter) -> None:
     log.gtid(1)
     log.table_map("users")

@@ -47,10 +47,12 @@ class Place:
 
         The header has only 32 bits of the event's end, and the server leaves out
         events that it does not send to replicas: the end is the next offset with
-        these bits that leaves room for the event. MalformedError if it goes back.
+        these bits that leaves room for the event. Inside a transaction MariaDB 11.7
+        and newer write no end at all: there the events follow one another.
+        MalformedError if it goes back.
         """
         end = self.offset + header.length
-        left_out = (header.end - end) & _OFFSET_MASK
+        left_out = (header.end - end) & _OFFSET_MASK if header.end else 0
         if left_out >= _BACKWARDS:
             message = f"the log goes back to {header.end}"
             raise MalformedError(message)
