@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,11 +13,14 @@ from rich.console import Console
 
 from penstock.adapters.lock.file import FileLock
 from penstock.adapters.mysql.connection import connect
+from penstock.config.load import load
 from penstock.core.errors import PenstockError, UnavailableError, UsageError
 from penstock.demo.phases import DemoOptions
 from penstock.demo.pipeline import DemoPipeline, create_login
 from penstock.demo.run import run_demo
 from penstock.demo.upkeep import Upkeep
+from penstock.ports.state import LinkProgress
+from penstock.wiring.open import open_pipeline_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,6 +94,20 @@ def test_a_pipeline_that_was_killed_is_started_again(upkeep: Upkeep, pipeline: D
 
     upkeep.stop()
     assert not second.alive()
+
+
+def test_a_link_that_stopped_ends_the_demo_with_its_reason(upkeep: Upkeep, pipeline: DemoPipeline) -> None:
+    server = upkeep.start_source()
+    create_login(server)
+    pipeline.write_file(server)
+    with closing(open_pipeline_state(load(pipeline.file))) as state:
+        state.save_link(LinkProgress("shopdb", "", "failed", None, None, 0, "the log goes back to 0", "copy again"))
+    upkeep.start_pipeline()
+
+    with pytest.raises(PenstockError, match="link shopdb stopped: the log goes back to 0") as raised:
+        _look_until_it_raises(upkeep)
+
+    assert raised.value.hint == "copy again"
 
 
 def test_nothing_is_asked_of_a_warehouse_that_is_not_open(pipeline: DemoPipeline) -> None:

@@ -6,8 +6,10 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from penstock.adapters.mysql.connection import MysqlServer
+from penstock.config.load import load
 from penstock.core.errors import PenstockError
 from penstock.dev.mariadb import MariadbServer, start_mariadb
+from penstock.wiring.standing import read_standing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 _BINLOG_BYTES: Final = 16 << 20
 _RESTARTS_MAX: Final = 10
 _RESTART_SECONDS: Final = 1.0
+_ASK_SECONDS: Final = 5.0
 _STOP_SECONDS: Final = 60.0
 _USAGE_EXIT_CODE: Final = 2
 _LOG_LINES: Final = 15
@@ -34,6 +37,7 @@ class Upkeep:
         self._run: Child | None = None
         self._restarts = {"MariaDB": 0, "penstock run": 0}
         self._next_start = 0.0
+        self._next_ask = 0.0
 
     def start_source(self) -> MysqlServer:
         """Start MariaDB and return how to log in to it with all rights."""
@@ -50,8 +54,12 @@ class Upkeep:
             self._count_restart("MariaDB", "was ended")
             self._source.stop()
             self._start_source()
-        if self._run is not None and not self._run.alive() and time.monotonic() >= self._next_start:
+        now = time.monotonic()
+        if self._run is not None and not self._run.alive() and now >= self._next_start:
             self._restart_pipeline(self._run)
+        if self._run is not None and now >= self._next_ask:
+            self._next_ask = now + _ASK_SECONDS
+            self._check_links()
 
     def stop_pipeline(self) -> None:
         """Ask the pipeline to end in order, and kill it after a minute."""
@@ -83,6 +91,13 @@ class Upkeep:
         self._count_restart("penstock run", f"ended with exit code {code} (see {self._pipeline.log.name})")
         self._next_start = time.monotonic() + _RESTART_SECONDS * self._restarts["penstock run"]
         self.start_pipeline()
+
+    def _check_links(self) -> None:
+        """Raise when a link has stopped for good: nothing more would arrive, however long we wait."""
+        for link in read_standing(load(self._pipeline.file)).links:
+            if link.state == "failed":
+                message = f"link {link.link} stopped: {link.error}"
+                raise PenstockError(message, link.hint or f"read {self._pipeline.log}")
 
     def _count_restart(self, name: str, how: str) -> None:
         self._restarts[name] += 1
