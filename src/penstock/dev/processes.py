@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +23,11 @@ _TETHER = Path(__file__).with_name("tether.py")
 _POLL_SECONDS = 0.05
 _LOG_TAIL_BYTES = 4096
 _LOG_TAIL_LINES = 8
+_LOG_SEARCHED_BYTES = 65_536
+# As Java, MariaDB and InnoDB say it (ENOSPC is 28 on Linux).
+_DISK_IS_FULL = re.compile(
+    r"No space left on device|Errcode: 28\b|OS error 28\b|(?:error|error number) 28\b|Disk is full"
+)
 
 # The parent-death signal is sent when the thread that forked ends, not the
 # process. All children are therefore started by this one thread, which lives
@@ -126,23 +132,37 @@ def run_to_end(name: str, command: Sequence[str], log: Path, wait_seconds: float
     finally:
         child.kill()
     if code != 0:
-        message = f"{name} failed with exit code {code}{_said(log)}"
-        raise PenstockError(message, f"read {log}, mend the cause and try again")
+        what = f"{name} failed with exit code {code}"
+        raise _failed(what, log)
 
 
 def _check_start(child: Child, deadline: float, wait_seconds: float) -> None:
     """Raise when the child has ended or its time is up."""
     if not child.alive():
-        message = f"{child.name} ended while it started (exit code {child.popen.returncode}){_said(child.log)}"
-        raise PenstockError(message, f"read {child.log}, mend the cause and try again")
+        what = f"{child.name} ended while it started (exit code {child.popen.returncode})"
+        raise _failed(what, child.log)
     if time.monotonic() > deadline:
         message = f"{child.name} was not ready after {wait_seconds:.0f} s{_said(child.log)}"
         raise UnavailableError(message, f"try again on a quieter machine, or read {child.log}")
 
 
+def _failed(what: str, log: Path) -> PenstockError:
+    """Say why `what` happened as far as its log tells: a full disk in words, the rest by the log's last lines."""
+    if _DISK_IS_FULL.search(_tail(log, _LOG_SEARCHED_BYTES)):
+        message = f"{what}: the disk that holds {log.parent} is full"
+        return UnavailableError(
+            message, "free space there and start again: nothing is lost, it goes on where it stopped"
+        )
+    return PenstockError(f"{what}{_said(log)}", f"read {log}, mend the cause and try again")
+
+
 def _said(log: Path) -> str:
     """The last lines of a log, indented, ready to follow a message; "" if it is empty."""
-    with log.open("rb") as opened:
-        opened.seek(max(0, log.stat().st_size - _LOG_TAIL_BYTES))
-        lines = opened.read().decode(errors="replace").strip().splitlines()[-_LOG_TAIL_LINES:]
+    lines = _tail(log, _LOG_TAIL_BYTES).strip().splitlines()[-_LOG_TAIL_LINES:]
     return ":\n" + "\n".join(f"    {line}" for line in lines) if lines else ", its log is empty"
+
+
+def _tail(log: Path, size_bytes: int) -> str:
+    with log.open("rb") as opened:
+        opened.seek(max(0, log.stat().st_size - size_bytes))
+        return opened.read().decode(errors="replace")

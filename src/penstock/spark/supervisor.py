@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 import structlog
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 
 from penstock.core.errors import FencedError, PenstockError, UnavailableError
 from penstock.wiring.mirror import LinkCondition
@@ -27,6 +27,8 @@ _log = structlog.get_logger()
 _POLL_SECONDS = 0.25
 _BACKOFF_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0, 15.0)
 _HEALTHY_SECONDS = 60.0
+_DISK_IS_FULL = "No space left on device"
+_CAUSED_BY = "Caused by: "
 
 
 class Services(Protocol):
@@ -79,9 +81,7 @@ class _Runner:
         printed = failure or (self.query and self.query.exception())
         if printed is None:
             return None
-        return UnavailableError(
-            f"Spark ended link {self.link.name}: {_first_lines(str(printed))}", "the whole story is in the log"
-        )
+        return _explain(f"Spark ended link {self.link.name}", str(printed))
 
 
 class Supervisor:
@@ -122,6 +122,8 @@ class Supervisor:
                 runner.start()
             except PenstockError as failure:
                 error = failure
+            except Py4JJavaError as failure:
+                error = _explain(f"Spark cannot start link {runner.link.name}", str(failure))
             else:
                 self._conditions[runner.link.name] = LinkCondition("running")
         if error is not None:
@@ -143,6 +145,15 @@ class Supervisor:
         runner.start_after = time.monotonic() + wait
         _log.warning("link starts again", link=runner.link.name, in_seconds=wait, error=error.message)
         self._conditions[runner.link.name] = LinkCondition("retrying", error.message, error.hint)
+
+
+def _explain(what: str, printed: str) -> UnavailableError:
+    """Say why `what` happened, from what Spark prints: a message, and the story of its causes in Java's way."""
+    if _DISK_IS_FULL in printed:
+        hint = "free space below the pipeline's home and in Spark's local directory: nothing is lost"
+        return UnavailableError(f"{what}: a disk is full", hint)
+    cause = printed.rpartition(_CAUSED_BY)[2]
+    return UnavailableError(f"{what}: {_first_lines(cause)}", "the whole story is in the log")
 
 
 def _first_lines(text: str) -> str:

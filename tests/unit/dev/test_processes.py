@@ -59,6 +59,22 @@ def test_a_child_that_ends_while_it_starts_is_reported_with_its_last_words(tmp_p
         wait_until_ready(child, lambda: False, 30)
 
 
+@pytest.mark.parametrize(
+    "last_words",
+    [
+        "java.io.IOException: No space left on device",
+        "[ERROR] InnoDB: preallocating 8388608 bytes for file ./ib_logfile101 failed with error 28",
+    ],
+)
+def test_a_full_disk_is_said_in_words(last_words: str, tmp_path: Path) -> None:
+    said = f"echo '{last_words}'; yes 'at some.java.Method' | head -n 200; exit 1"
+
+    with pytest.raises(UnavailableError, match=f"exit code 1: the disk that holds {tmp_path} is full") as raised:
+        run_to_end("writer", ["sh", "-c", said], tmp_path / "log", 30)
+
+    assert "nothing is lost" in raised.value.hint
+
+
 def test_a_child_that_is_never_ready_is_stopped(tmp_path: Path) -> None:
     child = start_child("sleeper", _SLEEP, tmp_path / "log")
 
