@@ -38,6 +38,15 @@ class Publisher(Protocol):
         """
         ...
 
+    def settle(self) -> None:
+        """Return when readers see everything that was published.
+
+        Kafka answers a commit when it is decided, and tells the partitions
+        afterwards: a reader that asks at once may still find the record before.
+        Raises UnavailableError when that takes too long.
+        """
+        ...
+
     def close(self) -> None:
         """Abort what is open and drop the connection."""
         ...

@@ -75,6 +75,9 @@ class MemoryPublisher:
         self.records.append(json.loads(json.dumps(record())))
         self.committed.extend(values)
 
+    def settle(self) -> None:
+        """Readers see at once what is published."""
+
     def close(self) -> None:
         """Nothing is open."""
 

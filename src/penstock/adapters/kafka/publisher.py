@@ -13,9 +13,10 @@ import time
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient
 
 from penstock.adapters.kafka.cluster import REQUEST_TIMEOUT_SECONDS, KafkaCluster, create_topics, explain
-from penstock.adapters.kafka.reader import TopicReader
+from penstock.adapters.kafka.reader import TopicReader, undecided
 from penstock.adapters.kafka.topics import LEDGER_SETTINGS, POSITION_SETTINGS, TABLE_SETTINGS, position_topic
 from penstock.core.errors import UnavailableError
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 _PRODUCE_MESSAGES = 5_000
 _QUEUE_MESSAGES = 500_000
+_SETTLE_POLL_SECONDS = 0.005
 
 
 class TransactionalPublisher:
@@ -39,6 +41,8 @@ class TransactionalPublisher:
         self._position_topic = position_topic(pipeline, link)
         self._link = link
         self._known_topics: set[str] = set()
+        self._unsettled: set[str] = set()
+        self._admin = AdminClient(cluster.client_settings())
         create_topics(cluster, [self._position_topic], POSITION_SETTINGS, partitions=1)
         self._producer = Producer(
             {
@@ -80,7 +84,9 @@ class TransactionalPublisher:
         """Commit `messages` and `record` together; see ports/publisher.Publisher."""
         try:
             self._producer.begin_transaction()
+            self._unsettled.add(self._position_topic)
             for topic_messages in messages:
+                self._unsettled.add(topic_messages.topic)
                 self.create_topics([topic_messages.topic])
                 self._produce(topic_messages)
             value = json.dumps(record()).encode()
@@ -92,6 +98,23 @@ class TransactionalPublisher:
         except BaseException:
             self._abort()
             raise
+
+    def settle(self) -> None:
+        """Wait until the markers of our commits are written; see ports/publisher.Publisher."""
+        try:
+            known = self._producer.list_topics(timeout=REQUEST_TIMEOUT_SECONDS).topics
+        except KafkaException as error:
+            raise explain(error, f"publishing for {self._link}") from error
+        partitions = [
+            (topic, number) for topic in self._unsettled if topic in known for number in known[topic].partitions
+        ]
+        deadline = time.monotonic() + REQUEST_TIMEOUT_SECONDS
+        while partitions := undecided(self._admin, partitions):
+            if time.monotonic() > deadline:
+                text = f"Kafka has not finished the transactions of {self._link} for {REQUEST_TIMEOUT_SECONDS:.0f} s"
+                raise UnavailableError(text, "check that all brokers run")
+            time.sleep(_SETTLE_POLL_SECONDS)
+        self._unsettled.clear()
 
     def close(self) -> None:
         """Abort what is open and drop the connection."""

@@ -143,6 +143,13 @@ class TopicReader:
         return self._admin
 
 
+def undecided(admin: AdminClient, partitions: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Return those (topic, partition) that hold messages of transactions which have not ended there yet."""
+    written = _list_offsets(admin, partitions, _LATEST, IsolationLevel.READ_UNCOMMITTED)
+    committed = _list_offsets(admin, partitions, _LATEST)
+    return [place for place, end in written.items() if committed.get(place, end) < end]
+
+
 def _ends_at(message: Message, end: int) -> bool:
     """Whether nothing before `end` can follow in the message's partition. Raises for errors that do not pass."""
     error = message.error()
@@ -168,13 +175,16 @@ def _judge(error: KafkaError, message: Message) -> None:
 
 
 def _list_offsets(
-    admin: AdminClient, partitions: Sequence[tuple[str, int]], which: OffsetSpec
+    admin: AdminClient,
+    partitions: Sequence[tuple[str, int]],
+    which: OffsetSpec,
+    isolation: IsolationLevel = IsolationLevel.READ_COMMITTED,
 ) -> Mapping[tuple[str, int], int]:
     if not partitions:
         return {}
     answers = admin.list_offsets(
         {TopicPartition(topic, partition): which for topic, partition in partitions},
-        isolation_level=IsolationLevel.READ_COMMITTED,
+        isolation_level=isolation,
         request_timeout=REQUEST_TIMEOUT_SECONDS,
     )
     offsets = {}

@@ -30,6 +30,7 @@ def start_from_log(parts: CaptureParts, position: BinlogPosition, epoch: int) ->
     parts.book.tracker.restore(_EMPTY_TRACKER)
     record = CaptureRecord(position, epoch, timestamp_ms=0)
     parts.publisher.publish((), record.to_mapping)
+    parts.publisher.settle()
 
 
 def start_with_copy(parts: CaptureParts, copy: TableCopy, epoch: int) -> None:
@@ -42,6 +43,7 @@ def start_with_copy(parts: CaptureParts, copy: TableCopy, epoch: int) -> None:
     parts.book.tracker.restore(copy.creates)
     publishing = _CopyPublication(parts, copy, epoch)
     parts.publisher.publish(publishing.messages(), publishing.record)
+    parts.publisher.settle()
 
 
 class _CopyPublication:

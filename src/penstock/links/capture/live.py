@@ -48,6 +48,7 @@ class LiveCapture:
         """Publish what comes for `seconds`, or until `stop` is reached.
 
         A transaction that is not whole when the lease ends waits for the next one.
+        At the end readers see all of it, so that the next plan starts from there.
         Raises what the stream and the publisher raise; the committed record then
         says where to go on, and this object must not be used again.
         """
@@ -63,6 +64,7 @@ class LiveCapture:
                 raise PenstockError(message, "start the pipeline again")
         self._commit(self._follower.finish())
         self._pass_by(at_once=True)
+        self._capture.parts.publisher.settle()
         return LeaseEnded(self._capture.position, self._publications, self._rows)
 
     def close(self) -> None:

@@ -62,6 +62,8 @@ class BatchPublisher:
         record = ObjectsRecord(schemas_offset, places, self._epoch, rows)
         batches.sort(key=lambda b: (str(b.table), b.first_order, b.partition, b.start_offset))
         self._publisher.publish(_batch_messages(self._batches_topic, batches), record.to_mapping)
+        # The next plan is made from the record as readers see it.
+        self._publisher.settle()
         self._record = record
         return rows
 

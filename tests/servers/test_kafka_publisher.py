@@ -1,0 +1,72 @@
+"""The transactional publisher against a real broker."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYetError
+from contextlib import closing
+from functools import partial
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from penstock.adapters.kafka.cluster import KafkaCluster
+from penstock.adapters.kafka.publisher import TransactionalPublisher, read_position
+from penstock.adapters.kafka.reader import TopicReader, undecided
+from penstock.adapters.kafka.topics import position_topic
+from penstock.core.changes import Messages
+
+if TYPE_CHECKING:
+    from penstock.dev.kafka import KafkaBroker
+
+
+def _message(topic: str, number: int) -> Messages:
+    values = pa.array([str(number).encode()], pa.binary())
+    return Messages(topic, values, values, np.zeros(1, np.int64))
+
+
+def test_what_is_settled_is_what_readers_see(kafka: KafkaBroker) -> None:
+    cluster, pipeline = KafkaCluster(kafka.bootstrap_servers), uuid4().hex
+    admin = AdminClient(cluster.client_settings())
+    topics = [f"{pipeline}.{number}" for number in range(20)]
+    publisher = TransactionalPublisher(cluster, pipeline, "link")
+    with closing(publisher), closing(TopicReader(cluster)) as reader:
+        for number in range(30):
+            publisher.publish([_message(topic, number) for topic in topics], partial(dict, number=number))
+            publisher.settle()
+
+            assert read_position(reader, position_topic(pipeline, "link")) == {"number": number}
+            assert not undecided(admin, [(topic, 0) for topic in topics])
+
+
+def test_settling_waits_for_a_transaction_that_is_not_decided(kafka: KafkaBroker) -> None:
+    """Another producer's open transaction stands in for markers that the broker has not written yet."""
+    cluster, pipeline = KafkaCluster(kafka.bootstrap_servers), uuid4().hex
+    admin = AdminClient(cluster.client_settings())
+    topic = position_topic(pipeline, "link")
+    publisher = TransactionalPublisher(cluster, pipeline, "link")
+    other = Producer({**cluster.client_settings(), "transactional.id": uuid4().hex})
+    with closing(publisher), closing(TopicReader(cluster)) as reader, ThreadPoolExecutor(1) as pool:
+        publisher.publish((), lambda: {"number": 1})
+        publisher.settle()
+        other.init_transactions(30)
+        other.begin_transaction()
+        other.produce(topic, key=b"link", value=json.dumps({"number": 2}).encode())
+        other.flush(30)
+        publisher.publish((), lambda: {"number": 3})
+
+        settled = pool.submit(publisher.settle)
+        with pytest.raises(NotYetError):
+            settled.result(0.5)
+        assert undecided(admin, [(topic, 0)]) == [(topic, 0)]
+        assert read_position(reader, topic) == {"number": 1}
+
+        other.abort_transaction(30)
+        settled.result(30)
+        assert read_position(reader, topic) == {"number": 3}
