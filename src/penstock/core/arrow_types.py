@@ -7,6 +7,7 @@ from typing import assert_never
 import pyarrow as pa
 
 from penstock.core.tables import (
+    BitType,
     BytesType,
     ColumnType,
     DateTimeType,
@@ -14,12 +15,18 @@ from penstock.core.tables import (
     DecimalType,
     EnumType,
     FloatType,
+    GeometryType,
     IntegerType,
+    PrintedType,
+    SetType,
     TableSchema,
     TextType,
     TimestampType,
+    TimeType,
     UnsupportedType,
+    VectorType,
     YearType,
+    bit_integer,
 )
 
 _DECIMAL128_PRECISION_MAX = 38
@@ -37,20 +44,26 @@ _INTEGERS = {
 }
 
 
-def arrow_type(type_: ColumnType) -> pa.DataType:  # noqa: C901, PLR0911 - one case per member of the union
+def arrow_type(type_: ColumnType) -> pa.DataType:  # noqa: C901, PLR0911, PLR0912 - one case per member of the union
     """Return the Arrow type for `type_`; ValueError for a type that cannot be carried."""
     match type_:
         case IntegerType(bits, unsigned):
             return _INTEGERS[bits, unsigned]
+        case BitType(bits):
+            return _INTEGERS[bit_integer(bits).bits, True]
         case DecimalType(precision, scale):
             wide = precision > _DECIMAL128_PRECISION_MAX
             return pa.decimal256(precision, scale) if wide else pa.decimal128(precision, scale)
         case FloatType(bits):
             return pa.float32() if bits == 32 else pa.float64()  # noqa: PLR2004 - the width itself
-        case TextType() | EnumType():
+        case TextType() | EnumType() | SetType() | PrintedType():
             return pa.string()
-        case BytesType():
+        case BytesType() | GeometryType():
             return pa.binary()
+        case VectorType():
+            return pa.list_(pa.field("item", pa.float32(), nullable=False))
+        case TimeType():
+            return pa.duration("us")
         case DateType():
             return pa.date32()
         case DateTimeType():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -48,6 +48,13 @@ class FloatType:
 
 
 @dataclass(frozen=True, slots=True)
+class BitType:
+    """BIT(bits), 1 to 64 of them; a value is the unsigned number that they make."""
+
+    bits: int
+
+
+@dataclass(frozen=True, slots=True)
 class TextType:
     """CHAR, VARCHAR and the TEXTs, with the character set their bytes are in."""
 
@@ -65,21 +72,32 @@ class BytesType:
 
 @dataclass(frozen=True, slots=True)
 class DateType:
-    """DATE."""
+    """DATE. `zero_is_null`: a date that no calendar has, such as 0000-00-00, is carried as NULL, as configured."""
+
+    zero_is_null: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TimeType:
+    """TIME: a span of time, negative ones too, to 10**-fraction_digits seconds."""
+
+    fraction_digits: int
 
 
 @dataclass(frozen=True, slots=True)
 class DateTimeType:
-    """DATETIME: a local time without a zone, to 10**-fraction_digits seconds."""
+    """DATETIME: a local time without a zone, to 10**-fraction_digits seconds. `zero_is_null` as in `DateType`."""
 
     fraction_digits: int
+    zero_is_null: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TimestampType:
-    """TIMESTAMP: an instant, in UTC, to 10**-fraction_digits seconds."""
+    """TIMESTAMP: an instant, in UTC, to 10**-fraction_digits seconds. `zero_is_null` as in `DateType`."""
 
     fraction_digits: int
+    zero_is_null: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +107,44 @@ class YearType:
 
 @dataclass(frozen=True, slots=True)
 class EnumType:
-    """ENUM with its labels; a value is a label."""
+    """ENUM with its labels; a value is a label, or the empty text that stands for an invalid one."""
 
     labels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SetType:
+    """SET with its labels; a value is the labels that are in it, in their order, with commas between them."""
+
+    labels: tuple[str, ...]
+
+
+PrintedKind: TypeAlias = Literal["json", "uuid", "inet4", "inet6", "date", "datetime", "timestamp"]
+
+
+@dataclass(frozen=True, slots=True)
+class PrintedType:
+    """A type whose values are carried as the text that the source prints.
+
+    MySQL's JSON, MariaDB's UUID, INET4 and INET6, and, where configured, dates
+    and times (`fraction_digits` of which are printed, instants in UTC), so that
+    0000-00-00 is a value like any other.
+    """
+
+    kind: PrintedKind
+    fraction_digits: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class GeometryType:
+    """GEOMETRY and its subtypes; a value is Extended WKB: Well-Known Binary with the SRID in it unless that is 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class VectorType:
+    """VECTOR of up to `dimensions` 32-bit floats."""
+
+    dimensions: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +156,21 @@ class UnsupportedType:
 
 ColumnType: TypeAlias = (
     IntegerType
+    | BitType
     | DecimalType
     | FloatType
     | TextType
     | BytesType
     | DateType
+    | TimeType
     | DateTimeType
     | TimestampType
     | YearType
     | EnumType
+    | SetType
+    | PrintedType
+    | GeometryType
+    | VectorType
     | UnsupportedType
 )
 
@@ -151,3 +210,15 @@ class TableSchema:
             if column.name == name:
                 return column
         raise KeyError(name)
+
+
+def bit_integer(bits: int) -> IntegerType:
+    """Return the smallest unsigned integer type of 8, 16, 32 or 64 bits that holds a BIT(bits)."""
+    for width in _BIT_WIDTHS:
+        if bits <= width:
+            return IntegerType(width, unsigned=True)
+    message = f"BIT({bits})"
+    raise ValueError(message)
+
+
+_BIT_WIDTHS: Final[tuple[Literal[8, 16, 32, 64], ...]] = (8, 16, 32, 64)

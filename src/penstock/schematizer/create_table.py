@@ -174,7 +174,7 @@ class _Definition:
             generation=computed.this.sql(_DIALECT) if computed else "",
             charset=self._charset() if kind in _CHARACTER_TYPES else "",
             characters_max=self._length(kind),
-            fraction_digits=self._number(0, 0) if kind in {"datetime", "timestamp"} else 0,
+            fraction_digits=self._number(0, 0) if kind in {"time", "datetime", "timestamp"} else 0,
             comment=comment.name if comment else "",
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Context, Decimal
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from penstock.core.arrow_types import arrow_schema, arrow_type
 from penstock.core.changes import Op, RowBatch
 from penstock.core.tables import (
+    BitType,
     BytesType,
     Column,
     ColumnType,
@@ -22,11 +23,17 @@ from penstock.core.tables import (
     DecimalType,
     EnumType,
     FloatType,
+    GeometryType,
     IntegerType,
+    PrintedKind,
+    PrintedType,
+    SetType,
     TableId,
     TableSchema,
     TextType,
     TimestampType,
+    TimeType,
+    VectorType,
     YearType,
 )
 
@@ -37,6 +44,7 @@ if TYPE_CHECKING:
 
 _WIDE = Context(prec=100)
 _MICROS_PER_DAY = 86_400_000_000
+_TIME_MAX = 3_020_399_000_000
 # 1000-01-01 and 9999-12-31, in days since 1970-01-01: the range of DATE and DATETIME.
 _FIRST_DAY, _LAST_DAY = -354_285, 2_932_896
 _NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=12)
@@ -59,9 +67,15 @@ _COLUMN_TYPES: st.SearchStrategy[ColumnType] = st.one_of(
     st.builds(BytesType, st.integers(0, 255), st.just(value=True)),
     st.builds(BytesType, st.integers(0, 2**32 - 1), st.just(value=False)),
     st.just(DateType()),
-    st.builds(DateTimeType, st.integers(0, 6)),
+    st.builds(DateTimeType, st.integers(0, 6), st.booleans()),
     st.builds(TimestampType, st.integers(0, 6)),
     st.just(YearType()),
+    st.builds(BitType, st.integers(1, 64)),
+    st.builds(TimeType, st.integers(0, 6)),
+    st.builds(SetType, st.just(("a", "b"))),
+    st.builds(PrintedType, st.sampled_from(get_args(PrintedKind)), st.integers(0, 6)),
+    st.just(GeometryType()),
+    st.builds(VectorType, st.integers(1, 100)),
     st.builds(EnumType, st.lists(_SHORT, min_size=1, max_size=4, unique=True).map(tuple)),
 )
 _COLUMNS = st.builds(
@@ -121,13 +135,13 @@ def _arrays(draw: st.DrawFn, column: Column, rows: int) -> ArrowArray:
 def _array(values: Sequence[object], type_: ColumnType) -> ArrowArray:
     if isinstance(type_, DateType):
         return pa.array(values, pa.int32()).view(pa.date32())
-    if isinstance(type_, DateTimeType | TimestampType):
+    if isinstance(type_, TimeType | DateTimeType | TimestampType):
         return pa.array(values, pa.int64()).view(arrow_type(type_))
     return pa.array(values, arrow_type(type_))
 
 
 @cache
-def _values(type_: ColumnType) -> st.SearchStrategy[object]:  # noqa: PLR0911 - one return per type
+def _values(type_: ColumnType) -> st.SearchStrategy[object]:  # noqa: C901, PLR0911, PLR0912 - one return per type
     match type_:
         case IntegerType(bits, unsigned):
             return st.integers(0, 2**bits - 1) if unsigned else st.integers(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
@@ -135,7 +149,15 @@ def _values(type_: ColumnType) -> st.SearchStrategy[object]:  # noqa: PLR0911 - 
             return _unscaled(precision).map(lambda value: Decimal(value).scaleb(-scale, _WIDE))
         case FloatType(bits):
             return st.floats(allow_nan=False, allow_infinity=False, width=bits)
-        case BytesType():
+        case BitType(bits):
+            return st.integers(0, 2**bits - 1)
+        case PrintedType("uuid"):
+            return st.uuids().map(str)
+        case TimeType():
+            return st.integers(-_TIME_MAX, _TIME_MAX)
+        case VectorType():
+            return st.lists(st.floats(allow_nan=False, width=32), max_size=5)
+        case BytesType() | GeometryType():
             return st.binary(max_size=20) | st.binary(min_size=1, max_size=3).map(lambda content: content * 100)
         case DateType():
             return st.integers(_FIRST_DAY, _LAST_DAY)

@@ -25,6 +25,7 @@ from penstock.core.avro.wire import frame
 from penstock.core.changes import Op, RowBatch
 from penstock.core.errors import CorruptLogError, PenstockError, TableStoppedError
 from penstock.core.tables import (
+    BitType,
     Column,
     DateTimeType,
     DateType,
@@ -33,6 +34,7 @@ from penstock.core.tables import (
     TableSchema,
     TextType,
     TimestampType,
+    TimeType,
 )
 
 if TYPE_CHECKING:
@@ -324,10 +326,11 @@ def avro_values(array: ArrowArray, column: Column) -> Sequence[object]:
     match column.type:
         case DateType():
             return cast("pa.Int32Array", array.view(pa.int32())).to_pylist()
-        case DateTimeType() | TimestampType():
+        case TimeType() | DateTimeType() | TimestampType():
             return cast("pa.Int64Array", array.view(pa.int64())).to_pylist()
-        case IntegerType(bits, unsigned) if (bits, unsigned) == (64, True):
-            return [value and Decimal(value) for value in cast("pa.UInt64Array", array).to_pylist()]
+        case IntegerType() | BitType() if array.type == pa.uint64():
+            values = cast("pa.UInt64Array", array).to_pylist()
+            return [None if value is None else Decimal(value) for value in values]
         case _:
             return cast("pa.StringArray", array).to_pylist()
 

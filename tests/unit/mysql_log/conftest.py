@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 import pytest
 
 from penstock.core.changes import Op
 from penstock.core.mysql.log_items import RowsLogged, TableMap
 from penstock.core.tables import (
+    BitType,
     BytesType,
     Column,
     ColumnType,
@@ -22,18 +26,23 @@ from penstock.core.tables import (
     DecimalType,
     EnumType,
     FloatType,
+    GeometryType,
     IntegerType,
+    PrintedType,
+    SetType,
     TableId,
     TableSchema,
     TextType,
     TimestampType,
+    TimeType,
+    VectorType,
     YearType,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-Value = int | float | str | bytes | Decimal | date | datetime | None
+Value = int | float | str | bytes | Decimal | date | datetime | timedelta | list[float] | None
 
 _BYTES_PER_CHARACTER = {"utf8mb4": 4, "utf8mb3": 3, "ascii": 1, "latin1": 1}
 _INTEGER_CODES = {8: 1, 16: 2, 24: 9, 32: 3, 64: 8}
@@ -161,7 +170,7 @@ class RowWriter:
         return nulls.to_bytes((len(values) + 7) // 8, "little") + cells
 
 
-def _layout(type_: ColumnType) -> tuple[int, int]:  # noqa: C901, PLR0911 - one return per type
+def _layout(type_: ColumnType) -> tuple[int, int]:  # noqa: C901, PLR0911, PLR0912 - one return per type
     match type_:
         case IntegerType(bits):
             return _INTEGER_CODES[bits], 0
@@ -184,10 +193,28 @@ def _layout(type_: ColumnType) -> tuple[int, int]:  # noqa: C901, PLR0911 - one 
             return 13, 0
         case EnumType(labels):
             return 254, 247 * 256 + (1 if len(labels) < 256 else 2)
+        case SetType(labels):
+            return 254, 248 * 256 + _set_bytes(labels)
+        case BitType(bits):
+            return 16, bits // 8 * 256 + bits % 8
+        case TimeType(digits):
+            return 19, digits
+        case PrintedType("uuid" | "inet6"):
+            return 254, 254 * 256 + 16
+        case PrintedType("inet4"):
+            return 254, 254 * 256 + 4
+        case GeometryType():
+            return 255, 4
+        case VectorType():
+            return 242, 4
+        case PrintedType("date"):
+            return 10, 0
+        case PrintedType("datetime", digits):
+            return 18, digits
     raise AssertionError(type_)
 
 
-def encode_value(type_: ColumnType, value: Value) -> bytes:  # noqa: C901, PLR0911 - one return per type
+def encode_value(type_: ColumnType, value: Value) -> bytes:  # noqa: C901, PLR0911, PLR0912 - one return per type
     """Write one value, as the format's documentation says."""
     match type_, value:
         case IntegerType(bits, unsigned), int():
@@ -213,9 +240,55 @@ def encode_value(type_: ColumnType, value: Value) -> bytes:  # noqa: C901, PLR09
             return (value.year << 9 | value.month << 5 | value.day).to_bytes(3, "little")
         case YearType(), int():
             return bytes([value - 1900 if value else 0])
+        case SetType(labels), str():
+            bits = sum(1 << labels.index(label) for label in value.split(",") if label)
+            return bits.to_bytes(_set_bytes(labels), "little")
+        case BitType(bits), int():
+            return value.to_bytes((bits + 7) // 8, "big")
+        case TimeType(digits), timedelta():
+            return _encode_time(value // timedelta(microseconds=1), digits)
+        case PrintedType("uuid"), str():
+            return _stripped(UUID(value).bytes)
+        case PrintedType("inet4" | "inet6"), str():
+            return _stripped(bytes(ip_address(value).packed))
+        case PrintedType("date"), str():
+            year, month, day = map(int, value.split("-"))
+            return (year << 9 | month << 5 | day).to_bytes(3, "little")
+        case PrintedType("datetime", digits), str():
+            year, month, day, hour, minute, second, micros = map(int, re.findall(r"\d+", value))
+            packed = (year * 13 + month) << 22 | day << 17 | hour << 12 | minute << 6 | second
+            return (packed + (1 << 39)).to_bytes(5, "big") + _fraction(micros, digits)
+        case GeometryType(), bytes():
+            srid = value[5:9] if value[4] & 0x20 else bytes(4)
+            plain = value[:4] + bytes([value[4] & 0xDF]) + value[9:] if value[4] & 0x20 else value
+            return (len(plain) + 4).to_bytes(4, "little") + srid + plain
+        case VectorType(), list():
+            return (4 * len(value)).to_bytes(4, "little") + struct.pack(f"<{len(value)}f", *value)
+        case EnumType(labels), "":
+            return bytes(1 if len(labels) < 256 else 2)
         case EnumType(labels), str():
             return (labels.index(value) + 1).to_bytes(1 if len(labels) < 256 else 2, "little")
     raise AssertionError(type_, value)
+
+
+def _set_bytes(labels: Sequence[str]) -> int:
+    width = (len(labels) + 7) // 8
+    return width if width <= 4 else 8
+
+
+def _stripped(raw: bytes) -> bytes:
+    raw = raw.rstrip(b"\0")
+    return bytes([len(raw)]) + raw
+
+
+def _encode_time(micros: int, digits: int) -> bytes:
+    """A number of bits for the clock, then the fraction in pairs of digits, the whole negated if it is negative."""
+    pairs = (digits + 1) // 2
+    seconds, rest = divmod(abs(micros), 1_000_000)
+    clock = seconds // 3600 << 12 | seconds // 60 % 60 << 6 | seconds % 60
+    whole = clock << 8 * pairs | rest // 100 ** (3 - pairs)
+    stored: int = (0x800000 << 8 * pairs) + (-whole if micros < 0 else whole)
+    return stored.to_bytes(3 + pairs, "big")
 
 
 def _length_bytes(type_: ColumnType) -> int:

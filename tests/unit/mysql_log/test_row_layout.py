@@ -10,6 +10,7 @@ import pytest
 from penstock.core.errors import TableStoppedError
 from penstock.core.mysql.decode import decode_rows
 from penstock.core.tables import (
+    BitType,
     BytesType,
     Column,
     ColumnType,
@@ -18,10 +19,13 @@ from penstock.core.tables import (
     EnumType,
     FloatType,
     IntegerType,
+    PrintedType,
+    SetType,
     TableId,
     TableSchema,
     TextType,
     TimestampType,
+    TimeType,
     UnsupportedType,
     YearType,
 )
@@ -58,7 +62,10 @@ def test_a_table_map_of_another_shape_stops_the_table(one_column: OneColumn) -> 
         (EnumType(("a",)), 254, 254 * 256 + 1),
         (EnumType(tuple(map(str, range(300)))), 254, 247 * 256 + 1),
         (TextType(10, "utf8mb4"), 254, 248 * 256 + 1),
-        (TextType(10, "utf8mb4"), 141, 40),
+        (SetType(("a",)), 254, 248 * 256 + 2),
+        (BitType(9), 16, 2 * 256),
+        (TimeType(3), 11, 0),
+        (PrintedType("uuid"), 254, 254 * 256 + 4),
         (FloatType(32), 5, 8),
         (YearType(), 1, 0),
     ],

@@ -4,6 +4,7 @@ import pytest
 
 from penstock.core.mysql.describe import ColumnRow, Flavour, TableRow, describe_column, describe_table
 from penstock.core.tables import (
+    BitType,
     BytesType,
     ColumnType,
     DateTimeType,
@@ -11,11 +12,16 @@ from penstock.core.tables import (
     DecimalType,
     EnumType,
     FloatType,
+    GeometryType,
     IntegerType,
+    PrintedType,
+    SetType,
     TableId,
     TextType,
     TimestampType,
+    TimeType,
     UnsupportedType,
+    VectorType,
     YearType,
 )
 
@@ -57,8 +63,10 @@ TYPES: list[tuple[ColumnRow, ColumnType]] = [
     (row("char(4)", length=4, charset="utf8"), TextType(4, "utf8mb3")),
     (row("longtext", length=4294967295, charset="ascii"), TextType(4294967295, "ascii")),
     (row("text", length=65535, charset="latin1"), TextType(65535, "latin1")),
-    (row("varchar(9)", length=9, charset="utf16"), UnsupportedType("varchar(9) character set utf16")),
-    (row("text /*M!100301 COMPRESSED*/", length=9, charset="utf8mb4"), UnsupportedType("text /*M!100301 COMPRESSED*/")),
+    (row("varchar(9)", length=9, charset="utf16"), TextType(9, "utf16")),
+    (row("varchar(9)", length=9, charset="klingon"), UnsupportedType("varchar(9) character set klingon")),
+    (row("text /*M!100301 COMPRESSED*/", length=9, charset="utf8mb4"), TextType(9, "utf8mb4")),
+    (row("text /*M!100301 ROTATED*/", length=9, charset="utf8mb4"), UnsupportedType("text /*M!100301 ROTATED*/")),
     (row("binary(4)", length=4), BytesType(4, fixed=True)),
     (row("varbinary(5)", length=5), BytesType(5, fixed=False)),
     (row("mediumblob", length=16777215), BytesType(16777215, fixed=False)),
@@ -68,8 +76,16 @@ TYPES: list[tuple[ColumnRow, ColumnType]] = [
     (row("timestamp(6)", digits=6), TimestampType(6)),
     (row("year(4)"), YearType()),
     (row("enum('a','b''c','d,e','','\\\\n','ü')"), EnumType(("a", "b'c", "d,e", "", "\\n", "ü"))),
-    *((row(text), UnsupportedType(text)) for text in ("bit(3)", "set('x','y')", "time(2)", "point", "uuid", "json")),
-    *((row(text), UnsupportedType(text)) for text in ("inet6", "vector(3)", "geometry")),
+    (row("set('x','y''z')"), SetType(("x", "y'z"))),
+    (row("bit(3)"), BitType(3)),
+    (row("time(2)", digits=2), TimeType(2)),
+    (row("json"), PrintedType("json")),
+    (row("uuid"), PrintedType("uuid")),
+    (row("inet4"), PrintedType("inet4")),
+    (row("inet6"), PrintedType("inet6")),
+    (row("vector(3)"), VectorType(3)),
+    *((row(text), GeometryType()) for text in ("geometry", "point", "geomcollection", "multipolygon")),
+    (row("xmltype"), UnsupportedType("xmltype")),
 ]
 
 
@@ -89,6 +105,8 @@ DEFAULTS: list[tuple[Flavour, ColumnRow, tuple[str | None, bool]]] = [
     ("mariadb", row("double", "1e30"), ("1e30", False)),
     ("mariadb", row("decimal(5,2)", "1.50"), ("1.50", False)),
     ("mariadb", row("int(11)", "(1 + 2)"), COMPUTED),
+    ("mariadb", row("bit(5)", "b'101'"), ("5", False)),
+    ("mysql", row("bit(5)", "b'101'"), ("5", False)),
     ("mariadb", row("varchar(36)", "uuid()", charset="utf8mb4"), COMPUTED),
     ("mariadb", row("datetime(3)", "current_timestamp(3)", digits=3), COMPUTED),
     ("mariadb", row("varchar(9)", "'it''s'", charset="utf8mb4"), ("it's", False)),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from penstock.core.arrow_types import arrow_type
 from penstock.core.mysql.text_values import parse_values, select_expression
 from penstock.core.tables import (
+    BitType,
     BytesType,
     Column,
     ColumnType,
@@ -20,10 +21,15 @@ from penstock.core.tables import (
     DecimalType,
     EnumType,
     FloatType,
+    GeometryType,
     IntegerType,
+    PrintedType,
+    SetType,
     TextType,
     TimestampType,
+    TimeType,
     UnsupportedType,
+    VectorType,
     YearType,
 )
 
@@ -38,6 +44,25 @@ VALUES: list[tuple[ColumnType, bytes, object]] = [
     (TimestampType(3), b"2020-01-01 00:00:00.120", dt.datetime(2020, 1, 1, 0, 0, 0, 120000, tzinfo=dt.UTC)),
     (YearType(), b"0000", 0),
     (EnumType(("a", "ü")), b"2", "ü"),
+    (EnumType(("a", "ü")), b"0", ""),
+    (SetType(("a", "b", "c")), b"5", "a,c"),
+    (SetType(("a", "b", "c")), b"0", ""),
+    (BitType(64), b"18446744073709551615", 2**64 - 1),
+    (TimeType(0), b"-838:59:59", -dt.timedelta(hours=838, minutes=59, seconds=59)),
+    (TimeType(3), b"00:00:00.007", dt.timedelta(milliseconds=7)),
+    (TextType(9, "sjis"), b"\x93\xfa\x96\x7b", "日本"),
+    (PrintedType("date"), b"0000-00-00", "0000-00-00"),
+    (
+        GeometryType(),
+        bytes.fromhex("e6100000 01 01000000") + bytes(16),
+        bytes.fromhex("01 01000020 e6100000") + bytes(16),
+    ),
+    (GeometryType(), bytes.fromhex("00000000 01 01000000") + bytes(16), bytes.fromhex("01 01000000") + bytes(16)),
+    (VectorType(2), bytes.fromhex("0000803f 000000c0"), [1.0, -2.0]),
+    (DateType(zero_is_null=True), b"2020-00-10", None),
+    (DateType(zero_is_null=True), b"2020-02-10", dt.date(2020, 2, 10)),
+    (DateTimeType(1, zero_is_null=True), b"0000-00-00 00:00:00.0", None),
+    (TimestampType(0, zero_is_null=True), b"2020-01-01 00:00:00", dt.datetime(2020, 1, 1, tzinfo=dt.UTC)),
 ]
 REFUSED: list[tuple[ColumnType, bytes]] = [
     (DateType(), b"0000-00-00"),
@@ -45,10 +70,12 @@ REFUSED: list[tuple[ColumnType, bytes]] = [
     (DateType(), b"2020-00-10"),
     (DateTimeType(0), b"0000-00-00 00:00:00"),
     (TimestampType(0), b"0000-00-00 00:00:00"),
-    (EnumType(("a",)), b"0"),
     (EnumType(("a",)), b"2"),
     (TextType(9, "utf8mb4"), b"\xff"),
-    (UnsupportedType("time"), b"00:00:00"),
+    (SetType(("a",)), b"2"),
+    (TextType(9, "ascii"), b"\xe4"),
+    (VectorType(1), b"abc"),
+    (UnsupportedType("xml"), b"00:00:00"),
 ]
 
 
@@ -87,4 +114,4 @@ def test_what_would_be_printed_in_part_is_asked_for_in_another_way() -> None:
 
     selected = [select_expression(Column(name, type_, nullable=True), name) for name, type_ in types.items()]
 
-    assert selected == ["CAST(f AS DOUBLE)", "e + 0", "CONVERT(l USING utf8mb4)", "t"]
+    assert selected == ["CAST(f AS DOUBLE)", "e + 0", "l", "t"]

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core.tables import (
+    BitType,
     BytesType,
     Column,
     ColumnType,
@@ -15,11 +16,15 @@ from penstock.core.tables import (
     DecimalType,
     EnumType,
     FloatType,
+    GeometryType,
     IntegerType,
+    PrintedType,
+    SetType,
     TableId,
     TableSchema,
     TextType,
     TimestampType,
+    TimeType,
     UnsupportedType,
     YearType,
 )
@@ -94,10 +99,13 @@ def test_a_whole_table_is_read() -> None:
         ("timestamp(3) NULL", TimestampType(3)),
         ("year(4)", YearType()),
         ("enum('a','it''s','x\\\\y')", EnumType(("a", "it's", "x\\y"))),
-        ("json", UnsupportedType("json")),
-        ("set('a','b')", UnsupportedType("set('a','b')")),
+        ("json", PrintedType("json")),
+        ("set('a','b')", SetType(("a", "b"))),
         ("text(70)", UnsupportedType("text(70)")),
-        ("varchar(5) CHARACTER SET koi8r", UnsupportedType("varchar(5) character set koi8r")),
+        ("varchar(5) CHARACTER SET koi8r", TextType(5, "koi8r")),
+        ("bit(9)", BitType(9)),
+        ("time(3)", TimeType(3)),
+        ("geometry", GeometryType()),
     ],
 )
 def test_every_type_is_read_as_the_server_shows_it(definition: str, expected: ColumnType) -> None:

@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.core.arrow_types import arrow_type
-from penstock.core.avro.buffers import binary_array
+from penstock.core.avro.buffers import binary_array, binary_offsets
 from penstock.core.avro.decode_decimals import read_unscaled, read_unsigned
 from penstock.core.avro.json_values import refuse
 from penstock.core.avro.layout import RecordLayout
-from penstock.core.tables import DecimalType, EnumType, IntegerType, TextType
+from penstock.core.tables import BitType, DecimalType, EnumType, IntegerType, PrintedType, SetType, TextType
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -23,9 +23,12 @@ if TYPE_CHECKING:
     from penstock.core.tables import Column
 
 _WORD_BYTES: Final = 8
+_FLOAT_BYTES: Final = 4
 
 
-def read_column(cursors: Cursors, field: FieldLayout, column: Column) -> ArrowArray:
+def read_column(  # noqa: PLR0911 - one return per Avro type
+    cursors: Cursors, field: FieldLayout, column: Column
+) -> ArrowArray:
     """Read one field of every message as the values of `column`, in the Arrow type that carries it.
 
     Raises CorruptLogError for values that `column` cannot hold, PenstockError
@@ -41,6 +44,8 @@ def read_column(cursors: Cursors, field: FieldLayout, column: Column) -> ArrowAr
             return _masked(cursors.read_fixed(4, valid, field.name).astype(np.uint32), valid, pa.float32())
         case "double":
             return _masked(cursors.read_fixed(8, valid, field.name), valid, pa.float64())
+        case "floats":
+            return _floats(cursors, valid, field.name, column)
         case "string" | "bytes":
             return _content(cursors, cursors.read_spans(valid, field.name), valid, column)
         case RecordLayout():
@@ -74,15 +79,26 @@ def _numbers(cursors: Cursors, numbers: Integers, valid: Flags | None, column: C
 
 def _content(cursors: Cursors, spans: Spans, valid: Flags | None, column: Column) -> ArrowArray:
     match column.type:
-        case TextType() | EnumType():
+        case TextType() | EnumType() | SetType() | PrintedType():
             return text_array(cursors, spans, valid, column.name)
         case DecimalType():
             words = read_unscaled(cursors, spans, valid, column)
             return _checked(cursors, _decimals(words, valid, column), column.name)
-        case IntegerType():
+        case IntegerType() | BitType():
             return _masked(read_unsigned(cursors, spans, valid, column.name), valid, pa.uint64())
         case _:
             return _binary(cursors, spans, valid)
+
+
+def _floats(cursors: Cursors, valid: Flags | None, field: str, column: Column) -> ArrowArray:
+    """Read arrays of floats, as we write them: one block, and the 0 that ends an array, once for an empty one."""
+    spans = cursors.read_blocks(_FLOAT_BYTES, valid, field)
+    content = _binary(cursors, spans, None)
+    ends = pa.py_buffer((binary_offsets(content) // _FLOAT_BYTES).astype(np.int32).data)
+    octets = content.buffers()[2] or pa.py_buffer(b"")
+    floats = pa.Array.from_buffers(pa.float32(), int(spans.lengths.sum()) // _FLOAT_BYTES, [None, octets])
+    validity = None if valid is None else pa.array(valid).buffers()[1]
+    return pa.Array.from_buffers(arrow_type(column.type), len(spans.begins), [validity, ends], children=[floats])
 
 
 def _binary(cursors: Cursors, spans: Spans, valid: Flags | None) -> pa.BinaryArray:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from penstock.core.avro.column_types import avro_type
 from penstock.core.tables import (
+    BitType,
     BytesType,
     ColumnType,
     DateTimeType,
@@ -16,11 +17,17 @@ from penstock.core.tables import (
     DecimalType,
     EnumType,
     FloatType,
+    GeometryType,
     IntegerType,
+    PrintedType,
+    SetType,
     TextType,
     TimestampType,
+    TimeType,
     UnsupportedType,
+    VectorType,
     YearType,
+    bit_integer,
 )
 
 if TYPE_CHECKING:
@@ -62,10 +69,12 @@ def implicit_default(column: Column) -> str | None:  # noqa: PLR0911 - one retur
     if column.nullable or column.default is not None or column.default_is_expression:
         return None
     match column.type:
-        case IntegerType() | DecimalType() | FloatType():
+        case IntegerType() | BitType() | DecimalType() | FloatType():
             return "0"
-        case TextType() | BytesType():
+        case TextType() | BytesType() | SetType():
             return ""
+        case TimeType():
+            return "00:00:00"
         case DateType():
             return "0000-00-00"
         case DateTimeType() | TimestampType():
@@ -74,16 +83,18 @@ def implicit_default(column: Column) -> str | None:  # noqa: PLR0911 - one retur
             return "0000"
         case EnumType(labels):
             return labels[0]
-        case UnsupportedType():
+        case PrintedType() | GeometryType() | VectorType() | UnsupportedType():
             return None
         case _:
             assert_never(column.type)
 
 
-def _constant(type_: ColumnType, text: str) -> JsonValue:  # noqa: C901, PLR0911 - one return per member of the union
+def _constant(type_: ColumnType, text: str) -> JsonValue:  # noqa: C901, PLR0911, PLR0912 - one return per member of the union
     match type_:
         case IntegerType():
             return _integer(type_, text)
+        case BitType(bits):
+            return _integer(bit_integer(bits), text)
         case YearType():
             return int(text)
         case DecimalType(precision, scale):
@@ -100,7 +111,9 @@ def _constant(type_: ColumnType, text: str) -> JsonValue:  # noqa: C901, PLR0911
             return (date.fromisoformat(text) - _EPOCH.date()).days
         case DateTimeType():
             return (datetime.fromisoformat(text).replace(tzinfo=None) - _EPOCH) // timedelta(microseconds=1)
-        case TimestampType() | UnsupportedType():
+        case SetType() | TimeType() | TimestampType() | PrintedType() | GeometryType() | VectorType():
+            return None
+        case UnsupportedType():
             return None
         case _:
             assert_never(type_)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias, assert_never
+from typing import TYPE_CHECKING, TypeAlias, assert_never, cast
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ from penstock.core.avro.message_fields import ColumnValues, Constant, MessageFie
 from penstock.core.avro.varints import varint_words
 from penstock.core.avro.words import WORD_BYTES, Words, concatenated, constant_word, prefixed, where_valid
 from penstock.core.tables import (
+    BitType,
     BytesType,
     ColumnType,
     DateTimeType,
@@ -21,10 +22,15 @@ from penstock.core.tables import (
     DecimalType,
     EnumType,
     FloatType,
+    GeometryType,
     IntegerType,
+    PrintedType,
+    SetType,
     TextType,
     TimestampType,
+    TimeType,
     UnsupportedType,
+    VectorType,
     YearType,
 )
 
@@ -35,6 +41,7 @@ if TYPE_CHECKING:
 
 _Piece: TypeAlias = "Words | ArrowArray | bytes"
 _NARROW_DIGITS_MAX = 18
+_FLOAT_BYTES = 4
 _NULL = b"\0"
 _NOT_NULL = b"\2"
 
@@ -77,15 +84,17 @@ def _pieces(field: MessageField, rows: int) -> Sequence[_Piece]:
 def _column(array: ArrowArray, type_: ColumnType, *, nullable: bool) -> Sequence[_Piece]:
     valid = valid_flags(array)
     match type_:
-        case TextType() | EnumType() | BytesType():
+        case TextType() | EnumType() | SetType() | PrintedType() | BytesType() | GeometryType():
             return _sized(array, valid, nullable=nullable)
+        case VectorType():
+            return _block(array, valid, nullable=nullable)
         case DecimalType(precision) if precision > _NARROW_DIGITS_MAX:
             return _sized(wide_bytes(_decimal_words(array), valid), valid, nullable=nullable)
         case DecimalType():
             words = narrow_words(_decimal_words(array)[:, 0].view(np.int64))
-        case IntegerType(64, True):
+        case IntegerType() | BitType() if array.type == pa.uint64():
             words = unsigned_words(fixed_values(array, np.dtype(np.uint64)))
-        case IntegerType() | YearType() | DateType() | DateTimeType() | TimestampType():
+        case IntegerType() | BitType() | YearType() | DateType() | TimeType() | DateTimeType() | TimestampType():
             words = varint_words(_integers(array))
         case FloatType():
             words = [_ieee(array)]
@@ -107,6 +116,22 @@ def _in_union(words: Sequence[Words], valid: Flags | None, *, nullable: bool) ->
 def _sized(array: ArrowArray, valid: Flags | None, *, nullable: bool) -> Sequence[_Piece]:
     lengths = np.diff(binary_offsets(array)).astype(np.int64)
     return [*_in_union(varint_words(lengths), valid, nullable=nullable), array.view(pa.binary())]
+
+
+def _block(array: ArrowArray, valid: Flags | None, *, nullable: bool) -> Sequence[_Piece]:
+    """Write arrays of floats: how many there are, the floats, and the 0 that ends an array, once for an empty one."""
+    lists = cast("pa.ListArray[pa.FloatScalar]", array)
+    offsets = binary_offsets(lists)
+    counts = np.diff(offsets).astype(np.int64)
+    floats = lists.values.buffers()[1] or pa.py_buffer(b"")
+    ends = pa.py_buffer((offsets.astype(np.int32) * _FLOAT_BYTES).data)
+    content = pa.Array.from_buffers(pa.binary(), len(lists), [None, ends, floats])
+    end = constant_word(b"\0", len(lists))
+    return [
+        *_in_union(varint_words(counts), valid, nullable=nullable),
+        content,
+        *where_valid(counts > 0, [end], b""),
+    ]
 
 
 def _decimal_words(array: ArrowArray) -> Unsigned:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, TypeVar, assert_never, cast
+from typing import TYPE_CHECKING, Any, TypeVar, assert_never, cast
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +13,7 @@ from penstock.core.avro.decimals import decimal_bytes
 from penstock.core.avro.message_fields import ColumnValues, Constant, MessageField, Numbers, OptionalText
 from penstock.core.avro.varints import varint
 from penstock.core.tables import (
+    BitType,
     BytesType,
     ColumnType,
     DateTimeType,
@@ -20,10 +21,15 @@ from penstock.core.tables import (
     DecimalType,
     EnumType,
     FloatType,
+    GeometryType,
     IntegerType,
+    PrintedType,
+    SetType,
     TextType,
     TimestampType,
+    TimeType,
     UnsupportedType,
+    VectorType,
     YearType,
 )
 
@@ -75,25 +81,27 @@ def _pieces(field: MessageField, rows: int) -> Sequence[bytes]:
             assert_never(field)
 
 
-def _column(array: ArrowArray, type_: ColumnType, *, nullable: bool) -> list[bytes]:  # noqa: PLR0911 - one return per type
+def _column(array: ArrowArray, type_: ColumnType, *, nullable: bool) -> list[bytes]:  # noqa: C901, PLR0911 - one return per type
     match type_:
-        case IntegerType(64, True):
+        case IntegerType() | BitType() if array.type == pa.uint64():
             return _encoded(_integers(array), _sized_decimal, nullable=nullable)
-        case IntegerType() | YearType():
+        case IntegerType() | BitType() | YearType():
             return _encoded(_integers(array), varint, nullable=nullable)
-        case TextType() | EnumType():
+        case TextType() | EnumType() | SetType() | PrintedType():
             return _encoded(cast("pa.StringArray", array).to_pylist(), sized_text, nullable=nullable)
         case DecimalType():
             return _encoded(_unscaled(array), _sized_decimal, nullable=nullable)
-        case DateTimeType() | TimestampType():
+        case TimeType() | DateTimeType() | TimestampType():
             return _encoded(_integers(array.view(pa.int64())), varint, nullable=nullable)
         case DateType():
             return _encoded(_integers(array.view(pa.int32())), varint, nullable=nullable)
         case FloatType(bits):
             ieee = _FLOAT if bits == 32 else _DOUBLE  # noqa: PLR2004 - the width itself
             return _encoded(cast("pa.DoubleArray", array).to_pylist(), ieee.pack, nullable=nullable)
-        case BytesType():
+        case BytesType() | GeometryType():
             return _encoded(cast("pa.BinaryArray", array).to_pylist(), sized, nullable=nullable)
+        case VectorType():
+            return _encoded(_floats(array), _block, nullable=nullable)
         case UnsupportedType(declaration):
             message = f"no Avro type carries {declaration}"
             raise ValueError(message)
@@ -101,10 +109,19 @@ def _column(array: ArrowArray, type_: ColumnType, *, nullable: bool) -> list[byt
             assert_never(type_)
 
 
+def _block(floats: list[float]) -> bytes:
+    """Write an array: one block of all its floats, and the 0 that ends it."""
+    return varint(len(floats)) + struct.pack(f"<{len(floats)}f", *floats) + b"\0" if floats else b"\0"
+
+
 def _encoded(values: Sequence[_Value | None], encode: Callable[[_Value], bytes], *, nullable: bool) -> list[bytes]:
     if nullable:
         return [_NULL if value is None else _NOT_NULL + encode(value) for value in values]
     return [encode(value) for value in values if value is not None]
+
+
+def _floats(array: ArrowArray) -> list[list[float] | None]:
+    return cast("pa.Array[Any]", array).to_pylist()
 
 
 def _sized_decimal(unscaled: int) -> bytes:

@@ -11,7 +11,7 @@ from penstock.core.avro.json_values import JsonObject, JsonValue, refuse
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Primitive: TypeAlias = Literal["int", "long", "float", "double", "string", "bytes"]
+Primitive: TypeAlias = Literal["int", "long", "float", "double", "string", "bytes", "floats"]
 _PRIMITIVES: Final[Mapping[str, Primitive]] = {
     "int": "int",
     "long": "long",
@@ -50,7 +50,7 @@ def parse_layout(schema: str) -> RecordLayout:
     """Return the layout of the record that `schema` (JSON text) describes.
 
     Knows what Penstock's own schemas are made of: records, unions of null with
-    one type, and the primitives above. Raises PenstockError for anything else.
+    one type, arrays of floats ("floats"), and the primitives above. Raises PenstockError for anything else.
     """
     return _record(JsonObject.parse(schema), {})
 
@@ -80,4 +80,6 @@ def _type(declared: JsonValue, named: dict[str, RecordLayout]) -> Primitive | Re
     described = JsonObject.of(declared, "a type")
     if described.fields.get("type") == "record":
         return _record(described, named)
+    if described.fields.get("type") == "array" and described.fields.get("items") == "float":
+        return "floats"
     return _type(described.text("type"), named)

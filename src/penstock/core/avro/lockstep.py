@@ -100,6 +100,20 @@ class Cursors:
         self._at += lengths
         return Spans(begins, lengths)
 
+    def read_blocks(self, item_bytes: int, valid: Flags | None, field: str) -> Spans:
+        """Read an array that is one block of items of `item_bytes`, or none; return where the items are."""
+        counts = self.read_numbers(valid, field)
+        if valid is not None:
+            counts *= valid
+        room = (self._ends - self._at) // item_bytes
+        self.require((counts >= 0) & (counts <= room), field, "it is longer than the message")
+        begins, lengths = self._at.copy(), counts * item_bytes
+        self._at += lengths
+        has_end = counts > 0
+        ends = self.read_numbers(has_end, field)
+        self.require_all(ends == 0, has_end, field, "it has several blocks, or no end")
+        return Spans(begins, lengths)
+
     def read_fixed(self, octets: int, valid: Flags | None, field: str) -> Unsigned:
         """Read `octets` (4 or 8) bytes of every message as a little-endian integer."""
         words = self.words(self._at)

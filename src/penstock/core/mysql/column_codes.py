@@ -18,6 +18,7 @@ TIMESTAMP: Final = 7
 LONGLONG: Final = 8
 INT24: Final = 9
 DATE: Final = 10
+TIME: Final = 11
 DATETIME: Final = 12
 YEAR: Final = 13
 VARCHAR: Final = 15

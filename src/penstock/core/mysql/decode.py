@@ -16,13 +16,13 @@ import pyarrow as pa
 from penstock.core.arrow_types import arrow_schema
 from penstock.core.changes import Op, RowBatch
 from penstock.core.errors import TableStoppedError
+from penstock.core.mysql.bad_values import BadValueError
 from penstock.core.mysql.bytes_reader import MalformedError
 from penstock.core.mysql.log_items import TableMap
 from penstock.core.mysql.row_layout import RowLayout, row_layout
 from penstock.core.mysql.rows_columns import PADDING, Words, walk_events
 from penstock.core.mysql.rows_image import PartialImageError, rows_begin
 from penstock.core.mysql.rows_plain import ArrowArray, BadCellError, PlainColumn, read_rows
-from penstock.core.mysql.values import BadValueError
 from penstock.core.mysql.vectors import ColumnBytes, vector_column
 
 if TYPE_CHECKING:

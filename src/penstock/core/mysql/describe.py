@@ -15,7 +15,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from penstock.core.mysql.charsets import BYTES_PER_CHARACTER
 from penstock.core.tables import (
+    BitType,
     BytesType,
     Column,
     ColumnType,
@@ -24,12 +26,17 @@ from penstock.core.tables import (
     DecimalType,
     EnumType,
     FloatType,
+    GeometryType,
     IntegerType,
+    PrintedType,
+    SetType,
     TableId,
     TableSchema,
     TextType,
     TimestampType,
+    TimeType,
     UnsupportedType,
+    VectorType,
     YearType,
 )
 
@@ -47,14 +54,27 @@ _INTEGER_BITS: dict[str, Literal[8, 16, 24, 32, 64]] = {
 }
 _TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
 _BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
-_CHARSETS = {"utf8mb4": "utf8mb4", "utf8mb3": "utf8mb3", "utf8": "utf8mb3", "ascii": "ascii", "latin1": "latin1"}
+_GEOMETRIES = frozenset(
+    {
+        "geometry",
+        "point",
+        "linestring",
+        "polygon",
+        "multipoint",
+        "multilinestring",
+        "multipolygon",
+        "geometrycollection",
+        "geomcollection",
+    }
+)
+_BITS = re.compile(r"b'([01]+)'")
 _NUMBER = re.compile(r"-?\d+(?:\.\d*)?(?:e[+-]?\d+)?", re.IGNORECASE)
 _QUOTED = re.compile(r"'((?:[^'\\]|\\.|'')*)'", re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)|''", re.DOTALL)
 _ESCAPES = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a"}
 _FLOAT_DIGITS_SAFE = 5
-# How MariaDB marks times that it stores as it did before 10.0; values print and decode the same.
-_OLD_TEMPORAL = " /* mariadb-5.3 */"
+# How MariaDB marks times that it stores as it did before 10.0, and columns that it compresses; the log says so too.
+_STORED_OTHERWISE = re.compile(r" /\* mariadb-5\.3 \*/| /\*m?!\d+ compressed\*/")
 _PERIOD_BOUNDS = frozenset({"ROW START", "ROW END"})
 
 
@@ -118,18 +138,23 @@ def _hidden_period(name: str) -> Column:
 
 
 def _column_type(row: ColumnRow) -> ColumnType:
-    declaration = row.column_type.lower().replace(_OLD_TEMPORAL, "")
-    # Any other comment in a type says that it is stored in another way: /*M!100301 COMPRESSED*/.
+    declaration = _STORED_OTHERWISE.sub("", row.column_type.lower())
+    # Any other comment in a type says that it is stored in a way that we do not know.
     if "/*" in declaration or row.generation in _PERIOD_BOUNDS:
         return UnsupportedType(f"{row.column_type} {row.generation}".rstrip())
     kind = row.data_type.lower()
     if kind in _TEXTS:
-        charset = _CHARSETS.get(row.charset.lower())
+        charset = {"utf8": "utf8mb3"}.get(row.charset.lower(), row.charset.lower())
         unsupported = UnsupportedType(f"{row.column_type} character set {row.charset}")
-        return TextType(row.characters_max, charset) if charset else unsupported
+        return TextType(row.characters_max, charset) if charset in BYTES_PER_CHARACTER else unsupported
     if kind in _BYTES:
         return BytesType(row.characters_max, fixed=kind == "binary")
-    return _number_type(kind, declaration) or _time_or_label_type(row, kind) or UnsupportedType(row.column_type)
+    return (
+        _number_type(kind, declaration)
+        or _time_or_label_type(row, kind)
+        or _special_type(kind, declaration)
+        or UnsupportedType(row.column_type)
+    )
 
 
 def _number_type(kind: str, declaration: str) -> ColumnType | None:
@@ -139,13 +164,17 @@ def _number_type(kind: str, declaration: str) -> ColumnType | None:
         return FloatType(32 if kind == "float" else 64)
     if kind == "decimal" and (digits := re.search(r"\((\d+),(\d+)\)", declaration)):
         return DecimalType(int(digits[1]), int(digits[2]))
+    if kind == "bit":
+        return BitType(_length(declaration))
     return None
 
 
-def _time_or_label_type(row: ColumnRow, kind: str) -> ColumnType | None:
+def _time_or_label_type(row: ColumnRow, kind: str) -> ColumnType | None:  # noqa: PLR0911 - one return per member of the union
     match kind:
         case "date":
             return DateType()
+        case "time":
+            return TimeType(row.fraction_digits)
         case "datetime":
             return DateTimeType(row.fraction_digits)
         case "timestamp":
@@ -153,15 +182,39 @@ def _time_or_label_type(row: ColumnRow, kind: str) -> ColumnType | None:
         case "year":
             return YearType()
         case "enum":
-            return EnumType(tuple(_unescape(label) for label in _QUOTED.findall(row.column_type)))
+            return EnumType(_labels(row.column_type))
+        case "set":
+            return SetType(_labels(row.column_type))
         case _:
             return None
+
+
+def _special_type(kind: str, declaration: str) -> ColumnType | None:
+    match kind:
+        case "json" | "uuid" | "inet4" | "inet6":
+            return PrintedType(kind)
+        case "vector":
+            return VectorType(_length(declaration))
+        case _:
+            return GeometryType() if kind in _GEOMETRIES else None
+
+
+def _labels(column_type: str) -> tuple[str, ...]:
+    return tuple(_unescape(label) for label in _QUOTED.findall(column_type))
+
+
+def _length(declaration: str) -> int:
+    """Return the number in `bit(8)`; MySQL's VECTOR has one that it does not always print."""
+    found = re.search(r"\((\d+)\)", declaration)
+    return int(found[1]) if found else 1
 
 
 def _default(row: ColumnRow, type_: ColumnType, flavour: Flavour) -> tuple[str | None, bool]:
     """Return the constant default, and whether only the source can say what existing rows take."""
     if row.generation or "auto_increment" in row.extra.lower():
         return None, True
+    if isinstance(type_, BitType) and (bits := _BITS.fullmatch(row.default or "")):
+        return str(int(bits[1], 2)), False
     default, is_expression = _mariadb_default(row.default) if flavour == "mariadb" else _mysql_default(row)
     if default is not None and not _is_exact(default, type_):
         return None, True

@@ -10,7 +10,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from penstock.core.mysql.charsets import BYTES_PER_CHARACTER
 from penstock.core.tables import (
+    BitType,
     BytesType,
     Column,
     ColumnType,
@@ -19,8 +21,10 @@ from penstock.core.tables import (
     EnumType,
     FloatType,
     IntegerType,
+    SetType,
     TextType,
     TimestampType,
+    TimeType,
     UnsupportedType,
 )
 
@@ -28,9 +32,9 @@ if TYPE_CHECKING:
     from penstock.core.tables import TableSchema
 
 _COPY_AGAIN = "undo the change in the source, or copy the table again: its existing rows must be read anew"
-_BYTES_PER_CHARACTER = {"ascii": 1, "latin1": 1, "utf8mb3": 3, "utf8mb4": 4}
 # Each has all characters of those before it.
 _CHARSETS = ("ascii", "latin1", "utf8mb3", "utf8mb4")
+_ALL_OF_UNICODE = frozenset({"utf8mb4", "utf16", "utf16le", "utf32"})
 _COUNTS_CHARACTERS = re.compile(r"(?:var)?char", re.IGNORECASE)
 _DIGITS = re.compile(r"\(\s*\d+\s*,\s*\d+\s*\)")
 
@@ -93,7 +97,7 @@ def _is_generated(column: Column) -> bool:
     return "GENERATED ALWAYS" in column.declaration
 
 
-def _holds(wide: ColumnType, narrow: ColumnType) -> bool:  # noqa: PLR0911 - one return per pair of types
+def _holds(wide: ColumnType, narrow: ColumnType) -> bool:  # noqa: C901, PLR0911 - one return per pair of types
     """Whether every value of `narrow` is a value of `wide`, written the same way."""
     match narrow, wide:
         case IntegerType(), IntegerType():
@@ -112,13 +116,19 @@ def _holds(wide: ColumnType, narrow: ColumnType) -> bool:  # noqa: PLR0911 - one
             return more_digits >= digits
         case TimestampType(digits), TimestampType(more_digits):
             return more_digits >= digits
-        case EnumType(), EnumType():
-            return wide.labels[: len(narrow.labels)] == narrow.labels
+        case BitType(), BitType():
+            return wide.bits >= narrow.bits
+        case TimeType(digits), TimeType(more_digits):
+            return more_digits >= digits
+        case (EnumType(labels), EnumType(more_labels)) | (SetType(labels), SetType(more_labels)):
+            return more_labels[: len(labels)] == labels
         case _:
             return False
 
 
 def _has_characters(wide: str, narrow: str) -> bool:
+    if wide in _ALL_OF_UNICODE:
+        return True
     known = wide in _CHARSETS and narrow in _CHARSETS
     return wide == narrow or (known and _CHARSETS.index(wide) >= _CHARSETS.index(narrow))
 
@@ -145,7 +155,7 @@ def _text_rewrite(before: Column, old: TextType, after: Column, new: TextType) -
     # CHAR and VARCHAR count characters, the TEXTs bytes.
     if _COUNTS_CHARACTERS.match(now):
         return ""
-    bytes_each = _BYTES_PER_CHARACTER.get(new.charset, 4)
+    bytes_each = BYTES_PER_CHARACTER.get(new.charset, 4)
     if not _COUNTS_CHARACTERS.match(was) and (old.charset == new.charset or old.charset != "latin1"):
         bytes_each = 1
     return "" if old.characters_max * bytes_each <= new.characters_max else "holds fewer bytes than it may need"

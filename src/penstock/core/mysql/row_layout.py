@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.core.errors import TableStoppedError
 from penstock.core.mysql import column_codes as codes
+from penstock.core.mysql.packed_values import decimal_bytes
 from penstock.core.tables import (
+    BitType,
     BytesType,
     Column,
     DateTimeType,
@@ -19,21 +21,29 @@ from penstock.core.tables import (
     DecimalType,
     EnumType,
     FloatType,
+    GeometryType,
     IntegerType,
+    PrintedType,
+    SetType,
     TextType,
     TimestampType,
+    TimeType,
     UnsupportedType,
+    VectorType,
     YearType,
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.core.mysql.log_items import TableMap
     from penstock.core.tables import TableSchema
 
 _INTEGER_CODES: Final = {8: codes.TINY, 16: codes.SHORT, 24: codes.INT24, 32: codes.LONG, 64: codes.LONGLONG}
 _FLOAT_CODES: Final = {32: codes.FLOAT, 64: codes.DOUBLE}
-_DIGIT_BYTES: Final = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 _ONE_BYTE_LENGTH_MAX: Final = 255
+_SET_BYTES: Final = (1, 1, 2, 3, 4, 8, 8, 8, 8)
+_ADDRESS_BYTES: Final[Mapping[str, int]] = {"uuid": 16, "inet4": 4, "inet6": 16}
 _DIFFERS: Final = (
     "the table was changed in a way that we did not see, or its definition was taken from another time: "
     "copy the table again"
@@ -45,7 +55,8 @@ class Cell:
     """One column of a row: `fixed_bytes` long, or with a length in `length_bytes` before it.
 
     `code` is the type code of the event, `old_format` says that it is one of the
-    temporal types from before MySQL 5.6.
+    temporal types from before MySQL 5.6, `compressed` that the column is stored
+    compressed.
     """
 
     column: Column
@@ -53,6 +64,7 @@ class Cell:
     fixed_bytes: int
     length_bytes: int = 0
     old_format: bool = False
+    compressed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,18 +97,6 @@ def row_layout(schema: TableSchema, table_map: TableMap, position: str) -> RowLa
     return RowLayout(tuple(cells), (len(cells) + 7) // 8)
 
 
-def decimal_bytes(precision: int, scale: int) -> int:
-    """Return the length of a DECIMAL: four bytes for nine digits, fewer for fewer, on each side of the point."""
-    return sum(digits // 9 * 4 + _DIGIT_BYTES[digits % 9] for digits in (precision - scale, scale))
-
-
-def decimal_groups(precision: int, scale: int) -> list[tuple[int, int]]:
-    """Return (digits, bytes) of each group of a DECIMAL, from the left (the server's `decimal2bin`)."""
-    whole, fraction = precision - scale, scale
-    digits = [whole % 9, *[9] * (whole // 9), *[9] * (fraction // 9), fraction % 9]
-    return [(count, _DIGIT_BYTES[count]) for count in digits if count]
-
-
 def _check_shape(schema: TableSchema, table_map: TableMap, position: str) -> None:
     names = tuple(column.name for column in schema.columns)
     if schema.table != table_map.table:
@@ -120,11 +120,14 @@ def _sign_differs(column: Column, table_map: TableMap, index: int) -> bool:
     )
 
 
-def _cell(column: Column, code: int, metadata: int) -> Cell | None:  # noqa: C901, PLR0911 - one return per member of the union
+def _cell(column: Column, code: int, metadata: int) -> Cell | None:  # noqa: C901, PLR0911, PLR0912 - one return per member of the union
     """Lay out one column; None if its type in the log is not the one in the schema."""
     match column.type:
         case IntegerType(bits):
             return Cell(column, code, bits // 8) if code == _INTEGER_CODES[bits] else None
+        case BitType(bits):
+            fits = (code, metadata) == (codes.BIT, bits // 8 << 8 | bits % 8)
+            return Cell(column, code, (bits + 7) // 8) if fits else None
         case FloatType(bits):
             return Cell(column, code, bits // 8) if code == _FLOAT_CODES[bits] else None
         case DecimalType(precision, scale):
@@ -136,31 +139,45 @@ def _cell(column: Column, code: int, metadata: int) -> Cell | None:  # noqa: C90
             if fixed and (code != codes.STRING or codes.string_type(metadata) != (codes.STRING, bytes_max)):
                 return None
             return _string_cell(column, code, metadata)
-        case DateType():
+        case DateType() | PrintedType("date"):
             return Cell(column, code, 3) if code == codes.DATE else None
-        case DateTimeType(digits):
+        case TimeType(digits):
+            return _temporal_cell(column, (code, metadata), (codes.TIME2, 3), (codes.TIME, 3), digits)
+        case DateTimeType(digits) | PrintedType("datetime", digits):
             return _temporal_cell(column, (code, metadata), (codes.DATETIME2, 5), (codes.DATETIME, 8), digits)
-        case TimestampType(digits):
+        case TimestampType(digits) | PrintedType("timestamp", digits):
             return _temporal_cell(column, (code, metadata), (codes.TIMESTAMP2, 4), (codes.TIMESTAMP, 4), digits)
         case YearType():
             return Cell(column, code, 1) if code == codes.YEAR else None
         case EnumType(labels):
-            return _enum_cell(column, code, metadata, len(labels))
+            return _label_cell(column, code, metadata, codes.ENUM, 1 if len(labels) <= _ONE_BYTE_LENGTH_MAX else 2)
+        case SetType(labels):
+            return _label_cell(column, code, metadata, codes.SET, _SET_BYTES[(len(labels) + 7) // 8])
+        case PrintedType("json"):
+            return Cell(column, code, 0, metadata) if (code, metadata) == (codes.JSON, 4) else None
+        case PrintedType(kind):
+            fits = code == codes.STRING and codes.string_type(metadata) == (codes.STRING, _ADDRESS_BYTES[kind])
+            return Cell(column, code, 0, 1) if fits else None
+        case GeometryType():
+            return Cell(column, code, 0, metadata) if (code, metadata) == (codes.GEOMETRY, 4) else None
+        case VectorType():
+            return Cell(column, code, 0, 4) if code == codes.VECTOR else _string_cell(column, code, metadata)
         case UnsupportedType():
             return None
 
 
 def _string_cell(column: Column, code: int, metadata: int) -> Cell | None:
     """A string of at most `metadata` bytes, or a blob whose length has `metadata` bytes."""
-    if code in codes.BLOBS:
-        return Cell(column, code, 0, metadata) if metadata in {1, 2, 3, 4} else None
-    if code in {codes.VARCHAR, codes.VAR_STRING}:
+    compressed = code in {codes.BLOB_COMPRESSED, codes.VARCHAR_COMPRESSED}
+    if code in codes.BLOBS or code == codes.BLOB_COMPRESSED:
+        return Cell(column, code, 0, metadata, compressed=compressed) if metadata in {1, 2, 3, 4} else None
+    if code in {codes.VARCHAR, codes.VAR_STRING, codes.VARCHAR_COMPRESSED}:
         bytes_max = metadata
     elif code == codes.STRING and codes.string_type(metadata)[0] == codes.STRING:
         bytes_max = codes.string_type(metadata)[1]
     else:
         return None
-    return Cell(column, code, 0, 1 if bytes_max <= _ONE_BYTE_LENGTH_MAX else 2)
+    return Cell(column, code, 0, 1 if bytes_max <= _ONE_BYTE_LENGTH_MAX else 2, compressed=compressed)
 
 
 def _temporal_cell(
@@ -175,7 +192,7 @@ def _temporal_cell(
     return None
 
 
-def _enum_cell(column: Column, code: int, metadata: int, labels: int) -> Cell | None:
-    width = 1 if labels <= _ONE_BYTE_LENGTH_MAX else 2
-    fits = code == codes.STRING and codes.string_type(metadata) == (codes.ENUM, width)
+def _label_cell(column: Column, code: int, metadata: int, real_code: int, width: int) -> Cell | None:
+    """An ENUM or a SET, which the log has as strings of another real type."""
+    fits = code == codes.STRING and codes.string_type(metadata) == (real_code, width)
     return Cell(column, code, width) if fits else None

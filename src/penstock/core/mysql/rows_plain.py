@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 
 from penstock.core.arrow_types import arrow_type
+from penstock.core.mysql.bad_values import BadValueError
 from penstock.core.mysql.bytes_reader import MalformedError
-from penstock.core.mysql.values import BadValueError, value_reader
+from penstock.core.mysql.values import value_reader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from penstock.core.mysql.row_layout import Cell, RowLayout
-    from penstock.core.mysql.values import Value
+    from penstock.core.mysql.values import Reader, Value
 
 ArrowArray: TypeAlias = "pa.Array[pa.Scalar[pa.DataType]]"
 Span: TypeAlias = tuple[int, int] | None
@@ -57,7 +58,7 @@ class PlainColumn:
     """Reads the values of one column, one by one."""
 
     cell: Cell
-    read: Callable[[bytes], Value]
+    read: Reader
     arrow: pa.DataType
 
     @classmethod

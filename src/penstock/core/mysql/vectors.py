@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pyarrow as pa
 
-from penstock.core.mysql.row_layout import decimal_groups
-from penstock.core.mysql.values import LATIN1
+from penstock.core.mysql.charsets import has_ascii, is_utf8
+from penstock.core.mysql.packed_values import decimal_groups
+from penstock.core.mysql.special_values import set_text
 from penstock.core.tables import (
+    BitType,
     BytesType,
     DateTimeType,
     DateType,
@@ -23,8 +25,11 @@ from penstock.core.tables import (
     EnumType,
     FloatType,
     IntegerType,
+    SetType,
     TextType,
     TimestampType,
+    TimeType,
+    VectorType,
     YearType,
 )
 
@@ -41,6 +46,7 @@ _MONTH_DAYS: Final = np.array([0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31
 _SECOND: Final = 1_000_000
 _PAIR_MICROSECONDS: Final = (1_000_000, 10_000, 100, 1)
 _SIGN_24: Final = 1 << 23
+_FLOAT_BYTES: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +84,18 @@ class ColumnBytes:
         return (pa.py_buffer(np.packbits(~self.nulls, bitorder="little").data) if null_count else None), null_count
 
 
-def vector_column(cell: Cell, type_: pa.DataType, data: ColumnBytes) -> ArrowArray | None:  # noqa: C901, PLR0911 - one return per member of the union
+def vector_column(cell: Cell, type_: pa.DataType, data: ColumnBytes) -> ArrowArray | None:  # noqa: PLR0912, C901, PLR0911 - one return per member of the union
     """Return the column, or None: see the module; `type_` is the column's in `arrow_types`."""
+    if cell.compressed:
+        return None
     match cell.column.type:
         case IntegerType(24, unsigned):
             numbers = data.little(3)
             return data.array(type_, (numbers if unsigned else (numbers ^ _SIGN_24) - _SIGN_24).astype(np.int32))
         case IntegerType(bits, unsigned):
             return data.array(type_, data.word(f"<{'u' if unsigned else 'i'}{bits // 8}"))
+        case BitType():
+            return data.array(type_, _bits(data, cell.fixed_bytes).astype(f"u{type_.bit_width // 8}"))
         case FloatType(bits):
             return data.array(type_, data.word(f"<f{bits // 8}"))
         case DecimalType(precision, scale):
@@ -98,6 +108,8 @@ def vector_column(cell: Cell, type_: pa.DataType, data: ColumnBytes) -> ArrowArr
             packed = data.little(3)
             days = _days(packed >> 9, packed >> 5 & 15, packed & 31, data.nulls)
             return None if days is None else data.array(type_, days.astype(np.int32))
+        case TimeType(digits):
+            return None if cell.old_format else _times(data, type_, digits)
         case DateTimeType(digits):
             return None if cell.old_format else _datetimes(data, type_, digits)
         case TimestampType(digits):
@@ -107,6 +119,10 @@ def vector_column(cell: Cell, type_: pa.DataType, data: ColumnBytes) -> ArrowArr
             return data.array(type_, np.where(years == 0, 0, years + 1900).astype(np.int16))
         case EnumType(labels):
             return _enums(data, cell.fixed_bytes, labels)
+        case SetType(labels):
+            return _sets(data, cell.fixed_bytes, labels)
+        case VectorType():
+            return _float_lists(data, type_)
         case _:
             return None
 
@@ -183,9 +199,7 @@ def _binaries(data: ColumnBytes) -> ArrowArray:
 
 def _texts(data: ColumnBytes, charset: str) -> ArrowArray | None:
     binaries = _binaries(data)
-    if charset in {"ascii", LATIN1} and not _is_ascii(binaries):
-        return None
-    if charset not in {"ascii", LATIN1, "utf8mb4", "utf8mb3", "utf8"}:
+    if not is_utf8(charset) and not (has_ascii(charset) and _is_ascii(binaries)):
         return None
     try:
         return binaries.cast(pa.string())
@@ -257,8 +271,50 @@ def _days(year: Int64s, month: Int64s, day: Int64s, nulls: Bools) -> Int64s | No
     return days
 
 
-def _enums(data: ColumnBytes, width: int, labels: tuple[str, ...]) -> ArrowArray | None:
-    index = data.little(width) - 1
-    if (((index < 0) | (index >= len(labels))) & ~data.nulls).any():
+def _times(data: ColumnBytes, type_: pa.DataType, digits: int) -> ArrowArray | None:
+    pairs = (digits + 1) // 2
+    packed = data.big(3) - _SIGN_24 << 8 * pairs
+    if pairs:
+        packed += data.big(pairs, 3)
+    magnitude = np.abs(packed)
+    clock = magnitude >> 8 * pairs
+    fraction = (magnitude & (1 << 8 * pairs) - 1) * _PAIR_MICROSECONDS[pairs] * bool(pairs)
+    minute, second = clock >> 6 & 63, clock & 63
+    if (((minute > 59) | (second > 59) | (fraction >= _SECOND)) & ~data.nulls).any():  # noqa: PLR2004 - the clock's
         return None
-    return pa.array(labels, pa.string()).take(pa.array(index, pa.int64(), mask=data.nulls))
+    span = ((clock >> 12) * 3600 + minute * 60 + second) * _SECOND + fraction
+    return data.array(type_, np.where(packed < 0, -span, span))
+
+
+def _bits(data: ColumnBytes, width: int) -> npt.NDArray[np.uint64]:
+    """Return the big-endian unsigned number of `width` bytes of each value."""
+    return data.word(">u8").astype(np.uint64) >> np.uint64(64 - 8 * width)
+
+
+def _sets(data: ColumnBytes, width: int, labels: tuple[str, ...]) -> ArrowArray | None:
+    mask = np.uint64((1 << 8 * width) - 1)
+    found, places = np.unique(data.word("<u8").astype(np.uint64) & mask, return_inverse=True)
+    known = (1 << len(labels)) - 1
+    texts = [set_text(int(bits) & known, labels) for bits in found]
+    if ((found > np.uint64(known))[places] & ~data.nulls).any():
+        return None
+    return pa.array(texts, pa.string()).take(pa.array(places, pa.int64(), mask=data.nulls))
+
+
+def _float_lists(data: ColumnBytes, type_: pa.DataType) -> ArrowArray | None:
+    if (data.lengths % _FLOAT_BYTES).any():
+        return None
+    binaries = _binaries(data)
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(data.lengths)]) // _FLOAT_BYTES
+    content = binaries.buffers()[2] or pa.py_buffer(b"")
+    floats = pa.Array.from_buffers(pa.float32(), int(offsets[-1]), [None, content])
+    validity, null_count = data.validity()
+    buffers = [validity, pa.py_buffer(offsets.astype(np.int32).data)]
+    return pa.Array.from_buffers(type_, len(binaries), buffers, null_count, children=[floats])
+
+
+def _enums(data: ColumnBytes, width: int, labels: tuple[str, ...]) -> ArrowArray | None:
+    index = data.little(width)
+    if ((index > len(labels)) & ~data.nulls).any():
+        return None
+    return pa.array(("", *labels), pa.string()).take(pa.array(index, pa.int64(), mask=data.nulls))

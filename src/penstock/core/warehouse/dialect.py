@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
 from penstock.core.tables import (
+    BitType,
     BytesType,
     ColumnType,
     DateTimeType,
@@ -13,11 +14,18 @@ from penstock.core.tables import (
     DecimalType,
     EnumType,
     FloatType,
+    GeometryType,
     IntegerType,
+    PrintedKind,
+    PrintedType,
+    SetType,
     TextType,
     TimestampType,
+    TimeType,
     UnsupportedType,
+    VectorType,
     YearType,
+    bit_integer,
 )
 
 if TYPE_CHECKING:
@@ -32,7 +40,8 @@ class Dialect:
     `decimal` is filled with `precision` and `scale`, of which the precision may
     be `decimal_precision_max`. `instant_of_ms` turns the Unix milliseconds in
     `{ms}` into the type `timestamp`. `blob_byte` writes one `{byte}` of a
-    binary literal. Names are compared without regard to case.
+    binary literal. `printed` names the type of each kind of printed value;
+    `vector` is filled with `dimensions`. Names are compared without regard to case.
     """
 
     name: str
@@ -43,9 +52,12 @@ class Dialect:
     text: str
     binary: str
     date: str
+    time: str
     datetime: str
     timestamp: str
     year: str
+    printed: Mapping[PrintedKind, str]
+    vector: str
     identifier_quote: str
     blob_byte: str
     instant_of_ms: str
@@ -71,9 +83,20 @@ DUCKDB = Dialect(
     text="VARCHAR",
     binary="BLOB",
     date="DATE",
+    time="INTERVAL",
     datetime="TIMESTAMP",
     timestamp="TIMESTAMP WITH TIME ZONE",
     year="SMALLINT",
+    printed={
+        "json": "JSON",
+        "uuid": "UUID",
+        "inet4": "VARCHAR",
+        "inet6": "VARCHAR",
+        "date": "VARCHAR",
+        "datetime": "VARCHAR",
+        "timestamp": "VARCHAR",
+    },
+    vector="FLOAT[]",
     identifier_quote='"',
     blob_byte="\\x{byte:02X}",
     instant_of_ms="MAKE_TIMESTAMPTZ({ms} * 1000)",
@@ -81,11 +104,13 @@ DUCKDB = Dialect(
 """DuckDB 1.4 and later. Its DECIMAL ends at 38 digits, its timestamps at microseconds."""
 
 
-def render_type(dialect: Dialect, type_: ColumnType) -> str:  # noqa: C901, PLR0911 - one return per member of the union
+def render_type(dialect: Dialect, type_: ColumnType) -> str:  # noqa: PLR0912, C901, PLR0911 - one return per member of the union
     """Return the warehouse's name for `type_`; ValueError, which says why, where it has none."""
     match type_:
         case IntegerType(bits, unsigned):
             return dialect.integers[bits, unsigned]
+        case BitType(bits):
+            return render_type(dialect, bit_integer(bits))
         case DecimalType(precision, scale):
             if precision > dialect.decimal_precision_max:
                 digits = f"{dialect.name} holds {dialect.decimal_precision_max} decimal digits"
@@ -94,12 +119,18 @@ def render_type(dialect: Dialect, type_: ColumnType) -> str:  # noqa: C901, PLR0
             return dialect.decimal.format(precision=precision, scale=scale)
         case FloatType(bits):
             return dialect.floats[bits]
-        case TextType() | EnumType():
+        case TextType() | EnumType() | SetType():
             return dialect.text
-        case BytesType():
+        case PrintedType(kind):
+            return dialect.printed[kind]
+        case BytesType() | GeometryType():
             return dialect.binary
+        case VectorType(dimensions):
+            return dialect.vector.format(dimensions=dimensions)
         case DateType():
             return dialect.date
+        case TimeType():
+            return dialect.time
         case DateTimeType():
             return dialect.datetime
         case TimestampType():

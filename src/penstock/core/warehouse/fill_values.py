@@ -14,6 +14,7 @@ from decimal import Decimal, InvalidOperation
 from typing import assert_never
 
 from penstock.core.tables import (
+    BitType,
     BytesType,
     Column,
     ColumnType,
@@ -22,15 +23,21 @@ from penstock.core.tables import (
     DecimalType,
     EnumType,
     FloatType,
+    GeometryType,
     IntegerType,
+    PrintedType,
+    SetType,
     TextType,
     TimestampType,
+    TimeType,
     UnsupportedType,
+    VectorType,
     YearType,
 )
 from penstock.core.warehouse.dialect import Dialect, quote_text, render_type
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_TIME = re.compile(r"-?\d{2,3}:\d{2}:\d{2}(\.\d{1,6})?")
 _DATETIME = re.compile(r"\d{4}-\d{2}-\d{2} \d{2}:\d{2}:\d{2}(\.\d{1,6})?")
 
 
@@ -52,25 +59,37 @@ def render_fill_value(dialect: Dialect, column: Column) -> str:
 
 def _implicit_default(type_: ColumnType) -> str:
     match type_:
-        case IntegerType() | DecimalType() | FloatType() | YearType():
+        case IntegerType() | BitType() | DecimalType() | FloatType() | YearType():
             return "0"
-        case TextType() | BytesType():
+        case TextType() | BytesType() | SetType():
             return ""
+        case TimeType():
+            return "00:00:00"
         case EnumType(labels):
             return labels[0]
         case DateType() | DateTimeType() | TimestampType() | UnsupportedType():
             message = "it is NOT NULL without a default, so the source filled it with the zero date, which is no date"
             raise ValueError(message)
+        case PrintedType() | GeometryType() | VectorType():
+            message = "it is NOT NULL without a default, so nobody but the source knows what it was filled with"
+            raise ValueError(message)
         case _:
             assert_never(type_)
 
 
-def _constant(dialect: Dialect, type_: ColumnType, default: str) -> str:
+def _constant(dialect: Dialect, type_: ColumnType, default: str) -> str:  # noqa: C901, PLR0911 - one return per member of the union
     match type_:
-        case IntegerType() | DecimalType() | FloatType() | YearType():
+        case IntegerType() | BitType() | DecimalType() | FloatType() | YearType():
             return _cast(dialect, type_, _number(default))
-        case TextType() | EnumType():
+        case TextType() | EnumType() | SetType():
             return quote_text(default)
+        case PrintedType("uuid" | "inet4" | "inet6"):
+            return _cast(dialect, type_, default)
+        case TimeType():
+            return _cast(dialect, type_, _matching(_TIME, default))
+        case PrintedType() | GeometryType() | VectorType():
+            message = f"its default {default!r} may be printed in another way than its values"
+            raise ValueError(message)
         case BytesType():
             return _cast(dialect, type_, _blob(dialect, type_, default))
         case DateType():

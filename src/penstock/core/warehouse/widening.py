@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.core.tables import (
+    BitType,
     BytesType,
     ColumnType,
     DateTimeType,
@@ -11,8 +12,10 @@ from penstock.core.tables import (
     EnumType,
     FloatType,
     IntegerType,
+    SetType,
     TextType,
     TimestampType,
+    TimeType,
 )
 
 _EXACT_INTEGER_BITS = {32: 24, 64: 53}
@@ -20,7 +23,7 @@ _DIGITS = {8: 3, 16: 5, 24: 8, 32: 10, 64: 20}
 _HOLDS_ALL_TEXT = frozenset({"utf8mb4"})
 
 
-def widens(before: ColumnType, after: ColumnType) -> bool:  # noqa: C901, PLR0911 - one return per pair of types
+def widens(before: ColumnType, after: ColumnType) -> bool:  # noqa: PLR0912, C901, PLR0911 - one return per pair of types
     """Whether each value of `before` stays the same value in `after`, by a plain CAST or none at all.
 
     False also where the source itself changes stored values (it pads BINARY to
@@ -46,6 +49,12 @@ def widens(before: ColumnType, after: ColumnType) -> bool:  # noqa: C901, PLR091
             return before == after or (not after.fixed and after.bytes_max >= before.bytes_max)
         case EnumType(), EnumType():
             return set(before.labels) <= set(after.labels)
+        case BitType(), BitType():
+            return after.bits >= before.bits
+        case SetType(), SetType():
+            return after.labels[: len(before.labels)] == before.labels
+        case TimeType(digits), TimeType(digits_after):
+            return digits_after >= digits
         case EnumType(labels), TextType(characters_max=longest):
             return all(len(label) <= longest for label in labels)
         case DateType(), DateTimeType():

@@ -1,0 +1,82 @@
+"""Every character of every character set, as the server converts it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pymysql
+import pytest
+
+from penstock.core.mysql.charsets import BYTES_PER_CHARACTER, text_decoder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from penstock.dev.mariadb import MariadbServer
+
+_UNICODE = ("utf8mb3", "utf8mb4", "utf16", "utf16le", "utf32", "ucs2")
+_BY_BYTES = tuple(name for name in BYTES_PER_CHARACTER if name not in {*_UNICODE, "gb18030"})
+
+
+def _sequences(charset: str) -> Iterator[bytes]:
+    yield from (bytes([byte]) for byte in range(256))
+    if BYTES_PER_CHARACTER[charset] > 1:
+        yield from (bytes([lead, trail]) for lead in range(0x80, 0x100) for trail in range(0x40, 0x100))
+    if BYTES_PER_CHARACTER[charset] > 2:
+        yield from (bytes([0x8F, row, cell]) for row in range(0xA1, 0xFF) for cell in range(0xA1, 0xFF))
+
+
+@pytest.fixture(scope="module")
+def connection(mariadb: MariadbServer) -> Iterator[pymysql.Connection]:
+    with pymysql.connect(
+        host=mariadb.host, port=mariadb.port, user=mariadb.user, password=mariadb.password, autocommit=True
+    ) as connection:
+        with connection.cursor() as cursor:
+            cursor.execute("CREATE OR REPLACE DATABASE charsets")
+            cursor.execute("USE charsets")
+            cursor.execute("SET sql_mode = '', sql_log_bin = 0")
+        yield connection
+
+
+@pytest.mark.parametrize("charset", _BY_BYTES)
+def test_every_sequence_of_bytes_is_the_text_that_the_server_says(connection: pymysql.Connection, charset: str) -> None:
+    decode = text_decoder(charset)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"CREATE OR REPLACE TABLE t (raw VARBINARY(4) PRIMARY KEY, v VARCHAR(4) CHARACTER SET {charset})"
+        )
+        cursor.executemany("INSERT IGNORE INTO t VALUES (%s, %s)", [(raw, raw) for raw in _sequences(charset)])
+        cursor.execute("SELECT raw, CONVERT(v USING utf8mb4) FROM t WHERE CAST(v AS BINARY) = raw")
+        said = dict(cursor.fetchall())
+
+    assert len(said) >= 128
+    assert {raw: _text(decode, raw) for raw in said} == {raw: _known(raw, text) for raw, text in said.items()}
+
+
+def _text(decode: Callable[[bytes], str], raw: bytes) -> str | None:
+    try:
+        return decode(raw)
+    except UnicodeDecodeError:
+        return None
+
+
+def _known(raw: bytes, text: str) -> str | None:
+    """None where the server has no character: it prints a question mark, or U+FFFD."""
+    return None if (text.startswith("?") and raw[:1] != b"?") or "\ufffd" in text else text
+
+
+@pytest.mark.parametrize("charset", _UNICODE)
+def test_unicode_in_every_form(connection: pymysql.Connection, charset: str) -> None:
+    text = "a é ह € \uffff" + ("" if charset in {"utf8mb3", "ucs2"} else "🐬 \U0010ffff")
+    with connection.cursor() as cursor:
+        cursor.execute(f"CREATE OR REPLACE TABLE t (v VARCHAR(40) CHARACTER SET {charset})")
+        cursor.execute("INSERT INTO t VALUES (%s)", (text,))
+        cursor.execute("SELECT CAST(v AS BINARY) FROM t")
+        raw = cursor.fetchall()[0][0]
+
+    assert text_decoder(charset)(raw) == text
+
+
+def test_what_ucs2_does_not_have_is_refused() -> None:
+    with pytest.raises(UnicodeDecodeError):
+        text_decoder("ucs2")("🐬".encode("utf-16-be"))
