@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING
 import pymysql
 import pytest
 
+from penstock.core.errors import UsageError
+from penstock.dev.debian import DebianPackage, ensure_prefix
 from penstock.dev.jars import JarSet, ensure_jars
 from penstock.dev.kafka import KafkaBroker, start_kafka
-from penstock.dev.mariadb import Flavour, MariadbServer, start_mariadb
+from penstock.dev.mariadb import NEWER, Flavour, MariadbServer, start_mariadb
+from penstock.dev.mysql import PACKAGE, OracleMysql, start_mysql
 from penstock.dev.schematizer import start_schematizer
 
 if TYPE_CHECKING:
@@ -35,6 +38,33 @@ def servers_home() -> Iterator[Path]:
 def mariadb(servers_home: Path) -> Iterator[MariadbServer]:
     """A source: binlog on, ROW, FULL image and metadata, GTID; `user` has all rights."""
     with start_mariadb(servers_home / "mariadb") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def mysql_package() -> DebianPackage:
+    """Oracle's MySQL of Debian unstable, unpacked on this machine; tests skip where it cannot be had."""
+    return _had(PACKAGE)
+
+
+@pytest.fixture(scope="session")
+def newer_mariadb_package() -> DebianPackage:
+    """MariaDB 11.8 of Debian 13, unpacked on this machine; tests skip where it cannot be had."""
+    return _had(NEWER)
+
+
+@pytest.fixture(scope="session")
+def mysql_server(servers_home: Path, mysql_package: DebianPackage) -> Iterator[OracleMysql]:
+    """A source as `mariadb` is one, but Oracle's MySQL; tests skip where it cannot be had."""
+    del mysql_package
+    with start_mysql(servers_home / "mysql") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def newer_mariadb(servers_home: Path, newer_mariadb_package: DebianPackage) -> Iterator[MariadbServer]:
+    """A source as `mariadb` is one, of version 11.8; tests skip where it cannot be had."""
+    with start_mariadb(servers_home / "newer_mariadb", package=newer_mariadb_package) as server:
         yield server
 
 
@@ -83,6 +113,15 @@ def fresh_database(mariadb: MariadbServer, fresh_name: str) -> Iterator[str]:
         cursor.execute(f"CREATE DATABASE {fresh_name}")
         yield fresh_name
         cursor.execute(f"DROP DATABASE IF EXISTS {fresh_name}")
+
+
+def _had(package: DebianPackage) -> DebianPackage:
+    """Fetch a package unless it is there; skip the test if this machine cannot."""
+    try:
+        ensure_prefix(package)
+    except UsageError as error:
+        pytest.skip(f"{error.message} (this test is optional: it needs apt and a Debian mirror)")
+    return package
 
 
 def _connected(server: MariadbServer) -> contextlib.closing[pymysql.Connection]:
