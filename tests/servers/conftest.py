@@ -75,6 +75,13 @@ def tracker_server(servers_home: Path) -> Iterator[MariadbServer]:
         yield server
 
 
+@pytest.fixture(params=["mariadb", "mysql_server"])
+def any_source(request: pytest.FixtureRequest) -> MariadbServer | OracleMysql:
+    """A source of either kind: the test runs on both, and skips where the second cannot be had."""
+    server: MariadbServer | OracleMysql = request.getfixturevalue(request.param)
+    return server
+
+
 @pytest.fixture(scope="session")
 def kafka(servers_home: Path) -> Iterator[KafkaBroker]:
     """A broker of one node."""
@@ -109,10 +116,23 @@ def fresh_name() -> str:
 @pytest.fixture
 def fresh_database(mariadb: MariadbServer, fresh_name: str) -> Iterator[str]:
     """The name of an empty database on `mariadb`, dropped after the test."""
-    with _connected(mariadb) as connection, connection.cursor() as cursor:
-        cursor.execute(f"CREATE DATABASE {fresh_name}")
-        yield fresh_name
-        cursor.execute(f"DROP DATABASE IF EXISTS {fresh_name}")
+    with _database(mariadb, fresh_name) as name:
+        yield name
+
+
+@pytest.fixture
+def database(any_source: MariadbServer | OracleMysql, fresh_name: str) -> Iterator[str]:
+    """The name of an empty database on `any_source`, dropped after the test."""
+    with _database(any_source, fresh_name) as name:
+        yield name
+
+
+@contextlib.contextmanager
+def _database(server: MariadbServer | OracleMysql, name: str) -> Iterator[str]:
+    with _connected(server) as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {name}")
+        yield name
+        cursor.execute(f"DROP DATABASE IF EXISTS {name}")
 
 
 def _had(package: DebianPackage) -> DebianPackage:
@@ -124,7 +144,7 @@ def _had(package: DebianPackage) -> DebianPackage:
     return package
 
 
-def _connected(server: MariadbServer) -> contextlib.closing[pymysql.Connection]:
+def _connected(server: MariadbServer | OracleMysql) -> contextlib.closing[pymysql.Connection]:
     """A connection that ends with its `with` block."""
     return contextlib.closing(
         pymysql.connect(

@@ -83,7 +83,10 @@ def examine(connection: pymysql.Connection, wanted: Callable[[TableId], bool] | 
     findings += [_retention_finding(variables), *_name_findings(variables), *_grant_findings(connection, flavour)]
     if wanted is not None:
         tables = [table for table in read_table_ids(connection) if wanted(table)]
-        findings += [_select_finding(connection, tables), *_cascade_findings(connection, wanted)]
+        findings.append(_select_finding(connection, tables))
+        # From MySQL 9.6 on the server itself does what foreign keys say, unless told otherwise: then it is in the log.
+        if variables.get("innodb_native_foreign_keys") != "OFF":
+            findings += _cascade_findings(connection, wanted)
     return findings
 
 
@@ -130,6 +133,8 @@ def _retention_finding(variables: Mapping[str, str]) -> Finding:
     """Look at how long binlogs are kept; 0 is for ever."""
     days = float(variables.get("expire_logs_days") or 0)
     seconds = float(variables.get("binlog_expire_logs_seconds") or 0) or days * _DAY_SECONDS
+    if variables.get("binlog_expire_logs_auto_purge") == "OFF":
+        seconds = 0
     if seconds == 0 or seconds >= _DAY_SECONDS:
         text = f"binlogs are kept for {seconds / _DAY_SECONDS:g} days" if seconds else "binlogs are kept for ever"
         return Finding("ok", "retention", text)
