@@ -75,6 +75,14 @@ def tracker_server(servers_home: Path) -> Iterator[MariadbServer]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def mysql_tracker_server(servers_home: Path, mysql_package: DebianPackage) -> Iterator[OracleMysql]:
+    """A server for the schema tracker of a MySQL source; tests skip where it cannot be had."""
+    del mysql_package
+    with start_mysql(servers_home / "mysql_tracker", Flavour.TRACKER) as server:
+        yield server
+
+
 @pytest.fixture(params=["mariadb", "mysql_server"])
 def any_source(request: pytest.FixtureRequest) -> MariadbServer | OracleMysql:
     """A source of either kind: the test runs on both, and skips where the second cannot be had."""

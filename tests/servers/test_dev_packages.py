@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING
 import pymysql
 import pytest
 
+from penstock.config.load import parse
 from penstock.core.errors import UsageError
 from penstock.dev.debian import DebianPackage, ensure_prefix
 from penstock.dev.mysql import OracleMysql, start_mysql
 from penstock.dev.ports import is_listening
+from penstock.dev.tracker import examine_tracker, start_tracker
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from penstock.config.specs import PipelineSpec
     from penstock.dev.mariadb import MariadbServer
 
 _NOWHERE = "http://127.0.0.1:1/debian"
@@ -98,6 +101,40 @@ def test_without_a_mirror_mysql_ends_up_with_exit_code_2(tmp_path: Path) -> None
     assert up.returncode == 2
     assert "mysql-server-core of Debian sid cannot be had on this machine" in up.stderr
     assert _NOWHERE in up.stderr
+
+
+def test_the_tracker_of_a_mysql_source_is_a_mysql(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mysql_server: OracleMysql
+) -> None:
+    spec = pipeline(monkeypatch, tmp_path, mysql_server)
+    said: list[str] = []
+
+    assert examine_tracker(spec).startswith("MySQL")
+    with start_tracker(spec, said.append) as tracker:
+        assert isinstance(tracker, OracleMysql)
+        version = ask(tracker, "SELECT @@version, @@log_bin")
+
+    assert said == []
+    assert version == ask(mysql_server, "SELECT @@version, 0")
+
+
+def test_without_a_mirror_the_tracker_of_a_mysql_source_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mysql_server: OracleMysql
+) -> None:
+    spec = pipeline(monkeypatch, tmp_path, mysql_server)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("PENSTOCK_DEBIAN_MIRROR", _NOWHERE)
+
+    with pytest.raises(UsageError, match="the schema tracker of a MySQL source is a MySQL too") as caught:
+        start_tracker(spec, print)
+
+    assert "tracker: {host: ..., user: ..., password_env: ...}" in caught.value.hint
+
+
+def pipeline(monkeypatch: pytest.MonkeyPatch, directory: Path, source: OracleMysql) -> PipelineSpec:
+    monkeypatch.setenv("SOURCE_PASSWORD", source.password)
+    where = f"host: {source.host}, port: {source.port}, user: {source.user}, password_env: SOURCE_PASSWORD"
+    return parse(f"pipeline: p\nsources: [{{name: s, kind: mysql, {where}, tables: [a.*]}}]\n", "p.yaml", directory)
 
 
 def test_without_apt_that_is_the_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from penstock.adapters.mysql.catalog import read_flavour
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect
 from penstock.adapters.mysql.copy import open_copy
 from penstock.adapters.mysql.history import head
-from penstock.adapters.mysql.tracker import MysqlTracker
+from penstock.adapters.mysql.tracker import MysqlTracker, read_source_defaults
 from penstock.core.changes import Op
 from penstock.core.errors import TableStoppedError, UnavailableError
 from penstock.core.tables import TableId
@@ -313,12 +313,15 @@ def test_the_tracker_can_be_given_every_table_of_the_copy(
     connection: pymysql.Connection,
     table: TableId,
     wanted: Callable[[TableId], bool],
-    tracker_server: MariadbServer,
+    request: pytest.FixtureRequest,
 ) -> None:
     numbers(connection, 3)
-    on = MysqlServer(tracker_server.host, tracker_server.port, tracker_server.user, tracker_server.password)
+    defaults = read_source_defaults(connection)
+    kind = {"mariadb": "tracker_server", "mysql": "mysql_tracker_server"}[defaults.flavour]
+    running = request.getfixturevalue(kind)
+    on = MysqlServer(running.host, running.port, running.user, running.password)
 
-    with open_copy(server, wanted) as copy, contextlib.closing(MysqlTracker(on)) as tracker:
+    with open_copy(server, wanted) as copy, contextlib.closing(MysqlTracker(on, defaults)) as tracker:
         tracker.restore(copy.creates)
 
         assert list(copy.schemas) == [table]

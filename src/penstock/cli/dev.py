@@ -11,9 +11,8 @@ import typer
 from penstock.cli.console import say_note
 from penstock.core.errors import UsageError
 from penstock.dev.background import Background
-from penstock.dev.debian import ensure_prefix, prefix_directory
 from penstock.dev.jars import JarSet, ensure_jars, jar_directory
-from penstock.dev.mysql import PACKAGE as MYSQL_PACKAGE
+from penstock.dev.mysql import fetch_mysql
 from penstock.dev.services import BY_DEFAULT, Service, parse_service
 
 if TYPE_CHECKING:
@@ -46,9 +45,8 @@ def up(names: _Names = None, ports: _Ports = None, *, home: _Home = _HOME, as_js
         # Here rather than in the background, because it takes a minute.
         say_note("fetching Kafka's jars, this once")
         ensure_jars(JarSet.KAFKA_BROKER)
-    if Service.MYSQL in services and not prefix_directory(MYSQL_PACKAGE).exists():
-        say_note("fetching MySQL from Debian unstable, this once")
-        ensure_prefix(MYSQL_PACKAGE)
+    if Service.MYSQL in services:
+        fetch_mysql(say_note)
     background = Background(home)
     _show({service: background.up(service, wanted.get(service)) for service in services}, as_json=as_json)
 

@@ -64,7 +64,8 @@ def _explain_parts(spec: PipelineSpec) -> Iterator[str]:
     kafka = spec.kafka.bootstrap_servers or "a private broker"
     yield f"  kafka        {kafka}, {spec.kafka.partitions} partition(s) per table, {spec.kafka.replication} replica(s)"
     yield f"  schematizer  {spec.schematizer.url if spec.schematizer else 'a private one'}"
-    yield f"  tracker      {f'{spec.tracker.host}:{spec.tracker.port}' if spec.tracker else 'a private MariaDB'}"
+    tracker = f"{spec.tracker.host}:{spec.tracker.port}" if spec.tracker else "a private one, of the source's kind"
+    yield f"  tracker      {tracker}"
     yield f"  state        {_state_place(spec)}"
     yield f"  objects      {objects_url(spec)}"
 

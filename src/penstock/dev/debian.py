@@ -97,7 +97,7 @@ def prefix_directory(package: DebianPackage) -> Path:
 
 def _fetch(package: DebianPackage, directory: Path) -> None:
     """Bring the package into `directory`, which appears only when all of it is there."""
-    _require_tools(package)
+    require_apt(package)
     log = directory.with_suffix(".log")
     log.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix=f"{directory.name}-", dir=directory.parent) as scratch_name:
@@ -116,7 +116,7 @@ def _fetch(package: DebianPackage, directory: Path) -> None:
         (scratch / "prefix").rename(directory)
 
 
-def _require_tools(package: DebianPackage) -> None:
+def require_apt(package: DebianPackage) -> None:
     """Raise UsageError unless this machine can fetch packages of Debian and verify them."""
     for program in ("apt-get", "dpkg-deb"):
         if shutil.which(program) is None:

@@ -161,7 +161,7 @@ def start_mariadb(
     """
     home = home.resolve()
     prefix = None if package is None else ensure_prefix(package)
-    program = [_program("mariadbd")] if prefix is None else prefix.command("sbin/mariadbd")
+    program = [find_program("mariadbd")] if prefix is None else prefix.command("sbin/mariadbd")
     home.mkdir(parents=True, exist_ok=True)
     chosen = choose_port(home / "port", port)
     settings = _write_settings(home, flavour, chosen, max_binlog_size_bytes)
@@ -205,7 +205,7 @@ def _initialise(home: Path, command: Sequence[str], log: Path) -> None:
 def _init_command(settings: Path) -> list[str]:
     """How an installed server makes its system tables."""
     return [
-        _program("mariadb-install-db"),
+        find_program("mariadb-install-db"),
         f"--defaults-file={settings}",
         "--auth-root-authentication-method=socket",
         "--skip-test-db",
@@ -230,8 +230,8 @@ def _as_root() -> list[str]:
     return ["--user=root"] if os.geteuid() == 0 else []
 
 
-def _program(name: str) -> str:
-    """The path of one of MariaDB's programs."""
+def find_program(name: str) -> str:
+    """The path of one of MariaDB's programs; UsageError where it is not installed."""
     found = shutil.which(name, path=_SEARCH_PATH)
     if found is None:
         message = f"MariaDB's program {name} is not on this machine"

@@ -1,4 +1,4 @@
-"""A private Oracle MySQL server, from Debian unstable: a source with a binlog.
+"""A private Oracle MySQL server, from Debian unstable: a source with a binlog, or a schema tracker without one.
 
 Debian's stable releases have MariaDB only. Settings are those of the MySQL
 Reference Manual, "Server Option and Variable Reference".
@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 import pymysql
 
-from penstock.dev.debian import DebianPackage, Prefix, ensure_prefix
-from penstock.dev.mariadb import PASSWORD, USER
+from penstock.dev.debian import DebianPackage, ensure_prefix, prefix_directory
+from penstock.dev.mariadb import PASSWORD, USER, Flavour
 from penstock.dev.ports import LOOPBACK, choose_port, is_listening
 from penstock.dev.processes import Child, run_to_end, start_child, wait_until_ready
 from penstock.dev.server import Server
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
 PACKAGE = DebianPackage("sid", "mysql-server-core")
@@ -50,6 +50,9 @@ character-set-server=utf8mb4
 default-time-zone=+00:00
 performance-schema=OFF
 max-allowed-packet=1G
+"""
+
+_SOURCE_SETTINGS = """\
 server-id=1
 log-bin=binlog
 binlog-format=ROW
@@ -61,6 +64,16 @@ enforce-gtid-consistency=ON
 sync-binlog=1
 innodb-flush-log-at-trx-commit=1
 innodb-buffer-pool-size=128M
+"""
+
+_TRACKER_SETTINGS = """\
+skip-log-bin
+innodb-buffer-pool-size=16M
+innodb-redo-log-capacity=8M
+innodb-flush-log-at-trx-commit=2
+key-buffer-size=1M
+table-open-cache=200
+max-connections=20
 """
 
 # One statement in each line: the server reads the file so.
@@ -104,44 +117,48 @@ class OracleMysql(Server):
         return {"host": self.host, "port": self.port, "user": self.user, "password": self.password}
 
 
+def fetch_mysql(say: Callable[[str], None]) -> None:
+    """Have MySQL's programs on this machine, and say so if they must be fetched. Raises as `start_mysql` does."""
+    if not prefix_directory(PACKAGE).exists():
+        say("fetching MySQL from Debian unstable, this once")
+        ensure_prefix(PACKAGE)
+
+
 def start_mysql(
-    home: Path, *, port: int | None = None, max_binlog_size_bytes: int = 1 << 30, options: Sequence[str] = ()
+    home: Path,
+    flavour: Flavour = Flavour.SOURCE,
+    *,
+    port: int | None = None,
+    max_binlog_size_bytes: int = 1 << 30,
+    options: Sequence[str] = (),
 ) -> OracleMysql:
     """Start a server with its data under `home`; the first start initialises it, later ones find the data and port.
 
-    `max_binlog_size_bytes` is where the binlog rotates (at least 4096), `options`
-    are further ones for mysqld (`--gtid-mode=OFF`). The first call on a machine
-    fetches 60 MB. Raises UsageError where they cannot be had, or when the port is
-    in use.
+    `max_binlog_size_bytes` is where the binlog rotates (at least 4096; sources
+    only), `options` are further ones for mysqld (`--gtid-mode=OFF`). The first
+    call on a machine fetches 60 MB. Raises UsageError where they cannot be had,
+    or when the port is in use.
     """
     home = home.resolve()
     prefix = ensure_prefix(PACKAGE)
     home.mkdir(parents=True, exist_ok=True)
     chosen = choose_port(home / "port", port)
-    settings = _write_settings(home, prefix, chosen, max_binlog_size_bytes)
+    settings = home / "mysql.cnf"
+    text = _SETTINGS.format(usr=prefix.usr, data=home / "data", host=LOOPBACK, port=chosen)
+    match flavour:
+        case Flavour.SOURCE:
+            text += _SOURCE_SETTINGS.format(max_binlog_size_bytes=max_binlog_size_bytes)
+        case Flavour.TRACKER:
+            text += _TRACKER_SETTINGS
+    settings.write_text(text)
+    (home / _INIT_FILE).write_text(_INIT_SQL.format(user=USER, host=LOOPBACK, password=PASSWORD))
     log = home / "mysql.log"
     server = [*prefix.command("sbin/mysqld"), f"--defaults-file={settings}", *_as_root()]
     _initialise(home, server, log)
     # Not among the settings: with --initialize it would be run before there are any tables of users.
-    child = start_child("MySQL", [*server, f"--init-file={home / _INIT_FILE}", *options], log)
+    child = start_child(f"MySQL ({flavour.value})", [*server, f"--init-file={home / _INIT_FILE}", *options], log)
     wait_until_ready(child, lambda: _answers(chosen), _START_SECONDS)
     return OracleMysql(chosen, home, child)
-
-
-def _write_settings(home: Path, prefix: Prefix, port: int, max_binlog_size_bytes: int) -> Path:
-    """Write the server's option file and the SQL that creates our user; the option file's path."""
-    (home / _INIT_FILE).write_text(_INIT_SQL.format(user=USER, host=LOOPBACK, password=PASSWORD))
-    settings = home / "mysql.cnf"
-    settings.write_text(
-        _SETTINGS.format(
-            usr=prefix.usr,
-            data=home / "data",
-            host=LOOPBACK,
-            port=port,
-            max_binlog_size_bytes=max_binlog_size_bytes,
-        )
-    )
-    return settings
 
 
 def _initialise(home: Path, server: Sequence[str], log: Path) -> None:
