@@ -17,6 +17,11 @@ _START = {
     "log": "from the start of the binlog, or not at all",
     "copy": "with a copy of the tables",
 }
+_TLS = {
+    "full": "yes; the server's certificate must be signed by an authority that we trust, and be for its host",
+    "ca": "yes; the server's certificate must be signed by an authority that we trust",
+    "none": "yes, but nobody looks at the server's certificate",
+}
 
 
 def explain_pipeline(spec: PipelineSpec) -> Iterator[str]:
@@ -41,6 +46,7 @@ def _explain_source(spec: PipelineSpec, source: MysqlSourceSpec) -> Iterator[str
     yield ""
     yield f"Source {source.name}: the MySQL or MariaDB server {source.host}:{source.port}"
     yield f"  login    {source.user}, with the password in {source.password_env}"
+    yield f"  tls      {_TLS[source.tls.verify] if source.tls else 'none: nothing is encrypted on the way'}"
     yield f"  tables   {source.patterns}"
     yield f"  start    {_START[source.start]}"
     yield f"  replica  server ids from {spec.server_id(source)}; leases of {source.lease_seconds:g} s"

@@ -28,6 +28,7 @@ _LISTED_MAX = 10
 _IN_FILE = "in the server's configuration file (SET GLOBAL lasts until its next restart only)"
 _CASCADE = "rows that it deletes or changes by itself (CASCADE, SET NULL) are not in the binlog: the target keeps them"
 _EMPTY = "''"
+_THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 _WRITTEN = {"1": "ON", "0": "OFF"}
 
 
@@ -74,7 +75,7 @@ def examine(connection: pymysql.Connection, wanted: Callable[[TableId], bool] | 
     """
     flavour = read_flavour(connection)
     variables = {str(name).lower(): str(value) for name, value in ask(connection, "SHOW GLOBAL VARIABLES")}
-    findings = [_log_finding(variables), _id_finding(variables)]
+    findings = [_tls_finding(connection), _log_finding(variables), _id_finding(variables)]
     findings += [
         _setting_finding(setting, variables[setting.name])
         for setting in _SETTINGS
@@ -105,6 +106,22 @@ def missing_tables(connection: pymysql.Connection, patterns: Sequence[str]) -> S
     tables = read_table_ids(connection)
     including = [pattern for pattern in patterns if not pattern.startswith("!")]
     return [pattern for pattern in including if not any(map(TablePatterns.parse([pattern]).matches, tables))]
+
+
+def _tls_finding(connection: pymysql.Connection) -> Finding:
+    server = server_of(connection)
+    if server.tls is None:
+        if server.host in _THIS_MACHINE:
+            return Finding("ok", "tls", "not encrypted, on this machine only")
+        message = "nothing is encrypted on the way here: whoever is between can read and change what comes"
+        return Finding("warning", "tls", message, "give the source `tls`, unless the network between is safe")
+    version, cipher = (
+        str(ask(connection, f"SHOW STATUS LIKE '{name}'")[0][1]) for name in ("Ssl_version", "Ssl_cipher")
+    )
+    if server.tls.verify == "none":
+        hint = "give `tls` the `ca` that has signed the server's certificate, in place of verify: none"
+        return Finding("warning", "tls", f"{version}, but anybody could answer in the server's place", hint)
+    return Finding("ok", "tls", f"{version}, {cipher}")
 
 
 def _log_finding(variables: Mapping[str, str]) -> Finding:
