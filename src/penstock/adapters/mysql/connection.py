@@ -70,7 +70,8 @@ class _Connection(pymysql.Connection):
             host=server.host,
             port=server.port,
             user=server.user,
-            password=server.password,
+            # As the servers' own clients send it; of text pymysql would make Latin-1.
+            password=server.password.encode(),
             charset="utf8mb4",
             autocommit=True,
             connect_timeout=int(timeout_seconds),
