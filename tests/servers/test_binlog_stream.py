@@ -10,7 +10,7 @@ import pymysql
 import pytest
 
 from penstock.adapters.mysql.binlog_stream import BinlogStream, Stop, open_binlog
-from penstock.adapters.mysql.connection import MysqlServer
+from penstock.adapters.mysql.connection import MysqlServer, connect
 from penstock.adapters.mysql.history import head
 from penstock.core.errors import LogError, LogPurgedError, UnavailableError, UnfitServerError
 from penstock.core.mysql.log_items import (
@@ -92,7 +92,7 @@ def read_for_seconds(stream: BinlogStream) -> None:
 
 
 def here(source: Source) -> BinlogPosition:
-    with closing(connected(source)) as connection:
+    with closing(connect(address(source))) as connection:
         return head(connection)
 
 
@@ -261,7 +261,9 @@ def test_a_purged_binlog_is_named(source: Source, cursor: pymysql.cursors.Cursor
     with pytest.raises(LogPurgedError, match=begin.file) as caught:
         read_all(source, begin)
 
-    assert "copy the tables again" in caught.value.hint
+    assert f"it has {here(source).file} to {here(source).file}, {begin.file} are gone" in caught.value.message
+    assert "start a new pipeline with a copy" in caught.value.hint
+    assert "binlog_expire_logs_seconds" in caught.value.hint
 
 
 @pytest.mark.parametrize("shift", [1, 1_000_000])
