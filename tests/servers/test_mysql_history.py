@@ -187,8 +187,10 @@ def test_a_log_too_long_to_read_is_not_whole(connection: pymysql.Connection) -> 
     assert not log_is_whole(connection, wanted, log_bytes_max=100)
 
 
-def test_a_server_without_a_log_is_named(tracker_server: MariadbServer) -> None:
-    server = MysqlServer(tracker_server.host, tracker_server.port, tracker_server.user, tracker_server.password)
+@pytest.mark.parametrize("kind", ["tracker_server", "mysql_tracker_server"])
+def test_a_server_without_a_log_is_named(request: pytest.FixtureRequest, kind: str) -> None:
+    running = request.getfixturevalue(kind)
+    server = MysqlServer(running.host, running.port, running.user, running.password)
 
     with contextlib.closing(connect(server)) as connection:
         with pytest.raises(UnfitServerError):
