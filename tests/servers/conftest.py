@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING
 import pymysql
 import pytest
 
+from penstock.core.errors import UsageError
+from penstock.dev.debian import DebianPackage, ensure_prefix
 from penstock.dev.jars import JarSet, ensure_jars
 from penstock.dev.kafka import KafkaBroker, start_kafka
-from penstock.dev.mariadb import Flavour, MariadbServer, start_mariadb
+from penstock.dev.mariadb import NEWER, Flavour, MariadbServer, start_mariadb
+from penstock.dev.mysql import PACKAGE, OracleMysql, start_mysql
 from penstock.dev.schematizer import start_schematizer
 
 if TYPE_CHECKING:
@@ -39,10 +42,52 @@ def mariadb(servers_home: Path) -> Iterator[MariadbServer]:
 
 
 @pytest.fixture(scope="session")
+def mysql_package() -> DebianPackage:
+    """Oracle's MySQL of Debian unstable, unpacked on this machine; tests skip where it cannot be had."""
+    return _had(PACKAGE)
+
+
+@pytest.fixture(scope="session")
+def newer_mariadb_package() -> DebianPackage:
+    """MariaDB 11.8 of Debian 13, unpacked on this machine; tests skip where it cannot be had."""
+    return _had(NEWER)
+
+
+@pytest.fixture(scope="session")
+def mysql_server(servers_home: Path, mysql_package: DebianPackage) -> Iterator[OracleMysql]:
+    """A source as `mariadb` is one, but Oracle's MySQL; tests skip where it cannot be had."""
+    del mysql_package
+    with start_mysql(servers_home / "mysql") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def newer_mariadb(servers_home: Path, newer_mariadb_package: DebianPackage) -> Iterator[MariadbServer]:
+    """A source as `mariadb` is one, of version 11.8; tests skip where it cannot be had."""
+    with start_mariadb(servers_home / "newer_mariadb", package=newer_mariadb_package) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
 def tracker_server(servers_home: Path) -> Iterator[MariadbServer]:
     """A server without binlog, for a schema tracker."""
     with start_mariadb(servers_home / "tracker", Flavour.TRACKER) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def mysql_tracker_server(servers_home: Path, mysql_package: DebianPackage) -> Iterator[OracleMysql]:
+    """A server for the schema tracker of a MySQL source; tests skip where it cannot be had."""
+    del mysql_package
+    with start_mysql(servers_home / "mysql_tracker", Flavour.TRACKER) as server:
+        yield server
+
+
+@pytest.fixture(params=["mariadb", "mysql_server"])
+def any_source(request: pytest.FixtureRequest) -> MariadbServer | OracleMysql:
+    """A source of either kind: the test runs on both, and skips where the second cannot be had."""
+    server: MariadbServer | OracleMysql = request.getfixturevalue(request.param)
+    return server
 
 
 @pytest.fixture(scope="session")
@@ -79,13 +124,35 @@ def fresh_name() -> str:
 @pytest.fixture
 def fresh_database(mariadb: MariadbServer, fresh_name: str) -> Iterator[str]:
     """The name of an empty database on `mariadb`, dropped after the test."""
-    with _connected(mariadb) as connection, connection.cursor() as cursor:
-        cursor.execute(f"CREATE DATABASE {fresh_name}")
-        yield fresh_name
-        cursor.execute(f"DROP DATABASE IF EXISTS {fresh_name}")
+    with _database(mariadb, fresh_name) as name:
+        yield name
 
 
-def _connected(server: MariadbServer) -> contextlib.closing[pymysql.Connection]:
+@pytest.fixture
+def database(any_source: MariadbServer | OracleMysql, fresh_name: str) -> Iterator[str]:
+    """The name of an empty database on `any_source`, dropped after the test."""
+    with _database(any_source, fresh_name) as name:
+        yield name
+
+
+@contextlib.contextmanager
+def _database(server: MariadbServer | OracleMysql, name: str) -> Iterator[str]:
+    with _connected(server) as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {name}")
+        yield name
+        cursor.execute(f"DROP DATABASE IF EXISTS {name}")
+
+
+def _had(package: DebianPackage) -> DebianPackage:
+    """Fetch a package unless it is there; skip the test if this machine cannot."""
+    try:
+        ensure_prefix(package)
+    except UsageError as error:
+        pytest.skip(f"{error.message} (this test is optional: it needs apt and a Debian mirror)")
+    return package
+
+
+def _connected(server: MariadbServer | OracleMysql) -> contextlib.closing[pymysql.Connection]:
     """A connection that ends with its `with` block."""
     return contextlib.closing(
         pymysql.connect(

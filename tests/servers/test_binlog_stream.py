@@ -10,7 +10,8 @@ import pymysql
 import pytest
 
 from penstock.adapters.mysql.binlog_stream import BinlogStream, Stop, open_binlog
-from penstock.adapters.mysql.connection import MysqlServer
+from penstock.adapters.mysql.connection import MysqlServer, connect
+from penstock.adapters.mysql.history import head
 from penstock.core.errors import LogError, LogPurgedError, UnavailableError, UnfitServerError
 from penstock.core.mysql.log_items import (
     LogAdvanced,
@@ -22,6 +23,7 @@ from penstock.core.mysql.log_items import (
 )
 from penstock.core.positions import BinlogPosition, file_number
 from penstock.dev.mariadb import start_mariadb
+from penstock.dev.mysql import start_mysql
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,20 +31,25 @@ if TYPE_CHECKING:
 
     from penstock.core.tables import TableId
     from penstock.dev.mariadb import MariadbServer
+    from penstock.dev.mysql import OracleMysql
+
+    Source = MariadbServer | OracleMysql
 
 SERVER_ID = 902_001
 
 
-@pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariadbServer]:
+@pytest.fixture(scope="module", params=["mariadb", "mysql"])
+def source(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Source]:
     """A server of this module's own, whose binlogs may be purged."""
     home: Path = tmp_path_factory.mktemp("source")
-    with start_mariadb(home) as server:
+    if request.param == "mysql":
+        request.getfixturevalue("mysql_package")
+    with start_mariadb(home) if request.param == "mariadb" else start_mysql(home) as server:
         yield server
 
 
 @pytest.fixture
-def cursor(source: MariadbServer) -> Iterator[pymysql.cursors.Cursor]:
+def cursor(source: Source) -> Iterator[pymysql.cursors.Cursor]:
     with closing(connected(source)) as connection, connection.cursor() as cursor:
         cursor.execute("DROP DATABASE IF EXISTS shop")
         cursor.execute("CREATE DATABASE shop CHARACTER SET utf8mb4")
@@ -52,13 +59,13 @@ def cursor(source: MariadbServer) -> Iterator[pymysql.cursors.Cursor]:
         yield cursor
 
 
-def connected(server: MariadbServer) -> pymysql.Connection:
+def connected(server: Source) -> pymysql.Connection:
     return pymysql.connect(
         host=server.host, port=server.port, user=server.user, password=server.password, autocommit=True
     )
 
 
-def address(server: MariadbServer) -> MysqlServer:
+def address(server: Source) -> MysqlServer:
     return MysqlServer(server.host, server.port, server.user, server.password)
 
 
@@ -66,13 +73,11 @@ def wanted(table: TableId) -> bool:
     return table.schema == "shop" and table.name != "secret"
 
 
-def follow(
-    server: MariadbServer, begin: BinlogPosition, stop: Stop = Stop.NEVER, server_id: int = SERVER_ID
-) -> BinlogStream:
+def follow(server: Source, begin: BinlogPosition, stop: Stop = Stop.NEVER, server_id: int = SERVER_ID) -> BinlogStream:
     return open_binlog(address(server), begin, server_id, wanted, stop)
 
 
-def read_all(server: MariadbServer, begin: BinlogPosition, stop: Stop = Stop.END_OF_LOG) -> list[LogItem]:
+def read_all(server: Source, begin: BinlogPosition, stop: Stop = Stop.END_OF_LOG) -> list[LogItem]:
     items: list[LogItem] = []
     with closing(follow(server, begin, stop)) as stream:
         while not stream.at_end():
@@ -86,12 +91,9 @@ def read_for_seconds(stream: BinlogStream) -> None:
         stream.read(0.2)
 
 
-def here(cursor: pymysql.cursors.Cursor) -> BinlogPosition:
-    cursor.execute("SHOW MASTER STATUS")
-    file, offset, *_ = cursor.fetchone() or ()
-    cursor.execute("SELECT @@gtid_binlog_pos")
-    (gtids,) = cursor.fetchone() or ()
-    return BinlogPosition(str(file), int(offset), 0, str(gtids))
+def here(source: Source) -> BinlogPosition:
+    with closing(connect(address(source))) as connection:
+        return head(connection)
 
 
 def work(cursor: pymysql.cursors.Cursor) -> None:
@@ -117,12 +119,10 @@ def work(cursor: pymysql.cursors.Cursor) -> None:
     cursor.execute("DROP TABLE copied")
 
 
-def test_everything_that_happened_is_read_once_and_in_order(
-    source: MariadbServer, cursor: pymysql.cursors.Cursor
-) -> None:
-    begin = here(cursor)
+def test_everything_that_happened_is_read_once_and_in_order(source: Source, cursor: pymysql.cursors.Cursor) -> None:
+    begin = here(source)
     work(cursor)
-    end = here(cursor)
+    end = here(source)
 
     items = read_all(source, begin)
 
@@ -136,8 +136,8 @@ def test_everything_that_happened_is_read_once_and_in_order(
     assert all(b"undone" not in item.payload for item in items if isinstance(item, RowsLogged))
 
 
-def test_reading_on_from_any_position_gives_what_is_left(source: MariadbServer, cursor: pymysql.cursors.Cursor) -> None:
-    begin = here(cursor)
+def test_reading_on_from_any_position_gives_what_is_left(source: Source, cursor: pymysql.cursors.Cursor) -> None:
+    begin = here(source)
     work(cursor)
     whole = read_all(source, begin)
     assert len(whole) > 15
@@ -164,11 +164,11 @@ def gtids_before(items: list[LogItem], index: int, begin: BinlogPosition) -> str
     return ends[-1].gtids if ends else begin.gtids
 
 
-def test_a_file_is_read_to_its_end_and_no_further(source: MariadbServer, cursor: pymysql.cursors.Cursor) -> None:
-    begin = here(cursor)
+def test_a_file_is_read_to_its_end_and_no_further(source: Source, cursor: pymysql.cursors.Cursor) -> None:
+    begin = here(source)
     work(cursor)
     whole = read_all(source, begin)
-    next_file = here(cursor).file
+    next_file = here(source).file
 
     first = read_all(source, begin, Stop.END_OF_FILE)
     last = first[-1]
@@ -179,19 +179,19 @@ def test_a_file_is_read_to_its_end_and_no_further(source: MariadbServer, cursor:
     assert first + second == whole
 
 
-def test_the_end_of_an_idle_log_is_said(source: MariadbServer, cursor: pymysql.cursors.Cursor) -> None:
+def test_the_end_of_an_idle_log_is_said(source: Source, cursor: pymysql.cursors.Cursor) -> None:
     cursor.execute("FLUSH BINARY LOGS")
-    file = here(cursor).file
+    file = here(source).file
 
     items = read_all(source, BinlogPosition(file, 4))
 
-    assert items == [LogAdvanced(here(cursor))]
+    assert items == [LogAdvanced(here(source))]
 
 
 def test_a_change_arrives_within_milliseconds_and_idleness_is_heard(
-    source: MariadbServer, cursor: pymysql.cursors.Cursor
+    source: Source, cursor: pymysql.cursors.Cursor
 ) -> None:
-    with closing(follow(source, here(cursor))) as stream:
+    with closing(follow(source, here(source))) as stream:
         waits = []
         for key in range(20):
             while stream.read(0.02):
@@ -204,15 +204,15 @@ def test_a_change_arrives_within_milliseconds_and_idleness_is_heard(
         began = time.monotonic()
         idle = stream.read(10)
         waited = time.monotonic() - began
-        end = here(cursor)
+        end = here(source)
 
     assert sorted(waits)[10] < 0.05
     assert idle == [LogAdvanced(end)]
     assert waited < 3
 
 
-def test_reading_waits_no_longer_than_it_is_told(source: MariadbServer, cursor: pymysql.cursors.Cursor) -> None:
-    with closing(follow(source, here(cursor))) as stream:
+def test_reading_waits_no_longer_than_it_is_told(source: Source) -> None:
+    with closing(follow(source, here(source))) as stream:
         stream.read(0.2)
         began = time.monotonic()
         assert stream.read(0.1) == []
@@ -221,9 +221,9 @@ def test_reading_waits_no_longer_than_it_is_told(source: MariadbServer, cursor: 
         assert not stream.at_end()
 
 
-def test_an_event_of_many_megabytes_is_read(source: MariadbServer, cursor: pymysql.cursors.Cursor) -> None:
+def test_an_event_of_many_megabytes_is_read(source: Source, cursor: pymysql.cursors.Cursor) -> None:
     cursor.execute("SET GLOBAL max_allowed_packet = 128 * 1024 * 1024")
-    begin = here(cursor)
+    begin = here(source)
     with closing(connected(source)) as connection, connection.cursor() as other:
         other.execute("INSERT INTO shop.users VALUES (1, 'small'), (2, REPEAT('y', 40000000)), (3, 'small')")
         other.execute("INSERT INTO shop.users VALUES (4, 'after')")
@@ -235,14 +235,14 @@ def test_an_event_of_many_megabytes_is_read(source: MariadbServer, cursor: pymys
 
 
 def test_a_log_without_checksums_is_read_and_so_is_a_change_of_that(
-    source: MariadbServer, cursor: pymysql.cursors.Cursor
+    source: Source, cursor: pymysql.cursors.Cursor
 ) -> None:
-    begin = here(cursor)
+    begin = here(source)
     cursor.execute("INSERT INTO users VALUES (1, 'with')")
     cursor.execute("SET GLOBAL binlog_checksum = NONE")
     try:
         cursor.execute("INSERT INTO users VALUES (2, 'without')")
-        middle = here(cursor)
+        middle = here(source)
         cursor.execute("INSERT INTO users VALUES (3, 'without')")
         from_middle = read_all(source, middle)
     finally:
@@ -253,20 +253,22 @@ def test_a_log_without_checksums_is_read_and_so_is_a_change_of_that(
     assert len([item for item in read_all(source, begin) if isinstance(item, RowsLogged)]) == 4
 
 
-def test_a_purged_binlog_is_named(source: MariadbServer, cursor: pymysql.cursors.Cursor) -> None:
-    begin = here(cursor)
+def test_a_purged_binlog_is_named(source: Source, cursor: pymysql.cursors.Cursor) -> None:
+    begin = here(source)
     cursor.execute("FLUSH BINARY LOGS")
-    cursor.execute("PURGE BINARY LOGS TO %s", (here(cursor).file,))
+    cursor.execute("PURGE BINARY LOGS TO %s", (here(source).file,))
 
     with pytest.raises(LogPurgedError, match=begin.file) as caught:
         read_all(source, begin)
 
-    assert "copy the tables again" in caught.value.hint
+    assert f"it has {here(source).file} to {here(source).file}, {begin.file} are gone" in caught.value.message
+    assert "start a new pipeline with a copy" in caught.value.hint
+    assert "binlog_expire_logs_seconds" in caught.value.hint
 
 
 @pytest.mark.parametrize("shift", [1, 1_000_000])
-def test_a_position_that_is_none_is_an_error(source: MariadbServer, cursor: pymysql.cursors.Cursor, shift: int) -> None:
-    begin = here(cursor)
+def test_a_position_that_is_none_is_an_error(source: Source, cursor: pymysql.cursors.Cursor, shift: int) -> None:
+    begin = here(source)
     cursor.execute("INSERT INTO users VALUES (1, 'x')")
 
     with pytest.raises(LogError, match=f"{begin.file}:{begin.offset + shift}") as caught:
@@ -275,10 +277,8 @@ def test_a_position_that_is_none_is_an_error(source: MariadbServer, cursor: pymy
     assert not isinstance(caught.value, LogPurgedError)
 
 
-def test_a_position_in_the_middle_of_a_transaction_is_noticed(
-    source: MariadbServer, cursor: pymysql.cursors.Cursor
-) -> None:
-    begin = here(cursor)
+def test_a_position_in_the_middle_of_a_transaction_is_noticed(source: Source, cursor: pymysql.cursors.Cursor) -> None:
+    begin = here(source)
     cursor.execute("INSERT INTO users VALUES (1, 'x')")
     rows = next(item for item in read_all(source, begin) if isinstance(item, RowsLogged))
 
@@ -286,12 +286,10 @@ def test_a_position_in_the_middle_of_a_transaction_is_noticed(
         read_all(source, BinlogPosition(begin.file, rows.offset))
 
 
-def test_a_second_reader_with_the_same_server_id_ends_the_first(
-    source: MariadbServer, cursor: pymysql.cursors.Cursor
-) -> None:
-    with closing(follow(source, here(cursor))) as first:
+def test_a_second_reader_with_the_same_server_id_ends_the_first(source: Source) -> None:
+    with closing(follow(source, here(source))) as first:
         first.read(0.2)
-        with closing(follow(source, here(cursor))) as second:
+        with closing(follow(source, here(source))) as second:
             second.read(0.2)
             with pytest.raises(LogError, match="server_id") as caught:
                 read_for_seconds(first)
@@ -299,8 +297,8 @@ def test_a_second_reader_with_the_same_server_id_ends_the_first(
     assert "give this pipeline a server_id" in caught.value.hint
 
 
-def test_a_lost_connection_can_be_retried(source: MariadbServer, cursor: pymysql.cursors.Cursor) -> None:
-    with closing(follow(source, here(cursor))) as stream:
+def test_a_lost_connection_can_be_retried(source: Source, cursor: pymysql.cursors.Cursor) -> None:
+    with closing(follow(source, here(source))) as stream:
         stream.read(0.2)
         cursor.execute("SELECT id FROM information_schema.processlist WHERE command = 'Binlog Dump'")
         for (thread,) in cursor.fetchall():
@@ -312,14 +310,13 @@ def test_a_lost_connection_can_be_retried(source: MariadbServer, cursor: pymysql
     assert caught.value.retryable
 
 
-def test_a_user_who_may_not_replicate_is_told_what_to_grant(
-    source: MariadbServer, cursor: pymysql.cursors.Cursor
-) -> None:
-    cursor.execute("CREATE OR REPLACE USER weak IDENTIFIED BY 'weak'")
+def test_a_user_who_may_not_replicate_is_told_what_to_grant(source: Source, cursor: pymysql.cursors.Cursor) -> None:
+    cursor.execute("DROP USER IF EXISTS weak")
+    cursor.execute("CREATE USER weak IDENTIFIED BY 'weak'")
     server = MysqlServer(source.host, source.port, "weak", "weak")
 
     with (
-        closing(open_binlog(server, here(cursor), SERVER_ID, wanted, Stop.NEVER)) as stream,
+        closing(open_binlog(server, here(source), SERVER_ID, wanted, Stop.NEVER)) as stream,
         pytest.raises(UnfitServerError) as caught,
     ):
         stream.read(5)
@@ -327,10 +324,8 @@ def test_a_user_who_may_not_replicate_is_told_what_to_grant(
     assert "REPLICATION SLAVE" in caught.value.hint
 
 
-def test_closing_twice_is_safe_and_frees_the_servers_thread(
-    source: MariadbServer, cursor: pymysql.cursors.Cursor
-) -> None:
-    stream = follow(source, here(cursor), server_id=SERVER_ID + 1)
+def test_closing_twice_is_safe_and_frees_the_servers_thread(source: Source, cursor: pymysql.cursors.Cursor) -> None:
+    stream = follow(source, here(source), server_id=SERVER_ID + 1)
     stream.read(0.2)
 
     stream.close()

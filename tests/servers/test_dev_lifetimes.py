@@ -49,9 +49,14 @@ _GONE_SECONDS = 5.0
         ("kafka", "start_kafka"),
         ("schematizer", "start_schematizer"),
         ("spark", "start_spark"),
+        ("mysql", "start_mysql"),
     ],
 )
-def test_a_server_is_gone_soon_after_its_owner_is_killed(tmp_path: Path, module: str, function: str) -> None:
+def test_a_server_is_gone_soon_after_its_owner_is_killed(
+    request: pytest.FixtureRequest, tmp_path: Path, module: str, function: str
+) -> None:
+    if module == "mysql":
+        request.getfixturevalue("mysql_package")
     script = _OWNER.format(module=module, function=function)
     with subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True) as owner:
         assert owner.stdout is not None

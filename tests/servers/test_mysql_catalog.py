@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.adapters.mysql.catalog import Creates, read_create, read_creates, read_table_ids, read_tables
+from penstock.adapters.mysql.catalog import (
+    Creates,
+    read_create,
+    read_creates,
+    read_flavour,
+    read_table_ids,
+    read_tables,
+)
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect
 from penstock.core.tables import IntegerType, TableId, TextType
 
@@ -15,25 +22,26 @@ if TYPE_CHECKING:
     import pymysql
 
     from penstock.dev.mariadb import MariadbServer
+    from penstock.dev.mysql import OracleMysql
 
 
 @pytest.fixture
-def connection(mariadb: MariadbServer, fresh_database: str) -> Iterator[pymysql.Connection]:
-    server = MysqlServer(mariadb.host, mariadb.port, mariadb.user, mariadb.password)
+def connection(any_source: MariadbServer | OracleMysql, database: str) -> Iterator[pymysql.Connection]:
+    server = MysqlServer(any_source.host, any_source.port, any_source.user, any_source.password)
     with contextlib.closing(connect(server)) as opened:
-        ask(opened, f"USE {fresh_database}")
+        ask(opened, f"USE {database}")
         yield opened
 
 
 def test_a_table_is_read_with_its_columns_and_its_key_in_key_order(
-    connection: pymysql.Connection, fresh_database: str
+    connection: pymysql.Connection, database: str
 ) -> None:
     ask(
         connection,
         "CREATE TABLE t (a INT UNSIGNED NOT NULL DEFAULT 7, b VARCHAR(9) CHARACTER SET latin1 NOT NULL "
         "COMMENT 'it''s', c TEXT INVISIBLE, PRIMARY KEY (b(3), a)) COMMENT 'all of them'",
     )
-    table = TableId(fresh_database, "t")
+    table = TableId(database, "t")
 
     schema = read_tables(connection, [table])[table]
 
@@ -48,46 +56,48 @@ def test_a_table_is_read_with_its_columns_and_its_key_in_key_order(
     assert schema.columns[1].comment == "it's"
 
 
-def test_views_sequences_and_missing_tables_are_no_tables(connection: pymysql.Connection, fresh_database: str) -> None:
-    for statement in ("CREATE TABLE t (a INT)", "CREATE VIEW v AS SELECT a FROM t", "CREATE SEQUENCE s"):
+def test_views_sequences_and_missing_tables_are_no_tables(connection: pymysql.Connection, database: str) -> None:
+    for statement in ("CREATE TABLE t (a INT)", "CREATE VIEW v AS SELECT a FROM t"):
         ask(connection, statement)
-    named = [TableId(fresh_database, name) for name in ("t", "v", "s", "missing")]
+    if read_flavour(connection) == "mariadb":
+        ask(connection, "CREATE SEQUENCE s")
+    named = [TableId(database, name) for name in ("t", "v", "s", "missing")]
 
-    assert list(read_tables(connection, named)) == [TableId(fresh_database, "t")]
-    assert [table for table in read_table_ids(connection) if table.schema == fresh_database] == named[:1]
+    assert list(read_tables(connection, named)) == [TableId(database, "t")]
+    assert [table for table in read_table_ids(connection) if table.schema == database] == named[:1]
 
 
-def test_many_tables_with_strange_names_are_read_together(connection: pymysql.Connection, fresh_database: str) -> None:
+def test_many_tables_with_strange_names_are_read_together(connection: pymysql.Connection, database: str) -> None:
     names = [f"table {number} `'\"%\\" for number in range(3)]
     for name in names:
         ask(connection, f"CREATE TABLE `{name.replace('`', '``')}` (`a``'%s` INT)")
 
-    tables = read_tables(connection, [TableId(fresh_database, name) for name in names])
+    tables = read_tables(connection, [TableId(database, name) for name in names])
 
     assert [table.name for table in tables] == names
     assert {schema.columns[0].name for schema in tables.values()} == {"a`'%s"}
 
 
 def test_statements_survive_as_text_even_with_bytes_that_are_none(
-    connection: pymysql.Connection, fresh_database: str
+    connection: pymysql.Connection, database: str
 ) -> None:
-    ask(connection, "CREATE TABLE t (a VARBINARY(5) DEFAULT x'00ff41', b TEXT DEFAULT 'ü😀')")
+    ask(connection, "CREATE TABLE t (a VARBINARY(5) DEFAULT x'00ff41', b VARCHAR(9) DEFAULT 'ü😀')")
 
     creates = read_creates(connection)
 
     assert Creates.from_json(creates.to_json()).to_json() == creates.to_json()
     assert creates.to_json().isascii()
-    assert TableId(fresh_database, "t") in [create.table for create in creates.tables]
+    assert TableId(database, "t") in [create.table for create in creates.tables]
 
 
-def test_an_insert_does_not_change_what_a_table_is_made_by(connection: pymysql.Connection, fresh_database: str) -> None:
+def test_an_insert_does_not_change_what_a_table_is_made_by(connection: pymysql.Connection, database: str) -> None:
     ask(connection, "CREATE TABLE t (a INT AUTO_INCREMENT PRIMARY KEY)")
-    before = read_create(connection, TableId(fresh_database, "t"))
+    before = read_create(connection, TableId(database, "t"))
 
     ask(connection, "INSERT INTO t VALUES (41), (42)")
 
-    assert read_create(connection, TableId(fresh_database, "t")) == before
-    assert read_create(connection, TableId(fresh_database, "missing")) == (None, "")
+    assert read_create(connection, TableId(database, "t")) == before
+    assert read_create(connection, TableId(database, "missing")) == (None, "")
 
 
 def test_a_dump_of_another_version_is_refused() -> None:

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from penstock.adapters.mysql.catalog import read_flavour
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect
 from penstock.adapters.mysql.history import binlogs, gtids_at, head, log_is_whole, start_of_log
 from penstock.core.errors import UnavailableError, UnfitServerError
 from penstock.core.positions import BinlogPosition
 from penstock.core.tables import TableId
 from penstock.dev.mariadb import start_mariadb
+from penstock.dev.mysql import start_mysql
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,12 +24,26 @@ if TYPE_CHECKING:
     from penstock.dev.mariadb import MariadbServer
 
 
-@pytest.fixture(scope="module")
-def own_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MysqlServer]:
+@pytest.fixture(scope="module", params=["mariadb", "mysql"])
+def own_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MysqlServer]:
     """A server whose log nobody else writes to."""
     home: Path = tmp_path_factory.mktemp("history")
-    with start_mariadb(home) as server:
+    if request.param == "mysql":
+        request.getfixturevalue("mysql_package")
+    with start_mariadb(home) if request.param == "mariadb" else start_mysql(home) as server:
         yield MysqlServer(server.host, server.port, server.user, server.password)
+
+
+def reset(connection: pymysql.Connection) -> None:
+    """Throw the log away and begin with file 1."""
+    ask(connection, "RESET MASTER" if read_flavour(connection) == "mariadb" else "RESET BINARY LOGS AND GTIDS")
+
+
+def gtids_of(connection: pymysql.Connection, count: int) -> str:
+    """The set of the first `count` transactions of a log."""
+    if read_flavour(connection) == "mariadb":
+        return f"0-1-{count}"
+    return f"{ask(connection, 'SELECT @@server_uuid')[0][0]}:1-{count}"
 
 
 @pytest.fixture
@@ -37,7 +53,7 @@ def connection(own_server: MysqlServer) -> Iterator[pymysql.Connection]:
         ask(opened, "SET SESSION sql_log_bin = 0")
         ask(opened, "DROP DATABASE IF EXISTS a")
         ask(opened, "SET SESSION sql_log_bin = 1")
-        ask(opened, "RESET MASTER")
+        reset(opened)
         for statement in (
             "CREATE DATABASE a",
             "USE a",
@@ -58,8 +74,17 @@ def test_the_head_moves_with_every_transaction(connection: pymysql.Connection) -
     after = head(connection)
 
     assert before.order < after.order
-    assert before.gtids == "0-1-3"
-    assert after.gtids == gtids_at(connection, after.file, after.offset) == "0-1-4"
+    assert before.gtids == gtids_of(connection, 3)
+    assert after.gtids == gtids_of(connection, 4)
+
+
+def test_mariadb_tells_the_gtids_of_any_place(mariadb: MariadbServer) -> None:
+    server = MysqlServer(mariadb.host, mariadb.port, mariadb.user, mariadb.password)
+
+    with contextlib.closing(connect(server)) as connection:
+        end = head(connection)
+
+        assert gtids_at(connection, end.file, end.offset) == end.gtids
 
 
 def test_binlogs_are_listed_with_their_sizes(connection: pymysql.Connection) -> None:
@@ -93,7 +118,7 @@ def test_what_was_purged_is_before_the_start(connection: pymysql.Connection) -> 
     start = start_of_log(connection)
 
     assert start.file.endswith(".000002")
-    assert start.gtids == "0-1-3"
+    assert start.gtids == gtids_of(connection, 3)
 
 
 def test_a_log_that_creates_the_table_is_whole(connection: pymysql.Connection) -> None:
@@ -101,7 +126,7 @@ def test_a_log_that_creates_the_table_is_whole(connection: pymysql.Connection) -
         "INSERT INTO t VALUES (3), (4)",
         "ALTER TABLE t ADD COLUMN b INT",
         "FLUSH BINARY LOGS",
-        "CREATE OR REPLACE USER somebody",
+        "CREATE USER IF NOT EXISTS somebody",
         "CREATE TABLE u SELECT * FROM t",
         "DROP TABLE u",
     ):
@@ -117,16 +142,16 @@ def test_reading_the_whole_log_does_not_disturb_the_connection(connection: pymys
 
 
 def before_the_log(connection: pymysql.Connection) -> None:
-    ask(connection, "RESET MASTER")
+    reset(connection)
 
 
 def altered_since(connection: pymysql.Connection) -> None:
-    ask(connection, "RESET MASTER")
+    reset(connection)
     ask(connection, "ALTER TABLE t FORCE")
 
 
 def created_if_needed(connection: pymysql.Connection) -> None:
-    ask(connection, "RESET MASTER")
+    reset(connection)
     ask(connection, "CREATE TABLE IF NOT EXISTS t (a INT)")
 
 
@@ -140,8 +165,11 @@ def renamed(connection: pymysql.Connection) -> None:
 
 
 def continued(connection: pymysql.Connection) -> None:
-    ask(connection, "RESET MASTER")
-    ask(connection, "SET GLOBAL gtid_binlog_state = '0-1-100'")
+    reset(connection)
+    if read_flavour(connection) == "mariadb":
+        ask(connection, "SET GLOBAL gtid_binlog_state = '0-1-100'")
+    else:
+        ask(connection, "SET GLOBAL gtid_purged = '11111111-2222-3333-4444-555555555555:1-100'")
 
 
 @pytest.mark.parametrize(
@@ -159,8 +187,10 @@ def test_a_log_too_long_to_read_is_not_whole(connection: pymysql.Connection) -> 
     assert not log_is_whole(connection, wanted, log_bytes_max=100)
 
 
-def test_a_server_without_a_log_is_named(tracker_server: MariadbServer) -> None:
-    server = MysqlServer(tracker_server.host, tracker_server.port, tracker_server.user, tracker_server.password)
+@pytest.mark.parametrize("kind", ["tracker_server", "mysql_tracker_server"])
+def test_a_server_without_a_log_is_named(request: pytest.FixtureRequest, kind: str) -> None:
+    running = request.getfixturevalue(kind)
+    server = MysqlServer(running.host, running.port, running.user, running.password)
 
     with contextlib.closing(connect(server)) as connection:
         with pytest.raises(UnfitServerError):

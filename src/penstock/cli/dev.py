@@ -12,14 +12,17 @@ from penstock.cli.console import say_note
 from penstock.core.errors import UsageError
 from penstock.dev.background import Background
 from penstock.dev.jars import JarSet, ensure_jars, jar_directory
-from penstock.dev.services import Service, parse_service
+from penstock.dev.mysql import fetch_mysql
+from penstock.dev.services import BY_DEFAULT, Service, parse_service
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 app = typer.Typer(no_args_is_help=True, help="Start and stop real servers on loopback for development.")
 
-_Names = Annotated[list[str] | None, typer.Argument(metavar="[SERVICE]...", help="mariadb kafka schematizer spark")]
+_Names = Annotated[
+    list[str] | None, typer.Argument(metavar="[SERVICE]...", help="mariadb kafka schematizer spark mysql")
+]
 _Home = Annotated[Path, typer.Option("--home", help="Where state and data live.", file_okay=False)]
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, by service.")]
 _Ports = Annotated[
@@ -31,13 +34,19 @@ _HOME = Path(".penstock/dev")
 
 @app.command("up")
 def up(names: _Names = None, ports: _Ports = None, *, home: _Home = _HOME, as_json: _Json = False) -> None:
-    """Start servers (by default all) and leave them running. A server that was up before keeps its data and port."""
-    services = _services(names)
+    """Start servers (by default all but mysql) and leave them running.
+
+    A server that was up before keeps its data and port. mysql is Oracle's, from
+    Debian unstable, where a Debian mirror can be reached.
+    """
+    services = _services(names, BY_DEFAULT)
     wanted = parse_ports(ports or [])
     if Service.KAFKA in services and not jar_directory(JarSet.KAFKA_BROKER).exists():
         # Here rather than in the background, because it takes a minute.
         say_note("fetching Kafka's jars, this once")
         ensure_jars(JarSet.KAFKA_BROKER)
+    if Service.MYSQL in services:
+        fetch_mysql(say_note)
     background = Background(home)
     _show({service: background.up(service, wanted.get(service)) for service in services}, as_json=as_json)
 
@@ -73,9 +82,9 @@ def parse_ports(options: Sequence[str]) -> dict[Service, int]:
     return ports
 
 
-def _services(names: Sequence[str] | None) -> list[Service]:
-    """The services of these names, all of them for none."""
-    return [parse_service(name) for name in names] if names else list(Service)
+def _services(names: Sequence[str] | None, otherwise: Sequence[Service] = tuple(Service)) -> list[Service]:
+    """The services of these names; for none, those of `otherwise`."""
+    return [parse_service(name) for name in names] if names else list(otherwise)
 
 
 def _show(facts: Mapping[Service, Mapping[str, str | int] | None], *, as_json: bool) -> None:

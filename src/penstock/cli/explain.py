@@ -17,6 +17,11 @@ _START = {
     "log": "from the start of the binlog, or not at all",
     "copy": "with a copy of the tables",
 }
+_TLS = {
+    "full": "yes; the server's certificate must be signed by an authority that we trust, and be for its host",
+    "ca": "yes; the server's certificate must be signed by an authority that we trust",
+    "none": "yes, but nobody looks at the server's certificate",
+}
 
 
 def explain_pipeline(spec: PipelineSpec) -> Iterator[str]:
@@ -41,6 +46,7 @@ def _explain_source(spec: PipelineSpec, source: MysqlSourceSpec) -> Iterator[str
     yield ""
     yield f"Source {source.name}: the MySQL or MariaDB server {source.host}:{source.port}"
     yield f"  login    {source.user}, with the password in {source.password_env}"
+    yield f"  tls      {_TLS[source.tls.verify] if source.tls else 'none: nothing is encrypted on the way'}"
     yield f"  tables   {source.patterns}"
     yield f"  start    {_START[source.start]}"
     yield f"  replica  server ids from {spec.server_id(source)}; leases of {source.lease_seconds:g} s"
@@ -64,7 +70,8 @@ def _explain_parts(spec: PipelineSpec) -> Iterator[str]:
     kafka = spec.kafka.bootstrap_servers or "a private broker"
     yield f"  kafka        {kafka}, {spec.kafka.partitions} partition(s) per table, {spec.kafka.replication} replica(s)"
     yield f"  schematizer  {spec.schematizer.url if spec.schematizer else 'a private one'}"
-    yield f"  tracker      {f'{spec.tracker.host}:{spec.tracker.port}' if spec.tracker else 'a private MariaDB'}"
+    tracker = f"{spec.tracker.host}:{spec.tracker.port}" if spec.tracker else "a private one, of the source's kind"
+    yield f"  tracker      {tracker}"
     yield f"  state        {_state_place(spec)}"
     yield f"  objects      {objects_url(spec)}"
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.core.errors import UsageError
 from penstock.dev.java import java
-from penstock.dev.mariadb import INSTALL_COMMAND
 from penstock.dev.ports import is_free
+from penstock.dev.tracker import examine_tracker
 from penstock.wiring.checks import Finding, examine, examine_pipeline
 from penstock.wiring.open import open_lock
 
@@ -25,20 +23,11 @@ def look_everywhere(spec: PipelineSpec) -> Iterator[Finding]:
     """Look at this machine, then ask every server that the config names. Changes nothing."""
     yield examine("java", java)
     if spec.is_embedded("tracker"):
-        yield examine("mariadbd", _find_mariadbd)
+        yield examine("tracker", partial(examine_tracker, spec))
     if not open_lock(spec).holder():
         for remembered in sorted(spec.home.glob("*/*port")):
             yield examine(f"port of {remembered.parent.name}", partial(_examine_port, remembered))
     yield from examine_pipeline(spec)
-
-
-def _find_mariadbd() -> str:
-    search_path = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/local/sbin", "/usr/sbin"])
-    found = shutil.which("mariadbd", path=search_path)
-    if found is None:
-        message = "no mariadbd on this machine; the embedded schema tracker is one"
-        raise UsageError(message, f"type: {INSTALL_COMMAND}")
-    return found
 
 
 def _examine_port(remembered: Path) -> str:

@@ -47,7 +47,7 @@ def run(
     spec = load(file)
     java()
     open_logs(log_directory(spec), console=True)
-    with _leading(spec), EmbeddedServers(spec) as servers:
+    with _leading(spec), EmbeddedServers(spec, say_note) as servers:
         wait_for_servers(servers.spec, say_note)
         session = open_session(
             SessionSpec(

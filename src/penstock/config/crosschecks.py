@@ -26,6 +26,9 @@ def find_conflicts(document: object) -> Iterator[Found]:
     yield from _loose_links(pipeline)
     yield from _kafka_conflicts(_mapping(pipeline.get("kafka")))
     yield from _state_conflicts(_mapping(pipeline.get("state")))
+    yield from _tls_conflicts(("tracker",), _mapping(pipeline.get("tracker")))
+    for index, source in enumerate(_sequence(pipeline.get("sources"))):
+        yield from _tls_conflicts(("sources", index), _mapping(source))
     yield from _embedded_on_cluster(pipeline)
 
 
@@ -79,6 +82,17 @@ def _kafka_conflicts(kafka: Mapping[str, object]) -> Iterator[Found]:
 def _state_conflicts(state: Mapping[str, object]) -> Iterator[Found]:
     if state.get("url") and state.get("url_env"):
         yield ("state", "url_env"), "give url or url_env, not both"
+
+
+def _tls_conflicts(where: Location, server: Mapping[str, object]) -> Iterator[Found]:
+    if "tls" in server and server["tls"] is None:
+        # Elsewhere a key without a value is as if left out. Here that would be no encryption.
+        yield (*where, "tls"), "says nothing: write tls: {} to encrypt, or leave it out"
+    tls = _mapping(server.get("tls"))
+    if tls.get("key") and not tls.get("cert"):
+        yield (*where, "tls", "key"), "the key is of no use without cert, the certificate that it belongs to"
+    if tls.get("ca") and tls.get("verify") == "none":
+        yield (*where, "tls", "ca"), "verify: none looks at no ca; leave one of the two out"
 
 
 def _embedded_on_cluster(pipeline: Mapping[str, object]) -> Iterator[Found]:

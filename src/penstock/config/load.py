@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, get_args
 from pydantic import ValidationError
 
 from penstock.config.crosschecks import find_conflicts
-from penstock.config.specs import PipelineSpec, Spec, known_keys
+from penstock.config.specs import PipelineSpec, Spec, TlsSpec, known_keys
 from penstock.config.yaml_lines import Document, Location, Mistake, parse_yaml
 from penstock.core.errors import ConfigError, UsageError
 
@@ -77,6 +77,8 @@ def _read(path: Path) -> str:
 
 
 def _with_absolute_paths(spec: PipelineSpec, directory: Path) -> PipelineSpec:
+    sources = tuple(source.model_copy(update={"tls": _absolute(source.tls, directory)}) for source in spec.sources)
+    tracker = spec.tracker and spec.tracker.model_copy(update={"tls": _absolute(spec.tracker.tls, directory)})
     sinks = tuple(sink.model_copy(update={"path": (directory / sink.path).resolve()}) for sink in spec.sinks)
     security = spec.kafka.security
     if security.ca_file is not None:
@@ -85,9 +87,18 @@ def _with_absolute_paths(spec: PipelineSpec, directory: Path) -> PipelineSpec:
         update={
             "home": (directory / spec.home).resolve(),
             "kafka": spec.kafka.model_copy(update={"security": security}),
+            "tracker": tracker,
+            "sources": sources,
             "sinks": sinks,
         }
     )
+
+
+def _absolute(tls: TlsSpec | None, directory: Path) -> TlsSpec | None:
+    if tls is None:
+        return None
+    files = {name: getattr(tls, name) for name in ("ca", "cert", "key")}
+    return tls.model_copy(update={name: (directory / file).resolve() for name, file in files.items() if file})
 
 
 def _new_errors(error: ValidationError, document: Document) -> Iterator[ErrorDetails]:

@@ -106,6 +106,21 @@ class ObjectsSpec(Spec):
     endpoint: WebUrl | None = None
 
 
+class TlsSpec(Spec):
+    """How a connection to MySQL or MariaDB is encrypted. `tls: {}` is enough where the server's certificate is public.
+
+    The server's certificate must be signed by `ca`, by default by one of this
+    machine's authorities, and be for `host`. `verify: ca` does not look at the
+    host, `verify: none` at nothing. `cert` and `key` are ours, for a server that
+    wants one. All are files in PEM.
+    """
+
+    verify: Literal["full", "ca", "none"] = "full"
+    ca: Path | None = None
+    cert: Path | None = None
+    key: Path | None = None
+
+
 class TrackerSpec(Spec):
     """A MariaDB or MySQL server of which nothing but schemas is asked, and which is all ours."""
 
@@ -113,6 +128,7 @@ class TrackerSpec(Spec):
     port: Port = 3306
     user: Text
     password_env: EnvironmentName
+    tls: TlsSpec | None = None
 
 
 class SparkSpec(Spec):
@@ -132,7 +148,8 @@ class MysqlSourceSpec(Spec):
 
     `start: auto` begins at the start of the binlog if the server still has it
     whole, else with a copy; `log` and `copy` insist. `server_id` is the first
-    of the SERVER_IDS_PER_SOURCE replica ids that are ours on that server.
+    of the SERVER_IDS_PER_SOURCE replica ids that are ours on that server. Without
+    `tls` nothing is encrypted.
     """
 
     name: SourceName
@@ -141,6 +158,7 @@ class MysqlSourceSpec(Spec):
     port: Port = 3306
     user: Text
     password_env: EnvironmentName
+    tls: TlsSpec | None = None
     tables: TableList
     start: Literal["auto", "log", "copy"] = "auto"
     server_id: Annotated[int, Field(strict=True, ge=1, le=2**32 - 1 - SERVER_IDS_PER_SOURCE)] | None = None

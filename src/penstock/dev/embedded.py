@@ -9,9 +9,10 @@ import structlog
 
 from penstock.config.specs import SchematizerSpec, TrackerSpec
 from penstock.dev.kafka import start_kafka
-from penstock.dev.mariadb import PASSWORD, USER, Flavour, start_mariadb
+from penstock.dev.mariadb import PASSWORD, USER
 from penstock.dev.ports import LOOPBACK
 from penstock.dev.schematizer import start_schematizer
+from penstock.dev.tracker import start_tracker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,8 +32,8 @@ class EmbeddedServers:
     `spec` is the pipeline with their addresses filled in.
     """
 
-    def __init__(self, spec: PipelineSpec) -> None:
-        """Find out what is to be started for `spec`; nothing runs yet."""
+    def __init__(self, spec: PipelineSpec, say: Callable[[str], None]) -> None:
+        """Find out what is to be started for `spec`; nothing runs yet. `say` tells the user what takes long."""
         self.spec = spec
         self._starters: dict[str, Callable[[], Server]] = {}
         home = spec.home
@@ -41,7 +42,7 @@ class EmbeddedServers:
         if spec.is_embedded("schematizer"):
             self._starters["Schematizer"] = lambda: start_schematizer(home / "schematizer")
         if spec.is_embedded("tracker"):
-            self._starters["schema tracker"] = lambda: start_mariadb(home / "tracker", Flavour.TRACKER)
+            self._starters["schema tracker"] = lambda: start_tracker(spec, say)
         self._servers: dict[str, Server] = {}
 
     def __enter__(self) -> Self:

@@ -9,12 +9,9 @@ compare sizes and modification times with a stamp written then.
 
 from __future__ import annotations
 
-import contextlib
 import enum
-import fcntl
 import hashlib
 import json
-import os
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -24,11 +21,12 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from penstock.core.errors import PenstockError, UnavailableError, UsageError
+from penstock.dev.cache import cache_directory, locked
 from penstock.dev.java import java
 from penstock.dev.processes import run_to_end
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
 _FETCH_SECONDS = 300.0
 _ATTEMPTS = 3
@@ -68,7 +66,7 @@ def ensure_jars(jar_set: JarSet) -> tuple[Path, ...]:
     jars = parse_jar_list(_list_file(jar_set).read_text())
     directory = jar_directory(jar_set)
     if not directory.exists():
-        with _locked(directory.with_suffix(".lock")):
+        with locked(directory.with_suffix(".lock")):
             if not directory.exists():
                 _fetch(jar_set, jars, directory)
     _verify_stamp(directory, jars)
@@ -78,12 +76,7 @@ def ensure_jars(jar_set: JarSet) -> tuple[Path, ...]:
 def jar_directory(jar_set: JarSet) -> Path:
     """Where the set's jars are, if they have been fetched."""
     digest = hashlib.sha256(_list_file(jar_set).read_bytes()).hexdigest()[:12]
-    return cache_directory() / f"{jar_set.value}-{digest}"
-
-
-def cache_directory() -> Path:
-    """Where all sets live. XDG Base Directory Specification: XDG_CACHE_HOME, else ~/.cache."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "penstock" / "jars"
+    return cache_directory("jars") / f"{jar_set.value}-{digest}"
 
 
 def parse_jar_list(text: str) -> tuple[Jar, ...]:
@@ -121,7 +114,7 @@ def _retrieve(jar_set: JarSet, jars: Sequence[Jar], scratch: Path, arrived: Path
     """Run Ivy, again if a download fails: what an earlier try brought is in its cache."""
     ivy_file = scratch / "ivy.xml"
     ivy_file.write_text(render_ivy_file(jar_set, jars))
-    log = cache_directory() / f"{jar_set.value}.log"
+    log = cache_directory("jars") / f"{jar_set.value}.log"
     command = [
         *(java(), "-jar", str(_ivy_jar()), "-warn", "-ivy", str(ivy_file), "-cache", str(scratch / "cache")),
         *("-retrieve", f"{arrived}/[artifact]-[revision].[ext]", "-confs", "default", "-types", "jar", "bundle"),
@@ -176,21 +169,6 @@ def _fingerprint(file: Path) -> list[int]:
     """Size in bytes and modification time in ns."""
     found = file.stat()
     return [found.st_size, found.st_mtime_ns]
-
-
-@contextlib.contextmanager
-def _locked(file: Path) -> Iterator[None]:
-    """Hold an exclusive file lock, which the system lets go when this process dies."""
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        opened = file.open("w")
-    except OSError as error:
-        message = f"the jar cache {file.parent} cannot be written: {error.strerror}"
-        hint = "free space there, or set XDG_CACHE_HOME to a directory that you can write"
-        raise UsageError(message, hint) from error
-    with opened:
-        fcntl.flock(opened, fcntl.LOCK_EX)
-        yield
 
 
 def _list_file(jar_set: JarSet) -> Path:

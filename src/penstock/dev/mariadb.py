@@ -14,18 +14,23 @@ from typing import TYPE_CHECKING
 import pymysql
 
 from penstock.core.errors import UsageError
+from penstock.dev.debian import DebianPackage, Prefix, ensure_prefix
 from penstock.dev.ports import LOOPBACK, choose_port, is_listening
 from penstock.dev.processes import Child, run_to_end, start_child, wait_until_ready
 from penstock.dev.server import Server
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
+
+NEWER = DebianPackage("trixie", "mariadb-server-core")
+"""MariaDB 11.8, for what the release that most machines have does not know yet."""
 
 INSTALL_COMMAND = "sudo apt-get install -y mariadb-server"
 USER = "penstock"
 PASSWORD = "penstock"  # noqa: S105 - a server on loopback for development, whose password is in the documentation
 
+_INIT_FILE = "init.sql"
 _START_SECONDS = 120.0
 _INIT_SECONDS = 180.0
 _STOP_SECONDS = 20.0
@@ -40,7 +45,6 @@ port={port}
 # Relative to the data directory: a socket's whole path may have 107 bytes only.
 socket=mariadb.sock
 pid-file=mariadb.pid
-init-file={init}
 skip-name-resolve
 skip-external-locking
 character-set-server=utf8mb4
@@ -73,6 +77,24 @@ aria-pagecache-buffer-size=8M
 table-open-cache=200
 max-connections=20
 """
+
+# Of a server that is run where it was unpacked.
+_PREFIX_SETTINGS = """\
+basedir={usr}
+plugin-dir={usr}/lib/mysql/plugin
+lc-messages-dir={usr}/share/mariadb
+character-sets-dir={usr}/share/mariadb/charsets
+"""
+
+# What mariadb-install-db, which knows installed servers only, gives to `mariadbd --bootstrap`.
+_BOOTSTRAP_FILES = (
+    "mariadb_system_tables.sql",
+    "mariadb_performance_tables.sql",
+    "mariadb_system_tables_data.sql",
+    "maria_add_gis_sp_bootstrap.sql",
+    "mariadb_sys_schema.sql",
+)
+_BOOTSTRAP_BEGIN = "CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket = 'root';\n"
 
 _INIT_SQL = """\
 SET SESSION sql_log_bin = 0;
@@ -127,29 +149,38 @@ def start_mariadb(
     *,
     port: int | None = None,
     max_binlog_size_bytes: int = 1 << 30,
+    package: DebianPackage | None = None,
+    options: Sequence[str] = (),
 ) -> MariadbServer:
     """Start a server with its data under `home`; the first start initialises it, later ones find the data and port.
 
-    `max_binlog_size_bytes` is where the binlog rotates (at least 4096; sources only).
-    Raises UsageError without MariaDB on the machine or when the port is in use.
+    `max_binlog_size_bytes` is where the binlog rotates (at least 4096; sources
+    only). `package` is the server to run, None for the one that is installed;
+    `options` are further ones for mariadbd. Raises UsageError without MariaDB on
+    the machine, where the package cannot be had, or when the port is in use.
     """
     home = home.resolve()
-    server = _program("mariadbd")
+    prefix = None if package is None else ensure_prefix(package)
+    program = [find_program("mariadbd")] if prefix is None else prefix.command("sbin/mariadbd")
     home.mkdir(parents=True, exist_ok=True)
     chosen = choose_port(home / "port", port)
     settings = _write_settings(home, flavour, chosen, max_binlog_size_bytes)
+    if prefix is not None:
+        with settings.open("a") as opened:
+            opened.write(_PREFIX_SETTINGS.format(usr=prefix.usr))
     log = home / "mariadb.log"
-    _initialise(home, settings, log)
-    child = start_child(f"MariaDB ({flavour.value})", [server, f"--defaults-file={settings}", *_as_root()], log)
+    server = [*program, f"--defaults-file={settings}", *_as_root()]
+    first = _init_command(settings) if prefix is None else _bootstrap_command(home, server, prefix)
+    _initialise(home, first, log)
+    child = start_child(f"MariaDB ({flavour.value})", [*server, f"--init-file={home / _INIT_FILE}", *options], log)
     wait_until_ready(child, lambda: _answers(chosen), _START_SECONDS)
     return MariadbServer(chosen, home, child)
 
 
 def _write_settings(home: Path, flavour: Flavour, port: int, max_binlog_size_bytes: int) -> Path:
     """Write the server's option file and the SQL that creates our user; the option file's path."""
-    init = home / "init.sql"
-    init.write_text(_INIT_SQL.format(user=USER, host=LOOPBACK, password=PASSWORD))
-    text = _SETTINGS.format(data=home / "data", host=LOOPBACK, port=port, init=init)
+    (home / _INIT_FILE).write_text(_INIT_SQL.format(user=USER, host=LOOPBACK, password=PASSWORD))
+    text = _SETTINGS.format(data=home / "data", host=LOOPBACK, port=port)
     match flavour:
         case Flavour.SOURCE:
             text += _SOURCE_SETTINGS.format(max_binlog_size_bytes=max_binlog_size_bytes)
@@ -160,21 +191,34 @@ def _write_settings(home: Path, flavour: Flavour, port: int, max_binlog_size_byt
     return settings
 
 
-def _initialise(home: Path, settings: Path, log: Path) -> None:
+def _initialise(home: Path, command: Sequence[str], log: Path) -> None:
     """Create the system tables, unless an earlier start did so to the end."""
     done = home / "initialised"
     if done.exists():
         return
     shutil.rmtree(home / "data", ignore_errors=True)
-    command = [
-        _program("mariadb-install-db"),
+    (home / "data").mkdir()
+    run_to_end("the first start of MariaDB", command, log, _INIT_SECONDS)
+    done.touch()
+
+
+def _init_command(settings: Path) -> list[str]:
+    """How an installed server makes its system tables."""
+    return [
+        find_program("mariadb-install-db"),
         f"--defaults-file={settings}",
         "--auth-root-authentication-method=socket",
         "--skip-test-db",
         *_as_root(),
     ]
-    run_to_end("mariadb-install-db", command, log, _INIT_SECONDS)
-    done.touch()
+
+
+def _bootstrap_command(home: Path, server: Sequence[str], prefix: Prefix) -> list[str]:
+    """How an unpacked server makes its system tables: from statements in its standard input."""
+    script = home / "bootstrap.sql"
+    scripts = [(prefix.usr / "share" / "mariadb" / name).read_text() for name in _BOOTSTRAP_FILES]
+    script.write_text(_BOOTSTRAP_BEGIN + "".join(scripts))
+    return ["sh", "-c", 'exec "$@" < "$0"', str(script), *server, "--bootstrap", "--skip-log-bin"]
 
 
 def _as_root() -> list[str]:
@@ -186,8 +230,8 @@ def _as_root() -> list[str]:
     return ["--user=root"] if os.geteuid() == 0 else []
 
 
-def _program(name: str) -> str:
-    """The path of one of MariaDB's programs."""
+def find_program(name: str) -> str:
+    """The path of one of MariaDB's programs; UsageError where it is not installed."""
     found = shutil.which(name, path=_SEARCH_PATH)
     if found is None:
         message = f"MariaDB's program {name} is not on this machine"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from penstock.dev.server import Server
 
-_LATER = ("mysql", "postgres", "zookeeper", "s3", "redshift", "snowflake")
+_LATER = ("postgres", "zookeeper", "s3", "redshift", "snowflake")
 
 
 class Service(enum.Enum):
@@ -22,6 +22,11 @@ class Service(enum.Enum):
     KAFKA = "kafka"
     SCHEMATIZER = "schematizer"
     SPARK = "spark"
+    MYSQL = "mysql"
+
+
+BY_DEFAULT = (Service.MARIADB, Service.KAFKA, Service.SCHEMATIZER, Service.SPARK)
+"""Those of which every machine that has been set up can start one; the others are started by name only."""
 
 
 def parse_service(name: str) -> Service:
@@ -57,5 +62,9 @@ def start_service(service: Service, home: Path, port: int | None) -> Server:
             from penstock.dev.spark import start_spark  # noqa: PLC0415 - see above
 
             return start_spark(home, port=port)
+        case Service.MYSQL:
+            from penstock.dev.mysql import start_mysql  # noqa: PLC0415 - see above
+
+            return start_mysql(home, port=port)
         case _:
             assert_never(service)

@@ -16,12 +16,11 @@ from confluent_kafka.admin import AdminClient
 
 from penstock.adapters.kafka.cluster import explain
 from penstock.adapters.mysql import preflight
-from penstock.adapters.mysql.connection import MysqlServer, connect, server_of
+from penstock.adapters.mysql.connection import connect, server_of
 from penstock.adapters.state.migrate import examine_database
 from penstock.config.places import objects_url, state_url
-from penstock.config.secrets import secret
 from penstock.core.errors import PenstockError, UnavailableError, UnfitServerError, UsageError
-from penstock.wiring.open import kafka_cluster, mysql_server, open_object_store
+from penstock.wiring.open import kafka_cluster, mysql_server, open_object_store, tracker_server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -130,7 +129,7 @@ def _examine_web(url: str) -> str:
 
 
 def _examine_tracker(tracker: TrackerSpec) -> str:
-    with connect(MysqlServer(tracker.host, tracker.port, tracker.user, secret(tracker.password_env))) as connection:
+    with connect(tracker_server(tracker)) as connection:
         return f"lets in {server_of(connection)}"
 
 

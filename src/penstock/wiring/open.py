@@ -18,6 +18,7 @@ from penstock.adapters.kafka.reader import TopicReader
 from penstock.adapters.kafka.topics import LEDGER_SETTINGS, batches_topic, position_topic, schemas_topic
 from penstock.adapters.lock.file import FileLock
 from penstock.adapters.mysql.connection import MysqlServer, connect
+from penstock.adapters.mysql.login import Tls
 from penstock.adapters.mysql.tracker import MysqlTracker, read_source_defaults
 from penstock.adapters.objects.store import ObjectsSpec, open_objects
 from penstock.adapters.registry.client import HttpRegistry
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from penstock.adapters.state.store import SqlState
-    from penstock.config.specs import LinkSpec, MysqlSourceSpec, PipelineSpec
+    from penstock.config.specs import LinkSpec, MysqlSourceSpec, PipelineSpec, TlsSpec, TrackerSpec
     from penstock.ports.objects import ObjectStore
     from penstock.ports.registry import Registry
     from penstock.ports.sink import Sink
@@ -107,7 +108,19 @@ def open_object_store(spec: PipelineSpec) -> ObjectStore:
 
 def mysql_server(source: MysqlSourceSpec) -> MysqlServer:
     """The source's server and our login to it."""
-    return MysqlServer(source.host, source.port, source.user, secret(source.password_env))
+    return MysqlServer(source.host, source.port, source.user, secret(source.password_env), _tls(source.tls))
+
+
+def tracker_server(tracker: TrackerSpec) -> MysqlServer:
+    """The tracker's server and our login to it."""
+    return MysqlServer(tracker.host, tracker.port, tracker.user, secret(tracker.password_env), _tls(tracker.tls))
+
+
+def _tls(spec: TlsSpec | None) -> Tls | None:
+    if spec is None:
+        return None
+    ca, cert, key = (None if file is None else str(file) for file in (spec.ca, spec.cert, spec.key))
+    return Tls(spec.verify, ca, cert, key)
 
 
 def open_tracker(spec: PipelineSpec, source: MysqlSourceSpec) -> MysqlTracker:
@@ -115,10 +128,8 @@ def open_tracker(spec: PipelineSpec, source: MysqlSourceSpec) -> MysqlTracker:
     if spec.tracker is None:
         message = "schema tracker"
         raise _not_started(message)
-    tracker = spec.tracker
-    server = MysqlServer(tracker.host, tracker.port, tracker.user, secret(tracker.password_env))
     with connect(mysql_server(source)) as connection:
-        return MysqlTracker(server, read_source_defaults(connection))
+        return MysqlTracker(tracker_server(spec.tracker), read_source_defaults(connection))
 
 
 def open_lock(spec: PipelineSpec) -> FileLock:

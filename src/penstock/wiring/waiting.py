@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import httpx
 import pymysql
@@ -12,6 +12,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from penstock.adapters.kafka.cluster import explain as explain_kafka
+from penstock.adapters.mysql.catalog import read_flavour
 from penstock.adapters.mysql.connection import connect
 from penstock.adapters.mysql.connection import explain as explain_mysql
 from penstock.adapters.mysql.preflight import missing_tables, require_fit
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.config.specs import MysqlSourceSpec, PipelineSpec
+    from penstock.core.mysql.describe import Flavour
 
+_Answer = TypeVar("_Answer")
 _WAIT_SECONDS = 60.0
 _PAUSE_SECONDS = 2.0
 _ASK_SECONDS = 5.0
@@ -40,21 +43,26 @@ def wait_for_servers(spec: PipelineSpec, say: Callable[[str], None]) -> None:
         _wait(partial(_examine_source, source), say)
 
 
-def _wait(ask: Callable[[], None], say: Callable[[str], None]) -> None:
-    deadline = time.monotonic() + _WAIT_SECONDS
-    said = False
+def wait_for_flavour(
+    source: MysqlSourceSpec, say: Callable[[str], None], wait_seconds: float = _WAIT_SECONDS
+) -> Flavour:
+    """Return whether a source is MySQL or MariaDB. Waits and raises as `wait_for_servers` does."""
+    return _wait(partial(_ask_flavour, source), say, wait_seconds)
+
+
+def _wait(ask: Callable[[], _Answer], say: Callable[[str], None], wait_seconds: float = _WAIT_SECONDS) -> _Answer:
+    deadline = time.monotonic() + wait_seconds
+    said = wait_seconds == 0
     while True:
         try:
-            ask()
+            return ask()
         except UnavailableError as error:
             if not said:
-                say(f"{error.message}; waiting up to {_WAIT_SECONDS:.0f} s")
+                say(f"{error.message}; waiting up to {wait_seconds:.0f} s")
                 said = True
-            if time.monotonic() > deadline:
+            if time.monotonic() >= deadline:
                 raise
             time.sleep(_PAUSE_SECONDS)
-        else:
-            return
 
 
 def _ask_kafka(spec: PipelineSpec) -> None:
@@ -73,6 +81,11 @@ def _ask_schematizer(spec: PipelineSpec) -> None:
     except httpx.HTTPError as error:
         message = f"the Schematizer at {spec.schematizer.url} does not answer: {error}"
         raise UnavailableError(message, "start it, or correct schematizer.url") from error
+
+
+def _ask_flavour(source: MysqlSourceSpec) -> Flavour:
+    with connect(mysql_server(source)) as connection:
+        return read_flavour(connection)
 
 
 def _examine_source(source: MysqlSourceSpec) -> None:

@@ -84,7 +84,7 @@ def test_a_cache_that_cannot_be_written_is_named(monkeypatch: pytest.MonkeyPatch
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
 
-    with pytest.raises(UsageError, match=r"the jar cache .* cannot be written"):
+    with pytest.raises(UsageError, match=r"the cache .* cannot be written"):
         ensure_jars(JarSet.SPARK_KAFKA)
 
 

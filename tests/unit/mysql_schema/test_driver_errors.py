@@ -17,6 +17,10 @@ CASES: list[tuple[pymysql.err.MySQLError, type[PenstockError]]] = [
     (pymysql.err.OperationalError(ER.LOCK_WAIT_TIMEOUT, "waited"), UnavailableError),
     (pymysql.err.OperationalError(ER.ACCESS_DENIED_ERROR, "no"), UnfitServerError),
     (pymysql.err.OperationalError(ER.DUP_FIELDNAME, "twice"), UnfitServerError),
+    (pymysql.err.OperationalError(CR.CR_AUTH_PLUGIN_CANNOT_LOAD, "parsec"), UnfitServerError),
+    (pymysql.err.OperationalError(CR.CR_SSL_CONNECTION_ERROR, "no TLS"), UnfitServerError),
+    (pymysql.err.OperationalError(ER.USER_LIMIT_REACHED, "enough"), UnavailableError),
+    (pymysql.err.OperationalError(ER.HOST_IS_BLOCKED, "blocked"), UnfitServerError),
     (pymysql.err.ProgrammingError(ER.PARSE_ERROR, "syntax"), UnfitServerError),
     (pymysql.err.MySQLError(), UnfitServerError),
 ]

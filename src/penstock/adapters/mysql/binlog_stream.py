@@ -16,7 +16,8 @@ import pymysql
 
 from penstock.adapters.mysql.binlog_errors import explain_dump
 from penstock.adapters.mysql.connection import MysqlServer, connect, explain
-from penstock.core.errors import CorruptLogError, UnavailableError
+from penstock.adapters.mysql.continuity import Continuity, require_known
+from penstock.core.errors import CorruptLogError, PenstockError, UnavailableError
 from penstock.core.mysql.bytes_reader import MalformedError
 from penstock.core.mysql.packets import PACKET_BYTES_MAX, Events, PacketSplitter
 from penstock.core.mysql.scan import EventScanner
@@ -63,10 +64,13 @@ def open_binlog(
 
     `wanted` says of which tables we want rows; see EventScanner. Raises
     UnavailableError when the server does not answer and UnfitServerError when it
-    refuses us. What is wrong with the position shows in the first `read`.
+    refuses us; LogError when the log is not the one in which the position was
+    taken, PositionError for GTIDs that cannot be read. What else is wrong with
+    the position shows in the first `read`.
     """
     connection = connect(server, _CONNECT_SECONDS)
     try:
+        require_known(connection, position)
         with connection.cursor() as cursor:
             cursor.execute(_SESSION)
         stream_socket = _socket_of(connection)
@@ -79,6 +83,10 @@ def open_binlog(
     except OSError as error:
         connection.close()
         raise _lost(server, str(error)) from error
+    except PenstockError:
+        if connection.open:
+            connection.close()
+        raise
     return BinlogStream(server, position, wanted, stop, connection)
 
 
@@ -100,6 +108,7 @@ class BinlogStream:
         self._connection = connection
         self._socket = _socket_of(connection)
         self._scanner = EventScanner(position, wanted, one_file=stop is Stop.END_OF_FILE)
+        self._continuity = Continuity(server, position)
         self._packets = PacketSplitter()
         self._events: deque[Events] = deque()
         self._buffer = bytearray(_BUFFER_BYTES)
@@ -144,6 +153,7 @@ class BinlogStream:
             items = self._scanner.feed(buffer, spans)
         if not items and not self._events:
             items = self._scanner.feed(b"", ()) or self._server_stopped()
+        self._continuity.check(items)
         self._at_end = self._at_end or self._scanner.file_ended
         return items
 

@@ -8,7 +8,8 @@ from typing import Any
 import pymysql
 from pymysql.constants import CR, ER
 
-from penstock.core.errors import UnavailableError, UnfitServerError
+from penstock.adapters.mysql.login import Tls, clear_text_plugins, explain_login, tls_context
+from penstock.core.errors import PenstockError, UnavailableError, UnfitServerError, UsageError
 
 # Codes from 2000 to 2999 are the client's own: it could not connect, or lost the server.
 _CLIENT_ERRORS = range(CR.CR_ERROR_FIRST, 3000)
@@ -16,6 +17,8 @@ _WORTH_A_RETRY = frozenset(
     {
         ER.SERVER_SHUTDOWN,
         ER.CON_COUNT_ERROR,
+        ER.TOO_MANY_USER_CONNECTIONS,
+        ER.USER_LIMIT_REACHED,
         ER.NEW_ABORTING_CONNECTION,
         ER.LOCK_WAIT_TIMEOUT,
         ER.LOCK_DEADLOCK,
@@ -23,17 +26,17 @@ _WORTH_A_RETRY = frozenset(
         ER.TABLE_DEF_CHANGED,
     }
 )
-_REFUSED = frozenset({ER.ACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR, ER.HOST_NOT_PRIVILEGED})
 
 
 @dataclass(frozen=True, slots=True)
 class MysqlServer:
-    """Where a server is and who we are to it. The password never shows in a repr."""
+    """Where a server is, who we are to it, and how we are encrypted (None: not). The password never shows in a repr."""
 
     host: str
     port: int
     user: str
     password: str = field(repr=False)
+    tls: Tls | None = None
 
     def __str__(self) -> str:
         """`user@host:port`, for messages."""
@@ -43,24 +46,43 @@ class MysqlServer:
 def connect(server: MysqlServer, timeout_seconds: float = 10.0) -> pymysql.Connection:
     """Open a connection in UTC, autocommit on, every read bounded by ten times `timeout_seconds`.
 
-    Raises UnfitServerError for a refused login and UnavailableError for a server
-    that does not answer.
+    Raises UsageError for files of `tls` that cannot be used, UnfitServerError for
+    a refused login and for a certificate that we do not trust, and
+    UnavailableError for a server that does not answer.
     """
     try:
-        return pymysql.connect(
+        return _Connection(server, timeout_seconds)
+    except pymysql.err.MySQLError as error:
+        raise explain(error, server) from error
+    except RuntimeError as error:
+        # What pymysql says of a package that one way to log in needs.
+        message = f"{server} asks for a way to log in that takes another package: {error}"
+        raise UsageError(message, "type: make setup") from error
+
+
+class _Connection(pymysql.Connection):
+    """A connection that knows where it leads."""
+
+    def __init__(self, server: MysqlServer, timeout_seconds: float) -> None:
+        """Connect and log in."""
+        self.server = server
+        super().__init__(
             host=server.host,
             port=server.port,
             user=server.user,
-            password=server.password,
+            # As the servers' own clients send it; of text pymysql would make Latin-1.
+            password=server.password.encode(),
             charset="utf8mb4",
             autocommit=True,
             connect_timeout=int(timeout_seconds),
             read_timeout=int(timeout_seconds * 10),
             write_timeout=int(timeout_seconds * 10),
             init_command="SET time_zone = '+00:00'",
+            # Never by chance: without `tls`, no TLS either where the server offers it.
+            ssl=tls_context(server.tls) if server.tls else None,
+            ssl_disabled=server.tls is None,
+            auth_plugin_map=clear_text_plugins(server.tls),
         )
-    except pymysql.err.MySQLError as error:
-        raise explain(error, server) from error
 
 
 def ask(connection: pymysql.Connection, sql: str) -> list[tuple[Any, ...]]:
@@ -78,14 +100,9 @@ def ask(connection: pymysql.Connection, sql: str) -> list[tuple[Any, ...]]:
 
 
 def server_of(connection: pymysql.Connection) -> MysqlServer:
-    """Where a connection leads, and as whom."""
-    user, password = _text(connection.user or "", "utf-8"), _text(connection.password or "", "latin-1")
-    return MysqlServer(connection.host or "", connection.port, user, password)
-
-
-def _text(sent: str | bytes, encoding: str) -> str:
-    """A part of a login as it was given: pymysql keeps it as it was sent."""
-    return sent if isinstance(sent, str) else sent.decode(encoding)
+    """Where a connection that `connect` opened leads, and as whom."""
+    assert isinstance(connection, _Connection)  # noqa: S101 - all of them are opened above
+    return connection.server
 
 
 def error_code(error: BaseException | None) -> int:
@@ -96,14 +113,12 @@ def error_code(error: BaseException | None) -> int:
     return 0
 
 
-def explain(error: pymysql.err.MySQLError, server: MysqlServer) -> UnavailableError | UnfitServerError:
+def explain(error: pymysql.err.MySQLError, server: MysqlServer) -> PenstockError:
     """Turn a driver's error into ours: UnavailableError if the server is away, UnfitServerError if it refuses."""
     code = error.args[0] if error.args else 0
-    if code in _REFUSED:
-        return UnfitServerError(
-            f"{server} was refused: {error.args[-1]}",
-            "check the user, and the password in the environment variable that password_env names",
-        )
+    login = explain_login(error, str(server), server.tls)
+    if login is not None:
+        return login
     # pymysql calls most errors of the server OperationalError; only its number tells a lost server from a refusal.
     if code in _CLIENT_ERRORS or isinstance(error, pymysql.err.InterfaceError):
         return UnavailableError(f"{server} does not answer: {error}", "check that the server runs and can be reached")

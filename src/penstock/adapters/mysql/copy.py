@@ -38,10 +38,13 @@ _SAVEPOINT = "penstock_table"
 _SNAPSHOT_ENGINE = "InnoDB"
 _CHANGED = frozenset({ER.TABLE_DEF_CHANGED, ER.NO_SUCH_TABLE, ER.BAD_FIELD_ERROR, ER.BAD_DB_ERROR})
 _LEAVE_OUT = 'or leave the table out with "!{table}" under tables'
-# No padding of CHAR values, and no waiting without end for a lock or a slow reader.
+# No padding of CHAR values, and definitions always printed in one way.
+_PLAIN_MODE = "SET SESSION sql_mode = ''"
+# No waiting without end for a lock or a slow reader.
 _SESSION = (
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
-    "SET SESSION sql_mode = '', lock_wait_timeout = 30, net_write_timeout = 600",
+    _PLAIN_MODE,
+    "SET SESSION lock_wait_timeout = 30, net_write_timeout = 600",
 )
 _NO_TIME_LIMIT = {"mariadb": "max_statement_time", "mysql": "max_execution_time"}
 
@@ -154,9 +157,13 @@ class Copy:
         """Compare the table with the one we saw, and see that its engine knows snapshots.
 
         The server itself notices a table that was rebuilt (error 1412), but
-        neither one altered in place nor another one of the same name.
+        neither one altered in place nor another one of the same name. Asked over
+        another connection: in this one MySQL's information_schema tells how the
+        table was when the snapshot was taken.
         """
-        now, engine = read_create(self._connection, table)
+        with contextlib.closing(connect(self._server)) as other:
+            ask(other, _PLAIN_MODE)
+            now, engine = read_create(other, table)
         seen = next(create for create in self._snapshot.creates.tables if create.table == table)
         if now != seen:
             raise self._changed(table)

@@ -28,6 +28,7 @@ _LISTED_MAX = 10
 _IN_FILE = "in the server's configuration file (SET GLOBAL lasts until its next restart only)"
 _CASCADE = "rows that it deletes or changes by itself (CASCADE, SET NULL) are not in the binlog: the target keeps them"
 _EMPTY = "''"
+_THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 _WRITTEN = {"1": "ON", "0": "OFF"}
 
 
@@ -74,7 +75,7 @@ def examine(connection: pymysql.Connection, wanted: Callable[[TableId], bool] | 
     """
     flavour = read_flavour(connection)
     variables = {str(name).lower(): str(value) for name, value in ask(connection, "SHOW GLOBAL VARIABLES")}
-    findings = [_log_finding(variables), _id_finding(variables)]
+    findings = [_tls_finding(connection), _log_finding(variables), _id_finding(variables)]
     findings += [
         _setting_finding(setting, variables[setting.name])
         for setting in _SETTINGS
@@ -83,7 +84,10 @@ def examine(connection: pymysql.Connection, wanted: Callable[[TableId], bool] | 
     findings += [_retention_finding(variables), *_name_findings(variables), *_grant_findings(connection, flavour)]
     if wanted is not None:
         tables = [table for table in read_table_ids(connection) if wanted(table)]
-        findings += [_select_finding(connection, tables), *_cascade_findings(connection, wanted)]
+        findings.append(_select_finding(connection, tables))
+        # From MySQL 9.6 on the server itself does what foreign keys say, unless told otherwise: then it is in the log.
+        if variables.get("innodb_native_foreign_keys") != "OFF":
+            findings += _cascade_findings(connection, wanted)
     return findings
 
 
@@ -102,6 +106,22 @@ def missing_tables(connection: pymysql.Connection, patterns: Sequence[str]) -> S
     tables = read_table_ids(connection)
     including = [pattern for pattern in patterns if not pattern.startswith("!")]
     return [pattern for pattern in including if not any(map(TablePatterns.parse([pattern]).matches, tables))]
+
+
+def _tls_finding(connection: pymysql.Connection) -> Finding:
+    server = server_of(connection)
+    if server.tls is None:
+        if server.host in _THIS_MACHINE:
+            return Finding("ok", "tls", "not encrypted, on this machine only")
+        message = "nothing is encrypted on the way here: whoever is between can read and change what comes"
+        return Finding("warning", "tls", message, "give the source `tls`, unless the network between is safe")
+    version, cipher = (
+        str(ask(connection, f"SHOW STATUS LIKE '{name}'")[0][1]) for name in ("Ssl_version", "Ssl_cipher")
+    )
+    if server.tls.verify == "none":
+        hint = "give `tls` the `ca` that has signed the server's certificate, in place of verify: none"
+        return Finding("warning", "tls", f"{version}, but anybody could answer in the server's place", hint)
+    return Finding("ok", "tls", f"{version}, {cipher}")
 
 
 def _log_finding(variables: Mapping[str, str]) -> Finding:
@@ -130,6 +150,8 @@ def _retention_finding(variables: Mapping[str, str]) -> Finding:
     """Look at how long binlogs are kept; 0 is for ever."""
     days = float(variables.get("expire_logs_days") or 0)
     seconds = float(variables.get("binlog_expire_logs_seconds") or 0) or days * _DAY_SECONDS
+    if variables.get("binlog_expire_logs_auto_purge") == "OFF":
+        seconds = 0
     if seconds == 0 or seconds >= _DAY_SECONDS:
         text = f"binlogs are kept for {seconds / _DAY_SECONDS:g} days" if seconds else "binlogs are kept for ever"
         return Finding("ok", "retention", text)

@@ -39,6 +39,7 @@ _NO_SCHEMA = "information_schema"
 _UNKNOWN_SEQUENCES = 4091
 _NOTHING_TO_DROP = frozenset({ER.BAD_TABLE_ERROR, ER.DB_DROP_EXISTS, _UNKNOWN_SEQUENCES})
 _SHOWN_CHARACTERS = 400
+_NAMES: Mapping[Flavour, str] = {"mariadb": "MariaDB", "mysql": "MySQL"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +49,19 @@ class SourceDefaults:
     `collation` is the one of a schema that is created without any;
     `explicit_timestamps` whether a TIMESTAMP column without attributes is like
     any other column. They are the server's own settings: a session of the source
-    may have chosen others.
+    may have chosen others. `flavour` is the kind of server that the source is.
     """
 
     collation: str = "utf8mb4_general_ci"
     explicit_timestamps: bool = True
+    flavour: Flavour = "mariadb"
 
 
 def read_source_defaults(connection: pymysql.Connection) -> SourceDefaults:
     """Ask a source for what its tracker has to know."""
     settings = "@@GLOBAL.collation_server, @@GLOBAL.explicit_defaults_for_timestamp"
     collation, explicit = ask(connection, f"SELECT {settings}")[0]
-    return SourceDefaults(collation, bool(explicit))
+    return SourceDefaults(collation, bool(explicit), read_flavour(connection))
 
 
 class MysqlTracker:
@@ -142,7 +144,8 @@ class MysqlTracker:
     def _connect(self) -> pymysql.Connection:
         if self._connection is None:
             connection = connect(self._server, self._timeout_seconds)
-            for statement in _session_settings(self._defaults, read_flavour(connection)):
+            _require_flavour(connection, self._server, self._defaults.flavour)
+            for statement in _session_settings(self._defaults):
                 ask(connection, statement)
             _require_empty(connection, self._server)
             self._connection = connection
@@ -167,7 +170,7 @@ def _leaves_tables(statement: TableDdl) -> bool:
     return statement.action in {"truncate", "alter"} and not statement.changes_columns
 
 
-def _session_settings(defaults: SourceDefaults, flavour: Flavour) -> Sequence[str]:
+def _session_settings(defaults: SourceDefaults) -> Sequence[str]:
     settings = [
         f"sql_mode = '{_LENIENT}'",
         "foreign_key_checks = 0",
@@ -177,8 +180,17 @@ def _session_settings(defaults: SourceDefaults, flavour: Flavour) -> Sequence[st
         f"explicit_defaults_for_timestamp = {int(defaults.explicit_timestamps)}",
     ]
     # MariaDB refuses to alter a system-versioned table otherwise; whoever altered it on the source had set this.
-    settings += ["system_versioning_alter_history = KEEP"] if flavour == "mariadb" else []
+    settings += ["system_versioning_alter_history = KEEP"] if defaults.flavour == "mariadb" else []
     return [f"SET SESSION {setting}" for setting in settings]
+
+
+def _require_flavour(connection: pymysql.Connection, server: MysqlServer, wanted: Flavour) -> None:
+    """Refuse a server of another kind: it neither reads all of the source's statements nor prints types as it does."""
+    found = read_flavour(connection)
+    if found != wanted:
+        message = f"the schema tracker {server} is a {_NAMES[found]} server, and the source is {_NAMES[wanted]}"
+        hint = f"give the tracker a {_NAMES[wanted]} server, of the source's version or newer, that holds nothing else"
+        raise UnfitServerError(message, hint)
 
 
 def _require_empty(connection: pymysql.Connection, server: MysqlServer) -> None:

@@ -1,0 +1,138 @@
+"""Whether a server's log is still the one in which a position was taken.
+
+RESET MASTER (MySQL 8.2 and later: RESET BINARY LOGS AND GTIDS) begins a log anew
+under the same file names, and a restored or another server has another log. The
+place of a position may then be a place there too, with other transactions before
+it. GTIDs tell, where the server writes them, unless the new log has as many
+transactions of the same length.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from penstock.adapters.mysql.catalog import read_flavour
+from penstock.adapters.mysql.connection import ask, server_of
+from penstock.core.errors import LogError, PositionError, UnfitServerError
+from penstock.core.mysql.gtid_sets import MysqlGtids, parse_gtids
+from penstock.core.mysql.log_items import LogAdvanced, TransactionBegan, TransactionEnded
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pymysql
+
+    from penstock.adapters.mysql.connection import MysqlServer
+    from penstock.core.mysql.describe import Flavour
+    from penstock.core.mysql.log_items import LogItem
+    from penstock.core.positions import BinlogPosition
+
+_SHOWN = 200
+_MARIADB_GTID = re.compile(r"\d+-\d+-\d+")
+
+
+def require_known(connection: pymysql.Connection, position: BinlogPosition) -> None:
+    """Raise LogError unless the server has executed the transactions before `position`.
+
+    Raises PositionError for GTIDs in the position that cannot be read. A position
+    without GTIDs passes.
+    """
+    if not position.gtids:
+        return
+    server, flavour = server_of(connection), read_flavour(connection)
+    if not _is_readable(position.gtids, flavour):
+        shown = position.gtids[:_SHOWN]
+        message = f"the GTID set of the position {position} is none of a {flavour} server: {shown}"
+        hint = "its record was damaged, or another server answers: start a new pipeline with a copy"
+        raise PositionError(message, hint)
+    if flavour == "mysql":
+        subset = f"GTID_SUBSET({connection.escape(position.gtids)}, @@GLOBAL.gtid_executed)"
+        executed, includes = ask(connection, f"SELECT @@GLOBAL.gtid_executed, {subset}")[0]
+    else:
+        executed = ask(connection, "SELECT @@GLOBAL.gtid_binlog_pos")[0][0]
+        includes = _reaches(str(executed), position.gtids)
+    if not includes:
+        says = f"it has executed '{str(executed)[:_SHOWN]}', and before our position were '{position.gtids[:_SHOWN]}'"
+        raise _begun_anew(server, position, says)
+
+
+def check_readable(gtids: str, server: MysqlServer) -> str:
+    """Return the GTID set of a MySQL server as it is; UnfitServerError for one that we cannot read."""
+    if gtids and not _is_readable(gtids, "mysql"):
+        message = f"{server} has a GTID set that we cannot read: {gtids[:_SHOWN]}"
+        raise UnfitServerError(message, "tagged GTIDs (MySQL 8.3) are not read yet: have nobody set them")
+    return gtids
+
+
+class Continuity:
+    """Looks at what a stream says, as it comes."""
+
+    def __init__(self, server: MysqlServer, position: BinlogPosition) -> None:
+        """Begin at the position that the server was asked for."""
+        self._server = server
+        self._position = position
+        self._order = position.order
+        self._gtid = ""
+        self._is_sure = not position.gtids
+
+    def check(self, items: Sequence[LogItem]) -> None:
+        """Raise LogError if the log goes back, or its first transaction is one from before our position."""
+        for item in items:
+            match item:
+                case LogAdvanced(end):
+                    if end.order < self._order:
+                        raise _begun_anew(self._server, self._position, f"it goes on at {end}")
+                    self._order = end.order
+                case TransactionBegan(gtid=gtid) if not self._is_sure:
+                    self._gtid = gtid
+                case TransactionEnded(end) if not self._is_sure and self._gtid:
+                    self._is_sure = True
+                    if not _grew(self._position.gtids, end.gtids, self._gtid):
+                        says = f"{self._gtid} comes after it, and was among '{self._position.gtids[:_SHOWN]}' before it"
+                        raise _begun_anew(self._server, self._position, says)
+                case _:
+                    pass
+
+
+def _is_readable(gtids: str, flavour: Flavour) -> bool:
+    if flavour == "mariadb":
+        return all(_MARIADB_GTID.fullmatch(gtid.strip()) for gtid in gtids.split(","))
+    try:
+        return isinstance(parse_gtids(gtids), MysqlGtids)
+    except ValueError:
+        return False
+
+
+def _begun_anew(server: MysqlServer, position: BinlogPosition, says: str) -> LogError:
+    message = f"the log of {server} is not the one in which we stood at {position}: {says}"
+    hint = "the log was reset, or another server answers: start a new pipeline with a copy"
+    return LogError(message, hint)
+
+
+def _grew(before: str, after: str, gtid: str) -> bool:
+    """Whether counting `gtid` as executed has brought a set forward."""
+    if ":" in gtid:
+        return before != after
+    domain, server, number = gtid.split("-")
+    known = _by_domain(before).get(domain)
+    # Of another server the number may be lower, where gtid_strict_mode is off.
+    return known is None or known[0] != server or known[1] < int(number)
+
+
+def _reaches(executed: str, gtids: str) -> bool:
+    """Whether a MariaDB that is at `executed` can have been at `gtids`."""
+    reached, wanted = _by_domain(executed), _by_domain(gtids)
+    if not reached.keys() & wanted.keys():
+        return False
+    # A domain may be forgotten (FLUSH BINARY LOGS DELETE_DOMAIN_ID).
+    return not any(
+        domain in reached and reached[domain][0] == server and reached[domain][1] < number
+        for domain, (server, number) in wanted.items()
+    )
+
+
+def _by_domain(gtids: str) -> dict[str, tuple[str, int]]:
+    """Server id and number of the newest transaction of each domain, in MariaDB's notation."""
+    parts = [gtid.strip().split("-") for gtid in gtids.split(",") if gtid.strip()]
+    return {domain: (server, int(number)) for domain, server, number in parts}
