@@ -20,6 +20,8 @@ from penstock.core.mysql.bad_values import COPY_TABLE, BadValueError
 _UUID_BYTES: Final = 16
 _INET4_BYTES: Final = 4
 _INET6_BYTES: Final = 16
+_INET6_COMPATIBLE: Final = 6
+_INET6_MAPPED: Final = 0xFFFF
 _GEOMETRY_HEADER: Final = struct.Struct("<IBI")
 _LITTLE_ENDIAN: Final = 1
 _HAS_SRID: Final = 0x2000_0000
@@ -39,8 +41,31 @@ def print_inet4(raw: bytes) -> str:
 
 
 def print_inet6(raw: bytes) -> str:
-    """Return an IPv6 address as text; the log leaves out NULs at its end."""
-    return socket.inet_ntop(socket.AF_INET6, _padded(raw, _INET6_BYTES))
+    """Return an IPv6 address as MariaDB prints it; the log leaves out NULs at its end.
+
+    The longest run of zeros is left out, the first of several, and also a single
+    one; an IPv4 address that is mapped or compatible is printed as such.
+    """
+    padded = _padded(raw, _INET6_BYTES)
+    words = struct.unpack(">8H", padded)
+    at, count = _longest_zeros(words)
+    if at == 0 and (count == _INET6_COMPATIBLE or (count == _INET6_COMPATIBLE - 1 and words[count] == _INET6_MAPPED)):
+        prefix = "::" if count == _INET6_COMPATIBLE else "::ffff:"
+        return prefix + socket.inet_ntop(socket.AF_INET, padded[-_INET4_BYTES:])
+    printed = [f"{word:x}" for word in words]
+    return f"{':'.join(printed[:at])}::{':'.join(printed[at + count :])}" if count else ":".join(printed)
+
+
+def _longest_zeros(words: tuple[int, ...]) -> tuple[int, int]:
+    """Return where the longest run of zeros begins, the first of several, and how long it is; 0 if there is none."""
+    longest = (0, 0)
+    begin = 0
+    for index, word in enumerate(words):
+        if word:
+            begin = index + 1
+        elif index + 1 - begin > longest[1]:
+            longest = (begin, index + 1 - begin)
+    return longest
 
 
 def extended_wkb(raw: bytes) -> bytes:
