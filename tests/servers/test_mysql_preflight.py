@@ -64,7 +64,6 @@ def test_a_server_as_it_should_be_has_no_errors_and_no_warnings(
     [
         ("binlog_format", "MIXED", "error"),
         ("binlog_row_image", "MINIMAL", "error"),
-        ("log_bin_compress", "ON", "error"),
         ("binlog_alter_two_phase", "ON", "error"),
         ("binlog_row_metadata", "NO_LOG", "warning"),
         ("binlog_checksum", "NONE", "warning"),

@@ -88,9 +88,16 @@ class LogWriter:
 
     def query(self, sql: str, schema: str = "shop", charset: int = 45, codec: str = "utf-8") -> int:
         """A QUERY event with the status variables that MariaDB writes."""
+        return self.event(2, self._query_front(schema, charset) + sql.encode(codec))
+
+    def compressed_query(self, sql: str, schema: str = "shop") -> int:
+        """The same with its text compressed."""
+        return self.event(165, self._query_front(schema, 45) + deflate(sql.encode()))
+
+    def _query_front(self, schema: str, charset: int) -> bytes:
         status = b"\x00" + bytes(4) + b"\x01" + bytes(8) + b"\x06\x03std\x04" + struct.pack("<HHH", charset, 33, 45)
         body = struct.pack("<IIBHH", 1, 0, len(schema.encode()), 0, len(status))
-        return self.event(2, body + status + schema.encode() + b"\0" + sql.encode(codec))
+        return body + status + schema.encode() + b"\0"
 
     def table_map(self, table: str, table_id: int = 20, columns: bytes = b"\x03") -> int:
         """A TABLE_MAP of schema `shop` with columns that need no metadata."""
@@ -100,8 +107,12 @@ class LogWriter:
 
     def rows(self, payload: bytes = b"\x01\x01\xfe\x2a\0\0\0", table_id: int = 20, code: int = 23) -> int:
         """A ROWS event; by default the insert of 42 into a table with one INT."""
-        extra = b"\x02\0" if code >= 30 and code < 160 else b""
+        extra = b"\x02\0" if 30 <= code < 160 or 169 <= code < 172 else b""
         return self.event(code, struct.pack("<IHH", table_id, 0, 1) + extra + payload)
+
+    def compressed_rows(self, code: int, front: bytes = b"\x01\x01", rows: bytes = b"\xfe\x2a\0\0\0") -> int:
+        """MariaDB's ROWS event with everything behind the column bitmaps compressed."""
+        return self.rows(front + deflate(rows), code=code)
 
     def xid(self) -> int:
         """A commit."""
@@ -129,6 +140,13 @@ class LogWriter:
             spans.append((at, at + len(event)))
             at += len(event)
         return b"".join(self.events[first:]), spans
+
+
+def deflate(plain: bytes, announced: int | None = None) -> bytes:
+    """What MariaDB writes in place of `plain`; `announced` replaces its length."""
+    length = len(plain) if announced is None else announced
+    length_bytes = max(1, (length.bit_length() + 7) // 8)
+    return bytes([0x80 | length_bytes]) + length.to_bytes(length_bytes, "big") + zlib.compress(plain)
 
 
 class RowWriter:

@@ -1,6 +1,6 @@
 """QUERY events: the text of a statement, its default schema and the character set it was typed in.
 
-Source: MariaDB Knowledge Base, "Query_event"; MySQL internals, `Query_event`.
+Source: MariaDB Knowledge Base, "Query_event" and "Query_compressed_event"; MySQL internals, `Query_event`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from enum import Enum, auto
 from typing import Final
 
 from penstock.core.mysql.bytes_reader import BytesReader
+from penstock.core.mysql.compressed import inflate
 
 _STATUS_FIXED_WIDTHS: Final = {0: 4, 1: 8, 3: 4}
 _STATUS_CATALOG_WITH_NUL: Final = 2
@@ -47,15 +48,16 @@ class Query:
     default_schema: str
 
 
-def parse_query(body: bytes | memoryview) -> Query:
-    """Read the event after its header (checksum left out); MalformedError if it is not one."""
+def parse_query(body: bytes | memoryview, *, compressed: bool = False) -> Query:
+    """Read the event after its header (checksum left out), text `compressed` or not; MalformedError if it is none."""
     reader = BytesReader(body, 8)
     schema_bytes = reader.integer(1)
     reader.take(2)
     codec = _codec(reader.take(reader.integer(2)))
     schema = reader.text(schema_bytes)
     reader.take(1)
-    return Query(reader.take(reader.left).decode(codec, "surrogateescape"), schema)
+    text = inflate(body[reader.at :]) if compressed else reader.take(reader.left)
+    return Query(text.decode(codec, "surrogateescape"), schema)
 
 
 def control_of(sql: str) -> Control:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.core.changes import Op
 from penstock.core.errors import CorruptLogError, LogError
-from penstock.core.mysql.bytes_reader import BytesReader, MalformedError
+from penstock.core.mysql.bytes_reader import MalformedError
+from penstock.core.mysql.described_tables import DescribedTables
 from penstock.core.mysql.event_codes import FLAG_IGNORABLE
 from penstock.core.mysql.event_codes import EventCode as Code
 from penstock.core.mysql.event_frame import FrameReader, Header, parse_rotate
@@ -20,31 +20,18 @@ from penstock.core.mysql.log_items import LogAdvanced, RowsLogged, StatementLogg
 from penstock.core.mysql.open_transaction import OpenTransaction
 from penstock.core.mysql.place import Place
 from penstock.core.mysql.query_event import Control, Query, control_of, parse_query
-from penstock.core.mysql.table_map import parse_table_id, parse_table_map
+from penstock.core.mysql.rows_event import OPS, rows_payload
 from penstock.core.mysql.unreadable import COPY_AGAIN, UNREADABLE, UNREADABLE_ROWS, unknown, unreadable
 from penstock.core.positions import BinlogPosition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from penstock.core.mysql.log_items import LogItem, TableMap
+    from penstock.core.mysql.log_items import LogItem
     from penstock.core.tables import TableId
 
-_POST_HEADER_BYTES: Final = 8
-_TABLE_ID_BYTES: Final = 6
-_NO_TABLE: Final = b"\xff\xff\xff\x00\x00\x00"
-_TABLE_MAPS_MAX: Final = 10_000
 _HELD_BYTES_MAX: Final = 8 << 20
 
-_OPS: Final[dict[int, Op]] = {
-    Code.WRITE_ROWS_V1: Op.CREATE,
-    Code.UPDATE_ROWS_V1: Op.UPDATE,
-    Code.DELETE_ROWS_V1: Op.DELETE,
-    Code.WRITE_ROWS: Op.CREATE,
-    Code.UPDATE_ROWS: Op.UPDATE,
-    Code.DELETE_ROWS: Op.DELETE,
-}
-_ROWS_V2: Final = frozenset({Code.WRITE_ROWS, Code.UPDATE_ROWS, Code.DELETE_ROWS})
 _SKIPPED: Final = (
     Code.FORMAT_DESCRIPTION,
     Code.STOP,
@@ -86,7 +73,6 @@ class EventScanner:
         are when the server was asked for the whole file: they are passed over.
         """
         self.file_ended = False
-        self._wanted = wanted
         self._one_file = one_file
         self._held_bytes_max = held_bytes_max
         self._gtids: GtidSet | None = parse_gtids(position.gtids)
@@ -96,9 +82,7 @@ class EventScanner:
         self._place = Place(position)
         self._frames = FrameReader()
         self._transaction: OpenTransaction | None = None
-        self._maps: dict[bytes, TableMap | None] = {}
-        self._tables: dict[bytes, TableId] = {}
-        self._parsed: dict[bytes, TableMap] = {}
+        self._tables = DescribedTables(wanted)
         self._handlers = self._all_handlers()
 
     def feed(self, buffer: bytes | bytearray | memoryview, spans: Iterable[tuple[int, int]]) -> list[LogItem]:
@@ -148,13 +132,14 @@ class EventScanner:
 
     def _all_handlers(self) -> dict[int, Callable[[memoryview, Header, list[LogItem]], None]]:
         return {
-            **dict.fromkeys(_OPS, self._rows),
+            **dict.fromkeys(OPS, self._rows),
             **dict.fromkeys(UNREADABLE_ROWS, self._unreadable_rows),
             **dict.fromkeys(UNREADABLE, self._unreadable),
             **dict.fromkeys(_SKIPPED, _skip),
             Code.TABLE_MAP: self._table_map,
             Code.ROTATE: self._rotate,
             Code.QUERY: self._query,
+            Code.MARIADB_QUERY_COMPRESSED: self._query,
             Code.XID: self._commit,
             Code.XA_PREPARE: self._commit,
             Code.GTID: self._mysql_gtid,
@@ -188,7 +173,7 @@ class EventScanner:
         if self._transaction is not None and not self._transaction.roll_back():
             raise self._taken_back(how="was cut off by the end of the file")
         self._transaction = None
-        self._maps.clear()
+        self._tables.forget_numbers()
         self._place.change_file(file, offset)
         self.file_ended = self._one_file
         items.append(LogAdvanced(self._boundary()))
@@ -263,7 +248,7 @@ class EventScanner:
     # What transactions consist of.
 
     def _query(self, body: memoryview, header: Header, items: list[LogItem]) -> None:
-        query = parse_query(body)
+        query = parse_query(body, compressed=header.code == Code.MARIADB_QUERY_COMPRESSED)
         control = control_of(query.sql)
         match control:
             case Control.BEGIN | Control.XA_START:
@@ -292,7 +277,7 @@ class EventScanner:
             begin = BinlogPosition(place.file, transaction.begin, place.start, self._gtids_text)
             end = BinlogPosition(place.file, transaction.begin, place.offset, self._gtids_text)
             statement = StatementLogged(query.sql, query.default_schema, begin, end, timestamp_ms)
-            self._hold(transaction, statement, header.length, items)
+            self._hold(transaction, statement, max(header.length, len(query.sql)), items)
             return
         start = place.start if transaction is None else transaction.begin
         begin = BinlogPosition(place.file, start, 0, self._gtids_text)
@@ -302,52 +287,27 @@ class EventScanner:
             items.append(StatementLogged(query.sql, query.default_schema, begin, self._end(), timestamp_ms))
 
     def _table_map(self, body: memoryview, _: Header, __: list[LogItem]) -> None:
-        table_id, layout = bytes(body[:_TABLE_ID_BYTES]), bytes(body[_TABLE_ID_BYTES:])
-        if len(self._tables) >= _TABLE_MAPS_MAX:
-            self._tables.clear()
-            self._parsed.clear()
-        table = self._tables.get(layout)
-        if table is None:
-            table = self._tables[layout] = parse_table_id(body)
-        if not self._wanted(table):
-            self._maps[table_id] = None
-            return
-        table_map = self._parsed.get(layout)
-        if table_map is None:
-            table_map = self._parsed[layout] = parse_table_map(body, is_mariadb=self._frames.is_mariadb)
-        self._maps[table_id] = table_map
+        self._tables.describe(body, is_mariadb=self._frames.is_mariadb)
 
     def _rows(self, body: memoryview, header: Header, items: list[LogItem]) -> None:
-        table_map = self._table_of(body)
+        table_map = self._tables.table_of(body)
         if table_map is None:
             return
         transaction = self._opened()
         if transaction.prepared_xa:
             message = f"rows of {table_map.table} in a prepared XA transaction at {self._place}"
             raise LogError(message, f"this release cannot read XA PREPARE on captured tables; {COPY_AGAIN}")
-        at = _POST_HEADER_BYTES
-        if header.code in _ROWS_V2:
-            at += BytesReader(body, at).integer(2)
         rows = RowsLogged(
             table_map,
-            _OPS[header.code],
-            bytes(body[at:]),
+            OPS[header.code],
+            rows_payload(header.code, body),
             self._place.file,
             self._place.start,
             transaction.timestamp_ms,
             transaction.gtid,
             header.server_id,
         )
-        self._hold(transaction, rows, header.length, items)
-
-    def _table_of(self, body: memoryview) -> TableMap | None:
-        """Return the table of a rows event, None if it is not wanted."""
-        table_id = bytes(body[:_TABLE_ID_BYTES])
-        table_map = self._maps.get(table_id)
-        if table_map is None and table_id not in self._maps and table_id != _NO_TABLE:
-            message = f"rows of a table with the id 0x{table_id[::-1].hex()}, which nothing describes"
-            raise MalformedError(message)
-        return table_map
+        self._hold(transaction, rows, max(header.length, len(rows.payload)), items)
 
     def _hold(self, transaction: OpenTransaction, item: LogItem, size_bytes: int, items: list[LogItem]) -> None:
         """Keep `item`, unless an earlier reader has it, and let go of what has become too much."""
@@ -361,7 +321,7 @@ class EventScanner:
     # What cannot be read.
 
     def _unreadable_rows(self, body: memoryview, header: Header, _: list[LogItem]) -> None:
-        if self._table_of(body) is not None:
+        if self._tables.table_of(body) is not None:
             raise unreadable(header, self._place)
 
     def _unreadable(self, _: memoryview, header: Header, __: list[LogItem]) -> None:

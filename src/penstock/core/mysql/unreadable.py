@@ -15,17 +15,10 @@ COPY_AGAIN: Final = "copy the tables again and go on from the position of that c
 
 UNREADABLE_ROWS: Final = {
     EventCode.PARTIAL_UPDATE_ROWS: "set binlog_row_value_options='' on the server",
-    EventCode.MARIADB_WRITE_ROWS_COMPRESSED_V1: "set log_bin_compress=OFF on the server",
-    EventCode.MARIADB_UPDATE_ROWS_COMPRESSED_V1: "set log_bin_compress=OFF on the server",
-    EventCode.MARIADB_DELETE_ROWS_COMPRESSED_V1: "set log_bin_compress=OFF on the server",
-    EventCode.MARIADB_WRITE_ROWS_COMPRESSED: "set log_bin_compress=OFF on the server",
-    EventCode.MARIADB_UPDATE_ROWS_COMPRESSED: "set log_bin_compress=OFF on the server",
-    EventCode.MARIADB_DELETE_ROWS_COMPRESSED: "set log_bin_compress=OFF on the server",
 }
 """They matter only where their table is wanted."""
 
 UNREADABLE: Final = {
-    EventCode.MARIADB_QUERY_COMPRESSED: "set log_bin_compress=OFF on the server",
     EventCode.TRANSACTION_PAYLOAD: "set binlog_transaction_compression=OFF on the server",
     EventCode.GTID_TAGGED: "do not tag GTIDs on the server (gtid_next='AUTOMATIC:tag')",
     EventCode.INCIDENT: "the server itself lost changes here",
