@@ -18,7 +18,8 @@ class BinlogPosition:
     a statement outside of one): the place a server can be asked to send from.
     `rows_from` is 0 at such a boundary; in the middle of a transaction that was
     published in pieces it is the byte offset of the first ROWS event that is
-    not yet published. `gtids` is the set of transactions executed before
+    not yet published (for one in a compressed transaction, the sum of the offset
+    of the event that holds it and its own in there). `gtids` is the set of transactions executed before
     `offset`, in the server's own notation; empty where GTIDs are off.
     """
 

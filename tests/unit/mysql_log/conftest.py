@@ -7,8 +7,10 @@ import zlib
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 from penstock.core.changes import Op
@@ -113,6 +115,14 @@ class LogWriter:
     def compressed_rows(self, code: int, front: bytes = b"\x01\x01", rows: bytes = b"\xfe\x2a\0\0\0") -> int:
         """MariaDB's ROWS event with everything behind the column bitmaps compressed."""
         return self.rows(front + deflate(rows), code=code)
+
+    def payload(self, inner: LogWriter, *, compression: int = 0, plain_bytes: int | None = None) -> int:
+        """MySQL's TRANSACTION_PAYLOAD event with the events of `inner`, which has no checksums."""
+        plain = b"".join(inner.events)
+        packed = pa.Codec("zstd").compress(plain, asbytes=True) if compression == 0 else plain
+        fields = ((1, len(packed)), (2, compression), (3, len(plain) if plain_bytes is None else plain_bytes))
+        coded = b"".join(bytes([kind, 9, 0xFE]) + struct.pack("<Q", value) for kind, value in fields)
+        return self.event(40, coded + b"\0" + packed)
 
     def xid(self) -> int:
         """A commit."""
@@ -278,6 +288,28 @@ def log_writer() -> type[LogWriter]:
 def log() -> LogWriter:
     """A new log that begins as every dump does."""
     return LogWriter().opening()
+
+
+@pytest.fixture(scope="session")
+def recorded() -> Recorded:
+    """Binlog files of real servers, by name; see recorded/README.md."""
+    return Recorded()
+
+
+class Recorded:
+    """Reads a file of recorded/ as a server sends it: one buffer, and the spans of its events."""
+
+    def __call__(self, name: str, first: str = "mysql-bin.000001") -> tuple[bytes, list[tuple[int, int]]]:
+        """The file called `name`, sent from its start as the log's file `first`."""
+        opening = LogWriter(file=first).opening()
+        recorded = (Path(__file__).parent / "recorded" / f"{name}.binlog").read_bytes()[4:]
+        buffer = opening.events[0] + recorded
+        spans, at = [], 0
+        while at < len(buffer):
+            length = int.from_bytes(buffer[at + 9 : at + 13], "little")
+            spans.append((at, at + length))
+            at += length
+        return buffer, spans
 
 
 @pytest.fixture(scope="session")

@@ -41,23 +41,13 @@ def test_a_prepared_xa_transaction_stops_the_log_only_if_it_has_wanted_rows(log:
         scanner.feed(b"", ())
 
 
-@pytest.mark.parametrize(
-    ("code", "name", "remedy"),
-    [
-        (26, "INCIDENT", "lost changes"),
-        (40, "TRANSACTION_PAYLOAD", "binlog_transaction_compression=OFF"),
-        (42, "GTID_TAGGED", "do not tag"),
-    ],
-)
-def test_an_event_that_cannot_be_read_is_named_with_its_remedy(
-    log: LogWriter, code: int, name: str, remedy: str
-) -> None:
-    start = log.event(code, bytes(20))
+def test_an_incident_is_named_with_its_remedy(log: LogWriter) -> None:
+    start = log.event(26, bytes(20))
 
-    with pytest.raises(LogError, match=f"{name} event at {FILE}:{start}") as caught:
+    with pytest.raises(LogError, match=f"INCIDENT event at {FILE}:{start}") as caught:
         scan(log)
 
-    assert remedy in caught.value.hint
+    assert "lost changes" in caught.value.hint
 
 
 def test_rows_that_cannot_be_read_stop_the_log_only_if_they_are_wanted(log: LogWriter) -> None:

@@ -22,7 +22,7 @@ from penstock.core.mysql.packets import PACKET_BYTES_MAX, Events, PacketSplitter
 from penstock.core.mysql.scan import EventScanner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from penstock.core.mysql.log_items import LogItem
     from penstock.core.positions import BinlogPosition
@@ -102,6 +102,7 @@ class BinlogStream:
         self._scanner = EventScanner(position, wanted, one_file=stop is Stop.END_OF_FILE)
         self._packets = PacketSplitter()
         self._events: deque[Events] = deque()
+        self._pieces: Iterator[list[LogItem]] = iter(())
         self._buffer = bytearray(_BUFFER_BYTES)
         self._begin = self._end = 0
         self._heard = time.monotonic()
@@ -138,11 +139,11 @@ class BinlogStream:
             except MalformedError as error:
                 raise _garbled(self._server, str(error)) from error
             self._events.extend(events)
-        items: list[LogItem] = []
+        items = next(self._pieces, [])
         while self._events and not items:
-            buffer, spans = self._events.popleft()
-            items = self._scanner.feed(buffer, spans)
-        if not items and not self._events:
+            self._pieces = self._scanner.pieces(*self._events.popleft())
+            items = next(self._pieces, [])
+        if not items:
             items = self._scanner.feed(b"", ()) or self._server_stopped()
         self._at_end = self._at_end or self._scanner.file_ended
         return items

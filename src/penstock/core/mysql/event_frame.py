@@ -74,6 +74,12 @@ class FrameReader:
         return header, event[HEADER_BYTES:end]
 
 
+def read_inner(event: memoryview) -> tuple[Header, memoryview]:
+    """Return header and body of an event in a compressed transaction, which has no checksum."""
+    header = Header._make(_HEADER.unpack_from(event))
+    return header, event[HEADER_BYTES:]
+
+
 def parse_rotate(body: memoryview) -> tuple[str, int]:
     """Read a ROTATE event after its header: the file that follows, and the offset at which it starts."""
     reader = BytesReader(body)

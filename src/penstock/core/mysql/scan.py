@@ -6,6 +6,7 @@ event; MySQL internals, "Binary log events". Version 4 of the format.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.core.errors import CorruptLogError, LogError
@@ -13,19 +14,20 @@ from penstock.core.mysql.bytes_reader import MalformedError
 from penstock.core.mysql.described_tables import DescribedTables
 from penstock.core.mysql.event_codes import FLAG_IGNORABLE
 from penstock.core.mysql.event_codes import EventCode as Code
-from penstock.core.mysql.event_frame import FrameReader, Header, parse_rotate
-from penstock.core.mysql.gtid_events import parse_mariadb_gtid, parse_mysql_gtid
+from penstock.core.mysql.event_frame import FrameReader, Header, parse_rotate, read_inner
+from penstock.core.mysql.gtid_events import parse_mariadb_gtid, parse_mysql_gtid, parse_tagged_gtid
 from penstock.core.mysql.gtid_sets import GtidSet, MariadbGtids, MysqlGtids, parse_gtids
 from penstock.core.mysql.log_items import LogAdvanced, RowsLogged, StatementLogged, TransactionEnded
 from penstock.core.mysql.open_transaction import OpenTransaction
 from penstock.core.mysql.place import Place
 from penstock.core.mysql.query_event import Control, Query, control_of, parse_query
 from penstock.core.mysql.rows_event import OPS, rows_payload
+from penstock.core.mysql.transaction_payload import INNER, inner_events
 from penstock.core.mysql.unreadable import COPY_AGAIN, UNREADABLE, UNREADABLE_ROWS, unknown, unreadable
 from penstock.core.positions import BinlogPosition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from penstock.core.mysql.log_items import LogItem
     from penstock.core.tables import TableId
@@ -82,33 +84,51 @@ class EventScanner:
         self._place = Place(position)
         self._frames = FrameReader()
         self._transaction: OpenTransaction | None = None
+        self._compressed: Iterator[tuple[int, memoryview]] | None = None
         self._tables = DescribedTables(wanted)
         self._handlers = self._all_handlers()
 
     def feed(self, buffer: bytes | bytearray | memoryview, spans: Iterable[tuple[int, int]]) -> list[LogItem]:
+        """Read events as `pieces` does and return all their items; an error comes after them, with the next call."""
+        items: list[LogItem] = []
+        try:
+            for piece in self.pieces(buffer, spans):
+                items += piece
+        except LogError:
+            if not items:
+                raise
+        return items
+
+    def pieces(
+        self, buffer: bytes | bytearray | memoryview, spans: Iterable[tuple[int, int]]
+    ) -> Iterator[list[LogItem]]:
         """Read the whole events, checksum included, that stand in `buffer` at `spans` ([start, end) each).
 
-        Nothing of `buffer` is referred to afterwards. Raises CorruptLogError for
-        bytes that are no event or a checksum that differs, LogError for an event
-        that this release cannot read; items from before it are handed out first,
-        and the error comes with the next call.
+        Yields their items, in one piece, or in several where a compressed
+        transaction is larger than what is held back, so that its size does not
+        matter. `buffer` must stay as it is until the last piece, and is not referred
+        to afterwards. Raises CorruptLogError for bytes that are no event or a
+        checksum that differs, LogError for an event that this release cannot read,
+        both after the items from before it, and at every later call.
         """
-        if self._error is not None:
-            raise self._error
         items: list[LogItem] = []
         view = memoryview(buffer)
         try:
-            for start, end in spans:
-                if self.file_ended:
-                    break
-                self._scan(view[start:end], items)
+            if self._error is None:
+                for start, end in spans:
+                    if self.file_ended:
+                        break
+                    self._scan(view[start:end], items)
+                    if self._compressed is not None:
+                        yield from self._scan_compressed(items)
         except MalformedError as error:
             self._error = self._corrupt(str(error))
         except LogError as error:
             self._error = error
-        if self._error is not None and not items:
+        if items:
+            yield items
+        if self._error is not None:
             raise self._error
-        return items
 
     def advanced(self) -> list[LogItem]:
         """A LogAdvanced to where we are, if that is a boundary which no item has named yet."""
@@ -130,6 +150,29 @@ class EventScanner:
             elif not header.flags & FLAG_IGNORABLE:
                 raise unknown(header, place)
 
+    def _scan_compressed(self, items: list[LogItem]) -> Iterator[list[LogItem]]:
+        """Scan the events of a compressed transaction; yield and empty `items` when something was let go of."""
+        events, self._compressed = self._compressed or iter(()), None
+        ended = False
+        for inside, event in events:
+            self._place.inside = inside
+            header, body = read_inner(event)
+            if ended or (header.code not in INNER and not header.flags & FLAG_IGNORABLE):
+                message = f"an event of type {header.code} where a compressed transaction has none"
+                raise MalformedError(message)
+            if header.code in INNER:
+                self._handlers[header.code](body, header, items)
+            ended = self._transaction is None
+            if items:
+                yield items[:]
+                items.clear()
+        if not ended:
+            message = "a compressed transaction without its end"
+            raise MalformedError(message)
+
+    def _payload(self, body: memoryview, _: Header, __: list[LogItem]) -> None:
+        self._compressed = inner_events(body)
+
     def _all_handlers(self) -> dict[int, Callable[[memoryview, Header, list[LogItem]], None]]:
         return {
             **dict.fromkeys(OPS, self._rows),
@@ -140,10 +183,12 @@ class EventScanner:
             Code.ROTATE: self._rotate,
             Code.QUERY: self._query,
             Code.MARIADB_QUERY_COMPRESSED: self._query,
+            Code.TRANSACTION_PAYLOAD: self._payload,
             Code.XID: self._commit,
             Code.XA_PREPARE: self._commit,
             Code.GTID: self._mysql_gtid,
             Code.ANONYMOUS_GTID: self._mysql_gtid,
+            Code.GTID_TAGGED: self._mysql_gtid,
             Code.PREVIOUS_GTIDS: self._previous_gtids,
             Code.MARIADB_GTID: self._mariadb_gtid,
             Code.MARIADB_GTID_LIST: self._gtid_list,
@@ -202,7 +247,7 @@ class EventScanner:
         transaction.alter_undecided = found.alter_undecided
 
     def _mysql_gtid(self, body: memoryview, header: Header, _: list[LogItem]) -> None:
-        gtid, commit_ms = parse_mysql_gtid(body)
+        gtid, commit_ms = parse_tagged_gtid(body) if header.code == Code.GTID_TAGGED else parse_mysql_gtid(body)
         if header.code == Code.ANONYMOUS_GTID:
             gtid = ""
         self._begin(gtid, header.timestamp * 1000 if commit_ms is None else commit_ms, explicit=False)
@@ -274,8 +319,8 @@ class EventScanner:
     def _statement(self, query: Query, header: Header, items: list[LogItem]) -> None:
         place, transaction, timestamp_ms = self._place, self._transaction, header.timestamp * 1000
         if transaction is not None and transaction.explicit:
-            begin = BinlogPosition(place.file, transaction.begin, place.start, self._gtids_text)
-            end = BinlogPosition(place.file, transaction.begin, place.offset, self._gtids_text)
+            begin = BinlogPosition(place.file, transaction.begin, place.rows_place, self._gtids_text)
+            end = replace(begin, rows_from=place.rows_place + header.length)
             statement = StatementLogged(query.sql, query.default_schema, begin, end, timestamp_ms)
             self._hold(transaction, statement, max(header.length, len(query.sql)), items)
             return
@@ -306,12 +351,13 @@ class EventScanner:
             transaction.timestamp_ms,
             transaction.gtid,
             header.server_id,
+            self._place.inside,
         )
         self._hold(transaction, rows, max(header.length, len(rows.payload)), items)
 
     def _hold(self, transaction: OpenTransaction, item: LogItem, size_bytes: int, items: list[LogItem]) -> None:
         """Keep `item`, unless an earlier reader has it, and let go of what has become too much."""
-        if self._place.start < self._place.rows_from:
+        if self._place.rows_place < self._place.rows_from:
             transaction.shown += 1
             return
         transaction.hold(item, size_bytes)

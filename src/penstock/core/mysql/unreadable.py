@@ -19,8 +19,6 @@ UNREADABLE_ROWS: Final = {
 """They matter only where their table is wanted."""
 
 UNREADABLE: Final = {
-    EventCode.TRANSACTION_PAYLOAD: "set binlog_transaction_compression=OFF on the server",
-    EventCode.GTID_TAGGED: "do not tag GTIDs on the server (gtid_next='AUTOMATIC:tag')",
     EventCode.INCIDENT: "the server itself lost changes here",
 }
 """They may hold anything, so nothing can be read past them."""
