@@ -54,6 +54,7 @@ class LogWriter:
     timestamp: int = 1_700_000_000
     events: list[bytes] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
 
     def event(self, code: int, body: bytes, flags: int = 0, end: int | None = None) -> int:
         """Append an event; return where it starts. `end` replaces the end that is written into its header."""
@@ -69,6 +70,7 @@ class LogWriter:
             event += struct.pack("<I", zlib.crc32(event))
         self.events.append(event)
         self.starts.append(start)
+        self.files.append(self.file)
         return start
 
     def opening(self) -> LogWriter:
@@ -136,6 +138,33 @@ class LogWriter:
             self.rows()
         self.xid()
         return start
+
+    def xa_prepare(
+        self, name: bytes, table: str = "users", rows: Sequence[bytes] = (b"\x01\x01\xfe\x2a\0\0\0",)
+    ) -> int:
+        """A prepared XA transaction as MariaDB writes it; return where it starts."""
+        start = self.gtid(1, flags=0x48, rest=struct.pack("<IBB", 1, len(name), 0) + name + b"\1\xff")
+        self.table_map(table)
+        for row in rows:
+            self.rows(row)
+        self.query(f"XA END X'{name.hex()}',X'',1")
+        self.event(38, struct.pack("<BIII", 0, 1, len(name), 0) + name)
+        return start
+
+    def xa_finish(self, verb: str, name: bytes) -> int:
+        """XA COMMIT or XA ROLLBACK as MariaDB writes it; return where it starts."""
+        start = self.gtid(2, flags=0x89, rest=struct.pack("<IBB", 1, len(name), 0) + name)
+        self.query(f"XA {verb} X'{name.hex()}',X'',1")
+        return start
+
+    def served(self, file: str, offset: int) -> tuple[bytes, list[tuple[int, int]]]:
+        """The events that a server sends to whom asks for `offset` of `file`, and their places."""
+        sent = LogWriter(file=file, offset=offset).opening()
+        for event, event_file, start in zip(self.events, self.files, self.starts, strict=True):
+            is_opening = event[17] & 0x20 or event[4] == 15
+            if event_file > file or (event_file == file and start >= offset and not is_opening):
+                sent.events.append(event)
+        return sent.stream()
 
     def rotate(self, file: str) -> None:
         """The last event of a file, and the artificial one of the next."""

@@ -37,8 +37,8 @@ def test_the_gtids_of_a_server_that_tags_are_those_that_it_says(recorded: Record
     ended = [item.end.gtids for item in items if isinstance(item, TransactionEnded)]
     began = [item.gtid.partition(":")[2] for item in items if isinstance(item, TransactionBegan)]
 
-    assert began == ["119", "web:3", "web:4", "batch:2", "120"]
-    assert ended[-1] == "f7c431ff-e572-11f1-ba94-02fc00000001:1-120:batch:1-2:tag:1-2:web:1-4"
+    assert began == ["204", "web:5", "web:6", "batch:3", "205"]
+    assert ended[-1] == "f7c431ff-e572-11f1-ba94-02fc00000001:1-205:batch:1-3:tag:1-2:web:1-6"
 
 
 def test_a_tagged_gtid_has_its_tag_and_its_commit_time() -> None:

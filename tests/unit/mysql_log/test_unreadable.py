@@ -22,25 +22,6 @@ def scan(log: LogWriter, position: BinlogPosition = START) -> list[LogItem]:
     return EventScanner(position, lambda table: table.name != "secret").feed(*log.stream())
 
 
-def test_a_prepared_xa_transaction_stops_the_log_only_if_it_has_wanted_rows(log: LogWriter) -> None:
-    xid = b"\x01\0\0\0\x02\0xx"
-    for table in ("secret", "users"):
-        log.gtid(1, flags=0x40 | 8, rest=xid)
-        log.table_map(table)
-        log.rows()
-        log.query("XA END X'7878',X'',1")
-        log.event(38, b"\0" + xid)
-        log.gtid(2, flags=0x81, rest=xid)
-        log.query("XA COMMIT X'7878',X'',1")
-    scanner = EventScanner(START, lambda table: table.name != "secret")
-
-    items = scanner.feed(*log.stream())
-
-    assert [type(item) for item in items] == [TransactionEnded, TransactionEnded]
-    with pytest.raises(LogError, match=r"rows of shop\.users in a prepared XA transaction"):
-        scanner.feed(b"", ())
-
-
 def test_an_incident_is_named_with_its_remedy(log: LogWriter) -> None:
     start = log.event(26, bytes(20))
 

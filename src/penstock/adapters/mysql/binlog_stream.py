@@ -235,11 +235,12 @@ def _tune(stream_socket: socket.socket) -> None:
 
 def _dump_command(position: BinlogPosition, server_id: int, stop: Stop) -> bytes:
     """COM_BINLOG_DUMP as a packet. It has 32 bits for the offset: beyond, ask for the file and pass over its front."""
-    offset = max(position.offset, _FIRST_OFFSET)
+    file, first = position.read_from
+    offset = max(first, _FIRST_OFFSET)
     if offset > _OFFSET_MAX:
         offset = _FIRST_OFFSET
     flags = 0 if stop is Stop.NEVER else _NON_BLOCKING
-    payload = struct.pack("<BIHI", _COM_BINLOG_DUMP, offset, flags, server_id) + position.file.encode()
+    payload = struct.pack("<BIHI", _COM_BINLOG_DUMP, offset, flags, server_id) + file.encode()
     return struct.pack("<I", len(payload)) + payload
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
 from penstock.adapters.mysql.catalog import read_flavour, read_greeting, read_table_ids
 from penstock.adapters.mysql.connection import ask, server_of
-from penstock.core.errors import LogPurgedError, UnfitServerError
+from penstock.core.errors import LogError, LogPurgedError, UnfitServerError
 from penstock.core.mysql.log_items import StatementLogged
 from penstock.core.mysql.origin import tells_whole_life
 from penstock.core.positions import BinlogPosition, file_number
@@ -102,7 +102,11 @@ def log_is_whole(
         return False
     start = start_of_log(connection)
     tables = [table for table in read_table_ids(connection) if wanted(table)]
-    return not start.gtids and tells_whole_life(_statements(connection, start), tables, wanted)
+    try:
+        return not start.gtids and tells_whole_life(_statements(connection, start), tables, wanted)
+    except LogError:
+        # Among others an XA COMMIT of what was prepared before the log began.
+        return False
 
 
 def _statements(connection: pymysql.Connection, start: BinlogPosition) -> Iterator[tuple[str, str]]:

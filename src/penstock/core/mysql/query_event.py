@@ -36,7 +36,8 @@ class Control(Enum):
     ROLLBACK_TO = auto()
     XA_START = auto()
     XA_END = auto()
-    XA_FINISH = auto()
+    XA_COMMIT = auto()
+    XA_ROLLBACK = auto()
     NONE = auto()
 
 
@@ -77,8 +78,8 @@ _PREFIXES: Final = (
     ("ROLLBACK TO ", Control.ROLLBACK_TO),
     ("XA START ", Control.XA_START),
     ("XA END ", Control.XA_END),
-    ("XA COMMIT ", Control.XA_FINISH),
-    ("XA ROLLBACK ", Control.XA_FINISH),
+    ("XA COMMIT ", Control.XA_COMMIT),
+    ("XA ROLLBACK ", Control.XA_ROLLBACK),
 )
 
 
