@@ -22,15 +22,6 @@ def scan(log: LogWriter, position: BinlogPosition = START) -> list[LogItem]:
     return EventScanner(position, lambda table: table.name != "secret").feed(*log.stream())
 
 
-def test_an_incident_is_named_with_its_remedy(log: LogWriter) -> None:
-    start = log.event(26, bytes(20))
-
-    with pytest.raises(LogError, match=f"INCIDENT event at {FILE}:{start}") as caught:
-        scan(log)
-
-    assert "lost changes" in caught.value.hint
-
-
 def test_rows_that_cannot_be_read_stop_the_log_only_if_they_are_wanted(log: LogWriter) -> None:
     for table in ("secret", "users"):
         log.gtid(1)

@@ -19,10 +19,11 @@ from penstock.core.mysql.gtid_events import parse_mariadb_gtid, parse_mysql_gtid
 from penstock.core.mysql.gtid_sets import MariadbGtids, MysqlGtids
 from penstock.core.mysql.log_items import LogAdvanced
 from penstock.core.mysql.place import Place
+from penstock.core.mysql.query_event import STATEMENTS
 from penstock.core.mysql.rows_event import OPS
 from penstock.core.mysql.transaction_payload import INNER, inner_events
 from penstock.core.mysql.transactions import TransactionReader
-from penstock.core.mysql.unreadable import COPY_AGAIN, UNREADABLE, UNREADABLE_ROWS, unknown, unreadable
+from penstock.core.mysql.unreadable import COPY_AGAIN, UNREADABLE_ROWS, incident, unknown, unreadable_rows
 from penstock.core.positions import BinlogPosition, file_number
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ _SKIPPED: Final = (
     Code.FORMAT_DESCRIPTION,
     Code.STOP,
     Code.INTVAR,
+    Code.APPEND_BLOCK,
+    Code.DELETE_FILE,
+    Code.BEGIN_LOAD_QUERY,
     Code.RAND,
     Code.USER_VAR,
     Code.IGNORABLE,
@@ -192,13 +196,12 @@ class EventScanner:
         transactions = self._transactions
         return {
             **dict.fromkeys(OPS, transactions.rows),
+            **dict.fromkeys(STATEMENTS, transactions.query),
             **dict.fromkeys(UNREADABLE_ROWS, self._unreadable_rows),
-            **dict.fromkeys(UNREADABLE, self._unreadable),
             **dict.fromkeys(_SKIPPED, _skip),
+            Code.INCIDENT: self._incident,
             Code.TABLE_MAP: self._table_map,
             Code.ROTATE: self._rotate,
-            Code.QUERY: transactions.query,
-            Code.MARIADB_QUERY_COMPRESSED: transactions.query,
             Code.TRANSACTION_PAYLOAD: self._payload,
             Code.XID: transactions.commit,
             Code.XA_PREPARE: transactions.xa_prepare,
@@ -281,11 +284,13 @@ class EventScanner:
         self._tables.describe(body, is_mariadb=self._frames.is_mariadb)
 
     def _unreadable_rows(self, body: memoryview, header: Header, _: list[LogItem]) -> None:
-        if self._tables.table_of(body) is not None:
-            raise unreadable(header, self._place)
+        table_map = self._tables.table_of(body)
+        if table_map is not None and not self._transactions.gathering:
+            raise unreadable_rows(header, self._place, table_map.table)
 
-    def _unreadable(self, _: memoryview, header: Header, __: list[LogItem]) -> None:
-        raise unreadable(header, self._place)
+    def _incident(self, body: memoryview, _: Header, __: list[LogItem]) -> None:
+        if not self._transactions.gathering:
+            raise incident(body, self._place)
 
     def _corrupt(self, reason: str) -> CorruptLogError:
         return CorruptLogError(

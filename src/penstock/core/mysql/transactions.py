@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from penstock.core.errors import LogError
 from penstock.core.mysql.bytes_reader import MalformedError
-from penstock.core.mysql.event_codes import EventCode as Code
 from penstock.core.mysql.log_items import RowsLogged, StatementLogged, TransactionBegan, TransactionEnded
 from penstock.core.mysql.open_transaction import OpenTransaction
 from penstock.core.mysql.query_event import Control, Query, control_of, parse_query
@@ -88,7 +87,7 @@ class TransactionReader:
 
     def query(self, body: memoryview, header: Header, items: list[LogItem]) -> None:
         """Take a statement: one that controls transactions, or any other."""
-        query = parse_query(body, compressed=header.code == Code.MARIADB_QUERY_COMPRESSED)
+        query = parse_query(body, header.code)
         control = control_of(query.sql)
         match control:
             case Control.BEGIN | Control.XA_START:
