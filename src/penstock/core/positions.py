@@ -48,8 +48,8 @@ class BinlogPosition:
     @property
     def read_from(self) -> tuple[str, int]:
         """File and offset from which on a reader needs the log: the position, or the oldest of `prepared` before it."""
-        places = [(xa.file, xa.offset) for xa in self.prepared if xa.file]
-        return min([*places, (self.file, self.offset)], key=lambda place: (file_number(place[0]), place[1]))
+        places = [(self.file, self.offset), *((xa.file, xa.offset) for xa in self.prepared if xa.file)]
+        return min(places, key=lambda place: (file_number(place[0]), place[1])) if self.prepared else places[0]
 
     @property
     def order(self) -> tuple[int, int, int]:

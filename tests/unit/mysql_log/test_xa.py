@@ -285,6 +285,38 @@ def test_a_statement_in_an_xa_transaction_is_an_error(log: LogWriter) -> None:
     assert "binlog_format=ROW" in caught.value.hint
 
 
+def test_a_harmless_statement_in_an_xa_transaction_is_passed_over(log: LogWriter) -> None:
+    log.gtid(1, flags=0x48, rest=b"\1\0\0\0\1\0x")
+    log.query("RELEASE SAVEPOINT `s`")
+    log.event(38, b"\0\1\0\0\0\1\0\0\0\0\0\0\0x")
+
+    assert [type(item) for item in scan(log)] == [TransactionEnded]
+
+
+def test_a_log_that_ends_before_the_position_is_an_error(log: LogWriter) -> None:
+    place = log.xa_prepare(b"x")
+    position = BinlogPosition(FILE, log.offset + 1000, prepared=(PreparedXa("X'78',X'',1", FILE, place),))
+    scanner = EventScanner(position, wanted)
+    assert scanner.feed(*log.served(*position.read_from)) == []
+
+    with pytest.raises(LogError, match=f"the log ends at {FILE}:{log.offset}, before {FILE}:{position.offset}"):
+        scanner.advanced()
+
+    log.event(27, FILE.encode(), end=log.offset)
+    with pytest.raises(LogError, match="the log ends at"):
+        scan(log, position)
+
+
+def test_a_position_in_the_middle_of_a_transaction_is_noticed_on_the_way(log: LogWriter) -> None:
+    place = log.xa_prepare(b"x")
+    log.gtid(2)
+    position = BinlogPosition(FILE, log.offset, prepared=(PreparedXa("X'78',X'',1", FILE, place),))
+    log.table_map("users")
+
+    with pytest.raises(CorruptLogError, match="in the middle of a transaction"):
+        scan(log, position)
+
+
 @pytest.mark.parametrize(
     "sql", ["XA COMMIT", "XA COMMIT x", "XA COMMIT X'1',X'',1", "XA COMMIT X'',X'',", "XA COMMIT X'zz',X'',1"]
 )

@@ -148,12 +148,17 @@ class EventScanner:
             raise self._error
 
     def advanced(self) -> list[LogItem]:
-        """A LogAdvanced to where we are, if that is a boundary which no item has named yet."""
-        self._arrive(self._place.offset)
-        said = self._transactions.said
-        if self._transactions.open is not None or self._transactions.gathering or self._transactions.boundary() == said:
+        """A LogAdvanced to where we are, if that is a boundary which no item has named yet.
+
+        To be asked at the end of the log: raises LogError if that lies before where we were to begin.
+        """
+        transactions = self._transactions
+        if transactions.open is not None:
             return []
-        return [LogAdvanced(self._transactions.boundary())]
+        self._arrive(self._place.offset)
+        self._check_arrived()
+        said = transactions.said
+        return [] if transactions.boundary() == said else [LogAdvanced(transactions.boundary())]
 
     def _scan(self, event: memoryview, items: list[LogItem]) -> None:
         place = self._place
@@ -227,6 +232,7 @@ class EventScanner:
                 raise LogError(message, COPY_AGAIN)
         elif header.code in {Code.HEARTBEAT, Code.HEARTBEAT_V2} and self._transactions.open is None:
             self._arrive(place.offset)
+            self._check_arrived()
             items.append(LogAdvanced(self._transactions.boundary()))
 
     def _rotate(self, body: memoryview, _: Header, items: list[LogItem]) -> None:
@@ -256,6 +262,12 @@ class EventScanner:
         transactions.prepared.complete(start)
         self._place.rows_from = start.rows_from
         self._executed.restart(start.gtids)
+
+    def _check_arrived(self) -> None:
+        """Raise LogError at the end of a log that does not have the position where we were to begin."""
+        if self._transactions.gathering:
+            message = f"the log ends at {self._place.file}:{self._place.offset}, before {self._start}"
+            raise LogError(message, f"the log is not the one that was read before: {COPY_AGAIN}")
 
     # GTIDs, and the transactions they begin.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.core.errors import LogError
 from penstock.core.mysql.bytes_reader import MalformedError
+from penstock.core.mysql.ddl import Harmless, TransactionControl, classify
 from penstock.core.mysql.log_items import RowsLogged, StatementLogged, TransactionBegan, TransactionEnded
 from penstock.core.mysql.open_transaction import OpenTransaction
 from penstock.core.mysql.query_event import Control, Query, control_of, parse_query
@@ -182,6 +183,8 @@ class TransactionReader:
     def _statement(self, query: Query, header: Header, items: list[LogItem]) -> None:
         place, transaction, timestamp_ms = self._place, self.open, header.timestamp * 1000
         if transaction is not None and transaction.prepared_xa:
+            if isinstance(classify(query.sql), Harmless | TransactionControl):
+                return
             message = f"{query.sql[:200]!r} at {place} is a statement in an XA transaction, to be held until XA COMMIT"
             raise LogError(message, f"set binlog_format=ROW for every session that writes; then {COPY_AGAIN}")
         if transaction is not None and transaction.explicit:
