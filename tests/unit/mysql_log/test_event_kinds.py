@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.core.errors import LogError
+from penstock.core.errors import CorruptLogError, LogError
 from penstock.core.mysql.ddl import RowStatement, classify
 from penstock.core.mysql.event_codes import EventCode
 from penstock.core.mysql.log_items import (
@@ -120,6 +120,14 @@ def test_the_rows_event_that_only_ends_a_statement_has_no_table(log: LogWriter) 
     log.xid()
 
     assert [type(item) for item in scan(log)] == [TransactionEnded]
+
+
+@pytest.mark.parametrize("name", [b"mysql-bin", b"mysql-bin.", b"mysql-bin.x1", b".000002", b"\xff.000002", b""])
+def test_a_file_that_has_no_number_is_an_error(log: LogWriter, name: bytes) -> None:
+    start = log.event(EventCode.ROTATE, struct.pack("<Q", 4) + name)
+
+    with pytest.raises(CorruptLogError, match=f"{FILE}:{start}"):
+        scan(log)
 
 
 @pytest.mark.parametrize("code", [EventCode.HEARTBEAT, EventCode.HEARTBEAT_V2])

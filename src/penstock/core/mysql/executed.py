@@ -17,10 +17,6 @@ class Executed:
 
     def __init__(self, text: str) -> None:
         """Begin with the set of a position; PositionError if it is none."""
-        self.restart(text)
-
-    def restart(self, text: str) -> None:
-        """Begin again, with the set of another position."""
         self.text = text
         self._gtids: GtidSet | None = parse_gtids(text)
 

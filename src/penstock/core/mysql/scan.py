@@ -261,7 +261,6 @@ class EventScanner:
         transactions.said = None
         transactions.prepared.complete(start)
         self._place.rows_from = start.rows_from
-        self._executed.restart(start.gtids)
 
     def _check_arrived(self) -> None:
         """Raise LogError at the end of a log that does not have the position where we were to begin."""
