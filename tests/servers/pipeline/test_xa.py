@@ -37,13 +37,12 @@ def test_rows_arrive_with_their_commit_in_whichever_run_that_is(make_case: Calla
     assert [len(messages) for messages in case.messages().values()] == [4]
 
 
-def test_files_of_the_backlog_may_be_between_prepare_and_commit(make_case: Callable[..., PipelineCase]) -> None:
+def test_any_number_of_files_may_be_between_prepare_and_commit(make_case: Callable[..., PipelineCase]) -> None:
     case = make_case()
     case.write("CREATE TABLE t (id INT PRIMARY KEY, name TEXT)")
     case.run_once()
 
-    case.write("FLUSH BINARY LOGS")
-    case.run_once()
+    case.write("INSERT INTO t VALUES (50, 'plain')", "FLUSH BINARY LOGS")
     for number in range(1, 4):
         prepare(case, f"x{number}", f"INSERT INTO t VALUES ({number}, 'x')")
         case.write("FLUSH BINARY LOGS", f"INSERT INTO t VALUES ({number + 10}, 'plain')")
@@ -53,4 +52,4 @@ def test_files_of_the_backlog_may_be_between_prepare_and_commit(make_case: Calla
     case.run_once()
 
     case.assert_equal()
-    assert [len(messages) for messages in case.messages().values()] == [10]
+    assert [len(messages) for messages in case.messages().values()] == [11]
