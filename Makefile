@@ -4,7 +4,7 @@
 BIN := .venv/bin
 ARGS :=
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit check format lock
+.PHONY: help setup demo test unit fuzz check format lock
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z]*\):.*##/\1\t/p' Makefile
@@ -23,7 +23,10 @@ test: setup  ## Run all tests
 	$(BIN)/python -m pytest $(ARGS)
 
 unit: setup  ## Run the tests that need no servers
-	$(BIN)/python -m pytest tests/unit $(ARGS)
+	$(BIN)/python -m pytest tests/unit tests/fuzz $(ARGS)
+
+fuzz: setup  ## Damage recorded bytes for a long time, and look for what we do not expect
+	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest tests/fuzz --timeout 0 $(ARGS)
 
 check: setup  ## Run every gate
 	$(BIN)/ruff format --check

@@ -12,7 +12,7 @@ from penstock.adapters.mysql.binlog_stream import BinlogStream, Stop, open_binlo
 from penstock.adapters.mysql.catalog import read_flavour
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect
 from penstock.adapters.mysql.history import head
-from penstock.core.errors import LogError, LogPurgedError, PositionError, UnavailableError, UnfitServerError
+from penstock.core.errors import LogError, LogPurgedError, PositionError, UnavailableError
 from penstock.core.mysql.log_items import LogAdvanced, RowsLogged, StatementLogged, TransactionEnded
 from penstock.dev.mariadb import start_mariadb
 from penstock.dev.mysql import start_mysql
@@ -224,17 +224,17 @@ def test_a_damaged_gtid_set_in_a_position_is_an_error(source: Source, gtids: str
     assert gtids in caught.value.message
 
 
-def test_a_server_with_tagged_gtids_is_told_apart(source: Source) -> None:
+def test_tagged_gtids_are_followed(source: Source) -> None:
     with closing(connect(address(source))) as connection:
         if read_flavour(connection) == "mariadb":
             pytest.skip("MariaDB has no tags")
         ask(connection, "SET gtid_next = 'AUTOMATIC:mine'")
         insert(connection, 1)
+        position = head(connection)
+        insert(connection, 2)
 
-        with pytest.raises(UnfitServerError, match="GTID set that we cannot read") as caught:
-            head(connection)
-
-    assert "tagged GTIDs" in caught.value.hint
+    assert ":mine:" in position.gtids
+    assert follow(source, position)
 
 
 def test_a_position_without_gtids_is_followed_by_its_place(source: Source) -> None:

@@ -73,8 +73,6 @@ def test_a_server_as_it_should_be_has_no_errors_and_no_warnings(
         ("binlog_format", "STATEMENT", "error"),
         ("binlog_row_image", "MINIMAL", "error"),
         ("binlog_row_value_options", "PARTIAL_JSON", "error"),
-        ("binlog_transaction_compression", "ON", "error"),
-        ("log_bin_compress", "ON", "error"),
         ("binlog_alter_two_phase", "ON", "error"),
         ("binlog_row_metadata", "NO_LOG", "warning"),
         ("binlog_row_metadata", "MINIMAL", "warning"),

@@ -33,7 +33,9 @@ class RowBatch:
     are changes (n):
 
     `offsets`       int64[n]  byte offset in `file` of the start of the ROWS event
-    `rows`          int32[n]  index of the row in its event, counted from 0
+    `rows`          int32[n]  index of the row in its event, counted from 0; in a
+                              compressed transaction both say only which row it is
+                              (RowsLogged.rows_offset and first_row)
     `timestamps_ms` int64[n]  commit time in the source, Unix milliseconds
     `gtids`         string[n] GTID of the transaction, "" where there is none
     """

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.core.changes import Messages
-from penstock.core.positions import BinlogPosition
+from penstock.core.positions import BinlogPosition, PreparedXa
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -51,6 +51,7 @@ class CaptureRecord:
             "offset": place.offset,
             "rows_from": place.rows_from,
             "gtids": place.gtids,
+            "prepared": [[xa.xid, xa.file, xa.offset] for xa in place.prepared],
             "epoch": self.epoch,
             "timestamp_ms": self.timestamp_ms,
             "rows": {table: list(counted) for table, counted in self.rows.items()},
@@ -66,11 +67,18 @@ class CaptureRecord:
         rows, stopped = record["rows"], record["stopped"]
         epoch, timestamp_ms = record["epoch"], record["timestamp_ms"]
         offset, rows_from = record["offset"], record["rows_from"]
-        if not (isinstance(rows, dict) and isinstance(stopped, dict)):
+        prepared = record["prepared"]
+        if not (isinstance(rows, dict) and isinstance(stopped, dict) and isinstance(prepared, list)):
             message = "a position record without its tables"
             raise ValueError(message)  # noqa: TRY004 - bad data, not a bad call
         return cls(
-            position=BinlogPosition(str(record["file"]), int(str(offset)), int(str(rows_from)), str(record["gtids"])),
+            position=BinlogPosition(
+                file=str(record["file"]),
+                offset=int(str(offset)),
+                rows_from=int(str(rows_from)),
+                gtids=str(record["gtids"]),
+                prepared=tuple(PreparedXa(*xa) for xa in prepared),
+            ),
             epoch=int(str(epoch)),
             timestamp_ms=int(str(timestamp_ms)),
             rows={table: (counted[0], counted[1]) for table, counted in rows.items()},

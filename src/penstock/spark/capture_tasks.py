@@ -162,8 +162,12 @@ class CapturePlanner:
         A range ends at the first statement, and what was read behind it is thrown
         away. From the middle of a file, where a statement may have left us, a lease
         therefore reads to the file's end, statements included. Files that do not fit
-        into memory are left to leases too. One file alone is not worth a batch.
+        into memory are left to leases too, and so is everything while XA transactions
+        are prepared, because ranges do not know of them. One file alone is not worth
+        a batch.
         """
+        if record.position.prepared:
+            return []
         begins: list[BinlogPosition] = []
         for name, size in files[: self._ranges_max]:
             begin = BinlogPosition(name, _START_OF_FILE)

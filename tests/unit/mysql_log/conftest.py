@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from ipaddress import ip_address
+from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+import pyarrow as pa
 import pytest
 
 from penstock.core.changes import Op
@@ -61,6 +63,7 @@ class LogWriter:
     timestamp: int = 1_700_000_000
     events: list[bytes] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
 
     def event(self, code: int, body: bytes, flags: int = 0, end: int | None = None) -> int:
         """Append an event; return where it starts. `end` replaces the end that is written into its header."""
@@ -76,6 +79,7 @@ class LogWriter:
             event += struct.pack("<I", zlib.crc32(event))
         self.events.append(event)
         self.starts.append(start)
+        self.files.append(self.file)
         return start
 
     def opening(self) -> LogWriter:
@@ -97,9 +101,16 @@ class LogWriter:
 
     def query(self, sql: str, schema: str = "shop", charset: int = 45, codec: str = "utf-8") -> int:
         """A QUERY event with the status variables that MariaDB writes."""
+        return self.event(2, self._query_front(schema, charset) + sql.encode(codec))
+
+    def compressed_query(self, sql: str, schema: str = "shop") -> int:
+        """The same with its text compressed."""
+        return self.event(165, self._query_front(schema, 45) + deflate(sql.encode()))
+
+    def _query_front(self, schema: str, charset: int) -> bytes:
         status = b"\x00" + bytes(4) + b"\x01" + bytes(8) + b"\x06\x03std\x04" + struct.pack("<HHH", charset, 33, 45)
         body = struct.pack("<IIBHH", 1, 0, len(schema.encode()), 0, len(status))
-        return self.event(2, body + status + schema.encode() + b"\0" + sql.encode(codec))
+        return body + status + schema.encode() + b"\0"
 
     def table_map(self, table: str, table_id: int = 20, columns: bytes = b"\x03") -> int:
         """A TABLE_MAP of schema `shop` with columns that need no metadata."""
@@ -109,8 +120,20 @@ class LogWriter:
 
     def rows(self, payload: bytes = b"\x01\x01\xfe\x2a\0\0\0", table_id: int = 20, code: int = 23) -> int:
         """A ROWS event; by default the insert of 42 into a table with one INT."""
-        extra = b"\x02\0" if code >= 30 and code < 160 else b""
+        extra = b"\x02\0" if 30 <= code < 160 or 169 <= code < 172 else b""
         return self.event(code, struct.pack("<IHH", table_id, 0, 1) + extra + payload)
+
+    def compressed_rows(self, code: int, front: bytes = b"\x01\x01", rows: bytes = b"\xfe\x2a\0\0\0") -> int:
+        """MariaDB's ROWS event with everything behind the column bitmaps compressed."""
+        return self.rows(front + deflate(rows), code=code)
+
+    def payload(self, inner: LogWriter, *, compression: int = 0, plain_bytes: int | None = None) -> int:
+        """MySQL's TRANSACTION_PAYLOAD event with the events of `inner`, which has no checksums."""
+        plain = b"".join(inner.events)
+        packed = pa.Codec("zstd").compress(plain, asbytes=True) if compression == 0 else plain
+        fields = ((1, len(packed)), (2, compression), (3, len(plain) if plain_bytes is None else plain_bytes))
+        coded = b"".join(bytes([kind, 9, 0xFE]) + struct.pack("<Q", value) for kind, value in fields)
+        return self.event(40, coded + b"\0" + packed)
 
     def xid(self) -> int:
         """A commit."""
@@ -125,6 +148,33 @@ class LogWriter:
         self.xid()
         return start
 
+    def xa_prepare(
+        self, name: bytes, table: str = "users", rows: Sequence[bytes] = (b"\x01\x01\xfe\x2a\0\0\0",)
+    ) -> int:
+        """A prepared XA transaction as MariaDB writes it; return where it starts."""
+        start = self.gtid(1, flags=0x48, rest=struct.pack("<IBB", 1, len(name), 0) + name + b"\1\xff")
+        self.table_map(table)
+        for row in rows:
+            self.rows(row)
+        self.query(f"XA END X'{name.hex()}',X'',1")
+        self.event(38, struct.pack("<BIII", 0, 1, len(name), 0) + name)
+        return start
+
+    def xa_finish(self, verb: str, name: bytes) -> int:
+        """XA COMMIT or XA ROLLBACK as MariaDB writes it; return where it starts."""
+        start = self.gtid(2, flags=0x89, rest=struct.pack("<IBB", 1, len(name), 0) + name)
+        self.query(f"XA {verb} X'{name.hex()}',X'',1")
+        return start
+
+    def served(self, file: str, offset: int) -> tuple[bytes, list[tuple[int, int]]]:
+        """The events that a server sends to whom asks for `offset` of `file`, and their places."""
+        sent = LogWriter(file=file, offset=offset).opening()
+        for event, event_file, start in zip(self.events, self.files, self.starts, strict=True):
+            is_opening = event[17] & 0x20 or event[4] == 15
+            if event_file > file or (event_file == file and start >= offset and not is_opening):
+                sent.events.append(event)
+        return sent.stream()
+
     def rotate(self, file: str) -> None:
         """The last event of a file, and the artificial one of the next."""
         self.event(4, struct.pack("<Q", 4) + file.encode())
@@ -138,6 +188,13 @@ class LogWriter:
             spans.append((at, at + len(event)))
             at += len(event)
         return b"".join(self.events[first:]), spans
+
+
+def deflate(plain: bytes, announced: int | None = None) -> bytes:
+    """What MariaDB writes in place of `plain`; `announced` replaces its length."""
+    length = len(plain) if announced is None else announced
+    length_bytes = max(1, (length.bit_length() + 7) // 8)
+    return bytes([0x80 | length_bytes]) + length.to_bytes(length_bytes, "big") + zlib.compress(plain)
 
 
 class RowWriter:
@@ -333,6 +390,28 @@ def log_writer() -> type[LogWriter]:
 def log() -> LogWriter:
     """A new log that begins as every dump does."""
     return LogWriter().opening()
+
+
+@pytest.fixture(scope="session")
+def recorded() -> Recorded:
+    """Binlog files of real servers, by name; see recorded/README.md."""
+    return Recorded()
+
+
+class Recorded:
+    """Reads a file of recorded/ as a server sends it: one buffer, and the spans of its events."""
+
+    def __call__(self, name: str, first: str = "mysql-bin.000001") -> tuple[bytes, list[tuple[int, int]]]:
+        """The file called `name`, sent from its start as the log's file `first`."""
+        opening = LogWriter(file=first).opening()
+        recorded = (Path(__file__).parent / "recorded" / f"{name}.binlog").read_bytes()[4:]
+        buffer = opening.events[0] + recorded
+        spans, at = [], 0
+        while at < len(buffer):
+            length = int.from_bytes(buffer[at + 9 : at + 13], "little")
+            spans.append((at, at + length))
+            at += length
+        return buffer, spans
 
 
 @pytest.fixture(scope="session")

@@ -29,7 +29,7 @@ def a_log_of_everything(log: LogWriter) -> LogWriter:
     log.gtid(4, flags=0x42, rest=bytes(8) + b"\x01\0\0\0\x01\x01ab")
     log.table_map("other", table_id=9)
     log.query("XA END X'61'")
-    log.event(38, b"\0")
+    log.event(38, b"\0\1\0\0\0\1\0\0\0\0\0\0\0a")
     log.event(35, b"\x01" + bytes(7) + bytes(16) + b"\x01" + bytes(7) + b"\x01" + bytes(7) + b"\x05" + bytes(7))
     log.event(33, b"\0" + bytes(16) + b"\x05" + bytes(7) + b"\x02" + bytes(16) + bytes(7))
     log.query("BEGIN")

@@ -9,12 +9,11 @@ from pymysql.constants import ER
 
 from penstock.adapters.mysql.connection import ask, connect
 from penstock.core.errors import LogError, LogPurgedError, PenstockError, UnavailableError, UnfitServerError
-from penstock.core.positions import file_number
+from penstock.core.positions import BinlogPosition, file_number
 
 if TYPE_CHECKING:
     from penstock.adapters.mysql.connection import MysqlServer
     from penstock.core.mysql.packets import ServerMessage
-    from penstock.core.positions import BinlogPosition
 
 _READING_FAILED: Final = ER.MASTER_FATAL_ERROR_READING_BINLOG
 _REFUSED: Final = frozenset({ER.ACCESS_DENIED_ERROR, ER.SPECIFIC_ACCESS_DENIED_ERROR})
@@ -37,7 +36,9 @@ def explain_dump(message: ServerMessage, server: MysqlServer, position: BinlogPo
     Most reasons can only be told apart by their text: they come as error 1236
     (`mysql_binlog_send` in MariaDB, `Binlog_sender` in MySQL).
     """
-    said = f"{server} does not send its binlog from {position}: {message.text}"
+    begin = BinlogPosition(*position.read_from)
+    since = ", where the oldest of the XA transactions begins that are still prepared" if position.prepared else ""
+    said = f"{server} does not send its binlog from {begin}{since}: {message.text}"
     text = message.text.lower()
     for words, kind, hint in _BY_WORDS:
         if words in text:

@@ -23,7 +23,7 @@ from penstock.core.mysql.packets import PACKET_BYTES_MAX, Events, PacketSplitter
 from penstock.core.mysql.scan import EventScanner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from penstock.core.mysql.log_items import LogItem
     from penstock.core.positions import BinlogPosition
@@ -111,6 +111,7 @@ class BinlogStream:
         self._continuity = Continuity(server, position)
         self._packets = PacketSplitter()
         self._events: deque[Events] = deque()
+        self._pieces: Iterator[list[LogItem]] = iter(())
         self._buffer = bytearray(_BUFFER_BYTES)
         self._begin = self._end = 0
         self._heard = time.monotonic()
@@ -147,11 +148,11 @@ class BinlogStream:
             except MalformedError as error:
                 raise _garbled(self._server, str(error)) from error
             self._events.extend(events)
-        items: list[LogItem] = []
+        items = next(self._pieces, [])
         while self._events and not items:
-            buffer, spans = self._events.popleft()
-            items = self._scanner.feed(buffer, spans)
-        if not items and not self._events:
+            self._pieces = self._scanner.pieces(*self._events.popleft())
+            items = next(self._pieces, [])
+        if not items:
             items = self._scanner.feed(b"", ()) or self._server_stopped()
         self._continuity.check(items)
         self._at_end = self._at_end or self._scanner.file_ended
@@ -244,11 +245,12 @@ def _tune(stream_socket: socket.socket) -> None:
 
 def _dump_command(position: BinlogPosition, server_id: int, stop: Stop) -> bytes:
     """COM_BINLOG_DUMP as a packet. It has 32 bits for the offset: beyond, ask for the file and pass over its front."""
-    offset = max(position.offset, _FIRST_OFFSET)
+    file, first = position.read_from
+    offset = max(first, _FIRST_OFFSET)
     if offset > _OFFSET_MAX:
         offset = _FIRST_OFFSET
     flags = 0 if stop is Stop.NEVER else _NON_BLOCKING
-    payload = struct.pack("<BIHI", _COM_BINLOG_DUMP, offset, flags, server_id) + position.file.encode()
+    payload = struct.pack("<BIHI", _COM_BINLOG_DUMP, offset, flags, server_id) + file.encode()
     return struct.pack("<I", len(payload)) + payload
 
 

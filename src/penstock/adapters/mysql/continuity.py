@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from penstock.adapters.mysql.catalog import read_flavour
 from penstock.adapters.mysql.connection import ask, server_of
-from penstock.core.errors import LogError, PositionError, UnfitServerError
+from penstock.core.errors import LogError, PositionError
 from penstock.core.mysql.gtid_sets import MysqlGtids, parse_gtids
 from penstock.core.mysql.log_items import LogAdvanced, TransactionBegan, TransactionEnded
 
@@ -57,14 +57,6 @@ def require_known(connection: pymysql.Connection, position: BinlogPosition) -> N
         raise _begun_anew(server, position, says)
 
 
-def check_readable(gtids: str, server: MysqlServer) -> str:
-    """Return the GTID set of a MySQL server as it is; UnfitServerError for one that we cannot read."""
-    if gtids and not _is_readable(gtids, "mysql"):
-        message = f"{server} has a GTID set that we cannot read: {gtids[:_SHOWN]}"
-        raise UnfitServerError(message, "tagged GTIDs (MySQL 8.3) are not read yet: have nobody set them")
-    return gtids
-
-
 class Continuity:
     """Looks at what a stream says, as it comes."""
 
@@ -100,7 +92,7 @@ def _is_readable(gtids: str, flavour: Flavour) -> bool:
         return all(_MARIADB_GTID.fullmatch(gtid.strip()) for gtid in gtids.split(","))
     try:
         return isinstance(parse_gtids(gtids), MysqlGtids)
-    except ValueError:
+    except PositionError:
         return False
 
 

@@ -23,6 +23,7 @@ from penstock.adapters.mysql.catalog import (
 )
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect, error_code, explain, server_of
 from penstock.adapters.mysql.history import gtids_at, head
+from penstock.adapters.mysql.prepared import place_without_prepared, with_prepared
 from penstock.core.arrow_types import arrow_schema
 from penstock.core.changes import Op, RowBatch
 from penstock.core.errors import PenstockError, TableStoppedError, UnavailableError, UnfitServerError
@@ -69,10 +70,12 @@ def open_copy(server: MysqlServer, wanted: Callable[[TableId], bool]) -> Iterato
     documentation, "Enhancements for START TRANSACTION WITH CONSISTENT
     SNAPSHOT"). On MySQL all writers wait for the moment in which the snapshot is
     taken. Definitions of tables are in no snapshot: they are read before and
-    after, and it is taken again when they differ.
+    after, and it is taken again when they differ. XA transactions that are
+    prepared when we come are waited for; see `place_without_prepared`.
 
     Raises UnavailableError when the server is away or tables change all the
-    while, and UnfitServerError when we may not do what is needed.
+    while, and UnfitServerError when we may not do what is needed or XA
+    transactions stay prepared.
     """
     connection = connect(server)
     try:
@@ -222,7 +225,8 @@ def _let_locks_go(connection: pymysql.Connection) -> None:
 def _take_snapshot(server: MysqlServer, connection: pymysql.Connection, wanted: Callable[[TableId], bool]) -> Snapshot:
     for _ in range(_ATTEMPTS):
         before = read_creates(connection)
-        position = _START[read_flavour(connection)](connection)
+        place = place_without_prepared(connection)
+        position = with_prepared(_START[read_flavour(connection)](connection), place)
         tables = [create.table for create in before.tables if wanted(create.table)]
         schemas = read_tables(connection, tables)
         now, server_id = ask(connection, "SELECT ROUND(UNIX_TIMESTAMP(NOW(3)) * 1000), @@GLOBAL.server_id")[0]

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
 from penstock.adapters.mysql.catalog import read_flavour, read_greeting, read_table_ids
 from penstock.adapters.mysql.connection import ask, server_of
-from penstock.adapters.mysql.continuity import check_readable
-from penstock.core.errors import LogPurgedError, UnfitServerError
+from penstock.core.errors import LogError, LogPurgedError, UnfitServerError
 from penstock.core.mysql.log_items import StatementLogged
 from penstock.core.mysql.origin import tells_whole_life
 from penstock.core.positions import BinlogPosition, file_number
@@ -40,7 +39,7 @@ def head(connection: pymysql.Connection) -> BinlogPosition:
     """
     if read_flavour(connection) == "mysql":
         file, offset, gtids = _mysql_status(connection)
-        return BinlogPosition(file, offset, gtids=check_readable(gtids, server_of(connection)))
+        return BinlogPosition(file, offset, gtids=gtids)
     # The server answers the two questions apart. What is before and after the same lies at the position between.
     for _ in range(_ATTEMPTS):
         before = _gtid_binlog_pos(connection)
@@ -103,7 +102,11 @@ def log_is_whole(
         return False
     start = start_of_log(connection)
     tables = [table for table in read_table_ids(connection) if wanted(table)]
-    return not start.gtids and tells_whole_life(_statements(connection, start), tables, wanted)
+    try:
+        return not start.gtids and tells_whole_life(_statements(connection, start), tables, wanted)
+    except LogError:
+        # Among others an XA COMMIT of what was prepared before the log began.
+        return False
 
 
 def _statements(connection: pymysql.Connection, start: BinlogPosition) -> Iterator[tuple[str, str]]:
@@ -123,8 +126,7 @@ def _statements(connection: pymysql.Connection, start: BinlogPosition) -> Iterat
 def _gtids_before(connection: pymysql.Connection, first_file: str) -> str:
     if read_flavour(connection) == "mariadb":
         return gtids_at(connection, first_file, _FIRST_OFFSET)
-    purged = str(ask(connection, "SELECT @@GLOBAL.gtid_purged")[0][0]).replace("\n", "")
-    return check_readable(purged, server_of(connection))
+    return str(ask(connection, "SELECT @@GLOBAL.gtid_purged")[0][0]).replace("\n", "")
 
 
 def _gtid_binlog_pos(connection: pymysql.Connection) -> str:

@@ -57,8 +57,6 @@ _SETTINGS = (
     _Setting("binlog_format", "ROW", "error", "otherwise the log has statements in place of rows"),
     _Setting("binlog_row_image", "FULL", "error", "otherwise rows in the log lack columns"),
     _Setting("binlog_row_value_options", "", "error", "otherwise updates of JSON columns are logged in part"),
-    _Setting("binlog_transaction_compression", "OFF", "error", "compressed transactions cannot be read yet"),
-    _Setting("log_bin_compress", "OFF", "error", "compressed events cannot be read yet"),
     _Setting("binlog_alter_two_phase", "OFF", "error", "otherwise each ALTER TABLE is in the log twice"),
     _Setting("binlog_row_metadata", "FULL", "warning", "with it the log names its columns, so that mistakes show"),
     _Setting("binlog_checksum", "CRC32", "warning", "with it damage to the log on its way to us is noticed"),

@@ -188,8 +188,13 @@ def _batch(plan: _Plan, events: Sequence[RowsLogged], counts: Sequence[int], arr
         before=None if first.op is Op.CREATE else images[0],
         after=None if first.op is Op.DELETE else images[-1],
         file=first.file,
-        offsets=np.array([event.offset for event in events], np.int64).repeat(counts),
-        rows=np.concatenate([np.arange(count, dtype=np.int32) for count in counts]),
+        offsets=np.array([event.rows_offset for event in events], np.int64).repeat(counts),
+        rows=np.concatenate(
+            [
+                np.arange(event.first_row, event.first_row + count, dtype=np.int32)
+                for event, count in zip(events, counts, strict=True)
+            ]
+        ),
         timestamps_ms=np.array([event.timestamp_ms for event in events], np.int64).repeat(counts),
         gtids=pa.array(chain.from_iterable(map(repeat, (event.gtid for event in events), counts)), pa.string()),
         server_id=first.server_id,

@@ -22,10 +22,14 @@ class EventCode(IntEnum):
     STOP = 3
     ROTATE = 4
     INTVAR = 5
+    APPEND_BLOCK = 9
+    DELETE_FILE = 11
     RAND = 13
     USER_VAR = 14
     FORMAT_DESCRIPTION = 15
     XID = 16
+    BEGIN_LOAD_QUERY = 17
+    EXECUTE_LOAD_QUERY = 18
     TABLE_MAP = 19
     WRITE_ROWS_V1 = 23
     UPDATE_ROWS_V1 = 24

@@ -6,6 +6,7 @@ and "Rotate_event"; MySQL internals, `Log_event_header` and `Log_event_footer`.
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
 from typing import Final, NamedTuple
@@ -18,6 +19,7 @@ _FORMAT_VERSION: Final = 4
 _SERVER_VERSION_BYTES: Final = 50
 _CHECKSUM_CRC32: Final = 1
 _CHECKSUM: Final = struct.Struct("<I")
+_FILE: Final = re.compile(r".+\.[0-9]{1,20}", re.DOTALL)
 _FORMAT_DESCRIPTION: Final = int(EventCode.FORMAT_DESCRIPTION)
 _HEARTBEATS: Final = frozenset({EventCode.HEARTBEAT, EventCode.HEARTBEAT_V2})
 _MADE_UP: Final = _HEARTBEATS | {EventCode.ROTATE, EventCode.FORMAT_DESCRIPTION, EventCode.MARIADB_GTID_LIST}
@@ -74,11 +76,21 @@ class FrameReader:
         return header, event[HEADER_BYTES:end]
 
 
+def read_inner(event: memoryview) -> tuple[Header, memoryview]:
+    """Return header and body of an event in a compressed transaction, which has no checksum."""
+    header = Header._make(_HEADER.unpack_from(event))
+    return header, event[HEADER_BYTES:]
+
+
 def parse_rotate(body: memoryview) -> tuple[str, int]:
     """Read a ROTATE event after its header: the file that follows, and the offset at which it starts."""
     reader = BytesReader(body)
     offset = reader.integer(8)
-    return reader.text(reader.left), offset
+    file = reader.text(reader.left)
+    if not _FILE.fullmatch(file):
+        message = f"{file!r} is no name of a binlog"
+        raise MalformedError(message)
+    return file, offset
 
 
 def _announces_checksums(event: memoryview) -> bool:

@@ -1,11 +1,13 @@
 """GTID events: the start of a transaction or of a statement outside of one.
 
 Sources: MariaDB Knowledge Base, "Gtid_event" (and `Gtid_log_event::write` for the
-optional fields); MySQL internals, `Gtid_event`.
+optional fields); MySQL internals, `Gtid_event`, and for tagged GTIDs "Library
+Serialization" (`mysql::serialization`).
 """
 
 from __future__ import annotations
 
+import re
 import struct
 from dataclasses import dataclass
 from typing import Final
@@ -23,6 +25,13 @@ _ROLLBACK_ALTER: Final = 0x08
 _MYSQL_FIXED_BYTES: Final = 42
 _MYSQL_COMMIT_TIME_BYTES: Final = 7
 _COMMIT_TIME_MASK: Final = (1 << 55) - 1
+_SERIALIZATION_VERSION: Final = 1
+_WIDE_INTEGER: Final = 8
+_FLAGS_FIELD, _UUID_FIELD, _NUMBER_FIELD, _TAG_FIELD = 0, 1, 2, 3
+_LAST_COMMITTED_FIELD, _SEQUENCE_FIELD, _COMMIT_TIME_FIELD = 4, 5, 6
+_LAST_KNOWN_FIELD: Final = 11
+_BYTE_MAX: Final = 0xFF
+_TAG: Final = re.compile("([a-z_][a-z0-9_]{0,31})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +73,52 @@ def parse_mysql_gtid(body: bytes | memoryview) -> tuple[str, int | None]:
         return gtid, None
     commit_time = BytesReader(body, _MYSQL_FIXED_BYTES).integer(_MYSQL_COMMIT_TIME_BYTES)
     return gtid, (commit_time & _COMMIT_TIME_MASK) // 1000
+
+
+def parse_tagged_gtid(body: bytes | memoryview) -> tuple[str, int]:
+    """Read a GTID_TAGGED event after its header: the GTID, `uuid:tag:number`, and its commit time in Unix ms."""
+    reader = BytesReader(body)
+    version, size, must_know = _serialized(reader), _serialized(reader), _serialized(reader)
+    if version != _SERIALIZATION_VERSION or size != len(body) or must_know > _LAST_KNOWN_FIELD:
+        message = f"a tagged GTID of version {version}, {size} bytes and fields up to {must_know}"
+        raise MalformedError(message)
+    found: dict[int, int] = {}
+    uuid, tag = b"", ""
+    while _COMMIT_TIME_FIELD not in found:
+        field = _serialized(reader)
+        if field == _UUID_FIELD:
+            uuid = bytes(_byte(reader) for _ in range(16))
+        elif field == _TAG_FIELD:
+            tag = reader.text(_serialized(reader))
+        elif field in {_FLAGS_FIELD, _COMMIT_TIME_FIELD}:
+            found[field] = _serialized(reader)
+        elif field in {_NUMBER_FIELD, _LAST_COMMITTED_FIELD, _SEQUENCE_FIELD}:
+            found[field] = _serialized(reader) >> 1  # the lowest bit is the sign
+        else:
+            message = f"field {field} in a tagged GTID before its commit time"
+            raise MalformedError(message)
+    if not uuid or not _TAG.fullmatch(tag) or not found.get(_NUMBER_FIELD):
+        message = "a tagged GTID without server, number or a tag that may be one"
+        raise MalformedError(message)
+    gtid = ":".join([str(UUID(bytes=uuid)), *([tag] if tag else []), str(found[_NUMBER_FIELD])])
+    return gtid, found[_COMMIT_TIME_FIELD] // 1000
+
+
+def _serialized(reader: BytesReader) -> int:
+    """An integer whose first byte ends in as many 1 bits as there are bytes behind it; 64 bits where all 8 are 1."""
+    first = reader.integer(1)
+    behind = (~first & first + 1).bit_length() - 1
+    if behind == _WIDE_INTEGER:
+        return reader.integer(_WIDE_INTEGER)
+    return (reader.integer(behind) << 8 | first) >> behind + 1
+
+
+def _byte(reader: BytesReader) -> int:
+    value = _serialized(reader)
+    if value > _BYTE_MAX:
+        message = f"a byte of {value}"
+        raise MalformedError(message)
+    return value
 
 
 def _extra_flags(body: bytes | memoryview, flags: int) -> int:

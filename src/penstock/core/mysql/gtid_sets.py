@@ -1,18 +1,30 @@
 """Sets of executed transactions, in MariaDB's and in MySQL's notation.
 
 Sources: MariaDB Knowledge Base, "Global Transaction ID" and "Gtid_list_event";
-MySQL manual 19.1.3.1 "GTID Format and Storage" and internals, `Previous_gtids_event`.
+MySQL manual 19.1.3.1 "GTID Format and Storage" and internals, `Previous_gtids_event`
+and `Gtid_set::encode`.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Final, TypeAlias
 from uuid import UUID
 
+from penstock.core.errors import PositionError
 from penstock.core.mysql.bytes_reader import BytesReader, MalformedError
 
 _LIST_COUNT_MASK: Final = (1 << 28) - 1
 _INTERVAL_BYTES: Final = 16
+_TAGGED_FORM: Final = 1
+_NUMBER_MAX: Final = (1 << 63) - 1
+_MARIADB_GTID: Final = re.compile("[0-9]{1,10}-[0-9]{1,10}-[0-9]{1,20}")
+_INTERVAL: Final = re.compile("([0-9]{1,19})(?:-([0-9]{1,19}))?")
+_TAG: Final = re.compile("[a-zA-Z_][a-zA-Z0-9_]{0,31}")
+_NOTATIONS: Final = (
+    "write it as the server shows it, such as 0-1-42,7-1-9 (gtid_binlog_pos of MariaDB) or "
+    "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5:7 (gtid_executed of MySQL)"
+)
 
 
 class MariadbGtids:
@@ -27,7 +39,12 @@ class MariadbGtids:
     @classmethod
     def parse(cls, text: str) -> MariadbGtids:
         """Read the server's notation; ValueError for another."""
-        return cls({gtid.strip().partition("-")[0]: gtid.strip() for gtid in text.split(",")})
+        gtids = [gtid.strip() for gtid in text.split(",")]
+        for gtid in gtids:
+            if not _MARIADB_GTID.fullmatch(gtid):
+                message = f"{gtid!r} is not domain-server-number"
+                raise ValueError(message)
+        return cls({gtid.partition("-")[0]: gtid for gtid in gtids})
 
     @classmethod
     def decode_list(cls, body: bytes | memoryview) -> MariadbGtids:
@@ -47,72 +64,141 @@ class MariadbGtids:
         else:
             self._newest = _by_domain({**self._newest, domain: gtid})
 
+    def __contains__(self, gtid: str) -> bool:
+        """Whether a transaction was executed, as far as its domain's numbers only grow (gtid_strict_mode)."""
+        domain, _, number = gtid.split("-")
+        newest = self._newest.get(domain)
+        return newest is not None and int(number) <= int(newest.rpartition("-")[2])
+
     def __str__(self) -> str:
         """The server's notation."""
         return ",".join(self._newest.values())
 
 
 class MysqlGtids:
-    """Intervals of transaction numbers per server UUID: `uuid:1-5:7`."""
+    """Intervals of transaction numbers per server UUID, and per tag (MySQL 8.3 and later): `uuid:1-5:7:tag:1-3`."""
 
     __slots__ = ("_intervals",)
 
     def __init__(self, intervals: dict[str, list[tuple[int, int]]]) -> None:
-        """Begin with sorted, disjoint [first, last] intervals per UUID."""
+        """Begin with sorted, disjoint [first, last] intervals per `uuid` or `uuid:tag`."""
         self._intervals = intervals
 
     @classmethod
     def parse(cls, text: str) -> MysqlGtids:
-        """Read the server's notation; ValueError for another, tagged GTIDs included."""
+        """Read the server's notation; ValueError for another."""
         sets: dict[str, list[tuple[int, int]]] = {}
         for part in text.split(","):
-            uuid, *ranges = part.strip().split(":")
-            bounds = [interval.split("-") for interval in ranges]
-            sets[str(UUID(uuid))] = [(int(bound[0]), int(bound[-1])) for bound in bounds]
-        return cls(sets)
+            uuid_text, *words = (word.strip() for word in part.split(":"))
+            origin = uuid = str(UUID(uuid_text))
+            for word in words:
+                if tag := _TAG.fullmatch(word):
+                    origin = f"{uuid}:{tag[0].lower()}"
+                else:
+                    sets.setdefault(origin, []).append(_interval(word))
+        return cls({origin: _merged(intervals) for origin, intervals in sets.items()})
 
     @classmethod
     def decode_previous(cls, body: bytes | memoryview) -> MysqlGtids:
-        """Read a PREVIOUS_GTIDS event after its header; MalformedError for the tagged form of MySQL 8.3 and later."""
+        """Read a PREVIOUS_GTIDS event after its header, in either of its forms; MalformedError if it is not one."""
         reader = BytesReader(body)
+        count, tagged = _origins(reader.integer(8))
         sets: dict[str, list[tuple[int, int]]] = {}
-        for _ in range(reader.integer(8)):
-            uuid = str(UUID(bytes=reader.take(16)))
-            count = reader.integer(8)
-            if count * _INTERVAL_BYTES > reader.left:
-                message = f"{count} GTID intervals do not fit in {reader.left} bytes"
+        for _ in range(count):
+            origin = str(UUID(bytes=reader.take(16)))
+            tag = reader.text(_tag_bytes(reader)) if tagged else ""
+            if tag and not _TAG.fullmatch(tag):
+                message = f"{tag!r} is no tag of a GTID"
                 raise MalformedError(message)
-            sets[uuid] = [(reader.integer(8), reader.integer(8) - 1) for _ in range(count)]
+            sets[f"{origin}:{tag}" if tag else origin] = _decoded_intervals(reader)
         return cls(sets)
 
     def add(self, gtid: str) -> None:
-        """Count one more transaction, `uuid:number`, as executed."""
-        uuid, _, number_text = gtid.partition(":")
+        """Count one more transaction, `uuid:number` or `uuid:tag:number`, as executed."""
+        origin, _, number_text = gtid.rpartition(":")
         number = int(number_text)
-        intervals = self._intervals.setdefault(uuid, [])
+        intervals = self._intervals.setdefault(origin, [])
         if intervals and intervals[-1][1] + 1 == number:
             intervals[-1] = (intervals[-1][0], number)
             return
         intervals.append((number, number))
-        self._intervals[uuid] = _merged(intervals)
+        self._intervals[origin] = _merged(intervals)
+
+    def __contains__(self, gtid: str) -> bool:
+        """Whether a transaction, `uuid:number` or `uuid:tag:number`, was executed."""
+        origin, _, number = gtid.rpartition(":")
+        return any(first <= int(number) <= last for first, last in self._intervals.get(origin, ()))
 
     def __str__(self) -> str:
-        """The server's notation, sorted by UUID."""
-        return ",".join(
-            ":".join([uuid, *(f"{first}-{last}" if last > first else str(first) for first, last in intervals)])
-            for uuid, intervals in sorted(self._intervals.items())
-            if intervals
-        )
+        """The server's notation, sorted by UUID and tag."""
+        parts: dict[str, list[str]] = {}
+        for origin, intervals in sorted(self._intervals.items()):
+            uuid, _, tag = origin.partition(":")
+            if intervals:
+                words = parts.setdefault(uuid, [uuid])
+                words += [tag] if tag else []
+                words += [f"{first}-{last}" if last > first else str(first) for first, last in intervals]
+        return ",".join(":".join(words) for words in parts.values())
 
 
 GtidSet: TypeAlias = MariadbGtids | MysqlGtids
 
 
 def parse_gtids(text: str) -> GtidSet | None:
-    """Read a set in either notation; None for "", which says that the set is not known."""
+    """Read a set in either notation; None for "", which says that the set is not known. Raises PositionError."""
     if not text:
         return None
-    return MysqlGtids.parse(text) if ":" in text else MariadbGtids.parse(text)
+    try:
+        return MysqlGtids.parse(text) if ":" in text else MariadbGtids.parse(text)
+    except ValueError as error:
+        message = f"{text!r} is no GTID set: {error}"
+        raise PositionError(message, _NOTATIONS) from error
+
+
+def _interval(word: str) -> tuple[int, int]:
+    found = _INTERVAL.fullmatch(word)
+    first = int(found[1]) if found else 0
+    last = int(found[2] or first) if found else 0
+    if not 0 < first <= last <= _NUMBER_MAX:
+        message = f"{word!r} is neither an interval of numbers nor a tag"
+        raise ValueError(message)
+    return first, last
+
+
+def _origins(word: int) -> tuple[int, bool]:
+    """How many servers (and tags) a PREVIOUS_GTIDS event lists, and whether with tags.
+
+    The form's number is the highest byte, which is 0 in the form without tags. With tags
+    it stands in the lowest byte too, and the count is between.
+    """
+    form = word >> 56
+    if form == 0:
+        return word, False
+    if form != _TAGGED_FORM or word & 0xFF != _TAGGED_FORM:
+        message = f"a list of GTIDs of the unknown form {form}"
+        raise MalformedError(message)
+    return word >> 8 & 0xFFFF_FFFF_FFFF, True
+
+
+def _tag_bytes(reader: BytesReader) -> int:
+    """The length of a tag: at most 32, so that it has one byte, whose lowest bit is 0."""
+    length, is_long = divmod(reader.integer(1), 2)
+    if is_long:
+        message = "a tag of a GTID that is too long"
+        raise MalformedError(message)
+    return length
+
+
+def _decoded_intervals(reader: BytesReader) -> list[tuple[int, int]]:
+    count = reader.integer(8)
+    if count * _INTERVAL_BYTES > reader.left:
+        message = f"{count} GTID intervals do not fit in {reader.left} bytes"
+        raise MalformedError(message)
+    intervals = [(reader.integer(8), reader.integer(8) - 1) for _ in range(count)]
+    if any(not 0 < first <= last for first, last in intervals):
+        message = "a GTID interval that ends before it begins"
+        raise MalformedError(message)
+    return _merged(intervals)
 
 
 def _by_domain(newest: dict[str, str]) -> dict[str, str]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 if TYPE_CHECKING:
     from penstock.core.changes import Op
     from penstock.core.positions import BinlogPosition
     from penstock.core.tables import TableId
+
+_ROWS_BITS: Final = 23
+_ROWS_MASK: Final = (1 << _ROWS_BITS) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,8 @@ class RowsLogged:
 
     `payload` begins after the event's post-header and extra data, at the
     column count, and ends before the checksum. `offset` in `file` is the start of
-    the event.
+    the event, or of the event that holds it: then `inside` tells the events in
+    there apart, and has at least as many numbers for each as it has rows.
     """
 
     table_map: TableMap
@@ -57,6 +61,22 @@ class RowsLogged:
     timestamp_ms: int
     gtid: str
     server_id: int
+    inside: int = 0
+
+    @property
+    def rows_from(self) -> int:
+        """The `BinlogPosition.rows_from` from which on reading begins with this event."""
+        return self.offset + self.inside
+
+    @property
+    def rows_offset(self) -> int:
+        """With `first_row`, what orders rows within their file and names them: here the offset..."""
+        return self.offset + (self.inside >> _ROWS_BITS)
+
+    @property
+    def first_row(self) -> int:
+        """...and here the number of the first row under that offset, 0 for an event on its own."""
+        return self.inside & _ROWS_MASK
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,17 +16,26 @@ _BACKWARDS: Final = 1 << 31
 
 
 class Place:
-    """The event being read, from `start` to `offset` in `file`; `rows_from` as in the position we came from."""
+    """The event being read, from `start` to `offset` in `file`; `rows_from` as in the position we came from.
 
-    __slots__ = ("_first", "entered", "file", "offset", "rows_from", "start")
+    `inside` is where in a compressed transaction, uncompressed, the event begins; 0 for one on its own.
+    """
+
+    __slots__ = ("_first", "entered", "file", "inside", "offset", "rows_from", "start")
 
     def __init__(self, position: BinlogPosition) -> None:
         """Begin at `position`; the bytes of a file begin at offset 4."""
         self.file = position.file
         self._first = max(position.offset, _FIRST_OFFSET)
         self.offset = self.start = self._first
+        self.inside = 0
         self.rows_from = position.rows_from
         self.entered = False
+
+    @property
+    def rows_place(self) -> int:
+        """Where rows begin, comparable with `rows_from`: it only grows within a transaction."""
+        return self.start + self.inside
 
     def enter(self, file: str, offset: int) -> bool:
         """Take the server's word for where it begins to send; False if that is not where we want to be, or before."""
@@ -51,6 +60,7 @@ class Place:
         and newer write no end at all: there the events follow one another.
         MalformedError if it goes back.
         """
+        self.inside = 0
         end = self.offset + header.length
         left_out = (header.end - end) & _OFFSET_MASK if header.end else 0
         if left_out >= _BACKWARDS:
@@ -61,5 +71,6 @@ class Place:
         return self.start >= self._first
 
     def __str__(self) -> str:
-        """`file:offset` of the event being read."""
-        return f"{self.file}:{self.start}"
+        """`file:offset` of the event being read, and how far into a compressed transaction it is."""
+        inside = f" (byte {self.inside} of the compressed transaction)" if self.inside else ""
+        return f"{self.file}:{self.start}{inside}"

@@ -1,6 +1,7 @@
 """QUERY events: the text of a statement, its default schema and the character set it was typed in.
 
-Source: MariaDB Knowledge Base, "Query_event"; MySQL internals, `Query_event`.
+Source: MariaDB Knowledge Base, "Query_event" and "Query_compressed_event"; MySQL internals,
+`Query_event` and `Execute_load_query_event` (LOAD DATA logged as a statement).
 """
 
 from __future__ import annotations
@@ -10,7 +11,13 @@ from enum import Enum, auto
 from typing import Final
 
 from penstock.core.mysql.bytes_reader import BytesReader
+from penstock.core.mysql.compressed import inflate
+from penstock.core.mysql.event_codes import EventCode as Code
 
+STATEMENTS: Final = (Code.QUERY, Code.EXECUTE_LOAD_QUERY, Code.MARIADB_QUERY_COMPRESSED)
+"""The events that hold the text of a statement."""
+
+_LOAD_BYTES: Final = 13
 _STATUS_FIXED_WIDTHS: Final = {0: 4, 1: 8, 3: 4}
 _STATUS_CATALOG_WITH_NUL: Final = 2
 _STATUS_CHARSET: Final = 4
@@ -35,7 +42,8 @@ class Control(Enum):
     ROLLBACK_TO = auto()
     XA_START = auto()
     XA_END = auto()
-    XA_FINISH = auto()
+    XA_COMMIT = auto()
+    XA_ROLLBACK = auto()
     NONE = auto()
 
 
@@ -47,15 +55,19 @@ class Query:
     default_schema: str
 
 
-def parse_query(body: bytes | memoryview) -> Query:
-    """Read the event after its header (checksum left out); MalformedError if it is not one."""
+def parse_query(body: bytes | memoryview, code: int = Code.QUERY) -> Query:
+    """Read one of the STATEMENTS after its header (checksum left out); MalformedError if it is none."""
     reader = BytesReader(body, 8)
     schema_bytes = reader.integer(1)
     reader.take(2)
-    codec = _codec(reader.take(reader.integer(2)))
+    status_bytes = reader.integer(2)
+    if code == Code.EXECUTE_LOAD_QUERY:
+        reader.take(_LOAD_BYTES)
+    codec = _codec(reader.take(status_bytes))
     schema = reader.text(schema_bytes)
     reader.take(1)
-    return Query(reader.take(reader.left).decode(codec, "surrogateescape"), schema)
+    text = inflate(body[reader.at :]) if code == Code.MARIADB_QUERY_COMPRESSED else reader.take(reader.left)
+    return Query(text.decode(codec, "surrogateescape"), schema)
 
 
 def control_of(sql: str) -> Control:
@@ -75,8 +87,8 @@ _PREFIXES: Final = (
     ("ROLLBACK TO ", Control.ROLLBACK_TO),
     ("XA START ", Control.XA_START),
     ("XA END ", Control.XA_END),
-    ("XA COMMIT ", Control.XA_FINISH),
-    ("XA ROLLBACK ", Control.XA_FINISH),
+    ("XA COMMIT ", Control.XA_COMMIT),
+    ("XA ROLLBACK ", Control.XA_ROLLBACK),
 )
 
 

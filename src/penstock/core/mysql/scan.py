@@ -8,47 +8,40 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.core.changes import Op
 from penstock.core.errors import CorruptLogError, LogError
-from penstock.core.mysql.bytes_reader import BytesReader, MalformedError
+from penstock.core.mysql.bytes_reader import MalformedError
+from penstock.core.mysql.described_tables import DescribedTables
 from penstock.core.mysql.event_codes import FLAG_IGNORABLE
 from penstock.core.mysql.event_codes import EventCode as Code
-from penstock.core.mysql.event_frame import FrameReader, Header, parse_rotate
-from penstock.core.mysql.gtid_events import parse_mariadb_gtid, parse_mysql_gtid
-from penstock.core.mysql.gtid_sets import GtidSet, MariadbGtids, MysqlGtids, parse_gtids
-from penstock.core.mysql.log_items import LogAdvanced, RowsLogged, StatementLogged, TransactionEnded
-from penstock.core.mysql.open_transaction import OpenTransaction
+from penstock.core.mysql.event_frame import FrameReader, Header, parse_rotate, read_inner
+from penstock.core.mysql.executed import Executed
+from penstock.core.mysql.gtid_events import parse_mariadb_gtid, parse_mysql_gtid, parse_tagged_gtid
+from penstock.core.mysql.gtid_sets import MariadbGtids, MysqlGtids
+from penstock.core.mysql.log_items import LogAdvanced
 from penstock.core.mysql.place import Place
-from penstock.core.mysql.query_event import Control, Query, control_of, parse_query
-from penstock.core.mysql.table_map import parse_table_id, parse_table_map
-from penstock.core.mysql.unreadable import COPY_AGAIN, UNREADABLE, UNREADABLE_ROWS, unknown, unreadable
-from penstock.core.positions import BinlogPosition
+from penstock.core.mysql.query_event import STATEMENTS
+from penstock.core.mysql.rows_event import OPS
+from penstock.core.mysql.transaction_payload import INNER, inner_events
+from penstock.core.mysql.transactions import TransactionReader
+from penstock.core.mysql.unreadable import COPY_AGAIN, UNREADABLE_ROWS, incident, unknown, unreadable_rows
+from penstock.core.positions import BinlogPosition, file_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
-    from penstock.core.mysql.log_items import LogItem, TableMap
+    from penstock.core.mysql.log_items import LogItem
     from penstock.core.tables import TableId
 
-_POST_HEADER_BYTES: Final = 8
-_TABLE_ID_BYTES: Final = 6
-_NO_TABLE: Final = b"\xff\xff\xff\x00\x00\x00"
-_TABLE_MAPS_MAX: Final = 10_000
 _HELD_BYTES_MAX: Final = 8 << 20
+_PREPARED_BYTES_MAX: Final = 256 << 20
 
-_OPS: Final[dict[int, Op]] = {
-    Code.WRITE_ROWS_V1: Op.CREATE,
-    Code.UPDATE_ROWS_V1: Op.UPDATE,
-    Code.DELETE_ROWS_V1: Op.DELETE,
-    Code.WRITE_ROWS: Op.CREATE,
-    Code.UPDATE_ROWS: Op.UPDATE,
-    Code.DELETE_ROWS: Op.DELETE,
-}
-_ROWS_V2: Final = frozenset({Code.WRITE_ROWS, Code.UPDATE_ROWS, Code.DELETE_ROWS})
 _SKIPPED: Final = (
     Code.FORMAT_DESCRIPTION,
     Code.STOP,
     Code.INTVAR,
+    Code.APPEND_BLOCK,
+    Code.DELETE_FILE,
+    Code.BEGIN_LOAD_QUERY,
     Code.RAND,
     Code.USER_VAR,
     Code.IGNORABLE,
@@ -66,8 +59,9 @@ class EventScanner:
 
     Rows and statements of a transaction appear when its end does, so that what
     was rolled back never appears; of a transaction over `held_bytes_max` they
-    appear in pieces, and a rollback of such a one is a LogError. A transaction in
-    which nothing was wanted is only a TransactionEnded.
+    appear in pieces, and a rollback of such a one is a LogError. Rows of an XA
+    transaction appear with its XA COMMIT. A transaction in which nothing was
+    wanted is only a TransactionEnded.
     """
 
     def __init__(
@@ -77,61 +71,94 @@ class EventScanner:
         *,
         one_file: bool = False,
         held_bytes_max: int = _HELD_BYTES_MAX,
+        prepared_bytes_max: int = _PREPARED_BYTES_MAX,
     ) -> None:
-        """Start at `position`, with its `rows_from` and its GTID set.
+        """Start at `position`, with its `rows_from`, its GTID set and what is prepared at it.
 
         `wanted` is asked at every TABLE_MAP event, so it must be quick; its answer
-        may change. With `one_file`, everything behind the first change of file is
-        ignored. The first events may be from before `position.offset`, as they
-        are when the server was asked for the whole file: they are passed over.
+        may change. With `one_file`, everything behind the next change of file is
+        ignored. The first events must be those at `position.read_from`, or
+        earlier ones of that file, as they are when the server was asked for the
+        whole file: what is before `position` gives no items.
         """
         self.file_ended = False
-        self._wanted = wanted
         self._one_file = one_file
-        self._held_bytes_max = held_bytes_max
-        self._gtids: GtidSet | None = parse_gtids(position.gtids)
-        self._gtids_text = position.gtids
-        self._advanced_to: BinlogPosition | None = None
+        self._start = position
         self._error: LogError | None = None
-        self._place = Place(position)
+        gathering = position.read_from != (position.file, position.offset)
+        self._place = Place(BinlogPosition(*position.read_from, 0 if gathering else position.rows_from))
         self._frames = FrameReader()
-        self._transaction: OpenTransaction | None = None
-        self._maps: dict[bytes, TableMap | None] = {}
-        self._tables: dict[bytes, TableId] = {}
-        self._parsed: dict[bytes, TableMap] = {}
+        self._compressed: Iterator[tuple[int, memoryview]] | None = None
+        self._tables = DescribedTables(wanted)
+        self._executed = Executed(position.gtids)
+        self._transactions = TransactionReader(
+            self._place,
+            self._tables,
+            self._executed,
+            held_bytes_max=held_bytes_max,
+            prepared_bytes_max=prepared_bytes_max,
+        )
         self._handlers = self._all_handlers()
+        self._transactions.gathering = gathering
+        if not gathering:
+            self._transactions.prepared.complete(position)
 
     def feed(self, buffer: bytes | bytearray | memoryview, spans: Iterable[tuple[int, int]]) -> list[LogItem]:
+        """Read events as `pieces` does and return all their items; an error comes after them, with the next call."""
+        items: list[LogItem] = []
+        try:
+            for piece in self.pieces(buffer, spans):
+                items += piece
+        except LogError:
+            if not items:
+                raise
+        return items
+
+    def pieces(
+        self, buffer: bytes | bytearray | memoryview, spans: Iterable[tuple[int, int]]
+    ) -> Iterator[list[LogItem]]:
         """Read the whole events, checksum included, that stand in `buffer` at `spans` ([start, end) each).
 
-        Nothing of `buffer` is referred to afterwards. Raises CorruptLogError for
-        bytes that are no event or a checksum that differs, LogError for an event
-        that this release cannot read; items from before it are handed out first,
-        and the error comes with the next call.
+        Yields their items, in one piece, or in several where a compressed
+        transaction is larger than what is held back, so that its size does not
+        matter. `buffer` must stay as it is until the last piece, and is not referred
+        to afterwards. Raises CorruptLogError for bytes that are no event or a
+        checksum that differs, LogError for an event that this release cannot read,
+        both after the items from before it, and at every later call.
         """
-        if self._error is not None:
-            raise self._error
         items: list[LogItem] = []
         view = memoryview(buffer)
         try:
-            for start, end in spans:
-                if self.file_ended:
-                    break
-                self._scan(view[start:end], items)
+            if self._error is None:
+                for start, end in spans:
+                    if self.file_ended:
+                        break
+                    self._scan(view[start:end], items)
+                    if self._compressed is not None:
+                        yield from self._scan_compressed(items)
+                    if self._transactions.gathering:
+                        items.clear()
         except MalformedError as error:
             self._error = self._corrupt(str(error))
         except LogError as error:
             self._error = error
-        if self._error is not None and not items:
+        if items:
+            yield items
+        if self._error is not None:
             raise self._error
-        return items
 
     def advanced(self) -> list[LogItem]:
-        """A LogAdvanced to where we are, if that is a boundary which no item has named yet."""
-        end = BinlogPosition(self._place.file, self._place.offset, 0, self._gtids_text)
-        if self._transaction is not None or end == self._advanced_to:
+        """A LogAdvanced to where we are, if that is a boundary which no item has named yet.
+
+        To be asked at the end of the log: raises LogError if that lies before where we were to begin.
+        """
+        transactions = self._transactions
+        if transactions.open is not None:
             return []
-        return [LogAdvanced(self._boundary())]
+        self._arrive(self._place.offset)
+        self._check_arrived()
+        said = transactions.said
+        return [] if transactions.boundary() == said else [LogAdvanced(transactions.boundary())]
 
     def _scan(self, event: memoryview, items: list[LogItem]) -> None:
         place = self._place
@@ -140,25 +167,52 @@ class EventScanner:
         if header.artificial:
             self._artificial(body, header, items)
         elif place.advance(header):
+            self._arrive(place.start)
             handler = self._handlers.get(header.code)
             if handler is not None:
                 handler(body, header, items)
             elif not header.flags & FLAG_IGNORABLE:
                 raise unknown(header, place)
 
+    def _scan_compressed(self, items: list[LogItem]) -> Iterator[list[LogItem]]:
+        """Scan the events of a compressed transaction; yield and empty `items` when something was let go of."""
+        events, self._compressed = self._compressed or iter(()), None
+        ended = False
+        for inside, event in events:
+            self._place.inside = inside
+            header, body = read_inner(event)
+            if ended or (header.code not in INNER and not header.flags & FLAG_IGNORABLE):
+                message = f"an event of type {header.code} where a compressed transaction has none"
+                raise MalformedError(message)
+            if header.code in INNER:
+                self._handlers[header.code](body, header, items)
+            ended = self._transactions.open is None
+            if items and not self._transactions.gathering:
+                yield items[:]
+            items.clear()
+        if not ended:
+            message = "a compressed transaction without its end"
+            raise MalformedError(message)
+
+    def _payload(self, body: memoryview, _: Header, __: list[LogItem]) -> None:
+        self._compressed = inner_events(body)
+
     def _all_handlers(self) -> dict[int, Callable[[memoryview, Header, list[LogItem]], None]]:
+        transactions = self._transactions
         return {
-            **dict.fromkeys(_OPS, self._rows),
+            **dict.fromkeys(OPS, transactions.rows),
+            **dict.fromkeys(STATEMENTS, transactions.query),
             **dict.fromkeys(UNREADABLE_ROWS, self._unreadable_rows),
-            **dict.fromkeys(UNREADABLE, self._unreadable),
             **dict.fromkeys(_SKIPPED, _skip),
+            Code.INCIDENT: self._incident,
             Code.TABLE_MAP: self._table_map,
             Code.ROTATE: self._rotate,
-            Code.QUERY: self._query,
-            Code.XID: self._commit,
-            Code.XA_PREPARE: self._commit,
+            Code.TRANSACTION_PAYLOAD: self._payload,
+            Code.XID: transactions.commit,
+            Code.XA_PREPARE: transactions.xa_prepare,
             Code.GTID: self._mysql_gtid,
             Code.ANONYMOUS_GTID: self._mysql_gtid,
+            Code.GTID_TAGGED: self._mysql_gtid,
             Code.PREVIOUS_GTIDS: self._previous_gtids,
             Code.MARIADB_GTID: self._mariadb_gtid,
             Code.MARIADB_GTID_LIST: self._gtid_list,
@@ -176,201 +230,78 @@ class EventScanner:
             elif not place.entered and not place.enter(file, offset):
                 message = f"the server sends {file}:{offset} where {place} was asked for"
                 raise LogError(message, COPY_AGAIN)
-        elif header.code in {Code.HEARTBEAT, Code.HEARTBEAT_V2} and self._transaction is None:
-            items.append(LogAdvanced(self._boundary()))
+        elif header.code in {Code.HEARTBEAT, Code.HEARTBEAT_V2} and self._transactions.open is None:
+            self._arrive(place.offset)
+            self._check_arrived()
+            items.append(LogAdvanced(self._transactions.boundary()))
 
     def _rotate(self, body: memoryview, _: Header, items: list[LogItem]) -> None:
         file, offset = parse_rotate(body)
         self._change_file(file, offset, items)
 
     def _change_file(self, file: str, offset: int, items: list[LogItem]) -> None:
-        """Go to another file. A transaction without an end was cut off by a crash of the server: it never committed."""
-        if self._transaction is not None and not self._transaction.roll_back():
-            raise self._taken_back(how="was cut off by the end of the file")
-        self._transaction = None
-        self._maps.clear()
+        self._transactions.cut_off()
+        self._tables.forget_numbers()
         self._place.change_file(file, offset)
+        if self._transactions.gathering:
+            self._arrive(offset)
+            return
         self.file_ended = self._one_file
-        items.append(LogAdvanced(self._boundary()))
+        items.append(LogAdvanced(self._transactions.boundary()))
 
-    def _boundary(self) -> BinlogPosition:
-        """Where we are, written down as said."""
-        self._advanced_to = BinlogPosition(self._place.file, self._place.offset, 0, self._gtids_text)
-        return self._advanced_to
+    def _arrive(self, offset: int) -> None:
+        """Stop gathering once `offset` is where we were to begin: from here on items count."""
+        start, transactions = self._start, self._transactions
+        if not transactions.gathering or (file_number(self._place.file), offset) < start.order[:2]:
+            return
+        if transactions.open is not None:
+            message = f"{start} is in the middle of a transaction"
+            raise MalformedError(message)
+        transactions.gathering = False
+        transactions.said = None
+        transactions.prepared.complete(start)
+        self._place.rows_from = start.rows_from
+
+    def _check_arrived(self) -> None:
+        """Raise LogError at the end of a log that does not have the position where we were to begin."""
+        if self._transactions.gathering:
+            message = f"the log ends at {self._place.file}:{self._place.offset}, before {self._start}"
+            raise LogError(message, f"the log is not the one that was read before: {COPY_AGAIN}")
 
     # GTIDs, and the transactions they begin.
 
     def _gtid_list(self, body: memoryview, _: Header, __: list[LogItem]) -> None:
-        self._executed(MariadbGtids.decode_list(body))
+        self._executed.replace(MariadbGtids.decode_list(body))
 
     def _previous_gtids(self, body: memoryview, _: Header, __: list[LogItem]) -> None:
-        self._executed(MysqlGtids.decode_previous(body))
-
-    def _executed(self, gtids: GtidSet) -> None:
-        self._gtids = gtids
-        self._gtids_text = str(gtids)
+        self._executed.replace(MysqlGtids.decode_previous(body))
 
     def _mariadb_gtid(self, body: memoryview, header: Header, _: list[LogItem]) -> None:
         found = parse_mariadb_gtid(body, header.server_id)
-        transaction = self._begin(found.gtid, header.timestamp * 1000, explicit=not found.standalone)
+        transaction = self._transactions.begin(found.gtid, header.timestamp * 1000, explicit=not found.standalone)
         transaction.prepared_xa = found.prepared_xa
         transaction.alter_undecided = found.alter_undecided
 
     def _mysql_gtid(self, body: memoryview, header: Header, _: list[LogItem]) -> None:
-        gtid, commit_ms = parse_mysql_gtid(body)
+        gtid, commit_ms = parse_tagged_gtid(body) if header.code == Code.GTID_TAGGED else parse_mysql_gtid(body)
         if header.code == Code.ANONYMOUS_GTID:
             gtid = ""
-        self._begin(gtid, header.timestamp * 1000 if commit_ms is None else commit_ms, explicit=False)
+        timestamp_ms = header.timestamp * 1000 if commit_ms is None else commit_ms
+        self._transactions.begin(gtid, timestamp_ms, explicit=False)
 
-    def _begin(self, gtid: str, timestamp_ms: int, *, explicit: bool) -> OpenTransaction:
-        place = self._place
-        if self._transaction is not None:
-            message = f"a transaction begins inside of the one from {self._transaction.begin}"
-            raise MalformedError(message)
-        # With rows_from something of this transaction was published before, and cannot be taken back.
-        shown = int(place.rows_from > 0)
-        self._transaction = OpenTransaction(place.file, place.start, gtid, timestamp_ms, explicit, shown)
-        return self._transaction
-
-    def _end(self) -> BinlogPosition:
-        """Close the transaction, or the lone statement, and return the boundary behind it."""
-        transaction, self._transaction = self._transaction, None
-        self._place.rows_from = 0
-        if transaction is not None and transaction.gtid and self._gtids is not None:
-            self._gtids.add(transaction.gtid)
-            self._gtids_text = str(self._gtids)
-        return self._boundary()
-
-    def _commit(self, _: memoryview, __: Header, items: list[LogItem]) -> None:
-        transaction = self._opened()
-        items.extend(transaction.release())
-        items.append(TransactionEnded(self._end(), transaction.timestamp_ms))
-
-    def _roll_back(self, items: list[LogItem]) -> None:
-        transaction = self._opened()
-        if not transaction.roll_back():
-            raise self._taken_back(how="was rolled back")
-        items.append(TransactionEnded(self._end(), transaction.timestamp_ms))
-
-    def _opened(self) -> OpenTransaction:
-        """Return the open transaction; without one we were started in its middle, or the log lacks something."""
-        transaction = self._transaction
-        if transaction is None or not transaction.explicit:
-            message = "a part of a transaction without its beginning"
-            raise MalformedError(message)
-        return transaction
-
-    # What transactions consist of.
-
-    def _query(self, body: memoryview, header: Header, items: list[LogItem]) -> None:
-        query = parse_query(body)
-        control = control_of(query.sql)
-        match control:
-            case Control.BEGIN | Control.XA_START:
-                transaction = self._transaction or self._begin("", header.timestamp * 1000, explicit=True)
-                transaction.explicit = True
-                transaction.prepared_xa = control is Control.XA_START
-            case Control.COMMIT:
-                self._commit(body, header, items)
-            case Control.ROLLBACK:
-                self._roll_back(items)
-            case Control.XA_FINISH:
-                items.append(TransactionEnded(self._end(), header.timestamp * 1000))
-            case Control.SAVEPOINT:
-                self._opened().set_savepoint(_savepoint_name(query.sql))
-            case Control.ROLLBACK_TO:
-                if not self._opened().roll_back_to(_savepoint_name(query.sql)):
-                    raise self._taken_back(how="was rolled back to a savepoint")
-            case Control.NONE:
-                self._statement(query, header, items)
-            case Control.XA_END:
-                pass
-
-    def _statement(self, query: Query, header: Header, items: list[LogItem]) -> None:
-        place, transaction, timestamp_ms = self._place, self._transaction, header.timestamp * 1000
-        if transaction is not None and transaction.explicit:
-            begin = BinlogPosition(place.file, transaction.begin, place.start, self._gtids_text)
-            end = BinlogPosition(place.file, transaction.begin, place.offset, self._gtids_text)
-            statement = StatementLogged(query.sql, query.default_schema, begin, end, timestamp_ms)
-            self._hold(transaction, statement, header.length, items)
-            return
-        start = place.start if transaction is None else transaction.begin
-        begin = BinlogPosition(place.file, start, 0, self._gtids_text)
-        if transaction is not None and transaction.alter_undecided:
-            items.append(TransactionEnded(self._end(), timestamp_ms))
-        else:
-            items.append(StatementLogged(query.sql, query.default_schema, begin, self._end(), timestamp_ms))
+    # Tables, and what cannot be read.
 
     def _table_map(self, body: memoryview, _: Header, __: list[LogItem]) -> None:
-        table_id, layout = bytes(body[:_TABLE_ID_BYTES]), bytes(body[_TABLE_ID_BYTES:])
-        if len(self._tables) >= _TABLE_MAPS_MAX:
-            self._tables.clear()
-            self._parsed.clear()
-        table = self._tables.get(layout)
-        if table is None:
-            table = self._tables[layout] = parse_table_id(body)
-        if not self._wanted(table):
-            self._maps[table_id] = None
-            return
-        table_map = self._parsed.get(layout)
-        if table_map is None:
-            table_map = self._parsed[layout] = parse_table_map(body, is_mariadb=self._frames.is_mariadb)
-        self._maps[table_id] = table_map
-
-    def _rows(self, body: memoryview, header: Header, items: list[LogItem]) -> None:
-        table_map = self._table_of(body)
-        if table_map is None:
-            return
-        transaction = self._opened()
-        if transaction.prepared_xa:
-            message = f"rows of {table_map.table} in a prepared XA transaction at {self._place}"
-            raise LogError(message, f"this release cannot read XA PREPARE on captured tables; {COPY_AGAIN}")
-        at = _POST_HEADER_BYTES
-        if header.code in _ROWS_V2:
-            at += BytesReader(body, at).integer(2)
-        rows = RowsLogged(
-            table_map,
-            _OPS[header.code],
-            bytes(body[at:]),
-            self._place.file,
-            self._place.start,
-            transaction.timestamp_ms,
-            transaction.gtid,
-            header.server_id,
-        )
-        self._hold(transaction, rows, header.length, items)
-
-    def _table_of(self, body: memoryview) -> TableMap | None:
-        """Return the table of a rows event, None if it is not wanted."""
-        table_id = bytes(body[:_TABLE_ID_BYTES])
-        table_map = self._maps.get(table_id)
-        if table_map is None and table_id not in self._maps and table_id != _NO_TABLE:
-            message = f"rows of a table with the id 0x{table_id[::-1].hex()}, which nothing describes"
-            raise MalformedError(message)
-        return table_map
-
-    def _hold(self, transaction: OpenTransaction, item: LogItem, size_bytes: int, items: list[LogItem]) -> None:
-        """Keep `item`, unless an earlier reader has it, and let go of what has become too much."""
-        if self._place.start < self._place.rows_from:
-            transaction.shown += 1
-            return
-        transaction.hold(item, size_bytes)
-        if transaction.held_bytes > self._held_bytes_max:
-            items.extend(transaction.release())
-
-    # What cannot be read.
+        self._tables.describe(body, is_mariadb=self._frames.is_mariadb)
 
     def _unreadable_rows(self, body: memoryview, header: Header, _: list[LogItem]) -> None:
-        if self._table_of(body) is not None:
-            raise unreadable(header, self._place)
+        table_map = self._tables.table_of(body)
+        if table_map is not None and not self._transactions.gathering:
+            raise unreadable_rows(header, self._place, table_map.table)
 
-    def _unreadable(self, _: memoryview, header: Header, __: list[LogItem]) -> None:
-        raise unreadable(header, self._place)
-
-    def _taken_back(self, *, how: str) -> LogError:
-        begin = self._transaction.begin if self._transaction else self._place.start
-        message = f"the transaction at {self._place.file}:{begin} {how} at {self._place}, after a part of it was read"
-        return LogError(message, f"it was too large to be held back until its end: {COPY_AGAIN}")
+    def _incident(self, body: memoryview, _: Header, __: list[LogItem]) -> None:
+        if not self._transactions.gathering:
+            raise incident(body, self._place)
 
     def _corrupt(self, reason: str) -> CorruptLogError:
         return CorruptLogError(
@@ -382,8 +313,3 @@ class EventScanner:
 
 def _skip(_: memoryview, __: Header, ___: list[LogItem]) -> None:
     """Pass over an event that says nothing about tables or positions."""
-
-
-def _savepoint_name(sql: str) -> str:
-    """Return the name, as the server quotes it, that ends SAVEPOINT and ROLLBACK TO."""
-    return sql[sql.find("`") :]

@@ -5,39 +5,43 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.core.errors import LogError
+from penstock.core.mysql.bytes_reader import BytesReader
 from penstock.core.mysql.event_codes import EventCode
 
 if TYPE_CHECKING:
     from penstock.core.mysql.event_frame import Header
     from penstock.core.mysql.place import Place
+    from penstock.core.tables import TableId
 
 COPY_AGAIN: Final = "copy the tables again and go on from the position of that copy"
 
 UNREADABLE_ROWS: Final = {
-    EventCode.PARTIAL_UPDATE_ROWS: "set binlog_row_value_options='' on the server",
-    EventCode.MARIADB_WRITE_ROWS_COMPRESSED_V1: "set log_bin_compress=OFF on the server",
-    EventCode.MARIADB_UPDATE_ROWS_COMPRESSED_V1: "set log_bin_compress=OFF on the server",
-    EventCode.MARIADB_DELETE_ROWS_COMPRESSED_V1: "set log_bin_compress=OFF on the server",
-    EventCode.MARIADB_WRITE_ROWS_COMPRESSED: "set log_bin_compress=OFF on the server",
-    EventCode.MARIADB_UPDATE_ROWS_COMPRESSED: "set log_bin_compress=OFF on the server",
-    EventCode.MARIADB_DELETE_ROWS_COMPRESSED: "set log_bin_compress=OFF on the server",
+    EventCode.PARTIAL_UPDATE_ROWS: "set binlog_row_value_options='' on the server, for every session",
 }
 """They matter only where their table is wanted."""
 
-UNREADABLE: Final = {
-    EventCode.MARIADB_QUERY_COMPRESSED: "set log_bin_compress=OFF on the server",
-    EventCode.TRANSACTION_PAYLOAD: "set binlog_transaction_compression=OFF on the server",
-    EventCode.GTID_TAGGED: "do not tag GTIDs on the server (gtid_next='AUTOMATIC:tag')",
-    EventCode.INCIDENT: "the server itself lost changes here",
-}
-"""They may hold anything, so nothing can be read past them."""
+_LEAVE_OUT: Final = 'or leave the table out with "!{table}" under tables'
+_INCIDENT_NUMBER_BYTES: Final = 2
 
 
-def unreadable(header: Header, place: Place) -> LogError:
-    """Name an event of `UNREADABLE` or `UNREADABLE_ROWS` with its place and its remedy."""
+def unreadable_rows(header: Header, place: Place, table: TableId) -> LogError:
+    """Name an event of `UNREADABLE_ROWS` with its table, its place and its remedy."""
     code = EventCode(header.code)
-    remedy = UNREADABLE.get(code) or UNREADABLE_ROWS[code]
-    return LogError(f"a {code.name} event at {place}, which this release cannot read", f"{remedy}; then {COPY_AGAIN}")
+    message = f"a {code.name} event of {table} at {place}, which this release cannot read"
+    return LogError(message, f"{UNREADABLE_ROWS[code]}; then {COPY_AGAIN}, {_LEAVE_OUT.format(table=table)}")
+
+
+def incident(body: memoryview, place: Place) -> LogError:
+    """Name an INCIDENT event, by which the server says that its log lacks changes, and what it says about it.
+
+    Source: MySQL internals, `Incident_event`.
+    """
+    reader = BytesReader(body, _INCIDENT_NUMBER_BYTES)
+    said = reader.take(min(reader.integer(1), reader.left)).decode(errors="replace") if reader.left > 0 else ""
+    message = (
+        f"an INCIDENT event at {place}, by which the server says that it lost changes: {said or 'no reason given'}"
+    )
+    return LogError(message, f"see the server's error log for why; then {COPY_AGAIN}")
 
 
 def unknown(header: Header, place: Place) -> LogError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
-from penstock.core.errors import UnavailableError
+from penstock.core.errors import LogError, UnavailableError
 from penstock.core.mysql.log_items import StatementLogged
 from penstock.core.publication import Publication, StoppedTable
 
@@ -29,7 +29,14 @@ class RangeEnded:
     stopped: Mapping[str, StoppedTable]
 
 
-RangePart: TypeAlias = Publication | StatementLogged | RangeEnded
+@dataclass(frozen=True, slots=True)
+class RangeFailed:
+    """The file cannot be read on; what came before may be published."""
+
+    error: LogError
+
+
+RangePart: TypeAlias = Publication | StatementLogged | RangeEnded | RangeFailed
 
 
 def read_range(stream: LogStream, follower: LogFollower, stopped: Mapping[str, StoppedTable]) -> Iterator[RangePart]:
@@ -40,7 +47,13 @@ def read_range(stream: LogStream, follower: LogFollower, stopped: Mapping[str, S
     """
     silent = 0
     while not stream.at_end():
-        items = stream.read(_READ_WAIT_SECONDS)
+        try:
+            items = stream.read(_READ_WAIT_SECONDS)
+        except LogError as error:
+            # Perhaps the publisher never comes to it: it ends at what makes later ranges worthless.
+            yield from follower.finish()
+            yield RangeFailed(error)
+            return
         silent = 0 if items else silent + 1
         if silent > _SILENT_READS_MAX:
             message = "the source stopped sending in mid-file"
@@ -58,7 +71,9 @@ def publish_ranges(capture: OpenCapture, ranges: Iterable[Iterable[RangePart]]) 
     """Publish ranges that were read side by side, in log order, up to the first statement.
 
     What was read behind a statement is thrown away and read again: its tables may
-    have changed. `ranges` come in log order, and so do the parts of each.
+    have changed. So is what was read behind a file at whose end XA transactions
+    are prepared, of which its readers did not know. `ranges` come in log order,
+    and so do the parts of each.
     """
     for parts in ranges:
         for part in parts:
@@ -72,7 +87,9 @@ def publish_ranges(capture: OpenCapture, ranges: Iterable[Iterable[RangePart]]) 
                     newly = set(stopped) - set(capture.stopped)
                     capture.stopped.update(stopped)
                     capture.advance(position)
-                    if newly:
+                    if newly or position.prepared:
                         return
+                case RangeFailed(error):
+                    raise error
                 case _:
                     assert_never(part)

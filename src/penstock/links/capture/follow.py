@@ -110,7 +110,7 @@ class LogFollower:
         yield from self._finish(self._boundary)
         start = self._boundary.offset if self._inside is None else self._inside.offset
         self._collect_transaction()
-        yield from self._finish(replace(self._boundary, offset=start, rows_from=last.offset + 1))
+        yield from self._finish(replace(self._boundary, offset=start, rows_from=last.rows_from + 1))
 
     def _seal(self, end: BinlogPosition) -> Iterator[Publication]:
         self._collect_transaction()

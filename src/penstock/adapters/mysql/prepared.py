@@ -1,0 +1,63 @@
+"""XA transactions that are prepared while a copy begins: rows in the log before it, commits behind it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pymysql.constants import ER
+
+from penstock.adapters.mysql.catalog import read_flavour
+from penstock.adapters.mysql.connection import ask, error_code, server_of
+from penstock.adapters.mysql.history import head
+from penstock.core.errors import UnfitServerError
+from penstock.core.positions import BinlogPosition, PreparedXa
+
+if TYPE_CHECKING:
+    import pymysql
+
+_WAIT_SECONDS = 10.0
+_PAUSE_SECONDS = 0.1
+# A transaction is in the log shortly before the server lists it as prepared.
+_SETTLE_SECONDS = 0.2
+_RECOVER = {"mariadb": "XA RECOVER FORMAT='SQL'", "mysql": "XA RECOVER CONVERT XID"}
+
+
+def place_without_prepared(connection: pymysql.Connection) -> BinlogPosition:
+    """Return a recent place of the log before which nothing was prepared that still is.
+
+    Waits for what is prepared when we come, and raises UnfitServerError when it
+    stays so for 10 seconds. Where MySQL does not let us ask (it takes the privilege
+    XA_RECOVER_ADMIN), nothing is waited for; an XA COMMIT that misses its rows
+    then stops the capture.
+    """
+    place = head(connection)
+    time.sleep(_SETTLE_SECONDS)
+    deadline = time.monotonic() + _WAIT_SECONDS
+    left = before = _prepared(connection)
+    while left:
+        if time.monotonic() > deadline:
+            listed = ", ".join(sorted(left)[:10])
+            message = f"{server_of(connection)} has XA transactions that stay prepared: {listed}"
+            raise UnfitServerError(message, "XA COMMIT or XA ROLLBACK them (XA RECOVER lists them), and start again")
+        time.sleep(_PAUSE_SECONDS)
+        left = before & _prepared(connection)
+    return place
+
+
+def with_prepared(position: BinlogPosition, place: BinlogPosition) -> BinlogPosition:
+    """`position`, told that what is prepared there began at `place` or later."""
+    if (place.file, place.offset) == (position.file, position.offset):
+        return position
+    return replace(position, prepared=(PreparedXa("", place.file, place.offset),))
+
+
+def _prepared(connection: pymysql.Connection) -> set[str]:
+    try:
+        rows = ask(connection, _RECOVER[read_flavour(connection)])
+    except UnfitServerError as error:
+        if error_code(error) == ER.XAER_RMERR:
+            return set()
+        raise
+    return {str(row[-1]) for row in rows}

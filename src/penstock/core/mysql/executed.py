@@ -1,0 +1,32 @@
+"""Which transactions were executed before our place in the log, as far as that is known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.core.mysql.gtid_sets import parse_gtids
+
+if TYPE_CHECKING:
+    from penstock.core.mysql.gtid_sets import GtidSet
+
+
+class Executed:
+    """A set of GTIDs and its `text`, which is "" until the log tells what came before it."""
+
+    __slots__ = ("_gtids", "text")
+
+    def __init__(self, text: str) -> None:
+        """Begin with the set of a position; PositionError if it is none."""
+        self.text = text
+        self._gtids: GtidSet | None = parse_gtids(text)
+
+    def replace(self, gtids: GtidSet) -> None:
+        """Take what the log lists."""
+        self._gtids = gtids
+        self.text = str(gtids)
+
+    def add(self, gtid: str) -> None:
+        """Count one more transaction."""
+        if self._gtids is not None:
+            self._gtids.add(gtid)
+            self.text = str(self._gtids)

@@ -1,0 +1,140 @@
+"""A real MariaDB that compresses its binlog: the same changes as without."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pymysql
+import pytest
+
+from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
+from penstock.adapters.mysql.connection import MysqlServer
+from penstock.core.mysql.log_items import LogItem, RowsLogged, StatementLogged, TransactionBegan, TransactionEnded
+from penstock.core.positions import BinlogPosition
+from penstock.dev.mariadb import start_mariadb
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from penstock.core.tables import TableId
+    from penstock.dev.mariadb import MariadbServer
+
+LONG_COMMENT = "a comment that is worth compressing " * 20
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariadbServer]:
+    """A server of this module's own, whose settings may be changed."""
+    home: Path = tmp_path_factory.mktemp("compressing")
+    with start_mariadb(home) as server:
+        yield server
+
+
+@pytest.fixture
+def cursor(source: MariadbServer) -> Iterator[pymysql.cursors.Cursor]:
+    connection = pymysql.connect(
+        host=source.host, port=source.port, user=source.user, password=source.password, autocommit=True
+    )
+    with closing(connection), connection.cursor() as cursor:
+        yield cursor
+        cursor.execute("SET GLOBAL log_bin_compress = OFF, GLOBAL log_bin_compress_min_len = DEFAULT")
+
+
+def wanted(table: TableId) -> bool:
+    return table.schema == "shop" and table.name != "secret"
+
+
+def read_all(server: MariadbServer, begin: BinlogPosition) -> list[LogItem]:
+    address = MysqlServer(server.host, server.port, server.user, server.password)
+    items: list[LogItem] = []
+    with closing(open_binlog(address, begin, 902_101, wanted, Stop.END_OF_LOG)) as stream:
+        while not stream.at_end():
+            items += stream.read(5)
+    return items
+
+
+def here(cursor: pymysql.cursors.Cursor) -> BinlogPosition:
+    cursor.execute("SHOW MASTER STATUS")
+    file, offset, *_ = cursor.fetchone() or ()
+    return BinlogPosition(str(file), int(offset))
+
+
+def event_types(cursor: pymysql.cursors.Cursor, begin: BinlogPosition) -> set[str]:
+    cursor.execute(f"SHOW BINLOG EVENTS IN '{begin.file}' FROM {begin.offset}")
+    return {str(row[2]) for row in cursor.fetchall()}
+
+
+def work(cursor: pymysql.cursors.Cursor) -> None:
+    """Every op, on rows that compress well and on others, with DDL, rollbacks and other tables."""
+    cursor.execute("CREATE OR REPLACE DATABASE shop CHARACTER SET utf8mb4")
+    cursor.execute("USE shop")
+    cursor.execute(f"CREATE TABLE users (id INT PRIMARY KEY, name LONGTEXT COMMENT '{LONG_COMMENT}')")
+    cursor.execute("CREATE TABLE secret (id INT, name LONGTEXT)")
+    cursor.execute("INSERT INTO users VALUES (1, 'a'), (2, REPEAT('b', 20000)), (3, NULL)")
+    cursor.execute("INSERT INTO secret VALUES (1, REPEAT('c', 20000))")
+    cursor.execute("BEGIN")
+    cursor.execute("UPDATE users SET name = REPEAT('d', 5000) WHERE id < 3")
+    cursor.execute("SAVEPOINT `a savepoint with a name that is long enough to be compressed, as it is so long`")
+    cursor.execute("INSERT INTO users SELECT seq, REPEAT('e', seq) FROM seq_100_to_2000")
+    cursor.execute("DELETE FROM users WHERE id % 7 = 1")
+    cursor.execute("COMMIT")
+    cursor.execute(f"ALTER TABLE users ADD age INT COMMENT '{LONG_COMMENT}', ADD INDEX (age)")
+    cursor.execute("REPLACE INTO users VALUES (2, REPEAT('f', 3000), 7)")
+    cursor.execute("CREATE TABLE copied AS SELECT * FROM users WHERE id < 1000")
+    cursor.execute("DELETE FROM users")
+
+
+def what_happened(items: list[LogItem]) -> list[object]:
+    """The items without what differs between two runs: places, times and GTIDs."""
+    happened: list[object] = []
+    for item in items:
+        match item:
+            case RowsLogged():
+                happened.append((item.table_map.table, item.op, item.payload))
+            case StatementLogged():
+                happened.append((item.sql, item.default_schema))
+            case TransactionBegan() | TransactionEnded():
+                happened.append(type(item))
+            case _:
+                pass
+    return happened
+
+
+@pytest.mark.parametrize("shortest", [10, 256, 1024])
+def test_a_compressed_log_holds_the_same_changes(
+    source: MariadbServer, cursor: pymysql.cursors.Cursor, shortest: int
+) -> None:
+    begin_plain = here(cursor)
+    work(cursor)
+    plain = read_all(source, begin_plain)
+
+    cursor.execute("SET GLOBAL log_bin_compress = ON, GLOBAL log_bin_compress_min_len = %s", (shortest,))
+    begin = here(cursor)
+    work(cursor)
+    compressed = read_all(source, begin)
+
+    assert {
+        "Query_compressed",
+        "Write_rows_compressed_v1",
+        "Update_rows_compressed_v1",
+        "Delete_rows_compressed_v1",
+    } <= event_types(cursor, begin)
+    assert len(plain) > 20
+    assert what_happened(compressed) == what_happened(plain)
+
+
+def test_every_compressed_event_is_a_place_to_go_on_from(source: MariadbServer, cursor: pymysql.cursors.Cursor) -> None:
+    cursor.execute("SET GLOBAL log_bin_compress = ON, GLOBAL log_bin_compress_min_len = 10")
+    begin = here(cursor)
+    work(cursor)
+    whole = read_all(source, begin)
+
+    for index, item in enumerate(whole):
+        if isinstance(item, RowsLogged) and index % 5 == 0:
+            began = max(i for i in range(index) if isinstance(whole[i], TransactionBegan))
+            start = whole[began]
+            assert isinstance(start, TransactionBegan)
+            rest = read_all(source, BinlogPosition(start.file, start.offset, item.offset))
+            assert what_happened(rest) == what_happened([start, *whole[index:]])

@@ -1,0 +1,243 @@
+"""XA transactions on a real MariaDB: across files, restarts, disconnects, and while a copy is made."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pymysql
+import pytest
+
+from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
+from penstock.adapters.mysql.connection import MysqlServer
+from penstock.adapters.mysql.copy import open_copy
+from penstock.core.errors import LogPurgedError, UnfitServerError
+from penstock.core.mysql.decode import decode_rows
+from penstock.core.mysql.log_items import LogItem, RowsLogged, TransactionBegan
+from penstock.core.positions import BinlogPosition
+from penstock.dev.mariadb import start_mariadb
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from penstock.core.changes import RowBatch
+    from penstock.core.tables import TableId
+    from penstock.dev.mariadb import MariadbServer
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MariadbServer]:
+    """A server of this module's own, whose binlogs may be purged."""
+    home: Path = tmp_path_factory.mktemp("xa")
+    with start_mariadb(home) as server:
+        yield server
+
+
+@pytest.fixture
+def cursor(source: MariadbServer) -> Iterator[pymysql.cursors.Cursor]:
+    with closing(connected(source)) as connection, connection.cursor() as cursor:
+        cursor.execute("CREATE OR REPLACE DATABASE shop CHARACTER SET utf8mb4")
+        cursor.execute("USE shop")
+        cursor.execute("CREATE TABLE users (id INT PRIMARY KEY, name LONGTEXT)")
+        cursor.execute("CREATE TABLE secret (id INT PRIMARY KEY)")
+        yield cursor
+
+
+def connected(server: MariadbServer) -> pymysql.Connection:
+    return pymysql.connect(
+        host=server.host, port=server.port, user=server.user, password=server.password, autocommit=True
+    )
+
+
+def address(server: MariadbServer) -> MysqlServer:
+    return MysqlServer(server.host, server.port, server.user, server.password)
+
+
+def wanted(table: TableId) -> bool:
+    return table.schema == "shop" and table.name != "secret"
+
+
+def here(cursor: pymysql.cursors.Cursor) -> BinlogPosition:
+    cursor.execute("SHOW MASTER STATUS")
+    file, offset, *_ = cursor.fetchone() or ()
+    return BinlogPosition(str(file), int(offset))
+
+
+def read_all(server: MariadbServer, begin: BinlogPosition, stop: Stop = Stop.END_OF_LOG) -> list[LogItem]:
+    items: list[LogItem] = []
+    with closing(open_binlog(address(server), begin, 902_201, wanted, stop)) as stream:
+        while not stream.at_end():
+            items += stream.read(5)
+    return items
+
+
+def prepare(server: MariadbServer, name: str, *statements: str) -> None:
+    """Prepare on a connection that is gone afterwards."""
+    with closing(connected(server)) as connection, connection.cursor() as other:
+        for statement in (f"XA START '{name}'", *statements, f"XA END '{name}'", f"XA PREPARE '{name}'"):
+            other.execute(statement)
+
+
+def work(server: MariadbServer, cursor: pymysql.cursors.Cursor) -> None:
+    """XA transactions of every kind, across three files, with others between."""
+    cursor.execute("INSERT INTO users VALUES (1, 'plain')")
+    prepare(server, "first", "INSERT INTO shop.users VALUES (10, 'first'), (11, REPEAT('first', 5000))")
+    prepare(server, "gone", "INSERT INTO shop.users VALUES (20, 'gone')")
+    prepare(server, "other", "INSERT INTO shop.secret VALUES (1)")
+    cursor.execute("FLUSH BINARY LOGS")
+    cursor.execute("UPDATE users SET name = 'between' WHERE id = 1")
+    prepare(server, "second", "DELETE FROM shop.users WHERE id = 1", "INSERT INTO shop.users VALUES (12, 'second')")
+    cursor.execute("XA ROLLBACK 'gone'")
+    cursor.execute("CREATE TABLE later (id INT PRIMARY KEY)")
+    cursor.execute("FLUSH BINARY LOGS")
+    cursor.execute("XA COMMIT 'second'")
+    cursor.execute("XA COMMIT 'other'")
+    cursor.execute("XA START 'once'")
+    cursor.execute("INSERT INTO users VALUES (30, 'once')")
+    cursor.execute("XA END 'once'")
+    cursor.execute("XA COMMIT 'once' ONE PHASE")
+    cursor.execute("XA COMMIT 'first'")
+    cursor.execute("INSERT INTO users VALUES (40, 'after')")
+
+
+def names_in(items: list[LogItem]) -> list[bytes]:
+    names = (b"plain", b"between", b"second", b"once", b"first", b"after", b"gone")
+    rows = [item.payload for item in items if isinstance(item, RowsLogged)]
+    return [name for payload in rows for name in names if payload.endswith(name)]
+
+
+def test_rows_appear_where_they_are_committed(source: MariadbServer, cursor: pymysql.cursors.Cursor) -> None:
+    begin = here(cursor)
+    work(source, cursor)
+
+    items = read_all(source, begin)
+
+    # The deleted row of 'second' ends in its old name, and comes at its commit too.
+    assert names_in(items) == [b"plain", b"between", b"between", b"second", b"once", b"first", b"first", b"after"]
+    ends = [item.end for item in items if not isinstance(item, RowsLogged | TransactionBegan)]
+    assert ends[-1].prepared == ()
+    assert max(len(end.prepared) for end in ends) == 4
+
+
+def test_from_every_position_exactly_what_is_left_comes(source: MariadbServer, cursor: pymysql.cursors.Cursor) -> None:
+    begin = here(cursor)
+    work(source, cursor)
+    whole = read_all(source, begin)
+    boundary, began = begin, None
+
+    for index, item in enumerate(whole):
+        match item:
+            case TransactionBegan():
+                began = item
+            case RowsLogged():
+                assert began is not None
+                position = BinlogPosition(began.file, began.offset, item.rows_from, boundary.gtids, boundary.prepared)
+                assert without_gtids(read_all(source, position)) == without_gtids([began, *whole[index:]])
+            case _:
+                boundary = item.end
+                rest = without_gtids(read_all(source, boundary))
+                assert rest == without_gtids(whole[index + 1 :] or [item])
+
+
+def without_gtids(items: list[LogItem]) -> list[object]:
+    return [item if isinstance(item, RowsLogged | TransactionBegan) else item.end.order for item in items]
+
+
+def test_a_file_is_read_to_its_end_from_a_position_that_needs_an_earlier_one(
+    source: MariadbServer, cursor: pymysql.cursors.Cursor
+) -> None:
+    begin = here(cursor)
+    work(source, cursor)
+    whole = read_all(source, begin)
+
+    parts, position = [], begin
+    while (items := read_all(source, position, Stop.END_OF_FILE)) and not isinstance(items[-1], RowsLogged):
+        parts += items
+        last = items[-1]
+        assert not isinstance(last, TransactionBegan)
+        if last.end.file == position.file:
+            break
+        position = last.end
+
+    assert parts == whole
+
+
+def test_a_copy_waits_for_what_is_prepared_and_names_what_stays_so(
+    source: MariadbServer, cursor: pymysql.cursors.Cursor
+) -> None:
+    prepare(source, "stays", "INSERT INTO shop.users VALUES (1, 'stays')")
+    try:
+        with (
+            pytest.raises(UnfitServerError, match="stay prepared: 'stays'") as caught,
+            open_copy(address(source), wanted),
+        ):
+            pass
+    finally:
+        cursor.execute("XA ROLLBACK 'stays'")
+
+    assert "XA RECOVER" in caught.value.hint
+
+
+def test_a_copy_and_the_log_behind_it_miss_no_xa_transaction(
+    source: MariadbServer, cursor: pymysql.cursors.Cursor
+) -> None:
+    stop = threading.Event()
+    writers = [threading.Thread(target=keep_preparing, args=(source, stop, number)) for number in range(4)]
+    for writer in writers:
+        writer.start()
+    copied: list[list[int]] = []
+    positions: list[BinlogPosition] = []
+    try:
+        for _ in range(8):
+            with open_copy(address(source), wanted) as copy:
+                table = next(iter(copy.schemas))
+                copied.append(keys_of(copy.rows(table, 1000)))
+                positions.append(copy.position)
+                schema = copy.schemas[table]
+    finally:
+        stop.set()
+        for writer in writers:
+            writer.join()
+
+    cursor.execute("SELECT id FROM users")
+    keys = sorted(key for (key,) in cursor.fetchall())
+    assert any(position.prepared for position in positions)
+    for position, found in zip(positions, copied, strict=True):
+        logged = [item for item in read_all(source, position) if isinstance(item, RowsLogged)]
+        assert sorted(found + keys_of(decode_rows(schema, [item]) for item in logged)) == keys
+
+
+def keys_of(batches: Iterable[RowBatch]) -> list[int]:
+    """The ids of rows that came to be."""
+    return [int(key or 0) for batch in batches if batch.after for key in batch.after["id"].to_pylist()]
+
+
+def keep_preparing(server: MariadbServer, stop: threading.Event, number: int) -> None:
+    with closing(connected(server)) as connection, connection.cursor() as cursor:
+        key = number
+        while not stop.is_set():
+            key += 10
+            cursor.execute(f"XA START 'w{key}'")
+            cursor.execute(f"INSERT INTO shop.users VALUES ({key}, 'x')")
+            cursor.execute(f"XA END 'w{key}'")
+            cursor.execute(f"XA PREPARE 'w{key}'")
+            stop.wait(0.02 * number)
+            cursor.execute(f"XA COMMIT 'w{key}'")
+
+
+def test_what_is_prepared_in_a_log_that_was_purged_is_named(
+    source: MariadbServer, cursor: pymysql.cursors.Cursor
+) -> None:
+    begin = here(cursor)
+    prepare(source, "old", "INSERT INTO shop.users VALUES (1, 'old')")
+    cursor.execute("FLUSH BINARY LOGS")
+    last = read_all(source, begin)[-1]
+    assert not isinstance(last, RowsLogged | TransactionBegan)
+    cursor.execute("PURGE BINARY LOGS TO %s", (last.end.file,))
+
+    with pytest.raises(LogPurgedError, match="still prepared"):
+        read_all(source, last.end)
+
+    cursor.execute("XA ROLLBACK 'old'")
