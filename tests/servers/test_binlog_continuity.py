@@ -234,7 +234,10 @@ def test_tagged_gtids_are_followed(source: Source) -> None:
         insert(connection, 2)
 
     assert ":mine:" in position.gtids
-    assert follow(source, position)
+    reader = Reader(position)
+    with follow(source, position) as stream:
+        reader.read(stream)
+    assert reader.rows == 1
 
 
 def test_a_position_without_gtids_is_followed_by_its_place(source: Source) -> None:

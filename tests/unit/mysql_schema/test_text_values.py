@@ -114,4 +114,4 @@ def test_what_would_be_printed_in_part_is_asked_for_in_another_way() -> None:
 
     selected = [select_expression(Column(name, type_, nullable=True), name) for name, type_ in types.items()]
 
-    assert selected == ["CAST(f AS DOUBLE)", "e + 0", "l", "t"]
+    assert selected == ["CAST(f AS DOUBLE)", "CAST(e AS UNSIGNED)", "l", "t"]

@@ -45,7 +45,7 @@ def select_expression(column: Column, quoted: str) -> str:
         case FloatType():
             return f"CAST({quoted} AS DOUBLE)"
         case EnumType() | SetType() | BitType():
-            return f"{quoted} + 0"
+            return f"CAST({quoted} AS UNSIGNED)"
         case _:
             return quoted
 
