@@ -25,8 +25,8 @@ test: setup  ## Run all tests
 unit: setup  ## Run the tests that need no servers
 	$(BIN)/python -m pytest tests/unit tests/fuzz $(ARGS)
 
-fuzz: setup  ## Damage recorded bytes for a long time, and look for what we do not expect
-	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest tests/fuzz --timeout 0 $(ARGS)
+fuzz: setup  ## For hours: damaged bytes, and random tables on real servers, compared with what they select
+	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest tests/fuzz tests/servers/test_types_fuzz.py --timeout 0 $(ARGS)
 
 check: setup  ## Run every gate
 	$(BIN)/ruff format --check

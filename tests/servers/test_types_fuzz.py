@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import pytest
 
     from penstock.core.changes import RowBatch
+    from penstock.core.mysql.zero_dates import ZeroDates
     from penstock.core.tables import TableSchema
     from penstock.dev.mariadb import MariadbServer
     from penstock.dev.mysql import OracleMysql
@@ -183,17 +184,22 @@ MYSQL: Final = {
 class Story:
     """A table, its rows by number, and what is done to them; `added` comes half-way."""
 
+    zero_dates: ZeroDates
     columns: tuple[str, ...]
     added: str
     rows: tuple[tuple[Literal, ...], ...]
 
 
 @st.composite
-def stories(draw: st.DrawFn, types: Mapping[str, st.SearchStrategy[Literal]]) -> Story:
+def stories(
+    draw: st.DrawFn, types: Mapping[str, st.SearchStrategy[Literal]], policies: Sequence[ZeroDates] = ("stop",)
+) -> Story:
     columns = draw(st.lists(st.sampled_from(sorted(types)), min_size=1, max_size=6))
     added = draw(st.sampled_from(sorted(types)))
     row = st.tuples(*(st.just("NULL") | types[declared] for declared in (*columns, added)))
-    return Story(tuple(columns), added, tuple(draw(st.lists(row, min_size=2, max_size=25))))
+    return Story(
+        draw(st.sampled_from(policies)), tuple(columns), added, tuple(draw(st.lists(row, min_size=2, max_size=25)))
+    )
 
 
 def _statements(story: Story) -> Iterator[str]:
@@ -223,14 +229,14 @@ def _check(server: MysqlServer, story: Story, monkeypatch: pytest.MonkeyPatch) -
         cursor.execute("SET sql_mode = 'ALLOW_INVALID_DATES', time_zone = '+00:00'")
         cursor.execute(f"CREATE TABLE t (id INT PRIMARY KEY, {declared})")
         begin = head(connection)
-        before = read_tables(connection, [_TABLE])[_TABLE]
+        before = read_tables(connection, [_TABLE], story.zero_dates)[_TABLE]
         altered_at = begin
         for statement in _statements(story):
             if statement.startswith("ALTER"):
                 altered_at = head(connection)
             cursor.execute(statement)
         connection.commit()
-        after = read_tables(connection, [_TABLE])[_TABLE]
+        after = read_tables(connection, [_TABLE], story.zero_dates)[_TABLE]
     stream = open_binlog(server, begin, _SERVER_ID, lambda table: table == _TABLE, Stop.END_OF_LOG)
     with closing(stream):
         events = []
@@ -241,7 +247,7 @@ def _check(server: MysqlServer, story: Story, monkeypatch: pytest.MonkeyPatch) -
         schema = before if (event.file, event.offset) < (altered_at.file, altered_at.offset) else after
         _apply(found, _decoded(schema, event, monkeypatch))
     added = f"c{len(story.columns)}"
-    assert {key: {added: None} | row for key, row in found.items()} == _selected(server)
+    assert {key: {added: None} | row for key, row in found.items()} == _selected(server, story.zero_dates)
 
 
 def _decoded(schema: TableSchema, event: RowsLogged, monkeypatch: pytest.MonkeyPatch) -> RowBatch:
@@ -269,8 +275,8 @@ def _apply(found: dict[int, Row], batch: RowBatch) -> None:
             found[row["id"]] = row
 
 
-def _selected(server: MysqlServer) -> dict[int, Row]:
-    with open_copy(server, lambda table: table == _TABLE) as copy:
+def _selected(server: MysqlServer, zero_dates: ZeroDates) -> dict[int, Row]:
+    with open_copy(server, lambda table: table == _TABLE, zero_dates) as copy:
         return {
             row["id"]: row
             for batch in copy.rows(_TABLE, 1000)
@@ -279,6 +285,19 @@ def _selected(server: MysqlServer) -> dict[int, Row]:
         }
 
 
+def _or_zero(dates: st.SearchStrategy[Literal], time: str = "") -> st.SearchStrategy[Literal]:
+    zeros = ("0000-00-00", "2024-00-15", "2024-11-00", "2023-02-31", "0000-12-31")
+    return dates | st.sampled_from([f"'{zero}{time}'" for zero in zeros])
+
+
+ZERO_DATES: Final = {
+    "date": _or_zero(COMMON["date"]),
+    "datetime(0)": _or_zero(COMMON["datetime(0)"], " 00:00:00"),
+    "datetime(6)": _or_zero(COMMON["datetime(6)"], " 10:11:12.000345"),
+    "timestamp(0) null": COMMON["timestamp(0) null"] | st.just("'0000-00-00 00:00:00'"),
+    "timestamp(2) null": COMMON["timestamp(2) null"] | st.just("'0000-00-00 00:00:00'"),
+}
+_POLICIES: Final = ("to_null", "as_text")
 _SETTINGS: Final = settings(
     # Every example is a conversation with a server of a tenth of a second.
     max_examples=settings().max_examples // 4,
@@ -301,6 +320,22 @@ def test_on_mariadb_the_log_decodes_to_what_is_selected(
 @given(story=stories({**COMMON, **MYSQL}))
 @_SETTINGS
 def test_on_mysql_the_log_decodes_to_what_is_selected(
+    mysql_server: OracleMysql, monkeypatch: pytest.MonkeyPatch, story: Story
+) -> None:
+    _check(_server(mysql_server), story, monkeypatch)
+
+
+@given(story=stories(ZERO_DATES, _POLICIES))
+@_SETTINGS
+def test_zero_dates_are_null_or_text_as_configured(
+    mariadb: MariadbServer, monkeypatch: pytest.MonkeyPatch, story: Story
+) -> None:
+    _check(_server(mariadb), story, monkeypatch)
+
+
+@given(story=stories(ZERO_DATES, _POLICIES))
+@_SETTINGS
+def test_zero_dates_of_mysql_are_null_or_text_as_configured(
     mysql_server: OracleMysql, monkeypatch: pytest.MonkeyPatch, story: Story
 ) -> None:
     _check(_server(mysql_server), story, monkeypatch)

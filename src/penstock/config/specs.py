@@ -27,6 +27,7 @@ from penstock.config.rules import (
     refuse_unless_empty,
     spark_value,
 )
+from penstock.core.mysql.zero_dates import ZeroDates  # noqa: TC001 - pydantic reads it from a field's annotation
 from penstock.core.patterns import TablePatterns
 
 EmbeddedPart: TypeAlias = Literal["kafka", "schematizer", "state", "tracker", "objects"]
@@ -149,7 +150,8 @@ class MysqlSourceSpec(Spec):
     `start: auto` begins at the start of the binlog if the server still has it
     whole, else with a copy; `log` and `copy` insist. `server_id` is the first
     of the SERVER_IDS_PER_SOURCE replica ids that are ours on that server. Without
-    `tls` nothing is encrypted.
+    `tls` nothing is encrypted. `zero_dates` says what becomes of 0000-00-00 and
+    other dates that no calendar has.
     """
 
     name: SourceName
@@ -163,6 +165,7 @@ class MysqlSourceSpec(Spec):
     start: Literal["auto", "log", "copy"] = "auto"
     server_id: Annotated[int, Field(strict=True, ge=1, le=2**32 - 1 - SERVER_IDS_PER_SOURCE)] | None = None
     lease_seconds: Annotated[float, Field(strict=True, ge=1, le=3600)] = 60.0
+    zero_dates: ZeroDates = "stop"
 
     @model_validator(mode="before")
     @classmethod

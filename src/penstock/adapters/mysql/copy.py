@@ -34,6 +34,8 @@ from penstock.core.tables import TableId, TableSchema, UnsupportedType
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from penstock.core.mysql.zero_dates import ZeroDates
+
 _ATTEMPTS = 5
 _SAVEPOINT = "penstock_table"
 _SNAPSHOT_ENGINE = "InnoDB"
@@ -62,8 +64,8 @@ class Snapshot:
 
 
 @contextlib.contextmanager
-def open_copy(server: MysqlServer, wanted: Callable[[TableId], bool]) -> Iterator[Copy]:
-    """Open a `TableCopy` of the tables that are `wanted`.
+def open_copy(server: MysqlServer, wanted: Callable[[TableId], bool], zero_dates: ZeroDates = "stop") -> Iterator[Copy]:
+    """Open a `TableCopy` of the tables that are `wanted`, with dates typed as `zero_dates` wants them.
 
     On MariaDB nothing is locked: START TRANSACTION WITH CONSISTENT SNAPSHOT and
     the status variables Binlog_snapshot_file and _position agree (MariaDB Server
@@ -82,7 +84,7 @@ def open_copy(server: MysqlServer, wanted: Callable[[TableId], bool]) -> Iterato
         for statement in (*_SESSION, f"SET SESSION {_NO_TIME_LIMIT[read_flavour(connection)]} = 0"):
             ask(connection, statement)
         _let_locks_go(connection)
-        yield Copy(server, connection, _take_snapshot(server, connection, wanted))
+        yield Copy(server, connection, _take_snapshot(server, connection, wanted, zero_dates))
     finally:
         # The server ends the transaction. A connection that was lost is closed already.
         if connection.open:
@@ -222,13 +224,15 @@ def _let_locks_go(connection: pymysql.Connection) -> None:
             raise
 
 
-def _take_snapshot(server: MysqlServer, connection: pymysql.Connection, wanted: Callable[[TableId], bool]) -> Snapshot:
+def _take_snapshot(
+    server: MysqlServer, connection: pymysql.Connection, wanted: Callable[[TableId], bool], zero_dates: ZeroDates
+) -> Snapshot:
     for _ in range(_ATTEMPTS):
         before = read_creates(connection)
         place = place_without_prepared(connection)
         position = with_prepared(_START[read_flavour(connection)](connection), place)
         tables = [create.table for create in before.tables if wanted(create.table)]
-        schemas = read_tables(connection, tables)
+        schemas = read_tables(connection, tables, zero_dates)
         now, server_id = ask(connection, "SELECT ROUND(UNIX_TIMESTAMP(NOW(3)) * 1000), @@GLOBAL.server_id")[0]
         if before == read_creates(connection):
             return Snapshot(position, schemas, before, int(now), int(server_id))

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import pymysql
 
     from penstock.core.mysql.describe import Flavour
+    from penstock.core.mysql.zero_dates import ZeroDates
     from penstock.core.tables import TableId, TableSchema
 
 _Answer = TypeVar("_Answer")
@@ -75,11 +76,16 @@ class MysqlTracker:
     """
 
     def __init__(
-        self, server: MysqlServer, defaults: SourceDefaults | None = None, timeout_seconds: float = 10.0
+        self,
+        server: MysqlServer,
+        defaults: SourceDefaults | None = None,
+        zero_dates: ZeroDates = "stop",
+        timeout_seconds: float = 10.0,
     ) -> None:
-        """Remember where the tracker is; it connects at the first use."""
+        """Remember where the tracker is; it connects at the first use. `zero_dates` is how the schemas type dates."""
         self._server = server
         self._defaults = defaults or SourceDefaults()
+        self._zero_dates = zero_dates
         self._timeout_seconds = timeout_seconds
         self._connection: pymysql.Connection | None = None
         self._schemas: Mapping[TableId, TableSchema] | None = None
@@ -112,7 +118,7 @@ class MysqlTracker:
     def table_schema(self, table: TableId) -> TableSchema | None:
         """What `table` looks like now, None if there is no such table; all are read at once after a change."""
         if self._schemas is None:
-            self._schemas = self._retrying(read_tables)
+            self._schemas = self._retrying(lambda connection: read_tables(connection, None, self._zero_dates))
         return self._schemas.get(table)
 
     def dump(self) -> str:
