@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -339,3 +340,24 @@ def test_zero_dates_of_mysql_are_null_or_text_as_configured(
     mysql_server: OracleMysql, monkeypatch: pytest.MonkeyPatch, story: Story
 ) -> None:
     _check(_server(mysql_server), story, monkeypatch)
+
+
+_OLD_TEMPORAL: Final = {name: COMMON[name] for name in ("time(0)", "datetime(0)", "timestamp(0) null", "date", "int")}
+
+
+@pytest.fixture
+def old_temporal_format(mariadb: MariadbServer) -> Iterator[None]:
+    """Have MariaDB make columns as it did before 10.0, and MySQL before 5.6."""
+    with closing(connect(_server(mariadb))) as connection, connection.cursor() as cursor:
+        cursor.execute("SET GLOBAL mysql56_temporal_format = OFF")
+        yield
+        cursor.execute("SET GLOBAL mysql56_temporal_format = ON")
+
+
+@given(story=stories(_OLD_TEMPORAL))
+@_SETTINGS
+@pytest.mark.usefixtures("old_temporal_format")
+def test_temporal_columns_of_the_old_format(
+    mariadb: MariadbServer, monkeypatch: pytest.MonkeyPatch, story: Story
+) -> None:
+    _check(_server(mariadb), story, monkeypatch)

@@ -26,7 +26,8 @@ def parse_table_id(body: bytes | memoryview) -> TableId:
 def parse_table_map(body: bytes | memoryview, *, is_mariadb: bool) -> TableMap:
     """Read the event after its header (post-header first, checksum left out); MalformedError if it is not one.
 
-    `is_mariadb` matters because MariaDB writes a SIGNEDNESS bit for YEAR columns too.
+    MariaDB writes a SIGNEDNESS bit for YEAR columns too, and so does MySQL in some
+    versions: there it is not read where the table has one (`unsigned` stays empty).
     """
     reader = BytesReader(body, _POST_HEADER_BYTES)
     table = TableId(_name(reader), _name(reader))
@@ -38,7 +39,7 @@ def parse_table_map(body: bytes | memoryview, *, is_mariadb: bool) -> TableMap:
         message = f"the column metadata of {table} has another length than it announces"
         raise MalformedError(message)
     nullable = _bits(reader.take((columns + 7) // 8), columns, first_bit_is_high=False)
-    names, unsigned = _optional_metadata(reader, types, NUMERIC | {YEAR} if is_mariadb else NUMERIC)
+    names, unsigned = _optional_metadata(reader, types, is_mariadb=is_mariadb)
     return TableMap(table, types, metadata, nullable, names, unsigned)
 
 
@@ -67,7 +68,7 @@ def _bits(raw: bytes, count: int, *, first_bit_is_high: bool) -> tuple[bool, ...
 
 
 def _optional_metadata(
-    reader: BytesReader, types: tuple[int, ...], numeric: frozenset[int]
+    reader: BytesReader, types: tuple[int, ...], *, is_mariadb: bool
 ) -> tuple[tuple[str, ...], tuple[bool, ...]]:
     """Return the columns' names and whether each is unsigned; empty where the server did not say."""
     names: tuple[str, ...] = ()
@@ -75,15 +76,16 @@ def _optional_metadata(
     while reader.left:
         field = reader.integer(1)
         value = reader.take(reader.length())
-        if field == _SIGNEDNESS:
-            unsigned = _signedness(value, types, numeric)
+        if field == _SIGNEDNESS and (is_mariadb or YEAR not in types):
+            unsigned = _signedness(value, types)
         elif field == _COLUMN_NAMES:
             names = _names(BytesReader(value), len(types))
     return names, unsigned
 
 
-def _signedness(value: bytes, types: tuple[int, ...], numeric: frozenset[int]) -> tuple[bool, ...]:
+def _signedness(value: bytes, types: tuple[int, ...]) -> tuple[bool, ...]:
     """Spread the bits, which only numeric columns have, over all columns."""
+    numeric = NUMERIC | {YEAR}
     bits = iter(_bits(value, sum(code in numeric for code in types), first_bit_is_high=True))
     return tuple(code in numeric and next(bits) for code in types)
 
