@@ -29,8 +29,6 @@ from penstock.core.tables import TableId
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    import pytest
-
     from penstock.core.changes import RowBatch
     from penstock.core.mysql.zero_dates import ZeroDates
     from penstock.core.tables import TableSchema

@@ -70,7 +70,7 @@ class LogWriter:
         checksums = self.checksums or code == 15
         length = 19 + len(body) + 4 * checksums
         start = self.offset
-        artificial = flags & 0x20 or (end == 0 and code in {4, 15, 163}) or code == 27
+        artificial = flags & 0x20 or (end == 0 and code in {4, 15, 163}) or code in {27, 41}
         if not artificial:
             self.offset += length
         written_end = end if end is not None else 0 if flags & 0x20 else self.offset & 0xFFFFFFFF
