@@ -237,7 +237,6 @@ def value_of(type_: ColumnType, rng: random.Random) -> Value:  # noqa: C901, PLR
         ("date", DateType(), "'2024-00-10'", "2024-00-10 is no date"),
         ("datetime(3)", DateTimeType(3), "'2024-02-00 10:00:00'", "2024-02-00 is no date"),
         ("timestamp(6) null", TimestampType(6), "'0000-00-00 00:00:00'", "zero timestamp"),
-        ("enum('a')", EnumType(("a",)), "'nothing'", "index 0"),
     ],
 )
 def test_a_value_that_is_none_stops_its_table(
