@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import os
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException
@@ -17,8 +17,8 @@ from confluent_kafka.admin import AdminClient
 from penstock.dev.jars import JarSet, ensure_jars
 from penstock.dev.java import java
 from penstock.dev.ports import LOOPBACK, choose_port, is_listening
-from penstock.dev.processes import Child, run_to_end, start_child, wait_until_ready
-from penstock.dev.server import Server
+from penstock.dev.processes import run_to_end, start_child, wait_until_ready
+from penstock.dev.server import OneProcessServer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 _START_SECONDS = 120.0
 _FORMAT_SECONDS = 120.0
-_STOP_SECONDS = 30.0
 _METADATA_SECONDS = 5.0
 
 _JVM_OPTIONS = ("-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-Djava.awt.headless=true", "-Dlog4j2.level=WARN")
@@ -74,39 +73,17 @@ broker.heartbeat.interval.ms=500
 
 
 @dataclass(frozen=True, slots=True)
-class KafkaBroker(Server):
+class KafkaBroker(OneProcessServer):
     """A running broker."""
-
-    port: int
-    home: Path
-    child: Child = field(repr=False)
-    host: str = LOOPBACK
 
     @property
     def bootstrap_servers(self) -> str:
         """What clients call its address."""
         return f"{self.host}:{self.port}"
 
-    @property
-    def pid(self) -> int:
-        """The process id of the broker's Java."""
-        return self.child.pid
-
-    def alive(self) -> bool:
-        """Whether the broker runs."""
-        return self.child.alive()
-
-    def stop(self) -> None:
-        """Shut it down in order."""
-        self.child.stop(_STOP_SECONDS)
-
-    def kill(self) -> None:
-        """End it as kill -9 would."""
-        self.child.kill()
-
     def facts(self) -> Mapping[str, str | int]:
         """Address, and the same as clients take it."""
-        return {"host": self.host, "port": self.port, "bootstrap_servers": self.bootstrap_servers}
+        return {**OneProcessServer.facts(self), "bootstrap_servers": self.bootstrap_servers}
 
 
 def start_kafka(home: Path, *, port: int | None = None) -> KafkaBroker:

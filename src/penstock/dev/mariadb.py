@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import os
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pymysql
@@ -16,8 +16,8 @@ import pymysql
 from penstock.core.errors import UsageError
 from penstock.dev.debian import DebianPackage, Prefix, ensure_prefix
 from penstock.dev.ports import LOOPBACK, choose_port, is_listening
-from penstock.dev.processes import Child, run_to_end, start_child, wait_until_ready
-from penstock.dev.server import Server
+from penstock.dev.processes import run_to_end, start_child, wait_until_ready
+from penstock.dev.server import OneProcessServer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,7 +33,6 @@ PASSWORD = "penstock"  # noqa: S105 - a server on loopback for development, whos
 _INIT_FILE = "init.sql"
 _START_SECONDS = 120.0
 _INIT_SECONDS = 180.0
-_STOP_SECONDS = 20.0
 # Debian keeps servers in sbin, which is not in the PATH of ordinary users.
 _SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/local/sbin", "/usr/sbin"])
 
@@ -111,36 +110,15 @@ class Flavour(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class MariadbServer(Server):
+class MariadbServer(OneProcessServer):
     """A running MariaDB; `user` has all rights."""
 
-    port: int
-    home: Path
-    child: Child = field(repr=False)
-    host: str = LOOPBACK
     user: str = USER
     password: str = PASSWORD
 
-    @property
-    def pid(self) -> int:
-        """The process id of mariadbd."""
-        return self.child.pid
-
-    def alive(self) -> bool:
-        """Whether mariadbd runs."""
-        return self.child.alive()
-
-    def stop(self) -> None:
-        """Shut it down in order."""
-        self.child.stop(_STOP_SECONDS)
-
-    def kill(self) -> None:
-        """End it as kill -9 would."""
-        self.child.kill()
-
     def facts(self) -> Mapping[str, str | int]:
         """Address, user and password."""
-        return {"host": self.host, "port": self.port, "user": self.user, "password": self.password}
+        return {**OneProcessServer.facts(self), "user": self.user, "password": self.password}
 
 
 def start_mariadb(

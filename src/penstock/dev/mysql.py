@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pymysql
@@ -16,8 +16,8 @@ import pymysql
 from penstock.dev.debian import DebianPackage, ensure_prefix, prefix_directory
 from penstock.dev.mariadb import PASSWORD, USER, Flavour
 from penstock.dev.ports import LOOPBACK, choose_port, is_listening
-from penstock.dev.processes import Child, run_to_end, start_child, wait_until_ready
-from penstock.dev.server import Server
+from penstock.dev.processes import run_to_end, start_child, wait_until_ready
+from penstock.dev.server import OneProcessServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +28,6 @@ PACKAGE = DebianPackage("sid", "mysql-server-core")
 _INIT_FILE = "init.sql"
 _START_SECONDS = 120.0
 _INIT_SECONDS = 180.0
-_STOP_SECONDS = 30.0
 
 _SETTINGS = """\
 [mysqld]
@@ -85,36 +84,15 @@ GRANT ALL PRIVILEGES ON *.* TO '{user}'@'{host}' WITH GRANT OPTION;
 
 
 @dataclass(frozen=True, slots=True)
-class OracleMysql(Server):
+class OracleMysql(OneProcessServer):
     """A running MySQL; `user` has all rights."""
 
-    port: int
-    home: Path
-    child: Child = field(repr=False)
-    host: str = LOOPBACK
     user: str = USER
     password: str = PASSWORD
 
-    @property
-    def pid(self) -> int:
-        """The process id of mysqld."""
-        return self.child.pid
-
-    def alive(self) -> bool:
-        """Whether mysqld runs."""
-        return self.child.alive()
-
-    def stop(self) -> None:
-        """Shut it down in order."""
-        self.child.stop(_STOP_SECONDS)
-
-    def kill(self) -> None:
-        """End it as kill -9 would."""
-        self.child.kill()
-
     def facts(self) -> Mapping[str, str | int]:
         """Address, user and password."""
-        return {"host": self.host, "port": self.port, "user": self.user, "password": self.password}
+        return {**OneProcessServer.facts(self), "user": self.user, "password": self.password}
 
 
 def fetch_mysql(say: Callable[[str], None]) -> None:

@@ -3,59 +3,36 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import httpx
 
 from penstock.dev.ports import LOOPBACK, choose_port, is_listening
-from penstock.dev.processes import Child, start_child, wait_until_ready
-from penstock.dev.server import Server
+from penstock.dev.processes import start_child, wait_until_ready
+from penstock.dev.server import OneProcessServer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
 _START_SECONDS = 60.0
-_STOP_SECONDS = 10.0
 _PROBE_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class SchematizerServer(Server):
+class SchematizerServer(OneProcessServer):
     """A running Schematizer."""
-
-    port: int
-    home: Path
-    child: Child = field(repr=False)
-    host: str = LOOPBACK
 
     @property
     def url(self) -> str:
         """Where both of its faces answer."""
         return f"http://{self.host}:{self.port}"
 
-    @property
-    def pid(self) -> int:
-        """The process id of the service."""
-        return self.child.pid
-
-    def alive(self) -> bool:
-        """Whether the service runs."""
-        return self.child.alive()
-
-    def stop(self) -> None:
-        """Shut it down in order."""
-        self.child.stop(_STOP_SECONDS)
-
-    def kill(self) -> None:
-        """End it as kill -9 would."""
-        self.child.kill()
-
     def facts(self) -> Mapping[str, str | int]:
         """Address and URL."""
-        return {"host": self.host, "port": self.port, "url": self.url}
+        return {**OneProcessServer.facts(self), "url": self.url}
 
 
 def start_schematizer(home: Path, *, port: int | None = None) -> SchematizerServer:

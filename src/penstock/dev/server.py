@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING, Self
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from penstock.dev.ports import LOOPBACK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
     from types import TracebackType
+
+    from penstock.dev.processes import Child
 
 
 class Server(abc.ABC):
@@ -48,3 +54,36 @@ class Server(abc.ABC):
     ) -> None:
         """Shut it down."""
         self.stop()
+
+
+@dataclass(frozen=True, slots=True)
+class OneProcessServer(Server):
+    """A server that is one child process and listens on one port. `STOP_SECONDS` is what an orderly end may take."""
+
+    STOP_SECONDS: ClassVar[float] = 30.0
+
+    port: int
+    home: Path
+    child: Child = field(repr=False)
+    host: str = LOOPBACK
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self.child.pid
+
+    def alive(self) -> bool:
+        """Whether it runs."""
+        return self.child.alive()
+
+    def stop(self) -> None:
+        """Shut it down in order."""
+        self.child.stop(self.STOP_SECONDS)
+
+    def kill(self) -> None:
+        """End it as kill -9 would."""
+        self.child.kill()
+
+    def facts(self) -> Mapping[str, str | int]:
+        """Its address."""
+        return {"host": self.host, "port": self.port}
