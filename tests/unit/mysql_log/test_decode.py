@@ -48,7 +48,8 @@ from penstock.core.tables import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tests.unit.mysql_log.conftest import OneColumn, RowWriter, Value
+    from tests.unit.mysql_log.conftest import OneColumn, RowWriter
+    from tests.unit.mysql_log.row_encoding import Value
 
     from penstock.core.changes import RowBatch
     from penstock.core.mysql.log_items import RowsLogged
