@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import time
-from contextlib import closing
 from typing import TYPE_CHECKING
 
-from penstock.adapters.kafka.cluster import KafkaCluster, create_topics
-from penstock.adapters.mysql.connection import ask, connect
 from penstock.bench.capture.arrivals import Arrivals
+from penstock.bench.capture.debezium import start_following
 from penstock.bench.capture.pipeline import BenchPipeline, await_session
-from penstock.bench.capture.workload import create_table, login, write_bulk
+from penstock.bench.capture.workload import create_table, write_bulk
 from penstock.bench.figure import Figure
 from penstock.bench.meter import Meter
-from penstock.bench.peers.debezium import connector_settings, topic_of
-from penstock.bench.peers.debezium_connect import ConnectWorker, start_connect
+from penstock.bench.peers.debezium import topic_of
 from penstock.bench.programs.measured import Work
 from penstock.core.errors import PenstockError
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
-
     from penstock.bench.lab import Lab
+    from penstock.bench.peers.debezium_connect import ConnectWorker
 
 _TABLE = TableId("bench_kafka", "orders")
-_PROBE = TableId("bench_kafka", "probe")
 _PEER = "Debezium in Kafka Connect, JSON"
+_FILES = 4
+"""A backlog is read file by file, so it has more than one."""
 _WAIT_SECONDS = 1800.0
-_PROBE_SECONDS = 120.0
+_START_SECONDS = 120.0
 
 
 def measure(lab: Lab) -> Sequence[Figure]:
@@ -38,59 +35,33 @@ def measure(lab: Lab) -> Sequence[Figure]:
     pipeline = BenchPipeline(lab, "bench_kafka", _TABLE, lab.folder("kafka-ours"))
     pipeline.write_file()
     lab.say("kafka: starting ours on an empty table")
-    pipeline.run_once("first.log", _PROBE_SECONDS)
-    folder = lab.folder("kafka-debezium")
+    pipeline.run_once("first.log", _START_SECONDS)
     lab.say("kafka: starting Debezium")
     try:
-        worker = prepare_worker(lab, folder)
+        worker = start_following(lab, _TABLE, "kafka-debezium")
     except PenstockError as error:
-        ours = _measure_ours(lab, pipeline)
-        return _figures(ours, error)
+        return _figures(_measure_ours(lab, pipeline), error)
     with worker:
+        worker.stop_connector()
         ours = _measure_ours(lab, pipeline)
         return _figures(ours, _measure_debezium(lab, worker))
-
-
-def prepare_worker(lab: Lab, folder: Path) -> ConnectWorker:
-    """Start a worker whose connector has seen a change of its probe table, and has been stopped then.
-
-    It begins where the log ended, when it is resumed. Raises PenstockError when Debezium cannot be had.
-    """
-    bootstrap_servers = lab.kafka().bootstrap_servers
-    topics = [topic_of(_TABLE), topic_of(_PROBE)]
-    create_topics(KafkaCluster(bootstrap_servers), topics, {}, partitions=1)
-    worker = start_connect(bootstrap_servers, folder)
-    try:
-        server = login(lab.source())
-        worker.start_connector(connector_settings(server, _TABLE.schema, folder))
-        with closing(connect(server)) as connection, Arrivals(bootstrap_servers, topic_of(_PROBE)) as arrivals:
-            ask(connection, f"CREATE TABLE IF NOT EXISTS {_PROBE} (id INT PRIMARY KEY AUTO_INCREMENT)")
-            deadline = time.monotonic() + _PROBE_SECONDS
-            while not arrivals.count and time.monotonic() < deadline:
-                ask(connection, f"INSERT INTO {_PROBE} VALUES ()")  # noqa: S608 - our own name
-                time.sleep(0.5)
-            arrivals.wait_for(1, 1.0, worker.alive)
-        worker.stop_connector()
-    except BaseException:
-        worker.kill()
-        raise
-    return worker
 
 
 def _measure_ours(lab: Lab, pipeline: BenchPipeline) -> Work:
     rows = lab.settings.rows
     lab.say(f"kafka: writing {rows:,} rows")
-    write_bulk(lab.source(), _TABLE, rows)
+    write_bulk(lab.source(), _TABLE, rows, _FILES)
     lab.say("kafka: carrying them, ours")
     with Arrivals(lab.kafka().bootstrap_servers, pipeline.topic) as arrivals:
         child = pipeline.start("second.log", once=True)
         try:
             with Meter(child.pid) as meter:
                 begin = await_session(child)
-                arrivals.wait_for(rows, _WAIT_SECONDS, lambda: child.alive() or arrivals.count == rows)
+                arrivals.wait_for(rows, _WAIT_SECONDS, child.alive)
                 meter.sample()
+                child.popen.wait(_START_SECONDS)
         finally:
-            child.stop()
+            child.kill()
     return Work(rows, meter.cpu_between(begin, arrivals.last_at), arrivals.last_at - begin)
 
 

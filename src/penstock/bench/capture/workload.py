@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 _TRANSACTION_ROWS: Final = 10_000
 _TIMEOUT_SECONDS: Final = 120.0
+_LARGE_REPEATS: Final = 66
+_LARGE_ROW_BYTES: Final = 1_000
 
 _CREATE: Final = """\
 CREATE TABLE {table} (
@@ -44,7 +47,7 @@ CONCAT('please ring twice, order ', SHA1({n})), {n} % 5, IF({n} % 3 = 0, NULL, C
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A part of the log that holds `rows` inserts into `table` and nothing else: one whole binlog file from `begin`."""
+    """A part of the log that holds `rows` inserts into `table` and nothing else: whole binlog files from `begin` on."""
 
     table: TableId
     begin: BinlogPosition
@@ -63,14 +66,16 @@ def create_table(server: MariadbServer, table: TableId) -> None:
         ask(connection, _CREATE.format(table=table))
 
 
-def write_bulk(server: MariadbServer, table: TableId, rows: int) -> Stretch:
-    """Insert rows in transactions of 10,000, each one statement; they stand in a binlog file of their own."""
+def write_bulk(server: MariadbServer, table: TableId, rows: int, files: int = 1) -> Stretch:
+    """Insert rows in transactions of 10,000, each one statement; they stand in as many binlog files of their own."""
     with _connected(server) as connection:
         begin = _new_file(connection)
         first = _rows_there(connection, table) + 1
-        for start in range(first, first + rows, _TRANSACTION_ROWS):
-            insert_range(connection, table, start, min(start + _TRANSACTION_ROWS, first + rows) - 1)
-        _new_file(connection)
+        borders = [first + rows * number // files for number in range(files + 1)]
+        for low, high in pairwise(borders):
+            for start in range(low, high, _TRANSACTION_ROWS):
+                insert_range(connection, table, start, min(start + _TRANSACTION_ROWS, high) - 1)
+            _new_file(connection)
     return Stretch(table, begin, rows)
 
 
@@ -89,6 +94,22 @@ def write_one_by_one(server: MariadbServer, table: TableId, rows: int) -> Stretc
             ask(connection, f"FOR n IN {start} .. {last} DO {insert}; END FOR")
         _new_file(connection)
     return Stretch(table, begin, rows)
+
+
+def write_transaction(server: MariadbServer, table: TableId, megabytes: int) -> int:
+    """Insert rows of about 1 KB in one transaction of that size in the log; how many there are."""
+    rows = megabytes * 1_000_000 // _LARGE_ROW_BYTES
+    values = _VALUES.format(n="seq").replace("'please ring twice, order '", f"REPEAT('please ring. ', {_LARGE_REPEATS})")
+    with _connected(server) as connection, without_sync(connection):
+        _new_file(connection)
+        ask(connection, "START TRANSACTION")
+        for start in range(1, rows + 1, _TRANSACTION_ROWS):
+            last = min(start + _TRANSACTION_ROWS - 1, rows)
+            numbers = f"{table.schema}.seq_{start}_to_{last}"
+            ask(connection, f"INSERT INTO {table} SELECT {values} FROM {numbers}")  # noqa: S608 - our own names
+        ask(connection, "COMMIT")
+        _new_file(connection)
+    return rows
 
 
 def insert_range(connection: pymysql.Connection, table: TableId, first: int, last: int) -> None:
