@@ -18,6 +18,7 @@ from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
     from penstock.bench.lab import Lab
     from penstock.bench.peers.debezium_connect import ConnectWorker
 
@@ -89,7 +90,7 @@ def _figures(ours: Work, theirs: Work | PenstockError) -> Sequence[Figure]:
         "less",
         ours.cpu_per_million,
         _PEER,
-        got and got.cpu_per_million,
+        None if got is None else got.cpu_per_million,
         target=4,
         note=note,
     )
@@ -99,7 +100,7 @@ def _figures(ours: Work, theirs: Work | PenstockError) -> Sequence[Figure]:
         "more",
         ours.rows / ours.seconds,
         _PEER,
-        got and got.rows / got.seconds,
+        None if got is None else got.rows / got.seconds,
         target=3,
         note=note,
     )

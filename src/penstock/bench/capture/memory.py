@@ -52,6 +52,8 @@ def measure(lab: Lab) -> Sequence[Figure]:
     java = max(peak.peak_bytes for peak in meter.peaks() if peak.program == _JAVA)
     note = f"{rows:,} rows in one transaction; peak resident size"
     return [
-        Figure(f"{name}, largest Python process", "GiB", "less", python / _GIBIBYTE, target=1, target_of="value", note=note),
+        Figure(
+            f"{name}, largest Python process", "GiB", "less", python / _GIBIBYTE, target=1, target_of="value", note=note
+        ),
         Figure(f"{name}, Spark's JVM", "GiB", "less", java / _GIBIBYTE, note=note),
     ]

@@ -104,7 +104,8 @@ def _figure(name: str, ours: Work, peer: str, theirs: Work | PenstockError | Non
     note = f"the peer could not be measured: {theirs.message}" if isinstance(theirs, PenstockError) else ""
     if got is not None:
         note = f"{ours.rows:,} rows; the peer's time runs from its first row"
-    return Figure(name, _UNIT, "less", ours.cpu_per_million, peer, got and got.cpu_per_million, target, "ratio", note)
+    peer_value = None if got is None else got.cpu_per_million
+    return Figure(name, _UNIT, "less", ours.cpu_per_million, peer, peer_value, target, note=note)
 
 
 def _measure_python_mysql(lab: Lab, stretch: Stretch, folder: Path, sample: int) -> Work:

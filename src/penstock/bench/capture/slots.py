@@ -55,7 +55,9 @@ def measure(lab: Lab) -> Sequence[Figure]:
     note = f"{lab.settings.rows:,} rows in {_FILES} files; content and order are identical"
     if cores <= len(pipelines):
         note += f"; {cores} cores also carry the source, the broker and the reader, so two slots never have two of them"
-    return [Figure("backlog with two Spark slots", "rows per second", "more", two, "ours with one", one, 1.6, note=note)]
+    return [
+        Figure("backlog with two Spark slots", "rows per second", "more", two, "ours with one", one, 1.6, note=note)
+    ]
 
 
 def _pipeline(lab: Lab, slots: int) -> BenchPipeline:

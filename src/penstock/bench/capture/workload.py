@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect
 from penstock.adapters.mysql.history import head
-from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     import pymysql
 
     from penstock.core.positions import BinlogPosition
+    from penstock.core.tables import TableId
     from penstock.dev.mariadb import MariadbServer
 
 _TRANSACTION_ROWS: Final = 10_000
@@ -90,7 +90,7 @@ def write_one_by_one(server: MariadbServer, table: TableId, rows: int) -> Stretc
         values = _VALUES.format(n="n")
         for start in range(first, first + rows, _TRANSACTION_ROWS):
             last = min(start + _TRANSACTION_ROWS, first + rows) - 1
-            insert = f"INSERT INTO {table} SELECT {values}"  # noqa: S608 - our own names and numbers
+            insert = f"INSERT INTO {table} SELECT {values}"
             ask(connection, f"FOR n IN {start} .. {last} DO {insert}; END FOR")
         _new_file(connection)
     return Stretch(table, begin, rows)
@@ -99,7 +99,9 @@ def write_one_by_one(server: MariadbServer, table: TableId, rows: int) -> Stretc
 def write_transaction(server: MariadbServer, table: TableId, megabytes: int) -> int:
     """Insert rows of about 1 KB in one transaction of that size in the log; how many there are."""
     rows = megabytes * 1_000_000 // _LARGE_ROW_BYTES
-    values = _VALUES.format(n="seq").replace("'please ring twice, order '", f"REPEAT('please ring. ', {_LARGE_REPEATS})")
+    values = _VALUES.format(n="seq").replace(
+        "'please ring twice, order '", f"REPEAT('please ring. ', {_LARGE_REPEATS})"
+    )
     with _connected(server) as connection, without_sync(connection):
         _new_file(connection)
         ask(connection, "START TRANSACTION")

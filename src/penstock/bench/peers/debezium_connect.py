@@ -123,9 +123,7 @@ def start_connect(bootstrap_servers: str, folder: Path) -> ConnectWorker:
     """
     port = choose_port(folder / "port")
     settings = folder / "worker.properties"
-    settings.write_text(
-        _SETTINGS.format(bootstrap_servers=bootstrap_servers, host=LOOPBACK, port=port, folder=folder)
-    )
+    settings.write_text(_SETTINGS.format(bootstrap_servers=bootstrap_servers, host=LOOPBACK, port=port, folder=folder))
     program = "org.apache.kafka.connect.cli.ConnectStandalone"
     command = [java(), *JVM_OPTIONS, "-cp", class_path(), program, str(settings)]
     child = start_child("Kafka Connect", command, folder / "connect.log")

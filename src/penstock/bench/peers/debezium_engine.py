@@ -77,7 +77,7 @@ class DebeziumEngine:
                     message = f"Debezium's engine delivers nothing: {tail(child.log)}"
                     error = UnavailableError if child.alive() else PenstockError
                     raise error(message, f"read {child.log}")
-                ask(connection, f"INSERT INTO {self._probe} VALUES ()")
+                ask(connection, f"INSERT INTO {self._probe} VALUES ()")  # noqa: S608 - our own name
                 time.sleep(_PROBE_SECONDS)
 
     def _command(self, table: TableId, rows: int) -> list[str]:
