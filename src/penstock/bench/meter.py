@@ -7,11 +7,13 @@ import time
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Self
 
-from penstock.bench.process_tree import ProcessMemory, read_tree
+from penstock.bench.process_tree import ProcessTree
 from penstock.core.errors import PenstockError
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+    from penstock.bench.process_tree import ProcessMemory
 
 _SAMPLE_SECONDS = 0.1
 
@@ -21,10 +23,10 @@ class Meter:
 
     def __init__(self, root: int) -> None:
         """Follow process `root` and what it starts."""
-        self._root = root
+        self._tree = ProcessTree(root)
         self._times: list[float] = []
         self._cpu: list[float] = []
-        self._memory: dict[int, ProcessMemory] = {}
+        self._looking = threading.Lock()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="bench-meter", daemon=True)
 
@@ -43,12 +45,10 @@ class Meter:
         self.sample()
 
     def sample(self) -> None:
-        """Read the tree now."""
-        usage = read_tree(self._root)
-        # Time that moves from a child to its parent may be missed between two reads; it never goes back.
-        self._cpu.append(max([usage.cpu_seconds, *self._cpu[-1:]]))
-        self._times.append(time.monotonic())
-        self._memory |= usage.memory
+        """Look at the tree now."""
+        with self._looking:
+            self._cpu.append(self._tree.look())
+            self._times.append(time.monotonic())
 
     def cpu_between(self, begin: float, end: float) -> float:
         """CPU seconds from one moment of the monotonic clock to another, straight lines between samples.
@@ -62,7 +62,7 @@ class Meter:
 
     def peaks(self) -> list[ProcessMemory]:
         """The most memory that each process of the tree ever had, largest first."""
-        return sorted(self._memory.values(), key=lambda memory: -memory.peak_bytes)
+        return sorted(self._tree.memory.values(), key=lambda memory: -memory.peak_bytes)
 
     def _run(self) -> None:
         while not self._stopping.wait(_SAMPLE_SECONDS):

@@ -6,19 +6,23 @@ Source: proc(5), /proc/PID/stat and /proc/PID/status.
 from __future__ import annotations
 
 import os
+from collections import defaultdict
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 # Of /proc/PID/stat, counted from behind the name, which may hold anything.
-_PARENT = 1
-_TIMES = slice(11, 15)
+_PARENT, _STARTED = 1, 19
+_OWN, _COLLECTED = slice(11, 13), slice(13, 15)
 _KIBIBYTE = 1024
+
+ProcessKey: TypeAlias = tuple[int, int]
+"""A process id and when the process started: ids are used again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,51 +34,76 @@ class ProcessMemory:
 
 
 @dataclass(frozen=True, slots=True)
-class TreeUsage:
-    """CPU seconds (user and system) of a process and its descendants, living and dead, and the living ones' memory.
+class _Times:
+    """Clock ticks of a process: its own, and those of dead children that it has collected."""
 
-    The time of a dead process is that of the parent which collected it. One that
-    outlived its parent belongs to no tree any more.
+    own: int
+    collected: int
+    parent: ProcessKey
+
+
+class ProcessTree:
+    """Adds up what a process and its descendants use, from look to look.
+
+    The time of a dead child is counted from the last look at it and from what its
+    parent has collected, whichever is more: a parent that ignores its children's
+    end (SIGCHLD), as PySpark's daemon does, collects nothing. What starts and ends
+    between two looks under such a parent is missed, and so is what a process
+    starts after it has lost its parent.
     """
 
-    cpu_seconds: float
-    memory: Mapping[int, ProcessMemory]
+    def __init__(self, root: int) -> None:
+        """Follow process `root`, from now on."""
+        self._root = root
+        self._seen: dict[ProcessKey, _Times] = {}
+        self.memory: dict[ProcessKey, ProcessMemory] = {}
+
+    def look(self) -> float:
+        """Look at the tree; the CPU seconds (user and system) of all that was ever seen in it."""
+        living = _read_tree(self._root)
+        self._seen |= living
+        for key in living:
+            memory = _read_memory(key[0])
+            if memory is not None:
+                self.memory[key] = memory
+        return self._ticks(living) / _TICKS_PER_SECOND
+
+    def _ticks(self, living: Mapping[ProcessKey, _Times]) -> int:
+        dead_children: dict[ProcessKey, int] = defaultdict(int)
+        for key, times in self._seen.items():
+            if key not in living:
+                dead_children[times.parent] += times.own + times.collected
+        own = sum(times.own for times in self._seen.values())
+        return own + sum(max(0, times.collected - dead_children[key]) for key, times in self._seen.items())
 
 
-def read_tree(root: int) -> TreeUsage:
-    """Read the tree of process `root`; no time and no processes when it is gone."""
-    parents, ticks = _read_processes()
-    tree = set(_descendants(root, parents)) if root in parents else set()
-    memory = {pid: found for pid in sorted(tree) if (found := _read_memory(pid)) is not None}
-    return TreeUsage(sum(ticks[pid] for pid in tree) / _TICKS_PER_SECOND, memory)
-
-
-def _read_processes() -> tuple[dict[int, int], dict[int, int]]:
-    """Return each process's parent, and its clock ticks with those of the children it has collected."""
-    parents: dict[int, int] = {}
-    ticks: dict[int, int] = {}
-    for entry in os.scandir("/proc"):
-        if not entry.name.isdigit():
-            continue
-        # A process may end between two looks.
-        with suppress(FileNotFoundError, ProcessLookupError):
-            stat = Path(entry.path, "stat").read_text(errors="replace")
-            fields = stat.rpartition(")")[2].split()
-            parents[int(entry.name)] = int(fields[_PARENT])
-            ticks[int(entry.name)] = sum(map(int, fields[_TIMES]))
-    return parents, ticks
-
-
-def _descendants(root: int, parents: Mapping[int, int]) -> Iterator[int]:
-    """Yield `root` and everything below it."""
-    children: dict[int, list[int]] = {}
-    for pid, parent in parents.items():
-        children.setdefault(parent, []).append(pid)
-    waiting = [root]
+def _read_tree(root: int) -> dict[ProcessKey, _Times]:
+    """Read the living part of the tree; nothing when the root is gone."""
+    stats = dict(_read_stats())
+    children: dict[int, list[int]] = defaultdict(list)
+    for pid, fields in stats.items():
+        children[int(fields[_PARENT])].append(pid)
+    found: dict[ProcessKey, _Times] = {}
+    waiting = [root] if root in stats else []
     while waiting:
         pid = waiting.pop()
-        yield pid
-        waiting += children.get(pid, [])
+        waiting += children[pid]
+        fields = stats[pid]
+        own, collected = sum(map(int, fields[_OWN])), sum(map(int, fields[_COLLECTED]))
+        parent = int(fields[_PARENT])
+        parent_key = (parent, int(stats[parent][_STARTED])) if parent in stats else (parent, 0)
+        found[pid, int(fields[_STARTED])] = _Times(own, collected, parent_key)
+    return found
+
+
+def _read_stats() -> Iterator[tuple[int, list[str]]]:
+    """Yield the fields of /proc/PID/stat, from behind the name, of every process there is."""
+    for entry in os.scandir("/proc"):
+        if entry.name.isdigit():
+            # A process may end between two looks.
+            with suppress(FileNotFoundError, ProcessLookupError):
+                stat = Path(entry.path, "stat").read_text(errors="replace")
+                yield int(entry.name), stat.rpartition(")")[2].split()
 
 
 def _read_memory(pid: int) -> ProcessMemory | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.bench.meter import Meter
-from penstock.bench.process_tree import read_tree
+from penstock.bench.process_tree import ProcessTree
 from penstock.core.errors import PenstockError
 
 if TYPE_CHECKING:
@@ -26,12 +26,28 @@ subprocess.run([sys.executable, "-S", "-c", {_WORK.format(seconds=0.4)!r}])
 child = subprocess.Popen([sys.executable, "-S", "-c", {_LIVING!r}])
 child.wait()
 """
+# The child works, says so and waits for its end; then the parent says that it has ended.
+_CHILD_THAT_ENDS = """
+import os, signal, subprocess, sys
+{first}
+child = subprocess.Popen([sys.executable, "-S", "-c", {living!r}], stdin=subprocess.PIPE)
+sys.stdin.readline()
+child.stdin.close()
+try:
+    os.waitpid(child.pid, 0)
+except ChildProcessError:
+    pass
+print("ended", flush=True)
+sys.stdin.read()
+"""
+_NEGLIGENT = _CHILD_THAT_ENDS.format(first="signal.signal(signal.SIGCHLD, signal.SIG_IGN)", living=_LIVING)
+_CAREFUL = _CHILD_THAT_ENDS.format(first="", living=_LIVING)
 _LARGE = "block = b'x' * 200_000_000\nprint('done', flush=True)\nimport sys; sys.stdin.read()"
 
 
 def test_a_tree_has_the_time_of_a_living_child_and_of_one_that_has_ended() -> None:
     with _running(_PARENT) as tree:
-        used = read_tree(tree.pid).cpu_seconds
+        used = ProcessTree(tree.pid).look()
 
     # 0.4 of the one and 0.3 of the other, and three starts of Python.
     assert 0.65 < used < 5.0
@@ -39,15 +55,44 @@ def test_a_tree_has_the_time_of_a_living_child_and_of_one_that_has_ended() -> No
 
 def test_a_process_beside_the_tree_is_not_in_it() -> None:
     with _running(_LIVING) as tree, _running(_WORK.format(seconds=2) + _LIVING):
-        used = read_tree(tree.pid)
+        looked_at = ProcessTree(tree.pid)
+        used = looked_at.look()
 
-    assert used.cpu_seconds < 2.0
-    assert list(used.memory) == [tree.pid]
+    assert used < 2.0
+    assert [pid for pid, _ in looked_at.memory] == [tree.pid]
+
+
+def test_a_dead_child_that_nobody_collected_is_counted_and_one_that_was_collected_is_counted_once() -> None:
+    with _running(_NEGLIGENT) as tree:
+        looked_at = ProcessTree(tree.pid)
+        before = looked_at.look()
+        tell(tree)
+        neglected = looked_at.look() - before
+    with _running(_CAREFUL) as tree:
+        looked_at = ProcessTree(tree.pid)
+        before = looked_at.look()
+        tell(tree)
+        collected = looked_at.look() - before
+
+    assert before > 0.3
+    assert -0.001 < neglected < 0.2
+    assert -0.001 < collected < 0.2
+
+
+def tell(process: subprocess.Popen[str]) -> None:
+    """Let the program's child end, and wait until it has ended."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("go\n")
+    process.stdin.flush()
+    process.stdout.readline()
 
 
 def test_the_peak_of_memory_is_that_of_the_largest_moment() -> None:
     with _running(_LARGE) as tree:
-        memory = read_tree(tree.pid).memory[tree.pid]
+        looked_at = ProcessTree(tree.pid)
+        looked_at.look()
+        (memory,) = looked_at.memory.values()
 
     assert memory.peak_bytes > 200_000_000
     assert memory.program.startswith("python")
@@ -57,9 +102,9 @@ def test_a_process_that_is_gone_has_used_nothing() -> None:
     with _running("print('done', flush=True)") as tree:
         tree.wait()
 
-    gone = read_tree(tree.pid)
+    looked_at = ProcessTree(tree.pid)
 
-    assert (gone.cpu_seconds, dict(gone.memory)) == (0, {})
+    assert (looked_at.look(), looked_at.memory) == (0, {})
 
 
 def test_a_meter_knows_what_was_used_between_two_moments() -> None:
