@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.bench.capture.arrivals import Arrivals
 from penstock.bench.capture.debezium import start_following
-from penstock.bench.capture.pipeline import BenchPipeline, await_session
+from penstock.bench.capture.pipeline import BenchPipeline, await_end, await_session
 from penstock.bench.capture.workload import create_table, write_bulk
 from penstock.bench.figure import Figure
 from penstock.bench.meter import Meter
@@ -60,7 +60,7 @@ def _measure_ours(lab: Lab, pipeline: BenchPipeline) -> Work:
                 begin = await_session(child)
                 arrivals.wait_for(rows, _WAIT_SECONDS, child.alive)
                 meter.sample()
-                child.popen.wait(_START_SECONDS)
+                await_end(child, _START_SECONDS)
         finally:
             child.kill()
     return Work(rows, meter.cpu_between(begin, arrivals.last_at), arrivals.last_at - begin)

@@ -99,7 +99,7 @@ def _measure_ours(lab: Lab, ids: _Ids) -> Mapping[int, Times]:
     child = pipeline.start("run.log", once=False)
     try:
         await_session(child)
-        side = _Side("ours", child.pid, child.alive, pipeline.topic, _id_of_avro)
+        side = _Side("ours", child.pid, child.alive, pipeline.topic, id_of_avro)
         return _measure_rates(lab, ids, side)
     finally:
         child.stop()
@@ -109,7 +109,7 @@ def _measure_debezium(lab: Lab, ids: _Ids, name: str, extras: Mapping[str, str])
     lab.say(f"latency: starting {name}")
     try:
         with start_following(lab, _TABLE, name, extras) as worker:
-            side = _Side(name, worker.pid, worker.alive, topic_of(_TABLE), _id_of_json)
+            side = _Side(name, worker.pid, worker.alive, topic_of(_TABLE), id_of_json)
             return _measure_rates(lab, ids, side)
     except PenstockError as error:
         return error
@@ -159,7 +159,7 @@ def percentile(ranked: Sequence[float], percent: float) -> float:
     return ranked[max(0, math.ceil(len(ranked) * percent / 100) - 1)]
 
 
-def _id_of_avro(key: bytes) -> int:
+def id_of_avro(key: bytes) -> int:
     """A key of ours: the frame, then the id as Avro's zigzag varint (Avro specification, "Binary Encoding")."""
     zigzag = 0
     for place, octet in enumerate(key[FRAME_BYTES:]):
@@ -167,7 +167,7 @@ def _id_of_avro(key: bytes) -> int:
     return zigzag >> 1 ^ -(zigzag & 1)
 
 
-def _id_of_json(key: bytes) -> int:
+def id_of_json(key: bytes) -> int:
     """A key of Debezium's: a JSON object."""
     return int(json.loads(key)["id"])
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.adapters.mysql.connection import ask, connect
 from penstock.bench.capture.arrivals import Arrivals
-from penstock.bench.capture.pipeline import BenchPipeline
+from penstock.bench.capture.pipeline import BenchPipeline, await_end
 from penstock.bench.capture.workload import create_table, login, write_transaction
 from penstock.bench.figure import Figure
 from penstock.bench.meter import Meter
@@ -42,7 +42,7 @@ def measure(lab: Lab) -> Sequence[Figure]:
             with Meter(child.pid) as meter:
                 arrivals.wait_for(rows, _WAIT_SECONDS, child.alive)
                 meter.sample()
-                child.popen.wait(_START_SECONDS)
+                await_end(child, _START_SECONDS)
         finally:
             child.kill()
     with closing(connect(login(source))) as connection:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import time
 from dataclasses import dataclass
@@ -80,16 +81,25 @@ class BenchPipeline:
         """Carry what there is and end; raises PenstockError when it fails."""
         child = self.start(log, once=True)
         try:
-            code = child.popen.wait(wait_seconds)
+            await_end(child, wait_seconds)
         finally:
             child.kill()
-        if code != 0:
-            message = f"penstock run failed with exit code {code}: {tail(child.log)}"
-            raise PenstockError(message, f"read {child.log}")
 
     @property
     def _file(self) -> Path:
         return self.folder / "pipeline.yaml"
+
+
+def await_end(child: Child, wait_seconds: float) -> None:
+    """Wait until a run with `once` has ended; PenstockError if it does not, or not well."""
+    try:
+        code = child.popen.wait(wait_seconds)
+    except subprocess.TimeoutExpired as error:
+        message = f"penstock run did not end within {wait_seconds:.0f} s: {tail(child.log)}"
+        raise UnavailableError(message, f"read {child.log}") from error
+    if code != 0:
+        message = f"penstock run failed with exit code {code}: {tail(child.log)}"
+        raise PenstockError(message, f"read {child.log}")
 
 
 def await_session(child: Child) -> float:

@@ -15,7 +15,7 @@ from penstock.adapters.kafka.reader import TopicReader
 from penstock.adapters.mysql.catalog import read_tables
 from penstock.adapters.mysql.connection import connect
 from penstock.bench.capture.arrivals import Arrivals
-from penstock.bench.capture.pipeline import BenchPipeline, await_session
+from penstock.bench.capture.pipeline import BenchPipeline, await_end, await_session
 from penstock.bench.capture.workload import create_table, login, write_bulk
 from penstock.bench.figure import Figure
 from penstock.core.avro.envelope_decode import decode_changes
@@ -75,7 +75,7 @@ def _rows_per_second(lab: Lab, pipeline: BenchPipeline) -> float:
         try:
             begin = await_session(child)
             arrivals.wait_for(rows, _WAIT_SECONDS, child.alive)
-            child.popen.wait(_START_SECONDS)
+            await_end(child, _START_SECONDS)
         finally:
             child.kill()
     return rows / (arrivals.last_at - begin)

@@ -101,16 +101,23 @@ class ConnectWorker(Server):
             time.sleep(_POLL_SECONDS)
 
     def _task_states(self) -> list[str]:
-        answer = httpx.get(self._url(f"/connectors/{_NAME}/status"), timeout=_REQUEST_SECONDS)
+        answer = self._send("GET", f"/connectors/{_NAME}/status", None)
         if answer.status_code == HTTPStatus.NOT_FOUND:
             return []
-        return [task["state"] for task in answer.raise_for_status().json()["tasks"]]
+        return [task["state"] for task in answer.json().get("tasks", ())]
 
     def _ask(self, method: str, path: str, body: object = None) -> None:
-        answer = httpx.request(method, self._url(path), json=body, timeout=_REQUEST_SECONDS)
+        answer = self._send(method, path, body)
         if answer.is_error:
             message = f"Kafka Connect refused {method} {path}: {answer.text[:500]}"
             raise PenstockError(message, f"read {self.child.log}")
+
+    def _send(self, method: str, path: str, body: object) -> httpx.Response:
+        try:
+            return httpx.request(method, self._url(path), json=body, timeout=_REQUEST_SECONDS)
+        except httpx.TransportError as error:
+            message = f"Kafka Connect does not answer: {error}"
+            raise UnavailableError(message, f"read {self.child.log}") from error
 
     def _url(self, path: str) -> str:
         return f"http://{LOOPBACK}:{self.port}{path}"

@@ -6,6 +6,7 @@ few lines of `NoOpEngine.java` when it runs them.
 
 from __future__ import annotations
 
+import subprocess
 import time
 from contextlib import closing
 from pathlib import Path
@@ -59,7 +60,7 @@ class DebeziumEngine:
         child = start_child("Debezium engine", self._command(self._probe, 1), self._folder / "probe.log")
         try:
             self._probe_until_seen(child)
-            child.popen.wait(_STOP_SECONDS)
+            self._await_end(child)
         finally:
             child.kill()
 
@@ -79,6 +80,14 @@ class DebeziumEngine:
                     raise error(message, f"read {child.log}")
                 ask(connection, f"INSERT INTO {self._probe} VALUES ()")  # noqa: S608 - our own name
                 time.sleep(_PROBE_SECONDS)
+
+    def _await_end(self, child: Child) -> None:
+        """Let the engine write down where it is."""
+        try:
+            child.popen.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired as error:
+            message = f"Debezium's engine did not stop within {_STOP_SECONDS:.0f} s"
+            raise UnavailableError(message, f"read {child.log}") from error
 
     def _command(self, table: TableId, rows: int) -> list[str]:
         compiler = [str(jar) for name in ("janino", "commons-compiler") for jar in _spark_jars(name)]
