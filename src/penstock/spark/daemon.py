@@ -18,6 +18,8 @@ _TASKS = "pyspark.worker"
 _NEEDED_BY_TASKS = (
     "pandas",
     "pyarrow.compute",
+    "penstock.adapters.state.store",
+    "penstock.config.specs",
     "penstock.links.capture.backlog",
     "penstock.links.objects.write",
     "penstock.spark.link_source",

@@ -30,7 +30,7 @@ _BEHIND = TransactionEnded(BinlogPosition("binlog.000002", 500), 0)
     ],
 )
 def test_items_end_with_the_first_one_that_reaches_the_stop(last: LogItem) -> None:
-    items = [_BEGAN, _ENDED, last, _BEGAN, _BEHIND]
+    items: list[LogItem] = [_BEGAN, _ENDED, last, _BEGAN, _BEHIND]
 
     assert items_until(items, _STOP) == [_BEGAN, _ENDED, last]
 

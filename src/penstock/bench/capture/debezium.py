@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.bench.lab import Lab
 
 NO_EXTRAS: Mapping[str, str] = {}
-_PROBE_SECONDS = 120.0
+_PROBE_SECONDS = 300.0
 _PROBE_EVERY_SECONDS = 0.5
 
 
