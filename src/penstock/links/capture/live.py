@@ -57,7 +57,8 @@ class LiveCapture:
         """
         self._publications = self._rows = 0
         parent, until = os.getppid(), time.monotonic() + seconds
-        while time.monotonic() < until and not self._reached(stop):
+        # What is read behind the stop is lost to this object: it must not read on.
+        while self.can_go_on and time.monotonic() < until and not self._reached(stop):
             items = self._stream.read(self._follower.patience(_READ_WAIT_SECONDS))
             wanted = items_until(items, stop)
             self.can_go_on = len(wanted) == len(items)
