@@ -1,10 +1,10 @@
-# What a newcomer types: make demo, make test. What a developer types: make check.
+# What a newcomer types: make demo, make test. What a sceptic types: make bench. What a developer types: make check.
 # Options go in ARGS: make demo ARGS="--seconds 10", make test ARGS="-k binlog".
 
 BIN := .venv/bin
 ARGS :=
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test unit fuzz check format lock
+.PHONY: help setup demo bench test unit fuzz check format lock
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z]*\):.*##/\1\t/p' Makefile
@@ -18,6 +18,10 @@ setup: .venv/.ready  ## Create .venv, install what the system lacks, fetch the p
 
 demo: setup  ## Run the main job, end to end, on real servers on this machine
 	$(BIN)/penstock demo $(ARGS)
+
+bench: setup  ## Measure ourselves beside our peers: docs/benchmarks.md; ARGS="--only decode" for one part
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps mysql-replication==1.0.17
+	$(BIN)/penstock bench capture $(ARGS)
 
 test: setup  ## Run all tests
 	$(BIN)/python -m pytest $(ARGS)

@@ -32,6 +32,7 @@ _COMMANDS = {
     "status": "Show links, positions, lag and rows per table, running or not.",
     "sql": "Query a sink, also while the pipeline runs.",
     "schematizer": "Serve or show the registry of schemas.",
+    "bench": "Measure ourselves beside our peers on this machine.",
     "dev": "Start and stop real servers on loopback for development.",
 }
 

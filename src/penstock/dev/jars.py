@@ -1,4 +1,4 @@
-"""Two pinned sets of jars, fetched once by the Ivy that PySpark brings along.
+"""Pinned sets of jars, fetched once by the Ivy that PySpark brings along.
 
 Each set is a committed list of checksums and coordinates, `jar_sets/NAME.txt`.
 Jars live outside the checkout, in XDG_CACHE_HOME (~/.cache) under
@@ -38,6 +38,11 @@ class JarSet(enum.Enum):
 
     KAFKA_BROKER = "kafka-broker"
     SPARK_KAFKA = "spark-kafka"
+    DEBEZIUM = "debezium"
+
+
+_FOR_BENCHES = frozenset({JarSet.DEBEZIUM})
+"""Peers that we are measured against: fetched by the first bench that needs them, not with the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +63,12 @@ class Jar:
 def ensure_jars(jar_set: JarSet) -> tuple[Path, ...]:
     """The set's jars, fetched first if this machine does not have them yet; safe for parallel callers.
 
-    `python -m penstock.dev.jars` does it for all sets.
+    `python -m penstock.dev.jars` does it for all sets that Penstock itself needs.
 
     Raises UnavailableError when they cannot be fetched, and UsageError when a
     jar differs from its checksum, the cache cannot be written or Java is missing.
     """
-    jars = parse_jar_list(_list_file(jar_set).read_text())
+    jars = listed_jars(jar_set)
     directory = jar_directory(jar_set)
     if not directory.exists():
         with locked(directory.with_suffix(".lock")):
@@ -71,6 +76,11 @@ def ensure_jars(jar_set: JarSet) -> tuple[Path, ...]:
                 _fetch(jar_set, jars, directory)
     _verify_stamp(directory, jars)
     return tuple(directory / jar.file for jar in jars)
+
+
+def listed_jars(jar_set: JarSet) -> tuple[Jar, ...]:
+    """What the set's list asks for."""
+    return parse_jar_list(_list_file(jar_set).read_text())
 
 
 def jar_directory(jar_set: JarSet) -> Path:
@@ -177,10 +187,11 @@ def _list_file(jar_set: JarSet) -> Path:
 
 
 def main() -> int:
-    """Fetch all sets; the exit code."""
+    """Fetch all sets but those of benches; the exit code."""
     try:
         for jar_set in JarSet:
-            ensure_jars(jar_set)
+            if jar_set not in _FOR_BENCHES:
+                ensure_jars(jar_set)
     except PenstockError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code

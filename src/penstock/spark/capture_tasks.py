@@ -64,7 +64,10 @@ class Lease:
         except BaseException:
             live.close()
             raise
-        _kept[self.spec.source_name] = (self, live)
+        if live.can_go_on:
+            _kept[self.spec.source_name] = (self, live)
+        else:
+            live.close()
         yield ended
 
 

@@ -76,6 +76,7 @@ def _settings(spec: SessionSpec) -> dict[str, str]:
         "spark.sql.streaming.minBatchesToRetain": "2",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100",
         "spark.task.maxFailures": "1",
+        "spark.python.daemon.module": "penstock.spark.daemon",
         "spark.jars": ",".join(str(jar) for jar in spec.jars),
     }
     if not spec.master.startswith("local"):

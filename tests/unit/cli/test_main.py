@@ -20,7 +20,7 @@ from penstock.core.errors import FencedError, PenstockError, UsageError
 
 HEAVY = ("pyspark", "duckdb", "sqlalchemy", "pyarrow", "numpy", "confluent_kafka", "fastapi", "pydantic", "structlog")
 RunRaising: TypeAlias = Callable[[BaseException], Result]
-ALL_COMMANDS = ["demo", "run", "check", "status", "sql", "schematizer", "dev"]
+ALL_COMMANDS = ["demo", "run", "check", "status", "sql", "schematizer", "bench", "dev"]
 
 
 @pytest.fixture

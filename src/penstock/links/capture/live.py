@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.core.errors import PenstockError
+from penstock.core.mysql.log_items import LogAdvanced, StatementLogged, TransactionEnded
 from penstock.core.publication import Publication
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from penstock.core.mysql.log_items import StatementLogged
+    from penstock.core.mysql.log_items import LogItem
     from penstock.core.positions import BinlogPosition
     from penstock.links.capture.follow import LogFollower
     from penstock.links.capture.open_capture import OpenCapture
@@ -43,20 +44,26 @@ class LiveCapture:
         self._publications = 0
         self._rows = 0
         self._advanced_at = 0.0
+        self.can_go_on = True
 
     def run(self, seconds: float, stop: BinlogPosition | None) -> LeaseEnded:
         """Publish what comes for `seconds`, or until `stop` is reached.
 
         A transaction that is not whole when the lease ends waits for the next one.
         At the end readers see all of it, so that the next plan starts from there.
+        `can_go_on` is False afterwards if something behind `stop` was read and left
+        out: whoever goes on needs a new stream.
         Raises what the stream and the publisher raise; the committed record then
         says where to go on, and this object must not be used again.
         """
         self._publications = self._rows = 0
         parent, until = os.getppid(), time.monotonic() + seconds
-        while time.monotonic() < until and not self._reached(stop):
+        # What is read behind the stop is lost to this object: it must not read on.
+        while self.can_go_on and time.monotonic() < until and not self._reached(stop):
             items = self._stream.read(self._follower.patience(_READ_WAIT_SECONDS))
-            self._commit(self._follower.feed(items))
+            wanted = items_until(items, stop)
+            self.can_go_on = len(wanted) == len(items)
+            self._commit(self._follower.feed(wanted))
             self._commit(self._follower.due())
             self._pass_by(at_once=stop is not None)
             if os.getppid() != parent:
@@ -93,3 +100,16 @@ class LiveCapture:
         position = self._follower.pass_by()
         if position is not None:
             self._capture.advance(position)
+
+
+def items_until(items: Sequence[LogItem], stop: BinlogPosition | None) -> Sequence[LogItem]:
+    """Return `items` up to the first that ends at `stop` or behind it, all of them if none does.
+
+    A read returns megabytes at once: a lease that is to end with a file would
+    otherwise end in the middle of the next one.
+    """
+    if stop is not None:
+        for index, item in enumerate(items):
+            if isinstance(item, TransactionEnded | LogAdvanced | StatementLogged) and item.end.order >= stop.order:
+                return items[: index + 1]
+    return items

@@ -1,0 +1,1 @@
+"""Benches: ourselves and our peers, measured in one run on one machine."""

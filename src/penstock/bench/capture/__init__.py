@@ -1,0 +1,1 @@
+"""`penstock bench capture`: from a source's log to Kafka, beside Debezium and python-mysql-replication."""

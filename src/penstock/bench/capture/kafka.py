@@ -1,0 +1,107 @@
+"""Figures: the whole way into Kafka through Spark, beside Debezium in Kafka Connect, on one broker."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from penstock.bench.capture.arrivals import Arrivals
+from penstock.bench.capture.debezium import start_following
+from penstock.bench.capture.pipeline import BenchPipeline, await_end, await_session
+from penstock.bench.capture.workload import create_table, write_bulk
+from penstock.bench.figure import Figure
+from penstock.bench.meter import Meter
+from penstock.bench.peers.debezium import topic_of
+from penstock.bench.programs.measured import Work
+from penstock.core.errors import PenstockError
+from penstock.core.tables import TableId
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.bench.lab import Lab
+    from penstock.bench.peers.debezium_connect import ConnectWorker
+
+_TABLE = TableId("bench_kafka", "orders")
+_PEER = "Debezium in Kafka Connect, JSON"
+_FILES = 4
+"""A backlog is read file by file, so it has more than one."""
+_WAIT_SECONDS = 1800.0
+_START_SECONDS = 120.0
+
+
+def measure(lab: Lab) -> Sequence[Figure]:
+    """CPU per million rows, and rows per second, from telling a worker that runs to begin until the last arrival."""
+    create_table(lab.source(), _TABLE)
+    pipeline = BenchPipeline(lab, "bench_kafka", _TABLE, lab.folder("kafka-ours"))
+    pipeline.write_file()
+    lab.say("kafka: starting ours on an empty table")
+    pipeline.run_once("first.log", _START_SECONDS)
+    lab.say("kafka: starting Debezium")
+    try:
+        worker = start_following(lab, _TABLE, "kafka-debezium")
+    except PenstockError as error:
+        return _figures(_measure_ours(lab, pipeline), error)
+    with worker:
+        worker.stop_connector()
+        ours = _measure_ours(lab, pipeline)
+        return _figures(ours, _measure_debezium(lab, worker))
+
+
+def _measure_ours(lab: Lab, pipeline: BenchPipeline) -> Work:
+    rows = lab.settings.rows
+    lab.say(f"kafka: writing {rows:,} rows")
+    write_bulk(lab.source(), _TABLE, rows, _FILES)
+    lab.say("kafka: carrying them, ours")
+    with Arrivals(lab.kafka().bootstrap_servers, pipeline.topic) as arrivals:
+        child = pipeline.start("second.log", once=True)
+        try:
+            with Meter(child.pid) as meter:
+                begin = await_session(child)
+                arrivals.wait_for(rows, _WAIT_SECONDS, child.alive)
+                meter.sample()
+                await_end(child, _START_SECONDS)
+        finally:
+            child.kill()
+    return Work(rows, meter.cpu_between(begin, arrivals.last_at), arrivals.last_at - begin)
+
+
+def _measure_debezium(lab: Lab, worker: ConnectWorker) -> Work | PenstockError:
+    rows = lab.settings.rows
+    lab.say("kafka: carrying them, Debezium")
+    try:
+        with Arrivals(lab.kafka().bootstrap_servers, topic_of(_TABLE)) as arrivals, Meter(worker.pid) as meter:
+            begin = time.monotonic()
+            worker.resume_connector()
+            arrivals.wait_for(rows, _WAIT_SECONDS, worker.alive)
+    except PenstockError as error:
+        return error
+    return Work(rows, meter.cpu_between(begin, arrivals.last_at), arrivals.last_at - begin)
+
+
+def _figures(ours: Work, theirs: Work | PenstockError) -> Sequence[Figure]:
+    got = theirs if isinstance(theirs, Work) else None
+    note = f"the peer could not be measured: {theirs.message}" if isinstance(theirs, PenstockError) else ""
+    note = note or f"{ours.rows:,} rows in bulk; start-up of Spark and of Connect's worker not counted"
+    name = "into Kafka through Spark, bulk"
+    cpu = Figure(
+        f"{name}, CPU",
+        "CPU seconds per million rows",
+        "less",
+        ours.cpu_per_million,
+        _PEER,
+        None if got is None else got.cpu_per_million,
+        target=4,
+        note=note,
+    )
+    speed = Figure(
+        f"{name}, speed",
+        "rows per second",
+        "more",
+        ours.rows / ours.seconds,
+        _PEER,
+        None if got is None else got.rows / got.seconds,
+        target=3,
+        note=note,
+    )
+    return [cpu, speed]

@@ -1,0 +1,79 @@
+"""Tables that never change: what a bench's reader asks instead of a tracker and a registry."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, NoReturn
+
+from penstock.adapters.mysql.catalog import read_tables
+from penstock.adapters.mysql.connection import connect
+from penstock.core.announcements import Announcement
+from penstock.core.avro.schemas import value_schema
+from penstock.core.errors import PenstockError
+from penstock.links.capture.table_book import TableBook
+from penstock.ports.registry import RegisteredTable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.adapters.mysql.connection import MysqlServer
+    from penstock.core.tables import TableId, TableSchema
+
+_SOURCE = "bench"
+_KEY_SCHEMA = 1
+_VALUE_SCHEMA = 2
+
+
+def open_book(server: MysqlServer, table: TableId) -> TableBook:
+    """A book that carries `table` as it is now, and no other."""
+    with closing(connect(server)) as connection:
+        schemas = read_tables(connection, [table])
+    known = KnownTables(schemas)
+    announced = Announcement(_SOURCE, table, str(table), "", _KEY_SCHEMA, _VALUE_SCHEMA, 1, (0, 0, -1))
+    return TableBook(_SOURCE, known, known, [announced], lambda wanted: wanted == table)
+
+
+class KnownTables:
+    """A tracker and a registry (ports/) of tables that nobody changes."""
+
+    def __init__(self, schemas: Mapping[TableId, TableSchema]) -> None:
+        """Know `schemas`."""
+        self._schemas = schemas
+
+    def tables(self) -> Sequence[TableId]:
+        """All of them."""
+        return sorted(self._schemas)
+
+    def table_schema(self, table: TableId) -> TableSchema | None:
+        """One of them."""
+        return self._schemas.get(table)
+
+    def register(self, source: str, schema: TableSchema) -> RegisteredTable:
+        """Give every table the same ids; there is one."""
+        return RegisteredTable(schema, f"{source}.{schema.table}", _KEY_SCHEMA, _VALUE_SCHEMA, "")
+
+    def value_schema(self, schema_id: int) -> str:
+        """The schema of the one table."""
+        if schema_id != _VALUE_SCHEMA:
+            _refuse(f"there is no schema {schema_id}")
+        return value_schema(next(iter(self._schemas.values())))
+
+    def apply(self, sql: str, default_schema: str) -> None:  # noqa: ARG002 - the port's names
+        """Refuse."""
+        _refuse("a statement changes the tables")
+
+    def dump(self) -> str:
+        """Refuse."""
+        _refuse("there is nothing to dump")
+
+    def restore(self, dump: str) -> None:  # noqa: ARG002 - the port's name
+        """Refuse."""
+        _refuse("there is nothing to restore")
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def _refuse(what: str) -> NoReturn:
+    message = f"a bench's tables never change, but {what}"
+    raise PenstockError(message, "this is a mistake in the bench: report it")

@@ -1,0 +1,185 @@
+"""Figures: from COMMIT in the source to a reader of Kafka, at steady rates of transactions of one row.
+
+Ours beside Debezium in Kafka Connect as it comes, and beside Debezium set up for low latency.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from penstock.adapters.mysql.connection import ask, connect
+from penstock.bench.capture.arrivals import Arrivals
+from penstock.bench.capture.debezium import NO_EXTRAS, start_following
+from penstock.bench.capture.pipeline import BenchPipeline, await_session
+from penstock.bench.capture.workload import create_table, login, without_sync
+from penstock.bench.figure import Figure
+from penstock.bench.marks import await_mark
+from penstock.bench.meter import Meter
+from penstock.bench.peers.debezium import topic_of
+from penstock.core.avro.wire import FRAME_BYTES
+from penstock.core.errors import PenstockError
+from penstock.core.tables import TableId
+from penstock.dev.processes import start_child
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from penstock.bench.lab import Lab
+
+_TABLE: Final = TableId("bench_latency", "orders")
+_RATES: Final = (200, 1_000)
+_WARM_UP_SECONDS_MAX: Final = 10
+_START_SECONDS: Final = 120.0
+_ARRIVE_SECONDS: Final = 120.0
+_MILLISECONDS: Final = 1_000
+_TUNED: Final = {"poll.interval.ms": "5", "producer.override.linger.ms": "0"}
+_DEFAULTS: Final = "Debezium in Kafka Connect, defaults"
+_LOW: Final = "Debezium in Kafka Connect, poll.interval.ms=5, linger.ms=0"
+_P50_TARGET_MS: Final = 30.0
+_P99_TARGET_MS: Final = 400.0
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Milliseconds from COMMIT to arrival, how many cores were busy meanwhile, and the rate that was reached."""
+
+    p50_ms: float
+    p99_ms: float
+    cores: float
+    rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """One of those who carry the rows: its process, its topic, and how its keys tell the row's id."""
+
+    name: str
+    pid: int
+    alive: Callable[[], bool]
+    topic: str
+    read_key: Callable[[bytes], int]
+
+
+def measure(lab: Lab) -> Sequence[Figure]:
+    """p50, p99 and busy cores at each rate, beside each of the two peers."""
+    create_table(lab.source(), _TABLE)
+    ids = _Ids()
+    with closing(connect(login(lab.source()))) as connection, without_sync(connection):
+        ours = _measure_ours(lab, ids)
+        peers = {
+            _DEFAULTS: _measure_debezium(lab, ids, "latency-debezium", NO_EXTRAS),
+            _LOW: _measure_debezium(lab, ids, "latency-debezium-tuned", _TUNED),
+        }
+        ask(connection, f"DROP DATABASE {_TABLE.schema}")
+    return [figure for rate in _RATES for peer in peers for figure in _figures(rate, ours[rate], peer, peers[peer])]
+
+
+@dataclass(slots=True)
+class _Ids:
+    """The next row's id: every row of the table gets its own."""
+
+    following: int = 1
+
+    def take(self, count: int) -> int:
+        """The first of the next `count`."""
+        first, self.following = self.following, self.following + count
+        return first
+
+
+def _measure_ours(lab: Lab, ids: _Ids) -> Mapping[int, Times]:
+    pipeline = BenchPipeline(lab, "bench_latency", _TABLE, lab.folder("latency-ours"))
+    pipeline.write_file()
+    lab.say("latency: starting ours")
+    pipeline.run_once("first.log", _START_SECONDS)
+    child = pipeline.start("run.log", once=False)
+    try:
+        await_session(child)
+        side = _Side("ours", child.pid, child.alive, pipeline.topic, id_of_avro)
+        return _measure_rates(lab, ids, side)
+    finally:
+        child.stop()
+
+
+def _measure_debezium(lab: Lab, ids: _Ids, name: str, extras: Mapping[str, str]) -> Mapping[int, Times] | PenstockError:
+    lab.say(f"latency: starting {name}")
+    try:
+        with start_following(lab, _TABLE, name, extras) as worker:
+            side = _Side(name, worker.pid, worker.alive, topic_of(_TABLE), id_of_json)
+            return _measure_rates(lab, ids, side)
+    except PenstockError as error:
+        return error
+
+
+def _measure_rates(lab: Lab, ids: _Ids, side: _Side) -> Mapping[int, Times]:
+    warm_up = min(_WARM_UP_SECONDS_MAX, lab.settings.seconds)
+    _measure_rate(lab, ids, side, _RATES[0], warm_up)
+    return {rate: _measure_rate(lab, ids, side, rate, lab.settings.seconds) for rate in _RATES}
+
+
+def _measure_rate(lab: Lab, ids: _Ids, side: _Side, rate: int, seconds: int) -> Times:
+    lab.say(f"latency: {side.name}, {rate} transactions a second for {seconds} s")
+    count = rate * seconds
+    first = ids.take(count)
+    server = login(lab.source())
+    commits = lab.home / f"commits-{first}.txt"
+    command = (server.host, server.port, server.user, server.password, _TABLE, first, count, rate, commits)
+    module = "penstock.bench.programs.write_paced"
+    with Arrivals(lab.kafka().bootstrap_servers, side.topic, keep_keys=True) as arrivals, Meter(side.pid) as meter:
+        before = arrivals.settled()
+        log = lab.home / f"writer-{first}.log"
+        writer = start_child("the writer", [sys.executable, "-m", module, *map(str, command)], log)
+        try:
+            await_mark(writer, "rows", seconds * 5 + _START_SECONDS)
+            begin, end = (await_mark(writer, mark, 1.0) for mark in ("begin", "end"))
+            arrivals.wait_for(before + count, _ARRIVE_SECONDS, side.alive)
+        finally:
+            writer.kill()
+    committed = _read_commits(commits.read_text())
+    waited = sorted((at - committed[key]) * _MILLISECONDS for key, at in _arrived(arrivals, before, side))
+    cores = meter.cpu_between(begin, end) / (end - begin)
+    return Times(percentile(waited, 50), percentile(waited, 99), cores, count / (end - begin))
+
+
+def _arrived(arrivals: Arrivals, before: int, side: _Side) -> list[tuple[int, float]]:
+    return [(side.read_key(key), at) for key, at in arrivals.keys[before:]]
+
+
+def _read_commits(text: str) -> dict[int, float]:
+    pairs = (line.split() for line in text.splitlines())
+    return {int(key): float(at) for key, at in pairs}
+
+
+def percentile(ranked: Sequence[float], percent: float) -> float:
+    """The nearest-rank percentile of sorted values, of which there is at least one."""
+    return ranked[max(0, math.ceil(len(ranked) * percent / 100) - 1)]
+
+
+def id_of_avro(key: bytes) -> int:
+    """A key of ours: the frame, then the id as Avro's zigzag varint (Avro specification, "Binary Encoding")."""
+    zigzag = 0
+    for place, octet in enumerate(key[FRAME_BYTES:]):
+        zigzag |= (octet & 0x7F) << 7 * place
+    return zigzag >> 1 ^ -(zigzag & 1)
+
+
+def id_of_json(key: bytes) -> int:
+    """A key of Debezium's: a JSON object."""
+    return int(json.loads(key)["id"])
+
+
+def _figures(rate: int, ours: Times, peer: str, theirs: Mapping[int, Times] | PenstockError) -> Sequence[Figure]:
+    got = None if isinstance(theirs, PenstockError) else theirs[rate]
+    p50, p99, cores = (None, None, None) if got is None else (got.p50_ms, got.p99_ms, got.cores)
+    reached = f"the writer reached {ours.rate:.0f}/s" + (f" and {got.rate:.0f}/s" if got else "")
+    note = f"the peer could not be measured: {theirs.message}" if isinstance(theirs, PenstockError) else reached
+    name = f"commit to Kafka at {rate:,} one-row transactions a second"
+    return [
+        Figure(f"{name}, p50", "ms", "less", ours.p50_ms, peer, p50, _P50_TARGET_MS, "value", note),
+        Figure(f"{name}, p99", "ms", "less", ours.p99_ms, peer, p99, _P99_TARGET_MS, "value", note),
+        Figure(f"{name}, CPU", "cores busy", "less", ours.cores, peer, cores, note=note),
+    ]

@@ -1,0 +1,120 @@
+"""Our side of a figure that goes all the way into Kafka: a pipeline of one source and no sink."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from penstock.bench.marks import tail
+from penstock.core.errors import PenstockError, UnavailableError
+from penstock.dev.processes import start_child
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from penstock.bench.lab import Lab
+    from penstock.core.tables import TableId
+    from penstock.dev.processes import Child
+
+_PASSWORD_ENV: Final = "BENCH_PASSWORD"  # noqa: S105 - the variable's name
+_POLL_SECONDS: Final = 0.02
+_READY_NOTES: Final = ("running; Ctrl-C ends it", "carrying everything committed up to now")
+_START_SECONDS: Final = 120.0
+
+_FILE: Final = """\
+pipeline: {name}
+home: ./home
+kafka: {{bootstrap_servers: "{bootstrap_servers}"}}
+spark: {{master: "{master}"}}
+sources:
+  - name: {name}
+    kind: mysql
+    host: {host}
+    port: {port}
+    user: {user}
+    password_env: {env}
+    tables: ["{table}"]
+    start: copy
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class BenchPipeline:
+    """A pipeline called `name` that carries `table`, with everything but source and broker embedded in `folder`."""
+
+    lab: Lab
+    name: str
+    table: TableId
+    folder: Path
+    master: str = "local[*]"
+
+    @property
+    def topic(self) -> str:
+        """Where its messages go."""
+        return f"{self.name}.{self.table}"
+
+    def write_file(self) -> None:
+        """Write its YAML."""
+        source = self.lab.source()
+        text = _FILE.format(
+            name=self.name,
+            bootstrap_servers=self.lab.kafka().bootstrap_servers,
+            master=self.master,
+            host=source.host,
+            port=source.port,
+            user=source.user,
+            env=_PASSWORD_ENV,
+            table=self.table,
+        )
+        self._file.write_text(text)
+
+    def start(self, log: str, *, once: bool) -> Child:
+        """Run its capture, for ever or `once`, as a child process that writes to `log` in the folder."""
+        command = [sys.executable, "-m", "penstock.cli.main", "run", str(self._file), "--only", self.name]
+        environment = {_PASSWORD_ENV: self.lab.source().password}
+        return start_child("penstock run", command + ["--once"] * once, self.folder / log, environment)
+
+    def run_once(self, log: str, wait_seconds: float) -> None:
+        """Carry what there is and end; raises PenstockError when it fails."""
+        child = self.start(log, once=True)
+        try:
+            await_end(child, wait_seconds)
+        finally:
+            child.kill()
+
+    @property
+    def _file(self) -> Path:
+        return self.folder / "pipeline.yaml"
+
+
+def await_end(child: Child, wait_seconds: float) -> None:
+    """Wait until a run with `once` has ended; PenstockError if it does not, or not well."""
+    try:
+        code = child.popen.wait(wait_seconds)
+    except subprocess.TimeoutExpired as error:
+        message = f"penstock run did not end within {wait_seconds:.0f} s: {tail(child.log)}"
+        raise UnavailableError(message, f"read {child.log}") from error
+    if code != 0:
+        message = f"penstock run failed with exit code {code}: {tail(child.log)}"
+        raise PenstockError(message, f"read {child.log}")
+
+
+def await_session(child: Child) -> float:
+    """Wait until a run says that its Spark session is open and its work begins; that moment, some 20 ms late at most.
+
+    Raises PenstockError when the run ends before.
+    """
+    deadline = time.monotonic() + _START_SECONDS
+    while time.monotonic() < deadline:
+        alive, log = child.alive(), child.log.read_text(errors="replace")
+        if any(note in log for note in _READY_NOTES):
+            return time.monotonic()
+        if not alive:
+            message = f"penstock run ended: {tail(child.log)}"
+            raise PenstockError(message, f"read {child.log}")
+        time.sleep(_POLL_SECONDS)
+    message = f"penstock run did not begin within {_START_SECONDS:.0f} s"
+    raise UnavailableError(message, f"read {child.log}")

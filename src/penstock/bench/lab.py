@@ -1,0 +1,68 @@
+"""Where a bench runs: its servers, its folders and its settings."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from penstock.dev.kafka import KafkaBroker, start_kafka
+from penstock.dev.mariadb import MariadbServer, start_mariadb
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+    from types import TracebackType
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How much is measured: `rows` of bulk, `seconds` of each live stretch, `transaction_megabytes` at once."""
+
+    rows: int = 1_000_000
+    seconds: int = 60
+    transaction_megabytes: int = 2048
+
+
+class Lab:
+    """A source and a broker on loopback, started when first asked for; both end with the `with` block.
+
+    Neither is counted to anybody's figures: they serve us and our peers alike.
+    """
+
+    def __init__(self, home: Path, settings: Settings, say: Callable[[str], None]) -> None:
+        """Keep everything below `home`, which must be empty; `say` tells whoever waits what is going on."""
+        self.home = home
+        self.settings = settings
+        self.say = say
+        self._stack = ExitStack()
+        self._source: MariadbServer | None = None
+        self._kafka: KafkaBroker | None = None
+
+    def __enter__(self) -> Self:
+        """Nothing runs yet."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the servers."""
+        self._stack.close()
+
+    def source(self) -> MariadbServer:
+        """The source. Raises UsageError where there is no MariaDB."""
+        if self._source is None:
+            self._source = self._stack.enter_context(start_mariadb(self.home / "source"))
+        return self._source
+
+    def kafka(self) -> KafkaBroker:
+        """The broker. Raises UsageError without Java and UnavailableError without its jars."""
+        if self._kafka is None:
+            self._kafka = self._stack.enter_context(start_kafka(self.home / "kafka"))
+        return self._kafka
+
+    def folder(self, name: str) -> Path:
+        """A new folder for one measurement."""
+        folder = self.home / name
+        folder.mkdir()
+        return folder

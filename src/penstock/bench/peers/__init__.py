@@ -1,0 +1,1 @@
+"""The peers that we are measured against."""

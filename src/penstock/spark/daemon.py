@@ -1,0 +1,39 @@
+"""Forks Spark's Python workers, with everything imported that our tasks need.
+
+Spark starts this module in place of `pyspark.daemon` (`spark.python.daemon.module`)
+and it forks a worker for each task that runs at the same time. What is imported
+before the fork is there in every worker: each would otherwise spend about a
+second on it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+from pyspark.daemon import manager
+
+_TASKS = "pyspark.worker"
+# Clients are only imported here, never made: nothing that has threads may be forked.
+_NEEDED_BY_TASKS = (
+    "pandas",
+    "pyarrow.compute",
+    "penstock.adapters.state.store",
+    "penstock.config.specs",
+    "penstock.links.capture.backlog",
+    "penstock.links.objects.write",
+    "penstock.spark.link_source",
+    "penstock.wiring.capture",
+)
+
+
+def main(worker_module: str) -> None:
+    """Import what workers of this kind need, then serve them."""
+    if worker_module == _TASKS:
+        for name in _NEEDED_BY_TASKS:
+            importlib.import_module(name)
+    manager()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,68 @@
+"""A bench's parts run on real servers, with so few rows that nothing can be concluded from them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.bench.capture import decode
+from penstock.bench.capture.workload import create_table, login, write_bulk, write_one_by_one
+from penstock.bench.lab import Lab, Settings
+from penstock.bench.programs.measured import measure_python
+from penstock.core.tables import TableId
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from penstock.bench.capture.workload import Stretch
+    from penstock.dev.mariadb import MariadbServer
+
+_ROWS = 2_000
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    with Lab(tmp_path_factory.mktemp("bench"), Settings(rows=_ROWS), lambda _: None) as opened:
+        yield opened
+
+
+def test_the_decode_figure_is_measured(lab: Lab) -> None:
+    (figure,) = decode.measure(lab)
+
+    assert figure.value is not None
+    assert figure.value > 0
+    assert figure.ok in {True, False}
+
+
+@pytest.mark.parametrize("write", [write_bulk, write_one_by_one])
+def test_our_reader_finds_every_row_that_was_written_and_no_other(
+    lab: Lab, tmp_path: Path, write: Callable[[MariadbServer, TableId, int], Stretch]
+) -> None:
+    server, table = lab.source(), TableId(f"bench_{write.__name__}", "orders")
+    create_table(server, table)
+    write_bulk(server, table, 300)
+    stretch = write(server, table, _ROWS)
+    write_bulk(server, table, 300)
+
+    who, begin = login(server), stretch.begin
+    arguments = (who.host, who.port, who.user, who.password, table, begin.file, begin.offset)
+    work = measure_python("read_log", arguments, tmp_path / "log", 120)
+
+    assert work.rows == _ROWS
+
+
+def test_bulk_is_spread_over_as_many_files_as_asked(lab: Lab) -> None:
+    server, table = lab.source(), TableId("bench_files", "orders")
+    create_table(server, table)
+    before = _files(server)
+
+    write_bulk(server, table, 1_000, files=3)
+
+    # And the file that is written next, empty so far.
+    assert len(_files(server)) - len(before) == 4
+
+
+def _files(server: MariadbServer) -> list[Path]:
+    return sorted((server.home / "data").glob("binlog.[0-9]*"))

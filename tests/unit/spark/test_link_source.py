@@ -1,0 +1,58 @@
+"""What tasks find out reaches the driver as it is, and in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+import pyarrow as pa
+import pytest
+
+from penstock.core.errors import UnavailableError
+from penstock.spark.link_source import LinkReader, TaskPartition, outcomes_by_part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def _no_planner() -> NoReturn:
+    raise AssertionError
+
+
+_READER = LinkReader(_no_planner)
+
+
+@dataclass(frozen=True, slots=True)
+class _Telling:
+    """A task that yields `outcomes`, and fails afterwards if it is to."""
+
+    outcomes: tuple[object, ...]
+    fails: bool = False
+
+    def run(self) -> Iterator[object]:
+        yield from self.outcomes
+        if self.fails:
+            message = "the source is away"
+            raise UnavailableError(message, "wait")
+
+
+def test_outcomes_come_by_task_in_the_order_they_were_sent() -> None:
+    rows = _run(_Telling(("one", 2)), _Telling(({"three": 3},)))
+
+    # Spark hands rows over in any order.
+    shuffled = rows.take([2, 1, 0])
+
+    assert [list(outcomes) for outcomes in outcomes_by_part(shuffled)] == [["one", 2], [{"three": 3}]]
+
+
+def test_a_tasks_error_is_raised_in_its_place() -> None:
+    (outcomes,) = outcomes_by_part(_run(_Telling(("before",), fails=True)))
+
+    assert next(outcomes) == "before"
+    with pytest.raises(UnavailableError, match="the source is away"):
+        next(outcomes)
+
+
+def _run(*tasks: _Telling) -> pa.Table:
+    batches = [batch for part, task in enumerate(tasks) for batch in _READER.read(TaskPartition(part, task))]
+    return pa.Table.from_batches(batches)
