@@ -31,16 +31,16 @@ _PAUSE_SECONDS = 2.0
 _ASK_SECONDS = 5.0
 
 
-def wait_for_servers(spec: PipelineSpec, say: Callable[[str], None]) -> None:
+def wait_for_servers(spec: PipelineSpec, say: Callable[[str], None], wait_seconds: float = _WAIT_SECONDS) -> None:
     """Return when Kafka, the Schematizer and every source answer and the sources are fit.
 
     Says through `say` what it waits for. Raises UnavailableError when one does not
-    answer within a minute and UsageError when one is not fit.
+    answer within `wait_seconds` and UsageError when one is not fit.
     """
-    _wait(partial(_ask_kafka, spec), say)
-    _wait(partial(_ask_schematizer, spec), say)
+    _wait(partial(_ask_kafka, spec), say, wait_seconds)
+    _wait(partial(_ask_schematizer, spec), say, wait_seconds)
     for source in spec.sources:
-        _wait(partial(_examine_source, source), say)
+        _wait(partial(_examine_source, source), say, wait_seconds)
 
 
 def wait_for_flavour(
@@ -50,7 +50,7 @@ def wait_for_flavour(
     return _wait(partial(_ask_flavour, source), say, wait_seconds)
 
 
-def _wait(ask: Callable[[], _Answer], say: Callable[[str], None], wait_seconds: float = _WAIT_SECONDS) -> _Answer:
+def _wait(ask: Callable[[], _Answer], say: Callable[[str], None], wait_seconds: float) -> _Answer:
     deadline = time.monotonic() + wait_seconds
     said = wait_seconds == 0
     while True:

@@ -16,17 +16,14 @@ if TYPE_CHECKING:
     from tests.servers.pipeline.conftest import PipelineCase
 
 
-def test_a_broker_that_is_away_is_waited_for_and_named(
-    make_case: Callable[..., PipelineCase], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(waiting, "_WAIT_SECONDS", 3.0)
+def test_a_broker_that_is_away_is_waited_for_and_named(make_case: Callable[..., PipelineCase]) -> None:
     spec = make_case().spec
     away = f"127.0.0.1:{free_port()}"
     spec = spec.model_copy(update={"kafka": spec.kafka.model_copy(update={"bootstrap_servers": away})})
     said: list[str] = []
 
     with pytest.raises(UnavailableError, match=away):
-        waiting.wait_for_servers(spec, said.append)
+        waiting.wait_for_servers(spec, said.append, wait_seconds=3.0)
 
     assert len(said) == 1
     assert "waiting up to 3 s" in said[0]

