@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -22,16 +22,17 @@ from penstock.core.mysql.log_items import TableMap
 from penstock.core.mysql.row_layout import RowLayout, row_layout
 from penstock.core.mysql.rows_columns import PADDING, Words, walk_events
 from penstock.core.mysql.rows_image import PartialImageError, rows_begin
+from penstock.core.mysql.rows_partial import read_partial_rows
 from penstock.core.mysql.rows_plain import ArrowArray, BadCellError, PlainColumn, read_rows
 from penstock.core.mysql.vectors import ColumnBytes, vector_column
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from penstock.core.mysql.log_items import RowsLogged
     from penstock.core.tables import TableSchema
 
-BatchKey: TypeAlias = tuple[TableMap, Op, str, int]
+BatchKey: TypeAlias = tuple[TableMap, Op, str, int, bool]
 Decoded: TypeAlias = tuple[list[int], list[ArrowArray]]
 """The number of rows of each event, and one array per column of each image."""
 
@@ -52,12 +53,14 @@ class _Plan:
     plain: tuple[PlainColumn, ...]
 
 
+_Raw = TypeVar("_Raw")
+
 _plans: dict[tuple[int, int], _Plan] = {}
 
 
 def batch_key(event: RowsLogged) -> BatchKey:
     """Return what the events of one `decode_rows` call must have in common."""
-    return event.table_map, event.op, event.file, event.server_id
+    return event.table_map, event.op, event.file, event.server_id, event.partial
 
 
 def decode_rows(schema: TableSchema, events: Sequence[RowsLogged]) -> RowBatch:
@@ -70,7 +73,10 @@ def decode_rows(schema: TableSchema, events: Sequence[RowsLogged]) -> RowBatch:
     size_bytes = _check_together(events)
     plan = _plan(schema, events[0])
     begins = [_rows_begin(plan.layout, event) for event in events]
-    decode = _decode_plain if size_bytes <= _PLAIN_BYTES_MAX else _decode_columns
+    if events[0].partial:
+        decode = _decode_partial
+    else:
+        decode = _decode_plain if size_bytes <= _PLAIN_BYTES_MAX else _decode_columns
     counts, arrays = decode(plan, events, begins)
     return _batch(plan, events, counts, arrays)
 
@@ -86,6 +92,7 @@ def _check_together(events: Sequence[RowsLogged]) -> int:
             or event.op is not first.op
             or event.file != first.file
             or event.server_id != first.server_id
+            or event.partial != first.partial
         ):
             message = f"rows of {event.table_map.table} at {_where(event)} do not belong to those at {_where(first)}"
             raise ValueError(message)
@@ -126,20 +133,43 @@ def _rows_begin(layout: RowLayout, event: RowsLogged) -> int:
 
 
 def _decode_plain(plan: _Plan, events: Sequence[RowsLogged], begins: Sequence[int]) -> Decoded:
-    counts: list[int] = []
-    rows: list[list[bytes | None]] = []
     images = _images(events[0])
+    return _decode_each(
+        plan, events, begins, lambda payload, begin: read_rows(payload, begin, plan.layout, images), PlainColumn.decode
+    )
+
+
+def _decode_partial(plan: _Plan, events: Sequence[RowsLogged], begins: Sequence[int]) -> Decoded:
+    return _decode_each(
+        plan,
+        events,
+        begins,
+        lambda payload, begin: read_partial_rows(payload, begin, plan.layout),
+        PlainColumn.decode_changed,
+    )
+
+
+def _decode_each(
+    plan: _Plan,
+    events: Sequence[RowsLogged],
+    begins: Sequence[int],
+    read: Callable[[bytes, int], list[list[_Raw]]],
+    decode: Callable[[PlainColumn, Sequence[_Raw]], ArrowArray],
+) -> Decoded:
+    """Decode value by value: `read` cuts an event, from where its rows begin, into them; `decode` is for a column."""
+    counts: list[int] = []
+    rows: list[list[_Raw]] = []
     for event, begin in zip(events, begins, strict=True):
         try:
-            found = read_rows(event.payload, begin, plan.layout, images)
+            found = read(event.payload, begin)
         except MalformedError as error:
             raise _undecodable(event, str(error)) from error
         rows += found
         counts.append(len(found))
-    readers = plan.plain * images
-    columns: Iterable[Sequence[bytes | None]] = zip(*rows, strict=True) if rows else ([] for _ in readers)
+    readers = plan.plain * _images(events[0])
+    columns: Iterable[Sequence[_Raw]] = zip(*rows, strict=True) if rows else ([] for _ in readers)
     try:
-        return counts, [reader.decode(raw) for reader, raw in zip(readers, columns, strict=True)]
+        return counts, [decode(reader, raw) for reader, raw in zip(readers, columns, strict=True)]
     except BadCellError as error:
         raise _stopped(events, counts, error) from error
 

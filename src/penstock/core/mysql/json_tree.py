@@ -32,6 +32,13 @@ def print_tree(node: Node, depth: int = 0) -> str:
     return f"{{{', '.join(members)}}}"
 
 
+def sort_members(members: dict[str, Node]) -> None:
+    """Put the members of an object into MySQL's order: by the length of their keys, then by their bytes."""
+    ordered = sorted(members.items(), key=_key_order)
+    members.clear()
+    members.update(ordered)
+
+
 def quote(text: str) -> str:
     """Return `text` as a JSON string."""
     return f'"{text.translate(_ESCAPES)}"'
@@ -42,3 +49,8 @@ def check_depth(depth: int) -> None:
     if depth > DEPTH_MAX:
         message = f"JSON nested more than {DEPTH_MAX} levels deep"
         raise MalformedError(message)
+
+
+def _key_order(member: tuple[str, Node]) -> tuple[int, bytes]:
+    raw = member[0].encode()
+    return len(raw), raw
