@@ -111,6 +111,41 @@ def test_updates_without_json_are_read_too(recorded: Recorded) -> None:
     assert batch.after.column(1).to_pylist() == ["changed", "changed"]
 
 
+@pytest.mark.parametrize("copies", [1, 5, 13, 40])
+def test_many_updates_without_json_decode_as_few_do(
+    recorded: Recorded, monkeypatch: pytest.MonkeyPatch, copies: int
+) -> None:
+    (event,) = updates(recorded, "mysql-9.7-json", USERS.table)
+    few = decode_rows(USERS, [event])
+    monkeypatch.setattr(decode, "_PLAIN_BYTES_MAX", -1)
+    monkeypatch.setattr(decode, "_decode_plain", None)
+
+    many = decode_rows(USERS, [event] * copies)
+
+    for one, all_ in ((few.before, many.before), (few.after, many.after)):
+        assert one is not None
+        assert all_ is not None
+        assert all_.to_pylist() == one.to_pylist() * copies
+
+
+@pytest.mark.parametrize("copies", [1, 40])
+@pytest.mark.parametrize("options", [b"\2", b"\xff"])
+def test_unknown_options_of_rows_without_json_stop_the_table(
+    recorded: Recorded, monkeypatch: pytest.MonkeyPatch, copies: int, options: bytes
+) -> None:
+    (event,) = updates(recorded, "mysql-9.7-json", USERS.table)
+    # Before it: the number of columns, two bitmaps; the old row with nulls, number, length, "one".
+    at = 1 + 2 + 1 + 4 + 4 + 3
+    assert event.payload[at : at + 1] == b"\0"
+    broken = replace(event, payload=event.payload[:at] + options + event.payload[at + 1 :], offset=7000)
+    monkeypatch.setattr(decode, "_PLAIN_BYTES_MAX", -1)
+
+    with pytest.raises(TableStoppedError, match=r"value options 2|0xff does not begin a length") as caught:
+        decode_rows(USERS, [event] * copies + [broken])
+
+    assert caught.value.position == f"{event.file}:7000"
+
+
 def test_many_updates_decode_as_one_batch(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decode, "_PLAIN_BYTES_MAX", -1)
     events = updates(recorded, "mysql-9.7-json", ORDERS.table)

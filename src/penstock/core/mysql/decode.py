@@ -1,7 +1,8 @@
 """From ROWS events to columns.
 
 Many rows go through the lockstep walk and whole-column conversions, few through
-the plain decoder, which is also the one that says what is wrong.
+the plain decoder, which is also the one that says what is wrong, and that knows
+differences of JSON.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import pyarrow as pa
 from penstock.core.arrow_types import arrow_schema
 from penstock.core.changes import Op, RowBatch
 from penstock.core.errors import TableStoppedError
+from penstock.core.mysql import column_codes as codes
 from penstock.core.mysql.bad_values import BadValueError
 from penstock.core.mysql.bytes_reader import MalformedError
 from penstock.core.mysql.log_items import TableMap
@@ -51,6 +53,7 @@ class _Plan:
     layout: RowLayout
     arrow: pa.Schema
     plain: tuple[PlainColumn, ...]
+    has_json: bool
 
 
 _Raw = TypeVar("_Raw")
@@ -73,10 +76,8 @@ def decode_rows(schema: TableSchema, events: Sequence[RowsLogged]) -> RowBatch:
     size_bytes = _check_together(events)
     plan = _plan(schema, events[0])
     begins = [_rows_begin(plan.layout, event) for event in events]
-    if events[0].partial:
-        decode = _decode_partial
-    else:
-        decode = _decode_plain if size_bytes <= _PLAIN_BYTES_MAX else _decode_columns
+    is_plain = size_bytes <= _PLAIN_BYTES_MAX or (events[0].partial and plan.has_json)
+    decode = _decode_plain if is_plain else _decode_columns
     counts, arrays = decode(plan, events, begins)
     return _batch(plan, events, counts, arrays)
 
@@ -110,7 +111,8 @@ def _plan(schema: TableSchema, event: RowsLogged) -> _Plan:
         return plan
     layout = row_layout(schema, event.table_map, _where(event))
     plain = tuple(PlainColumn.of(cell) for cell in layout.cells)
-    plan = _Plan(schema, event.table_map, layout, arrow_schema(schema), plain)
+    has_json = any(cell.code == codes.JSON for cell in layout.cells)
+    plan = _Plan(schema, event.table_map, layout, arrow_schema(schema), plain, has_json)
     if len(_plans) >= _PLANS_MAX:
         _plans.clear()
     _plans[key] = plan
@@ -133,19 +135,17 @@ def _rows_begin(layout: RowLayout, event: RowsLogged) -> int:
 
 
 def _decode_plain(plan: _Plan, events: Sequence[RowsLogged], begins: Sequence[int]) -> Decoded:
-    images = _images(events[0])
+    layout, images = plan.layout, _images(events[0])
+    if events[0].partial:
+        return _decode_each(
+            plan,
+            events,
+            begins,
+            lambda payload, begin: read_partial_rows(payload, begin, layout),
+            PlainColumn.decode_changed,
+        )
     return _decode_each(
-        plan, events, begins, lambda payload, begin: read_rows(payload, begin, plan.layout, images), PlainColumn.decode
-    )
-
-
-def _decode_partial(plan: _Plan, events: Sequence[RowsLogged], begins: Sequence[int]) -> Decoded:
-    return _decode_each(
-        plan,
-        events,
-        begins,
-        lambda payload, begin: read_partial_rows(payload, begin, plan.layout),
-        PlainColumn.decode_changed,
+        plan, events, begins, lambda payload, begin: read_rows(payload, begin, layout, images), PlainColumn.decode
     )
 
 
@@ -180,7 +180,8 @@ def _decode_columns(plan: _Plan, events: Sequence[RowsLogged], begins: Sequence[
     ends = np.cumsum(sizes)
     images = _images(events[0])
     try:
-        found = walk_events(buffer, ends - sizes + np.array(begins, np.int64), ends, plan.layout, images)
+        begins_at = ends - sizes + np.array(begins, np.int64)
+        found = walk_events(buffer, begins_at, ends, plan.layout, images, partial=events[0].partial)
     except (MalformedError, IndexError):
         return _decode_plain(plan, events, begins)
     counts = found.counts.tolist()

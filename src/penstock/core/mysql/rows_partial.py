@@ -7,18 +7,16 @@ the first option a bitmap with a bit for each JSON column of the table.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from penstock.core.mysql import column_codes as codes
 from penstock.core.mysql.bytes_reader import BytesReader, MalformedError
 from penstock.core.mysql.json_diff import ChangedJson
-from penstock.core.mysql.rows_plain import walk_image
+from penstock.core.mysql.rows_plain import OPTIONS_MAX, walk_image
 
 if TYPE_CHECKING:
     from penstock.core.mysql.row_layout import RowLayout
     from penstock.core.mysql.rows_plain import Span
-
-_PARTIAL_JSON: Final = 1
 
 
 def read_partial_rows(payload: bytes, begin: int, layout: RowLayout) -> list[list[bytes | ChangedJson | None]]:
@@ -55,7 +53,7 @@ def _image(payload: bytes, at: int, layout: RowLayout) -> tuple[list[bytes | Non
 def _changed_cells(reader: BytesReader, json_cells: list[int]) -> list[int]:
     """Return which cells of the new image that follows have differences in them."""
     options = reader.length()
-    if options & ~_PARTIAL_JSON:
+    if options > OPTIONS_MAX:
         message = f"a row with the unknown value options {options}"
         raise MalformedError(message)
     if not options:

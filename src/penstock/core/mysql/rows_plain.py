@@ -6,7 +6,7 @@ Sources: MariaDB Knowledge Base, "Rows_event_v1/v2"; MySQL internals, `Rows_even
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import pyarrow as pa
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 ArrowArray: TypeAlias = "pa.Array[pa.Scalar[pa.DataType]]"
 Span: TypeAlias = tuple[int, int] | None
 """Where the bytes of a value are, [start, end); None where it is NULL."""
+OPTIONS_MAX: Final = 1
+"""Before a new image in a PARTIAL_UPDATE_ROWS event: no options, or the only one there is, of JSON."""
 _Raw = TypeVar("_Raw", bound=bytes | ChangedJson)
 
 
@@ -39,8 +41,10 @@ class BadCellError(ValueError):
         self.cause = cause
 
 
-def walk_rows(data: bytes | bytearray, start: int, end: int, layout: RowLayout, images: int) -> list[list[Span]]:
-    """Find every value of the rows in `data[start:end]`.
+def walk_rows(
+    data: bytes | bytearray, start: int, end: int, layout: RowLayout, images: int, *, partial: bool = False
+) -> list[list[Span]]:
+    """Find every value of the rows in `data[start:end]`; `partial` ones have no JSON columns.
 
     Returns one list per row: `images` times the columns of `layout`. Raises
     MalformedError unless the last row ends at `end`.
@@ -49,7 +53,9 @@ def walk_rows(data: bytes | bytearray, start: int, end: int, layout: RowLayout, 
     at = start
     while at < end:
         spans: list[Span] = []
-        for _ in range(images):
+        for image in range(images):
+            if image and partial:
+                at = _past_options(data, at, end)
             at = walk_image(data, at, end, layout, spans)
         rows.append(spans)
     return rows
@@ -121,3 +127,10 @@ def walk_image(data: bytes | bytearray, at: int, end: int, layout: RowLayout, sp
         message = f"a row ends {at - end} bytes behind its event"
         raise MalformedError(message)
     return at
+
+
+def _past_options(data: bytes | bytearray, at: int, end: int) -> int:
+    if at >= end or data[at] > OPTIONS_MAX:
+        message = "a row whose value options are unknown"
+        raise MalformedError(message)
+    return at + 1
