@@ -1,14 +1,15 @@
 """From ROWS events to columns.
 
 Many rows go through the lockstep walk and whole-column conversions, few through
-the plain decoder, which is also the one that says what is wrong.
+the plain decoder, which is also the one that says what is wrong, and that knows
+differences of JSON.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,22 +17,24 @@ import pyarrow as pa
 from penstock.core.arrow_types import arrow_schema
 from penstock.core.changes import Op, RowBatch
 from penstock.core.errors import TableStoppedError
+from penstock.core.mysql import column_codes as codes
 from penstock.core.mysql.bad_values import BadValueError
 from penstock.core.mysql.bytes_reader import MalformedError
 from penstock.core.mysql.log_items import TableMap
 from penstock.core.mysql.row_layout import RowLayout, row_layout
 from penstock.core.mysql.rows_columns import PADDING, Words, walk_events
 from penstock.core.mysql.rows_image import PartialImageError, rows_begin
+from penstock.core.mysql.rows_partial import read_partial_rows
 from penstock.core.mysql.rows_plain import ArrowArray, BadCellError, PlainColumn, read_rows
 from penstock.core.mysql.vectors import ColumnBytes, vector_column
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from penstock.core.mysql.log_items import RowsLogged
     from penstock.core.tables import TableSchema
 
-BatchKey: TypeAlias = tuple[TableMap, Op, str, int]
+BatchKey: TypeAlias = tuple[TableMap, Op, str, int, bool]
 Decoded: TypeAlias = tuple[list[int], list[ArrowArray]]
 """The number of rows of each event, and one array per column of each image."""
 
@@ -50,14 +53,17 @@ class _Plan:
     layout: RowLayout
     arrow: pa.Schema
     plain: tuple[PlainColumn, ...]
+    has_json: bool
 
+
+_Raw = TypeVar("_Raw")
 
 _plans: dict[tuple[int, int], _Plan] = {}
 
 
 def batch_key(event: RowsLogged) -> BatchKey:
     """Return what the events of one `decode_rows` call must have in common."""
-    return event.table_map, event.op, event.file, event.server_id
+    return event.table_map, event.op, event.file, event.server_id, event.partial
 
 
 def decode_rows(schema: TableSchema, events: Sequence[RowsLogged]) -> RowBatch:
@@ -70,7 +76,8 @@ def decode_rows(schema: TableSchema, events: Sequence[RowsLogged]) -> RowBatch:
     size_bytes = _check_together(events)
     plan = _plan(schema, events[0])
     begins = [_rows_begin(plan.layout, event) for event in events]
-    decode = _decode_plain if size_bytes <= _PLAIN_BYTES_MAX else _decode_columns
+    is_plain = size_bytes <= _PLAIN_BYTES_MAX or (events[0].partial and plan.has_json)
+    decode = _decode_plain if is_plain else _decode_columns
     counts, arrays = decode(plan, events, begins)
     return _batch(plan, events, counts, arrays)
 
@@ -86,6 +93,7 @@ def _check_together(events: Sequence[RowsLogged]) -> int:
             or event.op is not first.op
             or event.file != first.file
             or event.server_id != first.server_id
+            or event.partial != first.partial
         ):
             message = f"rows of {event.table_map.table} at {_where(event)} do not belong to those at {_where(first)}"
             raise ValueError(message)
@@ -103,7 +111,8 @@ def _plan(schema: TableSchema, event: RowsLogged) -> _Plan:
         return plan
     layout = row_layout(schema, event.table_map, _where(event))
     plain = tuple(PlainColumn.of(cell) for cell in layout.cells)
-    plan = _Plan(schema, event.table_map, layout, arrow_schema(schema), plain)
+    has_json = any(cell.code == codes.JSON for cell in layout.cells)
+    plan = _Plan(schema, event.table_map, layout, arrow_schema(schema), plain, has_json)
     if len(_plans) >= _PLANS_MAX:
         _plans.clear()
     _plans[key] = plan
@@ -126,20 +135,41 @@ def _rows_begin(layout: RowLayout, event: RowsLogged) -> int:
 
 
 def _decode_plain(plan: _Plan, events: Sequence[RowsLogged], begins: Sequence[int]) -> Decoded:
+    layout, images = plan.layout, _images(events[0])
+    if events[0].partial:
+        return _decode_each(
+            plan,
+            events,
+            begins,
+            lambda payload, begin: read_partial_rows(payload, begin, layout),
+            PlainColumn.decode_changed,
+        )
+    return _decode_each(
+        plan, events, begins, lambda payload, begin: read_rows(payload, begin, layout, images), PlainColumn.decode
+    )
+
+
+def _decode_each(
+    plan: _Plan,
+    events: Sequence[RowsLogged],
+    begins: Sequence[int],
+    read: Callable[[bytes, int], list[list[_Raw]]],
+    decode: Callable[[PlainColumn, Sequence[_Raw]], ArrowArray],
+) -> Decoded:
+    """Decode value by value: `read` cuts an event, from where its rows begin, into them; `decode` is for a column."""
     counts: list[int] = []
-    rows: list[list[bytes | None]] = []
-    images = _images(events[0])
+    rows: list[list[_Raw]] = []
     for event, begin in zip(events, begins, strict=True):
         try:
-            found = read_rows(event.payload, begin, plan.layout, images)
+            found = read(event.payload, begin)
         except MalformedError as error:
             raise _undecodable(event, str(error)) from error
         rows += found
         counts.append(len(found))
-    readers = plan.plain * images
-    columns: Iterable[Sequence[bytes | None]] = zip(*rows, strict=True) if rows else ([] for _ in readers)
+    readers = plan.plain * _images(events[0])
+    columns: Iterable[Sequence[_Raw]] = zip(*rows, strict=True) if rows else ([] for _ in readers)
     try:
-        return counts, [reader.decode(raw) for reader, raw in zip(readers, columns, strict=True)]
+        return counts, [decode(reader, raw) for reader, raw in zip(readers, columns, strict=True)]
     except BadCellError as error:
         raise _stopped(events, counts, error) from error
 
@@ -150,7 +180,8 @@ def _decode_columns(plan: _Plan, events: Sequence[RowsLogged], begins: Sequence[
     ends = np.cumsum(sizes)
     images = _images(events[0])
     try:
-        found = walk_events(buffer, ends - sizes + np.array(begins, np.int64), ends, plan.layout, images)
+        begins_at = ends - sizes + np.array(begins, np.int64)
+        found = walk_events(buffer, begins_at, ends, plan.layout, images, partial=events[0].partial)
     except (MalformedError, IndexError):
         return _decode_plain(plan, events, begins)
     counts = found.counts.tolist()
