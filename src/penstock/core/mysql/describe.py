@@ -76,6 +76,8 @@ _FLOAT_DIGITS_SAFE = 5
 # How MariaDB marks times that it stores as it did before 10.0, and columns that it compresses; the log says so too.
 _STORED_OTHERWISE = re.compile(r" /\* mariadb-5\.3 \*/| /\*m?!\d+ compressed\*/")
 _PERIOD_BOUNDS = frozenset({"ROW START", "ROW END"})
+# information_schema prints a question mark in place of a character that UTF-8 writes with four bytes.
+_BEYOND_THREE_BYTES = frozenset({"utf8mb4", "utf16", "utf16le", "utf32", "gb18030"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +183,8 @@ def _time_or_label_type(row: ColumnRow, kind: str) -> ColumnType | None:  # noqa
             return TimestampType(row.fraction_digits)
         case "year":
             return YearType()
+        case "enum" | "set" if _may_be_another_character(row.column_type, row.charset):
+            return UnsupportedType(f"{row.column_type}, in which ? may stand for a character that the server hides")
         case "enum":
             return EnumType(_labels(row.column_type))
         case "set":
@@ -197,6 +201,10 @@ def _special_type(kind: str, declaration: str) -> ColumnType | None:
             return VectorType(_length(declaration))
         case _:
             return GeometryType() if kind in _GEOMETRIES else None
+
+
+def _may_be_another_character(printed: str, charset: str) -> bool:
+    return "?" in printed and charset.lower() in _BEYOND_THREE_BYTES
 
 
 def _labels(column_type: str) -> tuple[str, ...]:
@@ -240,6 +248,8 @@ def _mysql_default(row: ColumnRow) -> tuple[str | None, bool]:
 def _is_exact(default: str, type_: ColumnType) -> bool:
     """Whether what information_schema prints is the value that the source gives to existing rows."""
     match type_:
+        case TextType(charset=charset):
+            return not _may_be_another_character(default, charset)
         case BytesType():
             # MariaDB prints bytes as text, with a question mark for what is none; MySQL prints them in hexadecimal.
             return default.isascii() and "?" not in default and not default.startswith("0x")
