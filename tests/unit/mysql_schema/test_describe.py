@@ -127,6 +127,8 @@ DEFAULTS: list[tuple[Flavour, ColumnRow, tuple[str | None, bool]]] = [
     ("mysql", row("varchar(9)", "a?", charset="gb18030"), COMPUTED),
     ("mariadb", row("binary(2)", "'a\\0'", length=2), ("a\0", False)),
     ("mariadb", row("varbinary(2)", "'?'", length=2), COMPUTED),
+    ("mariadb", row("binary(2)", "x'6100'", length=2), ("a\0", False)),
+    ("mariadb", row("varbinary(2)", "x'ff'", length=2), COMPUTED),
     ("mariadb", row("date", "'2020-01-02'"), ("2020-01-02", False)),
     ("mariadb", row("date", "'0000-00-00'"), COMPUTED),
     ("mariadb", row("timestamp", "'2020-01-02 00:00:00'"), COMPUTED),

@@ -70,6 +70,7 @@ _GEOMETRIES = frozenset(
 _BITS = re.compile(r"b'([01]+)'")
 _NUMBER = re.compile(r"-?\d+(?:\.\d*)?(?:e[+-]?\d+)?", re.IGNORECASE)
 _QUOTED = re.compile(r"'((?:[^'\\]|\\.|'')*)'", re.DOTALL)
+_HEXADECIMAL = re.compile(r"x'((?:[0-9a-f]{2})*)'", re.IGNORECASE)
 _ESCAPED = re.compile(r"\\(.)|''", re.DOTALL)
 _ESCAPES = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a"}
 _FLOAT_DIGITS_SAFE = 5
@@ -234,6 +235,10 @@ def _mariadb_default(text: str | None) -> tuple[str | None, bool]:
         return None, False
     if quoted := _QUOTED.fullmatch(text):
         return _unescape(quoted[1]), False
+    # So MariaDB 11 and newer print what is binary.
+    if printed := _HEXADECIMAL.fullmatch(text):
+        raw = bytes.fromhex(printed[1])
+        return (raw.decode(), False) if raw.isascii() else (None, True)
     return (text, False) if _NUMBER.fullmatch(text) else (None, True)
 
 
