@@ -116,6 +116,8 @@ def test_rows_of_several_partitions_arrive(make_case: Callable[..., PipelineCase
         "UPDATE users SET score = id WHERE id % 3 = 0",
         "ALTER TABLE users ADD COLUMN karma INT DEFAULT 4",
         "UPDATE users SET karma = id WHERE id % 5 = 0",
+        "ALTER TABLE users ALTER COLUMN karma SET DEFAULT 9",
+        "INSERT INTO users (id) SELECT seq FROM seq_3001_to_3100",
         "DELETE FROM users WHERE id % 7 = 0",
     )
 
