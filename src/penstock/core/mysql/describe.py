@@ -54,7 +54,7 @@ _INTEGER_BITS: dict[str, Literal[8, 16, 24, 32, 64]] = {
 }
 _TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
 _BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
-_GEOMETRIES = frozenset(
+GEOMETRY_TYPES = frozenset(
     {
         "geometry",
         "point",
@@ -67,6 +67,7 @@ _GEOMETRIES = frozenset(
         "geomcollection",
     }
 )
+"""What DATA_TYPE of information_schema calls a geometry."""
 _BITS = re.compile(r"b'([01]+)'")
 _NUMBER = re.compile(r"-?\d+(?:\.\d*)?(?:e[+-]?\d+)?", re.IGNORECASE)
 _QUOTED = re.compile(r"'((?:[^'\\]|\\.|'')*)'", re.DOTALL)
@@ -201,7 +202,7 @@ def _special_type(kind: str, declaration: str) -> ColumnType | None:
         case "vector":
             return VectorType(_length(declaration))
         case _:
-            return GeometryType() if kind in _GEOMETRIES else None
+            return GeometryType() if kind in GEOMETRY_TYPES else None
 
 
 def _may_be_another_character(printed: str, charset: str) -> bool:
