@@ -15,7 +15,14 @@ from penstock.adapters.duckdb.state import DuckdbState, TableState
 from penstock.core.errors import TableStoppedError
 from penstock.core.warehouse.dialect import DUCKDB, quote_name
 from penstock.core.warehouse.load_plan import SchemaInPlace, plan_positions, plan_steps
-from penstock.core.warehouse.planner import TargetTable, plan_create, plan_drop, plan_merge, plan_migration
+from penstock.core.warehouse.planner import (
+    TargetTable,
+    keep_fill_values,
+    plan_create,
+    plan_drop,
+    plan_merge,
+    plan_migration,
+)
 from penstock.ports.sink import Loaded
 
 if TYPE_CHECKING:
@@ -97,7 +104,7 @@ class DuckdbSink:
             state = TableState(schema, SchemaInPlace(step.schema_id, step.last_order))
             self._create(state.schema)
         elif known.in_place.gives_way_to(step):
-            state = TableState(schema, known.in_place.after(step))
+            state = TableState(keep_fill_values(known.schema, schema), known.in_place.after(step))
             self._migrate(known.schema, schema)
         else:
             state = TableState(known.schema, known.in_place.after(step))
