@@ -245,9 +245,7 @@ def read(path: Path, query: str) -> list[Row]:
 @pytest.mark.parametrize("partial", [False, True])
 @pytest.mark.parametrize("seed", range(4))
 def test_a_keyed_table_ends_as_the_source_whatever_happens_on_the_way(
-    seed: int,
-    partial: bool,
-    tmp_path: Path,  # noqa: FBT001 - a parameter of the test
+    *, seed: int, partial: bool, tmp_path: Path
 ) -> None:
     world = make_world(seed, keyed=True, partial=partial)
     objects = open_objects(ObjectsSpec((tmp_path / "objects").as_uri()))
