@@ -230,14 +230,14 @@ def _check(server: MysqlServer, story: Story, monkeypatch: pytest.MonkeyPatch) -
             cursor.execute("SET binlog_row_value_options = 'PARTIAL_JSON'")
         cursor.execute(f"CREATE TABLE t (id INT PRIMARY KEY, {declared})")
         begin = head(connection)
-        before = read_tables(connection, [_TABLE], story.zero_dates)[_TABLE]
+        before = read_tables(connection, [_TABLE], policy)[_TABLE]
         altered_at = begin
         for statement in _statements(story):
             if statement.startswith("ALTER"):
                 altered_at = head(connection)
             cursor.execute(statement)
         connection.commit()
-        after = read_tables(connection, [_TABLE], story.zero_dates)[_TABLE]
+        after = read_tables(connection, [_TABLE], policy)[_TABLE]
     stream = open_binlog(server, begin, _SERVER_ID, lambda table: table == _TABLE, Stop.END_OF_LOG)
     with closing(stream):
         events = []
@@ -249,7 +249,7 @@ def _check(server: MysqlServer, story: Story, monkeypatch: pytest.MonkeyPatch) -
         schema = before if (event.file, event.offset) < (altered_at.file, altered_at.offset) else after
         _apply(found, _decoded(schema, event, monkeypatch))
     added = f"c{len(story.columns)}"
-    assert {key: {added: None} | row for key, row in found.items()} == _selected(server, story.zero_dates)
+    assert {key: {added: None} | row for key, row in found.items()} == _selected(server, policy)
 
 
 def _decoded(schema: TableSchema, event: RowsLogged, monkeypatch: pytest.MonkeyPatch) -> RowBatch:
@@ -277,8 +277,8 @@ def _apply(found: dict[int, Row], batch: RowBatch) -> None:
             found[row["id"]] = row
 
 
-def _selected(server: MysqlServer, zero_dates: ZeroDates) -> dict[int, Row]:
-    with open_copy(server, lambda table: table == _TABLE, zero_dates) as copy:
+def _selected(server: MysqlServer, policy: TablePolicy) -> dict[int, Row]:
+    with open_copy(server, lambda table: table == _TABLE, policy) as copy:
         return {
             row["id"]: row
             for batch in copy.rows(_TABLE, 1000)

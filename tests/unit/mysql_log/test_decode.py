@@ -17,10 +17,10 @@ from penstock.core.arrow_types import arrow_type
 from penstock.core.changes import Op
 from penstock.core.errors import TableStoppedError
 from penstock.core.mysql import decode
-from penstock.core.mysql.decode import decode_rows
+from penstock.core.mysql.decode import batch_key, decode_rows
 from penstock.core.mysql.row_layout import row_layout
 from penstock.core.mysql.rows_columns import PADDING, walk_events
-from penstock.core.mysql.rows_image import rows_begin
+from penstock.core.mysql.rows_image import read_images
 from penstock.core.mysql.rows_plain import walk_rows
 from penstock.core.tables import (
     BitType,
@@ -70,6 +70,24 @@ def decode_with(decoder: str, schema: TableSchema, events: Sequence[RowsLogged])
         decode._PLAIN_BYTES_MAX = before  # type: ignore[misc]
 
 
+def decode_groups(decoder: str, schema: TableSchema, events: Sequence[RowsLogged]) -> None:
+    """Decode events that go together as a capture does, and the others on their own."""
+    for group in ([event for event in events if batch_key(event) == key] for key in set(map(batch_key, events))):
+        decode_with(decoder, schema, group)
+
+
+INTEGER = IntegerType(32, unsigned=False)
+PARTIAL = TableSchema(
+    TableId("shop", "t"),
+    (
+        Column("id", INTEGER, nullable=False),
+        Column("computed", INTEGER, nullable=True, default_is_expression=True),
+        Column("plain", INTEGER, nullable=True),
+        Column("virtual", INTEGER, nullable=True, declaration="int(11) GENERATED ALWAYS AS (`id` * 2) VIRTUAL"),
+    ),
+    ("id",),
+    partial_rows=True,
+)
 TIME_MAX = timedelta(hours=838, minutes=59, seconds=59)
 NO_TIME = "0000-00-00 00:00:00.000000"
 
@@ -198,6 +216,62 @@ def test_both_decoders_give_what_was_written(
     assert plain.gtids == columns.gtids
 
 
+@DECODERS
+@given(tables(), st.sampled_from([Op.CREATE, Op.DELETE]), st.sets(st.integers(1, 6)))
+def test_rows_that_lack_columns_have_null_and_say_so(
+    row_writer: type[RowWriter],
+    decoder: str,
+    table: tuple[TableSchema, list[list[list[Value]]]],
+    op: Op,
+    lacks: set[int],
+) -> None:
+    schema, groups = partial(table[0]), table[1]
+    events = [row_writer(schema).event(rows, op, lacks=[lacks]) for rows in groups]
+
+    batch = decode_with(decoder, schema, events)
+
+    names = names_of(schema, lacks)
+    assert (batch.before_lacks, batch.after_lacks) == (((), names) if op is Op.CREATE else (names, ()))
+    assert_holds(batch.after or batch.before, [without(row, lacks) for rows in groups for row in rows], schema)
+
+
+@DECODERS
+@given(tables(), st.sets(st.integers(1, 6)), st.sets(st.integers(0, 6)))
+def test_an_update_keeps_what_it_does_not_say_again(
+    row_writer: type[RowWriter],
+    decoder: str,
+    table: tuple[TableSchema, list[list[list[Value]]]],
+    before_lacks: set[int],
+    unsaid: set[int],
+) -> None:
+    schema, groups = partial(table[0]), [[*rows, *reversed(rows)] for rows in table[1]]
+    events = [row_writer(schema).event(rows, Op.UPDATE, lacks=(before_lacks, unsaid)) for rows in groups]
+
+    batch = decode_with(decoder, schema, events)
+
+    before = [without(row, before_lacks) for rows in groups for row in rows[::2]]
+    after = [row for rows in groups for row in rows[1::2]]
+    assert batch.before_lacks == names_of(schema, before_lacks)
+    assert batch.after_lacks == names_of(schema, before_lacks & unsaid)
+    assert_holds(batch.before, before, schema)
+    kept = [
+        [old[i] if i in unsaid else new[i] for i in range(len(new))] for old, new in zip(before, after, strict=True)
+    ]
+    assert_holds(batch.after, kept, schema)
+
+
+def partial(schema: TableSchema) -> TableSchema:
+    return replace(schema, key=(schema.columns[0].name,), partial_rows=True)
+
+
+def names_of(schema: TableSchema, columns: set[int]) -> tuple[str, ...]:
+    return tuple(column.name for index, column in enumerate(schema.columns) if index in columns)
+
+
+def without(row: Sequence[Value], columns: set[int]) -> list[Value]:
+    return [None if index in columns else value for index, value in enumerate(row)]
+
+
 def assert_holds(image: pa.RecordBatch | None, rows: list[list[Value]], schema: TableSchema) -> None:
     assert image is not None
     image.validate(full=True)
@@ -306,13 +380,41 @@ def test_rows_without_all_columns_stop_the_table(row_writer: type[RowWriter]) ->
     columns = (Column("a", integer, nullable=True), Column("b", integer, nullable=True))
     schema = TableSchema(TableId("shop", "t"), columns, ())
     for op in Op.CREATE, Op.UPDATE:
-        event = row_writer(schema).event([[1, 2]] * 2, op)
-        partial = replace(event, payload=event.payload[:1] + b"\x01" + event.payload[2:])
+        event = row_writer(schema).event([[1, 2]] * 2, op, lacks=([1], [1]))
 
         with pytest.raises(TableStoppedError, match="without all of their columns") as caught:
-            decode_rows(schema, [partial])
+            decode_rows(schema, [event])
 
         assert "binlog_row_image=FULL" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("schema", "op", "lacks", "words"),
+    [
+        (replace(PARTIAL, partial_rows=False), Op.UPDATE, ([2], [2]), "without all of their columns"),
+        (replace(PARTIAL, key=()), Op.DELETE, ([2], []), "no primary key"),
+        (PARTIAL, Op.DELETE, ([0], []), "without a column of its primary key"),
+        (PARTIAL, Op.UPDATE, ([], [3]), "as the source computes them"),
+        (PARTIAL, Op.CREATE, ([3], []), "as the source computes them"),
+        (PARTIAL, Op.CREATE, ([1], []), "default is computed by the source"),
+        (PARTIAL, Op.UPDATE, ([0, 1, 2, 3], [0, 1, 2, 3]), "without any column"),
+    ],
+)
+def test_rows_that_lack_what_nobody_else_can_know_stop_the_table(
+    row_writer: type[RowWriter], schema: TableSchema, op: Op, lacks: tuple[list[int], list[int]], words: str
+) -> None:
+    event = row_writer(schema).event([[1, 2, 3, 4]] * 2, op, lacks=lacks)
+
+    with pytest.raises(TableStoppedError, match=words) as caught:
+        decode_rows(schema, [event])
+
+    assert caught.value.position == "mysql-bin.000001:1000"
+
+
+def test_a_deleted_row_may_lack_what_the_source_computes(row_writer: type[RowWriter]) -> None:
+    batch = decode_rows(PARTIAL, [row_writer(PARTIAL).event([[1, 2, 3, 4]], Op.DELETE, lacks=[[1, 3]])])
+
+    assert batch.before_lacks == ("computed", "virtual")
 
 
 @DECODERS
@@ -331,7 +433,7 @@ def test_rows_cut_short_or_changed_stop_the_table_or_are_other_rows(
     damaged = replace(event, payload=bytes(payload[: data.draw(st.integers(0, len(payload)))]))
 
     try:
-        decode_with(decoder, schema, [*[event] * 14, damaged])
+        decode_groups(decoder, schema, [*[event] * 14, damaged])
     except TableStoppedError as error:
         assert error.position.startswith("mysql-bin.000001:1000")  # noqa: PT017 - not raising is right as well
 
@@ -344,7 +446,7 @@ def test_every_prefix_of_rows_with_fixed_width_stops_the_table(one_column: OneCo
         if size == 2:
             continue  # No row at all: nothing is missing.
         with pytest.raises(TableStoppedError, match="do not decode"):
-            decode_with(decoder, writer.schema, [*[event] * 14, replace(event, payload=event.payload[:size])])
+            decode_groups(decoder, writer.schema, [*[event] * 14, replace(event, payload=event.payload[:size])])
 
 
 def test_events_that_do_not_belong_together_are_refused(one_column: OneColumn) -> None:
@@ -367,11 +469,12 @@ def test_the_lockstep_walk_finds_what_the_plain_walk_finds(row_writer: type[RowW
     writer = row_writer(TableSchema(TableId("shop", "t"), columns, ()))
     event = writer.event([[b"\xff" * 300, -1, "x" * 300], [None, 5, None], [b"\xff", None, "\xff"]])
     layout = row_layout(writer.schema, event.table_map, "")
-    begin, size = rows_begin(event.payload, layout, 1), len(event.payload)
+    images, size = read_images(event.payload, layout, 1), len(event.payload)
+    begin = images.begin
 
     begins = np.arange(20, dtype=np.int64) * size
-    cells = walk_events(event.payload * 20 + PADDING, begins + begin, begins + size, layout, 1)
-    rows = walk_rows(event.payload, begin, size, layout, 1)
+    cells = walk_events(event.payload * 20 + PADDING, begins + begin, begins + size, images.layouts)
+    rows = walk_rows(event.payload, begin, size, images.layouts)
 
     assert cells.counts.tolist() == [3] * 20
     for at in range(60):
