@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from penstock.dev.mysql import OracleMysql
 
 Literal = str
-RowImage = Choice["FULL", "MINIMAL", "NOBLOB"]
+RowImage = Choice["FULL", "MINIMAL", "NOBLOB", "FULL_NODUP"]
 Row = dict[str, Any]
 
 _SERVER_ID: Final = 901_777
@@ -229,7 +229,7 @@ def _statements(story: Story) -> Iterator[str]:
 
 
 def _check(server: MysqlServer, story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
-    policy = TablePolicy(story.zero_dates, "full" if story.image == "FULL" else "partial")
+    policy = TablePolicy(story.zero_dates, "full" if story.image in _WHOLE else "partial")
     declared = ", ".join(f"c{index} {type_}" for index, type_ in enumerate(story.columns))
     with closing(connect(server)) as connection, connection.cursor() as cursor:
         cursor.execute(f"DROP DATABASE IF EXISTS {_TABLE.schema}")
@@ -316,6 +316,7 @@ ZERO_DATES: Final = {
 }
 _POLICIES: Final = ("to_null", "as_text")
 _IMAGES: Final = ("FULL", "MINIMAL", "NOBLOB")
+_WHOLE: Final = ("FULL", "FULL_NODUP")
 _SETTINGS: Final = settings(
     # Every example is a conversation with a server of a tenth of a second.
     max_examples=settings().max_examples // 4,
@@ -333,6 +334,14 @@ def test_on_mariadb_the_log_decodes_to_what_is_selected(
     mariadb: MariadbServer, monkeypatch: pytest.MonkeyPatch, story: Story
 ) -> None:
     _check(_server(mariadb), story, monkeypatch)
+
+
+@given(story=stories({**COMMON, **MARIADB}, images=("FULL_NODUP",)))
+@_SETTINGS
+def test_on_a_newer_mariadb_what_is_not_logged_twice_is_known(
+    newer_mariadb: MariadbServer, monkeypatch: pytest.MonkeyPatch, story: Story
+) -> None:
+    _check(_server(newer_mariadb), story, monkeypatch)
 
 
 @given(story=stories({**COMMON, **MYSQL}, images=_IMAGES))

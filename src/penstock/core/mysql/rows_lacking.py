@@ -1,10 +1,12 @@
 """Row images that lack columns: what can be told of them all the same, and where it cannot.
 
-Tried on MariaDB 10.11 with binlog_row_image=MINIMAL: an inserted row lacks the
-columns that it took from their defaults, unless those are computed; an updated
-one lacks before the update all but its key, and after it all that the statement
-did not set; either lacks virtual columns without an index, changed or not.
-MySQL 9.7 logs inserted rows whole.
+Tried on MariaDB 10.11 and 11.8 and on MySQL 9.7. With binlog_row_image=MINIMAL an
+inserted row lacks the columns that took their defaults, unless those are
+computed; an updated one lacks before the update all but its key, and after it all
+that stayed as it was. NOBLOB leaves out only TEXT, BLOB, JSON and geometries.
+MariaDB's FULL_NODUP leaves out after an update what stayed as it was. On MariaDB
+all but FULL and NOBLOB leave out virtual columns without an index although they
+change.
 """
 
 from __future__ import annotations
