@@ -16,6 +16,6 @@ COLUMNS = st.builds(Column, st.text(min_size=1), TYPES, st.booleans(), st.text()
 
 @given(st.text(), st.lists(COLUMNS, max_size=4), st.lists(st.text(), max_size=2), st.text())
 def test_what_was_written_is_read(name: str, columns: list[Column], key: list[str], comment: str) -> None:
-    schema = TableSchema(TableId("shop", name), tuple(columns), tuple(key), comment)
+    schema = TableSchema(TableId("shop", name), tuple(columns), tuple(key), comment, partial_rows=bool(key))
 
     assert parse_schema(render_schema(schema)) == schema

@@ -7,7 +7,7 @@ differences of JSON.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, repeat
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
@@ -23,7 +23,8 @@ from penstock.core.mysql.bytes_reader import MalformedError
 from penstock.core.mysql.log_items import TableMap
 from penstock.core.mysql.row_layout import RowLayout, row_layout
 from penstock.core.mysql.rows_columns import PADDING, Words, walk_events
-from penstock.core.mysql.rows_image import PartialImageError, rows_begin
+from penstock.core.mysql.rows_image import RowImages, read_images
+from penstock.core.mysql.rows_lacking import find_lacking, put_together
 from penstock.core.mysql.rows_partial import read_partial_rows
 from penstock.core.mysql.rows_plain import ArrowArray, BadCellError, PlainColumn, read_rows
 from penstock.core.mysql.vectors import ColumnBytes, vector_column
@@ -32,11 +33,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from penstock.core.mysql.log_items import RowsLogged
+    from penstock.core.mysql.rows_lacking import Lacking
     from penstock.core.tables import TableSchema
 
-BatchKey: TypeAlias = tuple[TableMap, Op, str, int, bool]
+BatchKey: TypeAlias = tuple[TableMap, Op, str, int, bool, bytes]
 Decoded: TypeAlias = tuple[list[int], list[ArrowArray]]
-"""The number of rows of each event, and one array per column of each image."""
+"""The number of rows of each event, and one array per cell of each image."""
 
 _PLAIN_BYTES_MAX: Final = 4096
 """With fewer bytes of rows than this the plain decoder is faster (measured)."""
@@ -54,6 +56,7 @@ class _Plan:
     arrow: pa.Schema
     plain: tuple[PlainColumn, ...]
     has_json: bool
+    images: dict[bytes, RowImages] = field(default_factory=dict)
 
 
 _Raw = TypeVar("_Raw")
@@ -63,7 +66,7 @@ _plans: dict[tuple[int, int], _Plan] = {}
 
 def batch_key(event: RowsLogged) -> BatchKey:
     """Return what the events of one `decode_rows` call must have in common."""
-    return event.table_map, event.op, event.file, event.server_id, event.partial
+    return event.table_map, event.op, event.file, event.server_id, event.partial, event.front
 
 
 def decode_rows(schema: TableSchema, events: Sequence[RowsLogged]) -> RowBatch:
@@ -75,16 +78,19 @@ def decode_rows(schema: TableSchema, events: Sequence[RowsLogged]) -> RowBatch:
     """
     size_bytes = _check_together(events)
     plan = _plan(schema, events[0])
-    begins = [_rows_begin(plan.layout, event) for event in events]
+    images = _read_images(plan, events[0])
+    lacking = find_lacking(schema, events[0].op, images.columns, _where(events[0]))
     is_plain = size_bytes <= _PLAIN_BYTES_MAX or (events[0].partial and plan.has_json)
     decode = _decode_plain if is_plain else _decode_columns
-    counts, arrays = decode(plan, events, begins)
-    return _batch(plan, events, counts, arrays)
+    counts, arrays = decode(plan, events, images)
+    _require_not_null(plan, events, images, counts, arrays)
+    rows = put_together(schema, plan.arrow, images.columns, arrays)
+    return _batch(plan, events, counts, rows, lacking)
 
 
 def _check_together(events: Sequence[RowsLogged]) -> int:
     """Return how many bytes the events have."""
-    first = events[0]
+    first, front = events[0], events[0].front
     size_bytes = 0
     for event in events:
         size_bytes += len(event.payload)
@@ -94,6 +100,7 @@ def _check_together(events: Sequence[RowsLogged]) -> int:
             or event.file != first.file
             or event.server_id != first.server_id
             or event.partial != first.partial
+            or event.front != front
         ):
             message = f"rows of {event.table_map.table} at {_where(event)} do not belong to those at {_where(first)}"
             raise ValueError(message)
@@ -119,54 +126,55 @@ def _plan(schema: TableSchema, event: RowsLogged) -> _Plan:
     return plan
 
 
-def _rows_begin(layout: RowLayout, event: RowsLogged) -> int:
-    try:
-        return rows_begin(event.payload, layout, _images(event))
-    except MalformedError as error:
-        raise _undecodable(event, str(error)) from error
-    except PartialImageError as error:
-        raise TableStoppedError(
-            str(event.table_map.table),
-            "",
-            _where(event),
-            "its rows were logged without all of their columns",
-            "set binlog_row_image=FULL on the server, for every session, and copy the table again",
-        ) from error
+def _read_images(plan: _Plan, event: RowsLogged) -> RowImages:
+    front = event.front
+    images = plan.images.get(front)
+    if images is None:
+        try:
+            images = read_images(event.payload, plan.layout, 2 if event.op is Op.UPDATE else 1)
+        except MalformedError as error:
+            raise _undecodable(event, str(error)) from error
+        if len(plan.images) >= _PLANS_MAX:
+            plan.images.clear()
+        plan.images[front] = images
+    if event.partial and plan.has_json and not images.are_whole(len(plan.arrow)):
+        reason = "JSON documents were logged as differences, in rows without all of their columns"
+        hint = "set binlog_row_image=FULL, or binlog_row_value_options='', for every session, and copy the table again"
+        raise TableStoppedError(str(event.table_map.table), "", _where(event), reason, hint)
+    return images
 
 
-def _decode_plain(plan: _Plan, events: Sequence[RowsLogged], begins: Sequence[int]) -> Decoded:
-    layout, images = plan.layout, _images(events[0])
+def _decode_plain(plan: _Plan, events: Sequence[RowsLogged], images: RowImages) -> Decoded:
     if events[0].partial:
+        begin, layout = images.begin, plan.layout
         return _decode_each(
             plan,
             events,
-            begins,
-            lambda payload, begin: read_partial_rows(payload, begin, layout),
+            images,
+            lambda payload: read_partial_rows(payload, begin, layout),
             PlainColumn.decode_changed,
         )
-    return _decode_each(
-        plan, events, begins, lambda payload, begin: read_rows(payload, begin, layout, images), PlainColumn.decode
-    )
+    return _decode_each(plan, events, images, lambda payload: read_rows(payload, images), PlainColumn.decode)
 
 
 def _decode_each(
     plan: _Plan,
     events: Sequence[RowsLogged],
-    begins: Sequence[int],
-    read: Callable[[bytes, int], list[list[_Raw]]],
+    images: RowImages,
+    read: Callable[[bytes], list[list[_Raw]]],
     decode: Callable[[PlainColumn, Sequence[_Raw]], ArrowArray],
 ) -> Decoded:
-    """Decode value by value: `read` cuts an event, from where its rows begin, into them; `decode` is for a column."""
+    """Decode value by value: `read` cuts an event into them, `decode` is for a column."""
     counts: list[int] = []
     rows: list[list[_Raw]] = []
-    for event, begin in zip(events, begins, strict=True):
+    for event in events:
         try:
-            found = read(event.payload, begin)
+            found = read(event.payload)
         except MalformedError as error:
             raise _undecodable(event, str(error)) from error
         rows += found
         counts.append(len(found))
-    readers = plan.plain * _images(events[0])
+    readers = _readers(plan, images)
     columns: Iterable[Sequence[_Raw]] = zip(*rows, strict=True) if rows else ([] for _ in readers)
     try:
         return counts, [decode(reader, raw) for reader, raw in zip(readers, columns, strict=True)]
@@ -174,16 +182,15 @@ def _decode_each(
         raise _stopped(events, counts, error) from error
 
 
-def _decode_columns(plan: _Plan, events: Sequence[RowsLogged], begins: Sequence[int]) -> Decoded:
+def _decode_columns(plan: _Plan, events: Sequence[RowsLogged], images: RowImages) -> Decoded:
     buffer = b"".join([*(event.payload for event in events), PADDING])
     sizes = np.array([len(event.payload) for event in events], np.int64)
     ends = np.cumsum(sizes)
-    images = _images(events[0])
     try:
-        begins_at = ends - sizes + np.array(begins, np.int64)
-        found = walk_events(buffer, begins_at, ends, plan.layout, images, partial=events[0].partial)
+        begins = ends - sizes + images.begin
+        found = walk_events(buffer, begins, ends, images.layouts, partial=events[0].partial)
     except (MalformedError, IndexError):
-        return _decode_plain(plan, events, begins)
+        return _decode_plain(plan, events, images)
     counts = found.counts.tolist()
     words = Words(buffer)
     columns = [
@@ -191,7 +198,8 @@ def _decode_columns(plan: _Plan, events: Sequence[RowsLogged], begins: Sequence[
         for starts, lengths, nulls in zip(found.starts, found.lengths, found.nulls, strict=True)
     ]
     try:
-        return counts, [_column(plain, buffer, data) for plain, data in zip(plan.plain * images, columns, strict=True)]
+        readers = _readers(plan, images)
+        return counts, [_column(plain, buffer, data) for plain, data in zip(readers, columns, strict=True)]
     except BadCellError as error:
         raise _stopped(events, counts, error) from error
 
@@ -205,19 +213,19 @@ def _column(plain: PlainColumn, buffer: bytes, column: ColumnBytes) -> ArrowArra
     return plain.decode([None if null else buffer[start : start + length] for start, length, null in spans])
 
 
-def _images(event: RowsLogged) -> int:
-    return 2 if event.op is Op.UPDATE else 1
+def _readers(plan: _Plan, images: RowImages) -> list[PlainColumn]:
+    return [plan.plain[index] for present in images.columns for index in present]
 
 
-def _batch(plan: _Plan, events: Sequence[RowsLogged], counts: Sequence[int], arrays: Sequence[ArrowArray]) -> RowBatch:
-    width = len(plan.arrow)
-    first = events[0]
-    images = [_image(plan, arrays[i : i + width], events, counts) for i in range(0, len(arrays), width)]
+def _batch(
+    plan: _Plan, events: Sequence[RowsLogged], counts: Sequence[int], rows: Sequence[pa.RecordBatch], lacking: Lacking
+) -> RowBatch:
+    first, schema = events[0], plan.schema
     return RowBatch(
-        schema=plan.schema,
+        schema=schema,
         op=first.op,
-        before=None if first.op is Op.CREATE else images[0],
-        after=None if first.op is Op.DELETE else images[-1],
+        before=None if first.op is Op.CREATE else rows[0],
+        after=None if first.op is Op.DELETE else rows[-1],
         file=first.file,
         offsets=np.array([event.rows_offset for event in events], np.int64).repeat(counts),
         rows=np.concatenate(
@@ -229,19 +237,20 @@ def _batch(plan: _Plan, events: Sequence[RowsLogged], counts: Sequence[int], arr
         timestamps_ms=np.array([event.timestamp_ms for event in events], np.int64).repeat(counts),
         gtids=pa.array(chain.from_iterable(map(repeat, (event.gtid for event in events), counts)), pa.string()),
         server_id=first.server_id,
+        before_lacks=tuple(schema.columns[index].name for index in lacking.before),
+        after_lacks=tuple(schema.columns[index].name for index in lacking.after),
     )
 
 
-def _image(
-    plan: _Plan, arrays: Sequence[ArrowArray], events: Sequence[RowsLogged], counts: Sequence[int]
-) -> pa.RecordBatch:
-    """Put the columns of one image together. A NULL in a column that has none is a sign of another schema."""
-    for plain, array in zip(plan.plain, arrays, strict=True):
+def _require_not_null(
+    plan: _Plan, events: Sequence[RowsLogged], images: RowImages, counts: Sequence[int], arrays: Sequence[ArrowArray]
+) -> None:
+    """Stop the table at a NULL in a column that has none: it is a sign of another schema."""
+    for plain, array in zip(_readers(plan, images), arrays, strict=True):
         if array.null_count and not plain.cell.column.nullable:
             index = array.is_null().index(True).as_py()
             cause = BadValueError("there is a NULL in a column that is NOT NULL", "copy the table again")
             raise _stopped(events, counts, BadCellError(plain.cell, index, cause))
-    return pa.RecordBatch.from_arrays(list(arrays), schema=plan.arrow)
 
 
 def _stopped(events: Sequence[RowsLogged], counts: Sequence[int], error: BadCellError) -> TableStoppedError:

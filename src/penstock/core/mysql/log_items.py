@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from penstock.core.changes import Op
+
 if TYPE_CHECKING:
-    from penstock.core.changes import Op
     from penstock.core.positions import BinlogPosition
     from penstock.core.tables import TableId
 
 _ROWS_BITS: Final = 23
+_ONE_BYTE_COLUMNS: Final = 251
 _ROWS_MASK: Final = (1 << _ROWS_BITS) - 1
 
 
@@ -64,6 +66,13 @@ class RowsLogged:
     server_id: int
     inside: int = 0
     partial: bool = False
+
+    @property
+    def front(self) -> bytes:
+        """The payload's first bytes, which say what columns its rows have: the same bytes, the same columns."""
+        columns = len(self.table_map.types)
+        bitmaps = (2 if self.op is Op.UPDATE else 1) * ((columns + 7) // 8)
+        return self.payload[: (1 if columns < _ONE_BYTE_COLUMNS else 3) + bitmaps]
 
     @property
     def rows_from(self) -> int:

@@ -18,7 +18,7 @@ _TYPES = {type_.__name__: type_ for type_ in get_args(ColumnType)}
 def render_schema(schema: TableSchema) -> str:
     """Return the schema as JSON: the dataclasses' fields, and each type's class name as `class`."""
     columns = [asdict(column) | {"type": _type_fields(column.type)} for column in schema.columns]
-    fields = {"table": str(schema.table), "columns": columns, "key": schema.key, "comment": schema.comment}
+    fields = asdict(schema) | {"table": str(schema.table), "columns": columns}
     return json.dumps(fields, ensure_ascii=False, sort_keys=True)
 
 
@@ -30,6 +30,7 @@ def parse_schema(text: str) -> TableSchema:
         columns=tuple(Column(**column | {"type": _type(column["type"])}) for column in fields["columns"]),
         key=tuple(fields["key"]),
         comment=fields["comment"],
+        partial_rows=fields["partial_rows"],
     )
 
 
