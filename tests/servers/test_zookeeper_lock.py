@@ -18,12 +18,13 @@ from kazoo.security import make_digest_acl
 
 from penstock.adapters.lock.zookeeper import ZookeeperLock, line_path
 from penstock.adapters.lock.zookeeper_client import ZookeeperPlace
-from penstock.core.errors import UnavailableError, UsageError
+from penstock.cli.leading import leading
+from penstock.core.errors import LockLostError, UnavailableError, UsageError
 from penstock.dev.ports import LOOPBACK, free_port
 from penstock.dev.zookeeper import start_zookeeper
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from penstock.dev.mariadb import MariadbServer
@@ -143,7 +144,7 @@ def test_a_leader_that_slept_learns_that_it_no_longer_leads(place: ZookeeperPlac
             holder.send_signal(signal.SIGCONT)
 
             assert holder.stdout is not None
-            assert "broke off" in holder.stdout.readline()
+            assert re.search("broke off|was deleted", holder.stdout.readline())
             assert lock.holder().startswith(f"pid {os.getpid()} on ")
         finally:
             holder.kill()
@@ -214,7 +215,7 @@ def test_a_node_that_somebody_touches_is_a_lost_lock(
     else:
         outside.set(f"{folder}/{node}", b"mine")
 
-    assert losses.wait() == [f"somebody deleted or changed our node under {folder} in ZooKeeper"]
+    assert losses.wait() == [f"our node under {folder} in ZooKeeper was deleted or changed"]
     lock.release()
 
 
@@ -308,3 +309,57 @@ def test_one_server_of_several_is_enough(place: ZookeeperPlace, fresh_name: str)
     assert lock.acquire(0)
 
     lock.release()
+
+
+def test_whatever_ends_a_run_after_its_lock_was_lost_the_lock_is_the_reason(
+    place: ZookeeperPlace, fresh_name: str, outside: KazooClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.cli.leading._END_SECONDS", 3600.0)
+    stopped = threading.Event()
+
+    def run() -> None:
+        with leading(fresh_name, ZookeeperLock(place, fresh_name), pytest.fail, standby=False) as leadership:
+            leadership.at_loss(stopped.set)
+            outside.delete(line_path("", fresh_name), recursive=True)
+            assert stopped.wait(20)
+            text = "Spark's JVM is gone"
+            raise ConnectionError(text)
+
+    with pytest.raises(LockLostError, match="our node under .* was deleted or changed"):
+        run()
+
+    assert ZookeeperLock(place, fresh_name).holder() == ""
+
+
+def test_an_instance_that_stands_by_tells_when_nobody_can_be_asked_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.cli.leading._LOOK_SECONDS", 0.5)
+    said: list[str] = []
+    took_over = threading.Event()
+    with start_zookeeper(tmp_path) as server:
+        place = ZookeeperPlace(server.address, "", 1.0)
+        leader = ZookeeperLock(place, "shop")
+        leader.acquire(0)
+
+        def stand_by() -> None:
+            with leading("shop", ZookeeperLock(place, "shop"), said.append, standby=True):
+                took_over.set()
+
+        waiting = threading.Thread(target=stand_by)
+        waiting.start()
+        _wait_for(lambda: any(line.startswith("standing by") for line in said))
+        server.kill()
+        _wait_for(lambda: any("does not answer" in line for line in said))
+    with start_zookeeper(tmp_path):
+        leader.release()
+        assert took_over.wait(30)
+        waiting.join()
+    assert said[-1] == "taking over"
+
+
+def _wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)

@@ -42,10 +42,14 @@ class Leadership:
         self._is_told = False
 
     def require(self) -> None:
-        """Raise LockLostError if the lock is lost; whoever calls tells the operator."""
+        """Raise LockLostError if the lock is lost."""
         if self._error is not None:
-            self._is_told = True
             raise self._error
+
+    def require_at_the_end(self) -> None:
+        """Do the same when nothing is left to wait for: whoever gets the error tells the operator."""
+        self._is_told = True
+        self.require()
 
     def at_loss(self, stop: Callable[[], None]) -> None:
         """Call `stop`, from another thread, in the moment in which the lock is lost."""
@@ -89,8 +93,9 @@ def leading(pipeline: str, lock: Lock, say: Callable[[str], None], *, standby: b
             yield leadership
         except Exception as error:
             # With the lock went what the block worked with: its error is a consequence.
+            lock.release()
             try:
-                leadership.require()
+                leadership.require_at_the_end()
             except LockLostError as lost:
                 raise lost from error
             raise

@@ -134,9 +134,9 @@ class ZookeeperLock:
             self._lose(f"the connection to ZooKeeper at {self._place.servers} broke off")
 
     def _take_event(self, _event: object) -> None:
-        """Our own node changed: nobody but an operator or another program touches it."""
+        """Our own node changed: the session behind it is over, or an operator or another program touched it."""
         self._changed.set()
-        self._lose(f"somebody deleted or changed our node under {self._path} in ZooKeeper")
+        self._lose(f"our node under {self._path} in ZooKeeper was deleted or changed")
 
     def _wake(self, _event: object) -> None:
         self._changed.set()
