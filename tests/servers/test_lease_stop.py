@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from penstock.dev.mariadb import MariadbServer
 
 _SERVER_ID = 4_000_000_001
-_NEVER_DUE = Pace(linger_seconds=3600.0, bytes_wanted=1 << 30)
+_NEVER_DUE = Pace(interval_seconds=3600.0, bytes_wanted=1 << 30)
 
 
 class MemoryPublisher:

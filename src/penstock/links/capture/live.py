@@ -60,7 +60,9 @@ class LiveCapture:
         parent, until = os.getppid(), time.monotonic() + seconds
         # What is read behind the stop is lost to this object: it must not read on.
         while self.can_go_on and time.monotonic() < until and not self._reached(stop):
-            items = self._stream.read(self._follower.patience(_READ_WAIT_SECONDS))
+            # What comes while changes wait for others is read in one go with them.
+            time.sleep(min(self._follower.wait_seconds(), _READ_WAIT_SECONDS))
+            items = self._stream.read(0.0 if self._follower.is_waiting else _READ_WAIT_SECONDS)
             wanted = items_until(items, stop)
             self.can_go_on = len(wanted) == len(items)
             self._commit(self._follower.feed(wanted))
