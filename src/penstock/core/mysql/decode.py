@@ -7,7 +7,6 @@ the plain decoder, which is also the one that says what is wrong.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain, repeat
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
@@ -18,8 +17,9 @@ from penstock.core.changes import Op, RowBatch
 from penstock.core.errors import TableStoppedError
 from penstock.core.mysql.bad_values import BadValueError
 from penstock.core.mysql.bytes_reader import MalformedError
-from penstock.core.mysql.log_items import TableMap
+from penstock.core.mysql.log_items import RowsLogged, TableMap
 from penstock.core.mysql.row_layout import RowLayout, row_layout
+from penstock.core.mysql.rows_block import RowsBlock, join_rows
 from penstock.core.mysql.rows_columns import PADDING, Words, walk_events
 from penstock.core.mysql.rows_image import PartialImageError, rows_begin
 from penstock.core.mysql.rows_plain import ArrowArray, BadCellError, PlainColumn, read_rows
@@ -28,7 +28,6 @@ from penstock.core.mysql.vectors import ColumnBytes, vector_column
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from penstock.core.mysql.log_items import RowsLogged
     from penstock.core.tables import TableSchema
 
 BatchKey: TypeAlias = tuple[TableMap, Op, str, int]
@@ -55,32 +54,32 @@ class _Plan:
 _plans: dict[tuple[int, int], _Plan] = {}
 
 
-def batch_key(event: RowsLogged) -> BatchKey:
+def batch_key(event: RowsLogged | RowsBlock) -> BatchKey:
     """Return what the events of one `decode_rows` call must have in common."""
     return event.table_map, event.op, event.file, event.server_id
 
 
-def decode_rows(schema: TableSchema, events: Sequence[RowsLogged]) -> RowBatch:
+def decode_rows(schema: TableSchema, events: Sequence[RowsLogged | RowsBlock]) -> RowBatch:
     """Decode `events`, at least one and all with the same `batch_key`, into one batch in their order.
 
     Raises TableStoppedError when the rows are not those of `schema`, lack columns,
     do not decode, or hold a value that cannot be carried; ValueError for events
     that do not belong together or have over 2 GiB.
     """
-    size_bytes = _check_together(events)
-    plan = _plan(schema, events[0])
-    begins = [_rows_begin(plan.layout, event) for event in events]
-    decode = _decode_plain if size_bytes <= _PLAIN_BYTES_MAX else _decode_columns
-    counts, arrays = decode(plan, events, begins)
-    return _batch(plan, events, counts, arrays)
+    _check_together(events)
+    rows = join_rows(events)
+    plan = _plan(schema, rows[0])
+    begins = _begins(plan.layout, events)
+    decode = _decode_plain if rows.size_bytes <= _PLAIN_BYTES_MAX else _decode_columns
+    counts, arrays = decode(plan, rows, begins)
+    return _batch(plan, rows, counts, arrays)
 
 
-def _check_together(events: Sequence[RowsLogged]) -> int:
-    """Return how many bytes the events have."""
+def _check_together(events: Sequence[RowsLogged | RowsBlock]) -> None:
     first = events[0]
     size_bytes = 0
     for event in events:
-        size_bytes += len(event.payload)
+        size_bytes += event.size_bytes
         if (
             (event.table_map is not first.table_map and event.table_map != first.table_map)
             or event.op is not first.op
@@ -92,7 +91,6 @@ def _check_together(events: Sequence[RowsLogged]) -> int:
     if size_bytes > _BYTES_MAX:
         message = f"rows of over 2 GiB from {_where(first)} on"
         raise ValueError(message)
-    return size_bytes
 
 
 def _plan(schema: TableSchema, event: RowsLogged) -> _Plan:
@@ -110,6 +108,17 @@ def _plan(schema: TableSchema, event: RowsLogged) -> _Plan:
     return plan
 
 
+def _begins(layout: RowLayout, events: Sequence[RowsLogged | RowsBlock]) -> list[int]:
+    """Return where in each payload its rows begin."""
+    begins: list[int] = []
+    for event in events:
+        if isinstance(event, RowsLogged):
+            begins.append(_rows_begin(layout, event))
+        else:
+            begins += [_rows_begin(layout, event[0])] * len(event)
+    return begins
+
+
 def _rows_begin(layout: RowLayout, event: RowsLogged) -> int:
     try:
         return rows_begin(event.payload, layout, _images(event))
@@ -125,7 +134,7 @@ def _rows_begin(layout: RowLayout, event: RowsLogged) -> int:
         ) from error
 
 
-def _decode_plain(plan: _Plan, events: Sequence[RowsLogged], begins: Sequence[int]) -> Decoded:
+def _decode_plain(plan: _Plan, events: RowsBlock, begins: Sequence[int]) -> Decoded:
     counts: list[int] = []
     rows: list[list[bytes | None]] = []
     images = _images(events[0])
@@ -144,13 +153,11 @@ def _decode_plain(plan: _Plan, events: Sequence[RowsLogged], begins: Sequence[in
         raise _stopped(events, counts, error) from error
 
 
-def _decode_columns(plan: _Plan, events: Sequence[RowsLogged], begins: Sequence[int]) -> Decoded:
-    buffer = b"".join([*(event.payload for event in events), PADDING])
-    sizes = np.array([len(event.payload) for event in events], np.int64)
-    ends = np.cumsum(sizes)
+def _decode_columns(plan: _Plan, events: RowsBlock, begins: Sequence[int]) -> Decoded:
+    buffer = b"".join([events.content, PADDING])
     images = _images(events[0])
     try:
-        found = walk_events(buffer, ends - sizes + np.array(begins, np.int64), ends, plan.layout, images)
+        found = walk_events(buffer, events.starts + np.array(begins, np.int64), events.ends, plan.layout, images)
     except (MalformedError, IndexError):
         return _decode_plain(plan, events, begins)
     counts = found.counts.tolist()
@@ -178,32 +185,26 @@ def _images(event: RowsLogged) -> int:
     return 2 if event.op is Op.UPDATE else 1
 
 
-def _batch(plan: _Plan, events: Sequence[RowsLogged], counts: Sequence[int], arrays: Sequence[ArrowArray]) -> RowBatch:
+def _batch(plan: _Plan, events: RowsBlock, counts: Sequence[int], arrays: Sequence[ArrowArray]) -> RowBatch:
     width = len(plan.arrow)
-    first = events[0]
     images = [_image(plan, arrays[i : i + width], events, counts) for i in range(0, len(arrays), width)]
+    event = np.arange(len(events)).repeat(counts)
+    first = np.cumsum(counts) - counts
     return RowBatch(
         schema=plan.schema,
-        op=first.op,
-        before=None if first.op is Op.CREATE else images[0],
-        after=None if first.op is Op.DELETE else images[-1],
-        file=first.file,
-        offsets=np.array([event.rows_offset for event in events], np.int64).repeat(counts),
-        rows=np.concatenate(
-            [
-                np.arange(event.first_row, event.first_row + count, dtype=np.int32)
-                for event, count in zip(events, counts, strict=True)
-            ]
-        ),
-        timestamps_ms=np.array([event.timestamp_ms for event in events], np.int64).repeat(counts),
-        gtids=pa.array(chain.from_iterable(map(repeat, (event.gtid for event in events), counts)), pa.string()),
-        server_id=first.server_id,
+        op=events.op,
+        before=None if events.op is Op.CREATE else images[0],
+        after=None if events.op is Op.DELETE else images[-1],
+        file=events.file,
+        offsets=events.rows_offsets[event],
+        rows=(events.first_rows[event] + np.arange(len(event)) - first[event]).astype(np.int32),
+        timestamps_ms=events.timestamps_ms[event],
+        gtids=events.gtids.take(event),
+        server_id=events.server_id,
     )
 
 
-def _image(
-    plan: _Plan, arrays: Sequence[ArrowArray], events: Sequence[RowsLogged], counts: Sequence[int]
-) -> pa.RecordBatch:
+def _image(plan: _Plan, arrays: Sequence[ArrowArray], events: RowsBlock, counts: Sequence[int]) -> pa.RecordBatch:
     """Put the columns of one image together. A NULL in a column that has none is a sign of another schema."""
     for plain, array in zip(plan.plain, arrays, strict=True):
         if array.null_count and not plain.cell.column.nullable:
@@ -213,7 +214,7 @@ def _image(
     return pa.RecordBatch.from_arrays(list(arrays), schema=plan.arrow)
 
 
-def _stopped(events: Sequence[RowsLogged], counts: Sequence[int], error: BadCellError) -> TableStoppedError:
+def _stopped(events: RowsBlock, counts: Sequence[int], error: BadCellError) -> TableStoppedError:
     """Name the event and the row of a value that cannot be carried."""
     event_index = int(np.searchsorted(np.cumsum(counts), error.index, side="right"))
     event = events[event_index]
@@ -228,5 +229,6 @@ def _undecodable(event: RowsLogged, reason: str) -> TableStoppedError:
     return TableStoppedError(str(event.table_map.table), "", _where(event), f"its rows do not decode: {reason}", hint)
 
 
-def _where(event: RowsLogged) -> str:
-    return f"{event.file}:{event.offset}"
+def _where(event: RowsLogged | RowsBlock) -> str:
+    first = event if isinstance(event, RowsLogged) else event[0]
+    return f"{first.file}:{first.offset}"

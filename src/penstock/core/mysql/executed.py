@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from penstock.core.mysql.gtid_sets import parse_gtids
 
 if TYPE_CHECKING:
+    from penstock.core.mysql.gtid_columns import GtidColumn
     from penstock.core.mysql.gtid_sets import GtidSet
 
 
@@ -29,4 +30,11 @@ class Executed:
         """Count one more transaction."""
         if self._gtids is not None:
             self._gtids.add(gtid)
+            self.text = str(self._gtids)
+
+    def add_all(self, gtids: GtidColumn) -> None:
+        """Count many more."""
+        if self._gtids is not None:
+            for stretch in gtids.stretches():
+                self._gtids.add_stretch(*stretch)
             self.text = str(self._gtids)
