@@ -21,6 +21,11 @@ class Executed:
         self.text = text
         self._gtids: GtidSet | None = parse_gtids(text)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the log told that nothing came before it, which no position can tell from not knowing."""
+        return self._gtids is not None and not self.text
+
     def replace(self, gtids: GtidSet) -> None:
         """Take what the log lists."""
         self._gtids = gtids

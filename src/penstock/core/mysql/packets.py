@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -72,10 +72,10 @@ class PacketSplitter:
         """Which packets are anything but one whole event."""
         lengths = ends - begins
         octets = np.frombuffer(buffer or bytes(1), np.uint8)
-        has_more = lengths == _LENGTH_MASK
-        goes_on = np.append(bool(self._parts), has_more[:-1])[: len(lengths)]
-        is_event = octets[np.minimum(begins, len(octets) - 1)] == _OK
-        return np.logical_not(is_event & (lengths != 0) & ~has_more & ~goes_on)
+        unusual = (lengths == 0) | (lengths == _LENGTH_MASK) | (octets[np.minimum(begins, len(octets) - 1)] != _OK)
+        unusual[1:] |= lengths[:-1] == _LENGTH_MASK
+        unusual[:1] |= bool(self._parts)
+        return cast("npt.NDArray[np.bool_]", unusual)
 
     def _read_unusual(self, payload: bytes) -> list[Events]:
         """Read a packet; return the event that it completes, if it does."""

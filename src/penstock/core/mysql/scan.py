@@ -178,7 +178,8 @@ class EventScanner:
     def _scan_run(self, stretch: PlainStretch, items: list[LogItem]) -> int:
         """Read what is usual of a stretch, if that is what is to be read now; return how many events that was."""
         checksums, is_mariadb = self._frames.checksums, self._frames.is_mariadb
-        if self.file_ended or not self._transactions.between or stretch.events.checksums != checksums:
+        expected = self._transactions.between and not self._executed.is_empty
+        if self.file_ended or not expected or stretch.events.checksums != checksums:
             return 0
         run, count = self._runs.read(stretch, is_mariadb=is_mariadb)
         items.extend([run] if run else [])
