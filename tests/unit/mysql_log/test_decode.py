@@ -19,7 +19,6 @@ from penstock.core.errors import TableStoppedError
 from penstock.core.mysql import decode
 from penstock.core.mysql.decode import decode_rows
 from penstock.core.mysql.row_layout import row_layout
-from penstock.core.mysql.rows_block import RowsBlock, join_rows
 from penstock.core.mysql.rows_columns import PADDING, walk_events
 from penstock.core.mysql.rows_image import rows_begin
 from penstock.core.mysql.rows_plain import walk_rows
@@ -61,7 +60,7 @@ WIDE = Context(prec=100)
 DECODERS = pytest.mark.parametrize("decoder", ["plain", "columns"])
 
 
-def decode_with(decoder: str, schema: TableSchema, events: Sequence[RowsLogged | RowsBlock]) -> RowBatch:
+def decode_with(decoder: str, schema: TableSchema, events: Sequence[RowsLogged]) -> RowBatch:
     """Decode by one of the two decoders, whatever their sizes say."""
     before = decode._PLAIN_BYTES_MAX
     decode._PLAIN_BYTES_MAX = -1 if decoder == "columns" else 1 << 40  # type: ignore[misc]
@@ -224,35 +223,6 @@ def test_every_change_knows_its_place_and_its_transaction(one_column: OneColumn,
         "int32",
         "int64",
     ]
-
-
-@DECODERS
-@given(st.lists(st.tuples(st.integers(0, 3), st.booleans()), min_size=1, max_size=8))
-def test_a_block_is_decoded_as_its_events(
-    one_column: OneColumn, decoder: str, parts: Sequence[tuple[int, bool]]
-) -> None:
-    """Each part is some rows of an event, and whether it joins the block of the event before."""
-    writer = one_column(TextType(200, "utf8mb4"), nullable=True)
-    events = [writer.event([[f"{at}-{row}"] for row in range(n)], offset=at) for at, (n, _) in enumerate(parts, 100)]
-    mixed: list[RowsLogged | RowsBlock] = []
-    for event, (_, joins) in zip(events, parts, strict=True):
-        mixed.append(join_rows([mixed.pop(), event]) if joins and mixed else event)
-
-    batch = decode_with(decoder, writer.schema, mixed)
-    expected = decode_with(decoder, writer.schema, events)
-
-    assert [event for block in mixed if isinstance(block, RowsBlock) for event in block] == [
-        event for event, is_in_block in zip(events, _in_blocks(parts), strict=True) if is_in_block
-    ]
-    assert batch.after == expected.after
-    assert batch.gtids == expected.gtids
-    for name in ("offsets", "rows", "timestamps_ms"):
-        assert getattr(batch, name).tolist() == getattr(expected, name).tolist()
-
-
-def _in_blocks(parts: Sequence[tuple[int, bool]]) -> list[bool]:
-    joins = [joins and bool(index) for index, (_, joins) in enumerate(parts)]
-    return [own or following for own, following in zip(joins, [*joins[1:], False], strict=True)]
 
 
 NEW_YEAR = 1 << 39 | (2024 * 13 + 1) << 22 | 1 << 17
