@@ -23,7 +23,7 @@ from penstock.core.mysql.log_items import LogItem, RowsLogged, TransactionBegan
 from penstock.core.mysql.scan import EventScanner
 from penstock.core.mysql.transaction_payload import inner_events
 from penstock.core.positions import BinlogPosition
-from penstock.core.tables import Column, IntegerType, TableId, TableSchema, TextType
+from penstock.core.tables import Column, IntegerType, PrintedType, TableId, TableSchema, TextType
 
 RECORDED = Path(__file__).parents[1] / "unit" / "mysql_log" / "recorded"
 NAMES = sorted(file.stem for file in RECORDED.glob("*.binlog"))
@@ -37,6 +37,11 @@ SCHEMA = TableSchema(
         Column("id", IntegerType(32, unsigned=False), nullable=False),
         Column("name", TextType(4_294_967_295, "utf8mb4"), nullable=True),
     ),
+    ("id",),
+)
+ORDERS = TableSchema(
+    TableId("shop", "orders"),
+    (SCHEMA.columns[0], *(Column(name, PrintedType("json"), nullable=True) for name in ("doc", "notes", "made"))),
     ("id",),
 )
 
@@ -129,7 +134,7 @@ def scan(events: list[bytes]) -> list[LogItem]:
     for item in items:
         if isinstance(item, RowsLogged):
             try:
-                decode_rows(SCHEMA, [item])
+                decode_rows(ORDERS if item.table_map.table == ORDERS.table else SCHEMA, [item])
             except TableStoppedError as error:
                 refused.append(error)
         elif not isinstance(item, TransactionBegan):

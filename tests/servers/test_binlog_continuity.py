@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -232,12 +233,18 @@ def test_tagged_gtids_are_followed(source: Source) -> None:
         insert(connection, 1)
         position = head(connection)
         insert(connection, 2)
+        ask(connection, "SET gtid_next = 'AUTOMATIC'")
+        insert(connection, 1)
+        ask(connection, "SET gtid_next = 'AUTOMATIC:yours'")
+        insert(connection, 1)
+        end = head(connection)
 
-    assert ":mine:" in position.gtids
     reader = Reader(position)
     with follow(source, position) as stream:
-        reader.read(stream)
-    assert reader.rows == 1
+        reader.read(stream, end)
+    assert re.search(r":mine:1$", position.gtids)
+    assert re.search(r":mine:1-3:yours:1$", end.gtids)
+    assert (reader.rows, reader.position) == (2 + 1 + 1, end)
 
 
 def test_a_position_without_gtids_is_followed_by_its_place(source: Source) -> None:

@@ -5,7 +5,6 @@ Short as a test; `make fuzz` goes on for longer.
 
 from __future__ import annotations
 
-import json
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -14,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.servers.json_values import DIFFERENCES, DOCUMENTS
 
 from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
 from penstock.adapters.mysql.catalog import read_tables
@@ -155,34 +155,24 @@ MARIADB: Final = {
     "longblob compressed": _bytes(2000),
     "text compressed character set gbk": _texts("中文", 200),
 }
-_DOUBLES: Final = st.floats(allow_nan=False, allow_infinity=False)
-_SCALARS: Final = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | _DOUBLES | st.text(max_size=300)
-_JSON: Final = st.recursive(
-    _SCALARS, lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=9), inner, max_size=5)
-)
-_SQL_IN_JSON: Final = st.sampled_from(
-    [
-        "CAST(DATE'2024-02-29' AS JSON)",
-        "CAST(TIME'-12:34:56.789' AS JSON)",
-        "CAST(TIMESTAMP'2024-02-29 01:02:03.000004' AS JSON)",
-        "CAST(-1234567890.0123456789 AS JSON)",
-        "JSON_ARRAY(x'cafe', b'1', 1.50)",
-        "JSON_OBJECT('long', REPEAT('x', 70000), 'n', JSON_ARRAY(100000, -100000))",
-    ]
-)
 MYSQL: Final = {
-    "json": _JSON.map(lambda value: _quoted(json.dumps(value, ensure_ascii=False))) | _SQL_IN_JSON,
+    "json": DOCUMENTS,
     "vector(5)": st.lists(st.integers(-9, 9).map(lambda n: n / 4), min_size=1, max_size=5).map(
         lambda floats: f"STRING_TO_VECTOR('{floats}')"
     ),
     "varchar(20) character set gb18030": _texts("中文🐬é", 20),
 }
+_MANY_DOCUMENTS: Final = {name: (COMMON | MYSQL)[name] for name in ("json", "int", "bit(13)", "longtext")}
 
 
 @dataclass(frozen=True)
 class Story:
-    """A table, its rows by number, and what is done to them; `added` comes half-way."""
+    """A table, its rows by number, and what is done to them; `added` comes half-way.
 
+    `differences` are made to each JSON column, and logged as such; without any, nothing is logged in part.
+    """
+
+    differences: tuple[str, ...]
     zero_dates: ZeroDates
     columns: tuple[str, ...]
     added: str
@@ -191,13 +181,20 @@ class Story:
 
 @st.composite
 def stories(
-    draw: st.DrawFn, types: Mapping[str, st.SearchStrategy[Literal]], policies: Sequence[ZeroDates] = ("stop",)
+    draw: st.DrawFn,
+    types: Mapping[str, st.SearchStrategy[Literal]],
+    policies: Sequence[ZeroDates] = ("stop",),
+    differences_max: int = 0,
 ) -> Story:
     columns = draw(st.lists(st.sampled_from(sorted(types)), min_size=1, max_size=6))
     added = draw(st.sampled_from(sorted(types)))
     row = st.tuples(*(st.just("NULL") | types[declared] for declared in (*columns, added)))
     return Story(
-        draw(st.sampled_from(policies)), tuple(columns), added, tuple(draw(st.lists(row, min_size=2, max_size=25)))
+        tuple(draw(st.lists(DIFFERENCES, min_size=min(1, differences_max), max_size=differences_max))),
+        draw(st.sampled_from(policies)),
+        tuple(columns),
+        added,
+        tuple(draw(st.lists(row, min_size=2, max_size=25))),
     )
 
 
@@ -211,6 +208,9 @@ def _statements(story: Story) -> Iterator[str]:
     for number, row in enumerate(story.rows[::3]):
         changes = ", ".join(f"c{index} = {value}" for index, value in enumerate(row[:width]))
         yield f"UPDATE t SET {changes} WHERE id = {number}"
+    documents = [f"c{index}" for index, declared in enumerate(story.columns) if declared == "json"]
+    for difference in story.differences if documents else ():
+        yield "UPDATE t SET " + ", ".join(f"{name} = {difference.format(name)}" for name in documents)
     yield "DELETE FROM t WHERE id % 5 = 4"
     yield f"ALTER TABLE t ADD COLUMN c{width} {story.added}"
     yield f"INSERT INTO t (id, {names}, c{width}) VALUES " + ", ".join(
@@ -226,6 +226,8 @@ def _check(server: MysqlServer, story: Story, monkeypatch: pytest.MonkeyPatch) -
         cursor.execute(f"CREATE DATABASE {_TABLE.schema} CHARACTER SET utf8mb4")
         connection.select_db(_TABLE.schema)
         cursor.execute("SET sql_mode = 'ALLOW_INVALID_DATES', time_zone = '+00:00'")
+        if story.differences:
+            cursor.execute("SET binlog_row_value_options = 'PARTIAL_JSON'")
         cursor.execute(f"CREATE TABLE t (id INT PRIMARY KEY, {declared})")
         begin = head(connection)
         before = read_tables(connection, [_TABLE], story.zero_dates)[_TABLE]
@@ -243,6 +245,7 @@ def _check(server: MysqlServer, story: Story, monkeypatch: pytest.MonkeyPatch) -
             events += [item for item in stream.read(5) if isinstance(item, RowsLogged)]
     found: dict[int, Row] = {}
     for event in events:
+        assert event.partial == (event.op is Op.UPDATE and bool(story.differences))
         schema = before if (event.file, event.offset) < (altered_at.file, altered_at.offset) else after
         _apply(found, _decoded(schema, event, monkeypatch))
     added = f"c{len(story.columns)}"
@@ -319,6 +322,14 @@ def test_on_mariadb_the_log_decodes_to_what_is_selected(
 @given(story=stories({**COMMON, **MYSQL}))
 @_SETTINGS
 def test_on_mysql_the_log_decodes_to_what_is_selected(
+    mysql_server: OracleMysql, monkeypatch: pytest.MonkeyPatch, story: Story
+) -> None:
+    _check(_server(mysql_server), story, monkeypatch)
+
+
+@given(story=stories({**COMMON, **MYSQL}, differences_max=6) | stories(_MANY_DOCUMENTS, differences_max=6))
+@_SETTINGS
+def test_on_mysql_a_log_in_part_decodes_to_what_is_selected(
     mysql_server: OracleMysql, monkeypatch: pytest.MonkeyPatch, story: Story
 ) -> None:
     _check(_server(mysql_server), story, monkeypatch)

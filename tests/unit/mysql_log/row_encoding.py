@@ -198,3 +198,13 @@ def _encode_decimal(value: Decimal, precision: int, scale: int) -> bytes:
 def _fraction(microseconds: int, digits: int) -> bytes:
     pairs = (digits + 1) // 2
     return (microseconds // 100 ** (3 - pairs)).to_bytes(pairs, "big") if pairs else b""
+
+
+def nested_json(levels: int, members: int) -> bytes:
+    """A binary JSON document of arrays in arrays, every member of one being the same array behind it."""
+    width = 4 + 3 * members
+    raw = b"\x02"
+    for level in range(levels):
+        rest = (levels - level) * width + 4
+        raw += struct.pack("<HH", members, rest) + struct.pack("<BH", 2, width) * members
+    return raw + struct.pack("<HH", 0, 4)

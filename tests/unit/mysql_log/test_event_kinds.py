@@ -148,15 +148,3 @@ def test_an_incident_stops_the_log_and_says_why(log: LogWriter, body: bytes, sai
         scan(log)
 
     assert "copy the tables again" in caught.value.hint
-
-
-def test_rows_with_json_in_part_name_their_table(log: LogWriter) -> None:
-    log.gtid(1)
-    log.table_map("users")
-    start = log.rows(code=EventCode.PARTIAL_UPDATE_ROWS)
-
-    with pytest.raises(LogError, match=rf"PARTIAL_UPDATE_ROWS event of shop\.users at {FILE}:{start}") as caught:
-        scan(log)
-
-    assert "binlog_row_value_options=''" in caught.value.hint
-    assert '"!shop.users"' in caught.value.hint

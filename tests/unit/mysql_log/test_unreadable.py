@@ -22,21 +22,6 @@ def scan(log: LogWriter, position: BinlogPosition = START) -> list[LogItem]:
     return EventScanner(position, lambda table: table.name != "secret").feed(*log.stream())
 
 
-def test_rows_that_cannot_be_read_stop_the_log_only_if_they_are_wanted(log: LogWriter) -> None:
-    for table in ("secret", "users"):
-        log.gtid(1)
-        log.table_map(table)
-        log.rows(code=39)
-        log.xid()
-    scanner = EventScanner(START, lambda table: table.name != "secret")
-
-    items = scanner.feed(*log.stream())
-
-    assert [type(item) for item in items] == [TransactionEnded]
-    with pytest.raises(LogError, match="which this release cannot read"):
-        scanner.feed(b"", ())
-
-
 def test_an_unknown_event_is_skipped_only_if_it_says_that_it_may_be(log: LogWriter) -> None:
     log.event(99, b"?", flags=0x80)
     assert scan(log) == []

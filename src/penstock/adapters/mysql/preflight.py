@@ -27,7 +27,6 @@ _GLOBAL_GRANT = re.compile(r"GRANT (.*) ON \*\.\* TO", re.IGNORECASE)
 _LISTED_MAX = 10
 _IN_FILE = "in the server's configuration file (SET GLOBAL lasts until its next restart only)"
 _CASCADE = "rows that it deletes or changes by itself (CASCADE, SET NULL) are not in the binlog: the target keeps them"
-_EMPTY = "''"
 _THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 _WRITTEN = {"1": "ON", "0": "OFF"}
 
@@ -56,7 +55,6 @@ class _Setting:
 _SETTINGS = (
     _Setting("binlog_format", "ROW", "error", "otherwise the log has statements in place of rows"),
     _Setting("binlog_row_image", "FULL", "error", "otherwise rows in the log lack columns"),
-    _Setting("binlog_row_value_options", "", "error", "otherwise updates of JSON columns are logged in part"),
     _Setting("binlog_alter_two_phase", "OFF", "error", "otherwise each ALTER TABLE is in the log twice"),
     _Setting("binlog_row_metadata", "FULL", "warning", "with it the log names its columns, so that mistakes show"),
     _Setting("binlog_checksum", "CRC32", "warning", "with it damage to the log on its way to us is noticed"),
@@ -140,8 +138,8 @@ def _setting_finding(setting: _Setting, found: str) -> Finding:
     if value == setting.wanted:
         return Finding("ok", setting.name, value)
     # Also where SET GLOBAL would do, sessions that are open keep what they had.
-    hint = f"set {setting.name}={setting.wanted or _EMPTY} {_IN_FILE}"
-    return Finding(setting.level, setting.name, f"it is {value}, not {setting.wanted or 'empty'}; {setting.why}", hint)
+    hint = f"set {setting.name}={setting.wanted} {_IN_FILE}"
+    return Finding(setting.level, setting.name, f"it is {value}, not {setting.wanted}; {setting.why}", hint)
 
 
 def _retention_finding(variables: Mapping[str, str]) -> Finding:

@@ -6,6 +6,7 @@ from typing import Final
 
 FIX_ROW: Final = "correct the row (UPDATE) and copy the table again, or leave the column out"
 COPY_TABLE: Final = "copy the table again"
+WHOLE_JSON: Final = "set binlog_row_value_options='' on the server, for every session, and copy the table again"
 
 
 class BadValueError(ValueError):

@@ -1,4 +1,4 @@
-"""MySQL's binary JSON, printed as the server prints it.
+"""MySQL's binary JSON, read into a tree with scalars as the server prints them.
 
 Source: MySQL internals, "JSON binary format" (`json_binary.h`): a type byte,
 then scalars, or arrays and objects with offsets to what does not fit inline.
@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.core.mysql import column_codes as codes
 from penstock.core.mysql.bytes_reader import MalformedError
+from penstock.core.mysql.json_tree import check_depth, print_tree, quote
 from penstock.core.mysql.packed_values import packed_decimal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from penstock.core.mysql.json_tree import Node
 
 _SMALL_OBJECT: Final = 0
 _LARGE_OBJECT: Final = 1
@@ -37,16 +40,17 @@ _NUMBERS: Final = {
 _DOUBLE: Final = 0x0B
 _INLINE_SMALL: Final = frozenset({_LITERAL, 0x05, 0x06})
 _INLINE_LARGE: Final = _INLINE_SMALL | {0x07, 0x08}
-_DEPTH_MAX: Final = 100
 _LENGTH_BYTES_MAX: Final = 5
 _PLAIN_DIGITS: Final = 15
-_ESCAPES: Final = {code: f"\\u{code:04x}" for code in range(0x20)} | {
-    ord('"'): '\\"', ord("\\"): "\\\\", 8: "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r",
-}  # fmt: skip
 
 
 def print_json(raw: bytes) -> str:
-    """Return the text of a binary document; a document without bytes is null. MalformedError if it is not one."""
+    """Return the text of a binary document; MalformedError if it is not one."""
+    return print_tree(read_json(raw))
+
+
+def read_json(raw: bytes) -> Node:
+    """Return a binary document as a tree; one without bytes is null. MalformedError if it is not one."""
     if not raw:
         return "null"
     try:
@@ -61,12 +65,10 @@ class _Document:
 
     def __init__(self, raw: bytes) -> None:
         self._raw = raw
+        self._unread_bytes = len(raw)
 
-    def value(self, kind: int, at: int, depth: int) -> str:
-        """Return the text of the value of type `kind` at `at`."""
-        if depth > _DEPTH_MAX:
-            message = f"JSON nested more than {_DEPTH_MAX} levels deep"
-            raise MalformedError(message)
+    def value(self, kind: int, at: int, depth: int) -> Node:
+        """Return the value of type `kind` at `at`."""
         if kind <= _LARGE_ARRAY:
             return self._container(kind, at, depth)
         if kind == _LITERAL:
@@ -76,38 +78,55 @@ class _Document:
         if kind == _DOUBLE:
             return print_double(struct.unpack_from("<d", self._raw, at)[0])
         if kind == _STRING:
-            return _quoted(self._sized(at).decode())
+            return quote(self._sized(at).decode())
         if kind == _OPAQUE:
             return _opaque(self._raw[at], self._sized(at + 1))
         message = f"the unknown JSON type {kind}"
         raise MalformedError(message)
 
-    def _container(self, kind: int, at: int, depth: int) -> str:
+    def _container(self, kind: int, at: int, depth: int) -> Node:
         width = 4 if kind in {_LARGE_OBJECT, _LARGE_ARRAY} else 2
         is_object = kind in {_SMALL_OBJECT, _LARGE_OBJECT}
         count, size = self._number(at, width), self._number(at + width, width)
         keys_at = at + 2 * width
         values_at = keys_at + count * (width + 2 if is_object else 0)
-        if values_at + count * (1 + width) > at + size or at + size > len(self._raw):
+        values_end = values_at + count * (1 + width)
+        if values_end > at + size or at + size > len(self._raw):
             message = f"a JSON value of {count} members in {size} bytes"
             raise MalformedError(message)
+        self._read(values_end - at)
+        check_depth(depth + bool(count))
+        members = self._members(at, values_at, count, width, depth + 1)
+        if not is_object:
+            return members
+        keys = [self._key(at, key_entry, width) for key_entry in range(keys_at, values_at, width + 2)]
+        found = dict(zip(keys, members, strict=True))
+        if len(found) != count:
+            message = "a JSON object that has a key twice"
+            raise MalformedError(message)
+        return found
+
+    def _members(self, at: int, values_at: int, count: int, width: int, depth: int) -> list[Node]:
+        """Return the `count` values whose entries are at `values_at`, of the array or object at `at`."""
         inline = _INLINE_LARGE if width == 4 else _INLINE_SMALL  # noqa: PLR2004 - the width itself
         members = []
         for index in range(count):
             entry = values_at + index * (1 + width)
-            member = self._raw[entry]
-            where = entry + 1 if member in inline else at + self._number(entry + 1, width)
-            text = self.value(member, where, depth + 1)
-            if is_object:
-                key_entry = keys_at + index * (width + 2)
-                key_at = at + self._number(key_entry, width)
-                key = self._taken(key_at, self._number(key_entry + width, 2)).decode()
-                text = f"{_quoted(key)}: {text}"
-            members.append(text)
-        return ("{%s}" if is_object else "[%s]") % ", ".join(members)
+            kind = self._raw[entry]
+            where = entry + 1 if kind in inline else at + self._number(entry + 1, width)
+            members.append(self.value(kind, where, depth))
+        return members
+
+    def _key(self, at: int, key_entry: int, width: int) -> str:
+        key_at = at + self._number(key_entry, width)
+        return self._taken(key_at, self._number(key_entry + width, 2)).decode()
 
     def _number(self, at: int, width: int) -> int:
-        return int.from_bytes(self._taken(at, width), "little")
+        raw = self._raw[at : at + width]
+        if len(raw) != width:
+            message = "a JSON value that ends behind its document"
+            raise MalformedError(message)
+        return int.from_bytes(raw, "little")
 
     def _sized(self, at: int) -> bytes:
         """Return bytes that follow their length, which is written seven bits at a time."""
@@ -124,7 +143,15 @@ class _Document:
         if at + count > len(self._raw):
             message = f"a JSON value that ends {at + count - len(self._raw)} bytes behind its document"
             raise MalformedError(message)
+        self._read(count)
         return self._raw[at : at + count]
+
+    def _read(self, count: int) -> None:
+        """Count what is read, so that a document in which values overlap costs no more than its size."""
+        self._unread_bytes -= count
+        if self._unread_bytes < 0:
+            message = "a JSON document in which values overlap"
+            raise MalformedError(message)
 
 
 def print_double(number: float) -> str:
@@ -150,10 +177,6 @@ def _literal(code: int) -> str:
         message = f"the unknown JSON literal {code}"
         raise MalformedError(message)
     return _LITERALS[code]
-
-
-def _quoted(text: str) -> str:
-    return f'"{text.translate(_ESCAPES)}"'
 
 
 def _opaque(code: int, raw: bytes) -> str:

@@ -60,6 +60,7 @@ class RowsLogged:
     column count, and ends before the checksum. `offset` in `file` is the start of
     the event, or of the event that holds it: then `inside` tells the events in
     there apart, and has at least as many numbers for each as it has rows.
+    `partial` says that it is a PARTIAL_UPDATE_ROWS event.
     """
 
     table_map: TableMap
@@ -71,6 +72,7 @@ class RowsLogged:
     gtid: str
     server_id: int
     inside: int = 0
+    partial: bool = False
 
     @property
     def size_bytes(self) -> int:

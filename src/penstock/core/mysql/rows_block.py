@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -42,6 +43,7 @@ class RowsBlock:
     insides: Int64s
     timestamps_ms: Int64s
     gtids: pa.StringArray
+    partial: bool = False
 
     def __len__(self) -> int:
         """How many events there are."""
@@ -64,6 +66,7 @@ class RowsBlock:
             self.gtids[index].as_py() or "",
             self.server_id,
             int(self.insides[index]),
+            self.partial,
         )
 
     @property
@@ -99,6 +102,7 @@ class RowsBlock:
             self.insides[:count],
             self.timestamps_ms[:count],
             self.gtids[:count],
+            self.partial,
         )
 
 
@@ -120,6 +124,7 @@ def join_rows(events: Sequence[RowsLogged | RowsBlock]) -> RowsBlock:
         np.concatenate([block.insides for block in blocks]),
         np.concatenate([block.timestamps_ms for block in blocks]),
         pa.concat_arrays([block.gtids for block in blocks]),
+        first.partial,
     )
 
 
@@ -145,9 +150,10 @@ def _block_of(events: Sequence[RowsLogged]) -> RowsBlock:
         first.file,
         first.server_id,
         b"".join([event.payload for event in events]),
-        np.cumsum([len(event.payload) for event in events]),
+        np.array(list(accumulate(len(event.payload) for event in events)), np.int64),
         np.array([event.offset for event in events], np.int64),
         np.array([event.inside for event in events], np.int64),
         np.array([event.timestamp_ms for event in events], np.int64),
         pa.array([event.gtid for event in events], pa.string()),
+        first.partial,
     )

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from penstock.core.mysql.bytes_reader import MalformedError
-from penstock.core.mysql.rows_plain import walk_rows
+from penstock.core.mysql.rows_plain import OPTIONS_MAX, walk_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,16 +79,19 @@ class _Block:
     nulls: Bools
 
 
-def walk_events(buffer: bytes, begins: Int64s, ends: Int64s, layout: RowLayout, images: int) -> Cells:
+def walk_events(
+    buffer: bytes, begins: Int64s, ends: Int64s, layout: RowLayout, images: int, *, partial: bool = False
+) -> Cells:
     """Find every value of the events whose rows are at `buffer[begins:ends]`; PADDING follows the last.
 
+    `partial` says that they are PARTIAL_UPDATE_ROWS events, of a table without JSON columns.
     Raises MalformedError, or IndexError where a length leads out of the buffer:
     the plain decoder will name the place.
     """
     active = np.flatnonzero(begins < ends)
     at = begins[active]
     blocks: list[_Block] = []
-    walker = _Walker(Words(buffer), layout, images)
+    walker = _Walker(Words(buffer), layout, images, partial=partial)
     step = 0
     while len(active) >= _LOCKSTEP_EVENTS_MIN:
         block, at = walker.step(active, at, step)
@@ -101,7 +104,7 @@ def walk_events(buffer: bytes, begins: Int64s, ends: Int64s, layout: RowLayout, 
         active, at = active[more], at[more]
         step += 1
     for event, begin in zip(active.tolist(), at.tolist(), strict=True):
-        rows = walk_rows(buffer, begin, int(ends[event]), layout, images)
+        rows = walk_rows(buffer, begin, int(ends[event]), layout, images, partial=partial)
         blocks.append(_block_of(rows, event, step, images * len(layout.cells)))
     return _in_log_order(blocks, len(begins), images * len(layout.cells))
 
@@ -109,9 +112,10 @@ def walk_events(buffer: bytes, begins: Int64s, ends: Int64s, layout: RowLayout, 
 class _Walker:
     """Reads one row of many events at once."""
 
-    def __init__(self, words: Words, layout: RowLayout, images: int) -> None:
+    def __init__(self, words: Words, layout: RowLayout, images: int, *, partial: bool) -> None:
         self._layout = layout
         self._images = images
+        self._partial = partial
         self._u1 = words.u1
         self._lengths = {width: words.at_every_byte(f"<u{4 if width == 3 else width}") for width in (1, 2, 3, 4)}  # noqa: PLR2004 - three bytes are read as four
 
@@ -123,8 +127,16 @@ class _Walker:
         nulls = np.zeros((columns, len(at)), np.bool_)
         for first in range(0, columns, len(self._layout.cells)):
             after = first + len(self._layout.cells)
+            if first and self._partial:
+                at = self._past_options(at)
             at = self._image(at, starts[first:after], lengths[first:after], nulls[first:after])
         return _Block(active, np.full(len(active), step, np.int64), starts, lengths, nulls), at
+
+    def _past_options(self, at: Int64s) -> Int64s:
+        if (self._u1[at] > OPTIONS_MAX).any():
+            message = "a row whose value options are unknown"
+            raise MalformedError(message)
+        return at + 1
 
     def _image(self, at: Int64s, starts: Int64s, lengths: Int64s, nulls: Bools) -> Int64s:
         bitmaps = [self._u1[at + byte] for byte in range(self._layout.null_bytes)]

@@ -6,17 +6,18 @@ Sources: MariaDB Knowledge Base, "Rows_event_v1/v2"; MySQL internals, `Rows_even
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import pyarrow as pa
 
 from penstock.core.arrow_types import arrow_type
-from penstock.core.mysql.bad_values import BadValueError
+from penstock.core.mysql.bad_values import WHOLE_JSON, BadValueError
 from penstock.core.mysql.bytes_reader import MalformedError
+from penstock.core.mysql.json_diff import ChangedJson
 from penstock.core.mysql.values import value_reader
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from penstock.core.mysql.row_layout import Cell, RowLayout
     from penstock.core.mysql.values import Reader, Value
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 ArrowArray: TypeAlias = "pa.Array[pa.Scalar[pa.DataType]]"
 Span: TypeAlias = tuple[int, int] | None
 """Where the bytes of a value are, [start, end); None where it is NULL."""
+OPTIONS_MAX: Final = 1
+"""Before a new image in a PARTIAL_UPDATE_ROWS event: no options, or the only one there is, of JSON."""
+_Raw = TypeVar("_Raw", bound=bytes | ChangedJson)
 
 
 class BadCellError(ValueError):
@@ -37,8 +41,10 @@ class BadCellError(ValueError):
         self.cause = cause
 
 
-def walk_rows(data: bytes | bytearray, start: int, end: int, layout: RowLayout, images: int) -> list[list[Span]]:
-    """Find every value of the rows in `data[start:end]`.
+def walk_rows(
+    data: bytes | bytearray, start: int, end: int, layout: RowLayout, images: int, *, partial: bool = False
+) -> list[list[Span]]:
+    """Find every value of the rows in `data[start:end]`; `partial` ones have no JSON columns.
 
     Returns one list per row: `images` times the columns of `layout`. Raises
     MalformedError unless the last row ends at `end`.
@@ -47,8 +53,10 @@ def walk_rows(data: bytes | bytearray, start: int, end: int, layout: RowLayout, 
     at = start
     while at < end:
         spans: list[Span] = []
-        for _ in range(images):
-            at = _walk_image(data, at, end, layout, spans)
+        for image in range(images):
+            if image and partial:
+                at = _past_options(data, at, end)
+            at = walk_image(data, at, end, layout, spans)
         rows.append(spans)
     return rows
 
@@ -68,8 +76,22 @@ class PlainColumn:
 
     def decode(self, raw: Sequence[bytes | None]) -> ArrowArray:
         """Return the values, None for NULL; BadCellError for the first that cannot be carried."""
+        return self._decode(raw, self.read)
+
+    def decode_changed(self, raw: Sequence[bytes | ChangedJson | None]) -> ArrowArray:
+        """Return the values as `decode` does, some of which are the old ones with their differences."""
+        return self._decode(raw, self._read_changed)
+
+    def _read_changed(self, value: bytes | ChangedJson) -> Value | None:
+        if isinstance(value, bytes):
+            return self.read(value)
+        try:
+            return value.print_after()
+        except MalformedError as error:
+            raise BadValueError(str(error), WHOLE_JSON) from error
+
+    def _decode(self, raw: Sequence[_Raw | None], read: Callable[[_Raw], Value | None]) -> ArrowArray:
         values: list[Value | None] = []
-        read = self.read
         try:
             for value in raw:
                 values.append(None if value is None else read(value))  # noqa: PERF401 - its length names the bad value
@@ -88,8 +110,8 @@ def read_rows(payload: bytes, begin: int, layout: RowLayout, images: int) -> lis
     return [[None if span is None else payload[span[0] : span[1]] for span in spans] for spans in rows]
 
 
-def _walk_image(data: bytes | bytearray, at: int, end: int, layout: RowLayout, spans: list[Span]) -> int:
-    """Append the spans of one row image and return its end."""
+def walk_image(data: bytes | bytearray, at: int, end: int, layout: RowLayout, spans: list[Span]) -> int:
+    """Append the spans of the row image at `at` and return where it ends; MalformedError if that is behind `end`."""
     nulls = int.from_bytes(data[at : at + layout.null_bytes], "little")
     at += layout.null_bytes
     for index, cell in enumerate(layout.cells):
@@ -105,3 +127,10 @@ def _walk_image(data: bytes | bytearray, at: int, end: int, layout: RowLayout, s
         message = f"a row ends {at - end} bytes behind its event"
         raise MalformedError(message)
     return at
+
+
+def _past_options(data: bytes | bytearray, at: int, end: int) -> int:
+    if at >= end or data[at] > OPTIONS_MAX:
+        message = "a row whose value options are unknown"
+        raise MalformedError(message)
+    return at + 1

@@ -29,7 +29,7 @@ from penstock.core.mysql.rows_event import OPS
 from penstock.core.mysql.transaction_payload import INNER, inner_events
 from penstock.core.mysql.transaction_runs import RunReader
 from penstock.core.mysql.transactions import TransactionReader
-from penstock.core.mysql.unreadable import COPY_AGAIN, UNREADABLE_ROWS, incident, unknown, unreadable_rows
+from penstock.core.mysql.unreadable import COPY_AGAIN, incident, unknown
 from penstock.core.positions import BinlogPosition, file_number
 
 if TYPE_CHECKING:
@@ -238,7 +238,6 @@ class EventScanner:
         return {
             **dict.fromkeys(OPS, transactions.rows),
             **dict.fromkeys(STATEMENTS, transactions.query),
-            **dict.fromkeys(UNREADABLE_ROWS, self._unreadable_rows),
             **dict.fromkeys(_SKIPPED, _skip),
             Code.INCIDENT: self._incident,
             Code.TABLE_MAP: self._table_map,
@@ -329,11 +328,6 @@ class EventScanner:
 
     def _table_map(self, body: memoryview, _: Header, __: list[LogItem]) -> None:
         self._tables.describe(body, is_mariadb=self._frames.is_mariadb)
-
-    def _unreadable_rows(self, body: memoryview, header: Header, _: list[LogItem]) -> None:
-        table_map = self._tables.table_of(body)
-        if table_map is not None and not self._transactions.gathering:
-            raise unreadable_rows(header, self._place, table_map.table)
 
     def _incident(self, body: memoryview, _: Header, __: list[LogItem]) -> None:
         if not self._transactions.gathering:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.core.errors import LogError
 from penstock.core.mysql.bytes_reader import MalformedError
 from penstock.core.mysql.ddl import Harmless, TransactionControl, classify
+from penstock.core.mysql.event_codes import EventCode
 from penstock.core.mysql.log_items import RowsLogged, StatementLogged, TransactionBegan, TransactionEnded
 from penstock.core.mysql.open_transaction import OpenTransaction
 from penstock.core.mysql.query_event import Control, Query, control_of, parse_query
@@ -134,6 +135,7 @@ class TransactionReader:
             transaction.gtid,
             header.server_id,
             self._place.inside,
+            partial=header.code == EventCode.PARTIAL_UPDATE_ROWS,
         )
         self._hold(transaction, rows, max(header.length, len(rows.payload)), items)
 

@@ -6,29 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.core.errors import LogError
 from penstock.core.mysql.bytes_reader import BytesReader
-from penstock.core.mysql.event_codes import EventCode
 
 if TYPE_CHECKING:
     from penstock.core.mysql.event_frame import Header
     from penstock.core.mysql.place import Place
-    from penstock.core.tables import TableId
 
 COPY_AGAIN: Final = "copy the tables again and go on from the position of that copy"
 
-UNREADABLE_ROWS: Final = {
-    EventCode.PARTIAL_UPDATE_ROWS: "set binlog_row_value_options='' on the server, for every session",
-}
-"""They matter only where their table is wanted."""
-
-_LEAVE_OUT: Final = 'or leave the table out with "!{table}" under tables'
 _INCIDENT_NUMBER_BYTES: Final = 2
-
-
-def unreadable_rows(header: Header, place: Place, table: TableId) -> LogError:
-    """Name an event of `UNREADABLE_ROWS` with its table, its place and its remedy."""
-    code = EventCode(header.code)
-    message = f"a {code.name} event of {table} at {place}, which this release cannot read"
-    return LogError(message, f"{UNREADABLE_ROWS[code]}; then {COPY_AGAIN}, {_LEAVE_OUT.format(table=table)}")
 
 
 def incident(body: memoryview, place: Place) -> LogError:
