@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _HELD_BYTES_MAX: Final = 8 << 20
 _PREPARED_BYTES_MAX: Final = 256 << 20
-_RUN_EVENTS_MIN: Final = 64
+_RUN_EVENTS_MIN: Final = 256
 """Fewer events than this are faster read one by one (measured)."""
 
 Spans: TypeAlias = Int64s | Sequence[tuple[int, int]]
