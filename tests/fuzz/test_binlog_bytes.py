@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.mysql_log.single_items import single_items
+from tests.unit.mysql_log.single_items import without_beginnings
 
 from penstock.core.errors import LogError, TableStoppedError
 from penstock.core.mysql.decode import decode_rows
@@ -120,8 +120,8 @@ def scan_once(events: list[bytes], run_events_min: int) -> tuple[list[LogItem], 
         for piece in scanner.pieces(b"".join(events), spans):
             items += piece
     except LogError as error:
-        return single_items(items), error
-    return single_items(items), None
+        return without_beginnings(items), error
+    return without_beginnings(items), None
 
 
 def scan(events: list[bytes]) -> list[LogItem]:

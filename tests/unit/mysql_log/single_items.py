@@ -14,10 +14,14 @@ if TYPE_CHECKING:
     from penstock.core.mysql.log_items import LogItem
 
 
-def single_items(items: Iterable[LogItem]) -> list[LogItem]:
-    """The items with every run taken apart. A run does not know where its transactions begin: all begin at 0 here."""
-    singles = chain.from_iterable(taken_apart(i) if isinstance(i, TransactionsLogged) else [i] for i in items)
-    return [replace(item, offset=0) if isinstance(item, TransactionBegan) else item for item in singles]
+def one_by_one(items: Iterable[LogItem]) -> list[LogItem]:
+    """The items with every run taken apart."""
+    return list(chain.from_iterable(taken_apart(i) if isinstance(i, TransactionsLogged) else [i] for i in items))
+
+
+def without_beginnings(items: Iterable[LogItem]) -> list[LogItem]:
+    """The same without where transactions begin, which a run does not know where the log has gaps."""
+    return [replace(item, offset=0) if isinstance(item, TransactionBegan) else item for item in one_by_one(items)]
 
 
 def taken_apart(run: TransactionsLogged) -> Iterator[LogItem]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.mysql_log.single_items import single_items
+from tests.unit.mysql_log.single_items import without_beginnings
 
 from penstock.core.errors import LogError
 from penstock.core.mysql.log_items import LogAdvanced, StatementLogged, TransactionEnded, TransactionsLogged
@@ -168,7 +168,7 @@ def scan(
         items += scanner.advanced()
     except LogError as raised:
         error = f"{type(raised)} {raised.message} {raised.hint}"
-    return single_items(items), error, [len(i.ends) for i in items if isinstance(i, TransactionsLogged)]
+    return without_beginnings(items), error, [len(i.ends) for i in items if isinstance(i, TransactionsLogged)]
 
 
 @given(st.integers(0, 1 << 64))
