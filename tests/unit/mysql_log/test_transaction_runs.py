@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import random
 import struct
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.mysql_log.single_items import without_beginnings
 
+from penstock.core.changes import Op
 from penstock.core.errors import LogError
-from penstock.core.mysql.log_items import LogAdvanced, StatementLogged, TransactionEnded, TransactionsLogged
+from penstock.core.mysql.log_items import (
+    LogAdvanced,
+    RowsLogged,
+    StatementLogged,
+    TransactionBegan,
+    TransactionEnded,
+    TransactionsLogged,
+)
 from penstock.core.mysql.scan import EventScanner
 from penstock.core.positions import BinlogPosition
 
@@ -30,7 +40,6 @@ TABLES = ("users", "orders", "secret")
 ROW = b"\xfe\x2a\0\0\0"
 FRONTS = (b"\x01\x01", b"\x01\x01", b"\x01\xff", b"\x01\x00", b"\x02\x01", b"\xfc\x01\0\x01", b"")
 UUIDS = (bytes(range(16)), bytes(15) + b"\0", bytes(range(1, 16)) + b"\0")
-HELD_BYTES_MAX = 900
 
 
 class Chance(random.Random):
@@ -51,7 +60,7 @@ def add_rows(log: LogWriter, chance: Chance) -> None:
         for number, table in described:
             log.table_map(table, 20 + number, columns=b"\x03" * (9 if chance.seldom(100) else 1))
         for _ in range(chance.randint(1, 3)):
-            number = 3 if chance.seldom(300) else chance.choice(described)[0]
+            number = chance.randrange(4) if chance.seldom(100) else chance.choice(described)[0]
             front = chance.choice(FRONTS) if chance.seldom(10) else FRONTS[0]
             log.rows(front + ROW * chance.randint(0, 3), 20 + number, chance.choice([23, 23, 24, 25, 30, 31, 32]))
 
@@ -91,6 +100,8 @@ def add_something_else(log: LogWriter, chance: Chance, number: int, kinds: int) 
             log.event(27, FILE.encode(), end=0)
         case 1:
             log.rotate(f"mysql-bin.{int(log.file[-6:]) + 1:06}")
+            log.checksums = chance.choice([True, True, False])
+            log.event(15, struct.pack("<H50sIB", 4, log.server_version, 0, 19) + bytes(40) + bytes([log.checksums]))
         case 2:
             log.gtid(number, flags=1)
             log.query("CREATE TABLE BEGIN")
@@ -107,13 +118,15 @@ def add_something_else(log: LogWriter, chance: Chance, number: int, kinds: int) 
 
 def damage(events: list[bytes], chance: Chance) -> None:
     index = chance.randrange(2, len(events))
-    match chance.randrange(4):
+    match chance.randrange(5):
         case 0:
             del events[index]
         case 1:
             events.insert(index, events[index])
         case 2:
             events[index] = events[index][: chance.randint(0, len(events[index]))]
+        case 3:
+            events[index] = events[index][:9] + b"\x50" + events[index][10:]
         case _:
             at = chance.randrange(len(events[index]))
             events[index] = events[index][:at] + bytes([events[index][at] ^ 0x55]) + events[index][at + 1 :]
@@ -130,12 +143,14 @@ def random_log(log: LogWriter, chance: Chance) -> LogWriter:
         if chance.seldom(20):
             log.offset += chance.choice([40, 40, 1 << 30, (1 << 31) - 1, (1 << 32) - 100])
         first = len(log.events)
-        if chance.seldom(25):
+        if chance.seldom(12):
             add_something_else(log, chance, number, 6 if add is add_mariadb else 2)
         else:
             add(log, chance, number)
         if chance.seldom(10):
             leave_out_ends(log, first)
+        if chance.seldom(50):
+            cut_short(log, chance)
     if chance.seldom(4):
         damage(log.events, chance)
     return log
@@ -151,24 +166,59 @@ def leave_out_ends(log: LogWriter, first: int) -> None:
         log.events[index] = again.events[0]
 
 
-def scan(
-    log: LogWriter, position: BinlogPosition, run_events_min: int, cuts: Sequence[int]
-) -> tuple[list[LogItem], str, list[int]]:
-    """What comes, in single items, the error that ends it, and how long the runs were."""
-    scanner = EventScanner(
-        position, lambda table: table.name != "secret", held_bytes_max=HELD_BYTES_MAX, run_events_min=run_events_min
-    )
+def cut_short(log: LogWriter, chance: Chance) -> None:
+    """Leave the last bytes of some event's body out, and let its frame say so."""
+    index = chance.randrange(2, len(log.events))
+    event, start = log.events[index], log.starts[index]
+    body = event[19:-4] if log.checksums else event[19:]
+    again = type(log)(checksums=log.checksums, offset=start + len(body), server_id=7)
+    again.event(event[4], body[: chance.randint(0, 24)])
+    log.events[index] = again.events[0]
+
+
+@dataclass(frozen=True)
+class Scanned:
+    """What comes of a log, run by run or one by one, and the error that ends it."""
+
+    found: list[LogItem]
+    error: str
+
+    @property
+    def items(self) -> list[LogItem]:
+        return without_beginnings(self.found)
+
+    @property
+    def runs(self) -> list[TransactionsLogged]:
+        return [item for item in self.found if isinstance(item, TransactionsLogged)]
+
+
+def scan(log: LogWriter, position: BinlogPosition, run_events_min: int, cuts: Sequence[int] = ()) -> Scanned:
+    scanner = EventScanner(position, lambda table: table.name != "secret", run_events_min=run_events_min)
     buffer, spans = log.stream()
-    items: list[LogItem] = []
-    error = ""
+    found: list[LogItem] = []
     try:
         for first, after in pairwise([0, *cuts, len(spans)]):
             for piece in scanner.pieces(buffer, spans[first:after]):
-                items += piece
-        items += scanner.advanced()
+                found += piece
+        found += scanner.advanced()
     except LogError as raised:
-        error = f"{type(raised)} {raised.message} {raised.hint}"
-    return without_beginnings(items), error, [len(i.ends) for i in items if isinstance(i, TransactionsLogged)]
+        return Scanned(found, f"{type(raised)} {raised.message} {raised.hint}")
+    return Scanned(found, "")
+
+
+def some_position(found: list[LogItem], chance: Chance) -> BinlogPosition:
+    """A boundary, or a place in the middle of a transaction."""
+    begin, boundary, places = 0, START, [START]
+    for item in found:
+        match item:
+            case TransactionBegan():
+                begin = item.offset
+            case RowsLogged():
+                places.append(replace(boundary, offset=begin, rows_from=item.offset))
+            case TransactionEnded() | LogAdvanced() | StatementLogged():
+                boundary = item.end
+                places.append(boundary)
+    return chance.choice(places)
 
 
 @given(st.integers(0, 1 << 64))
@@ -177,11 +227,48 @@ def test_runs_are_what_the_scanner_of_single_events_finds(log_writer: type[LogWr
     log = random_log(log_writer(), chance)
     cuts = sorted(chance.choices(range(len(log.events) + 1), k=chance.randint(0, 3)))
 
-    items, error, runs = scan(log, START, NEVER, cuts)
+    expected, in_runs = scan(log, START, NEVER, cuts), scan(log, START, 1, cuts)
 
-    assert not runs
-    assert scan(log, START, 1, cuts)[:2] == (items, error)
-    ends = [i.end for i in items if isinstance(i, TransactionEnded | LogAdvanced | StatementLogged)]
-    if ends:
-        position = chance.choice(ends)
-        assert scan(log, position, 1, cuts)[:2] == scan(log, position, NEVER, cuts)[:2]
+    assert not expected.runs
+    assert (in_runs.items, in_runs.error) == (expected.items, expected.error)
+    position = some_position(expected.found, chance)
+    expected, again = scan(log, position, NEVER, cuts), scan(log, position, 1, cuts)
+    assert (again.items, again.error) == (expected.items, expected.error)
+    for block in chain.from_iterable(run.blocks for run in (*in_runs.runs, *again.runs)):
+        assert len(block) == 1 or len({front_of(event) for event in block}) == 1
+
+
+def front_of(event: RowsLogged) -> bytes:
+    """Column count and bitmaps."""
+    assert event.payload[0] == len(event.table_map.types)
+    bitmaps = (event.payload[0] + 7) // 8 * (2 if event.op is Op.UPDATE else 1)
+    assert len(event.payload) >= 1 + bitmaps
+    return event.payload[: 1 + bitmaps]
+
+
+@pytest.mark.parametrize("leaves_out_ends", [False, True])
+@pytest.mark.parametrize("checksums", [False, True])
+@pytest.mark.parametrize("code", [162, 33, 34])
+def test_usual_transactions_are_one_run(
+    log_writer: type[LogWriter], code: int, *, checksums: bool, leaves_out_ends: bool
+) -> None:
+    log = log_writer(checksums=checksums).opening()
+    for number in range(1, 9):
+        first = len(log.events)
+        log.server_id = 7 + number % 2
+        if code == 162:
+            log.gtid(number, domain=number % 3)
+        else:
+            log.event(code, b"\1" + UUIDS[number % 2] + struct.pack("<QBQQ", number, 2, 0, 1))
+            log.query("BEGIN", schema="shop" * (number % 2))
+        for table_id in (20, 21):
+            log.table_map(TABLES[table_id - 20], table_id)
+            log.rows(table_id=table_id, code=23 + number % 3)
+        log.xid()
+        if leaves_out_ends:
+            leave_out_ends(log, first)
+
+    found = scan(log, START, 48, cuts=[2]).found
+
+    assert [type(item) for item in found] == [TransactionsLogged]
+    assert without_beginnings(found) == scan(log, START, NEVER).items

@@ -42,6 +42,7 @@ _HELD_BYTES_MAX: Final = 8 << 20
 _PREPARED_BYTES_MAX: Final = 256 << 20
 _RUN_EVENTS_MIN: Final = 256
 """Fewer events than this are faster read one by one (measured)."""
+_RUN_BYTES_MAX: Final = 8 << 20
 
 Spans: TypeAlias = Int64s | Sequence[tuple[int, int]]
 
@@ -112,7 +113,7 @@ class EventScanner:
             prepared_bytes_max=prepared_bytes_max,
         )
         self._run_events_min = run_events_min
-        self._runs = RunReader(self._place, self._tables, self._executed, self._transactions, held_bytes_max)
+        self._runs = RunReader(self._place, self._tables, self._executed, self._transactions)
         self._handlers = self._all_handlers()
         self._transactions.gathering = gathering
         if not gathering:
@@ -144,11 +145,8 @@ class EventScanner:
         places = np.array(spans, np.int64).reshape(-1, 2)
         try:
             if self._error is None:
-                at = 0
-                for first, stretch in self._plain_stretches(view, places):
-                    yield from self._scan_each(view, places[at:first], items)
-                    at = first + self._scan_run(stretch, items)
-                yield from self._scan_each(view, places[at:], items)
+                for part in _bounded(places):
+                    yield from self._scan_part(view, part, items)
         except MalformedError as error:
             self._error = self._corrupt(str(error))
         except LogError as error:
@@ -171,9 +169,15 @@ class EventScanner:
         said = transactions.said
         return [] if transactions.boundary() == said else [LogAdvanced(transactions.boundary())]
 
-    def _plain_stretches(self, view: memoryview, places: Int64s) -> Iterator[tuple[int, PlainStretch]]:
+    def _scan_part(self, view: memoryview, places: Int64s, items: list[LogItem]) -> Iterator[list[LogItem]]:
+        """Scan events, usual ones in runs; yield only what a compressed transaction lets go of."""
+        at = 0
         if len(places) >= self._run_events_min:
-            yield from plain_stretches(view, places, self._run_events_min, checksums=self._frames.checksums)
+            checksums = self._frames.checksums
+            for first, stretch in plain_stretches(view, places, self._run_events_min, checksums=checksums):
+                yield from self._scan_each(view, places[at:first], items)
+                at = first + self._scan_run(stretch, items)
+        yield from self._scan_each(view, places[at:], items)
 
     def _scan_run(self, stretch: PlainStretch, items: list[LogItem]) -> int:
         """Read what is usual of a stretch, if that is what is to be read now; return how many events that was."""
@@ -339,6 +343,14 @@ class EventScanner:
             "read again from the start of a transaction; if that does not help, check the server's disk "
             f"(mysqlbinlog --verify-binlog-checksum), and {COPY_AGAIN}",
         )
+
+
+def _bounded(places: Int64s) -> Sequence[Int64s]:
+    """Split events into parts of a bounded size, which is that of the runs that are found in them."""
+    if not len(places) or places[-1, 1] - places[0, 0] <= _RUN_BYTES_MAX:
+        return [places]
+    parts = (places[:, 1] - places[0, 0]) // _RUN_BYTES_MAX
+    return np.split(places, np.flatnonzero(np.diff(parts)) + 1)
 
 
 def _skip(_: memoryview, __: Header, ___: list[LogItem]) -> None:

@@ -35,19 +35,13 @@ class RunReader:
     """
 
     def __init__(
-        self,
-        place: Place,
-        tables: DescribedTables,
-        executed: Executed,
-        transactions: TransactionReader,
-        held_bytes_max: int,
+        self, place: Place, tables: DescribedTables, executed: Executed, transactions: TransactionReader
     ) -> None:
-        """Share its parts with the reader of single transactions; one over `held_bytes_max` is unusual."""
+        """Share its parts with the reader of single transactions."""
         self._place = place
         self._tables = tables
         self._executed = executed
         self._transactions = transactions
-        self._held_bytes_max = held_bytes_max
 
     def read(self, stretch: PlainStretch, *, is_mariadb: bool) -> tuple[TransactionsLogged | None, int]:
         """Read a stretch that follows here up to the first transaction in which something turns out to be unusual.
@@ -61,7 +55,7 @@ class RunReader:
         ends, unusual = self._place.ends_behind(lengths, events.log_ends())
         unusual |= events.wrong_checksums()
         begun = _read_beginnings(events.part(begins), Kind(kinds[0]))
-        unusual[begins] |= begun.unusual | (np.add.reduceat(lengths, begins) > self._held_bytes_max)
+        unusual[begins] |= begun.unusual
         maps = TableMapColumn.read(events, np.flatnonzero(kinds == Kind.TABLE_MAP))
         unusual[maps.redefined_at()] = True
         rows = RowsColumns.read(events, np.flatnonzero(kinds == Kind.ROWS), maps)
