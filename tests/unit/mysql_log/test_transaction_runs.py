@@ -38,7 +38,17 @@ START = BinlogPosition(FILE, 4)
 NEVER = 1 << 30
 TABLES = ("users", "orders", "secret")
 ROW = b"\xfe\x2a\0\0\0"
-FRONTS = (b"\x01\x01", b"\x01\x01", b"\x01\xff", b"\x01\x00", b"\x02\x01", b"\xfc\x01\0\x01", b"")
+FRONTS = (
+    b"\x01\x01",
+    b"\x01\x01",
+    b"\x01\xff",
+    b"\x01\x00",
+    b"\x02\x01",
+    b"\xfc\x01\0\x01",
+    b"\xfc\x01\0\x00",
+    b"\x01",
+    b"",
+)
 UUIDS = (bytes(range(16)), bytes(15) + b"\0", bytes(range(1, 16)) + b"\0")
 
 
@@ -61,7 +71,7 @@ def add_rows(log: LogWriter, chance: Chance) -> None:
             log.table_map(table, 20 + number, columns=b"\x03" * (9 if chance.seldom(100) else 1))
         for _ in range(chance.randint(1, 3)):
             number = chance.randrange(4) if chance.seldom(100) else chance.choice(described)[0]
-            front = chance.choice(FRONTS) if chance.seldom(10) else FRONTS[0]
+            front = chance.choice(FRONTS) if chance.seldom(5) else FRONTS[0]
             log.rows(front + ROW * chance.randint(0, 3), 20 + number, chance.choice([23, 23, 24, 25, 30, 31, 32]))
 
 
@@ -88,7 +98,7 @@ def add_mysql(log: LogWriter, chance: Chance, number: int) -> None:
     time = chance.choice([b"", bytes(7), struct.pack("<Q", 1_700_000_000_123_456)[:7], b"\xff" * 7])
     uuid = chance.choice(UUIDS) if chance.seldom(3) else UUIDS[0]
     log.event(code, b"\1" + uuid + struct.pack("<QBQQ", number, 2, 0, 1) + time)
-    log.query(chance.choice(["begin", "BEGIN ", "x BEGIN"]) if chance.seldom(50) else "BEGIN", chance.choice(["", "s"]))
+    log.query(chance.choice(["begin", "BEGIN ", "x BEGIN"]) if chance.seldom(12) else "BEGIN", chance.choice(["", "s"]))
     add_rows(log, chance)
     add_end(log, chance)
 
@@ -149,7 +159,7 @@ def random_log(log: LogWriter, chance: Chance) -> LogWriter:
             add(log, chance, number)
         if chance.seldom(10):
             leave_out_ends(log, first)
-        if chance.seldom(50):
+        if chance.seldom(12):
             cut_short(log, chance)
     if chance.seldom(4):
         damage(log.events, chance)
@@ -192,8 +202,10 @@ class Scanned:
         return [item for item in self.found if isinstance(item, TransactionsLogged)]
 
 
-def scan(log: LogWriter, position: BinlogPosition, run_events_min: int, cuts: Sequence[int] = ()) -> Scanned:
-    scanner = EventScanner(position, lambda table: table.name != "secret", run_events_min=run_events_min)
+def scan(
+    log: LogWriter, position: BinlogPosition, events_min: int, cuts: Sequence[int] = (), *, one_file: bool = False
+) -> Scanned:
+    scanner = EventScanner(position, lambda table: table.name != "secret", one_file=one_file, run_events_min=events_min)
     buffer, spans = log.stream()
     found: list[LogItem] = []
     try:
@@ -232,7 +244,8 @@ def test_runs_are_what_the_scanner_of_single_events_finds(log_writer: type[LogWr
     assert not expected.runs
     assert (in_runs.items, in_runs.error) == (expected.items, expected.error)
     position = some_position(expected.found, chance)
-    expected, again = scan(log, position, NEVER, cuts), scan(log, position, 1, cuts)
+    one_file = chance.seldom(2)
+    expected, again = (scan(log, position, events_min, cuts, one_file=one_file) for events_min in (NEVER, 1))
     assert (again.items, again.error) == (expected.items, expected.error)
     for block in chain.from_iterable(run.blocks for run in (*in_runs.runs, *again.runs)):
         assert len(block) == 1 or len({front_of(event) for event in block}) == 1
@@ -272,3 +285,45 @@ def test_usual_transactions_are_one_run(
 
     assert [type(item) for item in found] == [TransactionsLogged]
     assert without_beginnings(found) == scan(log, START, NEVER).items
+
+
+def test_what_is_read_on_the_way_to_a_position_is_in_no_run(log: LogWriter) -> None:
+    log.xa_prepare(b"a")
+    for number in range(3, 9):
+        log.insert(number)
+    log.xa_finish("COMMIT", b"a")
+    found = scan(log, START, NEVER).found
+    for end in [item.end for item in found if isinstance(item, TransactionEnded)]:
+        expected, in_runs = scan(log, end, NEVER), scan(log, end, 1)
+
+        assert (in_runs.items, in_runs.error) == (expected.items, expected.error)
+
+
+@pytest.mark.parametrize("checksums", [False, True])
+def test_a_run_ends_before_an_event_that_says_another_length(log_writer: type[LogWriter], *, checksums: bool) -> None:
+    log = log_writer(checksums=checksums).opening()
+    for number in range(3, 9):
+        log.insert(number)
+    last = log.events[-1]
+    log.events[-1] = last[:9] + bytes([last[9] ^ 1]) + last[10:]
+
+    in_runs = scan(log, START, 1, cuts=[2])
+
+    assert "an event of" in in_runs.error
+    assert in_runs.error == scan(log, START, NEVER).error
+    assert [len(run.ends) for run in in_runs.runs] == [5]
+
+
+def test_a_run_ends_before_a_table_map_that_cannot_be_read(log: LogWriter) -> None:
+    for number in range(3, 9):
+        log.insert(number)
+    log.gtid(9)
+    log.event(19, b"\x15\0\0\0\0\0\1\0\x04shop\0\x06broken\0\x05\x03")
+    log.rows(table_id=21)
+    log.xid()
+
+    in_runs = scan(log, START, 1)
+
+    assert "are announced" in in_runs.error
+    assert in_runs.error == scan(log, START, NEVER).error
+    assert [len(run.ends) for run in in_runs.runs] == [6]
