@@ -177,6 +177,20 @@ def test_a_later_topic_takes_over_and_an_older_one_that_comes_late_undoes_nothin
     assert sink.positions(TABLE) == {(TOPIC, 0): 3, (f"{TOPIC}.2", 0): 1}
 
 
+def test_rows_older_than_a_column_take_the_default_it_came_with_however_late_they_are(place: Place) -> None:
+    came, changed = (
+        replace(FIRST, columns=(*FIRST.columns, Column("size", INT, nullable=True, default=default)))
+        for default in ("4", "9")
+    )
+    schemas = {1: FIRST, 4: came, 5: changed}
+    sink = place.open()
+    sink.load(TABLE, [place.batch(0, [("c", "a", 1)]), announcement(4), announcement(5)], schemas)
+
+    sink.load(TABLE, [place.batch(1, [("c", "b", 1)])], schemas)
+
+    assert rows_in(sink) == [("a", 1, 4), ("b", 1, 4)]
+
+
 def test_an_announcement_makes_the_table_and_an_empty_table_can_become_any_other(place: Place) -> None:
     sink = place.open()
     sink.load(TABLE, [announcement(1)], SCHEMAS)

@@ -14,7 +14,7 @@ from penstock.adapters.mysql.catalog import (
     read_tables,
 )
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect
-from penstock.core.tables import IntegerType, TableId, TextType
+from penstock.core.tables import IntegerType, TableId, TextType, UnsupportedType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,6 +54,20 @@ def test_a_table_is_read_with_its_columns_and_its_key_in_key_order(
     assert schema.comment == "all of them"
     assert schema.columns[0].default == "7"
     assert schema.columns[1].comment == "it's"
+
+
+def test_what_the_server_prints_as_a_question_mark_is_not_taken_for_one(
+    connection: pymysql.Connection, database: str
+) -> None:
+    columns = "e ENUM('🐬','a'), s SET('a','🐬'), v VARCHAR(9) DEFAULT '🐬', w VARCHAR(9) DEFAULT '日'"
+    ask(connection, f"CREATE TABLE t ({columns}) CHARACTER SET utf8mb4")
+    table = TableId(database, "t")
+
+    schema = read_tables(connection, [table])[table]
+
+    assert [type(column.type) for column in schema.columns] == [UnsupportedType, UnsupportedType, TextType, TextType]
+    defaults = [(column.default, column.default_is_expression) for column in schema.columns[2:]]
+    assert defaults == [(None, True), ("日", False)]
 
 
 def test_views_sequences_and_missing_tables_are_no_tables(connection: pymysql.Connection, database: str) -> None:

@@ -11,6 +11,7 @@ from penstock.adapters.mysql.copy import open_copy
 from penstock.adapters.mysql.history import head, log_is_whole
 from penstock.adapters.mysql.preflight import Finding, examine, missing_tables, require_fit
 from penstock.core.errors import UnfitServerError
+from penstock.core.mysql.table_policy import TablePolicy
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
@@ -95,6 +96,17 @@ def test_a_setting_that_loses_something_is_named_with_its_remedy(
     assert list(found) == [setting]
     assert value in found[setting]
     assert f"set {setting}=" in found[setting]
+
+
+def test_rows_without_all_columns_are_warned_about_where_they_are_carried(root: pymysql.Connection) -> None:
+    ask(root, "SET GLOBAL binlog_row_image = 'MINIMAL'")
+    try:
+        require_fit(root, policy=TablePolicy(row_images="partial"))
+        found = problems(examine(root, policy=TablePolicy(row_images="partial")), "warning")
+    finally:
+        ask(root, "SET GLOBAL binlog_row_image = 'FULL'")
+
+    assert "less is promised" in found["binlog_row_image"]
 
 
 def test_updates_that_log_json_in_part_are_fine(root: pymysql.Connection) -> None:

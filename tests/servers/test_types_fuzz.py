@@ -8,6 +8,7 @@ from __future__ import annotations
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+from typing import Literal as Choice
 
 import pyarrow as pa
 import pytest
@@ -25,6 +26,7 @@ from penstock.core.changes import Op
 from penstock.core.mysql import decode
 from penstock.core.mysql.decode import decode_rows
 from penstock.core.mysql.log_items import RowsLogged
+from penstock.core.mysql.table_policy import TablePolicy
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from penstock.dev.mysql import OracleMysql
 
 Literal = str
+RowImage = Choice["FULL", "MINIMAL", "NOBLOB", "FULL_NODUP"]
 Row = dict[str, Any]
 
 _SERVER_ID: Final = 901_777
@@ -171,10 +174,12 @@ class Story:
     """A table, its rows by number, and what is done to them; `added` comes half-way.
 
     `differences` are made to each JSON column, and logged as such; without any, nothing is logged in part.
+    `image` is binlog_row_image.
     """
 
     differences: tuple[str, ...]
     zero_dates: ZeroDates
+    image: RowImage
     columns: tuple[str, ...]
     added: str
     rows: tuple[tuple[Literal, ...], ...]
@@ -186,6 +191,7 @@ def stories(
     types: Mapping[str, st.SearchStrategy[Literal]],
     policies: Sequence[ZeroDates] = ("stop",),
     differences_max: int = 0,
+    images: Sequence[RowImage] = ("FULL",),
 ) -> Story:
     columns = draw(st.lists(st.sampled_from(sorted(types)), min_size=1, max_size=6))
     added = draw(st.sampled_from(sorted(types)))
@@ -193,6 +199,7 @@ def stories(
     return Story(
         tuple(draw(st.lists(DIFFERENCES, min_size=min(1, differences_max), max_size=differences_max))),
         draw(st.sampled_from(policies)),
+        draw(st.sampled_from(images)),
         tuple(columns),
         added,
         tuple(draw(st.lists(row, min_size=2, max_size=25))),
@@ -212,6 +219,8 @@ def _statements(story: Story) -> Iterator[str]:
     documents = [f"c{index}" for index, declared in enumerate(story.columns) if declared == "json"]
     for difference in story.differences if documents else ():
         yield "UPDATE t SET " + ", ".join(f"{name} = {difference.format(name)}" for name in documents)
+    yield "INSERT INTO t (id) VALUES (500), (501)"
+    yield f"UPDATE t SET c0 = {story.rows[0][0]} WHERE id > 0"
     yield "DELETE FROM t WHERE id % 5 = 4"
     yield f"ALTER TABLE t ADD COLUMN c{width} {story.added}"
     yield f"INSERT INTO t (id, {names}, c{width}) VALUES " + ", ".join(
@@ -221,24 +230,26 @@ def _statements(story: Story) -> Iterator[str]:
 
 
 def _check(server: MysqlServer, story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = TablePolicy(story.zero_dates, "full" if story.image in _WHOLE else "partial")
     declared = ", ".join(f"c{index} {type_}" for index, type_ in enumerate(story.columns))
     with closing(connect(server)) as connection, connection.cursor() as cursor:
         cursor.execute(f"DROP DATABASE IF EXISTS {_TABLE.schema}")
         cursor.execute(f"CREATE DATABASE {_TABLE.schema} CHARACTER SET utf8mb4")
         connection.select_db(_TABLE.schema)
         cursor.execute("SET sql_mode = 'ALLOW_INVALID_DATES', time_zone = '+00:00'")
+        cursor.execute(f"SET binlog_row_image = {story.image}")
         if story.differences:
             cursor.execute("SET binlog_row_value_options = 'PARTIAL_JSON'")
         cursor.execute(f"CREATE TABLE t (id INT PRIMARY KEY, {declared})")
         begin = head(connection)
-        before = read_tables(connection, [_TABLE], story.zero_dates)[_TABLE]
+        before = read_tables(connection, [_TABLE], policy)[_TABLE]
         altered_at = begin
         for statement in _statements(story):
             if statement.startswith("ALTER"):
                 altered_at = head(connection)
             cursor.execute(statement)
         connection.commit()
-        after = read_tables(connection, [_TABLE], story.zero_dates)[_TABLE]
+        after = read_tables(connection, [_TABLE], policy)[_TABLE]
     stream = open_binlog(server, begin, _SERVER_ID, lambda table: table == _TABLE, Stop.END_OF_LOG)
     with closing(stream):
         events = []
@@ -250,7 +261,7 @@ def _check(server: MysqlServer, story: Story, monkeypatch: pytest.MonkeyPatch) -
         schema = before if (event.file, event.offset) < (altered_at.file, altered_at.offset) else after
         _apply(found, _decoded(schema, event, monkeypatch))
     added = f"c{len(story.columns)}"
-    assert {key: {added: None} | row for key, row in found.items()} == _selected(server, story.zero_dates)
+    assert {key: {added: None} | row for key, row in found.items()} == _selected(server, policy)
 
 
 def _decoded(schema: TableSchema, event: RowsLogged, monkeypatch: pytest.MonkeyPatch) -> RowBatch:
@@ -269,17 +280,21 @@ def _decoded(schema: TableSchema, event: RowsLogged, monkeypatch: pytest.MonkeyP
 
 
 def _apply(found: dict[int, Row], batch: RowBatch) -> None:
+    """Do to the rows of a table, by number, what the log says; every default here is NULL."""
+    known: dict[int, Row] = {}
     if batch.before is not None:
         for row in batch.before.to_pylist():
-            kept = found.pop(row["id"])
-            assert {name: kept.get(name) for name in row} == row
+            kept = known[row["id"]] = found.pop(row["id"])
+            said = row.keys() - set(batch.before_lacks)
+            assert {name: kept.get(name) for name in said} == {name: row[name] for name in said}
     if batch.op is not Op.DELETE and batch.after is not None:
         for row in batch.after.to_pylist():
-            found[row["id"]] = row
+            unsaid = {name: known.get(row["id"], {}).get(name) for name in batch.after_lacks}
+            found[row["id"]] = row | unsaid
 
 
-def _selected(server: MysqlServer, zero_dates: ZeroDates) -> dict[int, Row]:
-    with open_copy(server, lambda table: table == _TABLE, zero_dates) as copy:
+def _selected(server: MysqlServer, policy: TablePolicy) -> dict[int, Row]:
+    with open_copy(server, lambda table: table == _TABLE, policy) as copy:
         return {
             row["id"]: row
             for batch in copy.rows(_TABLE, 1000)
@@ -301,6 +316,8 @@ ZERO_DATES: Final = {
     "timestamp(2) null": COMMON["timestamp(2) null"] | st.just("'0000-00-00 00:00:00'"),
 }
 _POLICIES: Final = ("to_null", "as_text")
+_IMAGES: Final = ("FULL", "MINIMAL", "NOBLOB")
+_WHOLE: Final = ("FULL", "FULL_NODUP")
 _SETTINGS: Final = settings(
     # Every example is a conversation with a server of a tenth of a second.
     max_examples=settings().max_examples // 4,
@@ -312,7 +329,7 @@ def _server(running: MariadbServer | OracleMysql) -> MysqlServer:
     return MysqlServer(running.host, running.port, running.user, running.password)
 
 
-@given(story=stories({**COMMON, **MARIADB}))
+@given(story=stories({**COMMON, **MARIADB}, images=_IMAGES))
 @_SETTINGS
 def test_on_mariadb_the_log_decodes_to_what_is_selected(
     mariadb: MariadbServer, monkeypatch: pytest.MonkeyPatch, story: Story
@@ -320,7 +337,15 @@ def test_on_mariadb_the_log_decodes_to_what_is_selected(
     _check(_server(mariadb), story, monkeypatch)
 
 
-@given(story=stories({**COMMON, **MYSQL}))
+@given(story=stories({**COMMON, **MARIADB}, images=("FULL_NODUP",)))
+@_SETTINGS
+def test_on_a_newer_mariadb_what_is_not_logged_twice_is_known(
+    newer_mariadb: MariadbServer, monkeypatch: pytest.MonkeyPatch, story: Story
+) -> None:
+    _check(_server(newer_mariadb), story, monkeypatch)
+
+
+@given(story=stories({**COMMON, **MYSQL}, images=_IMAGES))
 @_SETTINGS
 def test_on_mysql_the_log_decodes_to_what_is_selected(
     mysql_server: OracleMysql, monkeypatch: pytest.MonkeyPatch, story: Story

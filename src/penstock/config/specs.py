@@ -27,6 +27,7 @@ from penstock.config.rules import (
     refuse_unless_empty,
     spark_value,
 )
+from penstock.core.mysql.table_policy import RowImages, TablePolicy
 from penstock.core.mysql.zero_dates import ZeroDates  # noqa: TC001 - pydantic reads it from a field's annotation
 from penstock.core.patterns import TablePatterns
 
@@ -151,7 +152,8 @@ class MysqlSourceSpec(Spec):
     whole, else with a copy; `log` and `copy` insist. `server_id` is the first
     of the SERVER_IDS_PER_SOURCE replica ids that are ours on that server. Without
     `tls` nothing is encrypted. `zero_dates` says what becomes of 0000-00-00 and
-    other dates that no calendar has.
+    other dates that no calendar has, `row_images` of rows that were logged
+    without all of their columns.
     """
 
     name: SourceName
@@ -166,6 +168,7 @@ class MysqlSourceSpec(Spec):
     server_id: Annotated[int, Field(strict=True, ge=1, le=2**32 - 1 - SERVER_IDS_PER_SOURCE)] | None = None
     lease_seconds: Annotated[float, Field(strict=True, ge=1, le=3600)] = 60.0
     zero_dates: ZeroDates = "stop"
+    row_images: RowImages = "full"
 
     @model_validator(mode="before")
     @classmethod
@@ -176,6 +179,11 @@ class MysqlSourceSpec(Spec):
     def patterns(self) -> TablePatterns:
         """Which tables are wanted."""
         return TablePatterns(self.tables)
+
+    @property
+    def policy(self) -> TablePolicy:
+        """How its tables are carried."""
+        return TablePolicy(self.zero_dates, self.row_images)
 
 
 class DuckdbSinkSpec(Spec):

@@ -81,4 +81,4 @@ def arrow_type(type_: ColumnType) -> pa.DataType:  # noqa: C901, PLR0911, PLR091
 
 def arrow_schema(schema: TableSchema) -> pa.Schema:
     """Return the Arrow schema of a table's rows."""
-    return pa.schema([pa.field(c.name, arrow_type(c.type), nullable=c.nullable) for c in schema.columns])
+    return pa.schema([pa.field(c.name, arrow_type(c.type), nullable=c.nullable) for c in schema.image_columns])

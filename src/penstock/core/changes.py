@@ -38,6 +38,10 @@ class RowBatch:
                               (RowsLogged.rows_offset and first_row)
     `timestamps_ms` int64[n]  commit time in the source, Unix milliseconds
     `gtids`         string[n] GTID of the transaction, "" where there is none
+
+    `before_lacks` and `after_lacks` name the columns that the log has no values
+    of; they are null in every row. In an `after` they have the values from before
+    the change, in one of CREATE their defaults.
     """
 
     schema: TableSchema
@@ -50,6 +54,8 @@ class RowBatch:
     timestamps_ms: npt.NDArray[np.int64]
     gtids: pa.StringArray
     server_id: int
+    before_lacks: tuple[str, ...] = ()
+    after_lacks: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         """How many changes there are."""

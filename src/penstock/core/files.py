@@ -8,6 +8,10 @@ table's columns under their own names, with the types of
 `__penstock_op`      string  what happened to the row
 `__penstock_offset`  int64   the Kafka offset of the change
 
+and, where rows may lack columns,
+
+`__penstock_lacks`   string  one character per column, `1` where the row lacks it; "" where it lacks none
+
 A table with a key has one row per change, in offset order: the row as it is
 after the change, or for `d` as it last was. A table without a key has one row
 per row image, with `c` or `r` (after), `d` (before), and for an update `u-`
@@ -22,6 +26,7 @@ change stands:
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -34,12 +39,15 @@ from penstock.core.arrow_types import arrow_schema
 from penstock.core.errors import CorruptLogError, TableStoppedError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.core.avro.envelope_decode import DecodedChanges
     from penstock.core.tables import TableSchema
 
 META_PREFIX = "__penstock_"
 OP = "__penstock_op"
 OFFSET = "__penstock_offset"
+LACKS = "__penstock_lacks"
 FILE = "__penstock_file"
 POS = "__penstock_pos"
 ROW = "__penstock_row"
@@ -71,7 +79,8 @@ def file_schema(schema: TableSchema) -> pa.Schema:
     except ValueError as error:
         raise TableStoppedError(str(schema.table), "", "its schema", str(error), "leave the table out") from error
     columns = [field.with_nullable(nullable=True) for field in rows]
-    return pa.schema([*columns, *(_KEYED_META if schema.key else _LOG_META)])
+    lacking = [pa.field(LACKS, pa.string())] if schema.partial_rows else []
+    return pa.schema([*columns, *(_KEYED_META if schema.key else _LOG_META), *lacking])
 
 
 def file_rows(schema: TableSchema, changes: DecodedChanges, offsets: npt.NDArray[np.int64]) -> pa.Table:
@@ -83,13 +92,17 @@ def file_rows(schema: TableSchema, changes: DecodedChanges, offsets: npt.NDArray
     change, is_before, labels = _row_images(ops, doubled=not schema.key)
     _check_images(schema, changes, change, is_before, offsets)
     images = pa.Table.from_batches([changes.after, changes.before.cast(changes.after.schema)])
-    rows = images.take(pa.array(change + is_before.astype(np.int64) * len(ops)))
+    image = change + is_before.astype(np.int64) * len(ops)
+    rows = images.take(pa.array(image))
     layout = file_schema(schema)
     arrays = [rows.column(column.name).combine_chunks() for column in schema.columns]
     arrays += [pa.array(labels, pa.string()), pa.array(offsets[change], pa.int64())]
     if not schema.key:
         arrays.append(changes.file.take(pa.array(change, pa.int64())))
         arrays += [pa.array(numbers[change]) for numbers in (changes.pos, changes.row, changes.ts_ms)]
+    if schema.partial_rows:
+        lists = pa.concat_arrays([changes.after_lacks, changes.before_lacks]).take(pa.array(image))
+        arrays.append(_lacking(schema, lists))
     cast = [array.cast(field.type) for array, field in zip(arrays, layout, strict=True)]
     return pa.Table.from_arrays(cast, schema=layout)
 
@@ -131,6 +144,17 @@ def object_key(pipeline: str, source: str, topic: str, partition: int, offsets: 
     start, end = offsets
     folders = [_folder(name) for name in (pipeline, source, topic)]
     return "/".join([*folders, str(partition), f"{start:020d}-{end:020d}-{schema_id}.parquet"])
+
+
+def _lacking(schema: TableSchema, lists: pa.StringArray) -> pa.StringArray:
+    """Turn JSON lists of names into one character per column of `schema`."""
+    found = lists.dictionary_encode()
+    flags = [_flags(schema, json.loads(text)) if text else "" for text in found.dictionary.to_pylist()]
+    return pa.array(flags, pa.string()).take(found.indices)
+
+
+def _flags(schema: TableSchema, lacking: Sequence[str]) -> str:
+    return "".join("1" if column.name in lacking else "0" for column in schema.columns)
 
 
 def _folder(name: str) -> str:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.core.changes import Op, RowBatch
-from penstock.core.errors import LogError
+from penstock.core.errors import LogError, TableStoppedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,13 +30,17 @@ def split_key_changes(batch: RowBatch) -> Sequence[RowBatch]:
     An UPDATE becomes up to three: the updates that keep their key, then a DELETE
     of the old rows and a CREATE of the new ones for those that do not. Every
     part is in log order; `message_order` says how they interleave. Any other
-    batch, and any of a table without a key, comes back as it is.
+    batch, and any of a table without a key, comes back as it is. Raises
+    TableStoppedError where rows with a new key lack columns: nobody could tell
+    their values once the old key is gone.
     """
     if batch.op is not Op.UPDATE or batch.before is None or batch.after is None or not batch.schema.key:
         return (batch,)
     changed = _key_changed(batch.before, batch.after, batch.schema.key)
     if not changed.any():
         return (batch,)
+    if batch.after_lacks:
+        raise _without_its_values(batch, int(np.argmax(changed)))
     before, after = batch.before, batch.after
     kept = () if changed.all() else (_part(batch, ~changed, Op.UPDATE, before, after),)
     return (*kept, _part(batch, changed, Op.DELETE, before, None), _part(batch, changed, Op.CREATE, None, after))
@@ -91,4 +95,13 @@ def _part(
         timestamps_ms=batch.timestamps_ms[chosen],
         gtids=batch.gtids.filter(mask),
         server_id=batch.server_id,
+        before_lacks=batch.before_lacks if before is not None else (),
+        after_lacks=batch.after_lacks if after is not None else (),
     )
+
+
+def _without_its_values(batch: RowBatch, index: int) -> TableStoppedError:
+    where = f"{batch.file}:{batch.offsets[index]} row {batch.rows[index]}"
+    reason = f"a row got another primary key, and was logged without {', '.join(batch.after_lacks)}"
+    hint = "set binlog_row_image=FULL on the server, for every session, and copy the table again"
+    return TableStoppedError(str(batch.schema.table), "", where, reason, hint)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
 
@@ -194,15 +194,35 @@ class Column:
     default_is_expression: bool = False
     comment: str = ""
 
+    @property
+    def is_virtual(self) -> bool:
+        """Whether the source computes it whenever it is read; its log may then lack values that have changed."""
+        return self.declaration.endswith(VIRTUAL)
+
+
+VIRTUAL: Final = ") VIRTUAL"
+"""How the declaration of a column ends that the source does not store."""
+
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
-    """One table at one point of the log. `key` is its primary key, in key order; empty if there is none."""
+    """One table at one point of the log. `key` is its primary key, in key order; empty if there is none.
+
+    `partial_rows`: a row image may lack columns outside the key, as configured.
+    """
 
     table: TableId
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     comment: str = ""
+    partial_rows: bool = False
+
+    @property
+    def image_columns(self) -> tuple[Column, ...]:
+        """The columns as row images have them: nullable also where an image may lack them."""
+        if not self.partial_rows:
+            return self.columns
+        return tuple(c if c.name in self.key else replace(c, nullable=True) for c in self.columns)
 
     def column(self, name: str) -> Column:
         """The column called `name`; KeyError if there is none."""

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from random import Random
 
-Value: TypeAlias = int | float | str | bytes | Decimal | date | None
+Value: TypeAlias = int | float | str | bytes | Decimal | date | timedelta | None
 """What a column holds; a datetime is a date."""
 Row: TypeAlias = tuple[Value, ...]
 _T = TypeVar("_T")

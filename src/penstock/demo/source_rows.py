@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Final
 from pymysql.cursors import SSCursor
 
 from penstock.adapters.mysql.connection import MysqlServer, connect
+from penstock.core.mysql.describe import GEOMETRY_TYPES
+from penstock.core.mysql.special_values import extended_wkb
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pymysql import Connection
 
     from penstock.demo.rows import Row, Value
 
-_TEXT_TYPES: Final = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum"})
+_TEXT_TYPES: Final = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum", "set"})
+_PRINTED_TYPES: Final = frozenset({"json", "uuid", "inet4", "inet6"})
 _FETCH_ROWS: Final = 5_000
 
 
@@ -33,6 +36,11 @@ class SourceColumn:
     def is_float(self) -> bool:
         """Whether values are compared bit by bit."""
         return self.data_type in {"float", "double"}
+
+    @property
+    def is_geometry(self) -> bool:
+        """Whether values are bytes that the warehouse has in another order."""
+        return self.data_type in GEOMETRY_TYPES
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +83,11 @@ class SourceSnapshot:
         order = ", ".join(_order(table, name) for name in table.key)
         sql = f"SELECT {selected} FROM {_quoted(self._schema)}.{_quoted(table.name)}"  # noqa: S608 - names are quoted
         floats = [i for i, column in enumerate(table.columns) if column.is_float]
+        geometries = [i for i, column in enumerate(table.columns) if column.is_geometry]
         with self._connection.cursor(SSCursor) as cursor:
             cursor.execute(f"{sql} ORDER BY {order}" if order else sql)
             while some := cursor.fetchmany(_FETCH_ROWS):
-                yield from with_float_bits(some, floats)
+                yield from _with_extended_wkb(with_float_bits(some, floats), geometries)
 
     def _rows(self, sql: str) -> Sequence[Row]:
         with self._connection.cursor() as cursor:
@@ -115,14 +124,41 @@ def _bits(value: Value) -> bytes | None:
     return None if value is None else struct.pack(">d", value)
 
 
+def _with_extended_wkb(rows: Iterable[Row], geometries: Sequence[int]) -> Iterator[Row]:
+    if not geometries:
+        yield from rows
+        return
+    for row in rows:
+        values = list(row)
+        for index in geometries:
+            stored = values[index]
+            values[index] = extended_wkb(stored) if isinstance(stored, bytes) else stored
+        yield tuple(values)
+
+
 def _select(column: SourceColumn) -> str:
-    # A FLOAT is printed with six digits, a DOUBLE with all that it takes to tell it from its neighbours.
-    return f"CAST({_quoted(column.name)} AS DOUBLE)" if column.data_type == "float" else _quoted(column.name)
+    name = _quoted(column.name)
+    match column.data_type:
+        case "float":
+            # It is printed with six digits, a DOUBLE with all that it takes to tell it from its neighbours.
+            return f"CAST({name} AS DOUBLE)"
+        case "bit":
+            return f"CAST({name} AS UNSIGNED)"
+        case "vector":
+            # The driver takes the type for text.
+            return f"CAST({name} AS BINARY)"
+        case kind if kind in _PRINTED_TYPES:
+            return f"CAST({name} AS CHAR)"
+        case _:
+            return name
 
 
 def _order(table: SourceTable, name: str) -> str:
-    is_text = any(column.name == name and column.data_type in _TEXT_TYPES for column in table.columns)
-    return f"CAST({_quoted(name)} AS BINARY)" if is_text else _quoted(name)
+    """Return by what a key column sorts here as it does in the warehouse: text, and what is printed, as UTF-8."""
+    kind = next(column.data_type for column in table.columns if column.name == name)
+    if kind in _TEXT_TYPES or kind in _PRINTED_TYPES:
+        return f"CAST(CONVERT(CAST({_quoted(name)} AS CHAR) USING utf8mb4) AS BINARY)"
+    return _quoted(name)
 
 
 def _quoted(name: str) -> str:

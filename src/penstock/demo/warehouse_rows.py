@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
@@ -96,11 +98,25 @@ def _sign(op: str) -> int:
 
 
 def _rows(table: pa.Table) -> list[Row]:
-    """Turn columns into rows; instants lose their zone once they are in UTC, as the source's have none either."""
-    columns = [
-        column.cast(pa.timestamp("us")) if pa.types.is_timestamp(column.type) else column for column in table.columns
-    ]
-    return list(zip(*(column.to_pylist() for column in columns), strict=True))
+    """Turn columns into rows, each value as the source's driver gives it."""
+    return list(zip(*map(_values, table.columns), strict=True))
+
+
+def _values(column: pa.ChunkedArray[Any]) -> list[Value]:
+    """Instants lose their zone once they are in UTC, intervals are spans, and vectors their floats' bytes."""
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("us"))
+    values: list[Any] = column.to_pylist()
+    if pa.types.is_interval(column.type):
+        return [None if value is None else _span(value) for value in values]
+    if pa.types.is_list(column.type):
+        return [None if value is None else struct.pack(f"<{len(value)}f", *value) for value in values]
+    return values
+
+
+def _span(interval: pa.MonthDayNano) -> timedelta:
+    """Return an interval's length; DuckDB compares a month as 30 days."""
+    return timedelta(days=interval.months * 30 + interval.days, microseconds=interval.nanoseconds // 1000)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -115,6 +131,8 @@ def _literal(value: Value) -> str:
             return _text(value)
         case int():
             return str(value)
+        case timedelta():
+            return f"to_microseconds({value // timedelta(microseconds=1)})"
         case _:
             return _text(str(value))
 

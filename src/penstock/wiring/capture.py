@@ -80,7 +80,7 @@ def _first_start(spec: CaptureSpec, parts: CaptureParts) -> str:
     if whole:
         start_from_log(parts, begin, spec.epoch)
         return f"from the start of the log at {begin}"
-    with open_copy(server, wanted, spec.source.zero_dates) as copy:
+    with open_copy(server, wanted, spec.source.policy) as copy:
         start_with_copy(parts, copy, spec.epoch)
         return f"with a copy of {len(copy.schemas)} tables at {copy.position}"
 

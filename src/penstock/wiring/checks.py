@@ -87,7 +87,7 @@ def _examine_source(source: MysqlSourceSpec) -> Iterator[Finding]:
     try:
         with connect(mysql_server(source)) as connection:
             yield Finding("ok", subject, f"{source.user} can log in to {source.host}:{source.port}")
-            for found in preflight.examine(connection, source.patterns.matches):
+            for found in preflight.examine(connection, source.patterns.matches, source.policy):
                 exit_code = UnfitServerError.exit_code if found.level == "error" else 0
                 yield Finding(found.level, f"{subject}, {found.subject}", found.message, found.hint, exit_code)
             for pattern in preflight.missing_tables(connection, source.tables):

@@ -129,7 +129,7 @@ def open_tracker(spec: PipelineSpec, source: MysqlSourceSpec) -> MysqlTracker:
         message = "schema tracker"
         raise _not_started(message)
     with connect(mysql_server(source)) as connection:
-        return MysqlTracker(tracker_server(spec.tracker), read_source_defaults(connection), source.zero_dates)
+        return MysqlTracker(tracker_server(spec.tracker), read_source_defaults(connection), source.policy)
 
 
 def open_lock(spec: PipelineSpec) -> FileLock:

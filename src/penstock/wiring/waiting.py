@@ -92,7 +92,7 @@ def _examine_source(source: MysqlSourceSpec) -> None:
     server = mysql_server(source)
     with connect(server) as connection:
         try:
-            require_fit(connection)
+            require_fit(connection, policy=source.policy)
             missing = missing_tables(connection, source.tables)
         except pymysql.err.MySQLError as error:
             raise explain_mysql(error, server) from error

@@ -20,7 +20,7 @@ from penstock.adapters.mysql.connection import MysqlServer
 from penstock.config.load import load
 from penstock.core.announcements import Announcement
 from penstock.demo.compare import compare_all
-from penstock.dev.mariadb import PASSWORD
+from penstock.dev.mariadb import PASSWORD, MariadbServer
 
 # Spark's processes inherit the environment when the session starts, which other tests may have done before.
 os.environ["CASE_PASSWORD"] = PASSWORD
@@ -32,9 +32,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from penstock.config.specs import PipelineSpec
+    from penstock.core.mysql.describe import Flavour
     from penstock.demo.compare import TableComparison
     from penstock.dev.kafka import KafkaBroker
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.dev.mysql import OracleMysql
 
 
 class Unattended:
@@ -50,7 +51,7 @@ class PipelineCase:
 
     file: Path
     database: str
-    server: MariadbServer
+    server: MariadbServer | OracleMysql
     session: SparkSession
     bootstrap_servers: str
 
@@ -125,45 +126,75 @@ def _read(log: TopicReader, topic: str, partition: int) -> list[bytes]:
     return [value for messages in log.read(topic, partition, 0, end) for _, value in messages]
 
 
-@pytest.fixture
-def tracker_for_case(tracker_server: MariadbServer) -> MariadbServer:
-    """The schema tracker, emptied: each pipeline has it to itself."""
-    from penstock.adapters.mysql.tracker import MysqlTracker  # noqa: PLC0415
+@dataclass(frozen=True, slots=True)
+class SharedServers:
+    """What every case uses, whatever its source is."""
 
-    MysqlTracker(
-        MysqlServer(tracker_server.host, tracker_server.port, tracker_server.user, tracker_server.password)
-    ).restore('{"schemas": []}')
-    return tracker_server
+    home: Path
+    kafka: KafkaBroker
+    schematizer: str
+    spark: SparkSession
 
+    def make_case(
+        self,
+        server: MariadbServer | OracleMysql,
+        tracker: MariadbServer | OracleMysql,
+        database: str,
+        partitions: int = 1,
+        **source: object,
+    ) -> PipelineCase:
+        """Empty the tracker, which each pipeline has to itself, and write the pipeline's file."""
+        from penstock.adapters.mysql.tracker import MysqlTracker, SourceDefaults  # noqa: PLC0415
 
-@pytest.fixture
-def make_case(  # noqa: PLR0917 - one fixture per server
-    tmp_path: Path,
-    mariadb: MariadbServer,
-    kafka: KafkaBroker,
-    schematizer: str,
-    tracker_for_case: MariadbServer,
-    spark: SparkSession,
-    fresh_database: str,
-) -> Callable[..., PipelineCase]:
-    """Write a pipeline's file; keywords go into its source."""
-
-    def make(partitions: int = 1, **source: object) -> PipelineCase:
-        login = {"host": mariadb.host, "port": mariadb.port, "user": mariadb.user, "password_env": "CASE_PASSWORD"}
+        address = MysqlServer(tracker.host, tracker.port, tracker.user, tracker.password)
+        flavour: Flavour = "mariadb" if isinstance(tracker, MariadbServer) else "mysql"
+        MysqlTracker(address, SourceDefaults(flavour=flavour)).restore('{"schemas": []}')
+        login = {"host": server.host, "port": server.port, "user": server.user, "password_env": "CASE_PASSWORD"}
         config = {
-            "pipeline": fresh_database,
-            "home": str(tmp_path / "home"),
-            "kafka": {"bootstrap_servers": kafka.bootstrap_servers, "partitions": partitions},
-            "schematizer": {"url": schematizer},
-            "tracker": {**login, "port": tracker_for_case.port},
+            "pipeline": database,
+            "home": str(self.home / "home"),
+            "kafka": {"bootstrap_servers": self.kafka.bootstrap_servers, "partitions": partitions},
+            "schematizer": {"url": self.schematizer},
+            "tracker": {**login, "port": tracker.port},
             "sources": [
-                {"name": "db", "kind": "mysql", **login, "tables": [f"{fresh_database}.*"], "start": "copy", **source}
+                {"name": "db", "kind": "mysql", **login, "tables": [f"{database}.*"], "start": "copy", **source}
             ],
-            "sinks": [{"name": "warehouse", "kind": "duckdb", "path": str(tmp_path / "warehouse.duckdb")}],
+            "sinks": [{"name": "warehouse", "kind": "duckdb", "path": str(self.home / "warehouse.duckdb")}],
             "links": [{"from": "db", "to": "warehouse"}],
         }
-        file = tmp_path / "pipeline.yaml"
+        file = self.home / "pipeline.yaml"
         file.write_text(yaml.safe_dump(config))
-        return PipelineCase(file, fresh_database, mariadb, spark, kafka.bootstrap_servers)
+        return PipelineCase(file, database, server, self.spark, self.kafka.bootstrap_servers)
+
+
+@pytest.fixture
+def shared_servers(tmp_path: Path, kafka: KafkaBroker, schematizer: str, spark: SparkSession) -> SharedServers:
+    """All but a source and its tracker."""
+    return SharedServers(tmp_path, kafka, schematizer, spark)
+
+
+@pytest.fixture
+def make_case(
+    shared_servers: SharedServers, mariadb: MariadbServer, tracker_server: MariadbServer, fresh_database: str
+) -> Callable[..., PipelineCase]:
+    """Make a pipeline from MariaDB; keywords go into its source."""
+
+    def make(partitions: int = 1, **source: object) -> PipelineCase:
+        return shared_servers.make_case(mariadb, tracker_server, fresh_database, partitions, **source)
 
     return make
+
+
+@pytest.fixture
+def mysql_case(
+    shared_servers: SharedServers, mysql_server: OracleMysql, mysql_tracker_server: OracleMysql, fresh_name: str
+) -> PipelineCase:
+    """A pipeline from Oracle's MySQL; the test skips where that cannot be had."""
+    user, password = mysql_server.user, mysql_server.password
+    with closing(
+        pymysql.connect(
+            host=mysql_server.host, port=mysql_server.port, user=user, password=password, connect_timeout=10
+        )
+    ) as connection:
+        connection.cursor().execute(f"CREATE DATABASE {fresh_name}")
+    return shared_servers.make_case(mysql_server, mysql_tracker_server, fresh_name)

@@ -94,18 +94,26 @@ def test_a_table_without_a_key_is_a_change_log_that_adds_up(make_case: Callable[
     case.assert_equal()
 
 
-def test_a_type_that_cannot_be_carried_stops_its_table_only(make_case: Callable[..., PipelineCase]) -> None:
+def test_a_value_that_cannot_be_carried_stops_its_table_only(make_case: Callable[..., PipelineCase]) -> None:
     case = make_case()
-    case.write(USERS, "CREATE TABLE maps (id INT PRIMARY KEY, place GEOMETRY)")
+    case.write(USERS, "CREATE TABLE visits (id INT PRIMARY KEY, day DATE)", "INSERT INTO visits VALUES (1, NULL)")
     case.run_once()
-    case.write("INSERT INTO users (id) VALUES (1)", "INSERT INTO maps VALUES (1, ST_GeomFromText('POINT(1 2)'))")
+    case.write(
+        "INSERT INTO users (id) VALUES (1)",
+        "SET sql_mode = ''",
+        "INSERT INTO visits VALUES (2, '2024-02-29'), (3, '0000-00-00')",
+        "INSERT INTO users (id) VALUES (2)",
+    )
 
     case.run_once()
 
     stopped = case.records("db")[-1]["stopped"]
-    assert set(stopped) == {f"{case.database}.maps"}
-    assert "place" in stopped[f"{case.database}.maps"]["error"]
+    assert set(stopped) == {f"{case.database}.visits"}
+    assert "visits.day stopped at" in stopped[f"{case.database}.visits"]["error"]
+    assert "0000-00-00 is no date" in stopped[f"{case.database}.visits"]["error"]
+    assert "zero_dates" in stopped[f"{case.database}.visits"]["hint"]
     assert case.compare()["users"].differences == 0
+    assert case.query(f"SELECT id FROM {case.database}.visits") == [{"id": 1}]
 
 
 def test_rows_of_several_partitions_arrive(make_case: Callable[..., PipelineCase]) -> None:
@@ -116,6 +124,8 @@ def test_rows_of_several_partitions_arrive(make_case: Callable[..., PipelineCase
         "UPDATE users SET score = id WHERE id % 3 = 0",
         "ALTER TABLE users ADD COLUMN karma INT DEFAULT 4",
         "UPDATE users SET karma = id WHERE id % 5 = 0",
+        "ALTER TABLE users ALTER COLUMN karma SET DEFAULT 9",
+        "INSERT INTO users (id) SELECT seq FROM seq_3001_to_3100",
         "DELETE FROM users WHERE id % 7 = 0",
     )
 

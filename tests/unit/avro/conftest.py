@@ -98,7 +98,7 @@ def table_schemas(draw: st.DrawFn) -> TableSchema:
     columns = draw(_TABLE_COLUMNS)
     key = [column.name for column in draw(st.permutations(columns))][: draw(st.integers(0, 2))]
     fitting = tuple(replace(column, nullable=column.nullable and column.name not in key) for column in columns)
-    return TableSchema(draw(_TABLE_IDS), fitting, tuple(key), draw(_SHORT))
+    return TableSchema(draw(_TABLE_IDS), fitting, tuple(key), draw(_SHORT), draw(st.booleans()))
 
 
 @st.composite
@@ -106,23 +106,32 @@ def row_batches(draw: st.DrawFn) -> RowBatch:
     schema = draw(st.from_type(TableSchema))
     op = draw(st.sampled_from(Op))
     rows = draw(st.integers(1, 6))
+    beside_key = [column.name for column in schema.columns if column.name not in schema.key]
+    lacks = st.sets(st.sampled_from(beside_key)) if schema.partial_rows and beside_key else st.just(set[str]())
+    before_lacks, after_lacks = (tuple(sorted(draw(lacks))) for _ in range(2))
     return RowBatch(
         schema=schema,
         op=op,
-        before=draw(_row_images(schema, rows)) if op in {Op.UPDATE, Op.DELETE} else None,
-        after=draw(_row_images(schema, rows)) if op is not Op.DELETE else None,
+        before=draw(_row_images(schema, rows, before_lacks)) if op in {Op.UPDATE, Op.DELETE} else None,
+        after=draw(_row_images(schema, rows, after_lacks)) if op is not Op.DELETE else None,
         file=draw(st.text(max_size=10)),
         offsets=np.array(draw(_lists(st.integers(4, 2**38 - 1), rows)), dtype=np.int64),
         rows=np.array(draw(_lists(st.integers(0, 2**24 - 1), rows)), dtype=np.int32),
         timestamps_ms=np.array(draw(_lists(st.integers(-(2**62), 2**62), rows)), dtype=np.int64),
         gtids=pa.array(draw(_lists(_GTIDS, rows)), pa.string()),
         server_id=draw(st.integers(0, 2**32 - 1)),
+        before_lacks=before_lacks,
+        after_lacks=after_lacks,
     )
 
 
 @st.composite
-def _row_images(draw: st.DrawFn, schema: TableSchema, rows: int) -> pa.RecordBatch:
-    return pa.record_batch([draw(_arrays(column, rows)) for column in schema.columns], schema=arrow_schema(schema))
+def _row_images(draw: st.DrawFn, schema: TableSchema, rows: int, lacks: Sequence[str]) -> pa.RecordBatch:
+    arrays = [
+        _array([None] * rows, column.type) if column.name in lacks else draw(_arrays(column, rows))
+        for column in schema.columns
+    ]
+    return pa.record_batch(arrays, schema=arrow_schema(schema))
 
 
 @st.composite

@@ -285,6 +285,8 @@ def written_values(batch: RowBatch) -> list[bytes]:
             },
             "op": str(batch.op),
             "ts_ms": PROCESSED_AT_MS,
+            "before_lacks": json.dumps(batch.before_lacks) if batch.before_lacks else None,
+            "after_lacks": json.dumps(batch.after_lacks) if batch.after_lacks else None,
         }
         for i in range(count)
     ]
@@ -357,5 +359,7 @@ def assert_same(changes: DecodedChanges, batch: RowBatch) -> None:
     assert changes.row.tolist() == batch.rows.tolist()
     assert changes.ts_ms.tolist() == batch.timestamps_ms.tolist()
     assert changes.gtid.equals(batch.gtids)
+    for lists, names in ((changes.before_lacks, batch.before_lacks), (changes.after_lacks, batch.after_lacks)):
+        assert lists.to_pylist() == [json.dumps(names) if names else ""] * len(batch)
     assert set(changes.db.to_pylist()) == {batch.schema.table.schema}
     assert set(changes.table.to_pylist()) == {batch.schema.table.name}

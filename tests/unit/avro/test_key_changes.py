@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from penstock.core.arrow_types import arrow_schema
 from penstock.core.changes import Op, RowBatch
-from penstock.core.errors import LogError
+from penstock.core.errors import LogError, TableStoppedError
 from penstock.core.key_changes import message_order, split_key_changes
 from penstock.core.tables import Column, FloatType, IntegerType, TableId, TableSchema, TextType
 
@@ -95,6 +95,24 @@ def test_a_key_that_only_the_collation_calls_equal_is_a_change() -> None:
     parts = split_key_changes(updates([((1, None, "a"), (1, None, "A"))]))
 
     assert [part.op for part in parts] == [Op.DELETE, Op.CREATE]
+
+
+def test_a_new_key_for_a_row_that_lacks_columns_stops_the_table() -> None:
+    batch = replace(
+        updates([((1, None, "a"), (1, None, "a")), ((1, None, "a"), (2, None, "a"))]), after_lacks=("note",)
+    )
+
+    with pytest.raises(TableStoppedError, match=r"bin.000001:4 row 1.*another primary key.*without note"):
+        split_key_changes(batch)
+
+
+def test_what_rows_lack_stays_with_them() -> None:
+    kept = updates([((1, None, "a"), (1, None, "a"))])
+    moved = updates([((1, None, "a"), (2, None, "a"))])
+
+    assert split_key_changes(replace(kept, after_lacks=("note",))) == (replace(kept, after_lacks=("note",)),)
+    deleted, created = split_key_changes(replace(moved, before_lacks=("note",)))
+    assert (deleted.before_lacks, created.before_lacks, created.after_lacks) == (("note",), (), ())
 
 
 def test_minus_zero_is_another_key() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -65,6 +66,8 @@ def decoded(schema: TableSchema, changes: list[Change]) -> DecodedChanges:
         gtid=texts,
         db=texts,
         table=texts,
+        before_lacks=texts,
+        after_lacks=texts,
     )
 
 
@@ -99,6 +102,18 @@ def test_a_table_without_a_key_has_a_row_per_image_and_its_place_in_the_log() ->
         "__penstock_row": [0] * 5,
         "__penstock_ts_ms": [1_700_000_000_000] * 5,
     }
+
+
+def test_rows_that_may_lack_columns_say_which() -> None:
+    schema = replace(KEYED, partial_rows=True)
+    changes = decoded(schema, [*CHANGES, ("u", "a", "b")])
+    before = pa.array(["", "", '["name"]', "", '["id", "name"]'])
+    after = pa.array(["", '["name"]', "", "", ""])
+
+    table = file_rows(schema, replace(changes, before_lacks=before, after_lacks=after), np.arange(5, dtype=np.int64))
+
+    assert table.column("__penstock_lacks").to_pylist() == ["", "01", "01", "", ""]
+    assert parse_file(schema, render_file(schema, table)).equals(table)
 
 
 @pytest.mark.parametrize("schema", [KEYED, KEYLESS])

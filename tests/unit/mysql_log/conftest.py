@@ -23,7 +23,7 @@ from penstock.core.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from tests.unit.mysql_log.row_encoding import Value
 
@@ -189,19 +189,29 @@ class RowWriter:
             tuple(isinstance(column.type, IntegerType) and column.type.unsigned for column in schema.columns),
         )
 
-    def event(self, rows: Sequence[Sequence[Value]], op: Op = Op.CREATE, offset: int = 1000) -> RowsLogged:
-        """An event with `rows`; an update has them in pairs, before and after."""
+    def event(
+        self,
+        rows: Sequence[Sequence[Value]],
+        op: Op = Op.CREATE,
+        offset: int = 1000,
+        lacks: Sequence[Collection[int]] = ((), ()),
+    ) -> RowsLogged:
+        """An event with `rows`; an update has them in pairs, before and after, without the columns of each `lacks`."""
         width = len(self.schema.columns)
-        all_present = ((1 << width) - 1).to_bytes((width + 7) // 8, "little")
-        payload = bytes([width]) + all_present * (2 if op is Op.UPDATE else 1) + b"".join(map(self.row, rows))
-        return RowsLogged(self.table_map, op, payload, "mysql-bin.000001", offset, offset * 10, f"0-7-{offset}", 7)
+        images = 2 if op is Op.UPDATE else 1
+        bitmaps = [sum(1 << index for index in range(width) if index not in image) for image in lacks[:images]]
+        front = bytes([width]) + b"".join(bitmap.to_bytes((width + 7) // 8, "little") for bitmap in bitmaps)
+        content = b"".join(self.row(row, lacks[index % images]) for index, row in enumerate(rows))
+        place = ("mysql-bin.000001", offset, offset * 10, f"0-7-{offset}", 7)
+        return RowsLogged(self.table_map, op, front + content, *place)
 
-    def row(self, values: Sequence[Value]) -> bytes:
+    def row(self, values: Sequence[Value], lacks: Collection[int] = ()) -> bytes:
         """One row image."""
-        nulls = sum(1 << index for index, value in enumerate(values) if value is None)
-        columns = zip(self.schema.columns, values, strict=True)
-        cells = b"".join(encode_value(column.type, value) for column, value in columns if value is not None)
-        return nulls.to_bytes((len(values) + 7) // 8, "little") + cells
+        there = [(*each, index) for index, each in enumerate(zip(self.schema.columns, values, strict=True))]
+        there = [each for each in there if each[2] not in lacks]
+        nulls = sum(1 << index for index, (_, value, _) in enumerate(there) if value is None)
+        cells = b"".join(encode_value(column.type, value) for column, value, _ in there if value is not None)
+        return nulls.to_bytes((len(there) + 7) // 8, "little") + cells
 
 
 @pytest.fixture(scope="session")

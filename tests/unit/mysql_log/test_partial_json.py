@@ -313,7 +313,8 @@ def test_damaged_rows_stop_the_table_or_are_other_rows(recorded: Recorded, data:
     damaged = replace(event, payload=bytes(payload[: data.draw(st.integers(0, len(payload)) | st.just(len(payload)))]))
 
     try:
-        decode_rows(ORDERS, [event, damaged])
+        # A damaged front is that of other rows, which are not decoded together with these.
+        decode_rows(ORDERS, [event, damaged] if damaged.front == event.front else [damaged])
     except TableStoppedError as error:
         assert error.position.startswith(f"{event.file}:{event.offset}")  # noqa: PT017 - not raising is right as well
         assert error.hint  # noqa: PT017

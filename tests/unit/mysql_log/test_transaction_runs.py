@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.mysql_log.single_items import without_beginnings
 
-from penstock.core.changes import Op
 from penstock.core.errors import LogError
 from penstock.core.mysql.log_items import (
     LogAdvanced,
@@ -250,15 +249,7 @@ def test_runs_are_what_the_scanner_of_single_events_finds(log_writer: type[LogWr
     expected, again = (scan(log, position, events_min, cuts, one_file=one_file) for events_min in (NEVER, 1))
     assert (again.items, again.error) == (expected.items, expected.error)
     for block in chain.from_iterable(run.blocks for run in (*in_runs.runs, *again.runs)):
-        assert len(block) == 1 or len({front_of(event) for event in block}) == 1
-
-
-def front_of(event: RowsLogged) -> bytes:
-    """Column count and bitmaps."""
-    assert event.payload[0] == len(event.table_map.types)
-    bitmaps = (event.payload[0] + 7) // 8 * (2 if event.op is Op.UPDATE else 1)
-    assert len(event.payload) >= 1 + bitmaps
-    return event.payload[: 1 + bitmaps]
+        assert len(block) == 1 or {event.front for event in block} == {block.front}
 
 
 @pytest.mark.parametrize("leaves_out_ends", [False, True])

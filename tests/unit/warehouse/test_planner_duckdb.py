@@ -7,6 +7,7 @@ import sqlglot
 
 from penstock.core.errors import TableStoppedError
 from penstock.core.tables import (
+    BitType,
     BytesType,
     Column,
     ColumnType,
@@ -16,10 +17,13 @@ from penstock.core.tables import (
     EnumType,
     FloatType,
     IntegerType,
+    PrintedType,
+    SetType,
     TableId,
     TableSchema,
     TextType,
     TimestampType,
+    TimeType,
     UnsupportedType,
     YearType,
 )
@@ -143,6 +147,15 @@ def test_a_table_is_dropped_by_its_full_name() -> None:
          "TIMESTAMP WITH TIME ZONE DEFAULT CAST('2024-02-29 12:00:00+00' AS TIMESTAMP WITH TIME ZONE)"),
         (Column("c", YearType(), nullable=True, default="2024"), "SMALLINT DEFAULT CAST('2024' AS SMALLINT)"),
         (Column("c", EnumType(("new", "paid")), nullable=False), "VARCHAR DEFAULT 'new'"),
+        (Column("c", TimeType(2), nullable=True, default="-838:59:58.50"),
+         "INTERVAL DEFAULT CAST('-838:59:58.50' AS INTERVAL)"),
+        (Column("c", BitType(9), nullable=True, default="5"), "USMALLINT DEFAULT CAST('5' AS USMALLINT)"),
+        (Column("c", SetType(("a", "b")), nullable=True, default="a,b"), "VARCHAR DEFAULT 'a,b'"),
+        (Column("c", PrintedType("inet6"), nullable=True, default="::1"),
+         "VARCHAR DEFAULT CAST('::1' AS VARCHAR)"),
+        (Column("c", PrintedType("date"), nullable=True, default="2024-02-29"), "VARCHAR DEFAULT '2024-02-29'"),
+        (Column("c", PrintedType("datetime", 3), nullable=True, default="2024-02-29 12:00:00.125"),
+         "VARCHAR DEFAULT '2024-02-29 12:00:00.125'"),
     ],
 )  # fmt: skip
 def test_an_added_column_gives_existing_rows_the_value_that_the_source_gave_them(
@@ -159,6 +172,10 @@ def test_an_added_column_gives_existing_rows_the_value_that_the_source_gave_them
         Column("c", DateType(), nullable=True, default="0000-00-00"),
         Column("c", DateTimeType(0), nullable=True, default="yesterday"),
         Column("c", INT, nullable=True, default="b'1'"),
+        Column("c", TimeType(0), nullable=True, default="noon"),
+        Column("c", PrintedType("datetime", 3), nullable=True, default="2024-02-29 12:00:00"),
+        Column("c", PrintedType("date"), nullable=True, default="2024-02-29 12:00:00"),
+        Column("c", PrintedType("json"), nullable=True, default="{}"),
         Column("c", BytesType(4, fixed=False), nullable=True, default="0x41"),
     ],
 )

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
-from hypothesis import given
+from hypothesis import event, given
 from hypothesis import strategies as st
 
+from penstock.core.mysql.charsets import BYTES_PER_CHARACTER
+from penstock.core.mysql.evolution import refusal
 from penstock.core.tables import (
     BytesType,
+    Column,
     ColumnType,
     DateTimeType,
     DateType,
@@ -15,6 +20,8 @@ from penstock.core.tables import (
     EnumType,
     FloatType,
     IntegerType,
+    TableId,
+    TableSchema,
     TextType,
     TimestampType,
     UnsupportedType,
@@ -107,3 +114,33 @@ def test_a_change_that_keeps_every_value_widens(before: ColumnType, after: Colum
 )
 def test_a_change_that_may_alter_a_value_does_not_widen(before: ColumnType, after: ColumnType) -> None:
     assert not widens(before, after)
+
+
+CHARSETS = st.sampled_from(sorted(BYTES_PER_CHARACTER))
+TEXTS = st.builds(TextType, st.integers(1, 9), CHARSETS)
+TYPES: st.SearchStrategy[ColumnType] = st.one_of(
+    TEXTS, *(st.builds(type_) for type_ in get_args(ColumnType) if type_ is not TextType)
+)
+
+
+@st.composite
+def changes(draw: st.DrawFn) -> tuple[ColumnType, ColumnType]:
+    """Two types, mostly of the same kind, for others never turn into one another."""
+    before = draw(TYPES)
+    alike: st.SearchStrategy[ColumnType] = TEXTS if isinstance(before, TextType) else st.builds(type(before))
+    return before, draw(st.one_of(alike, TYPES))
+
+
+@given(changes())
+def test_whatever_change_of_type_the_capture_carries_the_warehouse_carries_too(
+    change: tuple[ColumnType, ColumnType],
+) -> None:
+    before, after = (
+        TableSchema(TableId("a", "t"), (Column("c", type_, nullable=True, declaration="varchar"),), ())
+        for type_ in change
+    )
+
+    carried = refusal(before, after) is None
+    event(f"carried: {carried}")
+
+    assert widens(*change) or not carried

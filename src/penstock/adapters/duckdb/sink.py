@@ -10,12 +10,20 @@ import duckdb
 
 from penstock.adapters.duckdb.database import CATALOG, DuckdbLimits, explain, open_database, write_lock
 from penstock.adapters.duckdb.query_server import QueryServer
-from penstock.adapters.duckdb.staging import STAGED, count_changes, read_pieces, staged
+from penstock.adapters.duckdb.staging import STAGED, count_changes, find_lacking, read_pieces, staged
 from penstock.adapters.duckdb.state import DuckdbState, TableState
 from penstock.core.errors import TableStoppedError
 from penstock.core.warehouse.dialect import DUCKDB, quote_name
 from penstock.core.warehouse.load_plan import SchemaInPlace, plan_positions, plan_steps
-from penstock.core.warehouse.planner import TargetTable, plan_create, plan_drop, plan_merge, plan_migration
+from penstock.core.warehouse.partial_rows import WHOLE, plan_completion
+from penstock.core.warehouse.planner import (
+    TargetTable,
+    keep_fill_values,
+    plan_create,
+    plan_drop,
+    plan_merge,
+    plan_migration,
+)
 from penstock.ports.sink import Loaded
 
 if TYPE_CHECKING:
@@ -25,6 +33,7 @@ if TYPE_CHECKING:
     from penstock.core.batches import Batch
     from penstock.core.tables import TableId, TableSchema
     from penstock.core.warehouse.load_plan import Step
+    from penstock.core.warehouse.partial_rows import Lacking
     from penstock.ports.objects import ObjectStore
 
 _DEFAULTS = DuckdbLimits()
@@ -97,7 +106,7 @@ class DuckdbSink:
             state = TableState(schema, SchemaInPlace(step.schema_id, step.last_order))
             self._create(state.schema)
         elif known.in_place.gives_way_to(step):
-            state = TableState(schema, known.in_place.after(step))
+            state = TableState(keep_fill_values(known.schema, schema), known.in_place.after(step))
             self._migrate(known.schema, schema)
         else:
             state = TableState(known.schema, known.in_place.after(step))
@@ -107,9 +116,21 @@ class DuckdbSink:
         if rows is None:
             return 0
         with staged(self._connection, rows):
-            target = TargetTable(CATALOG, state.schema)
-            self._run(plan_merge(DUCKDB, target, schema, quote_name(DUCKDB, STAGED)))
+            self._merge(TargetTable(CATALOG, state.schema), schema, find_lacking(schema, rows))
         return count_changes(rows)
+
+    def _merge(self, target: TargetTable, arriving: TableSchema, lacking: Lacking) -> None:
+        if not lacking:
+            self._run(plan_merge(DUCKDB, target, arriving, quote_name(DUCKDB, STAGED)))
+            return
+        completion = plan_completion(DUCKDB, target, arriving, quote_name(DUCKDB, STAGED), lacking)
+        self._run([completion.create])
+        ((orphans,),) = self._connection.execute(completion.count_orphans).fetchall()
+        if orphans:
+            reason = f"{orphans} changed row(s) came without all of their columns, and the target does not have them"
+            hint = "carry the table from a fresh copy: a new pipeline with another `pipeline` name, `home` and target"
+            raise TableStoppedError(str(arriving.table), "", "the target's table", reason, hint)
+        self._run([*plan_merge(DUCKDB, target, arriving, quote_name(DUCKDB, WHOLE)), completion.drop])
 
     def _known(self, table: TableId) -> TableState | None:
         known = self._state.table(table)

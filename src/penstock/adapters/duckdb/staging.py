@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.core.errors import SinkError
-from penstock.core.files import OFFSET, OP, parse_file
+from penstock.core.files import LACKS, OFFSET, OP, parse_file
+from penstock.core.warehouse.partial_rows import Lacking
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -36,6 +37,16 @@ def count_changes(rows: pa.Table) -> int:
     """Return how many changes `rows` stand for: an update's two images are one."""
     doubled = pc.equal(rows.column(OP), pa.scalar("u-"))
     return rows.num_rows - rows.filter(doubled).num_rows
+
+
+def find_lacking(schema: TableSchema, rows: pa.Table) -> Lacking:
+    """Return which columns of `schema` some of `rows`, laid out as files, lack. One that went lacks nothing we need."""
+    found: dict[str, set[str]] = {"c": set(), "u": set()}
+    if schema.partial_rows and schema.key:
+        for kind in rows.group_by([OP, LACKS]).aggregate([]).to_pylist():
+            flags = zip(schema.columns, kind[LACKS], strict=False)
+            found.setdefault(kind[OP], set()).update(column.name for column, flag in flags if flag == "1")
+    return Lacking(created=found["c"], changed=found["u"])
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from pymysql.constants import ER
 from penstock.adapters.mysql.connection import ask, error_code
 from penstock.core.errors import UnfitServerError
 from penstock.core.mysql.describe import ColumnRow, Flavour, TableRow, describe_table
-from penstock.core.mysql.zero_dates import with_zero_dates
+from penstock.core.mysql.table_policy import DEFAULT_POLICY
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import pymysql
 
-    from penstock.core.mysql.zero_dates import ZeroDates
+    from penstock.core.mysql.table_policy import TablePolicy
     from penstock.core.tables import TableSchema
 
 SYSTEM_SCHEMAS = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
@@ -111,26 +111,26 @@ def read_greeting(connection: pymysql.Connection) -> str:
 
 
 def read_tables(
-    connection: pymysql.Connection, tables: Collection[TableId] | None = None, zero_dates: ZeroDates = "stop"
+    connection: pymysql.Connection, tables: Collection[TableId] | None = None, policy: TablePolicy = DEFAULT_POLICY
 ) -> Mapping[TableId, TableSchema]:
     """Read the schemas of `tables` (None: of every base table there is), sorted, system schemas left out.
 
-    Dates are typed as `zero_dates` wants them. Three queries for each
+    They are shaped as `policy` wants them. Three queries for each
     500 tables. Tables that do not exist are left out.
     The connection's sql_mode must not have NO_BACKSLASH_ESCAPES, by which the
     server would print defaults differently.
     """
     if tables is None:
-        return _with_zero_dates(_read_some(connection, None), zero_dates)
+        return _shaped(_read_some(connection, None), policy)
     wanted = sorted(tables)
     found: dict[TableId, TableSchema] = {}
     for start in range(0, len(wanted), _IN_QUERY_MAX):
         found |= _read_some(connection, wanted[start : start + _IN_QUERY_MAX])
-    return _with_zero_dates(found, zero_dates)
+    return _shaped(found, policy)
 
 
-def _with_zero_dates(tables: Mapping[TableId, TableSchema], zero_dates: ZeroDates) -> Mapping[TableId, TableSchema]:
-    return {table: with_zero_dates(schema, zero_dates) for table, schema in tables.items()}
+def _shaped(tables: Mapping[TableId, TableSchema], policy: TablePolicy) -> Mapping[TableId, TableSchema]:
+    return {table: policy.applied_to(schema) for table, schema in tables.items()}
 
 
 def read_table_ids(connection: pymysql.Connection) -> Sequence[TableId]:

@@ -27,6 +27,7 @@ from penstock.adapters.mysql.prepared import place_without_prepared, with_prepar
 from penstock.core.arrow_types import arrow_schema
 from penstock.core.changes import Op, RowBatch
 from penstock.core.errors import PenstockError, TableStoppedError, UnavailableError, UnfitServerError
+from penstock.core.mysql.table_policy import DEFAULT_POLICY
 from penstock.core.mysql.text_values import parse_values, select_expression
 from penstock.core.positions import BinlogPosition
 from penstock.core.tables import TableId, TableSchema, UnsupportedType
@@ -34,7 +35,7 @@ from penstock.core.tables import TableId, TableSchema, UnsupportedType
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from penstock.core.mysql.zero_dates import ZeroDates
+    from penstock.core.mysql.table_policy import TablePolicy
 
 _ATTEMPTS = 5
 _SAVEPOINT = "penstock_table"
@@ -64,8 +65,10 @@ class Snapshot:
 
 
 @contextlib.contextmanager
-def open_copy(server: MysqlServer, wanted: Callable[[TableId], bool], zero_dates: ZeroDates = "stop") -> Iterator[Copy]:
-    """Open a `TableCopy` of the tables that are `wanted`, with dates typed as `zero_dates` wants them.
+def open_copy(
+    server: MysqlServer, wanted: Callable[[TableId], bool], policy: TablePolicy = DEFAULT_POLICY
+) -> Iterator[Copy]:
+    """Open a `TableCopy` of the tables that are `wanted`, shaped as `policy` wants them.
 
     On MariaDB nothing is locked: START TRANSACTION WITH CONSISTENT SNAPSHOT and
     the status variables Binlog_snapshot_file and _position agree (MariaDB Server
@@ -84,7 +87,7 @@ def open_copy(server: MysqlServer, wanted: Callable[[TableId], bool], zero_dates
         for statement in (*_SESSION, f"SET SESSION {_NO_TIME_LIMIT[read_flavour(connection)]} = 0"):
             ask(connection, statement)
         _let_locks_go(connection)
-        yield Copy(server, connection, _take_snapshot(server, connection, wanted, zero_dates))
+        yield Copy(server, connection, _take_snapshot(server, connection, wanted, policy))
     finally:
         # The server ends the transaction. A connection that was lost is closed already.
         if connection.open:
@@ -225,14 +228,14 @@ def _let_locks_go(connection: pymysql.Connection) -> None:
 
 
 def _take_snapshot(
-    server: MysqlServer, connection: pymysql.Connection, wanted: Callable[[TableId], bool], zero_dates: ZeroDates
+    server: MysqlServer, connection: pymysql.Connection, wanted: Callable[[TableId], bool], policy: TablePolicy
 ) -> Snapshot:
     for _ in range(_ATTEMPTS):
         before = read_creates(connection)
         place = place_without_prepared(connection)
         position = with_prepared(_START[read_flavour(connection)](connection), place)
         tables = [create.table for create in before.tables if wanted(create.table)]
-        schemas = read_tables(connection, tables, zero_dates)
+        schemas = read_tables(connection, tables, policy)
         now, server_id = ask(connection, "SELECT ROUND(UNIX_TIMESTAMP(NOW(3)) * 1000), @@GLOBAL.server_id")[0]
         if before == read_creates(connection):
             return Snapshot(position, schemas, before, int(now), int(server_id))

@@ -11,6 +11,7 @@ from pymysql.constants import ER
 from penstock.adapters.mysql.catalog import quote_table, read_flavour, read_table_ids
 from penstock.adapters.mysql.connection import ask, error_code, server_of
 from penstock.core.errors import UnfitServerError
+from penstock.core.mysql.table_policy import DEFAULT_POLICY
 from penstock.core.patterns import TablePatterns
 from penstock.core.tables import TableId
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import pymysql
 
     from penstock.core.mysql.describe import Flavour
+    from penstock.core.mysql.table_policy import RowImages, TablePolicy
 
 _DAY_SECONDS = 86_400
 _REFUSED = frozenset({ER.TABLEACCESS_DENIED_ERROR, ER.COLUMNACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR})
@@ -29,6 +31,8 @@ _IN_FILE = "in the server's configuration file (SET GLOBAL lasts until its next 
 _CASCADE = "rows that it deletes or changes by itself (CASCADE, SET NULL) are not in the binlog: the target keeps them"
 _THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 _WRITTEN = {"1": "ON", "0": "OFF"}
+# With the second, MariaDB logs of an updated row what changed, and all that was before: nothing is missing.
+_WHOLE_IMAGES = frozenset({"FULL", "FULL_NODUP"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,6 @@ class _Setting:
 
 _SETTINGS = (
     _Setting("binlog_format", "ROW", "error", "otherwise the log has statements in place of rows"),
-    _Setting("binlog_row_image", "FULL", "error", "otherwise rows in the log lack columns"),
     _Setting("binlog_alter_two_phase", "OFF", "error", "otherwise each ALTER TABLE is in the log twice"),
     _Setting("binlog_row_metadata", "FULL", "warning", "with it the log names its columns, so that mistakes show"),
     _Setting("binlog_checksum", "CRC32", "warning", "with it damage to the log on its way to us is noticed"),
@@ -63,15 +66,20 @@ _SETTINGS = (
 )
 
 
-def examine(connection: pymysql.Connection, wanted: Callable[[TableId], bool] | None = None) -> Sequence[Finding]:
+def examine(
+    connection: pymysql.Connection,
+    wanted: Callable[[TableId], bool] | None = None,
+    policy: TablePolicy = DEFAULT_POLICY,
+) -> Sequence[Finding]:
     """Look at the server's settings and our grants, and at the tables that are `wanted`, if that is given.
 
-    Changes nothing. Raises UnavailableError, and UnfitServerError where we may
-    not even ask.
+    What is wrong depends on the `policy` of the source. Changes nothing. Raises
+    UnavailableError, and UnfitServerError where we may not even ask.
     """
     flavour = read_flavour(connection)
     variables = {str(name).lower(): str(value) for name, value in ask(connection, "SHOW GLOBAL VARIABLES")}
     findings = [_tls_finding(connection), _log_finding(variables), _id_finding(variables)]
+    findings.append(_row_image_finding(variables.get("binlog_row_image", "FULL").upper(), policy.row_images))
     findings += [
         _setting_finding(setting, variables[setting.name])
         for setting in _SETTINGS
@@ -87,9 +95,13 @@ def examine(connection: pymysql.Connection, wanted: Callable[[TableId], bool] | 
     return findings
 
 
-def require_fit(connection: pymysql.Connection, wanted: Callable[[TableId], bool] | None = None) -> None:
+def require_fit(
+    connection: pymysql.Connection,
+    wanted: Callable[[TableId], bool] | None = None,
+    policy: TablePolicy = DEFAULT_POLICY,
+) -> None:
     """Raise UnfitServerError, which lists all that is wrong, unless `examine` finds no error."""
-    errors = [finding for finding in examine(connection, wanted) if finding.level == "error"]
+    errors = [finding for finding in examine(connection, wanted, policy) if finding.level == "error"]
     if errors:
         listed = "\n".join(f"  {finding.subject}: {finding.message}" for finding in errors)
         hints = "\n".join(f"  {finding.hint}" for finding in errors)
@@ -124,6 +136,17 @@ def _log_finding(variables: Mapping[str, str]) -> Finding:
     if variables.get("log_bin") == "ON":
         return Finding("ok", "log_bin", "ON")
     return Finding("error", "log_bin", "the server writes no binlog", f"set log_bin {_IN_FILE} and restart it")
+
+
+def _row_image_finding(found: str, row_images: RowImages) -> Finding:
+    hint = f"set binlog_row_image=FULL {_IN_FILE}"
+    if found in _WHOLE_IMAGES:
+        return Finding("ok", "binlog_row_image", found)
+    if row_images == "partial":
+        message = f"it is {found}: rows are carried with the columns that it logs, and less is promised for them"
+        return Finding("warning", "binlog_row_image", message, f"{hint}, or see docs/types.md for what is lost")
+    message = f"it is {found}, not FULL; otherwise rows in the log lack columns"
+    return Finding("error", "binlog_row_image", message, f"{hint}, or give the source `row_images: partial`")
 
 
 def _id_finding(variables: Mapping[str, str]) -> Finding:

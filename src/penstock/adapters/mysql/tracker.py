@@ -22,6 +22,7 @@ from penstock.adapters.mysql.catalog import (
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect, error_code
 from penstock.core.errors import PenstockError, UnavailableError, UnfitServerError
 from penstock.core.mysql.ddl import TableDdl, classify, for_tracker
+from penstock.core.mysql.table_policy import DEFAULT_POLICY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     import pymysql
 
     from penstock.core.mysql.describe import Flavour
-    from penstock.core.mysql.zero_dates import ZeroDates
+    from penstock.core.mysql.table_policy import TablePolicy
     from penstock.core.tables import TableId, TableSchema
 
 _Answer = TypeVar("_Answer")
@@ -79,13 +80,13 @@ class MysqlTracker:
         self,
         server: MysqlServer,
         defaults: SourceDefaults | None = None,
-        zero_dates: ZeroDates = "stop",
+        policy: TablePolicy = DEFAULT_POLICY,
         timeout_seconds: float = 10.0,
     ) -> None:
-        """Remember where the tracker is; it connects at the first use. `zero_dates` is how the schemas type dates."""
+        """Remember where the tracker is; it connects at the first use. `policy` shapes the schemas."""
         self._server = server
         self._defaults = defaults or SourceDefaults()
-        self._zero_dates = zero_dates
+        self._policy = policy
         self._timeout_seconds = timeout_seconds
         self._connection: pymysql.Connection | None = None
         self._schemas: Mapping[TableId, TableSchema] | None = None
@@ -118,7 +119,7 @@ class MysqlTracker:
     def table_schema(self, table: TableId) -> TableSchema | None:
         """What `table` looks like now, None if there is no such table; all are read at once after a change."""
         if self._schemas is None:
-            self._schemas = self._retrying(lambda connection: read_tables(connection, None, self._zero_dates))
+            self._schemas = self._retrying(lambda connection: read_tables(connection, None, self._policy))
         return self._schemas.get(table)
 
     def dump(self) -> str:

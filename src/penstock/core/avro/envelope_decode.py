@@ -15,6 +15,7 @@ from penstock.core.avro.decode_columns import read_column, read_text, text_array
 from penstock.core.avro.json_values import refuse
 from penstock.core.avro.layout import parse_layout
 from penstock.core.avro.lockstep import Cursors
+from penstock.core.avro.schemas import AFTER_LACKS, BEFORE_LACKS
 from penstock.core.avro.schemas import value_schema as written_schema
 from penstock.core.avro.wire import FRAME_BYTES, schema_ids
 from penstock.core.changes import Op
@@ -42,6 +43,7 @@ class DecodedChanges:
     `ts_ms`   int64[n]   commit time in the source, Unix milliseconds
     `gtid`    string[n]  GTID of the transaction, "" where there is none
     `db`, `table`  string[n]  the table's names in the source
+    `before_lacks`, `after_lacks`  string[n]  the columns without values, as a JSON list; "" where there is none
     """
 
     op: pa.StringArray
@@ -56,6 +58,8 @@ class DecodedChanges:
     gtid: pa.StringArray
     db: pa.StringArray
     table: pa.StringArray
+    before_lacks: pa.StringArray
+    after_lacks: pa.StringArray
 
     def __len__(self) -> int:
         """How many changes there are."""
@@ -84,8 +88,11 @@ def decode_changes(schema: TableSchema, value_schema: str, values: pa.BinaryArra
     place = cursors.read_numbers(None, "row", 32).astype(np.int32)
     op = _read_op(cursors)
     cursors.read_numbers(None, "ts_ms")
+    before_lacks, after_lacks = (_read_lacking(cursors, name, schema) for name in (BEFORE_LACKS, AFTER_LACKS))
     cursors.finish()
-    return DecodedChanges(op, before, has_before, after, has_after, file, pos, place, ts_ms, gtid, db, table)
+    return DecodedChanges(
+        op, before, has_before, after, has_after, file, pos, place, ts_ms, gtid, db, table, before_lacks, after_lacks
+    )
 
 
 @lru_cache(maxsize=256)
@@ -120,6 +127,12 @@ def _read_image(
     if there.all():
         return rows, there
     return rows.take(pa.array(np.cumsum(there) - 1, mask=~there)), there
+
+
+def _read_lacking(cursors: Cursors, field: str, schema: TableSchema) -> pa.StringArray:
+    if schema.partial_rows:
+        return read_text(cursors, field, nullable=True)
+    return pa.repeat("", len(cursors))
 
 
 def _read_op(cursors: Cursors) -> pa.StringArray:

@@ -6,6 +6,7 @@ The bytes are those fastavro.schemaless_writer gives for the schemas of
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 
 RELEASE: Final = "0.1.0"
 _BY_COLUMN_ROWS_MIN: Final = 128
-_NO_ROW: Final = b"\0"
-_A_ROW: Final = b"\2"
+_NONE: Final = b"\0"
+_A_VALUE: Final = b"\2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,20 +101,28 @@ def _value_fields(table: EncodableTable, batch: RowBatch, processed_at_ms: int) 
         Constant(sized_text(batch.file)),
         Numbers(batch.offsets),
         Numbers(batch.rows.astype(np.int64)),
-        Constant(sized_text(batch.op) + varint(processed_at_ms)),
+        Constant(sized_text(batch.op) + varint(processed_at_ms) + _lacking(schema, batch)),
     ]
+
+
+def _lacking(schema: TableSchema, batch: RowBatch) -> bytes:
+    """Encode the fields that name what the two row images lack."""
+    if not schema.partial_rows:
+        return b""
+    lists = (batch.before_lacks, batch.after_lacks)
+    return b"".join(_A_VALUE + sized_text(json.dumps(names)) if names else _NONE for names in lists)
 
 
 def _row_fields(schema: TableSchema, rows: pa.RecordBatch | None) -> Sequence[MessageField]:
     if rows is None:
-        return [Constant(_NO_ROW)]
-    return [Constant(_A_ROW), *map(ColumnValues, rows.columns, schema.columns)]
+        return [Constant(_NONE)]
+    return [Constant(_A_VALUE), *map(ColumnValues, rows.columns, schema.image_columns)]
 
 
 def _require_fit(schema: TableSchema, rows: pa.RecordBatch, batch: RowBatch) -> None:
     if rows.num_columns != len(schema.columns):
         raise _unfit(schema, "", batch, f"its rows have {rows.num_columns} columns, its schema {len(schema.columns)}")
-    for values, column in zip(rows.columns, schema.columns, strict=True):
+    for values, column in zip(rows.columns, schema.image_columns, strict=True):
         if values.null_count and not column.nullable:
             raise _unfit(schema, column.name, batch, "a row has NULL where the table's schema says NOT NULL")
         if values.type != arrow_type(column.type):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.core.avro.column_types import avro_type, column_type, type_attributes
 from penstock.core.avro.defaults import avro_default
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _NULLABLE_TEXT: Sequence[JsonValue] = ("null", "string")
+BEFORE_LACKS: Final = "before_lacks"
+AFTER_LACKS: Final = "after_lacks"
 _SOURCE_FIELDS: Sequence[tuple[str, JsonValue]] = (
     ("version", "string"),
     ("connector", "string"),
@@ -48,7 +50,9 @@ def value_schema(schema: TableSchema) -> str:
     """Return the schema (JSON text) of a message's value: the envelope, with Debezium's field names.
 
     Equal tables give equal text. The record `Value` is the row, in column order;
-    attributes that begin with `penstock.` keep what Avro cannot say.
+    attributes that begin with `penstock.` keep what Avro cannot say. With
+    partial rows two fields more name the columns that a row image lacks, as a JSON
+    list in a text, null where it is whole; what it lacks is null there.
     Raises TableStoppedError for a column whose type cannot be carried.
     """
     _require_supported(schema)
@@ -60,6 +64,8 @@ def value_schema(schema: TableSchema) -> str:
         {"name": "op", "type": "string"},
         {"name": "ts_ms", "type": "long"},
     ]
+    if schema.partial_rows:
+        fields += [_plain_field(name, _NULLABLE_TEXT) for name in (BEFORE_LACKS, AFTER_LACKS)]
     return render({"type": "record", "name": "Envelope", "namespace": avro_namespace(schema.table), "fields": fields})
 
 
@@ -71,6 +77,7 @@ def table_schema(value_schema_json: str) -> TableSchema:
         tuple(_column(field) for field in row.objects("fields")),
         row.texts("penstock.key"),
         row.optional_text("doc") or "",
+        row.flag("penstock.partial_rows"),
     )
 
 
@@ -95,17 +102,20 @@ def _row_record(schema: TableSchema) -> JsonValue:
         "penstock.schema": schema.table.schema,
         "penstock.table": schema.table.name,
         "penstock.key": schema.key,
-        "fields": [_row_field(column) for column in schema.columns],
+        **({"penstock.partial_rows": True} if schema.partial_rows else {}),
+        "fields": [_row_field(*each) for each in zip(schema.columns, schema.image_columns, strict=True)],
     }
 
 
-def _row_field(column: Column) -> JsonValue:
+def _row_field(column: Column, in_image: Column) -> JsonValue:
     type_ = avro_type(column.type)
     field: dict[str, JsonValue] = {"name": avro_name(column.name)}
-    field["type"] = ["null", type_] if column.nullable else type_
+    field["type"] = ["null", type_] if in_image.nullable else type_
     if column.comment:
         field["doc"] = column.comment
-    field |= avro_default(column)
+    field |= avro_default(in_image)
+    if in_image.nullable != column.nullable:
+        field["penstock.not_null"] = True
     field |= _name_attribute(column)
     field |= type_attributes(column.type)
     if column.declaration:
@@ -143,7 +153,7 @@ def _column(field: JsonObject) -> Column:
     return Column(
         name=field.optional_text("penstock.name") or field.text("name"),
         type=column_type(field),
-        nullable=isinstance(field.fields.get("type"), list),
+        nullable=isinstance(field.fields.get("type"), list) and not field.flag("penstock.not_null"),
         declaration=field.optional_text("penstock.declaration") or "",
         default=field.optional_text("penstock.default"),
         default_is_expression=field.flag("penstock.default_is_expression"),

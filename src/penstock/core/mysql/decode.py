@@ -7,11 +7,10 @@ differences of JSON.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import numpy as np
-import pyarrow as pa
 
 from penstock.core.arrow_types import arrow_schema
 from penstock.core.changes import Op, RowBatch
@@ -23,7 +22,8 @@ from penstock.core.mysql.log_items import RowsLogged, TableMap
 from penstock.core.mysql.row_layout import RowLayout, row_layout
 from penstock.core.mysql.rows_block import RowsBlock, join_rows
 from penstock.core.mysql.rows_columns import PADDING, Words, walk_events
-from penstock.core.mysql.rows_image import PartialImageError, rows_begin
+from penstock.core.mysql.rows_image import RowImages, read_images
+from penstock.core.mysql.rows_lacking import find_lacking, put_together
 from penstock.core.mysql.rows_partial import read_partial_rows
 from penstock.core.mysql.rows_plain import ArrowArray, BadCellError, PlainColumn, read_rows
 from penstock.core.mysql.vectors import ColumnBytes, vector_column
@@ -31,11 +31,14 @@ from penstock.core.mysql.vectors import ColumnBytes, vector_column
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    import pyarrow as pa
+
+    from penstock.core.mysql.rows_lacking import Lacking
     from penstock.core.tables import TableSchema
 
-BatchKey: TypeAlias = tuple[TableMap, Op, str, int, bool]
+BatchKey: TypeAlias = tuple[TableMap, Op, str, int, bool, bytes]
 Decoded: TypeAlias = tuple[list[int], list[ArrowArray]]
-"""The number of rows of each event, and one array per column of each image."""
+"""The number of rows of each event, and one array per cell of each image."""
 
 _PLAIN_BYTES_MAX: Final = 4096
 """With fewer bytes of rows than this the plain decoder is faster (measured)."""
@@ -53,6 +56,7 @@ class _Plan:
     arrow: pa.Schema
     plain: tuple[PlainColumn, ...]
     has_json: bool
+    images: dict[bytes, RowImages] = field(default_factory=dict)
 
 
 _Raw = TypeVar("_Raw")
@@ -62,7 +66,7 @@ _plans: dict[tuple[int, int], _Plan] = {}
 
 def batch_key(event: RowsLogged | RowsBlock) -> BatchKey:
     """Return what the events of one `decode_rows` call must have in common."""
-    return event.table_map, event.op, event.file, event.server_id, event.partial
+    return event.table_map, event.op, event.file, event.server_id, event.partial, event.front
 
 
 def decode_rows(schema: TableSchema, events: Sequence[RowsLogged | RowsBlock]) -> RowBatch:
@@ -74,16 +78,21 @@ def decode_rows(schema: TableSchema, events: Sequence[RowsLogged | RowsBlock]) -
     """
     size_bytes = _check_together(events)
     block = join_rows(events)
-    plan = _plan(schema, events[0])
-    begins = _begins(plan.layout, events)
-    is_plain = size_bytes <= _PLAIN_BYTES_MAX or (block.partial and plan.has_json)
-    counts, arrays = (_decode_plain if is_plain else _decode_columns)(plan, block, begins)
-    return _batch(plan, block, counts, arrays)
+    first = block[0]
+    plan = _plan(schema, first)
+    images = _read_images(plan, first)
+    lacking = find_lacking(schema, first.op, images.columns, _where(first))
+    is_plain = size_bytes <= _PLAIN_BYTES_MAX or (first.partial and plan.has_json)
+    decode = _decode_plain if is_plain else _decode_columns
+    counts, arrays = decode(plan, block, images)
+    _require_not_null(plan, block, images, counts, arrays)
+    rows = put_together(schema, plan.arrow, images.columns, arrays)
+    return _batch(plan, block, counts, rows, lacking)
 
 
 def _check_together(events: Sequence[RowsLogged | RowsBlock]) -> int:
     """Return how many bytes the events have."""
-    first = events[0]
+    first, front = events[0], events[0].front
     size_bytes = 0
     for event in events:
         size_bytes += event.size_bytes
@@ -93,6 +102,7 @@ def _check_together(events: Sequence[RowsLogged | RowsBlock]) -> int:
             or event.file != first.file
             or event.server_id != first.server_id
             or event.partial != first.partial
+            or event.front != front
         ):
             message = f"rows of {event.table_map.table} at {_where(event)} do not belong to those at {_where(first)}"
             raise ValueError(message)
@@ -102,7 +112,7 @@ def _check_together(events: Sequence[RowsLogged | RowsBlock]) -> int:
     return size_bytes
 
 
-def _plan(schema: TableSchema, event: RowsLogged | RowsBlock) -> _Plan:
+def _plan(schema: TableSchema, event: RowsLogged) -> _Plan:
     """Plan once per pair of objects: to compare and hash wide schemas for each batch would cost too much."""
     key = (id(schema), id(event.table_map))
     plan = _plans.get(key)
@@ -118,63 +128,55 @@ def _plan(schema: TableSchema, event: RowsLogged | RowsBlock) -> _Plan:
     return plan
 
 
-def _begins(layout: RowLayout, events: Sequence[RowsLogged | RowsBlock]) -> list[int]:
-    """Return where in each payload its rows begin, which is the same in a whole block."""
-    begins: list[int] = []
-    for event in events:
-        first, count = (event, 1) if isinstance(event, RowsLogged) else (event[0], len(event))
-        begins += [_rows_begin(layout, first)] * count
-    return begins
+def _read_images(plan: _Plan, event: RowsLogged) -> RowImages:
+    front = event.front
+    images = plan.images.get(front)
+    if images is None:
+        try:
+            images = read_images(event.payload, plan.layout, 2 if event.op is Op.UPDATE else 1)
+        except MalformedError as error:
+            raise _undecodable(event, str(error)) from error
+        if len(plan.images) >= _PLANS_MAX:
+            plan.images.clear()
+        plan.images[front] = images
+    if event.partial and plan.has_json and not images.are_whole(len(plan.arrow)):
+        reason = "JSON documents were logged as differences, in rows without all of their columns"
+        hint = "set binlog_row_image=FULL, or binlog_row_value_options='', for every session, and copy the table again"
+        raise TableStoppedError(str(event.table_map.table), "", _where(event), reason, hint)
+    return images
 
 
-def _rows_begin(layout: RowLayout, event: RowsLogged) -> int:
-    try:
-        return rows_begin(event.payload, layout, _images(event))
-    except MalformedError as error:
-        raise _undecodable(event, str(error)) from error
-    except PartialImageError as error:
-        raise TableStoppedError(
-            str(event.table_map.table),
-            "",
-            _where(event),
-            "its rows were logged without all of their columns",
-            "set binlog_row_image=FULL on the server, for every session, and copy the table again",
-        ) from error
-
-
-def _decode_plain(plan: _Plan, block: RowsBlock, begins: Sequence[int]) -> Decoded:
-    layout, images = plan.layout, _images(block)
+def _decode_plain(plan: _Plan, block: RowsBlock, images: RowImages) -> Decoded:
     if block.partial:
+        begin, layout = images.begin, plan.layout
         return _decode_each(
             plan,
             block,
-            begins,
-            lambda payload, begin: read_partial_rows(payload, begin, layout),
+            images,
+            lambda payload: read_partial_rows(payload, begin, layout),
             PlainColumn.decode_changed,
         )
-    return _decode_each(
-        plan, block, begins, lambda payload, begin: read_rows(payload, begin, layout, images), PlainColumn.decode
-    )
+    return _decode_each(plan, block, images, lambda payload: read_rows(payload, images), PlainColumn.decode)
 
 
 def _decode_each(
     plan: _Plan,
     block: RowsBlock,
-    begins: Sequence[int],
-    read: Callable[[bytes, int], list[list[_Raw]]],
+    images: RowImages,
+    read: Callable[[bytes], list[list[_Raw]]],
     decode: Callable[[PlainColumn, Sequence[_Raw]], ArrowArray],
 ) -> Decoded:
-    """Decode value by value: `read` cuts an event, from where its rows begin, into them; `decode` is for a column."""
+    """Decode value by value: `read` cuts an event into them, `decode` is for a column."""
     counts: list[int] = []
     rows: list[list[_Raw]] = []
-    for event, begin in zip(block, begins, strict=True):
+    for event in block:
         try:
-            found = read(event.payload, begin)
+            found = read(event.payload)
         except MalformedError as error:
             raise _undecodable(event, str(error)) from error
         rows += found
         counts.append(len(found))
-    readers = plan.plain * _images(block)
+    readers = _readers(plan, images)
     columns: Iterable[Sequence[_Raw]] = zip(*rows, strict=True) if rows else ([] for _ in readers)
     try:
         return counts, [decode(reader, raw) for reader, raw in zip(readers, columns, strict=True)]
@@ -182,14 +184,13 @@ def _decode_each(
         raise _stopped(block, counts, error) from error
 
 
-def _decode_columns(plan: _Plan, block: RowsBlock, begins: Sequence[int]) -> Decoded:
+def _decode_columns(plan: _Plan, block: RowsBlock, images: RowImages) -> Decoded:
     buffer = b"".join([block.content, PADDING])
-    images = _images(block)
     try:
-        begins_at = block.starts + np.array(begins, np.int64)
-        found = walk_events(buffer, begins_at, block.ends, plan.layout, images, partial=block.partial)
+        begins = block.starts + images.begin
+        found = walk_events(buffer, begins, block.ends, images.layouts, partial=block.partial)
     except (MalformedError, IndexError):
-        return _decode_plain(plan, block, begins)
+        return _decode_plain(plan, block, images)
     counts = found.counts.tolist()
     words = Words(buffer)
     columns = [
@@ -197,7 +198,8 @@ def _decode_columns(plan: _Plan, block: RowsBlock, begins: Sequence[int]) -> Dec
         for starts, lengths, nulls in zip(found.starts, found.lengths, found.nulls, strict=True)
     ]
     try:
-        return counts, [_column(plain, buffer, data) for plain, data in zip(plan.plain * images, columns, strict=True)]
+        readers = _readers(plan, images)
+        return counts, [_column(plain, buffer, data) for plain, data in zip(readers, columns, strict=True)]
     except BadCellError as error:
         raise _stopped(block, counts, error) from error
 
@@ -211,38 +213,41 @@ def _column(plain: PlainColumn, buffer: bytes, column: ColumnBytes) -> ArrowArra
     return plain.decode([None if null else buffer[start : start + length] for start, length, null in spans])
 
 
-def _images(event: RowsLogged | RowsBlock) -> int:
-    return 2 if event.op is Op.UPDATE else 1
+def _readers(plan: _Plan, images: RowImages) -> list[PlainColumn]:
+    return [plan.plain[index] for present in images.columns for index in present]
 
 
-def _batch(plan: _Plan, block: RowsBlock, counts: Sequence[int], arrays: Sequence[ArrowArray]) -> RowBatch:
-    width = len(plan.arrow)
-    images = [_image(plan, arrays[i : i + width], block, counts) for i in range(0, len(arrays), width)]
-    rows_of = np.array(counts, np.int64)
-    event = np.arange(len(block)).repeat(rows_of)
-    first = np.cumsum(rows_of) - rows_of
+def _batch(
+    plan: _Plan, block: RowsBlock, counts: Sequence[int], rows: Sequence[pa.RecordBatch], lacking: Lacking
+) -> RowBatch:
+    schema, row_counts = plan.schema, np.array(counts, np.int64)
+    event = np.arange(len(block)).repeat(row_counts)
+    before = np.cumsum(row_counts) - row_counts
     return RowBatch(
-        schema=plan.schema,
+        schema=schema,
         op=block.op,
-        before=None if block.op is Op.CREATE else images[0],
-        after=None if block.op is Op.DELETE else images[-1],
+        before=None if block.op is Op.CREATE else rows[0],
+        after=None if block.op is Op.DELETE else rows[-1],
         file=block.file,
         offsets=block.rows_offsets[event],
-        rows=((block.first_rows - first)[event] + np.arange(len(event))).astype(np.int32),
+        rows=((block.first_rows - before)[event] + np.arange(len(event))).astype(np.int32),
         timestamps_ms=block.timestamps_ms[event],
-        gtids=block.gtids if (rows_of == 1).all() else block.gtids.take(event),
+        gtids=block.gtids if (row_counts == 1).all() else block.gtids.take(event),
         server_id=block.server_id,
+        before_lacks=tuple(schema.columns[index].name for index in lacking.before),
+        after_lacks=tuple(schema.columns[index].name for index in lacking.after),
     )
 
 
-def _image(plan: _Plan, arrays: Sequence[ArrowArray], block: RowsBlock, counts: Sequence[int]) -> pa.RecordBatch:
-    """Put the columns of one image together. A NULL in a column that has none is a sign of another schema."""
-    for plain, array in zip(plan.plain, arrays, strict=True):
+def _require_not_null(
+    plan: _Plan, block: RowsBlock, images: RowImages, counts: Sequence[int], arrays: Sequence[ArrowArray]
+) -> None:
+    """Stop the table at a NULL in a column that has none: it is a sign of another schema."""
+    for plain, array in zip(_readers(plan, images), arrays, strict=True):
         if array.null_count and not plain.cell.column.nullable:
             index = array.is_null().index(True).as_py()
             cause = BadValueError("there is a NULL in a column that is NOT NULL", "copy the table again")
             raise _stopped(block, counts, BadCellError(plain.cell, index, cause))
-    return pa.RecordBatch.from_arrays(list(arrays), schema=plan.arrow)
 
 
 def _stopped(block: RowsBlock, counts: Sequence[int], error: BadCellError) -> TableStoppedError:

@@ -54,7 +54,7 @@ _INTEGER_BITS: dict[str, Literal[8, 16, 24, 32, 64]] = {
 }
 _TEXTS = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
 _BYTES = frozenset({"binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob"})
-_GEOMETRIES = frozenset(
+GEOMETRY_TYPES = frozenset(
     {
         "geometry",
         "point",
@@ -67,15 +67,19 @@ _GEOMETRIES = frozenset(
         "geomcollection",
     }
 )
+"""What DATA_TYPE of information_schema calls a geometry."""
 _BITS = re.compile(r"b'([01]+)'")
 _NUMBER = re.compile(r"-?\d+(?:\.\d*)?(?:e[+-]?\d+)?", re.IGNORECASE)
 _QUOTED = re.compile(r"'((?:[^'\\]|\\.|'')*)'", re.DOTALL)
+_HEXADECIMAL = re.compile(r"x'((?:[0-9a-f]{2})*)'", re.IGNORECASE)
 _ESCAPED = re.compile(r"\\(.)|''", re.DOTALL)
 _ESCAPES = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a"}
 _FLOAT_DIGITS_SAFE = 5
 # How MariaDB marks times that it stores as it did before 10.0, and columns that it compresses; the log says so too.
 _STORED_OTHERWISE = re.compile(r" /\* mariadb-5\.3 \*/| /\*m?!\d+ compressed\*/")
 _PERIOD_BOUNDS = frozenset({"ROW START", "ROW END"})
+# information_schema prints a question mark in place of a character that UTF-8 writes with four bytes.
+_BEYOND_THREE_BYTES = frozenset({"utf8mb4", "utf16", "utf16le", "utf32", "gb18030"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +185,8 @@ def _time_or_label_type(row: ColumnRow, kind: str) -> ColumnType | None:  # noqa
             return TimestampType(row.fraction_digits)
         case "year":
             return YearType()
+        case "enum" | "set" if _may_be_another_character(row.column_type, row.charset):
+            return UnsupportedType(f"{row.column_type}, in which ? may stand for a character that the server hides")
         case "enum":
             return EnumType(_labels(row.column_type))
         case "set":
@@ -196,7 +202,11 @@ def _special_type(kind: str, declaration: str) -> ColumnType | None:
         case "vector":
             return VectorType(_length(declaration))
         case _:
-            return GeometryType() if kind in _GEOMETRIES else None
+            return GeometryType() if kind in GEOMETRY_TYPES else None
+
+
+def _may_be_another_character(printed: str, charset: str) -> bool:
+    return "?" in printed and charset.lower() in _BEYOND_THREE_BYTES
 
 
 def _labels(column_type: str) -> tuple[str, ...]:
@@ -226,6 +236,10 @@ def _mariadb_default(text: str | None) -> tuple[str | None, bool]:
         return None, False
     if quoted := _QUOTED.fullmatch(text):
         return _unescape(quoted[1]), False
+    # So MariaDB 11 and newer print what is binary.
+    if printed := _HEXADECIMAL.fullmatch(text):
+        raw = bytes.fromhex(printed[1])
+        return (raw.decode(), False) if raw.isascii() else (None, True)
     return (text, False) if _NUMBER.fullmatch(text) else (None, True)
 
 
@@ -240,6 +254,8 @@ def _mysql_default(row: ColumnRow) -> tuple[str | None, bool]:
 def _is_exact(default: str, type_: ColumnType) -> bool:
     """Whether what information_schema prints is the value that the source gives to existing rows."""
     match type_:
+        case TextType(charset=charset):
+            return not _may_be_another_character(default, charset)
         case BytesType():
             # MariaDB prints bytes as text, with a question mark for what is none; MySQL prints them in hexadecimal.
             return default.isascii() and "?" not in default and not default.startswith("0x")

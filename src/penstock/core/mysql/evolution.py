@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from penstock.core.charset_sizes import has_characters
 from penstock.core.mysql.charsets import BYTES_PER_CHARACTER
 from penstock.core.tables import (
     BitType,
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
     from penstock.core.tables import TableSchema
 
 _COPY_AGAIN = "undo the change in the source, or copy the table again: its existing rows must be read anew"
-# Each has all characters of those before it.
-_CHARSETS = ("ascii", "latin1", "utf8mb3", "utf8mb4")
-_ALL_OF_UNICODE = frozenset({"utf8mb4", "utf16", "utf16le", "utf32"})
 _COUNTS_CHARACTERS = re.compile(r"(?:var)?char", re.IGNORECASE)
 _DIGITS = re.compile(r"\(\s*\d+\s*,\s*\d+\s*\)")
 
@@ -108,7 +106,7 @@ def _holds(wide: ColumnType, narrow: ColumnType) -> bool:  # noqa: C901, PLR0911
         case FloatType(), FloatType():
             return wide.bits >= narrow.bits
         case TextType(), TextType():
-            return _has_characters(wide.charset, narrow.charset) and wide.characters_max >= narrow.characters_max
+            return has_characters(wide.charset, narrow.charset) and wide.characters_max >= narrow.characters_max
         case BytesType(), BytesType():
             # A fixed value is padded to its width, so another width is another value.
             return wide.bytes_max >= narrow.bytes_max and not wide.fixed
@@ -124,13 +122,6 @@ def _holds(wide: ColumnType, narrow: ColumnType) -> bool:  # noqa: C901, PLR0911
             return more_labels[: len(labels)] == labels
         case _:
             return False
-
-
-def _has_characters(wide: str, narrow: str) -> bool:
-    if wide in _ALL_OF_UNICODE:
-        return True
-    known = wide in _CHARSETS and narrow in _CHARSETS
-    return wide == narrow or (known and _CHARSETS.index(wide) >= _CHARSETS.index(narrow))
 
 
 def _range(type_: IntegerType) -> tuple[int, int]:

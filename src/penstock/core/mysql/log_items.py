@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
+from penstock.core.changes import Op
 from penstock.core.mysql.executed import Executed
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from penstock.core.changes import Op
     from penstock.core.mysql.gtid_columns import GtidColumn
     from penstock.core.mysql.rows_block import RowsBlock
     from penstock.core.positions import BinlogPosition
     from penstock.core.tables import TableId
 
+_ONE_BYTE_COLUMNS: Final = 251
 ROWS_BITS: Final = 23
 ROWS_MASK: Final = (1 << ROWS_BITS) - 1
 """How `RowsLogged.inside` is split; see docs/decisions/0008-rows-within-one-event.md."""
@@ -78,6 +79,13 @@ class RowsLogged:
     def size_bytes(self) -> int:
         """How many bytes the payload has."""
         return len(self.payload)
+
+    @property
+    def front(self) -> bytes:
+        """The payload's first bytes, which say what columns its rows have: the same bytes, the same columns."""
+        columns = len(self.table_map.types)
+        bitmaps = (2 if self.op is Op.UPDATE else 1) * ((columns + 7) // 8)
+        return self.payload[: (1 if columns < _ONE_BYTE_COLUMNS else 3) + bitmaps]
 
     @property
     def rows_from(self) -> int:

@@ -34,7 +34,7 @@ from penstock.core.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from penstock.core.mysql.log_items import TableMap
     from penstock.core.tables import TableSchema
@@ -73,6 +73,12 @@ class RowLayout:
 
     cells: tuple[Cell, ...]
     null_bytes: int
+
+    def only(self, columns: Sequence[int]) -> RowLayout:
+        """The layout of an image that has these columns alone."""
+        if len(columns) == len(self.cells):
+            return self
+        return RowLayout(tuple(self.cells[index] for index in columns), (len(columns) + 7) // 8)
 
 
 def row_layout(schema: TableSchema, table_map: TableMap, position: str) -> RowLayout:

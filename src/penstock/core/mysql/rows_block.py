@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowsBlock:
-    """n ROWS events of one table with one op, of one file and one server, in log order.
+    """n ROWS events of one table with one op, of one file and one server, with one front, in log order.
 
     The fields are those of `RowsLogged`, which each of the events is by its number.
 
@@ -68,6 +68,11 @@ class RowsBlock:
             int(self.insides[index]),
             self.partial,
         )
+
+    @property
+    def front(self) -> bytes:
+        """`RowsLogged.front` of every event."""
+        return self[0].front
 
     @property
     def size_bytes(self) -> int:

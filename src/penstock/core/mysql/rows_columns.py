@@ -80,18 +80,19 @@ class _Block:
 
 
 def walk_events(
-    buffer: bytes, begins: Int64s, ends: Int64s, layout: RowLayout, images: int, *, partial: bool = False
+    buffer: bytes, begins: Int64s, ends: Int64s, images: Sequence[RowLayout], *, partial: bool = False
 ) -> Cells:
-    """Find every value of the events whose rows are at `buffer[begins:ends]`; PADDING follows the last.
+    """Find every value of the events whose rows, with these `images`, are at `buffer[begins:ends]`.
 
-    `partial` says that they are PARTIAL_UPDATE_ROWS events, of a table without JSON columns.
+    PADDING follows the last. `partial` says that they are PARTIAL_UPDATE_ROWS events, of a table without JSON columns.
     Raises MalformedError, or IndexError where a length leads out of the buffer:
     the plain decoder will name the place.
     """
     active = np.flatnonzero(begins < ends)
     at = begins[active]
     blocks: list[_Block] = []
-    walker = _Walker(Words(buffer), layout, images, partial=partial)
+    walker = _Walker(Words(buffer), images, partial=partial)
+    columns = sum(len(layout.cells) for layout in images)
     step = 0
     while len(active) >= _LOCKSTEP_EVENTS_MIN:
         block, at = walker.step(active, at, step)
@@ -104,32 +105,32 @@ def walk_events(
         active, at = active[more], at[more]
         step += 1
     for event, begin in zip(active.tolist(), at.tolist(), strict=True):
-        rows = walk_rows(buffer, begin, int(ends[event]), layout, images, partial=partial)
-        blocks.append(_block_of(rows, event, step, images * len(layout.cells)))
-    return _in_log_order(blocks, len(begins), images * len(layout.cells))
+        rows = walk_rows(buffer, begin, int(ends[event]), images, partial=partial)
+        blocks.append(_block_of(rows, event, step, columns))
+    return _in_log_order(blocks, len(begins), columns)
 
 
 class _Walker:
     """Reads one row of many events at once."""
 
-    def __init__(self, words: Words, layout: RowLayout, images: int, *, partial: bool) -> None:
-        self._layout = layout
+    def __init__(self, words: Words, images: Sequence[RowLayout], *, partial: bool) -> None:
         self._images = images
+        self._columns = sum(len(layout.cells) for layout in images)
         self._partial = partial
         self._u1 = words.u1
         self._lengths = {width: words.at_every_byte(f"<u{4 if width == 3 else width}") for width in (1, 2, 3, 4)}  # noqa: PLR2004 - three bytes are read as four
 
     def step(self, active: Int64s, at: Int64s, step: int) -> tuple[_Block, Int64s]:
         """Read the row at `at` of the events `active`; return it, and where each next one begins."""
-        columns = self._images * len(self._layout.cells)
-        starts = np.empty((columns, len(at)), np.int64)
-        lengths = np.empty((columns, len(at)), np.int64)
-        nulls = np.zeros((columns, len(at)), np.bool_)
-        for first in range(0, columns, len(self._layout.cells)):
-            after = first + len(self._layout.cells)
-            if first and self._partial:
+        starts = np.empty((self._columns, len(at)), np.int64)
+        lengths = np.empty((self._columns, len(at)), np.int64)
+        nulls = np.zeros((self._columns, len(at)), np.bool_)
+        after = 0
+        for image, layout in enumerate(self._images):
+            first, after = after, after + len(layout.cells)
+            if image and self._partial:
                 at = self._past_options(at)
-            at = self._image(at, starts[first:after], lengths[first:after], nulls[first:after])
+            at = self._image(layout, at, starts[first:after], lengths[first:after], nulls[first:after])
         return _Block(active, np.full(len(active), step, np.int64), starts, lengths, nulls), at
 
     def _past_options(self, at: Int64s) -> Int64s:
@@ -138,12 +139,12 @@ class _Walker:
             raise MalformedError(message)
         return at + 1
 
-    def _image(self, at: Int64s, starts: Int64s, lengths: Int64s, nulls: Bools) -> Int64s:
-        bitmaps = [self._u1[at + byte] for byte in range(self._layout.null_bytes)]
+    def _image(self, layout: RowLayout, at: Int64s, starts: Int64s, lengths: Int64s, nulls: Bools) -> Int64s:
+        bitmaps = [self._u1[at + byte] for byte in range(layout.null_bytes)]
         some_null = [int(np.bitwise_or.reduce(bitmap)) for bitmap in bitmaps]
-        at = at + self._layout.null_bytes
+        at = at + layout.null_bytes
         ahead = 0  # Bytes of fixed cells since `at` that no event has as NULL.
-        for index, cell in enumerate(self._layout.cells):
+        for index, cell in enumerate(layout.cells):
             byte, bit = index >> 3, index & 7
             is_null = (bitmaps[byte] >> bit & 1).astype(np.bool_) if some_null[byte] >> bit & 1 else None
             if cell.fixed_bytes and is_null is None:

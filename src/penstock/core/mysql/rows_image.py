@@ -1,7 +1,8 @@
-"""The front of a ROWS event: which columns it has."""
+"""The front of a ROWS event: which columns its row images have."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.core.mysql.bytes_reader import BytesReader, MalformedError
@@ -10,24 +11,37 @@ if TYPE_CHECKING:
     from penstock.core.mysql.row_layout import RowLayout
 
 
-class PartialImageError(ValueError):
-    """The event does not have all columns of its rows."""
+@dataclass(frozen=True, slots=True)
+class RowImages:
+    """The images of each row of an event, one (created, deleted) or two (before and after an update).
+
+    `begin` is where in the payload the first row begins. `layouts` has the cells
+    that each image has, `columns` which columns of the table they are of.
+    """
+
+    begin: int
+    layouts: tuple[RowLayout, ...]
+    columns: tuple[tuple[int, ...], ...]
+
+    def are_whole(self, columns: int) -> bool:
+        """Whether every image has all `columns` of the table."""
+        return all(len(present) == columns for present in self.columns)
 
 
-def rows_begin(payload: bytes, layout: RowLayout, images: int) -> int:
-    """Return where in `payload` the first row begins.
+def read_images(payload: bytes, layout: RowLayout, images: int) -> RowImages:
+    """Read what an event says of its `images`: the number of columns and, for each image, a bitmap of those there.
 
-    Before it are the number of columns and, for each of `images` (2 for updates),
-    a bitmap of the columns that are there. Raises PartialImageError unless all
-    are, MalformedError for a number of columns that is not the table's.
+    Raises MalformedError for a number of columns that is not the table's, and
+    for images without any column.
     """
     reader = BytesReader(payload)
-    columns = reader.length()
-    if columns != len(layout.cells):
-        message = f"rows of {columns} columns in a table of {len(layout.cells)}"
+    count = reader.length()
+    if count != len(layout.cells):
+        message = f"rows of {count} columns in a table of {len(layout.cells)}"
         raise MalformedError(message)
-    all_present = (1 << columns) - 1
-    for _ in range(images):
-        if reader.integer(layout.null_bytes) & all_present != all_present:
-            raise PartialImageError
-    return reader.at
+    bitmaps = [reader.integer(layout.null_bytes) for _ in range(images)]
+    columns = tuple(tuple(index for index in range(count) if bitmap >> index & 1) for bitmap in bitmaps)
+    if not any(columns):
+        message = "rows without any column"
+        raise MalformedError(message)
+    return RowImages(reader.at, tuple(layout.only(present) for present in columns), columns)

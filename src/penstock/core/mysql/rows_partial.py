@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def read_partial_rows(payload: bytes, begin: int, layout: RowLayout) -> list[list[bytes | ChangedJson | None]]:
-    """Cut the updates of one event, which begin at `payload[begin]`, into values.
+    """Cut the updates of one event, which begin at `payload[begin]` and have all columns, into values.
 
     Returns one list per row: twice the columns of `layout`, before and after.
     Raises MalformedError unless the last row ends with the payload.

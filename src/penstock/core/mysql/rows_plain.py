@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from penstock.core.mysql.row_layout import Cell, RowLayout
+    from penstock.core.mysql.rows_image import RowImages
     from penstock.core.mysql.values import Reader, Value
 
 ArrowArray: TypeAlias = "pa.Array[pa.Scalar[pa.DataType]]"
@@ -42,18 +43,18 @@ class BadCellError(ValueError):
 
 
 def walk_rows(
-    data: bytes | bytearray, start: int, end: int, layout: RowLayout, images: int, *, partial: bool = False
+    data: bytes | bytearray, start: int, end: int, images: Sequence[RowLayout], *, partial: bool = False
 ) -> list[list[Span]]:
     """Find every value of the rows in `data[start:end]`; `partial` ones have no JSON columns.
 
-    Returns one list per row: `images` times the columns of `layout`. Raises
+    Returns one list per row: the cells of its `images`, one after the other. Raises
     MalformedError unless the last row ends at `end`.
     """
     rows = []
     at = start
     while at < end:
         spans: list[Span] = []
-        for image in range(images):
+        for image, layout in enumerate(images):
             if image and partial:
                 at = _past_options(data, at, end)
             at = walk_image(data, at, end, layout, spans)
@@ -100,13 +101,13 @@ class PlainColumn:
         return pa.array(values, self.arrow)
 
 
-def read_rows(payload: bytes, begin: int, layout: RowLayout, images: int) -> list[list[bytes | None]]:
-    """Cut the rows of one event, which begin at `payload[begin]`, into values.
+def read_rows(payload: bytes, images: RowImages) -> list[list[bytes | None]]:
+    """Cut the rows of one event, whose images are like `images`, into values.
 
-    Returns one list per row: `images` times the columns of `layout`, None for
+    Returns one list per row: the cells of its images, one after the other, None for
     NULL. Raises MalformedError unless the last row ends with the payload.
     """
-    rows = walk_rows(payload, begin, len(payload), layout, images)
+    rows = walk_rows(payload, images.begin, len(payload), images.layouts)
     return [[None if span is None else payload[span[0] : span[1]] for span in spans] for spans in rows]
 
 

@@ -85,6 +85,8 @@ def _constant(dialect: Dialect, type_: ColumnType, default: str) -> str:  # noqa
             return quote_text(default)
         case PrintedType("uuid" | "inet4" | "inet6"):
             return _cast(dialect, type_, default)
+        case PrintedType("date" | "datetime", digits):
+            return quote_text(_printed(_DATE if type_.kind == "date" else _DATETIME, digits, default))
         case TimeType():
             return _cast(dialect, type_, _matching(_TIME, default))
         case PrintedType() | GeometryType() | VectorType():
@@ -127,6 +129,14 @@ def _blob(dialect: Dialect, type_: BytesType, default: str) -> str:
         raise ValueError(message)
     padding = type_.bytes_max - len(default) if type_.fixed else 0
     return "".join(dialect.blob_byte.format(byte=byte) for byte in default.encode() + bytes(padding))
+
+
+def _printed(pattern: re.Pattern[str], digits: int, default: str) -> str:
+    """Return a default that is printed as a column with so many fraction digits prints its values."""
+    if len(_matching(pattern, default).partition(".")[2]) != digits:
+        message = f"its default {default!r} is not printed with {digits} fraction digits, as its values are"
+        raise ValueError(message)
+    return default
 
 
 def _matching(pattern: re.Pattern[str], default: str) -> str:

@@ -14,7 +14,7 @@ target, NOT NULL or not: a column that comes later cannot be NOT NULL everywhere
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.core.errors import TableStoppedError
@@ -99,6 +99,17 @@ def plan_migration(dialect: Dialect, target: TargetTable, after: TableSchema) ->
     ]
 
 
+def keep_fill_values(before: TableSchema, after: TableSchema) -> TableSchema:
+    """Return `after` with the defaults of `before` in columns that were there already.
+
+    A default that is changed later says nothing of rows that are older than the
+    column: they have taken the one that it came with, or NULL.
+    """
+    kept = _by_name(before)
+    columns = [_with_fill_value(column, kept.get(column.name.casefold())) for column in after.columns]
+    return replace(after, columns=tuple(columns))
+
+
 def plan_merge(dialect: Dialect, target: TargetTable, arriving: TableSchema, staged: str) -> list[str]:
     """Return the statements that bring the rows of `staged` into the table.
 
@@ -122,6 +133,12 @@ def plan_merge(dialect: Dialect, target: TargetTable, arriving: TableSchema, sta
         f"DELETE FROM {target.path(dialect)} AS t WHERE EXISTS (SELECT 1 FROM {staged} AS s WHERE {same_row})",  # noqa: S608 - names are quoted
         f"{into} JOIN ({latest}) AS latest ON {same_change} WHERE s.{quote_name(dialect, OP)} <> 'd'",
     ]
+
+
+def _with_fill_value(column: Column, old: Column | None) -> Column:
+    if old is None or not widens(old.type, column.type):
+        return column
+    return replace(column, nullable=old.nullable, default=old.default, default_is_expression=old.default_is_expression)
 
 
 def _plan_types(dialect: Dialect, before: TableSchema, after: TableSchema, alter: str) -> list[str]:

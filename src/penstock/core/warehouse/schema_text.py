@@ -11,13 +11,14 @@ from penstock.core.tables import Column, ColumnType, TableId, TableSchema
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_CLASS = "class"
 _TYPES = {type_.__name__: type_ for type_ in get_args(ColumnType)}
 
 
 def render_schema(schema: TableSchema) -> str:
-    """Return the schema as JSON: the dataclasses' fields, and each type's class name as `kind`."""
+    """Return the schema as JSON: the dataclasses' fields, and each type's class name as `class`."""
     columns = [asdict(column) | {"type": _type_fields(column.type)} for column in schema.columns]
-    fields = {"table": str(schema.table), "columns": columns, "key": schema.key, "comment": schema.comment}
+    fields = asdict(schema) | {"table": str(schema.table), "columns": columns}
     return json.dumps(fields, ensure_ascii=False, sort_keys=True)
 
 
@@ -29,16 +30,17 @@ def parse_schema(text: str) -> TableSchema:
         columns=tuple(Column(**column | {"type": _type(column["type"])}) for column in fields["columns"]),
         key=tuple(fields["key"]),
         comment=fields["comment"],
+        partial_rows=fields["partial_rows"],
     )
 
 
 def _type_fields(type_: ColumnType) -> dict[str, object]:
-    return {"kind": type(type_).__name__, **asdict(type_)}
+    return {_CLASS: type(type_).__name__, **asdict(type_)}
 
 
 def _type(fields: Mapping[str, object]) -> ColumnType:
     given = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in fields.items() if name != "kind"
+        name: tuple(value) if isinstance(value, list) else value for name, value in fields.items() if name != _CLASS
     }
-    type_: ColumnType = _TYPES[str(fields["kind"])](**given)
+    type_: ColumnType = _TYPES[str(fields[_CLASS])](**given)
     return type_

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.core.charset_sizes import has_characters
 from penstock.core.tables import (
     BitType,
     BytesType,
@@ -20,7 +21,6 @@ from penstock.core.tables import (
 
 _EXACT_INTEGER_BITS = {32: 24, 64: 53}
 _DIGITS = {8: 3, 16: 5, 24: 8, 32: 10, 64: 20}
-_HOLDS_ALL_TEXT = frozenset({"utf8mb4"})
 
 
 def widens(before: ColumnType, after: ColumnType) -> bool:  # noqa: PLR0912, C901, PLR0911 - one return per pair of types
@@ -43,8 +43,7 @@ def widens(before: ColumnType, after: ColumnType) -> bool:  # noqa: PLR0912, C90
         case FloatType(), FloatType():
             return after.bits >= before.bits
         case TextType(), TextType():
-            same_or_all = before.charset == after.charset or after.charset in _HOLDS_ALL_TEXT
-            return same_or_all and after.characters_max >= before.characters_max
+            return has_characters(after.charset, before.charset) and after.characters_max >= before.characters_max
         case BytesType(), BytesType():
             return before == after or (not after.fixed and after.bytes_max >= before.bytes_max)
         case EnumType(), EnumType():

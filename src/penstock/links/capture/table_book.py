@@ -68,7 +68,7 @@ class TableBook:
                     str(schema.table),
                     column.name,
                     position,
-                    f"its type {column.declaration or column.type.declaration} cannot be carried exactly yet",
+                    f"its type {column.type.declaration} cannot be carried exactly yet",
                     f'change the type, or leave the table out with "!{schema.table}" under tables',
                 )
         return self._registry.register(self.source, schema)
