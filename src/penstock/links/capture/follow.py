@@ -13,12 +13,14 @@ from penstock.core.mysql.log_items import (
     StatementLogged,
     TransactionBegan,
     TransactionEnded,
+    TransactionsLogged,
 )
 from penstock.links.capture.collector import ChangeCollector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from penstock.core.mysql.rows_block import RowsBlock
     from penstock.core.positions import BinlogPosition
     from penstock.core.publication import Publication, StoppedTable
     from penstock.links.capture.table_book import TableBook
@@ -52,7 +54,7 @@ class LogFollower:
         self.position = position
         self._boundary = position
         self._due_at = 0.0
-        self._transaction: list[RowsLogged] = []
+        self._transaction: list[RowsLogged | RowsBlock] = []
         self._transaction_bytes = 0
         self._inside: TransactionBegan | None = None
 
@@ -65,6 +67,9 @@ class LogFollower:
                 case RowsLogged():
                     yield from self._take_rows(item)
                 case TransactionEnded(end):
+                    yield from self._seal(end)
+                case TransactionsLogged(end=end, blocks=blocks):
+                    self._transaction += [each for each in blocks if self._collector.wants(each.table_map.table)]
                     yield from self._seal(end)
                 case StatementLogged():
                     yield from self._finish(item.begin)

@@ -10,13 +10,13 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from penstock.core.errors import PenstockError
-from penstock.core.mysql.log_items import LogAdvanced, StatementLogged, TransactionEnded
+from penstock.core.mysql.log_items import RowsLogged, TransactionBegan, TransactionsLogged
 from penstock.core.publication import Publication
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from penstock.core.mysql.log_items import LogItem
+    from penstock.core.mysql.log_items import LogItem, StatementLogged
     from penstock.core.positions import BinlogPosition
     from penstock.links.capture.follow import LogFollower
     from penstock.links.capture.open_capture import OpenCapture
@@ -102,7 +102,7 @@ class LiveCapture:
             time.sleep(min(self._follower.wait_seconds(), _READ_WAIT_SECONDS))
             items = self._stream.read(0.0 if self._follower.is_waiting else _READ_WAIT_SECONDS)
             wanted = items_until(items, stop)
-            self.can_go_on = len(wanted) == len(items)
+            self.can_go_on = wanted is items
             self._commit(self._follower.feed(wanted))
             self._commit(self._follower.due())
             self._pass_by(at_once=stop is not None)
@@ -144,13 +144,14 @@ class LiveCapture:
 
 
 def items_until(items: Sequence[LogItem], stop: BinlogPosition | None) -> Sequence[LogItem]:
-    """Return `items` up to the first that ends at `stop` or behind it, all of them if none does.
+    """Return what of `items` is up to the first end at `stop` or behind it; `items` itself if that is all.
 
     A read returns megabytes at once: a lease that is to end with a file would
     otherwise end in the middle of the next one.
     """
     if stop is not None:
         for index, item in enumerate(items):
-            if isinstance(item, TransactionEnded | LogAdvanced | StatementLogged) and item.end.order >= stop.order:
-                return items[: index + 1]
+            if not isinstance(item, TransactionBegan | RowsLogged) and item.end.order >= stop.order:
+                wanted = item.until(stop) if isinstance(item, TransactionsLogged) else item
+                return items if wanted is items[-1] else [*items[:index], wanted]
     return items
