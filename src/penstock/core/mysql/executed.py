@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from penstock.core.mysql.gtid_sets import parse_gtids
 
 if TYPE_CHECKING:
+    from penstock.core.mysql.gtid_columns import GtidColumn
     from penstock.core.mysql.gtid_sets import GtidSet
 
 
@@ -20,6 +21,11 @@ class Executed:
         self.text = text
         self._gtids: GtidSet | None = parse_gtids(text)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the log told that nothing came before it, which no position can tell from not knowing."""
+        return self._gtids is not None and not self.text
+
     def replace(self, gtids: GtidSet) -> None:
         """Take what the log lists."""
         self._gtids = gtids
@@ -29,4 +35,11 @@ class Executed:
         """Count one more transaction."""
         if self._gtids is not None:
             self._gtids.add(gtid)
+            self.text = str(self._gtids)
+
+    def add_all(self, gtids: GtidColumn) -> None:
+        """Count many more."""
+        if self._gtids is not None:
+            for stretch in gtids.stretches():
+                self._gtids.add_stretch(*stretch)
             self.text = str(self._gtids)
