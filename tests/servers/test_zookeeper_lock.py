@@ -325,7 +325,7 @@ def test_whatever_ends_a_run_after_its_lock_was_lost_the_lock_is_the_reason(
             text = "Spark's JVM is gone"
             raise ConnectionError(text)
 
-    with pytest.raises(LockLostError, match="our node under .* was deleted or changed"):
+    with pytest.raises(LockLostError, match=r"our node under .* was deleted or changed"):
         run()
 
     assert ZookeeperLock(place, fresh_name).holder() == ""
