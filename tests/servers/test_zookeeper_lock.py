@@ -22,6 +22,7 @@ from penstock.cli.leading import leading
 from penstock.core.errors import LockLostError, UnavailableError, UsageError
 from penstock.dev.ports import LOOPBACK, free_port
 from penstock.dev.zookeeper import start_zookeeper
+from penstock.wiring.waiting import wait_for_answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -61,6 +62,11 @@ class Losses:
 @pytest.fixture
 def place(zookeeper: ZookeeperServer) -> ZookeeperPlace:
     return ZookeeperPlace(zookeeper.address, "", 1.0)
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.adapters.lock.zookeeper_client._CONNECT_SECONDS", 1.0)
 
 
 @pytest.fixture
@@ -196,7 +202,7 @@ def test_an_instance_that_waits_outlives_a_restart_of_the_server(tmp_path: Path)
             waiting.acquire(1.0)
     with start_zookeeper(tmp_path):
         leader.release()
-        assert waiting.acquire(20)
+        assert wait_for_answer(lambda: waiting.acquire(20), lambda _: None)
         waiting.release()
 
 
@@ -279,6 +285,7 @@ def test_a_path_where_we_may_not_work_is_named(place: ZookeeperPlace, fresh_name
     forbidden.release()
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_server_that_is_not_there_is_named() -> None:
     port = free_port()
 
@@ -286,6 +293,7 @@ def test_a_server_that_is_not_there_is_named() -> None:
         ZookeeperLock(ZookeeperPlace(f"127.0.0.1:{port}", "", 1.0), "shop").acquire(0)
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_server_of_another_kind_is_named(mariadb: MariadbServer) -> None:
     place = ZookeeperPlace(f"{mariadb.host}:{mariadb.port}", "", 1.0)
 
@@ -293,6 +301,7 @@ def test_a_server_of_another_kind_is_named(mariadb: MariadbServer) -> None:
         ZookeeperLock(place, "shop").holder()
 
 
+@pytest.mark.usefixtures("impatient")
 def test_a_server_that_accepts_and_says_nothing_is_named() -> None:
     with socket.create_server((LOOPBACK, 0)) as mute:
         port = mute.getsockname()[1]

@@ -65,7 +65,9 @@ def kill_session(session: SparkSession) -> None:
     are ended by their daemon, which loses its other end; executors of a cluster
     end when they lose their driver.
     """
-    # What PySpark's threads would print when they lose the JVM would bury the reason for its end.
+    # What PySpark's threads print when they lose the JVM would bury the reason for its end. Py4J logs it to
+    # the root logger itself, whose filters do not concern what others pass on to it.
+    logging.getLogger().addFilter(lambda _: False)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     context = session.sparkContext
     context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]  # noqa: SLF001

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import AuthFailedError, KazooException, NoAuthError, NoNodeError
+from kazoo.exceptions import AuthFailedError, ConnectionLoss, KazooException, NoAuthError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
 from penstock.core.errors import PenstockError, UnavailableError, UsageError
@@ -104,6 +104,9 @@ class ZookeeperClient:
             self._kazoo.close()
 
     def _ask(self, question: Callable[..., Any], *arguments: object, **options: object) -> Any:  # noqa: ANN401 - kazoo has no types
+        if not self.is_connected:
+            # Kazoo would keep the question until there is a connection again.
+            raise explain(ConnectionLoss(), self._place)
         try:
             return question(*arguments, **options).get(timeout=_ANSWER_SECONDS)
         except NoNodeError:
