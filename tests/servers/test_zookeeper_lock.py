@@ -327,7 +327,7 @@ def test_whatever_ends_a_run_after_its_lock_was_lost_the_lock_is_the_reason(
     stopped = threading.Event()
 
     def run() -> None:
-        with leading(fresh_name, ZookeeperLock(place, fresh_name), pytest.fail, standby=False) as leadership:
+        with leading(fresh_name, ZookeeperLock(place, fresh_name), pytest.fail, None) as leadership:
             leadership.at_loss(stopped.set)
             outside.delete(line_path("", fresh_name), recursive=True)
             assert stopped.wait(20)
@@ -352,7 +352,7 @@ def test_an_instance_that_stands_by_tells_when_nobody_can_be_asked_and_goes_on(
         leader.acquire(0)
 
         def stand_by() -> None:
-            with leading("shop", ZookeeperLock(place, "shop"), said.append, standby=True):
+            with leading("shop", ZookeeperLock(place, "shop"), said.append, lambda: None):
                 took_over.set()
 
         waiting = threading.Thread(target=stand_by)

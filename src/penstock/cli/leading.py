@@ -78,8 +78,13 @@ class Leadership:
 
 
 @contextmanager
-def leading(pipeline: str, lock: Lock, say: Callable[[str], None], *, standby: bool) -> Iterator[Leadership]:
-    """Hold the lock for a `with` block. Waits for it some seconds, or as `standby` for as long as it takes.
+def leading(
+    pipeline: str, lock: Lock, say: Callable[[str], None], prepare: Callable[[], None] | None
+) -> Iterator[Leadership]:
+    """Hold the lock for a `with` block.
+
+    While another instance holds it, waits for some seconds; or, given something
+    to `prepare` meanwhile, stands by for as long as it takes.
 
     Raises PenstockError if another instance holds it, UnavailableError if the
     server that keeps it does not answer for a minute, and LockLostError in place
@@ -87,7 +92,7 @@ def leading(pipeline: str, lock: Lock, say: Callable[[str], None], *, standby: b
     """
     leadership = Leadership(pipeline)
     try:
-        _take(pipeline, lock, say, standby=standby)
+        _take(pipeline, lock, say, prepare)
         lock.tell_loss(leadership.lose)
         try:
             yield leadership
@@ -103,13 +108,14 @@ def leading(pipeline: str, lock: Lock, say: Callable[[str], None], *, standby: b
         lock.release()
 
 
-def _take(pipeline: str, lock: Lock, say: Callable[[str], None], *, standby: bool) -> None:
+def _take(pipeline: str, lock: Lock, say: Callable[[str], None], prepare: Callable[[], None] | None) -> None:
     """Return when the lock is ours."""
     if wait_for_answer(lambda: lock.acquire(0.0), say):
         return
     holder = wait_for_answer(lock.holder, say) or "it is just ending"
-    if standby:
+    if prepare is not None:
         say(f"standing by: another instance of pipeline {pipeline} runs ({holder}); this one takes over when it ends")
+        prepare()
         _stand_by(lock, say, holder)
         return
     say(f"another instance of pipeline {pipeline} runs ({holder}); waiting up to {lock.patience_seconds:.0f} s")

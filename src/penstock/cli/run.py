@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path  # noqa: TC003 - Typer reads the annotation
@@ -45,8 +45,7 @@ def run(
     from penstock.dev.embedded import EmbeddedServers  # noqa: PLC0415
     from penstock.dev.java import java  # noqa: PLC0415
     from penstock.spark.pipeline import PipelineRun, run_pipeline  # noqa: PLC0415
-    from penstock.spark.session import close_session, kill_session  # noqa: PLC0415
-    from penstock.spark.warm_up import warm_up  # noqa: PLC0415
+    from penstock.spark.session import kill_session  # noqa: PLC0415
     from penstock.wiring.open import open_lock  # noqa: PLC0415
     from penstock.wiring.waiting import wait_for_servers  # noqa: PLC0415
 
@@ -54,23 +53,19 @@ def run(
     java()
     open_logs(log_directory(spec), console=True)
     with ExitStack() as stack:
-        session = None
-        if standby and not spec.is_embedded("tracker"):
-            # Whoever stands by has Spark ready, unless its workers need a password that is only known later.
-            session = _spark(spec, stack)
-            warm_up(session)
-        leadership = stack.enter_context(leading(spec.pipeline, open_lock(spec), say_note, standby=standby))
+        spark = stack.enter_context(closing(_Spark()))
+        prepare = partial(spark.prepare, spec) if standby else None
+        leadership = stack.enter_context(leading(spec.pipeline, open_lock(spec), say_note, prepare))
         servers = stack.enter_context(EmbeddedServers(spec, say_note))
         wait_for_servers(servers.spec, say_note)
-        if session is None:
-            session = _spark(servers.spec, stack)
+        session = spark.open(servers.spec)
         leadership.at_loss(partial(kill_session, session))
         say_note("running; Ctrl-C ends it" if not once else "carrying everything committed up to now")
         try:
             run_pipeline(PipelineRun(servers.spec, once, only), session, _Services(leadership, servers))
         finally:
             # Before the lock is let go: nothing of ours publishes after that.
-            close_session(session)
+            spark.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,20 +81,41 @@ class _Services:
         self.servers.ensure()
 
 
-def _spark(spec: PipelineSpec, stack: ExitStack) -> SparkSession:
-    """Start Spark, to be ended with `stack`."""
-    from penstock.config.secrets import secret  # noqa: PLC0415
-    from penstock.dev.jars import JarSet, ensure_jars  # noqa: PLC0415
-    from penstock.spark.session import SessionSpec, close_session, open_session  # noqa: PLC0415
+@dataclass(slots=True)
+class _Spark:
+    """The run's Spark session, which an instance that stands by has before its turn comes."""
 
-    session = open_session(
-        SessionSpec(
-            f"penstock {spec.pipeline}",
-            spec.spark.master,
-            spec.spark.conf,
-            ensure_jars(JarSet.SPARK_KAFKA),
-            {name: secret(name) for name in spec.secret_names()},
-        )
-    )
-    stack.callback(close_session, session)
-    return session
+    session: SparkSession | None = None
+
+    def prepare(self, spec: PipelineSpec) -> None:
+        """Have a session ready; unless its workers need the password of a tracker that does not run yet."""
+        from penstock.spark.warm_up import warm_up  # noqa: PLC0415
+
+        if not spec.is_embedded("tracker"):
+            warm_up(self.open(spec))
+
+    def open(self, spec: PipelineSpec) -> SparkSession:
+        """Start Spark unless it runs."""
+        from penstock.config.secrets import secret  # noqa: PLC0415
+        from penstock.dev.jars import JarSet, ensure_jars  # noqa: PLC0415
+        from penstock.spark.session import SessionSpec, open_session  # noqa: PLC0415
+
+        if self.session is None:
+            self.session = open_session(
+                SessionSpec(
+                    f"penstock {spec.pipeline}",
+                    spec.spark.master,
+                    spec.spark.conf,
+                    ensure_jars(JarSet.SPARK_KAFKA),
+                    {name: secret(name) for name in spec.secret_names()},
+                )
+            )
+        return self.session
+
+    def close(self) -> None:
+        """Stop Spark if it runs. Safe to call twice."""
+        from penstock.spark.session import close_session  # noqa: PLC0415
+
+        if self.session is not None:
+            close_session(self.session)
+            self.session = None

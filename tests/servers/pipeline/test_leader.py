@@ -121,7 +121,7 @@ def start_instance(
         instance.process.wait(30)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(400)
 def test_a_leader_that_slept_while_another_took_over_publishes_nothing_when_it_wakes(
     tmp_path: Path,
     start_instance: Callable[..., Instance],
@@ -218,7 +218,7 @@ def _connect(server: MariadbServer, database: str) -> pymysql.Connection:
     )
 
 
-def _wait_for(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+def _wait_for(condition: Callable[[], bool], seconds: float = 120.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline

@@ -32,7 +32,7 @@ def file(tmp_path: Path) -> Path:
 def test_the_lock_is_held_for_the_block_and_let_go_after_it(file: Path) -> None:
     said: list[str] = []
 
-    with leading("shop", FileLock(file), said.append, standby=False) as leadership:
+    with leading("shop", FileLock(file), said.append, None) as leadership:
         assert FileLock(file).holder()
         leadership.require()
 
@@ -46,7 +46,7 @@ def test_an_instance_that_does_not_stand_by_says_who_leads_and_gives_up(file: Pa
 
     with (
         pytest.raises(PenstockError, match="another instance of pipeline shop runs: pid") as raised,
-        leading("shop", FileLock(file), said.append, standby=False),
+        leading("shop", FileLock(file), said.append, None),
     ):
         pytest.fail("two of them lead")
 
@@ -62,12 +62,12 @@ def test_an_instance_that_stands_by_says_who_leads_and_takes_over(file: Path) ->
     letting_go = threading.Timer(0.5, leader.release)
     letting_go.start()
 
-    with leading("shop", FileLock(file), said.append, standby=True):
+    with leading("shop", FileLock(file), said.append, lambda: said.append("prepared")):
         assert not leader.acquire(0)
 
     letting_go.join()
     standing_by = f"standing by: another instance of pipeline shop runs ({holder}); this one takes over when it ends"
-    assert said == [standing_by, "taking over"]
+    assert said == [standing_by, "prepared", "taking over"]
 
 
 def test_a_lost_lock_stops_at_once_and_is_told_to_whoever_asks(monkeypatch: pytest.MonkeyPatch) -> None:
