@@ -18,6 +18,7 @@ from penstock.dev.kafka import KafkaBroker, start_kafka
 from penstock.dev.mariadb import NEWER, Flavour, MariadbServer, start_mariadb
 from penstock.dev.mysql import PACKAGE, OracleMysql, start_mysql
 from penstock.dev.schematizer import start_schematizer
+from penstock.dev.zookeeper import ZookeeperServer, start_zookeeper
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -102,6 +103,13 @@ def schematizer(servers_home: Path) -> Iterator[str]:
     """The URL of a running Schematizer."""
     with start_schematizer(servers_home / "schematizer") as server:
         yield server.url
+
+
+@pytest.fixture(scope="session")
+def zookeeper(servers_home: Path) -> Iterator[ZookeeperServer]:
+    """A ZooKeeper, which keeps sessions of 1 second and more."""
+    with start_zookeeper(servers_home / "zookeeper") as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

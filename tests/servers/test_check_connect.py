@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import socket
 from typing import TYPE_CHECKING
 
 import pymysql
@@ -9,12 +12,16 @@ import pytest
 from typer.testing import CliRunner
 
 from penstock.cli.main import app
+from penstock.config.load import load
+from penstock.dev.ports import LOOPBACK, free_port
+from penstock.wiring.open import open_lock
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.dev.kafka import KafkaBroker
     from penstock.dev.mariadb import MariadbServer
+    from penstock.dev.zookeeper import ZookeeperServer
 
 
 @pytest.fixture
@@ -112,3 +119,54 @@ def test_servers_that_are_away_are_told_with_exit_code_1(config: Path, kafka: Ka
     assert "WRONG schematizer http://127.0.0.1:1: " in result.stdout
     assert "WRONG state database: " in result.stdout
     assert "Traceback" not in result.output
+
+
+def test_a_lock_in_zookeeper_is_looked_at(config: Path, zookeeper: ZookeeperServer, fresh_name: str) -> None:
+    _write_lock(config, f"{zookeeper.address}/{fresh_name}")
+    lock = open_lock(load(config))
+
+    free = CliRunner().invoke(app, ["check", str(config), "--connect"])
+    lock.acquire(0)
+    try:
+        taken = CliRunner().invoke(app, ["check", str(config), "--connect"])
+    finally:
+        lock.release()
+
+    subject = f"lock in zookeeper {zookeeper.address}/{fresh_name}"
+    assert (free.exit_code, taken.exit_code) == (0, 0)
+    assert f"{subject}: free: this pipeline does not run" in free.stdout
+    assert f"{subject}: this pipeline runs: pid {os.getpid()} on " in taken.stdout
+    assert "Instances on other machines would not share what is private here (schematizer, state)" in free.stdout
+
+
+def test_a_zookeeper_that_is_away_is_told_with_exit_code_1(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.adapters.lock.zookeeper_client._CONNECT_SECONDS", 1.0)
+    address = f"{LOOPBACK}:{free_port()}"
+    _write_lock(config, address)
+
+    checked = CliRunner().invoke(app, ["check", str(config), "--connect"])
+    shown = CliRunner().invoke(app, ["status", str(config)])
+    told = CliRunner().invoke(app, ["status", str(config), "--json"])
+
+    assert checked.exit_code == 1
+    assert f"WRONG lock in zookeeper {address}: ZooKeeper at {address} does not answer" in checked.stdout
+    assert (shown.exit_code, told.exit_code) == (0, 0)
+    assert f"whether shop is running is not known: ZooKeeper at {address}" in shown.stdout
+    assert (json.loads(told.stdout)["running"], json.loads(told.stdout)["holder"]) == (None, None)
+
+
+def test_status_names_the_leader(config: Path, zookeeper: ZookeeperServer, fresh_name: str) -> None:
+    _write_lock(config, f"{zookeeper.address}/{fresh_name}")
+    lock = open_lock(load(config))
+    lock.acquire(0)
+
+    shown = CliRunner().invoke(app, ["status", str(config)])
+    lock.release()
+    gone = CliRunner().invoke(app, ["status", str(config)])
+
+    assert f"shop is running (pid {os.getpid()} on {socket.gethostname()} since" in shown.stdout.replace("\n", " ")
+    assert "shop is not running" in gone.stdout
+
+
+def _write_lock(config: Path, place: str) -> None:
+    config.write_text(f'{config.read_text()}lock: {{zookeeper: "{place}", session_seconds: 1.5}}\n')

@@ -49,6 +49,7 @@ _GONE_SECONDS = 5.0
         ("kafka", "start_kafka"),
         ("schematizer", "start_schematizer"),
         ("spark", "start_spark"),
+        ("zookeeper", "start_zookeeper"),
         ("mysql", "start_mysql"),
     ],
 )

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Start and stop real servers on loopback for development.")
 
 _Names = Annotated[
-    list[str] | None, typer.Argument(metavar="[SERVICE]...", help="mariadb kafka schematizer spark mysql")
+    list[str] | None, typer.Argument(metavar="[SERVICE]...", help="mariadb kafka schematizer spark zookeeper mysql")
 ]
 _Home = Annotated[Path, typer.Option("--home", help="Where state and data live.", file_okay=False)]
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, by service.")]
@@ -34,7 +34,7 @@ _HOME = Path(".penstock/dev")
 
 @app.command("up")
 def up(names: _Names = None, ports: _Ports = None, *, home: _Home = _HOME, as_json: _Json = False) -> None:
-    """Start servers (by default all but mysql) and leave them running.
+    """Start servers (by default all but zookeeper and mysql) and leave them running.
 
     A server that was up before keeps its data and port. mysql is Oracle's, from
     Debian unstable, where a Debian mirror can be reached.

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.config.places import objects_url, state_file
+from penstock.config.places import lock_file, objects_url, state_file
 from penstock.config.secrets import is_set
+from penstock.config.specs import EMBEDDED_PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,6 +74,7 @@ def _explain_parts(spec: PipelineSpec) -> Iterator[str]:
     tracker = f"{spec.tracker.host}:{spec.tracker.port}" if spec.tracker else "a private one, of the source's kind"
     yield f"  tracker      {tracker}"
     yield f"  state        {_state_place(spec)}"
+    yield f"  lock         {_lock_place(spec)}"
     yield f"  objects      {objects_url(spec)}"
 
 
@@ -82,6 +84,12 @@ def _state_place(spec: PipelineSpec) -> str:
     return spec.state.url or f"the SQLite file {state_file(spec)}"
 
 
+def _lock_place(spec: PipelineSpec) -> str:
+    if spec.lock.zookeeper is None:
+        return f"the file {lock_file(spec)}"
+    return f"ZooKeeper, {spec.lock.zookeeper}; sessions of {spec.lock.session_seconds:g} s"
+
+
 def _notes(spec: PipelineSpec) -> Iterator[str]:
     yield "A table without a primary key arrives as an append-only log of its changes, not as a copy of its rows."
     yield "A column type that cannot be carried exactly stops its table, and no other; penstock status says so."
@@ -89,6 +97,10 @@ def _notes(spec: PipelineSpec) -> Iterator[str]:
     if embedded:
         names = ", ".join(embedded)
         yield f"Private parts ({names}) run while the pipeline does, keep data under home, serve this machine only."
+    local = [part for part in EMBEDDED_PARTS if spec.is_embedded(part)]
+    if spec.lock.zookeeper is not None and local:
+        names = ", ".join(local)
+        yield f"Instances on other machines would not share what is private here ({names}): give each by its address."
     for source in spec.sources:
         if not any(link.source == source.name for link in spec.links):
             yield f"No link begins at {source.name}: its changes go to Kafka and no further."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from penstock.core.errors import UsageError
+from penstock.core.errors import PenstockError, UsageError
 from penstock.dev.java import java
 from penstock.dev.ports import is_free
 from penstock.dev.tracker import examine_tracker
@@ -24,10 +24,18 @@ def look_everywhere(spec: PipelineSpec) -> Iterator[Finding]:
     yield examine("java", java)
     if spec.is_embedded("tracker"):
         yield examine("tracker", partial(examine_tracker, spec))
-    if not open_lock(spec).holder():
+    if not _is_running(spec):
         for remembered in sorted(spec.home.glob("*/*port")):
             yield examine(f"port of {remembered.parent.name}", partial(_examine_port, remembered))
     yield from examine_pipeline(spec)
+
+
+def _is_running(spec: PipelineSpec) -> bool:
+    """Whether an instance runs; not if that cannot be known, which is told where servers are asked."""
+    try:
+        return bool(open_lock(spec).holder())
+    except PenstockError:
+        return False
 
 
 def _examine_port(remembered: Path) -> str:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path  # noqa: TC003 - Typer reads the annotation
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pyspark.sql import SparkSession
 
+    from penstock.cli.leading import Leadership
     from penstock.config.specs import PipelineSpec
+    from penstock.dev.embedded import EmbeddedServers
 
 app = typer.Typer()
-
-_LOCK_WAIT_SECONDS = 5.0
 
 
 @app.command()
@@ -26,6 +28,9 @@ def run(
         bool, typer.Option("--once", help="Carry everything committed up to now, then exit with 0.")
     ] = False,
     only: Annotated[str | None, typer.Option("--only", help="Run one link alone.", metavar="LINK")] = None,
+    standby: Annotated[
+        bool, typer.Option("--standby", help="While another instance runs, wait, and take over when it ends.")
+    ] = False,
 ) -> None:
     """Run a pipeline: capture, files, warehouse.
 
@@ -33,52 +38,84 @@ def run(
     goes on where the targets say this one stopped.
     """
     from penstock.cli.console import say_note  # noqa: PLC0415 - --help must not wait for Spark
+    from penstock.cli.leading import leading  # noqa: PLC0415
     from penstock.cli.logs import open_logs  # noqa: PLC0415
     from penstock.config.load import load  # noqa: PLC0415
     from penstock.config.places import log_directory  # noqa: PLC0415
-    from penstock.config.secrets import secret  # noqa: PLC0415
     from penstock.dev.embedded import EmbeddedServers  # noqa: PLC0415
-    from penstock.dev.jars import JarSet, ensure_jars  # noqa: PLC0415
     from penstock.dev.java import java  # noqa: PLC0415
     from penstock.spark.pipeline import PipelineRun, run_pipeline  # noqa: PLC0415
-    from penstock.spark.session import SessionSpec, close_session, open_session  # noqa: PLC0415
+    from penstock.spark.session import kill_session  # noqa: PLC0415
+    from penstock.wiring.open import open_lock  # noqa: PLC0415
     from penstock.wiring.waiting import wait_for_servers  # noqa: PLC0415
 
     spec = load(file)
     java()
     open_logs(log_directory(spec), console=True)
-    with _leading(spec), EmbeddedServers(spec, say_note) as servers:
+    with ExitStack() as stack:
+        spark = stack.enter_context(closing(_Spark()))
+        prepare = partial(spark.prepare, spec) if standby else None
+        leadership = stack.enter_context(leading(spec.pipeline, open_lock(spec), say_note, prepare))
+        servers = stack.enter_context(EmbeddedServers(spec, say_note))
         wait_for_servers(servers.spec, say_note)
-        session = open_session(
-            SessionSpec(
-                f"penstock {spec.pipeline}",
-                spec.spark.master,
-                spec.spark.conf,
-                ensure_jars(JarSet.SPARK_KAFKA),
-                {name: secret(name) for name in servers.spec.secret_names()},
-            )
-        )
+        session = spark.open(servers.spec)
+        leadership.at_loss(partial(kill_session, session))
+        say_note("running; Ctrl-C ends it" if not once else "carrying everything committed up to now")
         try:
-            say_note("running; Ctrl-C ends it" if not once else "carrying everything committed up to now")
-            run_pipeline(PipelineRun(servers.spec, once, only), session, servers)
+            run_pipeline(PipelineRun(servers.spec, once, only), session, _Services(leadership, servers))
         finally:
-            close_session(session)
+            # Before the lock is let go: nothing of ours publishes after that.
+            spark.close()
 
 
-@contextmanager
-def _leading(spec: PipelineSpec) -> Iterator[None]:
-    """Hold the leader's lock."""
-    from penstock.core.errors import PenstockError  # noqa: PLC0415
-    from penstock.wiring.open import open_lock  # noqa: PLC0415
+@dataclass(frozen=True, slots=True)
+class _Services:
+    """What a pipeline runs by: the right to publish, and its embedded servers."""
 
-    lock = open_lock(spec)
-    if not lock.acquire(_LOCK_WAIT_SECONDS):
-        message = f"another instance of pipeline {spec.pipeline} runs: {lock.holder()}"
-        raise PenstockError(
-            message,
-            "let it run, or stop it first; two instances never publish at once",
-        )
-    try:
-        yield
-    finally:
-        lock.release()
+    leadership: Leadership
+    servers: EmbeddedServers
+
+    def ensure(self) -> None:
+        """Raise LockLostError if the lock is lost; start again what has died."""
+        self.leadership.require()
+        self.servers.ensure()
+
+
+@dataclass(slots=True)
+class _Spark:
+    """The run's Spark session, which an instance that stands by has before its turn comes."""
+
+    session: SparkSession | None = None
+
+    def prepare(self, spec: PipelineSpec) -> None:
+        """Have a session ready; unless its workers need the password of a tracker that does not run yet."""
+        from penstock.spark.warm_up import warm_up  # noqa: PLC0415
+
+        if not spec.is_embedded("tracker"):
+            warm_up(self.open(spec))
+
+    def open(self, spec: PipelineSpec) -> SparkSession:
+        """Start Spark unless it runs."""
+        from penstock.config.secrets import secret  # noqa: PLC0415
+        from penstock.dev.jars import JarSet, ensure_jars  # noqa: PLC0415
+        from penstock.spark.session import SessionSpec, open_session  # noqa: PLC0415
+
+        if self.session is None:
+            self.session = open_session(
+                SessionSpec(
+                    f"penstock {spec.pipeline}",
+                    spec.spark.master,
+                    spec.spark.conf,
+                    ensure_jars(JarSet.SPARK_KAFKA),
+                    {name: secret(name) for name in spec.secret_names()},
+                )
+            )
+        return self.session
+
+    def close(self) -> None:
+        """Stop Spark if it runs. Safe to call twice."""
+        from penstock.spark.session import close_session  # noqa: PLC0415
+
+        if self.session is not None:
+            close_session(self.session)
+            self.session = None

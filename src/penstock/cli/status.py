@@ -31,8 +31,8 @@ def status(
 ) -> None:
     """Show links, positions, lag and rows per table, and what went wrong.
 
-    It reads the state database only, so it works while nothing runs and
-    disturbs nothing while something does.
+    It reads the leader's lock and the state database only, so it works while
+    nothing runs and disturbs nothing while something does.
     """
     # Imported here so that `status --help` need not wait for SQLAlchemy.
     from penstock.config.load import load  # noqa: PLC0415
@@ -50,7 +50,7 @@ def describe(pipeline: str, standing: Standing) -> dict[str, object]:
     """The object that `--json` prints. Times are Unix milliseconds; what is not known is null."""
     return {
         "pipeline": pipeline,
-        "running": bool(standing.holder),
+        "running": None if standing.holder is None else bool(standing.holder),
         "holder": standing.holder or None,
         "links": [_describe_link(link) for link in standing.links],
         "tables": [_describe_table(table, standing.tables) for table in standing.tables],
@@ -95,7 +95,10 @@ def _describe_table(table: TableProgress, tables: Sequence[TableProgress]) -> di
 
 
 def _print(console: Console, pipeline: str, file: str, standing: Standing) -> None:
-    if standing.holder:
+    if standing.holder is None:
+        text = f"whether {pipeline} is running is not known: {standing.unanswered}"
+        console.print(text, style="bold yellow", markup=False, highlight=False)
+    elif standing.holder:
         console.print(f"{pipeline} is running ({standing.holder})", style="bold green", highlight=False)
     else:
         console.print(f"{pipeline} is not running; to start it: penstock run {file}", style="bold", highlight=False)

@@ -26,6 +26,7 @@ def find_conflicts(document: object) -> Iterator[Found]:
     yield from _loose_links(pipeline)
     yield from _kafka_conflicts(_mapping(pipeline.get("kafka")))
     yield from _state_conflicts(_mapping(pipeline.get("state")))
+    yield from _lock_conflicts(_mapping(pipeline.get("lock")))
     yield from _tls_conflicts(("tracker",), _mapping(pipeline.get("tracker")))
     for index, source in enumerate(_sequence(pipeline.get("sources"))):
         yield from _tls_conflicts(("sources", index), _mapping(source))
@@ -82,6 +83,11 @@ def _kafka_conflicts(kafka: Mapping[str, object]) -> Iterator[Found]:
 def _state_conflicts(state: Mapping[str, object]) -> Iterator[Found]:
     if state.get("url") and state.get("url_env"):
         yield ("state", "url_env"), "give url or url_env, not both"
+
+
+def _lock_conflicts(lock: Mapping[str, object]) -> Iterator[Found]:
+    if lock.get("session_seconds") is not None and not lock.get("zookeeper"):
+        yield ("lock", "session_seconds"), "a lock that is a file has no session; name zookeeper, or leave it out"
 
 
 def _tls_conflicts(where: Location, server: Mapping[str, object]) -> Iterator[Found]:

@@ -17,6 +17,7 @@ _OBJECT_SCHEMES = ("s3", "file")
 _STATE_SCHEMES = ("sqlite", "mysql", "mariadb", "postgresql")
 _MASTER = re.compile(r"local(\[(\*|[1-9]\d*)(,\s*\d+)?\])?|local-cluster\[.+\]|spark://.+|yarn|k8s://.+")
 _SERVERS = re.compile(r"[^\s,:/]+:\d{1,5}(,\s*[^\s,:/]+:\d{1,5})*")
+_NODE_PATH = re.compile(r"(/(?!\.{1,2}(/|$))[^\s/\x00-\x1f\x7f-\x9f]+)*")
 
 
 def _check_table_pattern(pattern: str) -> str:
@@ -37,6 +38,17 @@ def _check_servers(servers: str) -> str:
         text = "should be host:port, or several of them with commas between"
         raise ValueError(text)
     return servers.replace(" ", "")
+
+
+def _check_zookeeper(place: str) -> str:
+    servers, slash, path = place.partition("/")
+    if not _SERVERS.fullmatch(servers):
+        text = "should be host:port, or several of them with commas between, and a path behind them if you like"
+        raise ValueError(text)
+    if not _NODE_PATH.fullmatch(slash + path):
+        text = "should end with a path like /some/path, without a / behind it, or with none"
+        raise ValueError(text)
+    return servers.replace(" ", "") + slash + path
 
 
 def _check_web_url(url: str) -> str:
@@ -111,3 +123,4 @@ StateUrl: TypeAlias = Annotated[str, AfterValidator(_check_state_url)]
 TablePattern: TypeAlias = Annotated[str, AfterValidator(_check_table_pattern)]
 TableList: TypeAlias = Annotated[tuple[TablePattern, ...], Field(min_length=1), AfterValidator(_check_table_list)]
 WebUrl: TypeAlias = Annotated[str, AfterValidator(_check_web_url)]
+Zookeeper: TypeAlias = Annotated[str, AfterValidator(_check_zookeeper)]

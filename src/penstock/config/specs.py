@@ -23,6 +23,7 @@ from penstock.config.rules import (
     StateUrl,
     TableList,
     WebUrl,
+    Zookeeper,
     refuse_later_kinds,
     refuse_unless_empty,
     spark_value,
@@ -96,9 +97,14 @@ class StateSpec(Spec):
 
 
 class LockSpec(Spec):
-    """The leader's lock: a file under home in this release."""
+    """The leader's lock: a file under home, or in ZooKeeper ("host:port,host:port/path").
 
-    zookeeper: Annotated[None, BeforeValidator(refuse_unless_empty("a ZooKeeper lock"))] = None
+    `session_seconds` is how long a leader may be silent before another instance
+    takes its place.
+    """
+
+    zookeeper: Zookeeper | None = None
+    session_seconds: Annotated[float, Field(strict=True, ge=1, le=60)] = 6.0
 
 
 class ObjectsSpec(Spec):

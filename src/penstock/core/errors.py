@@ -6,6 +6,7 @@ PenstockError                 anything we can explain
 │   └── UnfitServerError      a server's settings or grants do not allow the work
 ├── UnavailableError          retryable: a server cannot be reached just now
 ├── FencedError               another instance of this pipeline has taken over
+├── LockLostError             we no longer hold the leader's lock, so another instance may
 ├── TableStoppedError         one table cannot go on; the others do
 ├── LogError                  the log itself cannot be read on
 │   ├── CorruptLogError       bytes that do not decode, or a checksum that differs
@@ -74,6 +75,10 @@ class UnavailableError(PenstockError):
 
 class FencedError(PenstockError):
     """Another instance of this pipeline took over; this one must not publish."""
+
+
+class LockLostError(PenstockError):
+    """The leader's lock was taken from us while we ran; another instance may lead now."""
 
 
 class TableStoppedError(PenstockError):

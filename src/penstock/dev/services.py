@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from penstock.dev.server import Server
 
-_LATER = ("postgres", "zookeeper", "s3", "redshift", "snowflake")
+_LATER = ("postgres", "s3", "redshift", "snowflake")
 
 
 class Service(enum.Enum):
@@ -22,11 +22,12 @@ class Service(enum.Enum):
     KAFKA = "kafka"
     SCHEMATIZER = "schematizer"
     SPARK = "spark"
+    ZOOKEEPER = "zookeeper"
     MYSQL = "mysql"
 
 
 BY_DEFAULT = (Service.MARIADB, Service.KAFKA, Service.SCHEMATIZER, Service.SPARK)
-"""Those of which every machine that has been set up can start one; the others are started by name only."""
+"""Those that a pipeline with servers of its own is made of; the others are started by name only."""
 
 
 def parse_service(name: str) -> Service:
@@ -62,6 +63,10 @@ def start_service(service: Service, home: Path, port: int | None) -> Server:
             from penstock.dev.spark import start_spark  # noqa: PLC0415 - see above
 
             return start_spark(home, port=port)
+        case Service.ZOOKEEPER:
+            from penstock.dev.zookeeper import start_zookeeper  # noqa: PLC0415 - see above
+
+            return start_zookeeper(home, port=port)
         case Service.MYSQL:
             from penstock.dev.mysql import start_mysql  # noqa: PLC0415 - see above
 

@@ -153,7 +153,7 @@ class ObjectsLink:
         """See `Link`."""
         self._finisher.error = None
         create_ledgers(self._pipeline)
-        publisher = open_publisher(self._pipeline, OBJECTS_LINK)
+        publisher = open_publisher(self._pipeline, OBJECTS_LINK, self._epoch)
         self._publisher = BatchPublisher(publisher, batch_topic(self._pipeline), self._epoch)
         planning = ObjectsPlanning(self._pipeline, self._tasks_max)
         return start_link_query(place, self.name, "penstock.topics", planning, self._finisher)

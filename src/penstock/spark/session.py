@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from contextlib import suppress
@@ -55,6 +56,24 @@ def close_session(session: SparkSession) -> None:
     """Stop Spark; a JVM that is gone needs no stopping."""
     with suppress(Py4JError, OSError):
         session.stop()
+
+
+def kill_session(session: SparkSession) -> None:
+    """End Spark's JVM as kill -9 would, and with it, within moments, every task of the session wherever it runs.
+
+    For when nothing may be published any more. Python workers of a local Spark
+    are ended by their daemon, which loses its other end; executors of a cluster
+    end when they lose their driver.
+    """
+    # What PySpark's threads print when they lose the JVM would bury the reason for its end. Py4J logs it to
+    # the root logger itself, whose filters do not concern what others pass on to it.
+    logging.getLogger().addFilter(lambda _: False)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    context = session.sparkContext
+    context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]  # noqa: SLF001
+    gateway = context._gateway  # noqa: SLF001 - PySpark has no other way to its JVM's process
+    if gateway is not None:
+        gateway.proc.kill()
 
 
 def _master(master: str) -> str:

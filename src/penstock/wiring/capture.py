@@ -51,7 +51,9 @@ def open_live(spec: CaptureSpec) -> LiveCapture:
 
 def open_capture(spec: CaptureSpec) -> OpenCapture:
     """Take the capture over: fence the publishers before us and stand where the last commit left it."""
-    return OpenCapture.resume(_open_parts(spec, open_publisher(spec.pipeline, spec.source_name)), spec.epoch)
+    return OpenCapture.resume(
+        _open_parts(spec, open_publisher(spec.pipeline, spec.source_name, spec.epoch)), spec.epoch
+    )
 
 
 @contextmanager
@@ -65,7 +67,7 @@ def open_range(
 
 def start_capture(spec: CaptureSpec) -> str:
     """Make the first start of a capture, if it was not made yet; return how, in words."""
-    publisher = open_publisher(spec.pipeline, spec.source_name, _COPY_SECONDS)
+    publisher = open_publisher(spec.pipeline, spec.source_name, spec.epoch, _COPY_SECONDS)
     with closing(_open_parts(spec, publisher)) as parts:
         if committed_record(publisher) is not None:
             return "the capture had been started before"

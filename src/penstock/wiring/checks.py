@@ -20,7 +20,7 @@ from penstock.adapters.mysql.connection import connect, server_of
 from penstock.adapters.state.migrate import examine_database
 from penstock.config.places import objects_url, state_url
 from penstock.core.errors import PenstockError, UnavailableError, UnfitServerError, UsageError
-from penstock.wiring.open import kafka_cluster, mysql_server, open_object_store, tracker_server
+from penstock.wiring.open import kafka_cluster, mysql_server, open_lock, open_object_store, tracker_server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -53,6 +53,7 @@ def examine_pipeline(spec: PipelineSpec) -> Sequence[Finding]:
     is a finding. Takes about 10 seconds for each server that is away.
     """
     findings = [examine(f"home {spec.home}", partial(_examine_home, spec.home))]
+    findings.append(examine(_lock_place(spec), partial(_examine_lock, spec)))
     for source in spec.sources:
         findings += _examine_source(source)
     findings += [examine(subject, question) for subject, question in _given_parts(spec)]
@@ -79,6 +80,15 @@ def _given_parts(spec: PipelineSpec) -> Iterator[tuple[str, Callable[[], str]]]:
         yield f"tracker {spec.tracker.host}:{spec.tracker.port}", partial(_examine_tracker, spec.tracker)
     if spec.objects is not None:
         yield f"objects {spec.objects.url}", partial(_examine_objects, spec)
+
+
+def _lock_place(spec: PipelineSpec) -> str:
+    return "lock" if spec.lock.zookeeper is None else f"lock in zookeeper {spec.lock.zookeeper}"
+
+
+def _examine_lock(spec: PipelineSpec) -> str:
+    holder = open_lock(spec).holder()
+    return f"this pipeline runs: {holder}" if holder else "free: this pipeline does not run"
 
 
 def _examine_source(source: MysqlSourceSpec) -> Iterator[Finding]:

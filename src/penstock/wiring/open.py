@@ -10,6 +10,7 @@ needed by most of them is imported where it is opened.
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from penstock.adapters.kafka.cluster import KafkaCluster, create_topics
@@ -24,13 +25,14 @@ from penstock.adapters.objects.store import ObjectsSpec, open_objects
 from penstock.adapters.registry.client import HttpRegistry
 from penstock.config.places import kafka_client_options, lock_file, objects_url, state_url
 from penstock.config.secrets import secret
-from penstock.core.errors import UsageError
+from penstock.core.errors import FencedError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from penstock.adapters.state.store import SqlState
     from penstock.config.specs import LinkSpec, MysqlSourceSpec, PipelineSpec, TlsSpec, TrackerSpec
+    from penstock.ports.lock import Lock
     from penstock.ports.objects import ObjectStore
     from penstock.ports.registry import Registry
     from penstock.ports.sink import Sink
@@ -49,8 +51,19 @@ def kafka_cluster(spec: PipelineSpec) -> KafkaCluster:
     )
 
 
-def open_publisher(spec: PipelineSpec, link: str, transaction_timeout_seconds: float = 60.0) -> TransactionalPublisher:
-    """Become the one publisher of `link`, fencing whoever was it before."""
+def open_publisher(
+    spec: PipelineSpec, link: str, epoch: int, transaction_timeout_seconds: float = 60.0
+) -> TransactionalPublisher:
+    """Become the one publisher of `link`, fencing whoever was it before.
+
+    Raises FencedError, and fences nobody, if an instance with a higher number than
+    `epoch` was here: we may have slept while it took over, and it must not end for that.
+    """
+    with closing(open_topic_log(spec)) as log:
+        record = committed_position(spec, log, link)
+    if record is not None and int(str(record["epoch"])) > epoch:
+        message = f"a newer instance of this pipeline publishes for {link}"
+        raise FencedError(message, "stop one of the two instances; this one has published nothing since")
     return TransactionalPublisher(kafka_cluster(spec), spec.pipeline, link, transaction_timeout_seconds)
 
 
@@ -132,9 +145,15 @@ def open_tracker(spec: PipelineSpec, source: MysqlSourceSpec) -> MysqlTracker:
         return MysqlTracker(tracker_server(spec.tracker), read_source_defaults(connection), source.policy)
 
 
-def open_lock(spec: PipelineSpec) -> FileLock:
-    """The leader's lock of the pipeline."""
-    return FileLock(lock_file(spec))
+def open_lock(spec: PipelineSpec) -> Lock:
+    """The leader's lock of the pipeline; nothing is connected yet."""
+    if spec.lock.zookeeper is None:
+        return FileLock(lock_file(spec))
+    from penstock.adapters.lock.zookeeper import ZookeeperLock  # noqa: PLC0415 - see the module's docstring
+    from penstock.adapters.lock.zookeeper_client import ZookeeperPlace  # noqa: PLC0415
+
+    servers, slash, path = spec.lock.zookeeper.partition("/")
+    return ZookeeperLock(ZookeeperPlace(servers, slash + path, spec.lock.session_seconds), spec.pipeline)
 
 
 def open_sink(spec: PipelineSpec, link: LinkSpec) -> Sink:

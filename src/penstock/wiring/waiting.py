@@ -37,20 +37,23 @@ def wait_for_servers(spec: PipelineSpec, say: Callable[[str], None], wait_second
     Says through `say` what it waits for. Raises UnavailableError when one does not
     answer within `wait_seconds` and UsageError when one is not fit.
     """
-    _wait(partial(_ask_kafka, spec), say, wait_seconds)
-    _wait(partial(_ask_schematizer, spec), say, wait_seconds)
+    wait_for_answer(partial(_ask_kafka, spec), say, wait_seconds)
+    wait_for_answer(partial(_ask_schematizer, spec), say, wait_seconds)
     for source in spec.sources:
-        _wait(partial(_examine_source, source), say, wait_seconds)
+        wait_for_answer(partial(_examine_source, source), say, wait_seconds)
 
 
 def wait_for_flavour(
     source: MysqlSourceSpec, say: Callable[[str], None], wait_seconds: float = _WAIT_SECONDS
 ) -> Flavour:
     """Return whether a source is MySQL or MariaDB. Waits and raises as `wait_for_servers` does."""
-    return _wait(partial(_ask_flavour, source), say, wait_seconds)
+    return wait_for_answer(partial(_ask_flavour, source), say, wait_seconds)
 
 
-def _wait(ask: Callable[[], _Answer], say: Callable[[str], None], wait_seconds: float) -> _Answer:
+def wait_for_answer(
+    ask: Callable[[], _Answer], say: Callable[[str], None], wait_seconds: float = _WAIT_SECONDS
+) -> _Answer:
+    """Ask a server until it answers. Waits and raises as `wait_for_servers` does."""
     deadline = time.monotonic() + wait_seconds
     said = wait_seconds == 0
     while True:

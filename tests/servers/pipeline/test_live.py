@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.core.errors import FencedError, UnavailableError
+from penstock.core.mysql.log_items import StatementLogged
 from penstock.links.capture.follow import Pace
 from penstock.links.capture.spec import CaptureSpec
 from penstock.wiring import capture as wiring
-from penstock.wiring.open import open_publisher
+from penstock.wiring.open import open_publisher, open_tracker
 from penstock.wiring.source_log import SourceLog
 
 if TYPE_CHECKING:
@@ -105,3 +106,38 @@ def test_an_instance_that_was_replaced_publishes_nothing_more(make_case: Callabl
             wiring.open_live(CaptureSpec(case.spec, "db", epoch=1))
 
     assert case.messages() == {f"db.{case.database}.t": []}
+
+
+def test_an_older_instance_that_wakes_is_refused_and_disturbs_nobody(make_case: Callable[..., PipelineCase]) -> None:
+    case = make_case()
+    case.write("CREATE TABLE t (id INT PRIMARY KEY)")
+    older, newer = (CaptureSpec(case.spec, "db", epoch) for epoch in (1, 2))
+    wiring.start_capture(older)
+    with closing(wiring.open_capture(newer).parts) as parts:
+        records = len(case.records("db"))
+
+        with pytest.raises(FencedError, match="a newer instance"):
+            wiring.open_capture(older)
+
+        # Whoever becomes a publisher fences those before it: the newer one would be refused here.
+        parts.publisher.publish((), lambda: case.records("db")[-1])
+        assert len(case.records("db")) == records + 1
+
+
+def test_an_older_instance_that_wakes_replays_no_statement(make_case: Callable[..., PipelineCase]) -> None:
+    case = make_case()
+    case.write("CREATE TABLE t (id INT PRIMARY KEY)")
+    older, newer = (CaptureSpec(case.spec, "db", epoch) for epoch in (1, 2))
+    wiring.start_capture(older)
+    asleep = wiring.open_capture(older)
+    with (
+        closing(asleep.parts),
+        closing(wiring.open_capture(newer).parts),
+        closing(open_tracker(case.spec, case.spec.sources[0])) as tracker,
+    ):
+        before, here = tracker.dump(), asleep.position
+
+        with pytest.raises(FencedError):
+            asleep.take_statement(StatementLogged("ALTER TABLE t ADD COLUMN w INT", case.database, here, here, 0))
+
+        assert tracker.dump() == before

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 from penstock.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 _RETRY_SECONDS = 0.05
 _HOLDER_BYTES_MAX = 200
+_PATIENCE_SECONDS = 5.0
 
 
 class FileLock:
@@ -27,6 +29,11 @@ class FileLock:
         """Name the file; nothing is opened yet."""
         self._path = path
         self._descriptor: int | None = None
+
+    @property
+    def patience_seconds(self) -> float:
+        """The kernel frees it at once; an instance that is being stopped takes some seconds."""
+        return _PATIENCE_SECONDS
 
     def acquire(self, wait_seconds: float) -> bool:
         """Try for up to `wait_seconds`, at least twice; False if another instance still holds it.
@@ -61,6 +68,9 @@ class FileLock:
             return os.pread(descriptor, _HOLDER_BYTES_MAX, 0).decode(errors="replace") or "a process that just started"
         finally:
             os.close(descriptor)
+
+    def tell_loss(self, listener: Callable[[str], None]) -> None:
+        """See ports/lock.Lock. The kernel takes this lock from nobody who lives, so `listener` is never called."""
 
     def release(self) -> None:
         """Let go. Safe to call twice."""

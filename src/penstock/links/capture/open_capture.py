@@ -96,7 +96,14 @@ class OpenCapture:
         self._commit((), {})
 
     def take_statement(self, statement: StatementLogged) -> None:
-        """Bring everybody past a statement; everything before it is published."""
+        """Bring everybody past a statement; everything before it is published.
+
+        Raises FencedError, and touches nothing, if another instance has taken over.
+        """
+        if self.parts.statements.replays(statement):
+            # The tracker and the state database fence nobody. Kafka does: only whoever still has the link can
+            # commit. An instance that slept must not replay what its successor has replayed.
+            self.advance(self.position)
         outcome = self.parts.statements.apply(statement)
         for table, why in outcome.stopped:
             self.stopped.setdefault(str(table), why)

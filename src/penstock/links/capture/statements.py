@@ -62,6 +62,10 @@ class StatementHandler:
             self._tracker.restore(kept.dump)
         self._state.drop_tracker_dump(self._book.source)
 
+    def replays(self, statement: StatementLogged) -> bool:
+        """Whether `apply` would bring it to the tracker."""
+        return isinstance(classify(statement.sql), TableDdl)
+
     def apply(self, statement: StatementLogged) -> StatementOutcome:
         """Bring the tracker past `statement`; the caller then commits the outcome and calls `settle`."""
         match classify(statement.sql):
