@@ -4,20 +4,38 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 
 from penstock.core.tables import TableId
 
-_VERSION = 1
+_VERSION = 2
+
+
+class Kind(StrEnum):
+    """What a statement made of a table.
+
+    SCHEMA    it has this schema from here on, and the rows that it had
+    CREATE    it begins here, with this schema and without rows: what had its name before is gone
+    TRUNCATE  it has no rows from here on, and the schema that it had
+    DROP      it ends here
+    """
+
+    SCHEMA = "schema"
+    CREATE = "create"
+    TRUNCATE = "truncate"
+    DROP = "drop"
 
 
 @dataclass(frozen=True, slots=True)
 class Announcement:
-    """From `order` in the source's log on, `table` has the schema `value_schema_id` and lives in `topic`.
+    """What became of `table` at `order` in the source's log; it has `value_schema_id` and lives in `topic`.
 
     It is committed in the same Kafka transaction as the position it was made at,
-    before the first change that has the schema. `order` is the (file number,
-    offset, row) of the statement. `follows` is the topic that `topic` took over
-    from, "" if it is the table's first.
+    before the first change behind it. `order` is the (file number, offset, row)
+    of the statement, which no other statement on this table has. `follows` is the
+    topic that `topic` took over from, "" if it is the table's first. `file` is the
+    log's name, and `timestamp_ms` when the statement was committed; "" and 0 in
+    what older releases wrote.
     """
 
     source: str
@@ -28,6 +46,9 @@ class Announcement:
     value_schema_id: int
     partitions: int
     order: tuple[int, int, int]
+    kind: Kind = Kind.SCHEMA
+    file: str = ""
+    timestamp_ms: int = 0
 
     def to_json(self) -> bytes:
         """The message as it stands in the schemas topic."""
@@ -35,12 +56,13 @@ class Announcement:
 
     @classmethod
     def from_json(cls, message: bytes) -> Announcement:
-        """Read a message of the schemas topic; ValueError for a version we do not know."""
+        """Read a message of the schemas topic, of version 1 too; ValueError for a version we do not know."""
         fields = json.loads(message)
         version = fields.pop("version", None)
-        if version != _VERSION:
-            text = f"schema announcement of version {version}; this release reads version {_VERSION}"
+        if version not in {1, _VERSION}:
+            text = f"schema announcement of version {version}; this release reads versions 1 to {_VERSION}"
             raise ValueError(text)
         fields["table"] = TableId.parse(fields["table"])
         fields["order"] = tuple(fields["order"])
+        fields["kind"] = Kind(fields.get("kind", Kind.SCHEMA))
         return cls(**fields)
