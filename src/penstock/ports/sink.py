@@ -14,17 +14,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What one load did: how many changes were new to the target, and when they became visible."""
+    """What one load did: how many changes were new to the target, and when they became visible.
+
+    `note` is what people should know of the table from here on, "" for nothing,
+    None if that is as it was.
+    """
 
     rows: int
     committed_at_ms: int
+    note: str | None = None
 
 
 class Sink(Protocol):
     """A warehouse.
 
     Rows, schema and position become visible in one step, so loading a batch
-    twice has the effect of loading it once. A sink keeps no progress in memory:
+    twice has the effect of loading it once: also one that empties its table, whose
+    place in the source's log the target remembers. A sink keeps no progress in memory:
     after a crash `batch_offset()` and `positions()` answer from the target itself.
     """
 

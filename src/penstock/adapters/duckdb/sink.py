@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -11,18 +12,21 @@ import duckdb
 from penstock.adapters.duckdb.database import CATALOG, DuckdbLimits, explain, open_database, write_lock
 from penstock.adapters.duckdb.query_server import QueryServer
 from penstock.adapters.duckdb.staging import STAGED, count_changes, find_lacking, read_pieces, staged
-from penstock.adapters.duckdb.state import DuckdbState, TableState
+from penstock.adapters.duckdb.state import DuckdbState, TableState, check_behind_border
+from penstock.core.announcements import Kind
 from penstock.core.errors import TableStoppedError
 from penstock.core.warehouse.dialect import DUCKDB, quote_name
 from penstock.core.warehouse.load_plan import SchemaInPlace, plan_positions, plan_steps
 from penstock.core.warehouse.partial_rows import WHOLE, plan_completion
 from penstock.core.warehouse.planner import (
+    LogPlace,
     TargetTable,
     keep_fill_values,
     plan_create,
     plan_drop,
     plan_merge,
     plan_migration,
+    plan_truncate,
 )
 from penstock.ports.sink import Loaded
 
@@ -32,7 +36,7 @@ if TYPE_CHECKING:
 
     from penstock.core.batches import Batch
     from penstock.core.tables import TableId, TableSchema
-    from penstock.core.warehouse.load_plan import Step
+    from penstock.core.warehouse.load_plan import DroppedTables, Step
     from penstock.core.warehouse.partial_rows import Lacking
     from penstock.ports.objects import ObjectStore
 
@@ -47,9 +51,15 @@ class DuckdbSink:
     """
 
     def __init__(
-        self, path: Path, pipeline: str, source: str, objects: ObjectStore, limits: DuckdbLimits = _DEFAULTS
+        self,
+        path: Path,
+        pipeline: str,
+        source: str,
+        objects: ObjectStore,
+        limits: DuckdbLimits = _DEFAULTS,
+        dropped_tables: DroppedTables = "keep",
     ) -> None:
-        """Open the file, made if it is missing.
+        """Open the file, made if it is missing; `dropped_tables` says what becomes of those that the source drops.
 
         Raises UnavailableError while another process has it, and SinkError if it
         cannot be opened.
@@ -57,6 +67,7 @@ class DuckdbSink:
         self._path = path
         self._objects = objects
         self._limits = limits
+        self._dropped_tables = dropped_tables
         self._server: QueryServer | None = None
         self._connection = open_database(path, limits)
         self._state = DuckdbState(self._connection, pipeline, source)
@@ -85,7 +96,8 @@ class DuckdbSink:
             steps = plan_steps(positions, batches, self._limits.merge_rows_max, self._limits.merge_bytes_max)
             rows = sum(self._take(table, step, schemas[step.schema_id]) for step in steps)
             self._state.set_positions(table, plan_positions(positions, batches))
-        return Loaded(rows, time.time_ns() // 1_000_000)
+            note = self._note(table, batches)
+        return Loaded(rows, time.time_ns() // 1_000_000, note)
 
     def serve_queries(self, run_file: Path) -> None:
         """Answer `penstock sql` of other processes from now on; `run_file` tells them how to reach us."""
@@ -100,16 +112,25 @@ class DuckdbSink:
             self._connection.close()
 
     def _take(self, table: TableId, step: Step, schema: TableSchema) -> int:
-        """Bring the schema and the rows of `step` in; return how many changes it had."""
+        """Bring a step in; return how many changes it had."""
         known = self._known(table)
+        if step.kind is Kind.SCHEMA:
+            check_behind_border(known, step)
+            return self._take_rows(table, step, schema, known)
+        if known is None or step.last_order > known.border:
+            self._state.set_table(table, self._cross_border(step, schema, known))
+        return 0
+
+    def _take_rows(self, table: TableId, step: Step, schema: TableSchema, known: TableState | None) -> int:
+        """Bring the schema and the rows of `step` in."""
         if known is None:
             state = TableState(schema, SchemaInPlace(step.schema_id, step.last_order))
             self._create(state.schema)
         elif known.in_place.gives_way_to(step):
-            state = TableState(keep_fill_values(known.schema, schema), known.in_place.after(step))
+            state = replace(known, schema=keep_fill_values(known.schema, schema), in_place=known.in_place.after(step))
             self._migrate(known.schema, schema)
         else:
-            state = TableState(known.schema, known.in_place.after(step))
+            state = replace(known, in_place=known.in_place.after(step))
         if state != known:
             self._state.set_table(table, state)
         rows = read_pieces(self._objects, schema, step.pieces)
@@ -118,6 +139,38 @@ class DuckdbSink:
         with staged(self._connection, rows):
             self._merge(TargetTable(CATALOG, state.schema), schema, find_lacking(schema, rows))
         return count_changes(rows)
+
+    def _cross_border(self, step: Step, schema: TableSchema, known: TableState | None) -> TableState:
+        """Begin, empty or end the table; return what is known of it then. It is done at most once."""
+        order = step.last_order
+        begun = TableState(schema, SchemaInPlace(step.schema_id, order), order)
+        if known is None:
+            if step.kind is not Kind.DROP:
+                self._create(schema)
+            return replace(begun, ended=step.kind is Kind.DROP)
+        target = TargetTable(CATALOG, known.schema)
+        if step.kind is Kind.TRUNCATE:
+            self._run(plan_truncate(DUCKDB, target, _log_place(step)))
+            return replace(known, border=order)
+        if (step.kind is Kind.CREATE or self._dropped_tables == "drop") and self._exists(known.schema.table):
+            self._run(plan_drop(DUCKDB, target))
+        if step.kind is Kind.CREATE:
+            self._create(schema)
+            return begun
+        in_place = replace(known.in_place, order=max(known.in_place.order, order))
+        return replace(known, in_place=in_place, border=order, ended=True)
+
+    def _note(self, table: TableId, batches: Sequence[Batch]) -> str | None:
+        """Say what people should know of the table; None if these batches change nothing about that."""
+        known = self._state.table(table)
+        if known is None or not known.ended:
+            return ""
+        drops = [batch for batch in batches if batch.kind is Kind.DROP and batch.first_order == known.border]
+        if not drops:
+            return None
+        where = f"{drops[0].file}:{known.border[1]}"
+        kept = "its rows are kept here" if self._exists(table) else "it was dropped here too"
+        return f"the source dropped this table, or gave it another name, before {where}; {kept}"
 
     def _merge(self, target: TargetTable, arriving: TableSchema, lacking: Lacking) -> None:
         if not lacking:
@@ -134,7 +187,7 @@ class DuckdbSink:
 
     def _known(self, table: TableId) -> TableState | None:
         known = self._state.table(table)
-        if known and not self._exists(table):
+        if known and not known.ended and not self._exists(table):
             reason = "somebody dropped it from the target"
             hint = (
                 "to load its files again, delete its rows in penstock.tables and penstock.positions of the target, "
@@ -193,3 +246,9 @@ class DuckdbSink:
             yield
         except duckdb.Error as error:
             raise explain(self._path, error) from error
+
+
+def _log_place(step: Step) -> LogPlace:
+    batch = step.pieces[0].batch
+    _, pos, row = batch.first_order
+    return LogPlace(batch.file, pos, row, batch.last_timestamp_ms)

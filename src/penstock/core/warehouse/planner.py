@@ -3,12 +3,12 @@
 A table with a key holds the source's rows. A table without one is a change log,
 to which rows are only added; after the source's columns it has
 
-`_op`            c, r, u+ (a row that came) or d, u- (a row that went)
+`_op`            c, r, u+ (a row that came), d, u- (a row that went) or t (TRUNCATE: every row went)
 `_file`, `_pos`, `_row`  where the change stands in the source's log
 `_committed_at`  when it was committed there
 
 and what the source holds now is the multiset of its c, r and u+ rows less that
-of its d and u- rows. Every column of the source may be NULL in the
+of its d and u- rows, those before its last t left out. Every column of the source may be NULL in the
 target, NOT NULL or not: a column that comes later cannot be NOT NULL everywhere.
 """
 
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from penstock.core.errors import TableStoppedError
 from penstock.core.files import FILE, OFFSET, OP, POS, ROW, TS_MS
 from penstock.core.tables import Column, IntegerType, TextType, TimestampType
-from penstock.core.warehouse.dialect import Dialect, quote_name, render_type
+from penstock.core.warehouse.dialect import Dialect, quote_name, quote_text, render_type
 from penstock.core.warehouse.fill_values import render_fill_value
 from penstock.core.warehouse.widening import widens
 
@@ -52,6 +52,16 @@ class TargetTable:
         return quote_name(dialect, self.catalog, self.schema.table.schema, self.schema.table.name)
 
 
+@dataclass(frozen=True, slots=True)
+class LogPlace:
+    """Where a statement stands in the source's log, and when it was committed, in Unix ms."""
+
+    file: str
+    pos: int
+    row: int
+    timestamp_ms: int
+
+
 def plan_create(dialect: Dialect, target: TargetTable) -> list[str]:
     """Return the statements that make the table, and its schema if there is none.
 
@@ -70,6 +80,17 @@ def plan_create(dialect: Dialect, target: TargetTable) -> list[str]:
 def plan_drop(dialect: Dialect, target: TargetTable) -> list[str]:
     """Return the statement that removes the table."""
     return [f"DROP TABLE {target.path(dialect)}"]
+
+
+def plan_truncate(dialect: Dialect, target: TargetTable, place: LogPlace) -> list[str]:
+    """Return the statement that leaves the table without rows; a change log gets an entry that says so."""
+    path = target.path(dialect)
+    if target.schema.key:
+        return [f"DELETE FROM {path}"]  # noqa: S608 - the name is quoted
+    names = ", ".join(quote_name(dialect, column.name) for column in _LOG_COLUMNS.values())
+    committed_at = dialect.instant_of_ms.format(ms=place.timestamp_ms)
+    values = f"'t', {quote_text(place.file)}, {place.pos}, {place.row}, {committed_at}"
+    return [f"INSERT INTO {path} ({names}) VALUES ({values})"]  # noqa: S608 - names and texts are quoted
 
 
 def plan_migration(dialect: Dialect, target: TargetTable, after: TableSchema) -> list[str]:

@@ -31,6 +31,7 @@ class WarehouseLoader:
         self._state = state
         self._wanted = wanted
         self._stalled: dict[TableId, int] = {}
+        self._notes: dict[TableId, str] = {}
 
     def start(self) -> int:
         """Return the offset of the batch topic to read from; tables that were stalled are tried again."""
@@ -53,7 +54,8 @@ class WarehouseLoader:
         loaded: dict[str, tuple[int, int]] = {}
         for table, batches in by_table.items():
             rows = self._load_table(table, batches)
-            loaded[str(table)] = (rows, max(batch.last_timestamp_ms for _, batch in batches))
+            newest = max((batch.last_timestamp_ms for _, batch in batches if batch.rows), default=0)
+            loaded[str(table)] = (rows, newest)
         if messages:
             self._sink.finish(min([messages[-1][0] + 1, *self._stalled.values()]))
             self._state.add_rows(self._link, loaded)
@@ -67,8 +69,12 @@ class WarehouseLoader:
             for schema_id in {batch.schema_id for _, batch in batches}
         }
         try:
-            return self._sink.load(table, [batch for _, batch in batches], schemas).rows
+            loaded = self._sink.load(table, [batch for _, batch in batches], schemas)
         except TableStoppedError as error:
             self._stalled[table] = batches[0][0]
             self._state.stop_table(self._link, str(table), error.message, error.hint)
             return 0
+        if loaded.note is not None and loaded.note != self._notes.get(table):
+            self._notes[table] = loaded.note
+            self._state.note_table(self._link, str(table), loaded.note)
+        return loaded.rows
