@@ -44,6 +44,7 @@ class TableDdl:
     statement we could not read (`action` "unknown"). Tables that are only looked
     at (LIKE, REFERENCES) are not among them.
 
+    `renames`          pairs of the old and the new name, in the order in which they are done
     `replaces`         it says OR REPLACE: a table of that name and its rows are gone
     `conditional`      it says IF EXISTS or IF NOT EXISTS, so it may have done nothing
     `renames_columns`  an ALTER gives a column another name
@@ -55,6 +56,7 @@ class TableDdl:
     action: Action
     tables: tuple[TableName, ...] = ()
     schema: str = ""
+    renames: tuple[tuple[TableName, TableName], ...] = ()
     replaces: bool = False
     conditional: bool = False
     renames_columns: bool = False
@@ -210,7 +212,8 @@ def _read_alter(reader: TokenReader) -> Statement:
 
 def _alter_table(reader: TokenReader, table: TableName, *, conditional: bool) -> TableDdl:
     """Read the comma-separated parts of an ALTER TABLE, each by its first words."""
-    tables, renames, changes_rows, only_rows = [table], False, False, False
+    tables, names = [table], list[TableName]()
+    renames, changes_rows, only_rows = False, False, False
     depth, begins = 0, True
     if reader.skip("WAIT"):
         reader.at += 1
@@ -220,14 +223,16 @@ def _alter_table(reader: TokenReader, table: TableName, *, conditional: bool) ->
             renames = renames or _renames_column(reader)
             changes_rows = changes_rows or _moves_rows(reader)
             only_rows = only_rows or _moves_tablespace(reader)
-            tables += _other_tables(reader)
+            tables += _other_table(reader)
+            names += _new_name(reader)
         mark = reader.peek()
         depth += (mark == "(") - (mark == ")")
         begins = mark == ","
         reader.at += 1
     return TableDdl(
         "alter",
-        tuple(tables),
+        (*tables, *names),
+        renames=tuple((table, name) for name in names),
         conditional=conditional,
         renames_columns=renames,
         changes_rows=changes_rows,
@@ -259,14 +264,18 @@ def _moves_tablespace(reader: TokenReader) -> bool:
     return reader.peek() in {"DISCARD", "IMPORT"} and reader.peek(1) in {"PARTITION", "TABLESPACE"}
 
 
-def _other_tables(reader: TokenReader) -> list[TableName]:
-    """The second table of RENAME TO, EXCHANGE PARTITION ... WITH TABLE and CONVERT PARTITION/TABLE."""
+def _new_name(reader: TokenReader) -> list[TableName]:
+    """The name after RENAME TO."""
     part = TokenReader(reader.tokens, reader.at)
-    if part.skip("RENAME"):
-        if part.peek() in {"COLUMN", "INDEX", "KEY", "CONSTRAINT", "PARTITION"}:
-            return []
-        part.skip_any(frozenset({"TO", "AS", "="}))
-        return _maybe(part.take_table())
+    if not part.skip("RENAME") or part.peek() in {"COLUMN", "INDEX", "KEY", "CONSTRAINT", "PARTITION"}:
+        return []
+    part.skip_any(frozenset({"TO", "AS", "="}))
+    return _maybe(part.take_table())
+
+
+def _other_table(reader: TokenReader) -> list[TableName]:
+    """The second table of EXCHANGE PARTITION ... WITH TABLE and CONVERT PARTITION/TABLE."""
+    part = TokenReader(reader.tokens, reader.at)
     moves = part.peek() in {"EXCHANGE", "CONVERT"} and part.peek(1) in {"PARTITION", "TABLE"}
     return _maybe(part.take_table()) if moves and part.seek("TABLE") else []
 
@@ -301,7 +310,8 @@ def _read_rename(reader: TokenReader) -> Statement:
             return _UNKNOWN
         tables += [before, after]
         if not reader.skip(","):
-            return TableDdl("rename", tuple(tables), conditional=conditional)
+            pairs = tuple(zip(tables[::2], tables[1::2], strict=True))
+            return TableDdl("rename", tuple(tables), renames=pairs, conditional=conditional)
 
 
 def _read_truncate(reader: TokenReader) -> Statement:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from penstock.core.announcements import Kind
 from penstock.core.changes import Messages
 from penstock.core.errors import FencedError, PositionError
 from penstock.core.publication import CaptureRecord, StoppedTable
@@ -96,8 +97,14 @@ class OpenCapture:
         self._commit((), {})
 
     def take_statement(self, statement: StatementLogged) -> None:
-        """Bring everybody past a statement; everything before it is published."""
+        """Bring everybody past a statement; everything before it is published.
+
+        A stopped table that begins anew goes on: all of its rows are behind the statement.
+        """
         outcome = self.parts.statements.apply(statement)
+        for announcement in outcome.announcements:
+            if announcement.kind is Kind.CREATE:
+                self.stopped.pop(str(announcement.table), None)
         for table, why in outcome.stopped:
             self.stopped.setdefault(str(table), why)
         self.position = statement.end

@@ -1,0 +1,94 @@
+"""What a statement made of one table, and whether that can be told without reading the table's rows again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from penstock.core.announcements import Kind
+from penstock.core.mysql.evolution import Refusal, refusal
+from penstock.core.tables import TableId
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from penstock.core.mysql.ddl import TableDdl, TableName
+    from penstock.core.tables import TableSchema
+
+COPY_AGAIN = "start a new pipeline (another `pipeline` name and `home`) to carry the table from a fresh copy"
+
+Effect: TypeAlias = "Kind | Refusal | None"
+"""What became of a table; None for nothing that anybody must be told."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableChange:
+    """A table before and after a statement; None where there was none of that name.
+
+    `named` says that the statement names it. `origin` is the table that got this
+    name by it, None if none did.
+    """
+
+    before: TableSchema | None
+    after: TableSchema | None
+    named: bool
+    origin: TableId | None = None
+
+
+def resolve_names(names: Sequence[TableName], default_schema: str, tables: Collection[TableId]) -> list[TableId]:
+    """Return the tables that a statement names, called as they are among `tables`.
+
+    A server with lower_case_table_names logs statements as they were typed. A name
+    that is none of `tables` in any case is returned as it stands.
+    """
+    spelled = {(t.schema.casefold(), t.name.casefold()): t for t in tables}
+    written = [TableId(schema or default_schema, name) for schema, name in names]
+    return [t if t in tables else spelled.get((t.schema.casefold(), t.name.casefold()), t) for t in written]
+
+
+def follow_renames(
+    renames: Sequence[tuple[TableId, TableId]], tables: Collection[TableId]
+) -> Mapping[TableId, TableId]:
+    """Return for each name that a table got by `renames`, done one after the other, what it was called before.
+
+    A table that ends with the name it had is left out, and so is what is none of `tables`, such as a view.
+    """
+    called = {table: table for table in tables}
+    for old, new in renames:
+        if old in called:
+            called[new] = called.pop(old)
+    return {new: old for new, old in called.items() if new != old}
+
+
+def effect_of(ddl: TableDdl, change: TableChange) -> Effect:
+    """Say what `ddl` made of a table; a Refusal where only a new copy could tell its rows."""
+    if change.after is None:
+        return Kind.DROP
+    if change.origin is not None:
+        return _unknown("it was renamed to this name, with rows that are not in the log of this name")
+    if change.named and ddl.action == "create" and (change.before is None or ddl.replaces):
+        return (
+            _unknown("it was created from a query whose rows are not in the log") if ddl.changes_rows else Kind.CREATE
+        )
+    if change.before is None:
+        return _unknown("it took this name with rows in it that are not in the log")
+    return (_effect_by_name(ddl) if change.named else None) or _evolution(change.before, change.after)
+
+
+def _effect_by_name(ddl: TableDdl) -> Effect:
+    """Say what `ddl` made of a table that it names, as far as its schema does not show it."""
+    if ddl.action == "truncate":
+        return Kind.TRUNCATE
+    if ddl.changes_rows:
+        return _unknown("rows came or went without a row event, as with a partition that is dropped or exchanged")
+    if ddl.renames_columns:
+        return _unknown("a column of it got another name, which this release does not carry")
+    return None
+
+
+def _evolution(before: TableSchema, after: TableSchema) -> Effect:
+    return None if before == after else refusal(before, after) or Kind.SCHEMA
+
+
+def _unknown(reason: str) -> Refusal:
+    return Refusal("", reason, COPY_AGAIN)
