@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from penstock.core.tables import TableId
 
@@ -17,13 +18,23 @@ class Kind(StrEnum):
     SCHEMA    it has this schema from here on, and the rows that it had
     CREATE    it begins here, with this schema and without rows: what had its name before is gone
     TRUNCATE  it has no rows from here on, and the schema that it had
-    DROP      it ends here
+    DROP      it ends here: it was dropped, or got a name that is not carried
+    RENAME    it has the rows of another table, and this schema: see `moves`
     """
 
     SCHEMA = "schema"
     CREATE = "create"
     TRUNCATE = "truncate"
     DROP = "drop"
+    RENAME = "rename"
+
+
+class Move(NamedTuple):
+    """The rows of `origin` (`schema.name`) are those of `table`, which has `schema_id`."""
+
+    origin: str
+    table: str
+    schema_id: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +46,8 @@ class Announcement:
     of the statement, which no other statement on this table has. `follows` is the
     topic that `topic` took over from, "" if it is the table's first. `file` is the
     log's name, and `timestamp_ms` when the statement was committed; "" and 0 in
-    what older releases wrote.
+    what older releases wrote. `moves` are all that the statement made at once: each
+    of its announcements has them, and an origin that gets no rows has none then.
     """
 
     source: str
@@ -49,6 +61,7 @@ class Announcement:
     kind: Kind = Kind.SCHEMA
     file: str = ""
     timestamp_ms: int = 0
+    moves: tuple[Move, ...] = ()
 
     def to_json(self) -> bytes:
         """The message as it stands in the schemas topic."""
@@ -65,4 +78,5 @@ class Announcement:
         fields["table"] = TableId.parse(fields["table"])
         fields["order"] = tuple(fields["order"])
         fields["kind"] = Kind(fields.get("kind", Kind.SCHEMA))
+        fields["moves"] = tuple(Move(*move) for move in fields.get("moves", ()))
         return cls(**fields)

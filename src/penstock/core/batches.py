@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
-from penstock.core.announcements import Kind
+from penstock.core.announcements import Kind, Move
 from penstock.core.tables import TableId
 
 _VERSION = 2
@@ -24,7 +24,8 @@ class Batch:
     behind that place in batches behind it. `first_order` and `last_order` are the
     (file number, offset, row) of the first and the last change in the source's
     log, or of what is announced, in the log file `file`. `last_timestamp_ms` is
-    the commit time of the newest change.
+    the commit time of the newest change. `moves` are what the announced statement
+    moved from name to name; the rows before it of all tables in there are before it.
     """
 
     source: str
@@ -43,6 +44,7 @@ class Batch:
     last_timestamp_ms: int
     kind: Kind = Kind.SCHEMA
     file: str = ""
+    moves: tuple[Move, ...] = ()
 
     def to_json(self) -> bytes:
         """The message as it stands in the batch topic."""
@@ -60,4 +62,5 @@ class Batch:
         fields["first_order"] = tuple(fields["first_order"])
         fields["last_order"] = tuple(fields["last_order"])
         fields["kind"] = Kind(fields.get("kind", Kind.SCHEMA))
+        fields["moves"] = tuple(Move(*move) for move in fields.get("moves", ()))
         return cls(**fields)

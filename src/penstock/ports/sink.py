@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from penstock.core.announcements import Move
     from penstock.core.batches import Batch
     from penstock.core.tables import TableId, TableSchema
 
@@ -53,6 +54,15 @@ class Sink(Protocol):
         that are already in are skipped; a hole before a batch raises PositionError.
         Raises TableStoppedError when the table cannot take them and SinkError when
         the target fails.
+        """
+        ...
+
+    def rename(self, moves: Sequence[Move], order: tuple[int, int, int], schemas: Mapping[int, TableSchema]) -> None:
+        """Give tables with rows other names, all at once and at most once: `order` is where the source did it.
+
+        Every batch of theirs from before `order` is loaded, and none from behind
+        it. What else had one of the new names is gone. `schemas` has the schema of
+        every new name. Raises TableStoppedError when one of them cannot be had.
         """
         ...
 

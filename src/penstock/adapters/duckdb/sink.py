@@ -12,9 +12,10 @@ import duckdb
 from penstock.adapters.duckdb.database import CATALOG, DuckdbLimits, explain, open_database, write_lock
 from penstock.adapters.duckdb.query_server import QueryServer
 from penstock.adapters.duckdb.staging import STAGED, count_changes, find_lacking, read_pieces, staged
-from penstock.adapters.duckdb.state import DuckdbState, TableState, check_behind_border
+from penstock.adapters.duckdb.state import DuckdbState, TableState, check_behind_border, require_rows
 from penstock.core.announcements import Kind
 from penstock.core.errors import TableStoppedError
+from penstock.core.tables import TableId
 from penstock.core.warehouse.dialect import DUCKDB, quote_name
 from penstock.core.warehouse.load_plan import SchemaInPlace, plan_positions, plan_steps
 from penstock.core.warehouse.partial_rows import WHOLE, plan_completion
@@ -26,6 +27,7 @@ from penstock.core.warehouse.planner import (
     plan_drop,
     plan_merge,
     plan_migration,
+    plan_renames,
     plan_truncate,
 )
 from penstock.ports.sink import Loaded
@@ -34,8 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from penstock.core.announcements import Move
     from penstock.core.batches import Batch
-    from penstock.core.tables import TableId, TableSchema
+    from penstock.core.tables import TableSchema
     from penstock.core.warehouse.load_plan import DroppedTables, Step
     from penstock.core.warehouse.partial_rows import Lacking
     from penstock.ports.objects import ObjectStore
@@ -99,6 +102,32 @@ class DuckdbSink:
             note = self._note(table, batches)
         return Loaded(rows, time.time_ns() // 1_000_000, note)
 
+    def rename(self, moves: Sequence[Move], order: tuple[int, int, int], schemas: Mapping[int, TableSchema]) -> None:
+        """See `Sink`."""
+        renames = {TableId.parse(move.origin): TableId.parse(move.table) for move in moves}
+        with self._transaction():
+            known = {table: self._known(table) for table in {*renames, *renames.values()}}
+            if any(state and state.border >= order for state in known.values()):
+                return
+            origins = {new: require_rows(known[old], old, new) for old, new in renames.items()}
+            for table in set(renames.values()) - set(renames):
+                state = known[table]
+                if state and self._exists(table):
+                    self._run(plan_drop(DUCKDB, TargetTable(CATALOG, state.schema)))
+                self._refuse_foreign(table)
+            self._run(plan_renames(DUCKDB, CATALOG, renames))
+            for table in set(renames) - set(renames.values()):
+                self._state.set_table(table, origins[renames[table]].end(order))
+            for move in moves:
+                self._settle(origins[TableId.parse(move.table)], move, order, schemas[move.schema_id])
+
+    def _settle(self, origin: TableState, move: Move, order: tuple[int, int, int], schema: TableSchema) -> None:
+        """Give a table, which has its new name by now, the schema and the state that belong to it."""
+        before = replace(origin.schema, table=schema.table)
+        self._migrate(before, schema)
+        in_place = SchemaInPlace(move.schema_id, order)
+        self._state.set_table(schema.table, TableState(keep_fill_values(before, schema), in_place, order))
+
     def serve_queries(self, run_file: Path) -> None:
         """Answer `penstock sql` of other processes from now on; `run_file` tells them how to reach us."""
         self._server = QueryServer(self._connection, run_file)
@@ -143,11 +172,14 @@ class DuckdbSink:
     def _cross_border(self, step: Step, schema: TableSchema, known: TableState | None) -> TableState:
         """Begin, empty or end the table; return what is known of it then. It is done at most once."""
         order = step.last_order
+        if step.kind is Kind.RENAME:
+            # Where the rows of the other name are here too, `rename` came before.
+            require_rows(None, TableId.parse(_origin(step)), schema.table)
         begun = TableState(schema, SchemaInPlace(step.schema_id, order), order)
         if known is None:
             if step.kind is not Kind.DROP:
                 self._create(schema)
-            return replace(begun, ended=step.kind is Kind.DROP)
+            return begun.end(order) if step.kind is Kind.DROP else begun
         target = TargetTable(CATALOG, known.schema)
         if step.kind is Kind.TRUNCATE:
             self._run(plan_truncate(DUCKDB, target, _log_place(step)))
@@ -157,8 +189,7 @@ class DuckdbSink:
         if step.kind is Kind.CREATE:
             self._create(schema)
             return begun
-        in_place = replace(known.in_place, order=max(known.in_place.order, order))
-        return replace(known, in_place=in_place, border=order, ended=True)
+        return known.end(order)
 
     def _note(self, table: TableId, batches: Sequence[Batch]) -> str | None:
         """Say what people should know of the table; None if these batches change nothing about that."""
@@ -169,7 +200,7 @@ class DuckdbSink:
         if not drops:
             return None
         where = f"{drops[0].file}:{known.border[1]}"
-        kept = "its rows are kept here" if self._exists(table) else "it was dropped here too"
+        kept = "its rows are kept here" if self._exists(table) else "it is not here any more"
         return f"the source dropped this table, or gave it another name, before {where}; {kept}"
 
     def _merge(self, target: TargetTable, arriving: TableSchema, lacking: Lacking) -> None:
@@ -196,11 +227,14 @@ class DuckdbSink:
             raise TableStoppedError(str(table), "", "the target's table", reason, hint)
         return known
 
-    def _create(self, schema: TableSchema) -> None:
-        if self._exists(schema.table):
+    def _refuse_foreign(self, table: TableId) -> None:
+        if self._exists(table):
             reason = "the target has a table of this name that is not ours (upper and lower case do not count)"
             hint = "drop or rename that table, or load this one into another target"
-            raise TableStoppedError(str(schema.table), "", "the target's table", reason, hint)
+            raise TableStoppedError(str(table), "", "the target's table", reason, hint)
+
+    def _create(self, schema: TableSchema) -> None:
+        self._refuse_foreign(schema.table)
         self._run(plan_create(DUCKDB, TargetTable(CATALOG, schema)))
 
     def _migrate(self, before: TableSchema, after: TableSchema) -> None:
@@ -246,6 +280,11 @@ class DuckdbSink:
             yield
         except duckdb.Error as error:
             raise explain(self._path, error) from error
+
+
+def _origin(step: Step) -> str:
+    batch = step.pieces[0].batch
+    return next(move.origin for move in batch.moves if move.table == str(batch.table))
 
 
 def _log_place(step: Step) -> LogPlace:

@@ -12,11 +12,11 @@ indexes: a few rows are found without, and DuckDB's make updates conflict.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.adapters.duckdb.database import CATALOG
-from penstock.core.errors import PositionError
+from penstock.core.errors import PositionError, TableStoppedError
 from penstock.core.warehouse.load_plan import SchemaInPlace
 from penstock.core.warehouse.schema_text import parse_schema, render_schema
 
@@ -66,6 +66,20 @@ class TableState:
     in_place: SchemaInPlace
     border: tuple[int, int, int] = NO_BORDER
     ended: bool = False
+
+    def end(self, order: tuple[int, int, int]) -> TableState:
+        """Return what is known of the table once it has ended at `order`."""
+        in_place = replace(self.in_place, order=max(self.in_place.order, order))
+        return replace(self, in_place=in_place, border=order, ended=True)
+
+
+def require_rows(known: TableState | None, origin: TableId, table: TableId) -> TableState:
+    """Return what is known of `origin`, whose rows `table` gets; TableStoppedError if the target lacks them."""
+    if known is None or known.ended:
+        reason = f"it got the rows of {origin}, which are not in this target"
+        hint = f"carry both from a fresh copy: a new pipeline whose link has {origin} among its `tables` too"
+        raise TableStoppedError(str(table), "", "the target's table", reason, hint)
+    return known
 
 
 def check_behind_border(known: TableState | None, step: Step) -> None:

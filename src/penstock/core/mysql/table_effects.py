@@ -26,13 +26,15 @@ class TableChange:
     """A table before and after a statement; None where there was none of that name.
 
     `named` says that the statement names it. `origin` is the table that got this
-    name by it, None if none did.
+    name by it, None if none did; `moved` what that looked like, None if we do not
+    carry its rows.
     """
 
     before: TableSchema | None
     after: TableSchema | None
     named: bool
     origin: TableId | None = None
+    moved: TableSchema | None = None
 
 
 def resolve_names(names: Sequence[TableName], default_schema: str, tables: Collection[TableId]) -> list[TableId]:
@@ -65,7 +67,7 @@ def effect_of(ddl: TableDdl, change: TableChange) -> Effect:
     if change.after is None:
         return Kind.DROP
     if change.origin is not None:
-        return _unknown("it was renamed to this name, with rows that are not in the log of this name")
+        return _effect_of_rename(ddl, change.origin, change.moved, change.after)
     if change.named and ddl.action == "create" and (change.before is None or ddl.replaces):
         return (
             _unknown("it was created from a query whose rows are not in the log") if ddl.changes_rows else Kind.CREATE
@@ -73,6 +75,16 @@ def effect_of(ddl: TableDdl, change: TableChange) -> Effect:
     if change.before is None:
         return _unknown("it took this name with rows in it that are not in the log")
     return (_effect_by_name(ddl) if change.named else None) or _evolution(change.before, change.after)
+
+
+def _effect_of_rename(ddl: TableDdl, origin: TableId, moved: TableSchema | None, after: TableSchema) -> Effect:
+    if moved is None:
+        reason = f"it now has the rows of {origin}, which was not carried"
+        hint = f'{COPY_AGAIN}, with {origin}, or a pattern such as "{after.table.schema}.*", under its `tables` too'
+        return Refusal("", reason, f"{hint}: then what a tool like gh-ost copies is carried as well")
+    if ddl.renames_columns:
+        return _unknown("it and a column of it got other names at once, which this release does not carry")
+    return refusal(moved, after) or Kind.RENAME
 
 
 def _effect_by_name(ddl: TableDdl) -> Effect:

@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING
 
 from penstock.core.errors import TableStoppedError
 from penstock.core.files import FILE, OFFSET, OP, POS, ROW, TS_MS
-from penstock.core.tables import Column, IntegerType, TextType, TimestampType
+from penstock.core.tables import Column, IntegerType, TableId, TextType, TimestampType
 from penstock.core.warehouse.dialect import Dialect, quote_name, quote_text, render_type
 from penstock.core.warehouse.fill_values import render_fill_value
 from penstock.core.warehouse.widening import widens
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.core.tables import TableSchema
 
 _COPY_AGAIN = "carry it from a fresh copy: a new pipeline with another `pipeline` name, `home` and target file"
@@ -80,6 +82,27 @@ def plan_create(dialect: Dialect, target: TargetTable) -> list[str]:
 def plan_drop(dialect: Dialect, target: TargetTable) -> list[str]:
     """Return the statement that removes the table."""
     return [f"DROP TABLE {target.path(dialect)}"]
+
+
+def plan_renames(dialect: Dialect, catalog: str, renames: Mapping[TableId, TableId]) -> list[str]:
+    """Return the statements that give each table (old name to new) its new name, all at once: names may be swapped.
+
+    No table may have a new name but those that get another one. A table that goes
+    to another schema is copied there.
+    """
+    aside = {old: TableId(old.schema, f"__penstock_renamed_{number}") for number, old in enumerate(renames)}
+    statements = [_plan_rename(dialect, catalog, old, new) for old, new in aside.items()]
+    for old, new in renames.items():
+        if old.schema == new.schema:
+            statements.append(_plan_rename(dialect, catalog, aside[old], new))
+            continue
+        here, there = (quote_name(dialect, catalog, table.schema, table.name) for table in (aside[old], new))
+        statements += [
+            f"CREATE SCHEMA IF NOT EXISTS {quote_name(dialect, catalog, new.schema)}",
+            f"CREATE TABLE {there} AS SELECT * FROM {here}",  # noqa: S608 - names are quoted
+            f"DROP TABLE {here}",
+        ]
+    return statements
 
 
 def plan_truncate(dialect: Dialect, target: TargetTable, place: LogPlace) -> list[str]:
@@ -154,6 +177,11 @@ def plan_merge(dialect: Dialect, target: TargetTable, arriving: TableSchema, sta
         f"DELETE FROM {target.path(dialect)} AS t WHERE EXISTS (SELECT 1 FROM {staged} AS s WHERE {same_row})",  # noqa: S608 - names are quoted
         f"{into} JOIN ({latest}) AS latest ON {same_change} WHERE s.{quote_name(dialect, OP)} <> 'd'",
     ]
+
+
+def _plan_rename(dialect: Dialect, catalog: str, old: TableId, new: TableId) -> str:
+    path = quote_name(dialect, catalog, old.schema, old.name)
+    return f"ALTER TABLE {path} RENAME TO {quote_name(dialect, new.name)}"
 
 
 def _with_fill_value(column: Column, old: Column | None) -> Column:

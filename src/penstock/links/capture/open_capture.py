@@ -99,11 +99,11 @@ class OpenCapture:
     def take_statement(self, statement: StatementLogged) -> None:
         """Bring everybody past a statement; everything before it is published.
 
-        A stopped table that begins anew goes on: all of its rows are behind the statement.
+        A stopped table that begins anew, or gets the rows of another, goes on: all of its rows are known.
         """
-        outcome = self.parts.statements.apply(statement)
+        outcome = self.parts.statements.apply(statement, self.stopped)
         for announcement in outcome.announcements:
-            if announcement.kind is Kind.CREATE:
+            if announcement.kind in {Kind.CREATE, Kind.RENAME}:
                 self.stopped.pop(str(announcement.table), None)
         for table, why in outcome.stopped:
             self.stopped.setdefault(str(table), why)

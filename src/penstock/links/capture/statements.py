@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
-from penstock.core.announcements import Announcement, Kind
+from penstock.core.announcements import Announcement, Kind, Move
 from penstock.core.errors import PenstockError, TableStoppedError
 from penstock.core.mysql.ddl import Harmless, RowStatement, TableDdl, TableName, TransactionControl, classify
 from penstock.core.mysql.evolution import Refusal
@@ -60,15 +60,18 @@ class StatementHandler:
             self._tracker.restore(kept.dump)
         self._state.drop_tracker_dump(self._book.source)
 
-    def apply(self, statement: StatementLogged) -> StatementOutcome:
-        """Bring the tracker past `statement`; the caller then commits the outcome and calls `settle`."""
+    def apply(self, statement: StatementLogged, stopped: Collection[str]) -> StatementOutcome:
+        """Bring the tracker past `statement`; the caller then commits the outcome and calls `settle`.
+
+        Of tables that are `stopped` already, the rows are not known.
+        """
         match classify(statement.sql):
             case Harmless() | TransactionControl():
                 return StatementOutcome()
             case RowStatement() as rows:
                 return self._refuse_rows(statement, rows)
             case TableDdl() as ddl:
-                return self._replay(statement, ddl)
+                return self._replay(statement, ddl, stopped)
             case other:
                 assert_never(other)
 
@@ -86,7 +89,7 @@ class StatementHandler:
         hint = f"set binlog_format=ROW for every session that writes; then {COPY_AGAIN}"
         return self._stop(statement, rows.tables, reason, hint)
 
-    def _replay(self, statement: StatementLogged, ddl: TableDdl) -> StatementOutcome:
+    def _replay(self, statement: StatementLogged, ddl: TableDdl, gone: Collection[str]) -> StatementOutcome:
         existing, before = self._tracker.tables(), self._wanted_tables()
         self._state.keep_tracker_dump(self._book.source, TrackerDump(statement.begin, self._tracker.dump()))
         try:
@@ -99,14 +102,19 @@ class StatementHandler:
         names = _Names.of(ddl, statement.default_schema, [*existing, *after])
         announcements, stopped = [], []
         for table in sorted({*before, *after}):
-            change = TableChange(before.get(table), after.get(table), table in names.named, names.origins.get(table))
+            origin = names.origins.get(table)
+            moved = before.get(origin) if origin and self._carried(origin, gone) else None
+            change = TableChange(before.get(table), after.get(table), table in names.named, origin, moved)
             try:
                 announcement = self._follow(statement, ddl, table, change)
             except TableStoppedError as error:
                 stopped.append((table, StoppedTable(str(statement.begin), error.message, error.hint)))
             else:
                 announcements.extend([] if announcement is None else [announcement])
-        return StatementOutcome(tuple(announcements), tuple(stopped))
+        return StatementOutcome(_with_moves(announcements, names.origins), tuple(stopped))
+
+    def _carried(self, table: TableId, stopped: Collection[str]) -> bool:
+        return self._book.announcement(table) is not None and str(table) not in stopped
 
     def _follow(
         self, statement: StatementLogged, ddl: TableDdl, table: TableId, change: TableChange
@@ -120,7 +128,7 @@ class StatementHandler:
             case Kind.DROP | Kind.TRUNCATE as kind:
                 last = self._book.announcement(table)
                 return None if last is None else _told(statement, last, kind)
-            case Kind.CREATE | Kind.SCHEMA as kind:
+            case Kind.CREATE | Kind.SCHEMA | Kind.RENAME as kind:
                 return None if change.after is None else self._announce(statement, change.after, kind)
             case other:
                 assert_never(other)
@@ -178,6 +186,13 @@ class _Names:
         pairs = [resolve_names(pair, default_schema, tables) for pair in ddl.renames]
         origins = follow_renames([(old, new) for old, new in pairs], tables)
         return cls(resolve_names(ddl.tables, default_schema, tables), origins)
+
+
+def _with_moves(announcements: Sequence[Announcement], origins: Mapping[TableId, TableId]) -> tuple[Announcement, ...]:
+    """Tell in each announcement of a statement all that the statement moved."""
+    renamed = [a for a in announcements if a.kind is Kind.RENAME]
+    moves = tuple(Move(str(origins[a.table]), str(a.table), a.value_schema_id) for a in renamed)
+    return tuple(replace(announcement, moves=moves) for announcement in announcements)
 
 
 def _told(statement: StatementLogged, announcement: Announcement, kind: Kind) -> Announcement:

@@ -50,7 +50,7 @@ def pass_on(plan: ObjectsPlan, written: Sequence[RangeWritten]) -> Passage:
     waiting: list[int] = []
     for order, statement in groupby(plan.announcements, key=lambda each: (each[1].source, each[1].order)):
         told = list(statement)
-        tables = {(a.source, str(a.table)) for _, a in told}
+        tables = {(a.source, table) for _, a in told for table in (str(a.table), *(m.origin for m in a.moves))}
         is_settled = told[-1][0] < plan.settled
         if is_settled and all(t not in horizons and order[1] <= reached.get(t, order[1]) for t in tables):
             passing += told

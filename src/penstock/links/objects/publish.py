@@ -104,6 +104,7 @@ def _announcing(announcement: Announcement) -> Batch:
         last_timestamp_ms=announcement.timestamp_ms,
         kind=announcement.kind,
         file=announcement.file,
+        moves=announcement.moves,
     )
 
 
