@@ -18,7 +18,6 @@ import pytest
 from penstock.adapters.duckdb.database import CATALOG, DuckdbLimits
 from penstock.adapters.duckdb.sink import DuckdbSink
 from penstock.adapters.objects.store import Objects, ObjectsSpec, open_objects
-from penstock.core.announcements import Kind, Move
 from penstock.core.batches import Batch
 from penstock.core.errors import PositionError, SinkError, TableStoppedError, UnavailableError
 from penstock.core.files import file_schema, object_key, render_file
@@ -27,8 +26,6 @@ from penstock.core.warehouse.schema_text import render_schema
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from penstock.core.warehouse.load_plan import DroppedTables
 
 TOPIC = "shopdb.shop.orders"
 TABLE = TableId("shop", "orders")
@@ -383,111 +380,3 @@ def test_sources_that_share_a_target_take_turns(place: Place) -> None:
     for source in sources:
         assert rows_in(sink, f"SELECT count(*) FROM shop.{source}") == [(20,)]
         assert place.open(source).batch_offset() == 20
-
-
-def stated(kind: Kind, at: int, table: TableId = TABLE, schema_id: int = 1) -> Batch:
-    """A statement at `at` of the log's file 1, in which rows are where their offsets say."""
-    told = replace(announcement(schema_id), table=table, kind=kind, file="bin.000001", last_timestamp_ms=5)
-    return replace(told, first_order=(1, at, 0), last_order=(1, at, 0))
-
-
-def test_a_statement_that_comes_again_takes_no_rows_that_came_behind_it(place: Place) -> None:
-    before, behind = place.batch(0, [("c", "a", 1), ("c", "b", 1)]), place.batch(5, [("c", "b", 2)])
-    behind = replace(behind, start_offset=2, end_offset=6)
-    batches = [announcement(1), before, stated(Kind.TRUNCATE, 3), behind]
-    sink = place.open()
-    sink.load(TABLE, batches, SCHEMAS)
-
-    sink.load(TABLE, batches, SCHEMAS)
-
-    assert rows_in(sink) == [("b", 2)]
-
-
-def test_rows_from_before_a_border_that_come_behind_it_are_refused(place: Place) -> None:
-    sink = place.open()
-    sink.load(TABLE, [announcement(1), stated(Kind.TRUNCATE, 3)], SCHEMAS)
-
-    with pytest.raises(PositionError, match=r"rows up to \(1, 0, 0\) come behind its border at \(1, 3, 0\)"):
-        sink.load(TABLE, [place.batch(0, [("c", "a", 1)])], SCHEMAS)
-
-
-@pytest.mark.parametrize("dropped_tables", ["keep", "drop"])
-def test_a_dropped_table_is_kept_or_dropped_and_said_so_until_it_begins_anew(
-    place: Place, dropped_tables: DroppedTables
-) -> None:
-    sink = DuckdbSink(place.path, "shop", "shopdb", place.objects, AT_ONCE, dropped_tables)
-    sink.load(TABLE, [announcement(1), place.batch(0, [("c", "a", 1)])], SCHEMAS)
-
-    ended = sink.load(TABLE, [stated(Kind.DROP, 3)], SCHEMAS)
-    tables = rows_in(sink, "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'shop'")
-    begun = sink.load(TABLE, [stated(Kind.DROP, 3), stated(Kind.CREATE, 9, schema_id=3)], SCHEMAS)
-
-    assert tables == ([("orders",)] if dropped_tables == "keep" else [])
-    said = "its rows are kept here" if dropped_tables == "keep" else "it is not here any more"
-    assert ended.note == f"the source dropped this table, or gave it another name, before bin.000001:3; {said}"
-    assert begun.note == ""
-    assert rows_in(sink) == []
-    assert rows_in(sink, "SELECT column_name FROM (DESCRIBE shop.orders)") == [("id",), ("title",)]
-
-
-def named(name: str, schema: str = "shop") -> TableSchema:
-    return replace(FIRST, table=TableId(schema, name))
-
-
-def rename(sink: DuckdbSink, at: int, **moves: str) -> None:
-    """Rename tables of `shop`; a new name may say another schema."""
-    new = {old: TableId.parse(name if "." in name else f"shop.{name}") for old, name in moves.items()}
-    told = [Move(f"shop.{old}", str(table), 10 + n) for n, (old, table) in enumerate(new.items())]
-    sink.rename(told, (1, at, 0), {10 + n: replace(FIRST, table=table) for n, table in enumerate(new.values())})
-
-
-def fill(place: Place, sink: DuckdbSink, **tables: str) -> None:
-    """Make tables with a row each."""
-    for name, row in tables.items():
-        batch = replace(place.batch(0, [("c", row, 1)], topic=f"db.{name}"), table=TableId("shop", name))
-        sink.load(batch.table, [batch], {1: named(name)})
-
-
-def contents(sink: DuckdbSink) -> dict[str, object]:
-    listed = rows_in(sink, "SELECT schema_name, table_name FROM duckdb_tables() WHERE schema_name <> 'penstock'")
-    return {f"{s}.{t}": rows_in(sink, f"SELECT id FROM {s}.{t}")[0][0] for s, t in listed}
-
-
-def test_tables_swap_names_with_all_their_rows_once(place: Place) -> None:
-    sink = place.open()
-    fill(place, sink, orders="o", _orders_gho="g", other="x")
-
-    for _ in range(2):
-        rename(sink, 5, orders="_orders_del", _orders_gho="orders")
-    rename(sink, 6, other="archive.other")
-    # The first announcement of the old name comes again: nothing is made anew.
-    sink.load(TableId("shop", "_orders_gho"), [stated(Kind.CREATE, 0, TableId("shop", "_orders_gho"))],
-              {1: named("_orders_gho")})  # fmt: skip
-
-    assert contents(sink) == {"shop.orders": "g", "shop._orders_del": "o", "archive.other": "x"}
-    again = replace(place.batch(1, [("u", "g", 2)], topic="db.orders"), schema_id=11)
-    again = replace(again, first_order=(1, 7, 0), last_order=(1, 7, 0))
-    sink.load(TABLE, [again], {11: FIRST})
-    assert rows_in(sink) == [("g", 2)]
-
-
-def test_a_name_that_another_table_had_is_taken_only_if_that_was_ours(place: Place) -> None:
-    sink = place.open()
-    fill(place, sink, a="a", b="b", c="c")
-    rows_in(sink, "CREATE TABLE shop.theirs AS SELECT 'not ours' AS id")
-
-    rename(sink, 5, a="b")
-    with pytest.raises(TableStoppedError, match="a table of this name that is not ours"):
-        rename(sink, 6, b="theirs")
-
-    assert contents(sink) == {"shop.b": "a", "shop.c": "c", "shop.theirs": "not ours"}
-
-
-def test_rows_that_the_target_does_not_have_cannot_be_renamed(place: Place) -> None:
-    sink = place.open()
-    fill(place, sink, a="a")
-
-    with pytest.raises(TableStoppedError, match=r"shop\.a stopped .* it got the rows of shop\.unknown"):
-        rename(sink, 5, unknown="a", a="b")
-
-    assert contents(sink) == {"shop.a": "a"}

@@ -48,6 +48,7 @@ class Announcement:
     log's name, and `timestamp_ms` when the statement was committed; "" and 0 in
     what older releases wrote. `moves` are all that the statement made at once: each
     of its announcements has them, and an origin that gets no rows has none then.
+    `column_renames` are pairs of a column's old and its new name, given all at once.
     """
 
     source: str
@@ -62,6 +63,7 @@ class Announcement:
     file: str = ""
     timestamp_ms: int = 0
     moves: tuple[Move, ...] = ()
+    column_renames: tuple[tuple[str, str], ...] = ()
 
     def to_json(self) -> bytes:
         """The message as it stands in the schemas topic."""
@@ -79,4 +81,5 @@ class Announcement:
         fields["order"] = tuple(fields["order"])
         fields["kind"] = Kind(fields.get("kind", Kind.SCHEMA))
         fields["moves"] = tuple(Move(*move) for move in fields.get("moves", ()))
+        fields["column_renames"] = tuple((old, new) for old, new in fields.get("column_renames", ()))
         return cls(**fields)

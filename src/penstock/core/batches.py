@@ -26,6 +26,7 @@ class Batch:
     log, or of what is announced, in the log file `file`. `last_timestamp_ms` is
     the commit time of the newest change. `moves` are what the announced statement
     moved from name to name; the rows before it of all tables in there are before it.
+    `column_renames` are (old, new) names of columns of an announced schema.
     """
 
     source: str
@@ -45,6 +46,7 @@ class Batch:
     kind: Kind = Kind.SCHEMA
     file: str = ""
     moves: tuple[Move, ...] = ()
+    column_renames: tuple[tuple[str, str], ...] = ()
 
     def to_json(self) -> bytes:
         """The message as it stands in the batch topic."""
@@ -63,4 +65,5 @@ class Batch:
         fields["last_order"] = tuple(fields["last_order"])
         fields["kind"] = Kind(fields.get("kind", Kind.SCHEMA))
         fields["moves"] = tuple(Move(*move) for move in fields.get("moves", ()))
+        fields["column_renames"] = tuple((old, new) for old, new in fields.get("column_renames", ()))
         return cls(**fields)

@@ -50,6 +50,8 @@ EMPTIED = (
     "DELETE FROM users WHERE id % 5 = 0",
     "RENAME TABLE a TO hold, b TO a, hold TO b",
     "UPDATE a SET note = 'was b, is a'",
+    "ALTER TABLE a CHANGE note remark VARCHAR(30), RENAME COLUMN id TO number, ADD COLUMN id INT",
+    "UPDATE a SET remark = 'changed', id = 5 WHERE number = 3",
     "INSERT INTO b VALUES (7, 'was a, is b')",
     "ALTER TABLE log RENAME TO old_log, ADD COLUMN more INT",
     "INSERT INTO old_log VALUES ('two', 2)",

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.links.conftest import MemoryPublisher
 
-from penstock.core.announcements import Announcement, Kind
+from penstock.core.announcements import Announcement, Kind, Move
 from penstock.core.batches import Batch
 from penstock.core.tables import TableId
 from penstock.links.objects.plan import ObjectsPlan, TopicRange
@@ -18,11 +18,13 @@ from penstock.links.objects.write import RangeWritten
 
 TABLES = (TableId("shop", "users"), TableId("shop", "orders"))
 PARTITIONS = 2
+MOVED = frozenset({2})
+"""Table 0 gets the rows of table 1, which is told for table 0 only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A log of rows (table, partition) and statements (tables), and how it is read.
+    """A log of rows (table, partition) and statements (tables, or MOVED), and how it is read.
 
     Each step sees so many items of the log more, of which the last few statements
     only after it asked for ends, and reads so many rows of each partition.
@@ -33,7 +35,7 @@ class Case:
 
 
 rows = st.tuples(st.integers(0, 1), st.integers(0, PARTITIONS - 1))
-statements = st.sampled_from([frozenset({0}), frozenset({1}), frozenset({0, 1})])
+statements = st.sampled_from([frozenset({0}), frozenset({1}), frozenset({0, 1}), MOVED])
 cases = st.builds(
     Case,
     st.lists(rows | rows | rows | statements, max_size=40),
@@ -93,6 +95,9 @@ def at(order: int) -> tuple[int, int, int]:
 
 
 def announce(tables: frozenset[int], order: int) -> list[Announcement]:
+    if tables == MOVED:
+        told = Announcement("db", TABLES[0], "t0", "", 1, 1, PARTITIONS, at(order), Kind.RENAME)
+        return [replace(told, moves=(Move(str(TABLES[1]), str(TABLES[0]), 1),))]
     return [
         Announcement("db", TABLES[n], f"t{n}", "", 1, 1, PARTITIONS, at(order), Kind.TRUNCATE) for n in sorted(tables)
     ]
@@ -114,7 +119,8 @@ def test_every_row_stays_on_its_side_of_every_announcement_and_everything_arrive
         of_table = [batch for batch in published if batch.table == table]
         orders = [order for order, item in enumerate(case.log) if item in {(number, 0), (number, 1)}]
         assert sum(batch.rows for batch in of_table) == len(orders)
-        borders = [order for order, item in enumerate(case.log) if isinstance(item, frozenset) and number in item]
+        own = {frozenset({number}), frozenset({0, 1}), *([MOVED] if number == 0 else [])}
+        borders = [order for order, item in enumerate(case.log) if item in own]
         assert [batch.first_order[1] for batch in of_table if not batch.rows] == borders
         for place, batch in enumerate(of_table):
             if not batch.rows:
@@ -123,3 +129,6 @@ def test_every_row_stays_on_its_side_of_every_announcement_and_everything_arrive
     joint = [order for order, item in enumerate(case.log) if isinstance(item, frozenset) and len(item) > 1]
     told = [batch.first_order[1] for batch in published if not batch.rows]
     assert all(told[told.index(order) : told.index(order) + 2] == [order, order] for order in joint)
+    for place, batch in enumerate(published):
+        if batch.moves:
+            assert all(b.first_order > batch.first_order for b in published[place:] if b.table == TABLES[1])

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.core.announcements import Announcement, Kind
+from penstock.core.announcements import Announcement, Kind, Move
 from penstock.core.batches import Batch
 from penstock.core.changes import Messages
 from penstock.core.positions import BinlogPosition
@@ -25,6 +25,9 @@ orders = st.tuples(numbers, numbers, st.integers(-1, 2**31))
 counted = st.dictionaries(names, st.tuples(numbers, numbers), max_size=4)
 positions = st.builds(BinlogPosition, st.just("binlog.000042"), numbers, numbers, names)
 tables = st.builds(TableId, names.filter(lambda name: "." not in name), names)
+
+moves = st.lists(st.builds(Move, names, names, numbers), max_size=3).map(tuple)
+column_renames = st.lists(st.tuples(names, names), max_size=3).map(tuple)
 
 
 @given(
@@ -76,6 +79,8 @@ def test_a_record_of_an_older_release_is_read() -> None:
         st.sampled_from(Kind),
         names,
         numbers,
+        moves,
+        column_renames,
     )
 )
 def test_an_announcement_survives_kafka(announcement: Announcement) -> None:
@@ -101,6 +106,8 @@ def test_an_announcement_survives_kafka(announcement: Announcement) -> None:
         last_timestamp_ms=numbers,
         kind=st.sampled_from(Kind),
         file=names,
+        moves=moves,
+        column_renames=column_renames,
     )
 )
 def test_a_batch_message_survives_kafka(batch: Batch) -> None:

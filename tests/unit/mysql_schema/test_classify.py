@@ -66,9 +66,13 @@ ALTERS = {
         "alter", ((None, "t"), ("a", "u")), renames=(((None, "t"), ("a", "u")),)
     ),
     "alter table t rename index i to j": TableDdl("alter", ((None, "t"),)),
-    "alter table t rename column a to b": TableDdl("alter", ((None, "t"),), renames_columns=True),
-    "alter table t add x int, change `a` b int": TableDdl("alter", ((None, "t"),), renames_columns=True),
-    "alter table t change column if exists a b int": TableDdl("alter", ((None, "t"),), renames_columns=True),
+    "alter table t rename column a to b": TableDdl("alter", ((None, "t"),), column_renames=(("a", "b"),)),
+    "alter table t rename column a to `to`, rename /*!100503 column */ c to a": TableDdl(
+        "alter", ((None, "t"),), column_renames=(("a", "to"), ("c", "a"))
+    ),
+    "alter table t add x int, change `a` b int": TableDdl("alter", ((None, "t"),), column_renames=(("a", "b"),)),
+    "alter table t change column if exists a b int": TableDdl("alter", ((None, "t"),), column_renames=(("a", "b"),)),
+    "alter table t change a A int": TableDdl("alter", ((None, "t"),), column_renames=(("a", "A"),)),
     "alter table t change a a bigint": TableDdl("alter", ((None, "t"),)),
     "alter table t modify change_at enum('a,change x y','b')": TableDdl("alter", ((None, "t"),)),
     "alter table t add x int default (change(1, rename column))": TableDdl("alter", ((None, "t"),)),

@@ -9,7 +9,13 @@ import pytest
 from penstock.core.announcements import Kind
 from penstock.core.mysql.ddl import TableDdl, classify
 from penstock.core.mysql.evolution import Refusal
-from penstock.core.mysql.table_effects import TableChange, effect_of, follow_renames, resolve_names
+from penstock.core.mysql.table_effects import (
+    TableChange,
+    column_renames_of,
+    effect_of,
+    follow_renames,
+    resolve_names,
+)
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema
 
 T, U, V = (TableId("shop", name) for name in "tuv")
@@ -17,6 +23,7 @@ ID = Column("id", IntegerType(32, unsigned=False), nullable=False, declaration="
 WIDE = replace(ID, type=IntegerType(64, unsigned=False), declaration="bigint(20)")
 SCHEMA = TableSchema(T, (ID,), ("id",))
 WIDER = TableSchema(T, (WIDE,), ("id",))
+OF_NUMBER = TableSchema(T, (replace(ID, name="number"),), ("number",))
 ANOTHER_KEY = TableSchema(T, (ID,), ())
 
 
@@ -39,6 +46,7 @@ def ddl(sql: str) -> TableDdl:
         ("create or replace table t (id int)", TableChange(SCHEMA, SCHEMA, named=True), Kind.CREATE),
         ("create table if not exists t (id int)", TableChange(SCHEMA, SCHEMA, named=True), None),
         ("alter table t modify id bigint", TableChange(SCHEMA, WIDER, named=True), Kind.SCHEMA),
+        ("alter table t change id number int", TableChange(SCHEMA, OF_NUMBER, named=True), Kind.SCHEMA),
         ("alter table t comment 'x'", TableChange(SCHEMA, SCHEMA, named=True), None),
         ("rename table u to t", TableChange(None, SCHEMA, named=True, origin=U, moved=SCHEMA), Kind.RENAME),
         ("rename table t to v, u to t", TableChange(SCHEMA, WIDER, named=True, origin=U, moved=WIDER), Kind.RENAME),
@@ -77,6 +85,18 @@ def test_what_becomes_of_a_table_is_told(sql: str, change: TableChange, effect: 
             TableChange(None, SCHEMA, named=True),
             "rows in it that are not",
         ),
+        ("alter table t change id number bigint", TableChange(WIDER, OF_NUMBER, named=True), "does not hold every"),
+        ("alter table t drop id, add number int", TableChange(SCHEMA, OF_NUMBER, named=True), "primary key changed"),
+        (
+            "alter table t rename column id to x",
+            TableChange(SCHEMA, OF_NUMBER, named=True),
+            "had or has no such column",
+        ),
+        (
+            "alter table u rename t, rename column a to b",
+            TableChange(None, SCHEMA, named=True, origin=U, moved=SCHEMA),
+            "other names at once",
+        ),
         ("alter table t drop partition p", TableChange(SCHEMA, SCHEMA, named=True), "without a row event"),
         ("alter table t modify id int", TableChange(WIDER, SCHEMA, named=True), "does not hold every value"),
     ],
@@ -101,3 +121,28 @@ def test_names_are_found_in_the_default_schema_and_in_another_case_where_there_i
     found = resolve_names([(None, "t"), ("SHOP", "T"), (None, "U"), (None, "u"), ("x", "y")], "shop", tables)
 
     assert found == [T, T, TableId("shop", "U"), U, TableId("x", "y")]
+
+
+def columns(*names: str) -> TableSchema:
+    return TableSchema(T, tuple(replace(ID, name=name) for name in names), (names[0],))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "sql", "renames"),
+    [
+        ("ab", "ba", "rename column a to b, rename column b to a", (("a", "b"), ("b", "a"))),
+        ("ab", "aC", "change B C int", (("b", "C"),)),
+        ("ab", "aB", "change b B int", (("b", "B"),)),
+        ("ab", "b", "drop b, change a b int", (("a", "b"),)),
+        ("ab", "ab", "change if exists x y int", ()),
+        ("ab", "ab", "change if exists x a int", ()),
+    ],
+)
+def test_the_columns_that_got_another_name_are_told_as_the_tables_spell_them(
+    before: str, after: str, sql: str, renames: tuple[tuple[str, str], ...]
+) -> None:
+    change = TableChange(columns(*before), columns(*after), named=True)
+
+    assert column_renames_of(ddl(f"alter table t {sql}"), change) == renames
+    renamed = columns(*before).with_columns_renamed(renames)
+    assert {c.name for c in renamed.columns} == set(after)

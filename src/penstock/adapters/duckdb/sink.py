@@ -23,6 +23,7 @@ from penstock.core.warehouse.planner import (
     LogPlace,
     TargetTable,
     keep_fill_values,
+    plan_column_renames,
     plan_create,
     plan_drop,
     plan_merge,
@@ -156,8 +157,9 @@ class DuckdbSink:
             state = TableState(schema, SchemaInPlace(step.schema_id, step.last_order))
             self._create(state.schema)
         elif known.in_place.gives_way_to(step):
-            state = replace(known, schema=keep_fill_values(known.schema, schema), in_place=known.in_place.after(step))
-            self._migrate(known.schema, schema)
+            before = self._rename_columns(known.schema, step.column_renames)
+            state = replace(known, schema=keep_fill_values(before, schema), in_place=known.in_place.after(step))
+            self._migrate(before, schema)
         else:
             state = replace(known, in_place=known.in_place.after(step))
         if state != known:
@@ -236,6 +238,10 @@ class DuckdbSink:
     def _create(self, schema: TableSchema) -> None:
         self._refuse_foreign(schema.table)
         self._run(plan_create(DUCKDB, TargetTable(CATALOG, schema)))
+
+    def _rename_columns(self, schema: TableSchema, names: Sequence[tuple[str, str]]) -> TableSchema:
+        self._run(plan_column_renames(DUCKDB, TargetTable(CATALOG, schema), names))
+        return schema.with_columns_renamed(names)
 
     def _migrate(self, before: TableSchema, after: TableSchema) -> None:
         target = TargetTable(CATALOG, before)

@@ -47,7 +47,7 @@ class TableDdl:
     `renames`          pairs of the old and the new name, in the order in which they are done
     `replaces`         it says OR REPLACE: a table of that name and its rows are gone
     `conditional`      it says IF EXISTS or IF NOT EXISTS, so it may have done nothing
-    `renames_columns`  an ALTER gives a column another name
+    `column_renames`   pairs of a column's old and its new name, given all at once; "" for what is not readable
     `changes_rows`     rows come or go with no row event: TRUNCATE, partitions,
                        tablespaces, CREATE TABLE ... SELECT logged as a statement
     `changes_columns`  False if the tables look afterwards as before
@@ -59,7 +59,7 @@ class TableDdl:
     renames: tuple[tuple[TableName, TableName], ...] = ()
     replaces: bool = False
     conditional: bool = False
-    renames_columns: bool = False
+    column_renames: tuple[tuple[str, str], ...] = ()
     changes_rows: bool = False
     changes_columns: bool = True
 
@@ -213,14 +213,14 @@ def _read_alter(reader: TokenReader) -> Statement:
 def _alter_table(reader: TokenReader, table: TableName, *, conditional: bool) -> TableDdl:
     """Read the comma-separated parts of an ALTER TABLE, each by its first words."""
     tables, names = [table], list[TableName]()
-    renames, changes_rows, only_rows = False, False, False
+    renames, changes_rows, only_rows = list[tuple[str, str]](), False, False
     depth, begins = 0, True
     if reader.skip("WAIT"):
         reader.at += 1
     reader.skip("NOWAIT")
     while not reader.is_done:
         if begins and depth == 0:
-            renames = renames or _renames_column(reader)
+            renames += _renamed_column(reader)
             changes_rows = changes_rows or _moves_rows(reader)
             only_rows = only_rows or _moves_tablespace(reader)
             tables += _other_table(reader)
@@ -234,23 +234,26 @@ def _alter_table(reader: TokenReader, table: TableName, *, conditional: bool) ->
         (*tables, *names),
         renames=tuple((table, name) for name in names),
         conditional=conditional,
-        renames_columns=renames,
+        column_renames=tuple(renames),
         changes_rows=changes_rows,
         changes_columns=not only_rows,
     )
 
 
-def _renames_column(reader: TokenReader) -> bool:
+def _renamed_column(reader: TokenReader) -> list[tuple[str, str]]:
     part = TokenReader(reader.tokens, reader.at)
     if part.skip("RENAME", "COLUMN"):
-        return True
-    if not part.skip("CHANGE"):
-        return False
-    part.skip("COLUMN")
-    part.skip("IF", "EXISTS")
-    before, after = part.take_identifier(), part.take_identifier()
+        part.skip("IF", "EXISTS")
+        before = part.take_identifier()
+        after = part.take_identifier() if part.skip("TO") else None
+    elif part.skip("CHANGE"):
+        part.skip("COLUMN")
+        part.skip("IF", "EXISTS")
+        before, after = part.take_identifier(), part.take_identifier()
+    else:
+        return []
     # Names of columns are equal whatever their case; another case is another name to everyone who reads them.
-    return before != after
+    return [] if before == after and before is not None else [(before or "", after or "")]
 
 
 def _moves_rows(reader: TokenReader) -> bool:

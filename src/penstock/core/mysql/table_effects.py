@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.core.announcements import Kind
-from penstock.core.mysql.evolution import Refusal, refusal
+from penstock.core.mysql.evolution import Refusal, find_column_renames, refusal
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
@@ -74,7 +74,17 @@ def effect_of(ddl: TableDdl, change: TableChange) -> Effect:
         )
     if change.before is None:
         return _unknown("it took this name with rows in it that are not in the log")
-    return (_effect_by_name(ddl) if change.named else None) or _evolution(change.before, change.after)
+    if change.named and (found := _effect_by_name(ddl)):
+        return found
+    return _evolution(change.before, change.after, ddl.column_renames if change.named else ())
+
+
+def column_renames_of(ddl: TableDdl, change: TableChange) -> tuple[tuple[str, str], ...]:
+    """Return the columns that a statement gave another name in a table that keeps its own, as (old, new)."""
+    if change.before is None or change.after is None or change.origin or not change.named:
+        return ()
+    found = find_column_renames(change.before, change.after, ddl.column_renames)
+    return () if isinstance(found, Refusal) else found
 
 
 def _effect_of_rename(ddl: TableDdl, origin: TableId, moved: TableSchema | None, after: TableSchema) -> Effect:
@@ -82,7 +92,7 @@ def _effect_of_rename(ddl: TableDdl, origin: TableId, moved: TableSchema | None,
         reason = f"it now has the rows of {origin}, which was not carried"
         hint = f'{COPY_AGAIN}, with {origin}, or a pattern such as "{after.table.schema}.*", under its `tables` too'
         return Refusal("", reason, f"{hint}: then what a tool like gh-ost copies is carried as well")
-    if ddl.renames_columns:
+    if ddl.column_renames:
         return _unknown("it and a column of it got other names at once, which this release does not carry")
     return refusal(moved, after) or Kind.RENAME
 
@@ -93,13 +103,16 @@ def _effect_by_name(ddl: TableDdl) -> Effect:
         return Kind.TRUNCATE
     if ddl.changes_rows:
         return _unknown("rows came or went without a row event, as with a partition that is dropped or exchanged")
-    if ddl.renames_columns:
-        return _unknown("a column of it got another name, which this release does not carry")
     return None
 
 
-def _evolution(before: TableSchema, after: TableSchema) -> Effect:
-    return None if before == after else refusal(before, after) or Kind.SCHEMA
+def _evolution(before: TableSchema, after: TableSchema, renames: Sequence[tuple[str, str]]) -> Effect:
+    if before == after:
+        return None
+    found = find_column_renames(before, after, renames)
+    if isinstance(found, Refusal):
+        return found
+    return refusal(before.with_columns_renamed(found), after) or Kind.SCHEMA
 
 
 def _unknown(reason: str) -> Refusal:

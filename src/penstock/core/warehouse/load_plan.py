@@ -30,7 +30,8 @@ class Piece:
 class Step:
     """Pieces of one topic and one schema, in order, few enough to be merged at once.
 
-    One that empties, begins or ends the table is a step on its own.
+    One that empties, begins or ends the table is a step on its own, and one that
+    renames columns begins with that.
     """
 
     topic: str
@@ -41,6 +42,11 @@ class Step:
     def kind(self) -> Kind:
         """What becomes of the table."""
         return self.pieces[0].batch.kind
+
+    @property
+    def column_renames(self) -> tuple[tuple[str, str], ...]:
+        """Which columns have got another name before its rows: (old, new)."""
+        return self.pieces[0].batch.column_renames
 
     @property
     def first_orders(self) -> tuple[tuple[int, int, int], ...]:
@@ -115,7 +121,7 @@ def plan_positions(positions: Mapping[tuple[str, int], int], batches: Sequence[B
 
 def _go_together(step: Step, batch: Batch) -> bool:
     same = (step.topic, step.schema_id) == (batch.topic, batch.schema_id)
-    return same and step.kind is Kind.SCHEMA and batch.kind is Kind.SCHEMA
+    return same and step.kind is Kind.SCHEMA and batch.kind is Kind.SCHEMA and not batch.column_renames
 
 
 def _new_pieces(positions: Mapping[tuple[str, int], int], batches: Sequence[Batch]) -> list[Piece]:

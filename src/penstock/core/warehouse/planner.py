@@ -25,7 +25,7 @@ from penstock.core.warehouse.fill_values import render_fill_value
 from penstock.core.warehouse.widening import widens
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from penstock.core.tables import TableSchema
 
@@ -140,6 +140,23 @@ def plan_migration(dialect: Dialect, target: TargetTable, after: TableSchema) ->
         *(f"{alter} DROP COLUMN {quote_name(dialect, column.name)}" for column in going),
         *_plan_types(dialect, before, after, alter),
         *(f"{alter} ADD COLUMN {_added(dialect, after, column)}" for column in coming),
+    ]
+
+
+def plan_column_renames(dialect: Dialect, target: TargetTable, names: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the statements that give columns other names (old, new), all at once: names may be swapped.
+
+    A column whose name another one gets, and which gets none itself, is dropped.
+    """
+    alter = f"ALTER TABLE {target.path(dialect)}"
+    taken = {new for _, new in names} - {old for old, _ in names}
+    aside = [f"__penstock_renamed_{number}" for number in range(len(names))]
+    pairs = [(old, by_the_way) for (old, _), by_the_way in zip(names, aside, strict=True)]
+    pairs += [(by_the_way, new) for (_, new), by_the_way in zip(names, aside, strict=True)]
+    gone = [column.name for column in target.schema.columns if column.name in taken]
+    return [
+        *(f"{alter} DROP COLUMN {quote_name(dialect, name)}" for name in gone),
+        *(f"{alter} RENAME COLUMN {quote_name(dialect, old)} TO {quote_name(dialect, new)}" for old, new in pairs),
     ]
 
 

@@ -19,7 +19,14 @@ from penstock.core.announcements import Announcement, Kind, Move
 from penstock.core.errors import PenstockError, TableStoppedError
 from penstock.core.mysql.ddl import Harmless, RowStatement, TableDdl, TableName, TransactionControl, classify
 from penstock.core.mysql.evolution import Refusal
-from penstock.core.mysql.table_effects import COPY_AGAIN, TableChange, effect_of, follow_renames, resolve_names
+from penstock.core.mysql.table_effects import (
+    COPY_AGAIN,
+    TableChange,
+    column_renames_of,
+    effect_of,
+    follow_renames,
+    resolve_names,
+)
 from penstock.core.publication import StoppedTable
 from penstock.ports.state import TrackerDump
 
@@ -129,7 +136,10 @@ class StatementHandler:
                 last = self._book.announcement(table)
                 return None if last is None else _told(statement, last, kind)
             case Kind.CREATE | Kind.SCHEMA | Kind.RENAME as kind:
-                return None if change.after is None else self._announce(statement, change.after, kind)
+                if change.after is None:
+                    return None
+                announcement = self._announce(statement, change.after, kind)
+                return replace(announcement, column_renames=column_renames_of(ddl, change))
             case other:
                 assert_never(other)
 

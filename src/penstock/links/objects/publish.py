@@ -105,6 +105,7 @@ def _announcing(announcement: Announcement) -> Batch:
         kind=announcement.kind,
         file=announcement.file,
         moves=announcement.moves,
+        column_renames=announcement.column_renames,
     )
 
 
