@@ -15,6 +15,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.mysql_log.single_items import without_beginnings
 
 from penstock.core.errors import LogError, TableStoppedError
 from penstock.core.mysql.decode import decode_rows
@@ -102,20 +103,34 @@ def damaged_inside(event: bytes, data: st.DataObject) -> bytes:
     return sealed(event[:HEADER_BYTES] + b"\2\1\0\0" + packed)
 
 
-def scan(events: list[bytes]) -> list[LogItem]:
-    """Scan all of it as one stream, and decode what rows there are; errors are those that may be."""
+def scan_once(events: list[bytes], run_events_min: int) -> tuple[list[LogItem], LogError | None]:
+    """Scan all of it as one stream; the items, and what ends them."""
     spans, at = [], 0
     for event in events:
         spans.append((at, at + len(event)))
         at += len(event)
-    scanner = EventScanner(BinlogPosition(FILE, 4), lambda table: table.name != "secret", held_bytes_max=1 << 20)
+    scanner = EventScanner(
+        BinlogPosition(FILE, 4),
+        lambda table: table.name != "secret",
+        held_bytes_max=1 << 20,
+        run_events_min=run_events_min,
+    )
     items: list[LogItem] = []
-    refused: list[LogError | TableStoppedError] = []
     try:
         for piece in scanner.pieces(b"".join(events), spans):
             items += piece
     except LogError as error:
-        refused.append(error)
+        return without_beginnings(items), error
+    return without_beginnings(items), None
+
+
+def scan(events: list[bytes]) -> list[LogItem]:
+    """Scan one by one and in runs, which is the same, and decode what rows there are; errors are those that may be."""
+    items, error = scan_once(events, len(events) + 1)
+    in_runs, same_error = scan_once(events, 1)
+    assert in_runs == items
+    assert str(same_error) == str(error)
+    refused: list[LogError | TableStoppedError] = [error] if error else []
     for item in items:
         if isinstance(item, RowsLogged):
             try:

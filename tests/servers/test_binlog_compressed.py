@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pymysql
 import pytest
+from tests.unit.mysql_log.single_items import one_by_one
 
 from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
 from penstock.adapters.mysql.connection import MysqlServer
@@ -51,7 +52,7 @@ def read_all(server: MariadbServer, begin: BinlogPosition) -> list[LogItem]:
     items: list[LogItem] = []
     with closing(open_binlog(address, begin, 902_101, wanted, Stop.END_OF_LOG)) as stream:
         while not stream.at_end():
-            items += stream.read(5)
+            items += one_by_one(stream.read(5))
     return items
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from tests.unit.mysql_log.single_items import one_by_one
+
 from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
 from penstock.adapters.mysql.catalog import read_tables
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect
@@ -36,7 +38,7 @@ def test_rows_are_decoded_from_a_log_with_minimal_metadata(
     events = []
     with closing(open_binlog(server, begin, 906_001, lambda seen: seen == table, Stop.END_OF_LOG)) as stream:
         while not stream.at_end():
-            events += [item for item in stream.read(5) if isinstance(item, RowsLogged)]
+            events += [item for item in one_by_one(stream.read(5)) if isinstance(item, RowsLogged)]
     batch = decode_rows(schema, events)
 
     assert events[0].table_map.names == ()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pymysql
 import pytest
+from tests.unit.mysql_log.single_items import one_by_one
 
 from penstock.adapters.mysql.binlog_stream import BinlogStream, Stop, open_binlog
 from penstock.adapters.mysql.connection import MysqlServer, connect
@@ -81,7 +82,7 @@ def read_all(server: Source, begin: BinlogPosition, stop: Stop = Stop.END_OF_LOG
     items: list[LogItem] = []
     with closing(follow(server, begin, stop)) as stream:
         while not stream.at_end():
-            items += stream.read(5)
+            items += one_by_one(stream.read(5))
         assert stream.read(0) == []
     return items
 

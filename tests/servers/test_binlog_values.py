@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pymysql
 import pytest
+from tests.unit.mysql_log.single_items import one_by_one
 
 from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
 from penstock.adapters.mysql.connection import MysqlServer
@@ -124,7 +125,7 @@ def rows_since(server: MariadbServer, begin: BinlogPosition, table: TableId) -> 
     with closing(open_binlog(target, begin, SERVER_ID, lambda seen: seen == table, Stop.END_OF_LOG)) as stream:
         items: list[object] = []
         while not stream.at_end():
-            items += stream.read(5)
+            items += one_by_one(stream.read(5))
     return [item for item in items if isinstance(item, RowsLogged)]
 
 

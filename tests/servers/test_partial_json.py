@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pymysql.cursors import DictCursor
 from tests.servers.json_values import quoted
+from tests.unit.mysql_log.single_items import one_by_one
 
 from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
 from penstock.adapters.mysql.catalog import read_tables
@@ -210,7 +211,7 @@ def _logged(server: MysqlServer, *statements: Sql) -> list[RowsLogged]:
     events = []
     with closing(stream):
         while not stream.at_end():
-            events += [item for item in stream.read(5) if isinstance(item, RowsLogged)]
+            events += [item for item in one_by_one(stream.read(5)) if isinstance(item, RowsLogged)]
     return events
 
 

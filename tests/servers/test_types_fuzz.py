@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.servers.json_values import DIFFERENCES, DOCUMENTS
+from tests.unit.mysql_log.single_items import one_by_one
 
 from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
 from penstock.adapters.mysql.catalog import read_tables
@@ -253,7 +254,7 @@ def _check(server: MysqlServer, story: Story, monkeypatch: pytest.MonkeyPatch) -
     with closing(stream):
         events = []
         while not stream.at_end():
-            events += [item for item in stream.read(5) if isinstance(item, RowsLogged)]
+            events += [item for item in one_by_one(stream.read(5)) if isinstance(item, RowsLogged)]
     found: dict[int, Row] = {}
     for event in events:
         assert event.partial == (event.op is Op.UPDATE and bool(story.differences))

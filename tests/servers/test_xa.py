@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pymysql
 import pytest
+from tests.unit.mysql_log.single_items import one_by_one
 
 from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
 from penstock.adapters.mysql.connection import MysqlServer
@@ -69,7 +70,7 @@ def read_all(server: MariadbServer, begin: BinlogPosition, stop: Stop = Stop.END
     items: list[LogItem] = []
     with closing(open_binlog(address(server), begin, 902_201, wanted, stop)) as stream:
         while not stream.at_end():
-            items += stream.read(5)
+            items += one_by_one(stream.read(5))
     return items
 
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _BACKLOG_FILE_BYTES_MAX = 256 << 20
 _BACKLOG_FILES_MIN = 2
 _START_OF_FILE = 4
+_BETWEEN_LEASES_SECONDS = 10.0
+"""Longer than Spark takes from one micro-batch to the next; when it never comes, changes soon wait for a restart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,8 @@ class Lease:
             raise
         if live.can_go_on:
             _kept[self.spec.source_name] = (self, live)
+            if self.stop is None:
+                live.go_on(_BETWEEN_LEASES_SECONDS)
         else:
             live.close()
         yield ended

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from penstock.ports.log import LogStream
     from penstock.ports.publisher import Publisher
 
-LIVE_PACE = Pace(linger_seconds=0.005)
-BACKLOG_PACE = Pace(linger_seconds=3600.0, bytes_wanted=8 << 20)
+LIVE_PACE = Pace(interval_seconds=0.02)
+BACKLOG_PACE = Pace(interval_seconds=3600.0, bytes_wanted=8 << 20)
 _COPY_SECONDS = 900.0
 """Kafka's own upper limit of a transaction's time, as brokers have it by default."""
 

@@ -46,7 +46,7 @@ class CutOff:
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Transactions of more than 2,000 bytes are published in pieces."""
-    monkeypatch.setattr(wiring, "LIVE_PACE", Pace(linger_seconds=0.0, bytes_wanted=500, bytes_max=2000))
+    monkeypatch.setattr(wiring, "LIVE_PACE", Pace(interval_seconds=0.0, bytes_wanted=500, bytes_max=2000))
 
 
 @pytest.mark.usefixtures("small_pieces")

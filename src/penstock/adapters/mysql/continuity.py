@@ -16,7 +16,7 @@ from penstock.adapters.mysql.catalog import read_flavour
 from penstock.adapters.mysql.connection import ask, server_of
 from penstock.core.errors import LogError, PositionError
 from penstock.core.mysql.gtid_sets import MysqlGtids, parse_gtids
-from penstock.core.mysql.log_items import LogAdvanced, TransactionBegan, TransactionEnded
+from penstock.core.mysql.log_items import LogAdvanced, TransactionBegan, TransactionEnded, TransactionsLogged
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,13 +78,21 @@ class Continuity:
                     self._order = end.order
                 case TransactionBegan(gtid=gtid) if not self._is_sure:
                     self._gtid = gtid
-                case TransactionEnded(end) if not self._is_sure and self._gtid:
-                    self._is_sure = True
-                    if not _grew(self._position.gtids, end.gtids, self._gtid):
-                        says = f"{self._gtid} comes after it, and was among '{self._position.gtids[:_SHOWN]}' before it"
-                        raise _begun_anew(self._server, self._position, says)
+                case TransactionEnded(end) if not self._is_sure:
+                    self._check_first(end)
+                case TransactionsLogged() if not self._is_sure:
+                    first = item.first(1)
+                    self._gtid = str(first.gtids.texts()[0])
+                    self._check_first(first.end)
                 case _:
                     pass
+
+    def _check_first(self, end: BinlogPosition) -> None:
+        """Look at the first transaction, which ends at `end`."""
+        self._is_sure = bool(self._gtid)
+        if self._is_sure and not _grew(self._position.gtids, end.gtids, self._gtid):
+            says = f"{self._gtid} comes after it, and was among '{self._position.gtids[:_SHOWN]}' before it"
+            raise _begun_anew(self._server, self._position, says)
 
 
 def _is_readable(gtids: str, flavour: Flavour) -> bool:

@@ -17,14 +17,15 @@ from penstock.adapters.mysql.catalog import read_tables
 from penstock.adapters.mysql.connection import MysqlServer, connect
 from penstock.bench.marks import write_mark
 from penstock.core.mysql.decode import batch_key, decode_rows
-from penstock.core.mysql.log_items import RowsLogged
+from penstock.core.mysql.log_items import LogItem, RowsLogged, TransactionsLogged
 from penstock.core.mysql.scan import EventScanner
 from penstock.core.positions import BinlogPosition
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator
+    from collections.abc import Hashable, Iterator, Sequence
 
+    from penstock.core.mysql.rows_block import RowsBlock
     from penstock.core.tables import TableSchema
 
 _MAGIC_BYTES = 4
@@ -50,12 +51,19 @@ def decode(schema: TableSchema, name: str, content: bytes) -> int:
     scanner = EventScanner(BinlogPosition(name, _MAGIC_BYTES), lambda table: table == schema.table)
     rows = 0
     for spans in chunks(content):
-        groups: dict[Hashable, list[RowsLogged]] = defaultdict(list)
+        groups: dict[Hashable, list[RowsLogged | RowsBlock]] = defaultdict(list)
         for item in scanner.feed(content, spans):
-            if isinstance(item, RowsLogged):
-                groups[batch_key(item)].append(item)
+            for events in rows_of(item):
+                groups[batch_key(events)].append(events)
         rows += sum(len(decode_rows(schema, group)) for group in groups.values())
     return rows
+
+
+def rows_of(item: LogItem) -> Sequence[RowsLogged | RowsBlock]:
+    """The rows events in an item."""
+    if isinstance(item, TransactionsLogged):
+        return item.blocks
+    return [item] if isinstance(item, RowsLogged) else []
 
 
 def chunks(content: bytes) -> Iterator[list[tuple[int, int]]]:

@@ -8,11 +8,9 @@ differences of JSON.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import chain, repeat
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 import numpy as np
-import pyarrow as pa
 
 from penstock.core.arrow_types import arrow_schema
 from penstock.core.changes import Op, RowBatch
@@ -20,8 +18,9 @@ from penstock.core.errors import TableStoppedError
 from penstock.core.mysql import column_codes as codes
 from penstock.core.mysql.bad_values import BadValueError
 from penstock.core.mysql.bytes_reader import MalformedError
-from penstock.core.mysql.log_items import TableMap
+from penstock.core.mysql.log_items import RowsLogged, TableMap
 from penstock.core.mysql.row_layout import RowLayout, row_layout
+from penstock.core.mysql.rows_block import RowsBlock, join_rows
 from penstock.core.mysql.rows_columns import PADDING, Words, walk_events
 from penstock.core.mysql.rows_image import RowImages, read_images
 from penstock.core.mysql.rows_lacking import find_lacking, put_together
@@ -32,7 +31,8 @@ from penstock.core.mysql.vectors import ColumnBytes, vector_column
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from penstock.core.mysql.log_items import RowsLogged
+    import pyarrow as pa
+
     from penstock.core.mysql.rows_lacking import Lacking
     from penstock.core.tables import TableSchema
 
@@ -64,12 +64,12 @@ _Raw = TypeVar("_Raw")
 _plans: dict[tuple[int, int], _Plan] = {}
 
 
-def batch_key(event: RowsLogged) -> BatchKey:
+def batch_key(event: RowsLogged | RowsBlock) -> BatchKey:
     """Return what the events of one `decode_rows` call must have in common."""
     return event.table_map, event.op, event.file, event.server_id, event.partial, event.front
 
 
-def decode_rows(schema: TableSchema, events: Sequence[RowsLogged]) -> RowBatch:
+def decode_rows(schema: TableSchema, events: Sequence[RowsLogged | RowsBlock]) -> RowBatch:
     """Decode `events`, at least one and all with the same `batch_key`, into one batch in their order.
 
     Raises TableStoppedError when the rows are not those of `schema`, lack columns,
@@ -77,23 +77,25 @@ def decode_rows(schema: TableSchema, events: Sequence[RowsLogged]) -> RowBatch:
     that do not belong together or have over 2 GiB.
     """
     size_bytes = _check_together(events)
-    plan = _plan(schema, events[0])
-    images = _read_images(plan, events[0])
-    lacking = find_lacking(schema, events[0].op, images.columns, _where(events[0]))
-    is_plain = size_bytes <= _PLAIN_BYTES_MAX or (events[0].partial and plan.has_json)
+    block = join_rows(events)
+    first = block[0]
+    plan = _plan(schema, first)
+    images = _read_images(plan, first)
+    lacking = find_lacking(schema, first.op, images.columns, _where(first))
+    is_plain = size_bytes <= _PLAIN_BYTES_MAX or (first.partial and plan.has_json)
     decode = _decode_plain if is_plain else _decode_columns
-    counts, arrays = decode(plan, events, images)
-    _require_not_null(plan, events, images, counts, arrays)
+    counts, arrays = decode(plan, block, images)
+    _require_not_null(plan, block, images, counts, arrays)
     rows = put_together(schema, plan.arrow, images.columns, arrays)
-    return _batch(plan, events, counts, rows, lacking)
+    return _batch(plan, block, counts, rows, lacking)
 
 
-def _check_together(events: Sequence[RowsLogged]) -> int:
+def _check_together(events: Sequence[RowsLogged | RowsBlock]) -> int:
     """Return how many bytes the events have."""
     first, front = events[0], events[0].front
     size_bytes = 0
     for event in events:
-        size_bytes += len(event.payload)
+        size_bytes += event.size_bytes
         if (
             (event.table_map is not first.table_map and event.table_map != first.table_map)
             or event.op is not first.op
@@ -144,22 +146,22 @@ def _read_images(plan: _Plan, event: RowsLogged) -> RowImages:
     return images
 
 
-def _decode_plain(plan: _Plan, events: Sequence[RowsLogged], images: RowImages) -> Decoded:
-    if events[0].partial:
+def _decode_plain(plan: _Plan, block: RowsBlock, images: RowImages) -> Decoded:
+    if block.partial:
         begin, layout = images.begin, plan.layout
         return _decode_each(
             plan,
-            events,
+            block,
             images,
             lambda payload: read_partial_rows(payload, begin, layout),
             PlainColumn.decode_changed,
         )
-    return _decode_each(plan, events, images, lambda payload: read_rows(payload, images), PlainColumn.decode)
+    return _decode_each(plan, block, images, lambda payload: read_rows(payload, images), PlainColumn.decode)
 
 
 def _decode_each(
     plan: _Plan,
-    events: Sequence[RowsLogged],
+    block: RowsBlock,
     images: RowImages,
     read: Callable[[bytes], list[list[_Raw]]],
     decode: Callable[[PlainColumn, Sequence[_Raw]], ArrowArray],
@@ -167,7 +169,7 @@ def _decode_each(
     """Decode value by value: `read` cuts an event into them, `decode` is for a column."""
     counts: list[int] = []
     rows: list[list[_Raw]] = []
-    for event in events:
+    for event in block:
         try:
             found = read(event.payload)
         except MalformedError as error:
@@ -179,18 +181,16 @@ def _decode_each(
     try:
         return counts, [decode(reader, raw) for reader, raw in zip(readers, columns, strict=True)]
     except BadCellError as error:
-        raise _stopped(events, counts, error) from error
+        raise _stopped(block, counts, error) from error
 
 
-def _decode_columns(plan: _Plan, events: Sequence[RowsLogged], images: RowImages) -> Decoded:
-    buffer = b"".join([*(event.payload for event in events), PADDING])
-    sizes = np.array([len(event.payload) for event in events], np.int64)
-    ends = np.cumsum(sizes)
+def _decode_columns(plan: _Plan, block: RowsBlock, images: RowImages) -> Decoded:
+    buffer = b"".join([block.content, PADDING])
     try:
-        begins = ends - sizes + images.begin
-        found = walk_events(buffer, begins, ends, images.layouts, partial=events[0].partial)
+        begins = block.starts + images.begin
+        found = walk_events(buffer, begins, block.ends, images.layouts, partial=block.partial)
     except (MalformedError, IndexError):
-        return _decode_plain(plan, events, images)
+        return _decode_plain(plan, block, images)
     counts = found.counts.tolist()
     words = Words(buffer)
     columns = [
@@ -201,7 +201,7 @@ def _decode_columns(plan: _Plan, events: Sequence[RowsLogged], images: RowImages
         readers = _readers(plan, images)
         return counts, [_column(plain, buffer, data) for plain, data in zip(readers, columns, strict=True)]
     except BadCellError as error:
-        raise _stopped(events, counts, error) from error
+        raise _stopped(block, counts, error) from error
 
 
 def _column(plain: PlainColumn, buffer: bytes, column: ColumnBytes) -> ArrowArray:
@@ -218,45 +218,42 @@ def _readers(plan: _Plan, images: RowImages) -> list[PlainColumn]:
 
 
 def _batch(
-    plan: _Plan, events: Sequence[RowsLogged], counts: Sequence[int], rows: Sequence[pa.RecordBatch], lacking: Lacking
+    plan: _Plan, block: RowsBlock, counts: Sequence[int], rows: Sequence[pa.RecordBatch], lacking: Lacking
 ) -> RowBatch:
-    first, schema = events[0], plan.schema
+    schema, row_counts = plan.schema, np.array(counts, np.int64)
+    event = np.arange(len(block)).repeat(row_counts)
+    before = np.cumsum(row_counts) - row_counts
     return RowBatch(
         schema=schema,
-        op=first.op,
-        before=None if first.op is Op.CREATE else rows[0],
-        after=None if first.op is Op.DELETE else rows[-1],
-        file=first.file,
-        offsets=np.array([event.rows_offset for event in events], np.int64).repeat(counts),
-        rows=np.concatenate(
-            [
-                np.arange(event.first_row, event.first_row + count, dtype=np.int32)
-                for event, count in zip(events, counts, strict=True)
-            ]
-        ),
-        timestamps_ms=np.array([event.timestamp_ms for event in events], np.int64).repeat(counts),
-        gtids=pa.array(chain.from_iterable(map(repeat, (event.gtid for event in events), counts)), pa.string()),
-        server_id=first.server_id,
+        op=block.op,
+        before=None if block.op is Op.CREATE else rows[0],
+        after=None if block.op is Op.DELETE else rows[-1],
+        file=block.file,
+        offsets=block.rows_offsets[event],
+        rows=((block.first_rows - before)[event] + np.arange(len(event))).astype(np.int32),
+        timestamps_ms=block.timestamps_ms[event],
+        gtids=block.gtids if (row_counts == 1).all() else block.gtids.take(event),
+        server_id=block.server_id,
         before_lacks=tuple(schema.columns[index].name for index in lacking.before),
         after_lacks=tuple(schema.columns[index].name for index in lacking.after),
     )
 
 
 def _require_not_null(
-    plan: _Plan, events: Sequence[RowsLogged], images: RowImages, counts: Sequence[int], arrays: Sequence[ArrowArray]
+    plan: _Plan, block: RowsBlock, images: RowImages, counts: Sequence[int], arrays: Sequence[ArrowArray]
 ) -> None:
     """Stop the table at a NULL in a column that has none: it is a sign of another schema."""
     for plain, array in zip(_readers(plan, images), arrays, strict=True):
         if array.null_count and not plain.cell.column.nullable:
             index = array.is_null().index(True).as_py()
             cause = BadValueError("there is a NULL in a column that is NOT NULL", "copy the table again")
-            raise _stopped(events, counts, BadCellError(plain.cell, index, cause))
+            raise _stopped(block, counts, BadCellError(plain.cell, index, cause))
 
 
-def _stopped(events: Sequence[RowsLogged], counts: Sequence[int], error: BadCellError) -> TableStoppedError:
+def _stopped(block: RowsBlock, counts: Sequence[int], error: BadCellError) -> TableStoppedError:
     """Name the event and the row of a value that cannot be carried."""
     event_index = int(np.searchsorted(np.cumsum(counts), error.index, side="right"))
-    event = events[event_index]
+    event = block[event_index]
     row = error.index - sum(counts[:event_index])
     where, cause = f"{_where(event)} row {row}", error.cause
     return TableStoppedError(str(event.table_map.table), error.cell.column.name, where, cause.reason, cause.hint)
@@ -268,5 +265,6 @@ def _undecodable(event: RowsLogged, reason: str) -> TableStoppedError:
     return TableStoppedError(str(event.table_map.table), "", _where(event), f"its rows do not decode: {reason}", hint)
 
 
-def _where(event: RowsLogged) -> str:
-    return f"{event.file}:{event.offset}"
+def _where(event: RowsLogged | RowsBlock) -> str:
+    offset = event.offset if isinstance(event, RowsLogged) else event.offsets[0]
+    return f"{event.file}:{offset}"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from penstock.core.mysql.log_items import TableMap
     from penstock.core.tables import TableId
 
-_TABLE_ID_BYTES: Final = 6
+TABLE_ID_BYTES: Final = 6
 _NO_TABLE: Final = b"\xff\xff\xff\x00\x00\x00"
 _REMEMBERED_MAX: Final = 10_000
 
@@ -24,7 +24,7 @@ class DescribedTables:
     __slots__ = ("_maps", "_parsed", "_tables", "_wanted")
 
     def __init__(self, wanted: Callable[[TableId], bool]) -> None:
-        """Parse only the columns of tables that are `wanted`, which is asked at every event."""
+        """Parse only the columns of tables that are `wanted`, which is asked at every call of `describe`."""
         self._wanted = wanted
         self._maps: dict[bytes, TableMap | None] = {}
         self._tables: dict[bytes, TableId] = {}
@@ -36,7 +36,7 @@ class DescribedTables:
 
     def describe(self, body: memoryview, *, is_mariadb: bool) -> None:
         """Take a TABLE_MAP event after its header; MalformedError if it is not one."""
-        number, layout = bytes(body[:_TABLE_ID_BYTES]), bytes(body[_TABLE_ID_BYTES:])
+        number, layout = bytes(body[:TABLE_ID_BYTES]), bytes(body[TABLE_ID_BYTES:])
         if len(self._tables) >= _REMEMBERED_MAX:
             self._tables.clear()
             self._parsed.clear()
@@ -53,7 +53,7 @@ class DescribedTables:
 
     def table_of(self, body: memoryview) -> TableMap | None:
         """Return the table of a ROWS event, None if it is not wanted; MalformedError if nothing described it."""
-        number = bytes(body[:_TABLE_ID_BYTES])
+        number = bytes(body[:TABLE_ID_BYTES])
         table_map = self._maps.get(number)
         if table_map is None and number not in self._maps and number != _NO_TABLE:
             message = f"rows of a table with the id 0x{number[::-1].hex()}, which nothing describes"

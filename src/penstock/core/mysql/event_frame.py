@@ -45,14 +45,15 @@ class FrameReader:
     """Takes events out of their frame. Whether they have a checksum is said by each FORMAT_DESCRIPTION event.
 
     Before the first one they have: we ask every server for checksums. The same
-    event tells whether the log is MariaDB's (`is_mariadb`).
+    event tells whether the log is MariaDB's (`is_mariadb`). `checksums` is what
+    the next event is taken to have.
     """
 
-    __slots__ = ("_checksums", "is_mariadb")
+    __slots__ = ("checksums", "is_mariadb")
 
     def __init__(self) -> None:
         """Expect checksums."""
-        self._checksums = True
+        self.checksums = True
         self.is_mariadb = False
 
     def read(self, event: memoryview) -> tuple[Header, memoryview]:
@@ -66,8 +67,8 @@ class FrameReader:
             raise MalformedError(message)
         if header.code == _FORMAT_DESCRIPTION:
             self.is_mariadb = b"MariaDB" in BytesReader(event, HEADER_BYTES + 2).take(_SERVER_VERSION_BYTES)
-            self._checksums = _announces_checksums(event)
-        if not self._checksums:
+            self.checksums = _announces_checksums(event)
+        if not self.checksums:
             return header, event[HEADER_BYTES:]
         end = header.length - CHECKSUM_BYTES
         if end < HEADER_BYTES or zlib.crc32(event[:end]) != _CHECKSUM.unpack_from(event, end)[0]:

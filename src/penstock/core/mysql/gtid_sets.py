@@ -64,6 +64,10 @@ class MariadbGtids:
         else:
             self._newest = _by_domain({**self._newest, domain: gtid})
 
+    def add_stretch(self, origin: str, _: int, last: int) -> None:
+        """Count the transactions up to `last` of `origin` (`domain-server-`) as executed."""
+        self.add(f"{origin}{last}")
+
     def __contains__(self, gtid: str) -> bool:
         """Whether a transaction was executed, as far as its domain's numbers only grow (gtid_strict_mode)."""
         domain, _, number = gtid.split("-")
@@ -115,13 +119,17 @@ class MysqlGtids:
 
     def add(self, gtid: str) -> None:
         """Count one more transaction, `uuid:number` or `uuid:tag:number`, as executed."""
-        origin, _, number_text = gtid.rpartition(":")
-        number = int(number_text)
+        origin, _, number = gtid.rpartition(":")
+        self.add_stretch(f"{origin}:", int(number), int(number))
+
+    def add_stretch(self, origin: str, first: int, last: int) -> None:
+        """Count the transactions from `first` to `last` of `origin` (`uuid:`) as executed."""
+        origin = origin.removesuffix(":")
         intervals = self._intervals.setdefault(origin, [])
-        if intervals and intervals[-1][1] + 1 == number:
-            intervals[-1] = (intervals[-1][0], number)
+        if intervals and intervals[-1][1] + 1 == first:
+            intervals[-1] = (intervals[-1][0], last)
             return
-        intervals.append((number, number))
+        intervals.append((first, last))
         self._intervals[origin] = _merged(intervals)
 
     def __contains__(self, gtid: str) -> bool:

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+import numpy as np
+
 from penstock.core.changes import Op
+from penstock.core.mysql.executed import Executed
 from penstock.core.positions import file_number
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from penstock.core.mysql.gtid_columns import GtidColumn
+    from penstock.core.mysql.rows_block import RowsBlock
     from penstock.core.positions import BinlogPosition
     from penstock.core.tables import TableId
 
-_ROWS_BITS: Final = 23
 _ONE_BYTE_COLUMNS: Final = 251
-_ROWS_MASK: Final = (1 << _ROWS_BITS) - 1
+ROWS_BITS: Final = 23
+ROWS_MASK: Final = (1 << ROWS_BITS) - 1
+"""How `RowsLogged.inside` is split; see docs/decisions/0008-rows-within-one-event.md."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +77,11 @@ class RowsLogged:
     partial: bool = False
 
     @property
+    def size_bytes(self) -> int:
+        """How many bytes the payload has."""
+        return len(self.payload)
+
+    @property
     def front(self) -> bytes:
         """The payload's first bytes, which say what columns its rows have: the same bytes, the same columns."""
         columns = len(self.table_map.types)
@@ -83,12 +96,12 @@ class RowsLogged:
     @property
     def rows_offset(self) -> int:
         """With `first_row`, what orders rows within their file and names them: here the offset..."""
-        return self.offset + (self.inside >> _ROWS_BITS)
+        return self.offset + (self.inside >> ROWS_BITS)
 
     @property
     def first_row(self) -> int:
         """...and here the number of the first row under that offset, 0 for an event on its own."""
-        return self.inside & _ROWS_MASK
+        return self.inside & ROWS_MASK
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,4 +144,41 @@ class LogAdvanced:
     end: BinlogPosition
 
 
-LogItem: TypeAlias = TransactionBegan | RowsLogged | StatementLogged | TransactionEnded | LogAdvanced
+@dataclass(frozen=True, slots=True, eq=False)
+class TransactionsLogged:
+    """Whole transactions of one file, one behind the other: what stands for all items of theirs.
+
+    `begin` is the boundary before the first, `end` the one behind the last. `ends`
+    (int64[t]) is the offset of the boundary behind each of them, `times_ms`
+    (int64[t]) its commit time and `gtids` its GTID. `blocks` has those rows that
+    are wanted, in no order between blocks: the offsets of their events tell.
+    """
+
+    begin: BinlogPosition
+    end: BinlogPosition
+    ends: npt.NDArray[np.int64]
+    times_ms: npt.NDArray[np.int64]
+    gtids: GtidColumn
+    blocks: tuple[RowsBlock, ...]
+
+    def first(self, count: int) -> TransactionsLogged:
+        """The first `count` transactions, at least one."""
+        offset = int(self.ends[count - 1])
+        gtids = self.gtids.first(count)
+        executed = Executed(self.begin.gtids)
+        executed.add_all(gtids)
+        end = replace(self.end, offset=offset, gtids=executed.text)
+        counts = ((block, int(np.searchsorted(block.offsets, offset))) for block in self.blocks)
+        blocks = tuple(block.first(events) for block, events in counts if events)
+        return TransactionsLogged(self.begin, end, self.ends[:count], self.times_ms[:count], gtids, blocks)
+
+    def until(self, stop: BinlogPosition) -> TransactionsLogged:
+        """The transactions up to the first that ends at `stop` or behind it, which `end` must do."""
+        file, _, rows_from = self.end.order
+        count = next(i for i, offset in enumerate(self.ends.tolist(), 1) if (file, offset, rows_from) >= stop.order)
+        return self if count == len(self.ends) else self.first(count)
+
+
+LogItem: TypeAlias = (
+    TransactionBegan | RowsLogged | StatementLogged | TransactionEnded | LogAdvanced | TransactionsLogged
+)

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
+
+import numpy as np
+import numpy.typing as npt
 
 from penstock.core.mysql.bytes_reader import BytesReader, MalformedError
 
@@ -22,8 +25,9 @@ _SQL_STATE_BYTES: Final = 6
 
 PACKET_BYTES_MAX: Final = _HEADER.size + _LENGTH_MASK
 
-Events: TypeAlias = tuple[bytes | bytearray, list[tuple[int, int]]]
-"""Events that stand in one buffer, each at its [start, end)."""
+Int64s: TypeAlias = npt.NDArray[np.int64]
+Events: TypeAlias = tuple[bytes | bytearray, Int64s]
+"""Events that stand in one buffer, each at its [start, end): int64[n, 2]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,31 +53,42 @@ class PacketSplitter:
 
     def split(self, buffer: bytearray, start: int, end: int) -> tuple[list[Events], int]:
         """Read whole packets of `buffer[start:end]`; return their events, in order, and where the rest begins."""
+        borders = _find_borders(buffer, start, end)
+        begins, ends = borders[:-1] + _HEADER.size, borders[1:]
+        unusual = np.flatnonzero(self._unusual(buffer, begins, ends))
+        spans = np.stack([begins + _MARKER_BYTES, ends], axis=1)
         found: list[Events] = []
-        spans: list[tuple[int, int]] = []
-        at = start
-        while end - at >= _HEADER.size and not self.ended and self.error is None:
-            length = _HEADER.unpack_from(buffer, at)[0] & _LENGTH_MASK
-            begin, after = at + _HEADER.size, at + _HEADER.size + length
-            if after > end:
-                break
-            at = after
-            if length == _LENGTH_MASK or self._parts:
-                self._parts.append(bytes(buffer[begin:after]))
-                if length < _LENGTH_MASK:
-                    found += [(buffer, spans), self._joined()]
-                    spans = []
-            elif length and buffer[begin] == _OK:
-                spans.append((begin + _MARKER_BYTES, after))
-            else:
-                self._read_end(bytes(buffer[begin:after]))
-        found.append((buffer, spans))
-        return [events for events in found if events[1]], at
+        after = 0
+        for index in unusual.tolist():
+            found.append((buffer, spans[after:index]))
+            after = index + 1
+            found += self._read_unusual(bytes(buffer[begins[index] : ends[index]]))
+            if self.ended or self.error is not None:
+                return [events for events in found if len(events[1])], int(ends[index])
+        found.append((buffer, spans[after:]))
+        return [events for events in found if len(events[1])], int(borders[-1])
+
+    def _unusual(self, buffer: bytearray, begins: Int64s, ends: Int64s) -> npt.NDArray[np.bool_]:
+        """Which packets are anything but one whole event."""
+        lengths = ends - begins
+        octets = np.frombuffer(buffer or bytes(1), np.uint8)
+        unusual = (lengths == 0) | (lengths == _LENGTH_MASK) | (octets[np.minimum(begins, len(octets) - 1)] != _OK)
+        unusual[1:] |= lengths[:-1] == _LENGTH_MASK
+        unusual[:1] |= bool(self._parts)
+        return cast("npt.NDArray[np.bool_]", unusual)
+
+    def _read_unusual(self, payload: bytes) -> list[Events]:
+        """Read a packet; return the event that it completes, if it does."""
+        if len(payload) < _LENGTH_MASK and not self._parts:
+            self._read_end(payload)
+            return []
+        self._parts.append(payload)
+        return [self._joined()] if len(payload) < _LENGTH_MASK else []
 
     def _joined(self) -> Events:
         whole = b"".join(self._parts)
         self._parts = []
-        return whole, [(_MARKER_BYTES, len(whole))]
+        return whole, np.array([(_MARKER_BYTES, len(whole))], np.int64)
 
     def _read_end(self, payload: bytes) -> None:
         reader = BytesReader(payload)
@@ -87,3 +102,15 @@ class PacketSplitter:
         else:
             message = f"a packet that begins with 0x{marker:02x}"
             raise MalformedError(message)
+
+
+def _find_borders(buffer: bytearray, start: int, end: int) -> Int64s:
+    """Return where the whole packets in `buffer[start:end]` begin, and where the last of them ends."""
+    borders, at, last = [start], start, end - _HEADER.size
+    unpack = _HEADER.unpack_from
+    while at <= last:
+        at += _HEADER.size + (unpack(buffer, at)[0] & _LENGTH_MASK)
+        borders.append(at)
+    if at > end:
+        borders.pop()
+    return np.array(borders, np.int64)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from penstock.core.mysql.bytes_reader import MalformedError
 
 if TYPE_CHECKING:
     from penstock.core.mysql.event_frame import Header
+    from penstock.core.mysql.rows_columns import Bools, Int64s
     from penstock.core.positions import BinlogPosition
 
 _FIRST_OFFSET: Final = 4
@@ -69,6 +72,27 @@ class Place:
         self.offset = end + left_out
         self.start = self.offset - header.length
         return self.start >= self._first
+
+    @property
+    def reached(self) -> bool:
+        """Whether we have come to the place we want to be."""
+        return self.offset >= self._first
+
+    def ends_behind(self, lengths: Int64s, ends: Int64s) -> tuple[Int64s, Bools]:
+        """Return where the events behind this place end, and whether the log goes back there, as `advance` tells.
+
+        They have these lengths, and these ends in their headers.
+        """
+        through = np.cumsum(lengths)
+        known = np.maximum.accumulate(np.where(ends != 0, np.arange(len(ends)), -1))
+        ends_known, through_known = np.append(ends, self.offset), np.append(through, 0)
+        low = (ends_known[known] + through - through_known[known]) & _OFFSET_MASK
+        left_out = (low - np.append(self.offset, low[:-1]) - lengths) & _OFFSET_MASK
+        return self.offset + through + np.cumsum(left_out), left_out >= _BACKWARDS
+
+    def move(self, start: int, offset: int) -> None:
+        """Move to the event from `start` to `offset`, which is not in a compressed transaction."""
+        self.start, self.offset, self.inside = start, offset, 0
 
     def __str__(self) -> str:
         """`file:offset` of the event being read, and how far into a compressed transaction it is."""

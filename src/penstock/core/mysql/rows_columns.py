@@ -41,8 +41,8 @@ class Words:
 
     __slots__ = ("_buffer", "u1")
 
-    def __init__(self, buffer: bytes) -> None:
-        """Look at `buffer`, which ends with PADDING."""
+    def __init__(self, buffer: bytes | memoryview) -> None:
+        """Look at `buffer`."""
         self._buffer = buffer
         self.u1 = np.frombuffer(buffer, np.uint8)
 

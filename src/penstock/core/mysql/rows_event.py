@@ -30,8 +30,8 @@ OPS: Final[dict[int, Op]] = {
 }
 """The events with rows, and what happened to them."""
 
-_POST_HEADER_BYTES: Final = 8
-_HAVE_EXTRA_DATA: Final = frozenset(
+POST_HEADER_BYTES: Final = 8
+HAVE_EXTRA_DATA: Final = frozenset(
     {
         Code.WRITE_ROWS,
         Code.UPDATE_ROWS,
@@ -47,8 +47,8 @@ _COMPRESSED: Final = frozenset(code for code in OPS if code >= Code.MARIADB_WRIT
 
 def rows_payload(code: int, body: memoryview) -> bytes:
     """Return the event from its column count on, nothing of it compressed; MalformedError if it is no ROWS event."""
-    at = _POST_HEADER_BYTES
-    if code in _HAVE_EXTRA_DATA:
+    at = POST_HEADER_BYTES
+    if code in HAVE_EXTRA_DATA:
         at += BytesReader(body, at).integer(2)
     if code not in _COMPRESSED:
         return bytes(body[at:])

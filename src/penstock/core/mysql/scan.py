@@ -6,7 +6,10 @@ event; MySQL internals, "Binary log events". Version 4 of the format.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import numpy as np
 
 from penstock.core.errors import CorruptLogError, LogError
 from penstock.core.mysql.bytes_reader import MalformedError
@@ -19,21 +22,29 @@ from penstock.core.mysql.gtid_events import parse_mariadb_gtid, parse_mysql_gtid
 from penstock.core.mysql.gtid_sets import MariadbGtids, MysqlGtids
 from penstock.core.mysql.log_items import LogAdvanced
 from penstock.core.mysql.place import Place
+from penstock.core.mysql.plain_events import PlainStretch, plain_stretches
 from penstock.core.mysql.query_event import STATEMENTS
+from penstock.core.mysql.rows_columns import Int64s
 from penstock.core.mysql.rows_event import OPS
 from penstock.core.mysql.transaction_payload import INNER, inner_events
+from penstock.core.mysql.transaction_runs import RunReader
 from penstock.core.mysql.transactions import TransactionReader
 from penstock.core.mysql.unreadable import COPY_AGAIN, incident, unknown
 from penstock.core.positions import BinlogPosition, file_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from penstock.core.mysql.log_items import LogItem
     from penstock.core.tables import TableId
 
 _HELD_BYTES_MAX: Final = 8 << 20
 _PREPARED_BYTES_MAX: Final = 256 << 20
+_RUN_EVENTS_MIN: Final = 256
+"""Fewer events than this are faster read one by one (measured)."""
+_RUN_BYTES_MAX: Final = 8 << 20
+
+Spans: TypeAlias = Int64s | Sequence[tuple[int, int]]
 
 _SKIPPED: Final = (
     Code.FORMAT_DESCRIPTION,
@@ -72,6 +83,7 @@ class EventScanner:
         one_file: bool = False,
         held_bytes_max: int = _HELD_BYTES_MAX,
         prepared_bytes_max: int = _PREPARED_BYTES_MAX,
+        run_events_min: int = _RUN_EVENTS_MIN,
     ) -> None:
         """Start at `position`, with its `rows_from`, its GTID set and what is prepared at it.
 
@@ -79,7 +91,9 @@ class EventScanner:
         may change. With `one_file`, everything behind the next change of file is
         ignored. The first events must be those at `position.read_from`, or
         earlier ones of that file, as they are when the server was asked for the
-        whole file: what is before `position` gives no items.
+        whole file: what is before `position` gives no items. Whole transactions of
+        usual events, at least `run_events_min` events together, appear as one
+        TransactionsLogged.
         """
         self.file_ended = False
         self._one_file = one_file
@@ -98,12 +112,14 @@ class EventScanner:
             held_bytes_max=held_bytes_max,
             prepared_bytes_max=prepared_bytes_max,
         )
+        self._run_events_min = run_events_min
+        self._runs = RunReader(self._place, self._tables, self._executed, self._transactions)
         self._handlers = self._all_handlers()
         self._transactions.gathering = gathering
         if not gathering:
             self._transactions.prepared.complete(position)
 
-    def feed(self, buffer: bytes | bytearray | memoryview, spans: Iterable[tuple[int, int]]) -> list[LogItem]:
+    def feed(self, buffer: bytes | bytearray | memoryview, spans: Spans) -> list[LogItem]:
         """Read events as `pieces` does and return all their items; an error comes after them, with the next call."""
         items: list[LogItem] = []
         try:
@@ -114,9 +130,7 @@ class EventScanner:
                 raise
         return items
 
-    def pieces(
-        self, buffer: bytes | bytearray | memoryview, spans: Iterable[tuple[int, int]]
-    ) -> Iterator[list[LogItem]]:
+    def pieces(self, buffer: bytes | bytearray | memoryview, spans: Spans) -> Iterator[list[LogItem]]:
         """Read the whole events, checksum included, that stand in `buffer` at `spans` ([start, end) each).
 
         Yields their items, in one piece, or in several where a compressed
@@ -128,16 +142,11 @@ class EventScanner:
         """
         items: list[LogItem] = []
         view = memoryview(buffer)
+        places = np.array(spans, np.int64).reshape(-1, 2)
         try:
             if self._error is None:
-                for start, end in spans:
-                    if self.file_ended:
-                        break
-                    self._scan(view[start:end], items)
-                    if self._compressed is not None:
-                        yield from self._scan_compressed(items)
-                    if self._transactions.gathering:
-                        items.clear()
+                for part in _bounded(places):
+                    yield from self._scan_part(view, part, items)
         except MalformedError as error:
             self._error = self._corrupt(str(error))
         except LogError as error:
@@ -159,6 +168,37 @@ class EventScanner:
         self._check_arrived()
         said = transactions.said
         return [] if transactions.boundary() == said else [LogAdvanced(transactions.boundary())]
+
+    def _scan_part(self, view: memoryview, places: Int64s, items: list[LogItem]) -> Iterator[list[LogItem]]:
+        """Scan events, usual ones in runs; yield only what a compressed transaction lets go of."""
+        at = 0
+        if len(places) >= self._run_events_min:
+            checksums = self._frames.checksums
+            for first, stretch in plain_stretches(view, places, self._run_events_min, checksums=checksums):
+                yield from self._scan_each(view, places[at:first], items)
+                at = first + self._scan_run(stretch, items)
+        yield from self._scan_each(view, places[at:], items)
+
+    def _scan_run(self, stretch: PlainStretch, items: list[LogItem]) -> int:
+        """Read what is usual of a stretch, if that is what is to be read now; return how many events that was."""
+        checksums, is_mariadb = self._frames.checksums, self._frames.is_mariadb
+        expected = self._transactions.between and not self._executed.is_empty
+        if self.file_ended or not expected or stretch.events.checksums != checksums:
+            return 0
+        run, count = self._runs.read(stretch, is_mariadb=is_mariadb)
+        items.extend([run] if run else [])
+        return count
+
+    def _scan_each(self, view: memoryview, places: Int64s, items: list[LogItem]) -> Iterator[list[LogItem]]:
+        """Scan events one by one; yield only what a compressed transaction lets go of."""
+        for start, end in places.tolist():
+            if self.file_ended:
+                break
+            self._scan(view[start:end], items)
+            if self._compressed is not None:
+                yield from self._scan_compressed(items)
+            if self._transactions.gathering:
+                items.clear()
 
     def _scan(self, event: memoryview, items: list[LogItem]) -> None:
         place = self._place
@@ -303,6 +343,14 @@ class EventScanner:
             "read again from the start of a transaction; if that does not help, check the server's disk "
             f"(mysqlbinlog --verify-binlog-checksum), and {COPY_AGAIN}",
         )
+
+
+def _bounded(places: Int64s) -> Sequence[Int64s]:
+    """Split events into parts of a bounded size, which is that of the runs that are found in them."""
+    if not len(places) or places[-1, 1] - places[0, 0] <= _RUN_BYTES_MAX:
+        return [places]
+    parts = (places[:, 1] - places[0, 0]) // _RUN_BYTES_MAX
+    return np.split(places, np.flatnonzero(np.diff(parts)) + 1)
 
 
 def _skip(_: memoryview, __: Header, ___: list[LogItem]) -> None:

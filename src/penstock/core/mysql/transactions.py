@@ -55,6 +55,11 @@ class TransactionReader:
         self._executed = executed
         self._held_bytes_max = held_bytes_max
 
+    @property
+    def between(self) -> bool:
+        """Whether we are at a boundary, and what comes next is not known to anybody."""
+        return self.open is None and not self.gathering and not self._place.rows_from and self._place.reached
+
     def position(self, offset: int, rows_from: int = 0) -> BinlogPosition:
         """A position at `offset` of the file, with the GTIDs and the prepared transactions of now."""
         return BinlogPosition(self._place.file, offset, rows_from, self._executed.text, self.prepared.listed)

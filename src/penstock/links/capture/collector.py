@@ -11,12 +11,13 @@ from penstock.core.changes import Messages
 from penstock.core.errors import TableStoppedError
 from penstock.core.key_changes import message_order, split_key_changes
 from penstock.core.mysql.decode import batch_key, decode_rows
+from penstock.core.mysql.log_items import RowsLogged
 from penstock.core.publication import Publication, StoppedTable, count_rows, merge_by_topic
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
 
-    from penstock.core.mysql.log_items import RowsLogged
+    from penstock.core.mysql.rows_block import RowsBlock
     from penstock.core.positions import BinlogPosition
     from penstock.core.tables import TableId
     from penstock.links.capture.table_book import TableBook
@@ -33,17 +34,17 @@ class ChangeCollector:
         """Start empty."""
         self._book = book
         self.stopped = stopped
-        self._events: list[RowsLogged] = []
+        self._events: list[RowsLogged | RowsBlock] = []
         self.bytes = 0
 
     def wants(self, table: TableId) -> bool:
         """Whether rows of `table` are to be read at all."""
         return self._book.wanted(table) and str(table) not in self.stopped
 
-    def add(self, event: RowsLogged) -> None:
-        """Take one event of a table that is wanted."""
+    def add(self, event: RowsLogged | RowsBlock) -> None:
+        """Take one event, or a block of them, of a table that is wanted."""
         self._events.append(event)
-        self.bytes += len(event.payload)
+        self.bytes += event.size_bytes
 
     def take(self, begin: BinlogPosition, end: BinlogPosition) -> Publication:
         """Encode what was gathered, which lies between `begin` and `end`, and start anew."""
@@ -57,11 +58,11 @@ class ChangeCollector:
                 self.stopped[str(table)] = StoppedTable(str(begin), error.message, error.hint)
                 continue
             messages.extend(encoded)
-            rows = count_rows(rows, table, sum(map(len, encoded)), table_events[-1].timestamp_ms)
-        newest = max((event.timestamp_ms for event in events), default=0)
+            rows = count_rows(rows, table, sum(map(len, encoded)), max(map(_newest_ms, table_events)))
+        newest = max(map(_newest_ms, events), default=0)
         return Publication(merge_by_topic(messages), begin, end, newest, rows)
 
-    def _encode(self, table: TableId, events: Sequence[RowsLogged]) -> list[Messages]:
+    def _encode(self, table: TableId, events: Sequence[RowsLogged | RowsBlock]) -> list[Messages]:
         """Encode all events of one table, or raise TableStoppedError and publish none of them."""
         encodable, topic = self._book.encodable(table)
         processed_at_ms = time.time_ns() // 1_000_000
@@ -73,16 +74,20 @@ class ChangeCollector:
         return encoded
 
 
-def _by_table(events: Sequence[RowsLogged]) -> dict[TableId, list[RowsLogged]]:
-    tables: dict[TableId, list[RowsLogged]] = defaultdict(list)
+def _newest_ms(event: RowsLogged | RowsBlock) -> int:
+    return event.timestamp_ms if isinstance(event, RowsLogged) else int(event.timestamps_ms.max())
+
+
+def _by_table(events: Sequence[RowsLogged | RowsBlock]) -> dict[TableId, list[RowsLogged | RowsBlock]]:
+    tables: dict[TableId, list[RowsLogged | RowsBlock]] = defaultdict(list)
     for event in events:
         tables[event.table_map.table].append(event)
     return tables
 
 
-def _alike(events: Sequence[RowsLogged]) -> Iterator[list[RowsLogged]]:
+def _alike(events: Sequence[RowsLogged | RowsBlock]) -> Iterator[list[RowsLogged | RowsBlock]]:
     """Split the events of one table into those that decode together."""
-    groups: dict[Hashable, list[RowsLogged]] = defaultdict(list)
+    groups: dict[Hashable, list[RowsLogged | RowsBlock]] = defaultdict(list)
     for event in events:
         groups[batch_key(event)].append(event)
     yield from groups.values()

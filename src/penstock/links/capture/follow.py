@@ -13,12 +13,14 @@ from penstock.core.mysql.log_items import (
     StatementLogged,
     TransactionBegan,
     TransactionEnded,
+    TransactionsLogged,
 )
 from penstock.links.capture.collector import ChangeCollector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from penstock.core.mysql.rows_block import RowsBlock
     from penstock.core.positions import BinlogPosition
     from penstock.core.publication import Publication, StoppedTable
     from penstock.links.capture.table_book import TableBook
@@ -28,12 +30,13 @@ if TYPE_CHECKING:
 class Pace:
     """How much to gather before publishing.
 
-    A publication is due `linger_seconds` after its first change, or at once with
+    A publication is due when the one before is `interval_seconds` old, so that a
+    lone change goes out at once and many go out together; or at once with
     `bytes_wanted` of row data. A transaction larger than `bytes_max` is published
     in pieces, so that memory stays bounded.
     """
 
-    linger_seconds: float
+    interval_seconds: float
     bytes_wanted: int = 4 << 20
     bytes_max: int = 32 << 20
 
@@ -50,8 +53,8 @@ class LogFollower:
         self._pace = pace
         self.position = position
         self._boundary = position
-        self._began_at: float | None = None
-        self._transaction: list[RowsLogged] = []
+        self._due_at = 0.0
+        self._transaction: list[RowsLogged | RowsBlock] = []
         self._transaction_bytes = 0
         self._inside: TransactionBegan | None = None
 
@@ -65,6 +68,9 @@ class LogFollower:
                     yield from self._take_rows(item)
                 case TransactionEnded(end):
                     yield from self._seal(end)
+                case TransactionsLogged(end=end, blocks=blocks):
+                    self._transaction += [each for each in blocks if self._collector.wants(each.table_map.table)]
+                    yield from self._seal(end)
                 case StatementLogged():
                     yield from self._finish(item.begin)
                     self.position = self._boundary = item.end
@@ -75,24 +81,27 @@ class LogFollower:
                 case _:
                     assert_never(item)
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether changes wait for a publication."""
+        return self._collector.bytes > 0
+
+    def wait_seconds(self) -> float:
+        """How long they wait for others to join them, 0 if there are none or they are due."""
+        return max(0.0, self._due_at - time.monotonic()) if self.is_waiting else 0.0
+
     def due(self) -> Iterator[Publication]:
         """Yield what has waited long enough."""
-        if self._began_at is not None and time.monotonic() - self._began_at >= self._pace.linger_seconds:
+        if self.is_waiting and time.monotonic() >= self._due_at:
             yield from self._finish(self._boundary)
 
     def finish(self) -> Iterator[Publication]:
         """Yield every whole transaction that is still waiting."""
         yield from self._finish(self._boundary)
 
-    def patience(self, longest_seconds: float) -> float:
-        """How long the next read may wait, so that nothing is late."""
-        if self._began_at is None:
-            return longest_seconds
-        return max(0.0, min(longest_seconds, self._began_at + self._pace.linger_seconds - time.monotonic()))
-
     def pass_by(self) -> BinlogPosition | None:
         """Move over what held nothing for us; None if there is nothing to move over or changes still wait."""
-        if self._began_at is not None or self._boundary.order <= self.position.order:
+        if self.is_waiting or self._boundary.order <= self.position.order:
             return None
         self.position = self._boundary
         return self.position
@@ -126,8 +135,6 @@ class LogFollower:
         self._boundary = end
 
     def _collect_transaction(self) -> None:
-        if self._transaction and self._began_at is None:
-            self._began_at = time.monotonic()
         for event in self._transaction:
             self._collector.add(event)
         self._transaction, self._transaction_bytes = [], 0
@@ -136,5 +143,5 @@ class LogFollower:
         if self._collector.bytes == 0:
             return
         begin, self.position = self.position, end
-        self._began_at = None
+        self._due_at = time.monotonic() + self._pace.interval_seconds
         yield self._collector.take(begin, end)

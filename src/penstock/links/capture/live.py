@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import suppress
 from dataclasses import dataclass
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from penstock.core.errors import PenstockError
-from penstock.core.mysql.log_items import LogAdvanced, StatementLogged, TransactionEnded
+from penstock.core.mysql.log_items import RowsLogged, TransactionBegan, TransactionsLogged
 from penstock.core.publication import Publication
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from penstock.core.mysql.log_items import LogItem
+    from penstock.core.mysql.log_items import LogItem, StatementLogged
     from penstock.core.positions import BinlogPosition
     from penstock.links.capture.follow import LogFollower
     from penstock.links.capture.open_capture import OpenCapture
@@ -34,7 +36,10 @@ class LeaseEnded:
 
 
 class LiveCapture:
-    """A capture with its open stream, kept from lease to lease as long as its process lives."""
+    """A capture with its open stream, kept from lease to lease as long as its process lives.
+
+    Between two leases it goes on by itself, so that nothing waits for the next one.
+    """
 
     def __init__(self, capture: OpenCapture, stream: LogStream, follower: LogFollower) -> None:
         """Follow `stream`, which was opened at the capture's position."""
@@ -44,6 +49,9 @@ class LiveCapture:
         self._publications = 0
         self._rows = 0
         self._advanced_at = 0.0
+        self._bridge: Thread | None = None
+        self._recalled = Event()
+        self._failure: Exception | None = None
         self.can_go_on = True
 
     def run(self, seconds: float, stop: BinlogPosition | None) -> LeaseEnded:
@@ -53,16 +61,48 @@ class LiveCapture:
         At the end readers see all of it, so that the next plan starts from there.
         `can_go_on` is False afterwards if something behind `stop` was read and left
         out: whoever goes on needs a new stream.
-        Raises what the stream and the publisher raise; the committed record then
-        says where to go on, and this object must not be used again.
+        Raises what the stream and the publisher raise, since the lease before too;
+        the committed record then says where to go on, and this object must not be
+        used again.
         """
+        self._take_back()
+        self._follow(seconds, stop)
+        self._capture.parts.publisher.settle()
+        ended = LeaseEnded(self._capture.position, self._publications, self._rows)
         self._publications = self._rows = 0
+        return ended
+
+    def go_on(self, seconds: float) -> None:
+        """Publish what comes in a thread of its own until the next `run`, for `seconds` at most."""
+        self._recalled.clear()
+        self._bridge = Thread(target=self._go_on, args=(seconds,), name="between leases", daemon=True)
+        self._bridge.start()
+
+    def _go_on(self, seconds: float) -> None:
+        try:
+            self._follow(seconds, None)
+        except Exception as error:  # noqa: BLE001 - it is raised again by the next lease
+            self._failure = error
+
+    def _take_back(self) -> None:
+        """End the thread between leases, and raise what ended it before."""
+        if self._bridge is not None:
+            self._recalled.set()
+            self._bridge.join()
+            self._bridge = None
+        self._recalled.clear()
+        if self._failure is not None:
+            raise self._failure
+
+    def _follow(self, seconds: float, stop: BinlogPosition | None) -> None:
         parent, until = os.getppid(), time.monotonic() + seconds
         # What is read behind the stop is lost to this object: it must not read on.
-        while self.can_go_on and time.monotonic() < until and not self._reached(stop):
-            items = self._stream.read(self._follower.patience(_READ_WAIT_SECONDS))
+        while self.can_go_on and time.monotonic() < until and not self._reached(stop) and not self._recalled.is_set():
+            # What comes while changes wait for others is read in one go with them.
+            time.sleep(min(self._follower.wait_seconds(), _READ_WAIT_SECONDS))
+            items = self._stream.read(0.0 if self._follower.is_waiting else _READ_WAIT_SECONDS)
             wanted = items_until(items, stop)
-            self.can_go_on = len(wanted) == len(items)
+            self.can_go_on = wanted is items
             self._commit(self._follower.feed(wanted))
             self._commit(self._follower.due())
             self._pass_by(at_once=stop is not None)
@@ -71,11 +111,12 @@ class LiveCapture:
                 raise PenstockError(message, "start the pipeline again")
         self._commit(self._follower.finish())
         self._pass_by(at_once=True)
-        self._capture.parts.publisher.settle()
-        return LeaseEnded(self._capture.position, self._publications, self._rows)
 
     def close(self) -> None:
         """Let go of the stream, the publisher and the rest."""
+        # Whoever closes it goes on from the committed record, whatever went wrong here.
+        with suppress(Exception):
+            self._take_back()
         self._stream.close()
         self._capture.parts.close()
 
@@ -103,13 +144,14 @@ class LiveCapture:
 
 
 def items_until(items: Sequence[LogItem], stop: BinlogPosition | None) -> Sequence[LogItem]:
-    """Return `items` up to the first that ends at `stop` or behind it, all of them if none does.
+    """Return what of `items` is up to the first end at `stop` or behind it; `items` itself if that is all.
 
     A read returns megabytes at once: a lease that is to end with a file would
     otherwise end in the middle of the next one.
     """
     if stop is not None:
         for index, item in enumerate(items):
-            if isinstance(item, TransactionEnded | LogAdvanced | StatementLogged) and item.end.order >= stop.order:
-                return items[: index + 1]
+            if not isinstance(item, TransactionBegan | RowsLogged) and item.end.order >= stop.order:
+                wanted = item.until(stop) if isinstance(item, TransactionsLogged) else item
+                return items if wanted is items[-1] else [*items[:index], wanted]
     return items

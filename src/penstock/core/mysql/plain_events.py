@@ -1,0 +1,155 @@
+"""Which stretches of a log are whole transactions of the usual events.
+
+What is usual: the GTID of a transaction (and BEGIN, where MySQL writes it), then
+descriptions of tables, rows and comments, then the commit. Everything else is
+for `scan`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from penstock.core.mysql.binary_pieces import PIECES_BYTES_MAX, cut_pieces
+from penstock.core.mysql.bytes_reader import MalformedError
+from penstock.core.mysql.event_codes import EventCode as Code
+from penstock.core.mysql.event_columns import EventColumns, read_headers
+from penstock.core.mysql.query_event import Control, control_of, parse_query
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.core.mysql.rows_columns import Bools, Int64s
+
+Kinds: TypeAlias = npt.NDArray[np.uint8]
+
+_THREAD_AND_TIME_BYTES: Final = 8
+"""What comes first in a QUERY event and says nothing of the statement."""
+_BEGIN: Final = b"BEGIN"
+
+
+class Kind(IntEnum):
+    """What an event is within a transaction of the usual events."""
+
+    OTHER = 0
+    MARIADB_GTID = 1
+    MYSQL_GTID = 2
+    ANONYMOUS_GTID = 3
+    BEGIN = 4
+    COMMENT = 5
+    TABLE_MAP = 6
+    ROWS = 7
+    COMMIT = 8
+
+
+_KINDS: Final = {
+    Code.MARIADB_GTID: (Kind.MARIADB_GTID, 13),
+    Code.GTID: (Kind.MYSQL_GTID, 25),
+    Code.ANONYMOUS_GTID: (Kind.ANONYMOUS_GTID, 25),
+    Code.QUERY: (Kind.BEGIN, 13),
+    Code.ROWS_QUERY: (Kind.COMMENT, 0),
+    Code.MARIADB_ANNOTATE_ROWS: (Kind.COMMENT, 0),
+    Code.TABLE_MAP: (Kind.TABLE_MAP, 8),
+    Code.WRITE_ROWS_V1: (Kind.ROWS, 8),
+    Code.UPDATE_ROWS_V1: (Kind.ROWS, 8),
+    Code.DELETE_ROWS_V1: (Kind.ROWS, 8),
+    Code.WRITE_ROWS: (Kind.ROWS, 10),
+    Code.UPDATE_ROWS: (Kind.ROWS, 10),
+    Code.DELETE_ROWS: (Kind.ROWS, 10),
+    Code.XID: (Kind.COMMIT, 0),
+}
+"""The usual events, and how many bytes their bodies have at least, so that what is looked at is there."""
+
+_MAY_FOLLOW: Final = {
+    Kind.MARIADB_GTID: (Kind.COMMENT, Kind.TABLE_MAP),
+    Kind.MYSQL_GTID: (Kind.BEGIN,),
+    Kind.ANONYMOUS_GTID: (Kind.BEGIN,),
+    Kind.BEGIN: (Kind.COMMENT, Kind.TABLE_MAP),
+    Kind.COMMENT: (Kind.TABLE_MAP,),
+    Kind.TABLE_MAP: (Kind.TABLE_MAP, Kind.ROWS),
+    Kind.ROWS: (Kind.ROWS, Kind.COMMENT, Kind.TABLE_MAP, Kind.COMMIT),
+    Kind.COMMIT: (Kind.MARIADB_GTID, Kind.MYSQL_GTID, Kind.ANONYMOUS_GTID),
+}
+
+
+def _tables() -> tuple[Kinds, Int64s, Bools]:
+    """The three tables above by numbers: kinds and sizes by code, and whether one kind may stand before another."""
+    kinds, sizes = np.zeros(256, np.uint8), np.zeros(256, np.int64)
+    for code, (kind, size) in _KINDS.items():
+        kinds[code], sizes[code] = kind, size
+    may_follow = np.zeros((len(Kind), len(Kind)), np.bool_)
+    for before, after in _MAY_FOLLOW.items():
+        may_follow[before, list(after)] = True
+    return kinds, sizes, may_follow
+
+
+_KIND_OF_CODE, _BYTES_MIN, _FOLLOWS = _tables()
+
+
+@dataclass(frozen=True, slots=True)
+class PlainStretch:
+    """Events that are whole transactions, all of which begin with the same kind of event; their kinds are uint8[n]."""
+
+    events: EventColumns
+    kinds: Kinds
+
+
+def plain_stretches(
+    buffer: memoryview, places: Int64s, events_min: int, *, checksums: bool
+) -> Iterator[tuple[int, PlainStretch]]:
+    """Find stretches of at least `events_min` events in what stands at `places` (int64[n, 2]) of `buffer`.
+
+    Yields each with the number of its first event, in log order.
+    """
+    if len(buffer) > PIECES_BYTES_MAX:
+        return
+    events = read_headers(buffer, places, checksums=checksums)
+    kinds = _kinds_of(events)
+    for first, after in _find(kinds, events_min):
+        yield first, PlainStretch(events.part(slice(first, after)), kinds[first:after])
+
+
+def _kinds_of(events: EventColumns) -> Kinds:
+    kinds = _KIND_OF_CODE[events.codes]
+    kinds[events.body_ends - events.bodies < _BYTES_MIN[events.codes]] = Kind.OTHER
+    queries = np.flatnonzero(kinds == Kind.BEGIN)
+    kinds[queries[~_begins(events, queries)]] = Kind.OTHER
+    return kinds
+
+
+def _find(kinds: Kinds, events_min: int) -> Iterator[tuple[int, int]]:
+    """Yield where stretches begin and end."""
+    begins = np.flatnonzero((kinds >= Kind.MARIADB_GTID) & (kinds <= Kind.ANONYMOUS_GTID))
+    commits = np.flatnonzero(kinds == Kind.COMMIT)
+    goes_on = _FOLLOWS[kinds[:-1], kinds[1:]]
+    goes_on[begins[1:][kinds[begins[1:]] != kinds[begins[:-1]]] - 1] = False
+    borders = np.concatenate([[0], np.flatnonzero(~goes_on) + 1, [len(kinds)]])
+    for index in np.flatnonzero(np.diff(borders) >= events_min).tolist():
+        low, high = borders[index : index + 2]
+        begin, end = np.searchsorted(begins, low), np.searchsorted(commits, high) - 1
+        if begin < len(begins) and end >= 0 and commits[end] + 1 - begins[begin] >= events_min:
+            yield int(begins[begin]), int(commits[end]) + 1
+
+
+def _begins(events: EventColumns, queries: Int64s) -> Bools:
+    """Return which of the QUERY events at the places `queries` are BEGIN; all equal ones are read once."""
+    found = np.zeros(len(queries), np.bool_)
+    ends = events.body_ends[queries]
+    likely = np.flatnonzero(events.words.at_every_byte("S5")[ends - len(_BEGIN)] == _BEGIN)
+    if len(likely):
+        starts = events.bodies[queries][likely] + _THREAD_AND_TIME_BYTES
+        pieces = cut_pieces(events.buffer, starts, ends[likely], np.arange(len(likely))).dictionary_encode()
+        is_begin = np.array([_is_begin(piece or b"") for piece in pieces.dictionary.to_pylist()])
+        found[likely] = is_begin[pieces.indices.to_numpy()]
+    return found
+
+
+def _is_begin(rest: bytes) -> bool:
+    try:
+        return control_of(parse_query(bytes(_THREAD_AND_TIME_BYTES) + rest).sql) is Control.BEGIN
+    except MalformedError:
+        return False

@@ -1,0 +1,81 @@
+"""What a follower publishes does not depend on how the log was cut into items."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.unit.mysql_log.conftest import LogWriter
+
+from penstock.bench.capture.known_tables import KnownTables
+from penstock.core.announcements import Announcement
+from penstock.core.mysql.log_items import TransactionsLogged
+from penstock.core.mysql.scan import EventScanner
+from penstock.core.positions import BinlogPosition
+from penstock.core.publication import Publication
+from penstock.core.tables import Column, IntegerType, TableId, TableSchema
+from penstock.links.capture.follow import LogFollower, Pace
+from penstock.links.capture.table_book import TableBook
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.core.mysql.log_items import LogItem
+
+START = BinlogPosition("mysql-bin.000001", 4)
+USERS = TableSchema(TableId("shop", "users"), (Column("id", IntegerType(32, unsigned=False), nullable=False),), ("id",))
+ONE, TWO = (b"\xfe" + number.to_bytes(4, "little") for number in (1, 2))
+
+
+def a_log() -> LogWriter:
+    """Transactions of a table and of others, with every op, and a key that changes."""
+    log = LogWriter().opening()
+    log.gtid_list((0, 7, 1))
+    for number in range(2, 30):
+        log.gtid(number)
+        for table_id, table in enumerate(("users", "orders", "others"), 20):
+            log.table_map(table, table_id)
+            log.rows(b"\x01\x01" + ONE * (number % 3 + 1), table_id, code=23)
+            log.rows(b"\x01\x01\x01" + ONE + (TWO if number % 2 else ONE), table_id, code=24)
+            log.rows(b"\x01\x01" + TWO, table_id, code=25)
+        log.xid()
+    return log
+
+
+def published(items: Sequence[LogItem], pace: Pace) -> list[Publication]:
+    known = KnownTables({USERS.table: USERS})
+    announced = Announcement("bench", USERS.table, "users", "", 1, 2, 1, (0, 0, -1))
+    book = TableBook("bench", known, known, [announced], lambda table: table == USERS.table)
+    follower = LogFollower(book, {}, START, pace)
+    found = [*follower.feed(items), *follower.finish()]
+    return [part for part in found if isinstance(part, Publication)]
+
+
+def messages_of(publication: Publication) -> dict[str, list[tuple[object, bytes]]]:
+    """Keys and values by topic; the last bytes of a value are when it was encoded."""
+    return {
+        part.topic: [
+            (key, (value or b"")[:-6])
+            for key, value in zip(part.keys.to_pylist(), part.values.to_pylist(), strict=True)
+        ]
+        for part in publication.messages
+    }
+
+
+@pytest.mark.parametrize("bytes_wanted", [1 << 20, 1])
+def test_runs_of_transactions_are_published_as_single_ones_are(bytes_wanted: int) -> None:
+    log = a_log()
+    one_by_one, in_runs = (
+        EventScanner(START, lambda _: True, run_events_min=events_min).feed(*log.stream())
+        for events_min in (1 << 30, 1)
+    )
+
+    expected = published(one_by_one, Pace(3600.0))
+    found = published(in_runs, Pace(3600.0, bytes_wanted))
+
+    assert len(in_runs) < 5
+    assert any(isinstance(item, TransactionsLogged) for item in in_runs)
+    assert [messages_of(each) for each in found] == [messages_of(each) for each in expected]
+    assert [(p.begin, p.end, p.timestamp_ms, p.rows) for p in found] == [
+        (p.begin, p.end, p.timestamp_ms, p.rows) for p in expected
+    ]
