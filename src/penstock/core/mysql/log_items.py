@@ -126,7 +126,7 @@ class StatementLogged:
         No other statement has it, not even the one right before in the log.
         """
         start = (self.end.rows_from or self.end.offset) - self.inside
-        return file_number(self.end.file), start + (self.inside >> _ROWS_BITS), self.inside & _ROWS_MASK
+        return file_number(self.end.file), start + (self.inside >> ROWS_BITS), self.inside & ROWS_MASK
 
 
 @dataclass(frozen=True, slots=True)
