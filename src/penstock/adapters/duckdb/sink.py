@@ -147,7 +147,7 @@ class DuckdbSink:
         if step.kind is Kind.SCHEMA:
             check_behind_border(known, step)
             return self._take_rows(table, step, schema, known)
-        if known is None or step.last_order > known.border:
+        if known is None or known.has_before_it(step):
             self._state.set_table(table, self._cross_border(step, schema, known))
         return 0
 
@@ -175,7 +175,7 @@ class DuckdbSink:
         """Begin, empty or end the table; return what is known of it then. It is done at most once."""
         order = step.last_order
         if step.kind is Kind.RENAME:
-            # Where the rows of the other name are here too, `rename` came before.
+            # Where the rows of the other name are here too, `rename` came before, and the table is past this.
             require_rows(None, TableId.parse(_origin(step)), schema.table)
         begun = TableState(schema, SchemaInPlace(step.schema_id, order), order)
         if known is None:

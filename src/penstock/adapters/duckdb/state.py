@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.adapters.duckdb.database import CATALOG
+from penstock.core.announcements import Kind
 from penstock.core.errors import PositionError, TableStoppedError
 from penstock.core.warehouse.load_plan import SchemaInPlace
 from penstock.core.warehouse.schema_text import parse_schema, render_schema
@@ -66,6 +67,11 @@ class TableState:
     in_place: SchemaInPlace
     border: tuple[int, int, int] = NO_BORDER
     ended: bool = False
+
+    def has_before_it(self, step: Step) -> bool:
+        """Whether a border is still to be crossed: also one at which the rows left, and none came to this target."""
+        left = step.kind is Kind.RENAME and self.ended and step.last_order == self.border
+        return step.last_order > self.border or left
 
     def end(self, order: tuple[int, int, int]) -> TableState:
         """Return what is known of the table once it has ended at `order`."""
