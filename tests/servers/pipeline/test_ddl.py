@@ -67,7 +67,13 @@ MADE_ANEW = (
     "CREATE TABLE gone AS SELECT seq AS id, 'again' AS note FROM seq_1_to_5",
     "CREATE OR REPLACE TABLE audit AS SELECT 'no key' AS who",
     "INSERT INTO audit VALUES ('more')",
-    "DROP TABLE _users_del, a, b, log, old_log",
+    "DROP TABLE _users_del, a, log, old_log",
+    # A table that stopped goes on once it is made anew.
+    "ALTER TABLE b DROP PRIMARY KEY",
+    "INSERT INTO b VALUES (8, 'not carried')",
+    "DROP TABLE b",
+    "CREATE TABLE b (id BIGINT PRIMARY KEY)",
+    "INSERT INTO b VALUES (9)",
     "CREATE TABLE hidden_users LIKE users",
     "INSERT INTO hidden_users VALUES (1, 'not carried', 2)",
     "RENAME TABLE users TO _users_old, hidden_users TO users",
@@ -97,6 +103,6 @@ def test_tables_are_emptied_dropped_made_anew_and_renamed_in_the_order_of_the_lo
     stopped = case.records("db")[-1]["stopped"]
     assert set(stopped) == {f"{case.database}.users"}
     assert f"{case.database}.hidden_users, which was not carried" in stopped[f"{case.database}.users"]["error"]
-    anew = {"orders", "audit", "gone", "_users_old"}
+    anew = {"orders", "audit", "gone", "_users_old", "b"}
     assert {name: c.examples for name, c in case.compare().items() if name in anew} == dict.fromkeys(anew, ())
     assert not anew & {name.rpartition(".")[2] for name in case.notes()}

@@ -38,7 +38,7 @@ rows = st.tuples(st.integers(0, 1), st.integers(0, PARTITIONS - 1))
 statements = st.sampled_from([frozenset({0}), frozenset({1}), frozenset({0, 1}), MOVED])
 cases = st.builds(
     Case,
-    st.lists(rows | rows | rows | statements, max_size=40),
+    st.lists(rows | rows | rows | statements, min_size=15, max_size=40),
     st.lists(st.tuples(st.integers(0, 12), st.integers(0, 2), st.integers(1, 6)), max_size=12),
 )
 
