@@ -121,6 +121,17 @@ def test_a_stopped_table_keeps_its_rows_and_its_error_until_it_resumes(state: Sq
     assert state.stopped_tables("a") == {"shop.never_ran": "bad\nbytes"}
 
 
+def test_a_note_is_no_error_and_stays_until_there_is_nothing_to_say(state: SqlState) -> None:
+    state.add_rows("a", {"shop.orders": (5, 100)})
+    state.note_table("a", "shop.orders", "dropped")
+    state.add_rows("a", {"shop.orders": (1, 101)})
+
+    assert state.stopped_tables("a") == {}
+    assert [(table.rows, table.error, table.hint) for table in state.tables()] == [(6, "", "dropped")]
+    state.note_table("a", "shop.orders", "")
+    assert [(table.rows, table.hint) for table in state.tables()] == [(6, "")]
+
+
 def test_a_link_is_replaced_and_links_are_sorted(state: SqlState) -> None:
     state.save_link(link("b"))
     state.save_link(link("a", state="starting", lag_seconds=None, lag_bytes=None))

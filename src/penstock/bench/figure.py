@@ -10,6 +10,14 @@ TargetOf: TypeAlias = Literal["value", "ratio"]
 
 
 @dataclass(frozen=True, slots=True)
+class Series:
+    """How something went for `name`: (seconds, value) from the beginning on."""
+
+    name: str
+    points: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Figure:
     """A figure: ours in `value`, the peer's in `peer_value`, both in `unit`.
 
@@ -18,7 +26,8 @@ class Figure:
     compared with the ratio or with the value, as `target_of` says: a ratio must be
     at least the target, a value at least or at most, as `better` says. `value` and
     `peer_value` are None where something could not be measured; `note` tells why,
-    or under which conditions the figure holds.
+    or under which conditions the figure holds. `series` are what a chart shows of
+    it, ours first.
     """
 
     name: str
@@ -30,6 +39,7 @@ class Figure:
     target: float | None = None
     target_of: TargetOf = "ratio"
     note: str = ""
+    series: tuple[Series, ...] = ()
 
     @property
     def ratio(self) -> float | None:
@@ -63,6 +73,10 @@ class Figure:
             "better": self.better,
             "ok": self.ok,
             "note": self.note or None,
+            "series": {
+                line.name: [[_rounded(second), _rounded(value)] for second, value in line.points]
+                for line in self.series
+            },
         }
 
 

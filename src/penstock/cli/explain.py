@@ -23,6 +23,7 @@ _TLS = {
     "ca": "yes; the server's certificate must be signed by an authority that we trust",
     "none": "yes, but nobody looks at the server's certificate",
 }
+_DROPPED = {"keep": "their rows are kept", "drop": "they are dropped here too"}
 
 
 def explain_pipeline(spec: PipelineSpec) -> Iterator[str]:
@@ -58,7 +59,7 @@ def _explain_sink(spec: PipelineSpec, sink: DuckdbSinkSpec) -> Iterator[str]:
     yield f"Sink {sink.name}: the DuckDB file {sink.path}"
     links = [link for link in spec.links if link.sink == sink.name]
     for link in links:
-        yield f"  gets {_wanted(link)} of {link.source}"
+        yield f"  gets {_wanted(link)} of {link.source}; tables that are dropped there: {_DROPPED[link.dropped_tables]}"
     if not links:
         yield "  gets nothing: no link leads to it"
 

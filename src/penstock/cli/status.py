@@ -129,7 +129,7 @@ def _table_table(tables: Sequence[TableProgress]) -> Table:
     table = _new_table("link", "table", "rows", "newest change", "behind", "")
     for progress in tables:
         behind = format_seconds(lag_behind_capture_seconds(progress, tables))
-        stopped = Text("stopped" if progress.error else "", style="red")
+        stopped = Text("stopped", style="red") if progress.error else Text("see below" if progress.hint else "")
         newest = format_time(progress.last_timestamp_ms)
         table.add_row(Text(progress.link), Text(progress.table), f"{progress.rows:,}", newest, behind, stopped)
     return table
@@ -154,6 +154,9 @@ def _print_errors(console: Console, file: str, standing: Standing) -> None:
     for table in standing.tables:
         if table.error:
             _print_error(console, f"{table.link}, {table.table}", table.error, table.hint, f"penstock run {file}")
+        elif table.hint:
+            note = f"{table.link}, {table.table}: {table.hint}"
+            console.print(note, style="yellow", markup=False, highlight=False, soft_wrap=True)
 
 
 def _print_error(console: Console, where: str, error: str, hint: str, command: str) -> None:

@@ -31,6 +31,7 @@ from penstock.config.rules import (
 from penstock.core.mysql.table_policy import RowImages, TablePolicy
 from penstock.core.mysql.zero_dates import ZeroDates  # noqa: TC001 - pydantic reads it from a field's annotation
 from penstock.core.patterns import TablePatterns
+from penstock.core.warehouse.load_plan import DroppedTables  # noqa: TC001 - pydantic reads it from a field's annotation
 
 EmbeddedPart: TypeAlias = Literal["kafka", "schematizer", "state", "tracker", "objects"]
 EMBEDDED_PARTS: tuple[EmbeddedPart, ...] = ("kafka", "schematizer", "state", "tracker", "objects")
@@ -206,11 +207,16 @@ class DuckdbSinkSpec(Spec):
 
 
 class LinkSpec(Spec):
-    """From a source to a sink: all of the source's tables, or those that `tables` matches too."""
+    """From a source to a sink: all of the source's tables, or those that `tables` matches too.
+
+    `dropped_tables` says what the sink does with a table that the source drops:
+    `keep` its rows as they last were, or `drop` it too.
+    """
 
     source: Text = Field(alias="from")
     sink: Text = Field(alias="to")
     tables: TableList = ("*.*",)
+    dropped_tables: DroppedTables = "keep"
 
     @property
     def patterns(self) -> TablePatterns:

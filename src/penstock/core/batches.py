@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
+from penstock.core.announcements import Kind, Move
 from penstock.core.tables import TableId
 
-_VERSION = 1
+_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +19,14 @@ class Batch:
     the first that it does not: `[start_offset, end_offset)` follows on the
     batch before it with no hole, although control records and messages of other
     schemas may lie inside. `path` is the key in the object store; a batch with
-    `rows == 0` has no file (`path == ""`) and only announces a schema.
-    `first_order` and `last_order` are the (file number, offset, row) of the
-    first and the last change in the source's log. `last_timestamp_ms` is the
-    commit time of the newest change.
+    `rows == 0` has no file (`path == ""`): it announces what `kind` says, and all
+    rows before that place in the source's log come in batches before it, all rows
+    behind that place in batches behind it. `first_order` and `last_order` are the
+    (file number, offset, row) of the first and the last change in the source's
+    log, or of what is announced, in the log file `file`. `last_timestamp_ms` is
+    the commit time of the newest change. `moves` are what the announced statement
+    moved from name to name; the rows before it of all tables in there are before it.
+    `column_renames` are (old, new) names of columns of an announced schema.
     """
 
     source: str
@@ -38,6 +43,10 @@ class Batch:
     first_order: tuple[int, int, int]
     last_order: tuple[int, int, int]
     last_timestamp_ms: int
+    kind: Kind = Kind.SCHEMA
+    file: str = ""
+    moves: tuple[Move, ...] = ()
+    column_renames: tuple[tuple[str, str], ...] = ()
 
     def to_json(self) -> bytes:
         """The message as it stands in the batch topic."""
@@ -45,13 +54,16 @@ class Batch:
 
     @classmethod
     def from_json(cls, message: bytes) -> Batch:
-        """Read a message of the batch topic; ValueError for a version we do not know."""
+        """Read a message of the batch topic, of version 1 too; ValueError for a version we do not know."""
         fields = json.loads(message)
         version = fields.pop("version", None)
-        if version != _VERSION:
-            text = f"batch message of version {version}; this release reads version {_VERSION}"
+        if version not in {1, _VERSION}:
+            text = f"batch message of version {version}; this release reads versions 1 to {_VERSION}"
             raise ValueError(text)
         fields["table"] = TableId.parse(fields["table"])
         fields["first_order"] = tuple(fields["first_order"])
         fields["last_order"] = tuple(fields["last_order"])
+        fields["kind"] = Kind(fields.get("kind", Kind.SCHEMA))
+        fields["moves"] = tuple(Move(*move) for move in fields.get("moves", ()))
+        fields["column_renames"] = tuple((old, new) for old, new in fields.get("column_renames", ()))
         return cls(**fields)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -230,6 +233,16 @@ class TableSchema:
             if column.name == name:
                 return column
         raise KeyError(name)
+
+    def with_columns_renamed(self, names: Sequence[tuple[str, str]]) -> TableSchema:
+        """Return the table with other names (old, new) for some columns, given all at once.
+
+        A column whose name another one gets, and which gets none itself, is gone.
+        """
+        new_names = dict(names)
+        taken = set(new_names.values()) - set(new_names)
+        kept = (replace(c, name=new_names.get(c.name, c.name)) for c in self.columns if c.name not in taken)
+        return replace(self, columns=tuple(kept), key=tuple(new_names.get(name, name) for name in self.key))
 
 
 def bit_integer(bits: int) -> IntegerType:

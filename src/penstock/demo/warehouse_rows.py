@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 OP_COLUMN: Final = "_op"
 _ADDS: Final = ("c", "r", "u+")
 _TAKES: Final = ("d", "u-")
+_EMPTIED: Final = "t"
 _PAGE_ROWS: Final = 10_000
 
 
@@ -70,9 +71,14 @@ class WarehouseTables:
             after = f" AND ({keys}) > ({last})"
 
     def read_log(self, table: str, columns: Sequence[str], floats: Sequence[int]) -> Iterator[tuple[int, Row]]:
-        """Yield the rows of a change log as they were written: +1 with a row that came, -1 with one that went."""
+        """Yield the rows of a change log as they were written: +1 with a row that came, -1 with one that went.
+
+        Those before the last TRUNCATE of the source are left out: all of them went.
+        """
         names = _listed((OP_COLUMN, *columns))
-        after = -1
+        emptied = f"SELECT max(rowid) FROM {self._name(table)} WHERE {_quoted(OP_COLUMN)} = {_text(_EMPTIED)}"  # noqa: S608 - names are quoted
+        last = self.query(emptied).column(0)[0].as_py()
+        after = -1 if last is None else last
         while True:
             wanted = f"WHERE rowid > {after} ORDER BY rowid LIMIT {_PAGE_ROWS}"
             found = self.query(f"SELECT rowid, {names} FROM {self._name(table)} {wanted}")  # noqa: S608 - names are quoted

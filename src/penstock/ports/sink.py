@@ -8,23 +8,30 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from penstock.core.announcements import Move
     from penstock.core.batches import Batch
     from penstock.core.tables import TableId, TableSchema
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What one load did: how many changes were new to the target, and when they became visible."""
+    """What one load did: how many changes were new to the target, and when they became visible.
+
+    `note` is what people should know of the table from here on, "" for nothing,
+    None if that is as it was.
+    """
 
     rows: int
     committed_at_ms: int
+    note: str | None = None
 
 
 class Sink(Protocol):
     """A warehouse.
 
     Rows, schema and position become visible in one step, so loading a batch
-    twice has the effect of loading it once. A sink keeps no progress in memory:
+    twice has the effect of loading it once: also one that empties its table, whose
+    place in the source's log the target remembers. A sink keeps no progress in memory:
     after a crash `batch_offset()` and `positions()` answer from the target itself.
     """
 
@@ -47,6 +54,15 @@ class Sink(Protocol):
         that are already in are skipped; a hole before a batch raises PositionError.
         Raises TableStoppedError when the table cannot take them and SinkError when
         the target fails.
+        """
+        ...
+
+    def rename(self, moves: Sequence[Move], order: tuple[int, int, int], schemas: Mapping[int, TableSchema]) -> None:
+        """Give tables with rows other names, all at once and at most once: `order` is where the source did it.
+
+        Every batch of theirs from before `order` is loaded, and none from behind
+        it. What else had one of the new names is gone. `schemas` has the schema of
+        every new name. Raises TableStoppedError when one of them cannot be had.
         """
         ...
 

@@ -21,7 +21,7 @@ class TrackerDump:
 
 @dataclass(frozen=True, slots=True)
 class TableProgress:
-    """How far one link has come with one table. `error` is "" while it goes on."""
+    """How far one link has come with one table. `error` is "" while it goes on; `hint` alone is only good to know."""
 
     link: str
     table: str
@@ -85,6 +85,10 @@ class State(Protocol):
 
     def stop_table(self, link: str, table: str, error: str, hint: str) -> None:
         """Write down that a table stopped, and why. `resume_table` takes it back."""
+        ...
+
+    def note_table(self, link: str, table: str, note: str) -> None:
+        """Write down what is good to know of a table that goes on or has ended; "" for nothing any more."""
         ...
 
     def resume_table(self, link: str, table: str) -> None:

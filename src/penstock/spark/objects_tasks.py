@@ -96,7 +96,7 @@ class ObjectsLinkPlanner:
         if plan is None:
             return []
         shares = share_out(plan.ranges, self._tasks_max, _OFFSETS_PER_TASK) if plan.ranges else [()]
-        passed_on = ObjectsPlan(plan.schemas_offset, plan.announcements, ())
+        passed_on = ObjectsPlan(plan.settled, plan.announcements, ())
         return [
             WriteFiles(self._pipeline, share, passed_on if index == 0 else None) for index, share in enumerate(shares)
         ]

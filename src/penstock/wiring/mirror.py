@@ -186,6 +186,9 @@ class SourceMirror:
         self._next = end
         self._state.add_rows(self.name, rows)
         self._state.save_position(self.name, newest.position, end, self._topic_ends(rows))
+        for table in self._stopped - set(newest.stopped):
+            self._state.resume_table(self.name, table)
+            self._stopped.discard(table)
         for table, why in newest.stopped.items():
             if table not in self._stopped:
                 self._state.stop_table(self.name, table, why.error, why.hint)

@@ -162,7 +162,8 @@ def open_sink(spec: PipelineSpec, link: LinkSpec) -> Sink:
     from penstock.adapters.duckdb.sink import DuckdbSink  # noqa: PLC0415
 
     sink = spec.sink(link.sink)
-    target = DuckdbSink(sink.path, spec.pipeline, link.source, open_object_store(spec))
+    objects = open_object_store(spec)
+    target = DuckdbSink(sink.path, spec.pipeline, link.source, objects, dropped_tables=link.dropped_tables)
     target.serve_queries(run_file(spec.home, sink.name))
     return target
 

@@ -21,6 +21,7 @@ from penstock.config.load import load
 from penstock.core.announcements import Announcement
 from penstock.demo.compare import compare_all
 from penstock.dev.mariadb import PASSWORD, MariadbServer
+from penstock.wiring.standing import read_standing
 
 # Spark's processes inherit the environment when the session starts, which other tests may have done before.
 os.environ["CASE_PASSWORD"] = PASSWORD
@@ -114,6 +115,10 @@ class PipelineCase:
                 topic: [value for partition in range(count) for value in _read(log, topic, partition)]
                 for topic, count in topics.items()
             }
+
+    def notes(self) -> dict[str, str]:
+        """What `penstock status` says of tables that goes beyond figures, errors included."""
+        return {t.table: t.error or t.hint for t in read_standing(self.spec).tables if t.error or t.hint}
 
     def records(self, link: str) -> list[dict[str, Any]]:
         """Every position record of `link`."""

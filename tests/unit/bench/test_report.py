@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from penstock.bench.bench import Bench
-from penstock.bench.figure import Figure
+from penstock.bench.figure import Figure, Series
 from penstock.bench.machine import describe_machine
 from penstock.bench.picture import render_picture
 from penstock.bench.report import Report
@@ -85,6 +85,20 @@ def test_the_picture_is_xml_with_two_bars_for_each_figure_that_has_a_peer() -> N
     bars = [rect for rect in root.iter("{http://www.w3.org/2000/svg}rect") if rect.get("width") != "100%"]
     assert len(bars) == 4
     assert float(bars[0].attrib["width"]) * 10 == pytest.approx(float(bars[1].attrib["width"]))
+
+
+def test_the_picture_has_a_line_for_each_series_that_ends_at_the_floor_when_nothing_is_behind() -> None:
+    series = (Series("ours", ((0.0, 100.0), (5.0, 0.0))), Series("somebody", ((0.0, 50.0), (10.0, 0.0))))
+    report = replace(_REPORT, figures=[replace(_CPU, series=series)])
+
+    root = ET.fromstring(render_picture(report))  # noqa: S314 - we wrote it ourselves
+
+    lines = [line.attrib["points"].split() for line in root.iter("{http://www.w3.org/2000/svg}polyline")]
+    places = [[tuple(map(float, point.split(","))) for point in line] for line in lines]
+    (ours_first, ours_last), (other_first, other_last) = places
+    assert ours_first[1] < other_first[1] < ours_last[1] == other_last[1]
+    assert ours_first[0] == other_first[0] < ours_last[0] < other_last[0]
+    assert json.loads(report.to_json())["figures"][0]["series"]["ours"] == [[0, 100], [5, 0]]
 
 
 def test_the_machine_is_described() -> None:

@@ -191,8 +191,8 @@ def test_check_explains_a_pipeline_in_words(file: Path) -> None:
     assert result.returncode == 0
     assert "Source shopdb: the MySQL or MariaDB server 127.0.0.1:1\n" in result.stdout
     assert (
-        f"Sink warehouse: the DuckDB file {file.parent}/warehouse.duckdb\n  gets all tables of shopdb\n"
-        in result.stdout
+        f"Sink warehouse: the DuckDB file {file.parent}/warehouse.duckdb\n"
+        "  gets all tables of shopdb; tables that are dropped there: their rows are kept\n" in result.stdout
     )
     assert "without a primary key arrives as an append-only log" in result.stdout
     assert f"penstock check {file} --connect" in result.stdout

@@ -40,6 +40,8 @@ def file(tmp_path: Path) -> Path:
     state.add_rows("shopdb", {"shop.orders": (12_345, 10_000), "shop.maps": (1, 5_000)})
     state.add_rows("warehouse", {"shop.orders": (12_000, 7_500)})
     state.stop_table("shopdb", "shop.maps", "geometry is not carried", "leave the table out")
+    state.add_rows("warehouse", {"shop.gone": (7, 7_000)})
+    state.note_table("warehouse", "shop.gone", "the source dropped [it]")
     state.close()
     return file
 
@@ -55,6 +57,8 @@ def test_status_shows_links_tables_errors_and_what_to_type(file: Path) -> None:
     assert any(line[:3] == ["warehouse", "shop.orders", "12,000"] and line[-2:] == ["2.5", "s"] for line in lines)
     assert any(line[:2] == ["shopdb", "shop.maps"] and line[-1] == "stopped" for line in lines)
     assert "shopdb, shop.maps: geometry is not carried\n  what to do: leave the table out\n" in shown
+    assert any(line[:3] == ["warehouse", "shop.gone", "7"] and line[-2:] == ["see", "below"] for line in lines)
+    assert "warehouse, shop.gone: the source dropped [it]\n" in shown
     assert "warehouse: no [room]\n  what to do: make room\n  then type: penstock run" in shown
 
 
@@ -72,13 +76,13 @@ def test_status_as_json_has_stable_keys(file: Path) -> None:
         "error": None,
         "hint": None,
     }
-    assert told["tables"][2] == {
+    assert told["tables"][3] == {
         "link": "warehouse",
         "table": "shop.orders",
         "rows": 12_000,
         "newest_change_ms": 7_500,
         "lag_seconds": 2.5,
-        "updated_at_ms": told["tables"][2]["updated_at_ms"],
+        "updated_at_ms": told["tables"][3]["updated_at_ms"],
         "error": None,
         "hint": None,
     }

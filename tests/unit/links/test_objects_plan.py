@@ -31,7 +31,7 @@ def test_what_was_never_read_is_planned_with_its_announcements(topics: MemoryTop
     assert places(plan.ranges) == [("t", 0, 3)]
     assert plan.ranges[0].cuts == ((1, 10, 0),)
     assert [offset for offset, _ in plan.announcements] == [0]
-    assert plan.schemas_offset == 1
+    assert plan.settled == 1
 
 
 def test_what_is_in_files_is_not_planned_again(topics: MemoryTopics) -> None:
@@ -40,7 +40,7 @@ def test_what_is_in_files_is_not_planned_again(topics: MemoryTopics) -> None:
 
     plan = ObjectsPlanner(topics, SCHEMAS).plan(ObjectsRecord(schemas_offset=1, places={("t", 0): (2, 3)}))
 
-    assert (plan.ranges, plan.announcements, plan.schemas_offset) == ((), (), 1)
+    assert (plan.ranges, plan.announcements, plan.settled) == ((), (), 1)
 
 
 def test_a_table_that_goes_on_in_a_new_topic_while_we_look_keeps_its_order(topics: MemoryTopics) -> None:
@@ -58,7 +58,7 @@ def test_a_table_that_goes_on_in_a_new_topic_while_we_look_keeps_its_order(topic
 
     assert places(plan.ranges) == [("t", 0, 3), ("t.v2", 0, 1)]
     assert plan.ranges[0].cuts == ((1, 10, 0), (1, 20, 0))
-    assert plan.schemas_offset == 2
+    assert plan.settled == 2
 
 
 def test_rows_of_the_new_topic_never_come_before_the_rest_of_the_old(topics: MemoryTopics) -> None:
@@ -84,9 +84,27 @@ def test_what_follows_a_range_that_is_too_long_waits(topics: MemoryTopics, monke
     first = planner.plan(ObjectsRecord())
     second = planner.plan(ObjectsRecord(places={("t", 0): (5, 5)}))
 
-    assert (places(first.ranges), first.announcements, first.schemas_offset) == ([("t", 0, 5)], (), 0)
+    assert (places(first.ranges), first.ranges[0].is_whole) == ([("t", 0, 5)], False)
     assert places(second.ranges) == [("t", 5, 8), ("t.v2", 0, 1)]
-    assert second.schemas_offset == 2
+    assert [r.is_whole for r in second.ranges] == [True, True]
+
+
+def test_what_is_announced_again_and_again_while_we_look_is_not_settled(topics: MemoryTopics) -> None:
+    topics.announce(10, "t")
+    topics.before_ends.extend([lambda: topics.announce(20, "t")] * 9)
+
+    plan = ObjectsPlanner(topics, SCHEMAS).plan(ObjectsRecord())
+
+    assert len(plan.announcements) == plan.settled + 1
+
+
+def test_announcements_that_were_passed_on_before_one_that_waits_are_not_planned_again(topics: MemoryTopics) -> None:
+    for order in (10, 20, 30, 40):
+        topics.announce(order, "t")
+
+    plan = ObjectsPlanner(topics, SCHEMAS).plan(ObjectsRecord(schemas_offset=1, passed=(2,)))
+
+    assert [offset for offset, _ in plan.announcements] == [1, 3]
 
 
 @given(
@@ -95,7 +113,7 @@ def test_what_follows_a_range_that_is_too_long_waits(topics: MemoryTopics, monke
     st.integers(1, 50_000),
 )
 def test_sharing_out_loses_no_range_and_makes_no_idle_task(sizes: list[int], tasks: int, per_task: int) -> None:
-    ranges = [TopicRange("db", "s.t", f"t{n}", 0, 0, 0, 0, size, ()) for n, size in enumerate(sizes)]
+    ranges = [TopicRange("db", "s.t", f"t{n}", 0, 0, 0, size, ()) for n, size in enumerate(sizes)]
 
     shares = share_out(ranges, tasks, per_task)
 

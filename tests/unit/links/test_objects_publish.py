@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.core.announcements import Announcement
+from penstock.core.announcements import Announcement, Kind
 from penstock.core.batches import Batch
 from penstock.core.errors import FencedError, PositionError
 from penstock.core.tables import TableId
@@ -22,16 +23,22 @@ USERS = TableId("shop", "users")
 NOTHING = ObjectsPlan(0, (), ())
 
 
-def written(topic: str, start: int, end: int, *, planned: int | None = None, generation: int = 0) -> RangeWritten:
-    """A range of `topic` in one file; `planned` is where it should have ended."""
-    topic_range = TopicRange("db", "shop.users", topic, 0, generation, start, start, planned or end, ())
-    order = (1, 100 * generation + start, 0)
-    batch = Batch("db", USERS, topic, 0, start, end, end - start, "path", 1, "parquet", 1, order, order, 7)
-    return RangeWritten(topic_range, end, (batch,))
+def batch(topic: str, start: int, end: int, order: int, partition: int = 0) -> Batch:
+    """A file whose changes are from `order` on in the log, one after the other."""
+    orders = (1, order, 0), (1, order + end - start - 1, 0)
+    fields = ("db", USERS, topic, partition, start, end, end - start, "path", 1, "parquet", 1)
+    return Batch(*fields, *orders, 7)
 
 
-def announced(order: int, topic: str = "t") -> Announcement:
-    return Announcement("db", USERS, topic, "", 1, 2, 1, (1, order, 0))
+def written(*parts: Batch, planned: int | None = None) -> RangeWritten:
+    """A range in files; `planned` is where it should have ended."""
+    first, end = parts[0], parts[-1].end_offset
+    place = (first.topic, first.partition, first.start_offset, first.start_offset, planned or end)
+    return RangeWritten(TopicRange("db", "shop.users", *place, ()), end, parts)
+
+
+def announced(order: int, topic: str = "t", kind: Kind = Kind.SCHEMA) -> Announcement:
+    return Announcement("db", USERS, topic, "", 1, 2, 1, (1, order, 0), kind)
 
 
 def batches(publisher: MemoryPublisher) -> list[tuple[str, int, int]]:
@@ -39,7 +46,7 @@ def batches(publisher: MemoryPublisher) -> list[tuple[str, int, int]]:
 
 
 def test_batches_and_the_place_behind_them_are_committed_together(publisher: MemoryPublisher) -> None:
-    rows = BatchPublisher(publisher, "batches", epoch=3).publish(NOTHING, [written("t", 0, 4)])
+    rows = BatchPublisher(publisher, "batches", epoch=3).publish(NOTHING, [written(batch("t", 0, 4, 1))])
 
     assert rows == {"shop.users": (4, 7)}
     assert batches(publisher) == [("t", 0, 4)]
@@ -49,29 +56,54 @@ def test_batches_and_the_place_behind_them_are_committed_together(publisher: Mem
 def test_an_announcement_comes_between_the_rows_before_and_behind_it(publisher: MemoryPublisher) -> None:
     plan = ObjectsPlan(1, ((0, announced(2)),), ())
 
-    BatchPublisher(publisher, "batches", 1).publish(plan, [written("t", 0, 2), written("t.v2", 0, 1, generation=1)])
+    BatchPublisher(publisher, "batches", 1).publish(
+        plan, [written(batch("t.v2", 0, 1, 2)), written(batch("t", 0, 1, 1))]
+    )
 
-    assert batches(publisher) == [("t", 0, 2), ("t", 0, 0), ("t.v2", 0, 1)]
+    assert batches(publisher) == [("t", 0, 1), ("t", 0, 0), ("t.v2", 0, 1)]
+
+
+def test_what_an_announcement_says_is_passed_on(publisher: MemoryPublisher) -> None:
+    told = replace(announced(2, kind=Kind.TRUNCATE), file="bin.000001", timestamp_ms=8)
+
+    BatchPublisher(publisher, "batches", 1).publish(ObjectsPlan(1, ((0, told),), ()), [])
+
+    (passed,) = map(Batch.from_json, publisher.committed)
+    assert (passed.kind, passed.file, passed.last_timestamp_ms) == (Kind.TRUNCATE, "bin.000001", 8)
 
 
 def test_what_follows_a_range_that_was_cut_short_waits(publisher: MemoryPublisher) -> None:
     plan = ObjectsPlan(1, ((0, announced(50)),), ())
 
     BatchPublisher(publisher, "batches", 1).publish(
-        plan, [written("t", 0, 2, planned=9), written("t.v2", 0, 1, generation=1)]
+        plan, [written(batch("t", 0, 2, 1), planned=9), written(batch("t.v2", 0, 1, 51))]
     )
 
     record = ObjectsRecord.from_mapping(publisher.records[-1])
     assert batches(publisher) == [("t", 0, 2)]
-    assert (record.schemas_offset, record.places) == (0, {("t", 0): (2, 2)})
+    assert (record.schemas_offset, record.places) == (0, {("t", 0): (2, 2), ("t.v2", 0): (0, 0)})
+
+
+def test_a_table_that_waits_keeps_no_other_back(publisher: MemoryPublisher) -> None:
+    other = replace(announced(60), table=TableId("shop", "orders"), topic="other")
+    plan = ObjectsPlan(2, ((0, announced(50)), (1, other)), ())
+    link = BatchPublisher(publisher, "batches", 1)
+
+    link.publish(plan, [written(batch("t", 0, 2, 1), planned=9)])
+    link.publish(ObjectsPlan(3, ((0, announced(50)),), ()), [written(batch("t", 2, 9, 44))])
+
+    first, second = map(ObjectsRecord.from_mapping, publisher.records)
+    assert batches(publisher) == [("t", 0, 2), ("other", 0, 0), ("t", 2, 7), ("t", 0, 0)]
+    assert (first.schemas_offset, first.passed) == (0, (1,))
+    assert (second.schemas_offset, second.passed) == (3, ())
 
 
 def test_a_hole_between_two_files_is_refused_and_nothing_committed(publisher: MemoryPublisher) -> None:
     link = BatchPublisher(publisher, "batches", 1)
-    link.publish(NOTHING, [written("t", 0, 4)])
+    link.publish(NOTHING, [written(batch("t", 0, 4, 1))])
 
     with pytest.raises(PositionError, match="starts at 5, not at 4"):
-        link.publish(NOTHING, [written("t", 5, 6)])
+        link.publish(NOTHING, [written(batch("t", 5, 6, 6))])
 
     assert len(publisher.committed) == 1
 

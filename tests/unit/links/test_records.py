@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.core.announcements import Announcement
+from penstock.core.announcements import Announcement, Kind, Move
 from penstock.core.batches import Batch
 from penstock.core.changes import Messages
 from penstock.core.positions import BinlogPosition
@@ -23,6 +25,9 @@ orders = st.tuples(numbers, numbers, st.integers(-1, 2**31))
 counted = st.dictionaries(names, st.tuples(numbers, numbers), max_size=4)
 positions = st.builds(BinlogPosition, st.just("binlog.000042"), numbers, numbers, names)
 tables = st.builds(TableId, names.filter(lambda name: "." not in name), names)
+
+moves = st.lists(st.builds(Move, names, names, numbers), max_size=3).map(tuple)
+column_renames = st.lists(st.tuples(names, names), max_size=3).map(tuple)
 
 
 @given(
@@ -46,13 +51,38 @@ def test_a_captures_record_survives_kafka(record: CaptureRecord) -> None:
         st.dictionaries(st.tuples(names, numbers), st.tuples(numbers, numbers), max_size=5),
         numbers,
         counted,
+        st.lists(numbers, max_size=3).map(tuple),
     )
 )
 def test_the_spolts_record_survives_kafka(record: ObjectsRecord) -> None:
     assert ObjectsRecord.from_mapping(json.loads(json.dumps(record.to_mapping()))) == record
 
 
-@given(st.builds(Announcement, names, tables, names, names, st.none() | numbers, numbers, numbers, orders))
+def test_a_record_of_an_older_release_is_read() -> None:
+    fields = ObjectsRecord(4, {("t", 0): (1, 2)}, 3).to_mapping()
+    del fields["passed"]
+
+    assert ObjectsRecord.from_mapping(fields) == ObjectsRecord(4, {("t", 0): (1, 2)}, 3)
+
+
+@given(
+    st.builds(
+        Announcement,
+        names,
+        tables,
+        names,
+        names,
+        st.none() | numbers,
+        numbers,
+        numbers,
+        orders,
+        st.sampled_from(Kind),
+        names,
+        numbers,
+        moves,
+        column_renames,
+    )
+)
 def test_an_announcement_survives_kafka(announcement: Announcement) -> None:
     assert Announcement.from_json(announcement.to_json()) == announcement
 
@@ -74,10 +104,34 @@ def test_an_announcement_survives_kafka(announcement: Announcement) -> None:
         first_order=orders,
         last_order=orders,
         last_timestamp_ms=numbers,
+        kind=st.sampled_from(Kind),
+        file=names,
+        moves=moves,
+        column_renames=column_renames,
     )
 )
 def test_a_batch_message_survives_kafka(batch: Batch) -> None:
     assert Batch.from_json(batch.to_json()) == batch
+
+
+TABLE = TableId("shop", "users")
+ANNOUNCEMENT = Announcement("db", TABLE, "t", "", 1, 2, 1, (1, 2, 0), Kind.TRUNCATE, "bin.000001", 7)
+BATCH = Batch("db", TABLE, "t", 0, 0, 0, 0, "", 0, "", 2, (1, 2, 0), (1, 2, 0), 7, Kind.TRUNCATE, "bin.000001")
+
+
+@pytest.mark.parametrize("message", [ANNOUNCEMENT, BATCH])
+def test_messages_of_the_release_before_are_schemas_and_those_of_a_later_one_are_refused(
+    message: Announcement | Batch,
+) -> None:
+    fields = json.loads(message.to_json())
+    newer = json.dumps({**fields, "version": 3, "kind": "unheard-of"}).encode()
+    older = {name: value for name, value in fields.items() if name not in {"kind", "file"}}
+
+    read = type(message).from_json(json.dumps({**older, "version": 1}).encode())
+
+    assert read == replace(message, kind=Kind.SCHEMA, file="")
+    with pytest.raises(ValueError, match="version 3; this release reads versions 1 to 2"):
+        type(message).from_json(newer)
 
 
 @given(st.lists(st.lists(st.integers(0, 1000), max_size=8).map(sorted), max_size=6))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.core.errors import CorruptLogError, LogError, PositionError
 from penstock.core.mysql.bytes_reader import MalformedError
+from penstock.core.mysql.executed import Executed
 from penstock.core.mysql.gtid_events import parse_tagged_gtid
 from penstock.core.mysql.gtid_sets import MariadbGtids, MysqlGtids, parse_gtids
 from penstock.core.mysql.log_items import TransactionBegan, TransactionEnded
@@ -162,3 +163,13 @@ def test_a_damaged_list_of_gtids_is_an_error(log: LogWriter, body: bytes) -> Non
 
     with pytest.raises(LogError):
         EventScanner(START, lambda _: True).feed(*log.stream())
+
+
+@pytest.mark.parametrize(("before", "gtid"), [("0-1-5", f"{UUID}:6"), (f"{UUID}:1-5", "0-1-6")])
+def test_a_gtid_of_the_other_kind_of_server_is_malformed(before: str, gtid: str) -> None:
+    executed = Executed(before)
+
+    with pytest.raises(MalformedError, match=gtid):
+        executed.add(gtid)
+
+    assert executed.text == before

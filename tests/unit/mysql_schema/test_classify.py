@@ -25,9 +25,23 @@ TABLE_STATEMENTS = {
         "drop", (("a", "b"), (None, "c")), conditional=True
     ),
     "drop tables t cascade": TableDdl("drop", ((None, "t"),)),
-    "rename table a to b, c.d to e": TableDdl("rename", ((None, "a"), (None, "b"), ("c", "d"), (None, "e"))),
-    "rename table if exists a nowait to b": TableDdl("rename", ((None, "a"), (None, "b")), conditional=True),
+    "rename table a to b, c.d to e": TableDdl(
+        "rename",
+        ((None, "a"), (None, "b"), ("c", "d"), (None, "e")),
+        renames=(((None, "a"), (None, "b")), (("c", "d"), (None, "e"))),
+    ),
+    "rename table if exists a nowait to b": TableDdl(
+        "rename", ((None, "a"), (None, "b")), renames=(((None, "a"), (None, "b")),), conditional=True
+    ),
+    "rename /* gh-ost */ table `a`.`t` to `a`.`_t_del`, /*!50000 a._t_gho */ to `a`.t": TableDdl(
+        "rename",
+        (("a", "t"), ("a", "_t_del"), ("a", "_t_gho"), ("a", "t")),
+        renames=((("a", "t"), ("a", "_t_del")), (("a", "_t_gho"), ("a", "t"))),
+    ),
     "truncate t": TableDdl("truncate", ((None, "t"),), changes_rows=True, changes_columns=False),
+    "/* a job */ truncate /*!50000 table */ -- now\n `t`": TableDdl(
+        "truncate", ((None, "t"),), changes_rows=True, changes_columns=False
+    ),
     "truncate table a.t": TableDdl("truncate", (("a", "t"),), changes_rows=True, changes_columns=False),
     "create unique index if not exists i using btree on a.t (x)": TableDdl(
         "create_index", (("a", "t"),), conditional=True, changes_columns=False
@@ -47,12 +61,18 @@ TABLE_STATEMENTS = {
 ALTERS = {
     "alter table t add column x int": TableDdl("alter", ((None, "t"),)),
     "alter online ignore table if exists a.t wait 5 add x int": TableDdl("alter", (("a", "t"),), conditional=True),
-    "alter table t rename to u": TableDdl("alter", ((None, "t"), (None, "u"))),
-    "alter table t add x int, rename a.u": TableDdl("alter", ((None, "t"), ("a", "u"))),
+    "alter table t rename to u": TableDdl("alter", ((None, "t"), (None, "u")), renames=(((None, "t"), (None, "u")),)),
+    "alter table t add x int, rename a.u": TableDdl(
+        "alter", ((None, "t"), ("a", "u")), renames=(((None, "t"), ("a", "u")),)
+    ),
     "alter table t rename index i to j": TableDdl("alter", ((None, "t"),)),
-    "alter table t rename column a to b": TableDdl("alter", ((None, "t"),), renames_columns=True),
-    "alter table t add x int, change `a` b int": TableDdl("alter", ((None, "t"),), renames_columns=True),
-    "alter table t change column if exists a b int": TableDdl("alter", ((None, "t"),), renames_columns=True),
+    "alter table t rename column a to b": TableDdl("alter", ((None, "t"),), column_renames=(("a", "b"),)),
+    "alter table t rename column a to `to`, rename /*!100503 column */ c to a": TableDdl(
+        "alter", ((None, "t"),), column_renames=(("a", "to"), ("c", "a"))
+    ),
+    "alter table t add x int, change `a` b int": TableDdl("alter", ((None, "t"),), column_renames=(("a", "b"),)),
+    "alter table t change column if exists a b int": TableDdl("alter", ((None, "t"),), column_renames=(("a", "b"),)),
+    "alter table t change a A int": TableDdl("alter", ((None, "t"),), column_renames=(("a", "A"),)),
     "alter table t change a a bigint": TableDdl("alter", ((None, "t"),)),
     "alter table t modify change_at enum('a,change x y','b')": TableDdl("alter", ((None, "t"),)),
     "alter table t add x int default (change(1, rename column))": TableDdl("alter", ((None, "t"),)),

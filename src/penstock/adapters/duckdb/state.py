@@ -1,8 +1,9 @@
 """What a DuckDB target knows of its own progress: the tables of its schema `penstock`.
 
 `positions`  for each topic partition of a table, the first Kafka offset not loaded
-`tables`     for each table, the schema that it has now, and the furthest place in
-             the source's log where that schema was seen
+`tables`     for each table, the schema that it has now, the furthest place in the
+             source's log where that schema was seen, where it was last emptied,
+             begun or ended, and whether it has ended in the source
 `batches`    for each source, the offset in the batch topic from which to read on
 
 All are written in the transactions whose progress they tell. They have no
@@ -11,10 +12,12 @@ indexes: a few rows are found without, and DuckDB's make updates conflict.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.adapters.duckdb.database import CATALOG
+from penstock.core.announcements import Kind
+from penstock.core.errors import PositionError, TableStoppedError
 from penstock.core.warehouse.load_plan import SchemaInPlace
 from penstock.core.warehouse.schema_text import parse_schema, render_schema
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     import duckdb
 
     from penstock.core.tables import TableId, TableSchema
+    from penstock.core.warehouse.load_plan import Step
 
 Value: TypeAlias = str | int
 """What a state table's column holds."""
@@ -40,15 +44,62 @@ _CREATE = (
         log_file BIGINT NOT NULL, log_offset BIGINT NOT NULL, log_row BIGINT NOT NULL)""",
     f"""CREATE TABLE IF NOT EXISTS {_STATE}.batches (
         pipeline VARCHAR NOT NULL, source VARCHAR NOT NULL, next_batch_offset BIGINT NOT NULL)""",
+    # Files of older releases lack these.
+    f"ALTER TABLE {_STATE}.tables ADD COLUMN IF NOT EXISTS border_file BIGINT DEFAULT -1",
+    f"ALTER TABLE {_STATE}.tables ADD COLUMN IF NOT EXISTS border_offset BIGINT DEFAULT -1",
+    f"ALTER TABLE {_STATE}.tables ADD COLUMN IF NOT EXISTS border_row BIGINT DEFAULT -1",
+    f"ALTER TABLE {_STATE}.tables ADD COLUMN IF NOT EXISTS ended BOOLEAN DEFAULT FALSE",
 )
+NO_BORDER = (-1, -1, -1)
+"""Before every place in a log."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """The schema of a target's table, in full and by its id and age."""
+    """The schema of a target's table, in full and by its id and age.
+
+    `border` is the newest place in the log, of those that are loaded, where the
+    table was emptied, began or ended; it is done, and never again. `ended` says
+    that the source has the table no more; the target may have it or not.
+    """
 
     schema: TableSchema
     in_place: SchemaInPlace
+    border: tuple[int, int, int] = NO_BORDER
+    ended: bool = False
+
+    def has_before_it(self, step: Step) -> bool:
+        """Whether a border is still to be crossed: also one at which the rows left, and none came to this target."""
+        left = step.kind is Kind.RENAME and self.ended and step.last_order == self.border
+        return step.last_order > self.border or left
+
+    def end(self, order: tuple[int, int, int]) -> TableState:
+        """Return what is known of the table once it has ended at `order`."""
+        in_place = replace(self.in_place, order=max(self.in_place.order, order))
+        return replace(self, in_place=in_place, border=order, ended=True)
+
+
+def require_rows(known: TableState | None, origin: TableId, table: TableId) -> TableState:
+    """Return what is known of `origin`, whose rows `table` gets; TableStoppedError if the target lacks them."""
+    if known is None or known.ended:
+        reason = f"it got the rows of {origin}, which are not in this target"
+        hint = f"carry both from a fresh copy: a new pipeline whose link has {origin} among its `tables` too"
+        raise TableStoppedError(str(table), "", "the target's table", reason, hint)
+    return known
+
+
+def check_behind_border(known: TableState | None, step: Step) -> None:
+    """Raise PositionError for rows from before the place where the table was last emptied, begun or ended.
+
+    They would be rows that the source has not. Whoever wrote the batch topic put them before that place.
+    """
+    for piece in step.pieces if known else ():
+        batch = piece.batch
+        if batch.rows and known and (batch.last_order < known.border or known.ended):
+            message = f"{batch.table}: rows up to {batch.last_order} come behind its border at {known.border}"
+            raise PositionError(
+                message, "this is a mistake in Penstock; nothing was loaded: report it with both places"
+            )
 
 
 class DuckdbState:
@@ -87,10 +138,11 @@ class DuckdbState:
 
     def table(self, table: TableId) -> TableState | None:
         """Return the schema of the target's table; None if it has not been made."""
-        columns = "schema, schema_id, log_file, log_offset, log_row"
-        for text, schema_id, file, offset, row in self._select("tables", columns, {"source_table": str(table)}):
-            order = (int(file), int(offset), int(row))
-            return TableState(parse_schema(str(text)), SchemaInPlace(int(schema_id), order))
+        columns = "schema, schema_id, log_file, log_offset, log_row, border_file, border_offset, border_row, ended"
+        for text, schema_id, *numbers, ended in self._select("tables", columns, {"source_table": str(table)}):
+            file, offset, row, *border = map(int, numbers)
+            in_place = SchemaInPlace(int(schema_id), (file, offset, row))
+            return TableState(parse_schema(str(text)), in_place, (border[0], border[1], border[2]), bool(ended))
         return None
 
     def set_table(self, table: TableId, state: TableState) -> None:
@@ -102,6 +154,10 @@ class DuckdbState:
             "log_file": file,
             "log_offset": offset,
             "log_row": row,
+            "border_file": state.border[0],
+            "border_offset": state.border[1],
+            "border_row": state.border[2],
+            "ended": state.ended,
         }
         self._replace("tables", {"source_table": str(table)}, values)
 

@@ -131,6 +131,12 @@ class SqlState:
         with transaction(self._engine) as connection:
             upsert(connection, TABLE_PROGRESS, [row], keeping=("carried_rows", "last_timestamp_ms"))
 
+    def note_table(self, link: str, table: str, note: str) -> None:
+        """Write down what is good to know of a table, as a hint without an error; what it has carried stays."""
+        row = self._table_row(link, table, hint=note)
+        with transaction(self._engine) as connection:
+            upsert(connection, TABLE_PROGRESS, [row], keeping=("carried_rows", "last_timestamp_ms"))
+
     def resume_table(self, link: str, table: str) -> None:
         """Clear a table's error; nothing happens if there is none."""
         progress = TABLE_PROGRESS

@@ -80,10 +80,15 @@ def _measure_debezium(lab: Lab, worker: ConnectWorker) -> Work | PenstockError:
 
 
 def _figures(ours: Work, theirs: Work | PenstockError) -> Sequence[Figure]:
+    note = f"{ours.rows:,} rows in bulk; start-up of Spark and of Connect's worker not counted"
+    return into_kafka("into Kafka through Spark, backlog", ours, theirs, note)
+
+
+def into_kafka(name: str, ours: Work, theirs: Work | PenstockError, note: str) -> Sequence[Figure]:
+    """The two figures called `name`; `note` says what was measured, unless the peer could not be."""
     got = theirs if isinstance(theirs, Work) else None
-    note = f"the peer could not be measured: {theirs.message}" if isinstance(theirs, PenstockError) else ""
-    note = note or f"{ours.rows:,} rows in bulk; start-up of Spark and of Connect's worker not counted"
-    name = "into Kafka through Spark, bulk"
+    if isinstance(theirs, PenstockError):
+        note = f"the peer could not be measured: {theirs.message}"
     cpu = Figure(
         f"{name}, CPU",
         "CPU seconds per million rows",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.adapters.mysql.catalog import read_greeting
 from penstock.adapters.mysql.connection import connect
 from penstock.bench.bench import Bench
-from penstock.bench.capture import decode, kafka, latency, memory, read, slots
+from penstock.bench.capture import catchup, decode, following, kafka, latency, memory, read, slots
 from penstock.bench.capture.workload import login
 from penstock.bench.versions import jar_versions, java_version, python_versions
 from penstock.dev.jars import JarSet
@@ -40,9 +40,11 @@ CAPTURE: Final = Bench(
         "read": read.measure_bulk,
         "single": read.measure_single,
         "kafka": kafka.measure,
+        "follow": following.measure,
         "latency": latency.measure,
         "memory": memory.measure,
         "slots": slots.measure,
+        "catchup": catchup.measure,
     },
     _versions,
 )

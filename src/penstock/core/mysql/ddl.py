@@ -44,9 +44,10 @@ class TableDdl:
     statement we could not read (`action` "unknown"). Tables that are only looked
     at (LIKE, REFERENCES) are not among them.
 
+    `renames`          pairs of the old and the new name, in the order in which they are done
     `replaces`         it says OR REPLACE: a table of that name and its rows are gone
     `conditional`      it says IF EXISTS or IF NOT EXISTS, so it may have done nothing
-    `renames_columns`  an ALTER gives a column another name
+    `column_renames`   pairs of a column's old and its new name, given all at once; "" for what is not readable
     `changes_rows`     rows come or go with no row event: TRUNCATE, partitions,
                        tablespaces, CREATE TABLE ... SELECT logged as a statement
     `changes_columns`  False if the tables look afterwards as before
@@ -55,9 +56,10 @@ class TableDdl:
     action: Action
     tables: tuple[TableName, ...] = ()
     schema: str = ""
+    renames: tuple[tuple[TableName, TableName], ...] = ()
     replaces: bool = False
     conditional: bool = False
-    renames_columns: bool = False
+    column_renames: tuple[tuple[str, str], ...] = ()
     changes_rows: bool = False
     changes_columns: bool = True
 
@@ -210,42 +212,48 @@ def _read_alter(reader: TokenReader) -> Statement:
 
 def _alter_table(reader: TokenReader, table: TableName, *, conditional: bool) -> TableDdl:
     """Read the comma-separated parts of an ALTER TABLE, each by its first words."""
-    tables, renames, changes_rows, only_rows = [table], False, False, False
+    tables, names = [table], list[TableName]()
+    renames, changes_rows, only_rows = list[tuple[str, str]](), False, False
     depth, begins = 0, True
     if reader.skip("WAIT"):
         reader.at += 1
     reader.skip("NOWAIT")
     while not reader.is_done:
         if begins and depth == 0:
-            renames = renames or _renames_column(reader)
+            renames += _renamed_column(reader)
             changes_rows = changes_rows or _moves_rows(reader)
             only_rows = only_rows or _moves_tablespace(reader)
-            tables += _other_tables(reader)
+            tables += _other_table(reader)
+            names += _new_name(reader)
         mark = reader.peek()
         depth += (mark == "(") - (mark == ")")
         begins = mark == ","
         reader.at += 1
     return TableDdl(
         "alter",
-        tuple(tables),
+        (*tables, *names),
+        renames=tuple((table, name) for name in names),
         conditional=conditional,
-        renames_columns=renames,
+        column_renames=tuple(renames),
         changes_rows=changes_rows,
         changes_columns=not only_rows,
     )
 
 
-def _renames_column(reader: TokenReader) -> bool:
+def _renamed_column(reader: TokenReader) -> list[tuple[str, str]]:
     part = TokenReader(reader.tokens, reader.at)
     if part.skip("RENAME", "COLUMN"):
-        return True
-    if not part.skip("CHANGE"):
-        return False
-    part.skip("COLUMN")
-    part.skip("IF", "EXISTS")
-    before, after = part.take_identifier(), part.take_identifier()
+        part.skip("IF", "EXISTS")
+        before = part.take_identifier()
+        after = part.take_identifier() if part.skip("TO") else None
+    elif part.skip("CHANGE"):
+        part.skip("COLUMN")
+        part.skip("IF", "EXISTS")
+        before, after = part.take_identifier(), part.take_identifier()
+    else:
+        return []
     # Names of columns are equal whatever their case; another case is another name to everyone who reads them.
-    return before != after
+    return [] if before == after and before is not None else [(before or "", after or "")]
 
 
 def _moves_rows(reader: TokenReader) -> bool:
@@ -259,14 +267,18 @@ def _moves_tablespace(reader: TokenReader) -> bool:
     return reader.peek() in {"DISCARD", "IMPORT"} and reader.peek(1) in {"PARTITION", "TABLESPACE"}
 
 
-def _other_tables(reader: TokenReader) -> list[TableName]:
-    """The second table of RENAME TO, EXCHANGE PARTITION ... WITH TABLE and CONVERT PARTITION/TABLE."""
+def _new_name(reader: TokenReader) -> list[TableName]:
+    """The name after RENAME TO."""
     part = TokenReader(reader.tokens, reader.at)
-    if part.skip("RENAME"):
-        if part.peek() in {"COLUMN", "INDEX", "KEY", "CONSTRAINT", "PARTITION"}:
-            return []
-        part.skip_any(frozenset({"TO", "AS", "="}))
-        return _maybe(part.take_table())
+    if not part.skip("RENAME") or part.peek() in {"COLUMN", "INDEX", "KEY", "CONSTRAINT", "PARTITION"}:
+        return []
+    part.skip_any(frozenset({"TO", "AS", "="}))
+    return _maybe(part.take_table())
+
+
+def _other_table(reader: TokenReader) -> list[TableName]:
+    """The second table of EXCHANGE PARTITION ... WITH TABLE and CONVERT PARTITION/TABLE."""
+    part = TokenReader(reader.tokens, reader.at)
     moves = part.peek() in {"EXCHANGE", "CONVERT"} and part.peek(1) in {"PARTITION", "TABLE"}
     return _maybe(part.take_table()) if moves and part.seek("TABLE") else []
 
@@ -301,7 +313,8 @@ def _read_rename(reader: TokenReader) -> Statement:
             return _UNKNOWN
         tables += [before, after]
         if not reader.skip(","):
-            return TableDdl("rename", tuple(tables), conditional=conditional)
+            pairs = tuple(zip(tables[::2], tables[1::2], strict=True))
+            return TableDdl("rename", tuple(tables), renames=pairs, conditional=conditional)
 
 
 def _read_truncate(reader: TokenReader) -> Statement:

@@ -30,6 +30,8 @@ from penstock.core.tables import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.core.tables import TableSchema
 
 _COPY_AGAIN = "undo the change in the source, or copy the table again: its existing rows must be read anew"
@@ -50,7 +52,7 @@ def refusal(before: TableSchema, after: TableSchema) -> Refusal | None:
     """Return why `before` cannot become `after` without a new copy, None if it can.
 
     A renamed column looks like one that was dropped and another that was added:
-    ask `classify(...).renames_columns` of the statement as well. A column that
+    give `before` its new names first, see `find_column_renames`. A column that
     becomes NOT NULL is carried: in strict mode, the default, the source refuses
     that while there are NULLs.
     """
@@ -63,6 +65,28 @@ def refusal(before: TableSchema, after: TableSchema) -> Refusal | None:
         if found:
             return found
     return None
+
+
+def find_column_renames(
+    before: TableSchema, after: TableSchema, written: Sequence[tuple[str, str]]
+) -> tuple[tuple[str, str], ...] | Refusal:
+    """Return which columns of `before` got which names of `after`, by what a statement says: (old, new), as typed.
+
+    A Refusal where statement and table do not agree.
+    """
+    old_names = {column.name.casefold(): column.name for column in before.columns}
+    new_names = {column.name.casefold(): column.name for column in after.columns}
+    found = []
+    for old, new in written:
+        was, is_now = old_names.get(old.casefold()), new_names.get(new.casefold())
+        if was is None and (is_now is None or new.casefold() in old_names):
+            # IF EXISTS, of a column that is not there.
+            continue
+        if was is None or is_now is None:
+            reason = f"its column {old!r} got the name {new!r}, and it had or has no such column"
+            return Refusal(new, reason, _COPY_AGAIN)
+        found.append((was, is_now))
+    return tuple(found)
 
 
 def _added(column: Column) -> Refusal | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.core.mysql.gtid_sets import parse_gtids
+from penstock.core.mysql.bytes_reader import MalformedError
+from penstock.core.mysql.gtid_sets import MysqlGtids, parse_gtids
 
 if TYPE_CHECKING:
     from penstock.core.mysql.gtid_columns import GtidColumn
@@ -32,14 +33,22 @@ class Executed:
         self.text = str(gtids)
 
     def add(self, gtid: str) -> None:
-        """Count one more transaction."""
+        """Count one more transaction; MalformedError if it is of the other kind of server than those before."""
         if self._gtids is not None:
+            self._require_kind(gtid)
             self._gtids.add(gtid)
             self.text = str(self._gtids)
 
     def add_all(self, gtids: GtidColumn) -> None:
-        """Count many more."""
+        """Count many more, as `add` does."""
         if self._gtids is not None:
-            for stretch in gtids.stretches():
-                self._gtids.add_stretch(*stretch)
+            for origin, first, last in gtids.stretches():
+                self._require_kind(origin)
+                self._gtids.add_stretch(origin, first, last)
             self.text = str(self._gtids)
+
+    def _require_kind(self, gtid: str) -> None:
+        """Only MySQL's GTIDs, and their origins, have colons."""
+        if isinstance(self._gtids, MysqlGtids) != (":" in gtid):
+            message = f"{gtid!r} is no GTID of the server that has {self.text or 'none'}"
+            raise MalformedError(message)

@@ -9,6 +9,7 @@ import numpy as np
 
 from penstock.core.changes import Op
 from penstock.core.mysql.executed import Executed
+from penstock.core.positions import file_number
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -108,6 +109,7 @@ class StatementLogged:
     """A QUERY event that is neither BEGIN nor COMMIT: DDL, most of the time.
 
     `begin` is the position to read from to see it again, `end` the one after it.
+    `inside` is where it ends in a compressed transaction, 0 for one on its own.
     """
 
     sql: str
@@ -115,6 +117,16 @@ class StatementLogged:
     begin: BinlogPosition
     end: BinlogPosition
     timestamp_ms: int
+    inside: int = 0
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        """(file number, offset, row) behind every row before the statement, at most that of the first row behind it.
+
+        No other statement has it, not even the one right before in the log.
+        """
+        start = (self.end.rows_from or self.end.offset) - self.inside
+        return file_number(self.end.file), start + (self.inside >> ROWS_BITS), self.inside & ROWS_MASK
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ class _Life:
             case "create":
                 return self._create(tables[0], ddl)
             case "alter" | "truncate" | "create_index" | "drop_index":
-                keeps_rows = len(tables) == 1 and not ddl.changes_rows and not ddl.renames_columns
+                keeps_rows = len(tables) == 1 and not ddl.changes_rows and not ddl.column_renames
                 return tables[0] in self.created and (keeps_rows or self._nobody_wants(tables))
             case "rename":
                 pairs = zip(tables[::2], tables[1::2], strict=True)

@@ -197,7 +197,8 @@ class TransactionReader:
         if transaction is not None and transaction.explicit:
             begin = self.position(transaction.begin, place.rows_place)
             end = replace(begin, rows_from=place.rows_place + header.length)
-            statement = StatementLogged(query.sql, query.default_schema, begin, end, timestamp_ms)
+            inside = place.inside + header.length if place.inside else 0
+            statement = StatementLogged(query.sql, query.default_schema, begin, end, timestamp_ms, inside)
             self._hold(transaction, statement, max(header.length, len(query.sql)), items)
             return
         begin = self.position(place.start if transaction is None else transaction.begin)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from penstock.core.announcements import Kind
 from penstock.core.errors import PositionError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from penstock.core.batches import Batch
+
+
+DroppedTables: TypeAlias = Literal["keep", "drop"]
+"""What a target does with a table that the source has dropped: keep its rows, or drop it too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +28,25 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Pieces of one topic and one schema, in order, few enough to be merged at once."""
+    """Pieces of one topic and one schema, in order, few enough to be merged at once.
+
+    One that empties, begins or ends the table is a step on its own, and one that
+    renames columns begins with that.
+    """
 
     topic: str
     schema_id: int
     pieces: tuple[Piece, ...]
+
+    @property
+    def kind(self) -> Kind:
+        """What becomes of the table."""
+        return self.pieces[0].batch.kind
+
+    @property
+    def column_renames(self) -> tuple[tuple[str, str], ...]:
+        """Which columns have got another name before its rows: (old, new)."""
+        return self.pieces[0].batch.column_renames
 
     @property
     def first_orders(self) -> tuple[tuple[int, int, int], ...]:
@@ -69,13 +88,14 @@ def plan_steps(
     """Return what of `batches`, in their order, is not at `positions` yet, in steps.
 
     A step has at most `rows_max` rows and `bytes_max` bytes of files, unless a
-    single batch has more. Announcements (no rows) are always in it, for they do
-    no harm twice. Raises PositionError for a hole.
+    single batch has more. Announcements (no rows) are always in it: those of a
+    schema do no harm twice, and of the others the target remembers the newest.
+    Raises PositionError for a hole.
     """
     steps: list[Step] = []
     for piece in _new_pieces(positions, batches):
         batch, last = piece.batch, steps[-1] if steps else None
-        if last and (last.topic, last.schema_id) == (batch.topic, batch.schema_id):
+        if last and _go_together(last, batch):
             together = (*last.pieces, piece)
             rows, size = sum(each.batch.rows for each in together), sum(each.batch.size_bytes for each in together)
             if rows <= rows_max and size <= bytes_max:
@@ -97,6 +117,11 @@ def plan_positions(positions: Mapping[tuple[str, int], int], batches: Sequence[B
         if batch.end_offset > (batch.start_offset if known is None else known):
             moved[place] = batch.end_offset
     return moved
+
+
+def _go_together(step: Step, batch: Batch) -> bool:
+    same = (step.topic, step.schema_id) == (batch.topic, batch.schema_id)
+    return same and step.kind is Kind.SCHEMA and batch.kind is Kind.SCHEMA and not batch.column_renames
 
 
 def _new_pieces(positions: Mapping[tuple[str, int], int], batches: Sequence[Batch]) -> list[Piece]:

@@ -3,12 +3,12 @@
 A table with a key holds the source's rows. A table without one is a change log,
 to which rows are only added; after the source's columns it has
 
-`_op`            c, r, u+ (a row that came) or d, u- (a row that went)
+`_op`            c, r, u+ (a row that came), d, u- (a row that went) or t (TRUNCATE: every row went)
 `_file`, `_pos`, `_row`  where the change stands in the source's log
 `_committed_at`  when it was committed there
 
 and what the source holds now is the multiset of its c, r and u+ rows less that
-of its d and u- rows. Every column of the source may be NULL in the
+of its d and u- rows, those before its last t left out. Every column of the source may be NULL in the
 target, NOT NULL or not: a column that comes later cannot be NOT NULL everywhere.
 """
 
@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING
 
 from penstock.core.errors import TableStoppedError
 from penstock.core.files import FILE, OFFSET, OP, POS, ROW, TS_MS
-from penstock.core.tables import Column, IntegerType, TextType, TimestampType
-from penstock.core.warehouse.dialect import Dialect, quote_name, render_type
+from penstock.core.tables import Column, IntegerType, TableId, TextType, TimestampType
+from penstock.core.warehouse.dialect import Dialect, quote_name, quote_text, render_type
 from penstock.core.warehouse.fill_values import render_fill_value
 from penstock.core.warehouse.widening import widens
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from penstock.core.tables import TableSchema
 
 _COPY_AGAIN = "carry it from a fresh copy: a new pipeline with another `pipeline` name, `home` and target file"
@@ -52,6 +54,16 @@ class TargetTable:
         return quote_name(dialect, self.catalog, self.schema.table.schema, self.schema.table.name)
 
 
+@dataclass(frozen=True, slots=True)
+class LogPlace:
+    """Where a statement stands in the source's log, and when it was committed, in Unix ms."""
+
+    file: str
+    pos: int
+    row: int
+    timestamp_ms: int
+
+
 def plan_create(dialect: Dialect, target: TargetTable) -> list[str]:
     """Return the statements that make the table, and its schema if there is none.
 
@@ -70,6 +82,38 @@ def plan_create(dialect: Dialect, target: TargetTable) -> list[str]:
 def plan_drop(dialect: Dialect, target: TargetTable) -> list[str]:
     """Return the statement that removes the table."""
     return [f"DROP TABLE {target.path(dialect)}"]
+
+
+def plan_renames(dialect: Dialect, catalog: str, renames: Mapping[TableId, TableId]) -> list[str]:
+    """Return the statements that give each table (old name to new) its new name, all at once: names may be swapped.
+
+    No table may have a new name but those that get another one. A table that goes
+    to another schema is copied there.
+    """
+    aside = {old: TableId(old.schema, f"__penstock_renamed_{number}") for number, old in enumerate(renames)}
+    statements = [_plan_rename(dialect, catalog, old, new) for old, new in aside.items()]
+    for old, new in renames.items():
+        if old.schema == new.schema:
+            statements.append(_plan_rename(dialect, catalog, aside[old], new))
+            continue
+        here, there = (quote_name(dialect, catalog, table.schema, table.name) for table in (aside[old], new))
+        statements += [
+            f"CREATE SCHEMA IF NOT EXISTS {quote_name(dialect, catalog, new.schema)}",
+            f"CREATE TABLE {there} AS SELECT * FROM {here}",  # noqa: S608 - names are quoted
+            f"DROP TABLE {here}",
+        ]
+    return statements
+
+
+def plan_truncate(dialect: Dialect, target: TargetTable, place: LogPlace) -> list[str]:
+    """Return the statement that leaves the table without rows; a change log gets an entry that says so."""
+    path = target.path(dialect)
+    if target.schema.key:
+        return [f"DELETE FROM {path}"]  # noqa: S608 - the name is quoted
+    names = ", ".join(quote_name(dialect, column.name) for column in _LOG_COLUMNS.values())
+    committed_at = dialect.instant_of_ms.format(ms=place.timestamp_ms)
+    values = f"'t', {quote_text(place.file)}, {place.pos}, {place.row}, {committed_at}"
+    return [f"INSERT INTO {path} ({names}) VALUES ({values})"]  # noqa: S608 - names and texts are quoted
 
 
 def plan_migration(dialect: Dialect, target: TargetTable, after: TableSchema) -> list[str]:
@@ -96,6 +140,23 @@ def plan_migration(dialect: Dialect, target: TargetTable, after: TableSchema) ->
         *(f"{alter} DROP COLUMN {quote_name(dialect, column.name)}" for column in going),
         *_plan_types(dialect, before, after, alter),
         *(f"{alter} ADD COLUMN {_added(dialect, after, column)}" for column in coming),
+    ]
+
+
+def plan_column_renames(dialect: Dialect, target: TargetTable, names: Sequence[tuple[str, str]]) -> list[str]:
+    """Return the statements that give columns other names (old, new), all at once: names may be swapped.
+
+    A column whose name another one gets, and which gets none itself, is dropped.
+    """
+    alter = f"ALTER TABLE {target.path(dialect)}"
+    taken = {new for _, new in names} - {old for old, _ in names}
+    aside = [f"__penstock_renamed_{number}" for number in range(len(names))]
+    pairs = [(old, by_the_way) for (old, _), by_the_way in zip(names, aside, strict=True)]
+    pairs += [(by_the_way, new) for (_, new), by_the_way in zip(names, aside, strict=True)]
+    gone = [column.name for column in target.schema.columns if column.name in taken]
+    return [
+        *(f"{alter} DROP COLUMN {quote_name(dialect, name)}" for name in gone),
+        *(f"{alter} RENAME COLUMN {quote_name(dialect, old)} TO {quote_name(dialect, new)}" for old, new in pairs),
     ]
 
 
@@ -133,6 +194,11 @@ def plan_merge(dialect: Dialect, target: TargetTable, arriving: TableSchema, sta
         f"DELETE FROM {target.path(dialect)} AS t WHERE EXISTS (SELECT 1 FROM {staged} AS s WHERE {same_row})",  # noqa: S608 - names are quoted
         f"{into} JOIN ({latest}) AS latest ON {same_change} WHERE s.{quote_name(dialect, OP)} <> 'd'",
     ]
+
+
+def _plan_rename(dialect: Dialect, catalog: str, old: TableId, new: TableId) -> str:
+    path = quote_name(dialect, catalog, old.schema, old.name)
+    return f"ALTER TABLE {path} RENAME TO {quote_name(dialect, new.name)}"
 
 
 def _with_fill_value(column: Column, old: Column | None) -> Column:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from penstock.core.announcements import Kind
 from penstock.core.changes import Messages
 from penstock.core.errors import FencedError, PositionError
 from penstock.core.publication import CaptureRecord, StoppedTable
@@ -98,13 +99,17 @@ class OpenCapture:
     def take_statement(self, statement: StatementLogged) -> None:
         """Bring everybody past a statement; everything before it is published.
 
+        A stopped table that begins anew, or gets the rows of another, goes on: all of its rows are known.
         Raises FencedError, and touches nothing, if another instance has taken over.
         """
         if self.parts.statements.replays(statement):
             # The tracker and the state database fence nobody. Kafka does: only whoever still has the link can
             # commit. An instance that slept must not replay what its successor has replayed.
             self.advance(self.position)
-        outcome = self.parts.statements.apply(statement)
+        outcome = self.parts.statements.apply(statement, self.stopped)
+        for announcement in outcome.announcements:
+            if announcement.kind in {Kind.CREATE, Kind.RENAME}:
+                self.stopped.pop(str(announcement.table), None)
         for table, why in outcome.stopped:
             self.stopped.setdefault(str(table), why)
         self.position = statement.end

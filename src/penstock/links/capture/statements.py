@@ -12,27 +12,32 @@ statement comes again from the log; if it is behind us, the dump is dropped.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
-from penstock.core.announcements import Announcement
+from penstock.core.announcements import Announcement, Kind, Move
 from penstock.core.errors import PenstockError, TableStoppedError
 from penstock.core.mysql.ddl import Harmless, RowStatement, TableDdl, TableName, TransactionControl, classify
-from penstock.core.mysql.evolution import refusal
-from penstock.core.positions import BinlogPosition, file_number
+from penstock.core.mysql.evolution import Refusal
+from penstock.core.mysql.table_effects import (
+    COPY_AGAIN,
+    TableChange,
+    column_renames_of,
+    effect_of,
+    follow_renames,
+    resolve_names,
+)
 from penstock.core.publication import StoppedTable
-from penstock.core.tables import TableId
 from penstock.ports.state import TrackerDump
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from penstock.core.mysql.log_items import StatementLogged
-    from penstock.core.tables import TableSchema
+    from penstock.core.positions import BinlogPosition
+    from penstock.core.tables import TableId, TableSchema
     from penstock.links.capture.table_book import TableBook
     from penstock.ports.state import State
-
-_COPY_AGAIN = "start a new pipeline (another `pipeline` name and `home`) to carry the table from a fresh copy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +71,18 @@ class StatementHandler:
         """Whether `apply` would bring it to the tracker."""
         return isinstance(classify(statement.sql), TableDdl)
 
-    def apply(self, statement: StatementLogged) -> StatementOutcome:
-        """Bring the tracker past `statement`; the caller then commits the outcome and calls `settle`."""
+    def apply(self, statement: StatementLogged, stopped: Collection[str]) -> StatementOutcome:
+        """Bring the tracker past `statement`; the caller then commits the outcome and calls `settle`.
+
+        Of tables that are `stopped` already, the rows are not known.
+        """
         match classify(statement.sql):
             case Harmless() | TransactionControl():
                 return StatementOutcome()
             case RowStatement() as rows:
                 return self._refuse_rows(statement, rows)
             case TableDdl() as ddl:
-                return self._replay(statement, ddl)
+                return self._replay(statement, ddl, stopped)
             case other:
                 assert_never(other)
 
@@ -89,11 +97,11 @@ class StatementHandler:
     def _refuse_rows(self, statement: StatementLogged, rows: RowStatement) -> StatementOutcome:
         """Rows written as a statement cannot be known: their tables stop."""
         reason = f"{rows.verb} was logged as a statement, so its rows are not in the log"
-        hint = f"set binlog_format=ROW for every session that writes; then {_COPY_AGAIN}"
+        hint = f"set binlog_format=ROW for every session that writes; then {COPY_AGAIN}"
         return self._stop(statement, rows.tables, reason, hint)
 
-    def _replay(self, statement: StatementLogged, ddl: TableDdl) -> StatementOutcome:
-        before = self._wanted_tables()
+    def _replay(self, statement: StatementLogged, ddl: TableDdl, gone: Collection[str]) -> StatementOutcome:
+        existing, before = self._tracker.tables(), self._wanted_tables()
         self._state.keep_tracker_dump(self._book.source, TrackerDump(statement.begin, self._tracker.dump()))
         try:
             self._tracker.apply(statement.sql, statement.default_schema)
@@ -102,56 +110,68 @@ class StatementHandler:
                 raise
             return self._not_replayed(statement, ddl, error)
         after = self._wanted_tables()
+        names = _Names.of(ddl, statement.default_schema, [*existing, *after])
         announcements, stopped = [], []
         for table in sorted({*before, *after}):
+            origin = names.origins.get(table)
+            moved = before.get(origin) if origin and self._carried(origin, gone) else None
+            change = TableChange(before.get(table), after.get(table), table in names.named, origin, moved)
             try:
-                announcement = self._follow(statement, ddl, table, (before.get(table), after.get(table)))
+                announcement = self._follow(statement, ddl, table, change)
             except TableStoppedError as error:
                 stopped.append((table, StoppedTable(str(statement.begin), error.message, error.hint)))
             else:
                 announcements.extend([] if announcement is None else [announcement])
-        return StatementOutcome(tuple(announcements), tuple(stopped))
+        return StatementOutcome(_with_moves(announcements, names.origins), tuple(stopped))
+
+    def _carried(self, table: TableId, stopped: Collection[str]) -> bool:
+        return self._book.announcement(table) is not None and str(table) not in stopped
 
     def _follow(
-        self,
-        statement: StatementLogged,
-        ddl: TableDdl,
-        table: TableId,
-        change: tuple[TableSchema | None, TableSchema | None],
+        self, statement: StatementLogged, ddl: TableDdl, table: TableId, change: TableChange
     ) -> Announcement | None:
         """Decide what the statement did to one table. Raises TableStoppedError when it cannot be carried."""
-        before, after = change
-        reason = _loses_rows(statement, ddl, table, change)
-        if reason:
-            raise TableStoppedError(str(table), "", str(statement.begin), reason, _COPY_AGAIN)
-        if after is None or before == after:
-            return None
-        if before is not None:
-            refused = refusal(before, after)
-            if refused is not None:
-                raise TableStoppedError(str(table), refused.column, str(statement.begin), refused.reason, refused.hint)
-        registered = self._book.register(after, str(statement.begin))
-        return Announcement(
+        match effect_of(ddl, change):
+            case None:
+                return None
+            case Refusal(column, reason, hint):
+                raise TableStoppedError(str(table), column, str(statement.begin), reason, hint)
+            case Kind.DROP | Kind.TRUNCATE as kind:
+                last = self._book.announcement(table)
+                return None if last is None else _told(statement, last, kind)
+            case Kind.CREATE | Kind.SCHEMA | Kind.RENAME as kind:
+                if change.after is None:
+                    return None
+                announcement = self._announce(statement, change.after, kind)
+                return replace(announcement, column_renames=column_renames_of(ddl, change))
+            case other:
+                assert_never(other)
+
+    def _announce(self, statement: StatementLogged, schema: TableSchema, kind: Kind) -> Announcement:
+        registered = self._book.register(schema, str(statement.begin))
+        announcement = Announcement(
             source=self._book.source,
-            table=table,
+            table=schema.table,
             topic=registered.topic,
             follows=registered.follows,
             key_schema_id=registered.key_schema_id,
             value_schema_id=registered.value_schema_id,
             partitions=self._partitions,
-            order=(file_number(statement.end.file), statement.end.offset, 0),
+            order=statement.order,
         )
+        return _told(statement, announcement, kind)
 
     def _not_replayed(self, statement: StatementLogged, ddl: TableDdl, error: PenstockError) -> StatementOutcome:
         """Handle a statement that the tracker refused: only the tables it names can be affected."""
         reason = f"the schema tracker refused {statement.sql[:200]!r}: {error.message}"
-        return self._stop(statement, ddl.tables, reason, _COPY_AGAIN)
+        return self._stop(statement, ddl.tables, reason, COPY_AGAIN)
 
     def _stop(
         self, statement: StatementLogged, names: tuple[TableName, ...], reason: str, hint: str
     ) -> StatementOutcome:
         """Stop the tables that a statement names, or all of them where it could be any."""
-        tables = _named(names, statement.default_schema) if names else list(self._wanted_tables())
+        existing = self._tracker.tables()
+        tables = resolve_names(names, statement.default_schema, existing) if names else existing
         stopped = []
         for table in filter(self._book.wanted, tables):
             error = TableStoppedError(str(table), "", str(statement.begin), reason, hint)
@@ -167,35 +187,34 @@ class StatementHandler:
         return tables
 
 
-def _loses_rows(
-    statement: StatementLogged,
-    ddl: TableDdl,
-    table: TableId,
-    change: tuple[TableSchema | None, TableSchema | None],
-) -> str:
-    """Say why rows changed without being in the log, or "" if they did not."""
-    before, after = change
-    named = table in _named(ddl.tables, statement.default_schema)
-    if after is None:
-        return "the table was dropped or renamed in the source; the target keeps what it had"
-    if before is None:
-        created = ddl.action == "create" and not ddl.changes_rows
-        return "" if created else "it took this name with rows in it that are not in the log"
-    return _not_followed(ddl) if named else ""
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """The tables that a statement names, and for each that got its name by it what it was called before."""
+
+    named: Collection[TableId]
+    origins: Mapping[TableId, TableId]
+
+    @classmethod
+    def of(cls, ddl: TableDdl, default_schema: str, tables: Sequence[TableId]) -> _Names:
+        """Look the names up among `tables`."""
+        pairs = [resolve_names(pair, default_schema, tables) for pair in ddl.renames]
+        origins = follow_renames([(old, new) for old, new in pairs], tables)
+        return cls(resolve_names(ddl.tables, default_schema, tables), origins)
 
 
-def _not_followed(ddl: TableDdl) -> str:
-    """Say why a table that the statement names cannot be followed by its schema alone, or "" if it can."""
-    if ddl.action == "truncate":
-        return "it was truncated, which this release does not carry"
-    if ddl.changes_rows:
-        return "rows came or went without a row event, as with a partition that is dropped or exchanged"
-    if ddl.replaces:
-        return "it was replaced by CREATE OR REPLACE TABLE, which drops its rows without a word in the log"
-    if ddl.renames_columns:
-        return "a column of it got another name, which this release does not carry"
-    return ""
+def _with_moves(announcements: Sequence[Announcement], origins: Mapping[TableId, TableId]) -> tuple[Announcement, ...]:
+    """Tell in each announcement of a statement all that the statement moved."""
+    renamed = [a for a in announcements if a.kind is Kind.RENAME]
+    moves = tuple(Move(str(origins[a.table]), str(a.table), a.value_schema_id) for a in renamed)
+    return tuple(replace(announcement, moves=moves) for announcement in announcements)
 
 
-def _named(tables: tuple[TableName, ...], default_schema: str) -> list[TableId]:
-    return [TableId(schema or default_schema, name) for schema, name in tables]
+def _told(statement: StatementLogged, announcement: Announcement, kind: Kind) -> Announcement:
+    """Return `announcement` as what `statement` did."""
+    return replace(
+        announcement,
+        order=statement.order,
+        kind=kind,
+        file=statement.end.file,
+        timestamp_ms=statement.timestamp_ms,
+    )

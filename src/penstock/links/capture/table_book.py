@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.core.announcements import Kind
 from penstock.core.avro.envelope_encode import EncodableTable
 from penstock.core.avro.schemas import table_schema
 from penstock.core.errors import PositionError, TableStoppedError
@@ -39,12 +40,13 @@ class TableBook:
         self.wanted = wanted
         self.tracker = tracker
         self._registry = registry
-        self._announced = {a.table: a for a in announced if a.source == source}
+        newest = {a.table: a for a in announced if a.source == source}
+        self._announced = {table: a for table, a in newest.items() if a.kind is not Kind.DROP}
         self._encodable: dict[TableId, tuple[EncodableTable, str]] = {}
 
-    def announced(self, table: TableId) -> bool:
-        """Whether the capture has told the pipeline about `table`."""
-        return table in self._announced
+    def announcement(self, table: TableId) -> Announcement | None:
+        """What the capture has told the pipeline about `table` last, None if nothing or that it has ended."""
+        return self._announced.get(table)
 
     def any_announced(self) -> bool:
         """Whether this capture carries a table yet."""
@@ -75,7 +77,10 @@ class TableBook:
 
     def announce(self, announcement: Announcement) -> None:
         """Use `announcement` from here on, and ask tracker and registry again."""
-        self._announced[announcement.table] = announcement
+        if announcement.kind is Kind.DROP:
+            self._announced.pop(announcement.table, None)
+        else:
+            self._announced[announcement.table] = announcement
         self._encodable.pop(announcement.table, None)
 
     def close(self) -> None:

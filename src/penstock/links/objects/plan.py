@@ -35,30 +35,30 @@ _SETTLING_ROUNDS = 5
 class TopicRange:
     """Offsets `[start, end)` of one topic partition, to become files.
 
-    `generation` counts the topics that the table had before this one.
     The first file speaks for everything from `batch_start` on. `cuts` are places
-    in the source's log that no file may span.
+    in the source's log that no file may span. `is_whole` says that the partition
+    ended at `end` when it was planned.
     """
 
     source: str
     table: str
     topic: str
     partition: int
-    generation: int
     batch_start: int
     start: int
     end: int
     cuts: tuple[Order, ...]
+    is_whole: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectsPlan:
-    """One micro-batch: announcements to pass on, with their offsets, and ranges to write.
+    """One micro-batch: announcements that were not passed on yet, with their offsets, and ranges to write.
 
-    `schemas_offset` is the first announcement that is not among them.
+    Those from `settled` on came while we looked: rows before them may be missing here.
     """
 
-    schemas_offset: int
+    settled: int
     announcements: tuple[tuple[int, Announcement], ...]
     ranges: tuple[TopicRange, ...]
 
@@ -82,14 +82,12 @@ class ObjectsPlanner:
             self._read_announcements()
             if self._read_to == known:
                 break
-        ranges, behind = self._ranges(record, ends)
-        new, schemas_offset = [], known
-        for offset, announcement in self._announcements:
-            if announcement.topic in behind or announcement.follows in behind:
-                schemas_offset = min(schemas_offset, offset)
-            if record.schemas_offset <= offset < schemas_offset:
-                new.append((offset, announcement))
-        return ObjectsPlan(max(schemas_offset, record.schemas_offset), tuple(new), tuple(ranges))
+        new = [
+            (offset, announcement)
+            for offset, announcement in self._announcements
+            if offset >= record.schemas_offset and offset not in record.passed
+        ]
+        return ObjectsPlan(max(known, record.schemas_offset), tuple(new), tuple(self._ranges(record, ends)))
 
     def _read_announcements(self) -> None:
         end = self._log.ends([(self._schemas_topic, 0)]).get((self._schemas_topic, 0), 0)
@@ -111,8 +109,8 @@ class ObjectsPlanner:
             ends.update(self._log.ends(by_generation[generation]))
         return ends
 
-    def _ranges(self, record: ObjectsRecord, ends: Mapping[tuple[str, int], int]) -> tuple[list[TopicRange], set[str]]:
-        """Plan the ranges; also return the topics that are not read to their end by them."""
+    def _ranges(self, record: ObjectsRecord, ends: Mapping[tuple[str, int], int]) -> list[TopicRange]:
+        """Plan the ranges; nothing of a topic that follows one which they do not read to its end."""
         topics, cuts = self._topics(), self._cuts()
         ranges: list[TopicRange] = []
         behind: set[str] = set()
@@ -124,14 +122,14 @@ class ObjectsPlanner:
             table = (announcement.source, str(announcement.table))
             for partition in range(announcement.partitions):
                 batched, start = record.places.get((topic, partition), (0, 0))
-                end = ends.get((topic, partition), 0)
-                if end - start > _RANGE_OFFSETS_MAX:
-                    end = start + _RANGE_OFFSETS_MAX
+                last = ends.get((topic, partition), 0)
+                end = min(last, start + _RANGE_OFFSETS_MAX)
+                if end < last:
                     behind.add(topic)
                 if end > start:
-                    place = (partition, _generation(topic, topics), batched, start, end)
-                    ranges.append(TopicRange(*table, topic, *place, tuple(cuts[table])))
-        return ranges, behind
+                    place = (partition, batched, start, end)
+                    ranges.append(TopicRange(*table, topic, *place, tuple(cuts[table]), is_whole=end == last))
+        return ranges
 
     def _cuts(self) -> Mapping[tuple[str, str], list[Order]]:
         """Where each (source, table) was announced."""

@@ -11,6 +11,7 @@ from penstock.core.batches import Batch
 from penstock.core.changes import Messages
 from penstock.core.errors import FencedError, PositionError
 from penstock.core.publication import count_rows
+from penstock.links.objects.barriers import pass_on
 from penstock.links.objects.record import ObjectsRecord
 
 if TYPE_CHECKING:
@@ -40,27 +41,21 @@ class BatchPublisher:
         self._epoch = epoch
 
     def publish(self, plan: ObjectsPlan, written: Sequence[RangeWritten]) -> dict[str, tuple[int, int]]:
-        """Commit what was written of a plan; return table to (rows, newest commit time in Unix ms).
-
-        Where a range was cut short, what comes after it in the same table waits:
-        the topics that follow, and the announcements.
-        """
-        short = _cut_short(written)
-        waiting = [offset for offset, a in plan.announcements if (a.source, str(a.table)) in short]
-        schemas_offset = min([plan.schemas_offset, *waiting])
-        batches = [_announcing(a) for offset, a in plan.announcements if offset < schemas_offset]
+        """Commit what of a plan may go on; return table to (rows, newest commit time in Unix ms)."""
+        passage = pass_on(plan, written)
+        batches = [_announcing(announcement) for _, announcement in passage.announcements]
         places = dict(self._record.places)
         rows: dict[str, tuple[int, int]] = {}
-        for part in written:
-            if part.range.generation > short.get((part.range.source, part.range.table), part.range.generation):
-                continue
+        for part in passage.written:
             place = (part.range.topic, part.range.partition)
             places[place] = (_follow_on(part, places.get(place, (0, 0))[0]), part.read_to)
             batches.extend(part.batches)
             for batch in part.batches:
                 rows = count_rows(rows, batch.table, batch.rows, batch.last_timestamp_ms)
-        record = ObjectsRecord(schemas_offset, places, self._epoch, rows)
-        batches.sort(key=lambda b: (str(b.table), b.first_order, b.partition, b.start_offset))
+        first = min(passage.waiting, default=plan.settled)
+        told = {*self._record.passed, *(offset for offset, _ in passage.announcements)}
+        record = ObjectsRecord(first, places, self._epoch, rows, tuple(sorted(o for o in told if o >= first)))
+        batches.sort(key=_in_log_order)
         self._publisher.publish(_batch_messages(self._batches_topic, batches), record.to_mapping)
         # The next plan is made from the record as readers see it.
         self._publisher.settle()
@@ -72,14 +67,9 @@ class BatchPublisher:
         self._publisher.close()
 
 
-def _cut_short(written: Sequence[RangeWritten]) -> dict[tuple[str, str], int]:
-    """For each (source, table) with a range that was cut short: the oldest generation that was."""
-    short: dict[tuple[str, str], int] = {}
-    for part in written:
-        if not part.is_complete:
-            table = (part.range.source, part.range.table)
-            short[table] = min(part.range.generation, short.get(table, part.range.generation))
-    return short
+def _in_log_order(batch: Batch) -> tuple[object, ...]:
+    """Sort by source, then by place in its log, with what is announced there before the rows behind it."""
+    return batch.source, batch.first_order, batch.rows > 0, str(batch.table), batch.partition, batch.start_offset
 
 
 def _follow_on(part: RangeWritten, batched: int) -> int:
@@ -96,7 +86,7 @@ def _follow_on(part: RangeWritten, batched: int) -> int:
 
 
 def _announcing(announcement: Announcement) -> Batch:
-    """A batch without rows, which creates or alters the table in the target."""
+    """A batch without rows, which tells the target what became of the table."""
     return Batch(
         source=announcement.source,
         table=announcement.table,
@@ -111,7 +101,11 @@ def _announcing(announcement: Announcement) -> Batch:
         schema_id=announcement.value_schema_id,
         first_order=announcement.order,
         last_order=announcement.order,
-        last_timestamp_ms=0,
+        last_timestamp_ms=announcement.timestamp_ms,
+        kind=announcement.kind,
+        file=announcement.file,
+        moves=announcement.moves,
+        column_renames=announcement.column_renames,
     )
 
 

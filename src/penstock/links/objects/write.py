@@ -42,8 +42,8 @@ class RangeWritten:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the range was read to its end."""
-        return self.read_to == self.range.end
+        """Whether the partition was read to the end that it had when this was planned."""
+        return self.range.is_whole and self.read_to == self.range.end
 
 
 @dataclass(frozen=True, slots=True)

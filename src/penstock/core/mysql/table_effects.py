@@ -1,0 +1,119 @@
+"""What a statement made of one table, and whether that can be told without reading the table's rows again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from penstock.core.announcements import Kind
+from penstock.core.mysql.evolution import Refusal, find_column_renames, refusal
+from penstock.core.tables import TableId
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from penstock.core.mysql.ddl import TableDdl, TableName
+    from penstock.core.tables import TableSchema
+
+COPY_AGAIN = "start a new pipeline (another `pipeline` name and `home`) to carry the table from a fresh copy"
+
+Effect: TypeAlias = "Kind | Refusal | None"
+"""What became of a table; None for nothing that anybody must be told."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableChange:
+    """A table before and after a statement; None where there was none of that name.
+
+    `named` says that the statement names it. `origin` is the table that got this
+    name by it, None if none did; `moved` what that looked like, None if we do not
+    carry its rows.
+    """
+
+    before: TableSchema | None
+    after: TableSchema | None
+    named: bool
+    origin: TableId | None = None
+    moved: TableSchema | None = None
+
+
+def resolve_names(names: Sequence[TableName], default_schema: str, tables: Collection[TableId]) -> list[TableId]:
+    """Return the tables that a statement names, called as they are among `tables`.
+
+    A server with lower_case_table_names logs statements as they were typed. A name
+    that is none of `tables` in any case is returned as it stands.
+    """
+    spelled = {(t.schema.casefold(), t.name.casefold()): t for t in tables}
+    written = [TableId(schema or default_schema, name) for schema, name in names]
+    return [t if t in tables else spelled.get((t.schema.casefold(), t.name.casefold()), t) for t in written]
+
+
+def follow_renames(
+    renames: Sequence[tuple[TableId, TableId]], tables: Collection[TableId]
+) -> Mapping[TableId, TableId]:
+    """Return for each name that a table got by `renames`, done one after the other, what it was called before.
+
+    A table that ends with the name it had is left out, and so is what is none of `tables`, such as a view.
+    """
+    called = {table: table for table in tables}
+    for old, new in renames:
+        if old in called:
+            called[new] = called.pop(old)
+    return {new: old for new, old in called.items() if new != old}
+
+
+def effect_of(ddl: TableDdl, change: TableChange) -> Effect:
+    """Say what `ddl` made of a table; a Refusal where only a new copy could tell its rows."""
+    if change.after is None:
+        return Kind.DROP
+    if change.origin is not None:
+        return _effect_of_rename(ddl, change.origin, change.moved, change.after)
+    if change.named and ddl.action == "create" and (change.before is None or ddl.replaces):
+        return (
+            _unknown("it was created from a query whose rows are not in the log") if ddl.changes_rows else Kind.CREATE
+        )
+    if change.before is None:
+        return _unknown("it took this name with rows in it that are not in the log")
+    if change.named and (found := _effect_by_name(ddl)):
+        return found
+    return _evolution(change.before, change.after, ddl.column_renames if change.named else ())
+
+
+def column_renames_of(ddl: TableDdl, change: TableChange) -> tuple[tuple[str, str], ...]:
+    """Return the columns that a statement gave another name in a table that keeps its own, as (old, new)."""
+    if change.before is None or change.after is None or change.origin or not change.named:
+        return ()
+    found = find_column_renames(change.before, change.after, ddl.column_renames)
+    return () if isinstance(found, Refusal) else found
+
+
+def _effect_of_rename(ddl: TableDdl, origin: TableId, moved: TableSchema | None, after: TableSchema) -> Effect:
+    if moved is None:
+        reason = f"it now has the rows of {origin}, which was not carried"
+        hint = f'{COPY_AGAIN}, with {origin}, or a pattern such as "{after.table.schema}.*", under its `tables` too'
+        return Refusal("", reason, f"{hint}: then what a tool like gh-ost copies is carried as well")
+    if ddl.column_renames:
+        return _unknown("it and a column of it got other names at once, which this release does not carry")
+    return refusal(moved, after) or Kind.RENAME
+
+
+def _effect_by_name(ddl: TableDdl) -> Effect:
+    """Say what `ddl` made of a table that it names, as far as its schema does not show it."""
+    if ddl.action == "truncate":
+        return Kind.TRUNCATE
+    if ddl.changes_rows:
+        return _unknown("rows came or went without a row event, as with a partition that is dropped or exchanged")
+    return None
+
+
+def _evolution(before: TableSchema, after: TableSchema, renames: Sequence[tuple[str, str]]) -> Effect:
+    if before == after:
+        return None
+    found = find_column_renames(before, after, renames)
+    if isinstance(found, Refusal):
+        return found
+    return refusal(before.with_columns_renamed(found), after) or Kind.SCHEMA
+
+
+def _unknown(reason: str) -> Refusal:
+    return Refusal("", reason, COPY_AGAIN)

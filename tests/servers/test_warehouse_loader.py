@@ -1,0 +1,146 @@
+"""The warehouse link's end: tables that one statement renames are loaded up to it, and then renamed together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.servers.test_duckdb_sink import FIRST, Place, announcement
+
+from penstock.adapters.objects.store import ObjectsSpec, open_objects
+from penstock.adapters.state.store import open_state
+from penstock.core.announcements import Kind, Move
+from penstock.core.avro.schemas import value_schema
+from penstock.core.tables import TableId, TableSchema
+from penstock.links.warehouse.load import WarehouseLoader
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from penstock.core.batches import Batch
+    from penstock.ports.registry import RegisteredTable
+
+OLD, NEW, SHADOW = (TableId("shop", name) for name in ("_orders_del", "orders", "_orders_gho"))
+IDS = {NEW: 1, SHADOW: 2, OLD: 3}
+SWAP = (Move(str(SHADOW), str(NEW), IDS[NEW]), Move(str(NEW), str(OLD), IDS[OLD]))
+
+
+class MemoryRegistry:
+    """Schemas by id, which keeps the promises of its port but registers nothing new."""
+
+    def register(self, source: str, schema: TableSchema) -> RegisteredTable:
+        raise AssertionError((source, schema))
+
+    def value_schema(self, schema_id: int) -> str:
+        table = {number: table for table, number in IDS.items()}[schema_id]
+        return value_schema(replace(FIRST, table=table))
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@dataclass
+class Warehouse:
+    """A target, a state database, and the batch topic that is loaded into it."""
+
+    place: Place
+    state_url: str
+    topic: list[bytes]
+    wanted: tuple[TableId, ...] = (OLD, NEW, SHADOW)
+
+    def load(self, *ends: int) -> dict[str, str]:
+        """Load what is new, in parts that end where `ends` say; return the tables that stopped, and why."""
+        state = open_state(self.state_url, "shop")
+        sink = self.place.open()
+        loader = WarehouseLoader("link", sink, MemoryRegistry(), state, lambda _, table: table in self.wanted)
+        start = loader.start()
+        for end in [*ends, len(self.topic)]:
+            loader.load(list(enumerate(self.topic))[start:end])
+            start = max(start, end)
+        loader.close()
+        stopped = dict(state.stopped_tables("link"))
+        state.close()
+        return stopped
+
+    def contents(self) -> dict[str, list[tuple[object, ...]]]:
+        sink = self.place.open()
+        listed = sink._connection.execute(
+            "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'shop'"
+        ).fetchall()
+        found = {name: sink._connection.execute(f"SELECT id, qty FROM shop.{name} ORDER BY id").fetchall()
+                 for (name,) in listed}  # fmt: skip
+        sink.close()
+        return found
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
+    place = Place(tmp_path / "shop.duckdb", open_objects(ObjectsSpec((tmp_path / "objects").as_uri())))
+    rows = [
+        (rows_of(place, NEW, 0, 1, ("c", "old", 1)), Kind.SCHEMA),
+        (rows_of(place, SHADOW, 0, 2, ("c", "new", 1)), Kind.SCHEMA),
+        (told(SHADOW, 5), Kind.DROP),
+        (told(OLD, 5), Kind.RENAME),
+        (told(NEW, 5), Kind.RENAME),
+        (rows_of(place, NEW, 1, 6, ("u", "new", 2)), Kind.SCHEMA),
+        (rows_of(place, OLD, 0, 7, ("u", "old", 2)), Kind.SCHEMA),
+    ]
+    topic = [replace(b, kind=kind, moves=() if b.rows else SWAP, file="bin.000001").to_json() for b, kind in rows]
+    return Warehouse(place, f"sqlite:///{tmp_path / 'state.db'}", topic)
+
+
+def rows_of(place: Place, table: TableId, start: int, order: int, change: tuple[str, str, int]) -> Batch:
+    batch = place.batch(start, [change], topic=f"db.{table}")
+    return replace(batch, table=table, schema_id=IDS[table], first_order=(1, order, 0), last_order=(1, order, 0))
+
+
+def told(table: TableId, order: int) -> Batch:
+    batch = replace(announcement(1), table=table, schema_id=IDS[table], topic=f"db.{table}")
+    return replace(batch, first_order=(1, order, 0), last_order=(1, order, 0))
+
+
+SWAPPED = {"orders": [("new", 2)], "_orders_del": [("old", 2)]}
+
+
+@pytest.mark.parametrize("ends", [(), (1,), (2,), (3,), (4,), (5,), (6,), (1, 2, 3, 4, 5, 6)])
+def test_a_swap_is_made_once_wherever_the_parts_end_that_are_loaded(
+    warehouse: Warehouse, ends: tuple[int, ...]
+) -> None:
+    stopped = warehouse.load(*ends)
+
+    assert (stopped, warehouse.contents()) == ({}, SWAPPED)
+
+
+def test_tables_of_a_swap_wait_together_and_go_on_together(warehouse: Warehouse) -> None:
+    path = replace(FIRST, table=SHADOW).table
+    sink = warehouse.place.open()
+    sink._connection.execute(f"CREATE SCHEMA shop; CREATE TABLE shop.{path.name} AS SELECT 'not ours' AS id")
+    sink.close()
+
+    stopped = warehouse.load(3)
+    sink = warehouse.place.open()
+    waiting = sink._connection.execute("SELECT id, qty FROM shop.orders").fetchall()
+    sink._connection.execute(f"DROP TABLE shop.{path.name}")
+    sink.close()
+
+    assert set(stopped) == {str(NEW), str(OLD), str(SHADOW)}
+    assert "not ours" in stopped[str(SHADOW)]
+    assert waiting == [("old", 1)]
+    assert (warehouse.load(), warehouse.contents()) == ({}, SWAPPED)
+
+
+def test_a_link_without_the_shadow_stops_what_gets_its_rows(warehouse: Warehouse) -> None:
+    warehouse.wanted = (OLD, NEW)
+
+    stopped = warehouse.load()
+
+    assert set(stopped) == {str(NEW)}
+    assert "it got the rows of shop._orders_gho, which are not in this target" in stopped[str(NEW)]
+    assert warehouse.contents() == {"_orders_del": [("old", 2)]}
+
+
+def test_a_link_without_the_new_name_keeps_what_had_the_old(warehouse: Warehouse) -> None:
+    warehouse.wanted = (SHADOW,)
+
+    assert (warehouse.load(), warehouse.contents()) == ({}, {"_orders_gho": [("new", 1)]})
