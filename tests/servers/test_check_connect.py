@@ -11,6 +11,7 @@ import pymysql
 import pytest
 from typer.testing import CliRunner
 
+from penstock.adapters.kafka.cluster import KafkaCluster, create_topics
 from penstock.cli.main import app
 from penstock.config.load import load
 from penstock.dev.ports import LOOPBACK, free_port
@@ -66,6 +67,7 @@ def test_servers_that_are_fit_are_all_well(config: Path) -> None:
     assert "WRONG" not in result.stdout
     assert "source shopdb, binlog_format: ROW" in result.stdout
     assert "answers with 1 broker(s)" in result.stdout
+    assert "new topics have one copy" in result.stdout
     assert "All is well. To start it: penstock run" in result.stdout
 
 
@@ -106,6 +108,17 @@ def test_a_broker_too_few_is_told(config: Path) -> None:
 
     assert result.exit_code == 2
     assert "there are 1 brokers, fewer than kafka.replication, 3" in result.stdout
+
+
+def test_topics_that_nothing_can_be_written_to_are_told(config: Path, kafka: KafkaBroker, fresh_name: str) -> None:
+    config.write_text(config.read_text().replace("shopdb", fresh_name))
+    cluster = KafkaCluster(kafka.bootstrap_servers)
+    create_topics(cluster, [f"{fresh_name}.shop.orders"], {"min.insync.replicas": "2"}, partitions=1)
+
+    result = CliRunner().invoke(app, ["check", str(config), "--connect"])
+
+    assert result.exit_code == 2
+    assert f"topic {fresh_name}.shop.orders has one copy, and min.insync.replicas=2" in " ".join(result.stdout.split())
 
 
 def test_servers_that_are_away_are_told_with_exit_code_1(config: Path, kafka: KafkaBroker) -> None:

@@ -15,6 +15,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from penstock.adapters.kafka.cluster import explain
+from penstock.adapters.kafka.preflight import judge, read_durability
 from penstock.adapters.mysql import preflight
 from penstock.adapters.mysql.connection import connect, server_of
 from penstock.adapters.state.migrate import examine_database
@@ -57,6 +58,8 @@ def examine_pipeline(spec: PipelineSpec) -> Sequence[Finding]:
     for source in spec.sources:
         findings += _examine_source(source)
     findings += [examine(subject, question) for subject, question in _given_parts(spec)]
+    if spec.kafka.bootstrap_servers is not None:
+        findings += _examine_durability(spec, f"kafka {spec.kafka.bootstrap_servers}")
     findings += [examine(f"sink {sink.name}", partial(_examine_file, sink.path)) for sink in spec.sinks]
     return findings
 
@@ -124,6 +127,22 @@ def _examine_kafka(spec: PipelineSpec) -> str:
         message = f"there are {len(found.brokers)} brokers, fewer than kafka.replication, {cluster.replication}"
         raise UnfitServerError(message, "lower kafka.replication or start more brokers")
     return f"answers with {len(found.brokers)} broker(s) and {len(found.topics)} topics"
+
+
+def _examine_durability(spec: PipelineSpec, subject: str) -> Iterator[Finding]:
+    """Look at how many copies the cluster keeps of what it has acknowledged; each weakness once, by its first topic."""
+    prefixes = [f"penstock.{spec.pipeline}.", *(f"{source.name}." for source in spec.sources)]
+    try:
+        found = read_durability(kafka_cluster(spec), prefixes)
+    except PenstockError:
+        return  # That it does not answer has been said.
+    told: set[tuple[int, int]] = set()
+    for durability in found:
+        weakness, kind = judge(durability), (durability.copies, durability.in_sync_min)
+        if weakness is not None and kind not in told:
+            told.add(kind)
+            exit_code = UnfitServerError.exit_code if weakness.level == "error" else 0
+            yield Finding(weakness.level, subject, weakness.message, weakness.hint, exit_code)
 
 
 def _examine_web(url: str) -> str:
