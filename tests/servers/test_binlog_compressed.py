@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 
 import pymysql
 import pytest
-from tests.unit.mysql_log.single_items import one_by_one
+from tests.servers.source_log import here, read_all
 
-from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
-from penstock.adapters.mysql.connection import MysqlServer
 from penstock.core.mysql.log_items import LogItem, RowsLogged, StatementLogged, TransactionBegan, TransactionEnded
 from penstock.core.positions import BinlogPosition
 from penstock.dev.mariadb import start_mariadb
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from penstock.core.tables import TableId
     from penstock.dev.mariadb import MariadbServer
 
 LONG_COMMENT = "a comment that is worth compressing " * 20
@@ -41,25 +38,6 @@ def cursor(source: MariadbServer) -> Iterator[pymysql.cursors.Cursor]:
     with closing(connection), connection.cursor() as cursor:
         yield cursor
         cursor.execute("SET GLOBAL log_bin_compress = OFF, GLOBAL log_bin_compress_min_len = DEFAULT")
-
-
-def wanted(table: TableId) -> bool:
-    return table.schema == "shop" and table.name != "secret"
-
-
-def read_all(server: MariadbServer, begin: BinlogPosition) -> list[LogItem]:
-    address = MysqlServer(server.host, server.port, server.user, server.password)
-    items: list[LogItem] = []
-    with closing(open_binlog(address, begin, 902_101, wanted, Stop.END_OF_LOG)) as stream:
-        while not stream.at_end():
-            items += one_by_one(stream.read(5))
-    return items
-
-
-def here(cursor: pymysql.cursors.Cursor) -> BinlogPosition:
-    cursor.execute("SHOW MASTER STATUS")
-    file, offset, *_ = cursor.fetchone() or ()
-    return BinlogPosition(str(file), int(offset))
 
 
 def event_types(cursor: pymysql.cursors.Cursor, begin: BinlogPosition) -> set[str]:

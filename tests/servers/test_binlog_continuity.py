@@ -8,10 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.servers.source_log import address
 
 from penstock.adapters.mysql.binlog_stream import BinlogStream, Stop, open_binlog
 from penstock.adapters.mysql.catalog import read_flavour
-from penstock.adapters.mysql.connection import MysqlServer, ask, connect
+from penstock.adapters.mysql.connection import ask, connect
 from penstock.adapters.mysql.history import head
 from penstock.core.errors import LogError, LogPurgedError, PositionError, UnavailableError
 from penstock.core.mysql.log_items import LogAdvanced, RowsLogged, StatementLogged, TransactionEnded
@@ -60,10 +61,6 @@ def source(start: Callable[[], Source]) -> Source:
         ask(connection, "CREATE DATABASE shop")
         ask(connection, "CREATE TABLE shop.t (a INT)")
     return server
-
-
-def address(server: Source) -> MysqlServer:
-    return MysqlServer(server.host, server.port, server.user, server.password)
 
 
 def reset(connection: pymysql.Connection) -> None:

@@ -5,14 +5,11 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-import pymysql
 import pytest
-from tests.unit.mysql_log.single_items import one_by_one
+from tests.servers.source_log import connected, here, read_all
 
-from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
-from penstock.adapters.mysql.connection import MysqlServer
 from penstock.core.mysql.ddl import RowStatement, classify
-from penstock.core.mysql.log_items import LogItem, RowsLogged, StatementLogged, TransactionEnded
+from penstock.core.mysql.log_items import RowsLogged, StatementLogged, TransactionEnded
 from penstock.core.positions import BinlogPosition, file_number
 from penstock.dev.mariadb import start_mariadb
 
@@ -20,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from penstock.core.tables import TableId
+    import pymysql
+
     from penstock.dev.mariadb import MariadbServer
 
 
@@ -39,31 +37,6 @@ def cursor(source: MariadbServer) -> Iterator[pymysql.cursors.Cursor]:
         cursor.execute("USE shop")
         cursor.execute("CREATE TABLE users (id INT PRIMARY KEY AUTO_INCREMENT, name LONGTEXT)")
         yield cursor
-
-
-def connected(server: MariadbServer) -> pymysql.Connection:
-    return pymysql.connect(
-        host=server.host, port=server.port, user=server.user, password=server.password, autocommit=True
-    )
-
-
-def wanted(table: TableId) -> bool:
-    return table.schema == "shop"
-
-
-def here(cursor: pymysql.cursors.Cursor) -> BinlogPosition:
-    cursor.execute("SHOW MASTER STATUS")
-    file, offset, *_ = cursor.fetchone() or ()
-    return BinlogPosition(str(file), int(offset))
-
-
-def read_all(server: MariadbServer, begin: BinlogPosition) -> list[LogItem]:
-    address = MysqlServer(server.host, server.port, server.user, server.password)
-    items: list[LogItem] = []
-    with closing(open_binlog(address, begin, 902_301, wanted, Stop.END_OF_LOG)) as stream:
-        while not stream.at_end():
-            items += one_by_one(stream.read(5))
-    return items
 
 
 def event_types(cursor: pymysql.cursors.Cursor, begin: BinlogPosition) -> set[str]:

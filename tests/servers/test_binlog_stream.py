@@ -6,9 +6,8 @@ import time
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-import pymysql
 import pytest
-from tests.unit.mysql_log.single_items import one_by_one
+from tests.servers.source_log import address, connected, read_all, wanted
 
 from penstock.adapters.mysql.binlog_stream import BinlogStream, Stop, open_binlog
 from penstock.adapters.mysql.connection import MysqlServer, connect
@@ -30,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from penstock.core.tables import TableId
+    import pymysql
+
     from penstock.dev.mariadb import MariadbServer
     from penstock.dev.mysql import OracleMysql
 
@@ -60,31 +60,8 @@ def cursor(source: Source) -> Iterator[pymysql.cursors.Cursor]:
         yield cursor
 
 
-def connected(server: Source) -> pymysql.Connection:
-    return pymysql.connect(
-        host=server.host, port=server.port, user=server.user, password=server.password, autocommit=True
-    )
-
-
-def address(server: Source) -> MysqlServer:
-    return MysqlServer(server.host, server.port, server.user, server.password)
-
-
-def wanted(table: TableId) -> bool:
-    return table.schema == "shop" and table.name != "secret"
-
-
 def follow(server: Source, begin: BinlogPosition, stop: Stop = Stop.NEVER, server_id: int = SERVER_ID) -> BinlogStream:
     return open_binlog(address(server), begin, server_id, wanted, stop)
-
-
-def read_all(server: Source, begin: BinlogPosition, stop: Stop = Stop.END_OF_LOG) -> list[LogItem]:
-    items: list[LogItem] = []
-    with closing(follow(server, begin, stop)) as stream:
-        while not stream.at_end():
-            items += one_by_one(stream.read(5))
-        assert stream.read(0) == []
-    return items
 
 
 def read_for_seconds(stream: BinlogStream) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pymysql
 import pytest
+from tests.servers.source_log import here
 from tests.unit.mysql_log.single_items import one_by_one
 
 from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
@@ -20,7 +21,6 @@ from penstock.core.errors import TableStoppedError
 from penstock.core.mysql import decode
 from penstock.core.mysql.decode import decode_rows
 from penstock.core.mysql.log_items import RowsLogged
-from penstock.core.positions import BinlogPosition
 from penstock.core.tables import (
     BytesType,
     Column,
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.core.changes import RowBatch
+    from penstock.core.positions import BinlogPosition
     from penstock.dev.mariadb import MariadbServer
 
 WIDE = Context(prec=100)
@@ -112,12 +113,6 @@ def connected(server: MariadbServer) -> pymysql.Connection:
         charset="utf8mb4",
         init_command="SET time_zone = '+00:00'",
     )
-
-
-def here(cursor: pymysql.cursors.Cursor) -> BinlogPosition:
-    cursor.execute("SHOW MASTER STATUS")
-    file, offset, *_ = cursor.fetchone() or ()
-    return BinlogPosition(str(file), int(offset))
 
 
 def rows_since(server: MariadbServer, begin: BinlogPosition, table: TableId) -> list[RowsLogged]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.servers.source_log import address
 
 from penstock.adapters.mysql.catalog import read_flavour
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect
@@ -25,10 +26,6 @@ if TYPE_CHECKING:
     from penstock.dev.mysql import OracleMysql
 
 NO_TLS, WITH_TLS = None, Tls("none")
-
-
-def address(server: MariadbServer | OracleMysql) -> MysqlServer:
-    return MysqlServer(server.host, server.port, server.user, server.password)
 
 
 @pytest.fixture

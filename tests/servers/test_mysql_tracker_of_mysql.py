@@ -6,10 +6,11 @@ import contextlib
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.servers.source_log import address
 
 from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
 from penstock.adapters.mysql.catalog import read_creates, read_tables
-from penstock.adapters.mysql.connection import MysqlServer, ask, connect
+from penstock.adapters.mysql.connection import ask, connect
 from penstock.adapters.mysql.history import head
 from penstock.adapters.mysql.tracker import MysqlTracker, read_source_defaults
 from penstock.core.errors import UnfitServerError
@@ -40,10 +41,6 @@ ONLY_MYSQL = [
     "CREATE TABLE t (a INT PRIMARY KEY, b INT AS (a * 2) STORED, c CHAR(36) DEFAULT (UUID()))",
     "CREATE TABLE t (a TIMESTAMP(6) DEFAULT CURRENT_TIMESTAMP(6) ON UPDATE CURRENT_TIMESTAMP(6))",
 ]
-
-
-def address(server: MariadbServer | OracleMysql) -> MysqlServer:
-    return MysqlServer(server.host, server.port, server.user, server.password)
 
 
 @pytest.fixture

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 
 import pymysql
 import pytest
-from tests.unit.mysql_log.single_items import one_by_one
+from tests.servers.source_log import read_all
 
-from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
-from penstock.adapters.mysql.connection import MysqlServer
 from penstock.core.mysql.ddl import TableDdl, classify
 from penstock.core.mysql.log_items import LogItem, RowsLogged, StatementLogged
 from penstock.core.positions import BinlogPosition, file_number
@@ -63,7 +61,7 @@ def test_statements_and_rows_are_in_the_order_of_the_log(
         for statement in STATEMENTS:
             cursor.execute(statement)
 
-    items = read_all(any_source, BinlogPosition(str(file), int(offset)), database)
+    items = read_all(any_source, BinlogPosition(str(file), int(offset)), wanted=lambda table: table.schema == database)
 
     ddl = [item for item in items if isinstance(item, StatementLogged) and isinstance(classify(item.sql), TableDdl)]
     assert [classify(item.sql).action for item in ddl] == DDL  # type: ignore[union-attr]
@@ -80,14 +78,3 @@ def orders_of(item: LogItem) -> list[tuple[int, int, int]]:
         return [(file_number(item.file), item.rows_offset, item.first_row)]
     is_ddl = isinstance(item, StatementLogged) and isinstance(classify(item.sql), TableDdl)
     return [item.order] if is_ddl and isinstance(item, StatementLogged) else []
-
-
-def read_all(server: MariadbServer | OracleMysql, begin: BinlogPosition, database: str) -> list[LogItem]:
-    address = MysqlServer(server.host, server.port, server.user, server.password)
-    items: list[LogItem] = []
-    with closing(
-        open_binlog(address, begin, 902_777, lambda table: table.schema == database, Stop.END_OF_LOG)
-    ) as stream:
-        while not stream.at_end():
-            items += one_by_one(stream.read(5))
-    return items

@@ -6,12 +6,10 @@ import threading
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-import pymysql
 import pytest
-from tests.unit.mysql_log.single_items import one_by_one
+from tests.servers.source_log import address, connected, here, read_all, wanted
 
-from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
-from penstock.adapters.mysql.connection import MysqlServer
+from penstock.adapters.mysql.binlog_stream import Stop
 from penstock.adapters.mysql.copy import open_copy
 from penstock.core.errors import LogPurgedError, UnfitServerError
 from penstock.core.mysql.decode import decode_rows
@@ -23,8 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    import pymysql
+
     from penstock.core.changes import RowBatch
-    from penstock.core.tables import TableId
     from penstock.dev.mariadb import MariadbServer
 
 
@@ -44,34 +43,6 @@ def cursor(source: MariadbServer) -> Iterator[pymysql.cursors.Cursor]:
         cursor.execute("CREATE TABLE users (id INT PRIMARY KEY, name LONGTEXT)")
         cursor.execute("CREATE TABLE secret (id INT PRIMARY KEY)")
         yield cursor
-
-
-def connected(server: MariadbServer) -> pymysql.Connection:
-    return pymysql.connect(
-        host=server.host, port=server.port, user=server.user, password=server.password, autocommit=True
-    )
-
-
-def address(server: MariadbServer) -> MysqlServer:
-    return MysqlServer(server.host, server.port, server.user, server.password)
-
-
-def wanted(table: TableId) -> bool:
-    return table.schema == "shop" and table.name != "secret"
-
-
-def here(cursor: pymysql.cursors.Cursor) -> BinlogPosition:
-    cursor.execute("SHOW MASTER STATUS")
-    file, offset, *_ = cursor.fetchone() or ()
-    return BinlogPosition(str(file), int(offset))
-
-
-def read_all(server: MariadbServer, begin: BinlogPosition, stop: Stop = Stop.END_OF_LOG) -> list[LogItem]:
-    items: list[LogItem] = []
-    with closing(open_binlog(address(server), begin, 902_201, wanted, stop)) as stream:
-        while not stream.at_end():
-            items += one_by_one(stream.read(5))
-    return items
 
 
 def prepare(server: MariadbServer, name: str, *statements: str) -> None:
