@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import pytest
+from tests.unit.mysql_log.single_items import one_by_one
 
 from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect, server_of
@@ -142,7 +143,7 @@ def test_the_binlog_is_read_over_tls_too(server: MysqlServer, trusted: Authority
     with closing(open_binlog(encrypted, begin, 904_001, lambda _: True, Stop.END_OF_LOG)) as stream:
         assert type(stream._socket).__name__ == "SSLSocket"
         while not stream.at_end():
-            payloads += [item.payload for item in stream.read(5) if isinstance(item, RowsLogged)]
+            payloads += [item.payload for item in one_by_one(stream.read(5)) if isinstance(item, RowsLogged)]
 
     assert sum(payload.count(b"x" * 3_000_000) for payload in payloads) == 1
     assert sum(payload.count(b"y" * 20_000) for payload in payloads) == 200
