@@ -76,8 +76,6 @@ def judge(durability: Durability) -> Weakness | None:
         message = f"{what} {have} {counted}: a broker that loses its disk loses rows that were acknowledged"
         return Weakness("warning", message, "run three brokers, with kafka.replication: 3; topics keep what they have")
     if in_sync_min == 1:
-        message = (
-            f"{what} {have} {counted}, but {_SETTING}=1: a write may be on one broker only, and lost with it"
-        )
+        message = f"{what} {have} {counted}, but {_SETTING}=1: a write may be on one broker only, and lost with it"
         return Weakness("warning", message, f"set {_SETTING}=2 on the brokers, and on topics that set it themselves")
     return None
