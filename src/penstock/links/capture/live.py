@@ -74,7 +74,6 @@ class LiveCapture:
 
     def go_on(self, seconds: float) -> None:
         """Publish what comes in a thread of its own until the next `run`, for `seconds` at most."""
-        self._recalled.clear()
         self._bridge = Thread(target=self._go_on, args=(seconds,), name="between leases", daemon=True)
         self._bridge.start()
 
