@@ -58,8 +58,10 @@ def examine_pipeline(spec: PipelineSpec) -> Sequence[Finding]:
     for source in spec.sources:
         findings += _examine_source(source)
     findings += [examine(subject, question) for subject, question in _given_parts(spec)]
-    if spec.kafka.bootstrap_servers is not None:
-        findings += _examine_durability(spec, f"kafka {spec.kafka.bootstrap_servers}")
+    kafka = f"kafka {spec.kafka.bootstrap_servers}"
+    # A cluster that is away is waited for once.
+    if any(found.subject == kafka and found.level == "ok" for found in findings):
+        findings += _examine_durability(spec, kafka)
     findings += [examine(f"sink {sink.name}", partial(_examine_file, sink.path)) for sink in spec.sinks]
     return findings
 
@@ -134,8 +136,9 @@ def _examine_durability(spec: PipelineSpec, subject: str) -> Iterator[Finding]:
     prefixes = [f"penstock.{spec.pipeline}.", *(f"{source.name}." for source in spec.sources)]
     try:
         found = read_durability(kafka_cluster(spec), prefixes)
-    except PenstockError:
-        return  # That it does not answer has been said.
+    except PenstockError as error:
+        yield Finding("warning", subject, error.message, error.hint)
+        return
     told: set[tuple[int, int]] = set()
     for durability in found:
         weakness, kind = judge(durability), (durability.copies, durability.in_sync_min)
