@@ -31,6 +31,10 @@ missing_packages() {
     if ! (PATH=$PATH:/usr/local/sbin:/usr/sbin command -v mariadbd && command -v mariadb-install-db) >/dev/null; then
         printf ' mariadb-server'
     fi
+    # Debian keeps each version of PostgreSQL in a directory of its own.
+    if ! { command -v postgres || ls /usr/lib/postgresql/*/bin/postgres; } >/dev/null 2>&1; then
+        printf ' postgresql'
+    fi
 }
 
 install_missing() {
@@ -77,4 +81,7 @@ install_missing
 make_environment
 say "fetching the pinned jars of Kafka and of Spark's Kafka connector, unless they are there"
 .venv/bin/python -m penstock.dev.jars
+say "recording what Java loads at a start, unless that is done: every start is quicker for it"
+# What Spark and Kafka say of themselves on the way is of no use here, and nothing depends on what they record.
+timeout 300 .venv/bin/python -m penstock.dev.record_classes 2>/dev/null || say "that failed: every start takes longer"
 say "ready"

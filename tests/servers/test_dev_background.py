@@ -24,24 +24,30 @@ if TYPE_CHECKING:
 _SERVICE = "mariadb"
 
 
+@pytest.fixture(params=[_SERVICE, "postgres"])
+def service(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Path]:
     yield tmp_path / "dev"
     _dev("down", "--home", str(tmp_path / "dev"))
 
 
-def test_a_server_runs_from_up_to_down_and_comes_back_on_its_port(home: Path) -> None:
-    first = _facts("up", home)
+def test_a_server_runs_from_up_to_down_and_comes_back_on_its_port(home: Path, service: str) -> None:
+    first = _facts("up", home, service)
     assert is_listening(first["port"])
-    assert _facts("status", home) == first
-    assert _facts("up", home) == first
+    assert _facts("status", home, service) == first
+    assert _facts("up", home, service) == first
 
-    down = _dev("down", _SERVICE, "--home", str(home))
+    down = _dev("down", service, "--home", str(home))
 
-    assert down.stdout == "mariadb: stopped\n"
+    assert down.stdout == f"{service}: stopped\n"
     assert not is_listening(first["port"])
-    assert _facts("status", home) is None
-    assert _facts("up", home)["port"] == first["port"]
+    assert _facts("status", home, service) is None
+    assert _facts("up", home, service)["port"] == first["port"]
 
 
 def test_a_port_in_use_ends_up_with_exit_code_2_and_the_port(home: Path) -> None:
@@ -60,8 +66,8 @@ def test_a_service_of_a_later_release_ends_up_with_exit_code_2(home: Path) -> No
     assert "snowflake is not in this release" in up.stderr
 
 
-def test_a_killed_supervisor_takes_its_server_along_and_up_starts_it_again(home: Path) -> None:
-    facts = _facts("up", home)
+def test_a_killed_supervisor_takes_its_server_along_and_up_starts_it_again(home: Path, service: str) -> None:
+    facts = _facts("up", home, service)
 
     os.kill(facts["supervisor"], signal.SIGKILL)
 
@@ -69,8 +75,8 @@ def test_a_killed_supervisor_takes_its_server_along_and_up_starts_it_again(home:
     while is_listening(facts["port"]):
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    assert _facts("status", home) is None
-    assert _facts("up", home)["port"] == facts["port"]
+    assert _facts("status", home, service) is None
+    assert _facts("up", home, service)["port"] == facts["port"]
 
 
 def test_a_server_that_ends_by_itself_is_no_longer_listed(home: Path) -> None:
@@ -96,10 +102,10 @@ def test_jars_that_cannot_be_fetched_are_worth_another_try(monkeypatch: pytest.M
     assert not [path for path in (tmp_path / "penstock" / "jars").iterdir() if path.is_dir()]
 
 
-def _facts(command: str, home: Path) -> Any:  # noqa: ANN401 - the service's part of JSON output
-    answer = _dev(command, _SERVICE, "--home", str(home), "--json")
+def _facts(command: str, home: Path, service: str = _SERVICE) -> Any:  # noqa: ANN401 - the service's part of JSON output
+    answer = _dev(command, service, "--home", str(home), "--json")
     assert answer.returncode == 0, answer.stderr
-    return json.loads(answer.stdout)[_SERVICE]
+    return json.loads(answer.stdout)[service]
 
 
 def _dev(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -50,6 +50,8 @@ _GONE_SECONDS = 5.0
         ("schematizer", "start_schematizer"),
         ("spark", "start_spark"),
         ("zookeeper", "start_zookeeper"),
+        ("s3", "start_s3"),
+        ("redshift", "start_redshift"),
         ("mysql", "start_mysql"),
     ],
 )

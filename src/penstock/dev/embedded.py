@@ -15,10 +15,10 @@ from penstock.dev.schematizer import start_schematizer
 from penstock.dev.tracker import start_tracker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from types import TracebackType
 
-    from penstock.config.specs import PipelineSpec
+    from penstock.config.specs import EmbeddedPart, PipelineSpec
     from penstock.dev.server import Server
 
 _log = structlog.get_logger()
@@ -32,16 +32,21 @@ class EmbeddedServers:
     `spec` is the pipeline with their addresses filled in.
     """
 
-    def __init__(self, spec: PipelineSpec, say: Callable[[str], None]) -> None:
-        """Find out what is to be started for `spec`; nothing runs yet. `say` tells the user what takes long."""
+    def __init__(
+        self,
+        spec: PipelineSpec,
+        say: Callable[[str], None],
+        parts: Collection[EmbeddedPart] = ("kafka", "schematizer", "tracker"),
+    ) -> None:
+        """Find out which of `parts` are to be started for `spec`; nothing runs yet. `say` tells what takes long."""
         self.spec = spec
         self._starters: dict[str, Callable[[], Server]] = {}
         home = spec.home
-        if spec.is_embedded("kafka"):
+        if "kafka" in parts and spec.is_embedded("kafka"):
             self._starters["Kafka"] = lambda: start_kafka(home / "kafka")
-        if spec.is_embedded("schematizer"):
+        if "schematizer" in parts and spec.is_embedded("schematizer"):
             self._starters["Schematizer"] = lambda: start_schematizer(home / "schematizer")
-        if spec.is_embedded("tracker"):
+        if "tracker" in parts and spec.is_embedded("tracker"):
             self._starters["schema tracker"] = lambda: start_tracker(spec, say)
         self._servers: dict[str, Server] = {}
 

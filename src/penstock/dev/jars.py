@@ -38,11 +38,14 @@ class JarSet(enum.Enum):
 
     KAFKA_BROKER = "kafka-broker"
     SPARK_KAFKA = "spark-kafka"
+    SPARK_DELTA = "spark-delta"
     DEBEZIUM = "debezium"
+    DEBEZIUM_JDBC = "debezium-jdbc"
+    S3PROXY = "s3proxy"
 
 
-_FOR_BENCHES = frozenset({JarSet.DEBEZIUM})
-"""Peers that we are measured against: fetched by the first bench that needs them, not with the rest."""
+_WHEN_NEEDED = frozenset({JarSet.DEBEZIUM, JarSet.DEBEZIUM_JDBC, JarSet.S3PROXY})
+"""Peers that we are measured against, and servers of tests: fetched by the first that needs them, not with the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +190,10 @@ def _list_file(jar_set: JarSet) -> Path:
 
 
 def main() -> int:
-    """Fetch all sets but those of benches; the exit code."""
+    """Fetch all sets that pipelines need; the exit code."""
     try:
         for jar_set in JarSet:
-            if jar_set not in _FOR_BENCHES:
+            if jar_set not in _WHEN_NEEDED:
                 ensure_jars(jar_set)
     except PenstockError as error:
         sys.stderr.write(f"{error}\n")

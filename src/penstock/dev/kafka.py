@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from penstock.dev.class_archive import kafka_archive
 from penstock.dev.jars import JarSet, ensure_jars
 from penstock.dev.java import java
 from penstock.dev.ports import LOOPBACK, choose_port, is_listening
@@ -21,7 +22,7 @@ from penstock.dev.processes import run_to_end, start_child, wait_until_ready
 from penstock.dev.server import OneProcessServer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 _START_SECONDS = 120.0
@@ -29,6 +30,7 @@ _FORMAT_SECONDS = 120.0
 _METADATA_SECONDS = 5.0
 
 _JVM_OPTIONS = ("-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-Djava.awt.headless=true", "-Dlog4j2.level=WARN")
+_SHORT_LIVED = ("-XX:TieredStopAtLevel=1",)
 
 _SETTINGS = """\
 process.roles=broker,controller
@@ -36,7 +38,7 @@ node.id=1
 controller.quorum.voters=1@{host}:{controller_port}
 controller.listener.names=CONTROLLER
 listeners=PLAINTEXT://{host}:{port},CONTROLLER://{host}:{controller_port}
-advertised.listeners=PLAINTEXT://{host}:{port}
+advertised.listeners=PLAINTEXT://{host}:{advertised_port}
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 inter.broker.listener.name=PLAINTEXT
 log.dirs={data}
@@ -86,20 +88,34 @@ class KafkaBroker(OneProcessServer):
         return {**OneProcessServer.facts(self), "bootstrap_servers": self.bootstrap_servers}
 
 
-def start_kafka(home: Path, *, port: int | None = None) -> KafkaBroker:
+def start_kafka(
+    home: Path,
+    *,
+    port: int | None = None,
+    advertised_port: int | None = None,
+    class_options: Sequence[str] | None = None,
+) -> KafkaBroker:
     """Start a broker with its data under `home`; the first start formats it, later ones find the data and port.
 
+    Clients are told to connect to `advertised_port`, where that is another: a proxy's.
+    `class_options` tell the broker's JVM where its classes are archived, if that is
+    not where they usually are.
     Raises UsageError without Java or when the port is in use, UnavailableError
     when the jars cannot be fetched.
     """
     home = home.resolve()
-    run_class = [java(), *_JVM_OPTIONS, "-cp", os.pathsep.join(map(str, ensure_jars(JarSet.KAFKA_BROKER)))]
+    class_path = ["-cp", os.pathsep.join(map(str, ensure_jars(JarSet.KAFKA_BROKER)))]
+    archive = kafka_archive().options()
     home.mkdir(parents=True, exist_ok=True)
     chosen = choose_port(home / "port", port)
     settings = home / "server.properties"
     settings.write_text(
         _SETTINGS.format(
-            host=LOOPBACK, port=chosen, controller_port=choose_port(home / "controller-port"), data=home / "data"
+            host=LOOPBACK,
+            port=chosen,
+            advertised_port=advertised_port or chosen,
+            controller_port=choose_port(home / "controller-port"),
+            data=home / "data",
         )
     )
     log = home / "kafka.log"
@@ -112,8 +128,10 @@ def start_kafka(home: Path, *, port: int | None = None) -> KafkaBroker:
             "-c",
             str(settings),
         ]
-        run_to_end("Kafka's StorageTool", [*run_class, *tool], log, _FORMAT_SECONDS)
-    child = start_child("Kafka", [*run_class, "kafka.Kafka", str(settings)], log)
+        command = [java(), *_JVM_OPTIONS, *_SHORT_LIVED, *archive, *class_path, *tool]
+        run_to_end("Kafka's StorageTool", command, log, _FORMAT_SECONDS)
+    options = archive if class_options is None else class_options
+    child = start_child("Kafka", [java(), *_JVM_OPTIONS, *options, *class_path, "kafka.Kafka", str(settings)], log)
     wait_until_ready(child, lambda: _answers(chosen), _START_SECONDS)
     return KafkaBroker(chosen, home, child)
 

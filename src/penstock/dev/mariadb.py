@@ -39,6 +39,8 @@ _SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/local/
 _SETTINGS = """\
 [mariadbd]
 datadir={data}
+# Its own: at its start a server removes from there what it takes for left over, other servers' tables too.
+tmpdir={tmp}
 bind-address={host}
 port={port}
 # Relative to the data directory: a socket's whole path may have 107 bytes only.
@@ -158,7 +160,9 @@ def start_mariadb(
 def _write_settings(home: Path, flavour: Flavour, port: int, max_binlog_size_bytes: int) -> Path:
     """Write the server's option file and the SQL that creates our user; the option file's path."""
     (home / _INIT_FILE).write_text(_INIT_SQL.format(user=USER, host=LOOPBACK, password=PASSWORD))
-    text = _SETTINGS.format(data=home / "data", host=LOOPBACK, port=port)
+    scratch = home / "tmp"
+    scratch.mkdir(exist_ok=True)
+    text = _SETTINGS.format(data=home / "data", tmp=scratch, host=LOOPBACK, port=port)
     match flavour:
         case Flavour.SOURCE:
             text += _SOURCE_SETTINGS.format(max_binlog_size_bytes=max_binlog_size_bytes)

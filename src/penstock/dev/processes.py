@@ -52,13 +52,13 @@ class Child:
         """Whether it still runs."""
         return self.popen.poll() is None
 
-    def stop(self, wait_seconds: float = 15.0) -> None:
-        """Ask it to end, wait up to `wait_seconds`, then kill it and what is left of its session.
+    def stop(self, wait_seconds: float = 15.0, ask: signal.Signals = signal.SIGTERM) -> None:
+        """Ask it to end by the signal `ask`, wait up to `wait_seconds`, then kill it and what is left of its session.
 
         Safe to call twice.
         """
         if self.alive():
-            self.popen.terminate()
+            self.popen.send_signal(ask)
             try:
                 self.popen.wait(wait_seconds)
             except subprocess.TimeoutExpired:
@@ -83,7 +83,6 @@ def start_child(name: str, command: Sequence[str], log: Path, environment: Mappi
 
     `environment` is added to ours. Raises UsageError when the log cannot be written.
     """
-    tethered = [sys.executable, "-I", "-S", str(_TETHER), str(os.getpid()), *command]
     variables = {**os.environ, **(environment or {})}
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -94,7 +93,7 @@ def start_child(name: str, command: Sequence[str], log: Path, environment: Mappi
     with output:
         popen = _starter.submit(
             subprocess.Popen,
-            tethered,
+            tethered(command),
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -102,6 +101,11 @@ def start_child(name: str, command: Sequence[str], log: Path, environment: Mappi
             start_new_session=True,
         ).result()
     return Child(name, log, popen)
+
+
+def tethered(command: Sequence[str]) -> list[str]:
+    """`command` as one that dies with this process; see `tether`."""
+    return [sys.executable, "-I", "-S", str(_TETHER), str(os.getpid()), *command]
 
 
 def wait_until_ready(child: Child, is_ready: Callable[[], bool], wait_seconds: float) -> None:

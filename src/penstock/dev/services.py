@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, assert_never
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol
 
 from penstock.core.errors import UsageError
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
     from penstock.dev.server import Server
 
-_LATER = ("postgres", "s3", "redshift", "snowflake")
+_LATER = ("snowflake",)
 
 
 class Service(enum.Enum):
@@ -24,10 +25,17 @@ class Service(enum.Enum):
     SPARK = "spark"
     ZOOKEEPER = "zookeeper"
     MYSQL = "mysql"
+    POSTGRES = "postgres"
+    S3 = "s3"
+    REDSHIFT = "redshift"
 
 
 BY_DEFAULT = (Service.MARIADB, Service.KAFKA, Service.SCHEMATIZER, Service.SPARK)
 """Those that a pipeline with servers of its own is made of; the others are started by name only."""
+
+
+class _Start(Protocol):
+    def __call__(self, home: Path, *, port: int | None = None) -> Server: ...
 
 
 def parse_service(name: str) -> Service:
@@ -45,31 +53,7 @@ def start_service(service: Service, home: Path, port: int | None) -> Server:
     """Start one service with its data under `home`, on `port` if given.
 
     Each is imported only when it is asked for: none needs the others' libraries.
+    The module that starts a service has its name, and so has the function in there.
     """
-    match service:
-        case Service.MARIADB:
-            from penstock.dev.mariadb import start_mariadb  # noqa: PLC0415 - see above
-
-            return start_mariadb(home, port=port)
-        case Service.KAFKA:
-            from penstock.dev.kafka import start_kafka  # noqa: PLC0415 - see above
-
-            return start_kafka(home, port=port)
-        case Service.SCHEMATIZER:
-            from penstock.dev.schematizer import start_schematizer  # noqa: PLC0415 - see above
-
-            return start_schematizer(home, port=port)
-        case Service.SPARK:
-            from penstock.dev.spark import start_spark  # noqa: PLC0415 - see above
-
-            return start_spark(home, port=port)
-        case Service.ZOOKEEPER:
-            from penstock.dev.zookeeper import start_zookeeper  # noqa: PLC0415 - see above
-
-            return start_zookeeper(home, port=port)
-        case Service.MYSQL:
-            from penstock.dev.mysql import start_mysql  # noqa: PLC0415 - see above
-
-            return start_mysql(home, port=port)
-        case _:
-            assert_never(service)
+    start: _Start = getattr(import_module(f"penstock.dev.{service.value}"), f"start_{service.value}")
+    return start(home, port=port)
