@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
+from penstock.core.seals import read_own
 from penstock.core.tables import TableId
 
 _VERSION = 2
@@ -83,3 +84,8 @@ class Announcement:
         fields["moves"] = tuple(Move(*move) for move in fields.get("moves", ()))
         fields["column_renames"] = tuple((old, new) for old, new in fields.get("column_renames", ()))
         return cls(**fields)
+
+
+def read_announcement(topic: str, offset: int, value: bytes) -> Announcement:
+    """Read the message at `offset` of the schemas topic; PositionError if it is none of ours."""
+    return read_own(topic, offset, value, Announcement.from_json)

@@ -132,15 +132,15 @@ class AvroSchema:
         return self.names[type_.name] if isinstance(type_, Reference) else type_
 
 
-def parse_avro(text: str) -> AvroSchema:
-    """Parse a schema from its JSON text.
+def parse_avro(text: str, known: Mapping[str, Named] | None = None) -> AvroSchema:
+    """Parse a schema from its JSON text, which may use the `known` types of other schemas, by full name.
 
     Raises ValueError, with the place in the text or in the schema, where it is
     not JSON or not a schema.
     """
     try:
         declared: Json = json.loads(text)
-        names: dict[str, Named] = {}
+        names: dict[str, Named] = dict(known or {})
         root = _parse(declared, "", names)
     except json.JSONDecodeError as error:
         message = f"not JSON at line {error.lineno}, column {error.colno}: {error.msg}"

@@ -7,6 +7,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     import numpy.typing as npt
     import pyarrow as pa
@@ -66,14 +68,19 @@ class RowBatch:
 class Messages:
     """Encoded Kafka messages of one topic, in log order.
 
-    `keys` (binary[n]) is null where the table has no primary key.
-    `order` (int64[n]) sorts the messages of one publication across topics.
+    `keys` (binary[n]) is null where the table has no primary key, `values`
+    (binary[n]) for a tombstone. `order` (int64[n]) sorts the messages of one
+    publication across topics. `lanes` (int32[n]) spread messages without a key over
+    the partitions, those of one lane into the same; None leaves it to the producer.
+    `headers` are each message's, None for none.
     """
 
     topic: str
     keys: pa.BinaryArray
     values: pa.BinaryArray
     order: npt.NDArray[np.int64]
+    lanes: npt.NDArray[np.int32] | None = None
+    headers: Sequence[Sequence[tuple[str, bytes]]] | None = None
 
     def __len__(self) -> int:
         """How many messages there are."""

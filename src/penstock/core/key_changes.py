@@ -52,7 +52,11 @@ def message_order(batch: RowBatch) -> npt.NDArray[np.int64]:
     Packed from the highest bit down: the event's offset (38 bits), the row in it
     (24 bits), and one bit that puts the delete of a changed key right before its
     create. Raises LogError for an offset from 256 GiB or a row from 16,777,216.
+    Rows of a copy all have one place in the log and may be many more: they are
+    ordered by their number alone, and stand in messages of their own.
     """
+    if batch.op is Op.READ:
+        return batch.rows.astype(np.int64)
     if len(batch) and (int(batch.offsets.max()) >> _OFFSET_BITS or int(batch.offsets.min()) < 0):
         message = f"{batch.file} has a rows event at offset {int(batch.offsets.max())}, beyond the 256 GiB we can order"
         hint = "split the transaction that made the file so large; max_binlog_size cuts files between transactions only"
@@ -62,6 +66,13 @@ def message_order(batch: RowBatch) -> npt.NDArray[np.int64]:
         raise LogError(message, "lower binlog_row_event_max_size in the source, and have the table copied again")
     is_create = np.int64(batch.op is Op.CREATE)
     return (batch.offsets << (_ROW_BITS + 1)) | (batch.rows.astype(np.int64) << 1) | is_create
+
+
+def order_of_one(op: Op, offset: int, row: int) -> int | None:
+    """Return the number that `message_order` gives to a single change; None where it would raise."""
+    if offset >> _OFFSET_BITS or row >> _ROW_BITS:
+        return None
+    return offset << (_ROW_BITS + 1) | row << 1 | (op is Op.CREATE)
 
 
 def _key_changed(before: pa.RecordBatch, after: pa.RecordBatch, key: Sequence[str]) -> npt.NDArray[np.bool_]:

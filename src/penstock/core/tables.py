@@ -122,7 +122,7 @@ class SetType:
     labels: tuple[str, ...]
 
 
-PrintedKind: TypeAlias = Literal["json", "uuid", "inet4", "inet6", "date", "datetime", "timestamp"]
+PrintedKind: TypeAlias = Literal["json", "uuid", "inet4", "inet6", "date", "datetime", "timestamp", "postgres"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,8 @@ class PrintedType:
 
     MySQL's JSON, MariaDB's UUID, INET4 and INET6, and, where configured, dates
     and times (`fraction_digits` of which are printed, instants in UTC), so that
-    0000-00-00 is a value like any other.
+    0000-00-00 is a value like any other. `postgres` is any type of PostgreSQL
+    that no other database has.
     """
 
     kind: PrintedKind

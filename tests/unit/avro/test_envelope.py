@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from contextlib import contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from importlib.metadata import version
@@ -18,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.core.arrow_types import arrow_schema
+from penstock.core.avro import envelope_decode
 from penstock.core.avro.envelope_decode import DecodedChanges, decode_changes
 from penstock.core.avro.envelope_encode import RELEASE, EncodableTable, encode_changes
 from penstock.core.avro.names import avro_name
@@ -39,7 +41,7 @@ from penstock.core.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from penstock.core.avro.arrays import ArrowArray
 
@@ -108,8 +110,15 @@ def test_messages_of_every_operation_are_decoded_together(batch: RowBatch) -> No
     mixed = pa.concat_arrays(parts).take(pa.array(np.random.default_rng(1).permutation(3 * len(batch)), pa.int64()))
 
     changes = decode_changes(batch.schema, value_schema(batch.schema), mixed)
+    with messages_at_once(2):
+        in_pieces = decode_changes(batch.schema, value_schema(batch.schema), mixed)
 
+    assert in_pieces.before.equals(changes.before)
+    assert in_pieces.after.equals(changes.after)
+    assert in_pieces.op.equals(changes.op)
+    assert in_pieces.pos.tolist() == changes.pos.tolist()
     for place, message in enumerate(mixed):
+        assert changes.part(place, place + 1).after.equals(changes.after.slice(place, 1))
         alone = decode_changes(batch.schema, value_schema(batch.schema), binary([message.as_py()]))
         assert alone.before.equals(changes.before.slice(place, 1))
         assert alone.after.equals(changes.after.slice(place, 1))
@@ -134,6 +143,22 @@ def test_damaged_messages_decode_or_are_named(batch: RowBatch, data: st.DataObje
     else:
         outcome.before.validate(full=True)
         outcome.after.validate(full=True)
+
+
+@contextmanager
+def messages_at_once(count: int) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(envelope_decode, "_MESSAGES_AT_ONCE", count)
+        yield
+
+
+@pytest.mark.parametrize("damaged", range(5))
+def test_a_message_is_named_by_its_place_among_all(damaged: int) -> None:
+    messages = list(contents(encode_changes(encodable(SHOP), batch_of(5), PROCESSED_AT_MS)[1]))
+    messages[damaged] += b"\0"
+
+    with messages_at_once(2), pytest.raises(CorruptLogError, match=f"message {damaged} of 5 does not decode"):
+        decode_changes(SHOP, value_schema(SHOP), binary(messages))
 
 
 @pytest.mark.parametrize("extra", [b"\0", b"\0" * 300])

@@ -142,6 +142,17 @@ def test_the_last_offset_and_row_that_fit_are_ordered() -> None:
     assert message_order(batch).min() >= 0
 
 
+def test_the_rows_of_a_copy_may_be_any_number() -> None:
+    read = replace(
+        updates([((1, None, "a"), (1, None, "b"))] * 3),
+        op=Op.READ,
+        before=None,
+        rows=np.array([2**24, 2**24 + 1, 2**31 - 1], dtype=np.int32),
+    )
+
+    assert message_order(read).tolist() == [2**24, 2**24 + 1, 2**31 - 1]
+
+
 @pytest.mark.parametrize(("offset", "row", "words"), [(2**38, 0, "256 GiB"), (4, 2**24, "16,777,216"), (-1, 0, "256")])
 def test_an_offset_or_a_row_that_does_not_fit_is_refused(offset: int, row: int, words: str) -> None:
     batch = replace(

@@ -173,3 +173,22 @@ def test_a_gtid_of_the_other_kind_of_server_is_malformed(before: str, gtid: str)
         executed.add(gtid)
 
     assert executed.text == before
+
+
+uuids = st.sampled_from([f"{digit * 8}-1111-1111-1111-111111111111" for digit in "123"])
+
+
+@given(st.sets(st.tuples(uuids, st.integers(1, 12))), st.sets(st.tuples(uuids, st.integers(1, 12))))
+def test_what_a_server_lacks_is_what_it_has_not_executed(
+    here: set[tuple[str, int]], there: set[tuple[str, int]]
+) -> None:
+    ours, theirs = (MysqlGtids({}) for _ in range(2))
+    for gtids, executed in ((ours, here), (theirs, there)):
+        for uuid, number in executed:
+            gtids.add(f"{uuid}:{number}")
+    lacking = MysqlGtids({})
+    for uuid, number in there - here:
+        lacking.add(f"{uuid}:{number}")
+
+    assert ours.lacking(theirs) == str(lacking)
+    assert ours.reaches(theirs) == (there <= here)

@@ -147,6 +147,19 @@ def test_an_event_may_need_several_packets(size: int) -> None:
     assert found == events
 
 
+@pytest.mark.parametrize("before", [0, 1, 300])
+@pytest.mark.parametrize("behind", [1, 300])
+def test_an_event_of_several_packets_may_be_among_many(before: int, behind: int) -> None:
+    # The second packet of the large one begins as events do.
+    events = [*[b"small"] * before, bytes(0xFFFFFF + 5), *[b"behind"] * behind]
+    stream = packets([*(b"\0" + event for event in events), b"\xff\xd4\x04#HY000no such file", b"\0more"])
+
+    found, splitter = read_in_pieces(stream, len(stream))
+
+    assert found == events
+    assert splitter.error == ServerMessage(1236, "no such file")
+
+
 def test_an_error_ends_the_packets() -> None:
     found, splitter = read_in_pieces(packets([b"\0first", b"\xff\xd4\x04#HY000no such file", b"\0more"]), 1000)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.core.errors import CorruptLogError, LogError
-from penstock.core.mysql.log_items import LogItem, TransactionEnded
+from penstock.core.mysql.log_items import LogItem, TransactionEnded, TransactionsLogged
 from penstock.core.mysql.scan import EventScanner
 from penstock.core.positions import BinlogPosition
 
@@ -29,6 +29,33 @@ def test_an_unknown_event_is_skipped_only_if_it_says_that_it_may_be(log: LogWrit
     log.event(99, b"?")
     with pytest.raises(LogError, match="unknown type 99"):
         scan(log)
+
+
+@pytest.mark.parametrize("code", range(172, 180))
+@pytest.mark.parametrize("run_events_min", [1, 1 << 30])
+def test_events_that_newer_servers_have_in_place_of_rows_stop_the_capture_where_they_are(
+    log: LogWriter, code: int, run_events_min: int
+) -> None:
+    """MariaDB 12.3 can log rows in parts (PARTIAL_ROW_DATA): none of them may be passed over."""
+    log.gtid_list((0, 7, 1))
+    for number in range(2, 6):
+        log.insert(number)
+    whole = log.offset
+    log.gtid(6)
+    log.table_map("users")
+    place = log.event(code, b"a part of a row")
+    log.xid()
+    log.insert(7)
+    scanner = EventScanner(START, lambda _: True, run_events_min=run_events_min)
+
+    items = scanner.feed(*log.stream())
+
+    last = items[-1]
+    assert isinstance(last, TransactionEnded | TransactionsLogged)
+    assert last.end.offset == whole
+    with pytest.raises(LogError, match=f"unknown type {code} at {FILE}:{place}") as caught:
+        scanner.feed(b"", ())
+    assert "needs a newer release of us" in caught.value.hint
 
 
 def test_rows_that_no_table_map_describes_are_an_error(log: LogWriter) -> None:

@@ -2,7 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.core.mysql.describe import ColumnRow, Flavour, TableRow, describe_column, describe_table
+from penstock.core.mysql.describe import (
+    ColumnRow,
+    Flavour,
+    TableRow,
+    describe_column,
+    describe_table,
+    is_system_versioned,
+)
 from penstock.core.tables import (
     BitType,
     BytesType,
@@ -164,7 +171,31 @@ def test_a_generated_column_says_so_and_has_no_constant_default() -> None:
 def test_a_system_versioned_table_has_the_two_columns_that_the_log_has() -> None:
     table = TableRow(TableId("a", "t"), "SYSTEM VERSIONED", "")
 
-    schema = describe_table(table, [row("int(11)")], ["c"], "mariadb")
+    schema, keyless = (describe_table(table, [row("int(11)")], key, "mariadb") for key in (["c"], []))
 
     assert [column.name for column in schema.columns] == ["c", "row_start", "row_end"]
-    assert all(isinstance(column.type, UnsupportedType) for column in schema.columns[1:])
+    assert [column.type for column in schema.columns[1:]] == [TimestampType(6)] * 2
+    assert (schema.key, keyless.key) == (("c", "row_end"), ())
+    assert is_system_versioned(schema)
+
+
+def test_a_period_that_is_shown_is_described_as_one_that_is_hidden() -> None:
+    hidden = describe_table(TableRow(TableId("a", "t"), "SYSTEM VERSIONED", ""), [row("int(11)")], ["c"], "mariadb")
+    bounds = [period_row("row_start", "timestamp", "ROW START"), period_row("row_end", "timestamp", "ROW END")]
+
+    table = TableRow(TableId("a", "t"), "SYSTEM VERSIONED", "")
+    shown = describe_table(table, [row("int(11)"), *bounds], ["c", "row_end"], "mariadb")
+
+    assert shown == hidden
+    assert not is_system_versioned(describe_table(table, [row("int(11)"), bounds[0]], ["c"], "mariadb"))
+
+
+def test_a_period_of_transaction_numbers_cannot_be_carried() -> None:
+    column = describe_column(period_row("s", "bigint", "ROW START"), "mariadb")
+
+    assert column.type == UnsupportedType("bigint ROW START")
+
+
+def period_row(name: str, kind: str, bound: str) -> ColumnRow:
+    declared = "timestamp(6)" if kind == "timestamp" else kind
+    return ColumnRow(name, kind, declared, False, None, "STORED GENERATED", bound, "", 0, 6, "")  # noqa: FBT003

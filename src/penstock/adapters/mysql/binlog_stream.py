@@ -20,7 +20,7 @@ from penstock.adapters.mysql.continuity import Continuity, require_known
 from penstock.core.errors import CorruptLogError, PenstockError, UnavailableError
 from penstock.core.mysql.bytes_reader import MalformedError
 from penstock.core.mysql.packets import PACKET_BYTES_MAX, Events, PacketSplitter
-from penstock.core.mysql.scan import EventScanner
+from penstock.core.mysql.scan import PREPARED_BYTES_MAX, EventScanner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -59,10 +59,12 @@ def open_binlog(
     server_id: int,
     wanted: Callable[[TableId], bool],
     stop: Stop,
+    prepared_bytes_max: int = PREPARED_BYTES_MAX,
 ) -> BinlogStream:
     """Ask `server` for its binlog from `position`, as the replica `server_id`, which nobody else may be.
 
-    `wanted` says of which tables we want rows; see EventScanner. Raises
+    `wanted` says of which tables we want rows, and `prepared_bytes_max` how many
+    bytes of rows XA transactions may have; see EventScanner. Raises
     UnavailableError when the server does not answer and UnfitServerError when it
     refuses us; LogError when the log is not the one in which the position was
     taken, PositionError for GTIDs that cannot be read. What else is wrong with
@@ -87,7 +89,9 @@ def open_binlog(
         if connection.open:
             connection.close()
         raise
-    return BinlogStream(server, position, wanted, stop, connection)
+    one_file = stop is Stop.END_OF_FILE
+    scanner = EventScanner(position, wanted, one_file=one_file, prepared_bytes_max=prepared_bytes_max)
+    return BinlogStream(server, position, scanner, stop, connection)
 
 
 class BinlogStream:
@@ -97,17 +101,17 @@ class BinlogStream:
         self,
         server: MysqlServer,
         position: BinlogPosition,
-        wanted: Callable[[TableId], bool],
+        scanner: EventScanner,
         stop: Stop,
         connection: pymysql.Connection,
     ) -> None:
-        """Follow `connection`, on which the server has been asked for its binlog."""
+        """Follow `connection`, on which the server has been asked for its binlog, and read that with `scanner`."""
         self._server = server
         self._position = position
         self._stop = stop
         self._connection = connection
         self._socket = _socket_of(connection)
-        self._scanner = EventScanner(position, wanted, one_file=stop is Stop.END_OF_FILE)
+        self._scanner = scanner
         self._continuity = Continuity(server, position)
         self._packets = PacketSplitter()
         self._events: deque[Events] = deque()

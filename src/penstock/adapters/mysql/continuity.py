@@ -4,7 +4,8 @@ RESET MASTER (MySQL 8.2 and later: RESET BINARY LOGS AND GTIDS) begins a log ane
 under the same file names, and a restored or another server has another log. The
 place of a position may then be a place there too, with other transactions before
 it. GTIDs tell, where the server writes them, unless the new log has as many
-transactions of the same length.
+transactions of the same length; and the time at which the file was begun does,
+which the scanner compares.
 """
 
 from __future__ import annotations
@@ -16,7 +17,13 @@ from penstock.adapters.mysql.catalog import read_flavour
 from penstock.adapters.mysql.connection import ask, server_of
 from penstock.core.errors import LogError, PositionError
 from penstock.core.mysql.gtid_sets import MysqlGtids, parse_gtids
-from penstock.core.mysql.log_items import LogAdvanced, TransactionBegan, TransactionEnded, TransactionsLogged
+from penstock.core.mysql.log_items import (
+    LogAdvanced,
+    StatementLogged,
+    TransactionBegan,
+    TransactionEnded,
+    TransactionsLogged,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,10 +74,16 @@ class Continuity:
         self._order = position.order
         self._gtid = ""
         self._is_sure = not position.gtids
+        self._gtids = position.gtids
+        self._newest = _by_server(position.gtids)
 
     def check(self, items: Sequence[LogItem]) -> None:
-        """Raise LogError if the log goes back, or its first transaction is one from before our position."""
+        """Raise LogError if the log or its GTIDs go back, or its first transaction is one from before our position.
+
+        Of GTIDs that is asked of MariaDB only: MySQL never gives one twice.
+        """
         for item in items:
+            self._check_numbers(item)
             match item:
                 case LogAdvanced(end):
                     if end.order < self._order:
@@ -86,6 +99,29 @@ class Continuity:
                     self._check_first(first.end)
                 case _:
                     pass
+
+    def _check_numbers(self, item: LogItem) -> None:
+        """Of each domain and server the numbers grow."""
+        if isinstance(item, TransactionsLogged):
+            for origin, first, last in item.gtids.stretches():
+                if not origin.endswith(":"):
+                    self._follow_number(origin, first, last, item.end)
+        elif isinstance(item, TransactionEnded | StatementLogged) and item.end.gtids != self._gtids:
+            self._gtids = item.end.gtids
+            for origin, number in _by_server(item.end.gtids).items():
+                if number != self._newest.get(origin):
+                    self._follow_number(origin, number, number, item.end)
+
+    def _follow_number(self, origin: str, first: int, last: int, end: BinlogPosition) -> None:
+        before = self._newest.get(origin, 0)
+        if first <= before:
+            message = f"the GTIDs of {self._server} go back: {origin}{first} at {end}, after {origin}{before}"
+            hint = (
+                "the server was restored from a backup, or somebody set gtid_seq_no or gtid_binlog_state: "
+                "start a new pipeline with a copy; and set gtid_strict_mode=ON, with which this cannot happen"
+            )
+            raise LogError(message, hint)
+        self._newest[origin] = last
 
     def _check_first(self, end: BinlogPosition) -> None:
         """Look at the first transaction, which ends at `end`."""
@@ -106,8 +142,19 @@ def _is_readable(gtids: str, flavour: Flavour) -> bool:
 
 def _begun_anew(server: MysqlServer, position: BinlogPosition, says: str) -> LogError:
     message = f"the log of {server} is not the one in which we stood at {position}: {says}"
-    hint = "the log was reset, or another server answers: start a new pipeline with a copy"
+    hint = (
+        "the log was reset, the server was restored from a backup, or another server answers: start a new pipeline "
+        "with a copy. If it is a new master that has replicated from the old one: penstock failover FILE SOURCE "
+        "--to HOST:PORT"
+    )
     return LogError(message, hint)
+
+
+def _by_server(gtids: str) -> dict[str, int]:
+    """The number of the newest transaction of each `domain-server-` in MariaDB's notation; none of MySQL's."""
+    if not gtids or ":" in gtids:
+        return {}
+    return {f"{domain}-{server}-": number for domain, (server, number) in _by_domain(gtids).items()}
 
 
 def _grew(before: str, after: str, gtid: str) -> bool:

@@ -27,6 +27,7 @@ from penstock.adapters.mysql.prepared import place_without_prepared, with_prepar
 from penstock.core.arrow_types import arrow_schema
 from penstock.core.changes import Op, RowBatch
 from penstock.core.errors import PenstockError, TableStoppedError, UnavailableError, UnfitServerError
+from penstock.core.mysql.describe import is_system_versioned
 from penstock.core.mysql.table_policy import DEFAULT_POLICY
 from penstock.core.mysql.text_values import parse_values, select_expression
 from penstock.core.positions import BinlogPosition
@@ -268,7 +269,8 @@ _START = {"mariadb": _start_on_mariadb, "mysql": _start_on_mysql}
 
 def _select(schema: TableSchema) -> str:
     expressions = ", ".join(select_expression(column, quote(column.name)) for column in schema.columns)
-    return f"SELECT {expressions} FROM {quote_table(schema.table)}"  # noqa: S608 - every name is quoted
+    history = " FOR SYSTEM_TIME ALL" if is_system_versioned(schema) else ""
+    return f"SELECT {expressions} FROM {quote_table(schema.table)}{history}"  # noqa: S608 - every name is quoted
 
 
 def _stream(

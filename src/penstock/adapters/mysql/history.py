@@ -71,6 +71,14 @@ def start_of_log(connection: pymysql.Connection) -> BinlogPosition:
     return BinlogPosition(first, _FIRST_OFFSET, gtids=_gtids_before(connection, first))
 
 
+def passing_server_id(connection: pymysql.Connection) -> int:
+    """Return a replica's id for a stream that soon ends.
+
+    Of two streams with one id the server ends the older: a connection's number is nobody else's.
+    """
+    return _PASSING_SERVER_ID + int(ask(connection, "SELECT CONNECTION_ID()")[0][0]) % (1 << 28)
+
+
 def gtids_at(connection: pymysql.Connection, file: str, offset: int) -> str:
     """Return the GTIDs before a place of a MariaDB log; the server reads the file up to there."""
     gtids = ask(connection, f"SELECT BINLOG_GTID_POS({connection.escape(file)}, {int(offset)})")[0][0]
@@ -111,8 +119,7 @@ def log_is_whole(
 
 def _statements(connection: pymysql.Connection, start: BinlogPosition) -> Iterator[tuple[str, str]]:
     """Every statement from `start` to the end of the log, with its default schema, over a connection of its own."""
-    # Of two streams with one id the server ends the older: a connection's number is nobody else's.
-    server_id = _PASSING_SERVER_ID + int(ask(connection, "SELECT CONNECTION_ID()")[0][0]) % (1 << 28)
+    server_id = passing_server_id(connection)
     stream = open_binlog(server_of(connection), start, server_id, lambda _: False, Stop.END_OF_LOG)
     try:
         while not stream.at_end():

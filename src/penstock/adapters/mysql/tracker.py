@@ -20,7 +20,8 @@ from penstock.adapters.mysql.catalog import (
     read_tables,
 )
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect, error_code
-from penstock.core.errors import PenstockError, UnavailableError, UnfitServerError
+from penstock.config.crash_points import CrashPoint
+from penstock.core.errors import PenstockError, PositionError, UnavailableError, UnfitServerError
 from penstock.core.mysql.ddl import TableDdl, classify, for_tracker
 from penstock.core.mysql.table_policy import DEFAULT_POLICY
 
@@ -41,6 +42,7 @@ _NO_SCHEMA = "information_schema"
 _UNKNOWN_SEQUENCES = 4091
 _NOTHING_TO_DROP = frozenset({ER.BAD_TABLE_ERROR, ER.DB_DROP_EXISTS, _UNKNOWN_SEQUENCES})
 _SHOWN_CHARACTERS = 400
+_EMPTIED = CrashPoint("tracker.emptied", "the tracker is empty, and about to be filled from a dump")
 _NAMES: Mapping[Flavour, str] = {"mariadb": "MariaDB", "mysql": "MySQL"}
 
 
@@ -128,7 +130,7 @@ class MysqlTracker:
 
     def restore(self, dump: str) -> None:
         """Drop every user schema and make those of `dump`. Doing it again, or anew after a crash, is the same."""
-        creates = Creates.from_json(dump)
+        creates = _read_dump(dump)
         self._schemas = None
         self._retrying(lambda connection: _replace_everything(connection, creates))
 
@@ -170,6 +172,16 @@ def _explain_refusal(error: UnfitServerError, sql: str) -> PenstockError:
         f"the schema tracker could not follow a statement of the source: {error.message}\n  {shown}",
         "the tracker may be older than the source, or of another kind: give it a server like the source",
     )
+
+
+def _read_dump(dump: str) -> Creates:
+    """Read a dump; PositionError for one that this release did not write."""
+    try:
+        return Creates.from_json(dump)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        message = f"the dump of the schema tracker in the state database (mysql_dumps) cannot be read: {error!r}"
+        hint = "a newer release wrote it, or somebody edited it: go on with that release, or restore the state database"
+        raise PositionError(message, hint) from error
 
 
 def _leaves_tables(statement: TableDdl) -> bool:
@@ -257,6 +269,7 @@ def _replace_everything(connection: pymysql.Connection, creates: Creates) -> Non
     for (schema,) in ask(connection, "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA"):
         if schema not in SYSTEM_SCHEMAS:
             ask(connection, f"DROP DATABASE {quote(schema)}")
+    _EMPTIED.pass_by()
     for schema in creates.schemas:
         _create_schema(connection, schema)
     for table in creates.tables:

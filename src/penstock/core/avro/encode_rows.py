@@ -2,48 +2,24 @@
 
 from __future__ import annotations
 
-import struct
-from typing import TYPE_CHECKING, Any, TypeVar, assert_never, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
 
 from penstock.core.avro.buffers import fixed_values
-from penstock.core.avro.decimals import decimal_bytes
 from penstock.core.avro.message_fields import ColumnValues, Constant, MessageField, Numbers, OptionalText
+from penstock.core.avro.value_bytes import NOT_NULL, NULL, optional_text, value_encoder
 from penstock.core.avro.varints import varint
-from penstock.core.tables import (
-    BitType,
-    BytesType,
-    ColumnType,
-    DateTimeType,
-    DateType,
-    DecimalType,
-    EnumType,
-    FloatType,
-    GeometryType,
-    IntegerType,
-    PrintedType,
-    SetType,
-    TextType,
-    TimestampType,
-    TimeType,
-    UnsupportedType,
-    VectorType,
-    YearType,
-)
+from penstock.core.tables import DateTimeType, DateType, DecimalType, TimestampType, TimeType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from penstock.core.avro.arrays import ArrowArray
+    from penstock.core.tables import ColumnType
 
-_Value = TypeVar("_Value")
 _ARRAY_BYTES_MAX = 2**31 - 2
-_NULL = b"\0"
-_NOT_NULL = b"\2"
-_FLOAT = struct.Struct("<f")
-_DOUBLE = struct.Struct("<d")
 
 
 def encode_by_row(fields: Sequence[MessageField], rows: int) -> pa.BinaryArray:
@@ -57,16 +33,6 @@ def encode_by_row(fields: Sequence[MessageField], rows: int) -> pa.BinaryArray:
     return pa.array(messages, pa.binary())
 
 
-def sized(content: bytes) -> bytes:
-    """Return the length of `content`, then `content`: Avro's bytes and string."""
-    return varint(len(content)) + content
-
-
-def sized_text(text: str) -> bytes:
-    """Return `text` as Avro's string."""
-    return sized(text.encode())
-
-
 def _pieces(field: MessageField, rows: int) -> Sequence[bytes]:
     match field:
         case Constant(content):
@@ -74,62 +40,33 @@ def _pieces(field: MessageField, rows: int) -> Sequence[bytes]:
         case Numbers(values):
             return [varint(value) for value in values.tolist()]
         case OptionalText(texts):
-            return [_NOT_NULL + sized_text(text) if text else _NULL for text in texts.to_pylist()]
+            return [optional_text(text) for text in texts.to_pylist()]
         case ColumnValues(values, column):
             return _column(values, column.type, nullable=column.nullable)
-        case _:
-            assert_never(field)
 
 
-def _column(array: ArrowArray, type_: ColumnType, *, nullable: bool) -> list[bytes]:  # noqa: C901, PLR0911 - one return per type
-    match type_:
-        case IntegerType() | BitType() if array.type == pa.uint64():
-            return _encoded(_integers(array), _sized_decimal, nullable=nullable)
-        case IntegerType() | BitType() | YearType():
-            return _encoded(_integers(array), varint, nullable=nullable)
-        case TextType() | EnumType() | SetType() | PrintedType():
-            return _encoded(cast("pa.StringArray", array).to_pylist(), sized_text, nullable=nullable)
-        case DecimalType():
-            return _encoded(_unscaled(array), _sized_decimal, nullable=nullable)
-        case TimeType() | DateTimeType() | TimestampType():
-            return _encoded(_integers(array.view(pa.int64())), varint, nullable=nullable)
-        case DateType():
-            return _encoded(_integers(array.view(pa.int32())), varint, nullable=nullable)
-        case FloatType(bits):
-            ieee = _FLOAT if bits == 32 else _DOUBLE  # noqa: PLR2004 - the width itself
-            return _encoded(cast("pa.DoubleArray", array).to_pylist(), ieee.pack, nullable=nullable)
-        case BytesType() | GeometryType():
-            return _encoded(cast("pa.BinaryArray", array).to_pylist(), sized, nullable=nullable)
-        case VectorType():
-            return _encoded(_floats(array), _block, nullable=nullable)
-        case UnsupportedType(declaration):
-            message = f"no Avro type carries {declaration}"
-            raise ValueError(message)
-        case _:
-            assert_never(type_)
-
-
-def _block(floats: list[float]) -> bytes:
-    """Write an array: one block of all its floats, and the 0 that ends it."""
-    return varint(len(floats)) + struct.pack(f"<{len(floats)}f", *floats) + b"\0" if floats else b"\0"
-
-
-def _encoded(values: Sequence[_Value | None], encode: Callable[[_Value], bytes], *, nullable: bool) -> list[bytes]:
+def _column(array: ArrowArray, type_: ColumnType, *, nullable: bool) -> list[bytes]:
+    values, encode = _values(array, type_), value_encoder(type_)
     if nullable:
-        return [_NULL if value is None else _NOT_NULL + encode(value) for value in values]
+        return [NULL if value is None else NOT_NULL + encode(value) for value in values]
     return [encode(value) for value in values if value is not None]
 
 
-def _floats(array: ArrowArray) -> list[list[float] | None]:
+def _values(array: ArrowArray, type_: ColumnType) -> Sequence[Any]:
+    """Return the values as `value_encoder` takes them, None for NULL."""
+    match type_:
+        case DecimalType():
+            return _unscaled(array)
+        case TimeType() | DateTimeType() | TimestampType():
+            return _listed(array.view(pa.int64()))
+        case DateType():
+            return _listed(array.view(pa.int32()))
+        case _:
+            return _listed(array)
+
+
+def _listed(array: ArrowArray) -> list[Any]:
     return cast("pa.Array[Any]", array).to_pylist()
-
-
-def _sized_decimal(unscaled: int) -> bytes:
-    return sized(decimal_bytes(unscaled))
-
-
-def _integers(array: ArrowArray) -> list[int | None]:
-    return cast("pa.Int64Array", array).to_pylist()
 
 
 def _unscaled(array: ArrowArray) -> list[int | None]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -21,9 +21,14 @@ from penstock.core.avro.wire import FRAME_BYTES, schema_ids
 from penstock.core.changes import Op
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.core.avro.arrays import Flags, Integers
     from penstock.core.avro.layout import RecordLayout
     from penstock.core.tables import TableSchema
+
+_MESSAGES_AT_ONCE: Final = 8192
+"""So few that their bytes stay in the processor's cache while field after field is read."""
 
 _OPS: Final = np.frombuffer("".join(Op).encode(), dtype=np.uint8)
 
@@ -37,6 +42,7 @@ class DecodedChanges:
     (`has_before`, `has_after`) every value is null.
 
     `op`      string[n]  one of the letters of `penstock.core.changes.Op`
+    `source`  string[n]  the source's name in the config
     `file`    string[n]  log file of the source
     `pos`     int64[n]   byte offset of the event in `file`
     `row`     int32[n]   index of the row in its event
@@ -44,6 +50,7 @@ class DecodedChanges:
     `gtid`    string[n]  GTID of the transaction, "" where there is none
     `db`, `table`  string[n]  the table's names in the source
     `before_lacks`, `after_lacks`  string[n]  the columns without values, as a JSON list; "" where there is none
+    `server_id`  int64[n]   the server that made the change, as the source numbers it
     """
 
     op: pa.StringArray
@@ -51,6 +58,7 @@ class DecodedChanges:
     has_before: Flags
     after: pa.RecordBatch
     has_after: Flags
+    source: pa.StringArray
     file: pa.StringArray
     pos: Integers
     row: np.ndarray[tuple[int, ...], np.dtype[np.int32]]
@@ -60,10 +68,22 @@ class DecodedChanges:
     table: pa.StringArray
     before_lacks: pa.StringArray
     after_lacks: pa.StringArray
+    server_id: Integers
 
     def __len__(self) -> int:
         """How many changes there are."""
         return len(self.pos)
+
+    def part(self, low: int, high: int) -> DecodedChanges:
+        """Those from `low` on, up to and without `high`; nothing is copied."""
+        if (low, high) == (0, len(self)):
+            return self
+        columns: dict[str, Any] = {}
+        for each in fields(self):
+            whole = getattr(self, each.name)
+            is_arrow = isinstance(whole, pa.RecordBatch | pa.Array)
+            columns[each.name] = whole.slice(low, high - low) if is_arrow else whole[low:high]
+        return DecodedChanges(**columns)
 
 
 def decode_changes(schema: TableSchema, value_schema: str, values: pa.BinaryArray) -> DecodedChanges:
@@ -74,15 +94,24 @@ def decode_changes(schema: TableSchema, value_schema: str, values: pa.BinaryArra
     schema's id, and for bytes that do not decode or are left over; PenstockError
     when `value_schema` is not an envelope of `schema`.
     """
-    row = _row_layout(schema, value_schema)
-    cursors = _open_cursors(values)
+    row, ids = _row_layout(schema, value_schema), schema_ids(values)
+    starts = range(0, max(1, len(values)), _MESSAGES_AT_ONCE)
+    return _joined([_decode_piece(schema, row, values, ids, start) for start in starts])
+
+
+def _decode_piece(
+    schema: TableSchema, row: RecordLayout, values: pa.BinaryArray, ids: Integers, start: int
+) -> DecodedChanges:
+    """Decode the next few of `values`."""
+    cursors = _open_cursors(values, ids, start)
     before, has_before = _read_image(cursors, "before", row, schema)
     after, has_after = _read_image(cursors, "after", row, schema)
-    for name in ("version", "connector", "name"):
+    for name in ("version", "connector"):
         cursors.read_spans(None, name)
+    source = read_text(cursors, "name")
     ts_ms = cursors.read_numbers(None, "ts_ms")
     db, table = read_text(cursors, "db"), read_text(cursors, "table")
-    cursors.read_numbers(None, "server_id")
+    server_id = cursors.read_numbers(None, "server_id")
     gtid = read_text(cursors, "gtid", nullable=True)
     file, pos = read_text(cursors, "file"), cursors.read_numbers(None, "pos")
     place = cursors.read_numbers(None, "row", 32).astype(np.int32)
@@ -91,8 +120,40 @@ def decode_changes(schema: TableSchema, value_schema: str, values: pa.BinaryArra
     before_lacks, after_lacks = (_read_lacking(cursors, name, schema) for name in (BEFORE_LACKS, AFTER_LACKS))
     cursors.finish()
     return DecodedChanges(
-        op, before, has_before, after, has_after, file, pos, place, ts_ms, gtid, db, table, before_lacks, after_lacks
+        op,
+        before,
+        has_before,
+        after,
+        has_after,
+        source,
+        file,
+        pos,
+        place,
+        ts_ms,
+        gtid,
+        db,
+        table,
+        before_lacks,
+        after_lacks,
+        server_id,
     )
+
+
+def _joined(pieces: Sequence[DecodedChanges]) -> DecodedChanges:
+    """Put pieces together, column by column."""
+    if len(pieces) == 1:
+        return pieces[0]
+    columns: dict[str, Any] = {}
+    for each in fields(DecodedChanges):
+        parts = [getattr(piece, each.name) for piece in pieces]
+        match parts[0]:
+            case pa.RecordBatch():
+                columns[each.name] = pa.Table.from_batches(parts).combine_chunks().to_batches()[0]
+            case pa.Array():
+                columns[each.name] = pa.concat_arrays(parts)
+            case _:
+                columns[each.name] = np.concatenate(parts)
+    return DecodedChanges(**columns)
 
 
 @lru_cache(maxsize=256)
@@ -104,13 +165,15 @@ def _row_layout(schema: TableSchema, value_schema: str) -> RecordLayout:
     return layout.record("before")
 
 
-def _open_cursors(values: pa.BinaryArray) -> Cursors:
-    """Put a cursor behind the frame of every message, which must all have one schema id."""
-    ids = schema_ids(values)
-    offsets = binary_offsets(values).astype(np.int64)
-    content = binary_octets(values)[offsets[0] : offsets[-1]]
-    cursors = Cursors(content, offsets[:-1] - offsets[0] + FRAME_BYTES, offsets[1:] - offsets[0])
-    cursors.require(ids == ids[:1], "its schema id", "it is not that of the first message")
+def _open_cursors(values: pa.BinaryArray, ids: Integers, start: int) -> Cursors:
+    """Put a cursor behind the frame of each of the next few messages, which must all have one schema id."""
+    piece = values.slice(start, _MESSAGES_AT_ONCE)
+    offsets = binary_offsets(piece).astype(np.int64)
+    content = binary_octets(piece)[offsets[0] : offsets[-1]]
+    begins, ends = offsets[:-1] - offsets[0] + FRAME_BYTES, offsets[1:] - offsets[0]
+    cursors = Cursors(content, begins, ends, start, len(values))
+    same = ids[start : start + len(piece)] == ids[:1]
+    cursors.require(same, "its schema id", "it is not that of the first message")
     return cursors
 
 

@@ -15,8 +15,9 @@ import pyarrow as pa
 
 from penstock.core.arrow_types import arrow_type
 from penstock.core.avro.encode_columns import encode_by_column
-from penstock.core.avro.encode_rows import encode_by_row, sized_text
+from penstock.core.avro.encode_rows import encode_by_row
 from penstock.core.avro.message_fields import ColumnValues, Constant, MessageField, Numbers, OptionalText
+from penstock.core.avro.value_bytes import NOT_NULL, NULL, sized_text
 from penstock.core.avro.varints import varint
 from penstock.core.avro.wire import frame
 from penstock.core.errors import PenstockError, TableStoppedError
@@ -24,13 +25,11 @@ from penstock.core.errors import PenstockError, TableStoppedError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.core.changes import RowBatch
+    from penstock.core.changes import Op, RowBatch
     from penstock.core.tables import TableSchema
 
 RELEASE: Final = "0.1.0"
 _BY_COLUMN_ROWS_MIN: Final = 128
-_NONE: Final = b"\0"
-_A_VALUE: Final = b"\2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +38,8 @@ class EncodableTable:
 
     `source` is the source's name in the config, `connector` its kind ("mysql").
     The ids are the registry's; `key_schema_id` is None where there is no primary key.
+    Where messages must be `repeatable`, the same change always gives the same bytes:
+    the envelope's ts_ms is when it was committed, not when we came to it.
     """
 
     source: str
@@ -46,6 +47,7 @@ class EncodableTable:
     schema: TableSchema
     key_schema_id: int | None
     value_schema_id: int
+    repeatable: bool = False
 
 
 def encode_changes(
@@ -55,7 +57,8 @@ def encode_changes(
 
     The key is that of the new row, for a DELETE that of the old one; keys are
     null where the table has none. `processed_at_ms` (Unix milliseconds) becomes
-    the envelope's ts_ms. `batch.schema` must be `table.schema`.
+    the envelope's ts_ms, save where messages must be repeatable. `batch.schema`
+    must be `table.schema`.
     Raises TableStoppedError when a column is not what the schema says (another
     Arrow type, or a NULL that may not be), PenstockError when the values of the
     batch come to 2 GiB or more.
@@ -87,36 +90,51 @@ def _key_fields(table: EncodableTable, batch: RowBatch) -> Sequence[MessageField
 
 def _value_fields(table: EncodableTable, batch: RowBatch, processed_at_ms: int) -> Sequence[MessageField]:
     """List the envelope's fields in the order of `value_schema`."""
-    schema = table.schema
-    source = sized_text(RELEASE) + sized_text(table.connector) + sized_text(table.source)
-    names = sized_text(schema.table.schema) + sized_text(schema.table.name) + varint(batch.server_id)
     return [
         Constant(frame(table.value_schema_id)),
-        *_row_fields(schema, batch.before),
-        *_row_fields(schema, batch.after),
-        Constant(source),
+        *_row_fields(table.schema, batch.before),
+        *_row_fields(table.schema, batch.after),
+        Constant(source_front(table)),
         Numbers(batch.timestamps_ms),
-        Constant(names),
+        Constant(source_names(table, batch.server_id)),
         OptionalText(batch.gtids),
         Constant(sized_text(batch.file)),
         Numbers(batch.offsets),
         Numbers(batch.rows.astype(np.int64)),
-        Constant(sized_text(batch.op) + varint(processed_at_ms) + _lacking(schema, batch)),
+        Constant(sized_text(batch.op)),
+        Numbers(batch.timestamps_ms) if table.repeatable else Constant(varint(processed_at_ms)),
+        Constant(lacking_columns(table, batch.before_lacks, batch.after_lacks)),
     ]
 
 
-def _lacking(schema: TableSchema, batch: RowBatch) -> bytes:
-    """Encode the fields that name what the two row images lack."""
-    if not schema.partial_rows:
+def source_front(table: EncodableTable) -> bytes:
+    """Encode the fields of `source` before its time."""
+    return sized_text(RELEASE) + sized_text(table.connector) + sized_text(table.source)
+
+
+def source_names(table: EncodableTable, server_id: int) -> bytes:
+    """Encode the fields of `source` between its time and its GTID."""
+    name = table.schema.table
+    return sized_text(name.schema) + sized_text(name.name) + varint(server_id)
+
+
+def envelope_end(table: EncodableTable, op: Op, processed_at_ms: int) -> bytes:
+    """Encode the fields behind `source` of a row that lacks nothing."""
+    return sized_text(op) + varint(processed_at_ms) + lacking_columns(table, (), ())
+
+
+def lacking_columns(table: EncodableTable, before_lacks: Sequence[str], after_lacks: Sequence[str]) -> bytes:
+    """Encode the fields that name what the two row images lack, where tables have these fields."""
+    if not table.schema.partial_rows:
         return b""
-    lists = (batch.before_lacks, batch.after_lacks)
-    return b"".join(_A_VALUE + sized_text(json.dumps(names)) if names else _NONE for names in lists)
+    lists = (before_lacks, after_lacks)
+    return b"".join(NOT_NULL + sized_text(json.dumps(names)) if names else NULL for names in lists)
 
 
 def _row_fields(schema: TableSchema, rows: pa.RecordBatch | None) -> Sequence[MessageField]:
     if rows is None:
-        return [Constant(_NONE)]
-    return [Constant(_A_VALUE), *map(ColumnValues, rows.columns, schema.image_columns)]
+        return [Constant(NULL)]
+    return [Constant(NOT_NULL), *map(ColumnValues, rows.columns, schema.image_columns)]
 
 
 def _require_fit(schema: TableSchema, rows: pa.RecordBatch, batch: RowBatch) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _ONE_BYTE: Final = tuple(bytes([value]) for value in range(128))
 _LOW_7: Final = 0x7F
+_LOW_14: Final = 0x3FFF
 _WORD_BITS: Final = 56
 _TOP_BITS: Final = np.uint64(0x8080808080808080)
 _ALL_SEVENS: Final = np.uint64(0x7F7F7F7F7F7F7F7F)
@@ -28,7 +29,11 @@ def varint(value: int) -> bytes:
     rest = (value << 1) ^ (value >> 63)
     if rest <= _LOW_7:
         return _ONE_BYTE[rest]
-    encoded = bytearray()
+    # Sizes of texts and offsets in files, without the loop.
+    if rest <= _LOW_14:
+        return bytes((rest & _LOW_7 | 0x80, rest >> 7))
+    encoded = [rest & _LOW_7 | 0x80, rest >> 7 & _LOW_7 | 0x80]
+    rest >>= 14
     while rest > _LOW_7:
         encoded.append(rest & _LOW_7 | 0x80)
         rest >>= 7

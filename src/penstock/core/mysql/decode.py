@@ -24,7 +24,7 @@ from penstock.core.mysql.rows_block import RowsBlock, join_rows
 from penstock.core.mysql.rows_columns import PADDING, Words, walk_events
 from penstock.core.mysql.rows_image import RowImages, read_images
 from penstock.core.mysql.rows_lacking import find_lacking, put_together
-from penstock.core.mysql.rows_partial import read_partial_rows
+from penstock.core.mysql.rows_partial import LackingDocumentError, read_partial_rows
 from penstock.core.mysql.rows_plain import ArrowArray, BadCellError, PlainColumn, read_rows
 from penstock.core.mysql.vectors import ColumnBytes, vector_column
 
@@ -139,21 +139,17 @@ def _read_images(plan: _Plan, event: RowsLogged) -> RowImages:
         if len(plan.images) >= _PLANS_MAX:
             plan.images.clear()
         plan.images[front] = images
-    if event.partial and plan.has_json and not images.are_whole(len(plan.arrow)):
-        reason = "JSON documents were logged as differences, in rows without all of their columns"
-        hint = "set binlog_row_image=FULL, or binlog_row_value_options='', for every session, and copy the table again"
-        raise TableStoppedError(str(event.table_map.table), "", _where(event), reason, hint)
     return images
 
 
 def _decode_plain(plan: _Plan, block: RowsBlock, images: RowImages) -> Decoded:
     if block.partial:
-        begin, layout = images.begin, plan.layout
+        layout = plan.layout
         return _decode_each(
             plan,
             block,
             images,
-            lambda payload: read_partial_rows(payload, begin, layout),
+            lambda payload: read_partial_rows(payload, images, layout),
             PlainColumn.decode_changed,
         )
     return _decode_each(plan, block, images, lambda payload: read_rows(payload, images), PlainColumn.decode)
@@ -174,6 +170,8 @@ def _decode_each(
             found = read(event.payload)
         except MalformedError as error:
             raise _undecodable(event, str(error)) from error
+        except LackingDocumentError as error:
+            raise _without_document(event, error) from error
         rows += found
         counts.append(len(found))
     readers = _readers(plan, images)
@@ -263,6 +261,13 @@ def _undecodable(event: RowsLogged, reason: str) -> TableStoppedError:
     """Name an event whose bytes are no rows: its checksum was right, so this table's layout is one we do not know."""
     hint = "copy the table again; if it stops again, report this layout as a mistake of ours and leave the table out"
     return TableStoppedError(str(event.table_map.table), "", _where(event), f"its rows do not decode: {reason}", hint)
+
+
+def _without_document(event: RowsLogged, error: LackingDocumentError) -> TableStoppedError:
+    """Name an event that only whoever has the row could read."""
+    reason = "a JSON document was logged as differences, without the document from before"
+    hint = "set binlog_row_image=FULL, or binlog_row_value_options='', for every session, and copy the table again"
+    return TableStoppedError(str(event.table_map.table), error.cell.column.name, _where(event), reason, hint)
 
 
 def _where(event: RowsLogged | RowsBlock) -> str:

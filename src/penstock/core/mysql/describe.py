@@ -6,7 +6,9 @@ word NULL); MySQL Reference Manual, "The INFORMATION_SCHEMA COLUMNS Table".
 Tried on MariaDB 10.11: with binlog_row_image=FULL the row image holds every
 column of information_schema in its order, invisible and generated ones
 included (virtual ones with their computed value), and after them the two hidden
-columns of a system-versioned table.
+columns of a system-versioned table. Every row of such a table that there ever was
+is a row in the log, whose key has the end of its period in it: ROW_END is a part
+of the primary key, which information_schema says only where it is not hidden.
 """
 
 from __future__ import annotations
@@ -103,6 +105,13 @@ class ColumnRow:
     comment: str
 
 
+_HIDDEN_PERIOD = tuple(
+    ColumnRow(name, "timestamp", "timestamp(6)", False, None, "STORED GENERATED, INVISIBLE", bound, "", 0, 6, "")  # noqa: FBT003 - in the order of information_schema
+    for name, bound in (("row_start", "ROW START"), ("row_end", "ROW END"))
+)
+_ROW_END_DECLARATION = "GENERATED ALWAYS AS (ROW END) STORED"
+
+
 @dataclass(frozen=True, slots=True)
 class TableRow:
     """What information_schema.tables says of one table; `kind` is its TABLE_TYPE."""
@@ -119,10 +128,17 @@ def describe_table(row: TableRow, columns: Sequence[ColumnRow], key: Sequence[st
     only a prefix of its column counts as the whole column: what is unique by a
     prefix is unique by the whole.
     """
-    described = tuple(describe_column(column, flavour) for column in columns)
-    if row.kind == "SYSTEM VERSIONED" and not any(column.generation in _PERIOD_BOUNDS for column in columns):
-        described += tuple(_hidden_period(name) for name in ("row_start", "row_end"))
-    return TableSchema(row.table, described, tuple(key), row.comment)
+    has_hidden = row.kind == "SYSTEM VERSIONED" and not any(column.generation in _PERIOD_BOUNDS for column in columns)
+    described = tuple(
+        describe_column(column, flavour) for column in (*columns, *(_HIDDEN_PERIOD if has_hidden else ()))
+    )
+    whole_key = (*key, _HIDDEN_PERIOD[1].name) if has_hidden and key else tuple(key)
+    return TableSchema(row.table, described, whole_key, row.comment)
+
+
+def is_system_versioned(schema: TableSchema) -> bool:
+    """Whether a table keeps its history, which a SELECT shows only when asked."""
+    return any(column.declaration.endswith(_ROW_END_DECLARATION) for column in schema.columns)
 
 
 def describe_column(row: ColumnRow, flavour: Flavour) -> Column:
@@ -136,15 +152,11 @@ def describe_column(row: ColumnRow, flavour: Flavour) -> Column:
     return Column(row.name, type_, row.nullable, declaration, default, is_expression, row.comment)
 
 
-def _hidden_period(name: str) -> Column:
-    declaration = "timestamp(6) GENERATED ALWAYS AS ROW START or END (system versioning)"
-    return Column(name, UnsupportedType(declaration), nullable=False, declaration=declaration)
-
-
 def _column_type(row: ColumnRow) -> ColumnType:
     declaration = _STORED_OTHERWISE.sub("", row.column_type.lower())
-    # Any other comment in a type says that it is stored in a way that we do not know.
-    if "/*" in declaration or row.generation in _PERIOD_BOUNDS:
+    # Any other comment in a type says that it is stored in a way that we do not know. A period of transaction
+    # numbers is not known before the commit: its table's changes are logged as statements.
+    if "/*" in declaration or (row.generation in _PERIOD_BOUNDS and row.data_type.lower() != "timestamp"):
         return UnsupportedType(f"{row.column_type} {row.generation}".rstrip())
     kind = row.data_type.lower()
     if kind in _TEXTS:

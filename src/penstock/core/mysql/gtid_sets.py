@@ -74,6 +74,26 @@ class MariadbGtids:
         newest = self._newest.get(domain)
         return newest is not None and int(number) <= int(newest.rpartition("-")[2])
 
+    def reaches(self, other: MariadbGtids) -> bool:
+        """Whether every transaction of `other` was executed, as far as numbers of a domain only grow."""
+        return all(gtid in self for gtid in other._newest.values())
+
+    def is_behind(self, other: MariadbGtids) -> bool:
+        """Whether nothing of the domains of `other` was executed that was not executed there."""
+        return all(gtid in other for domain, gtid in self._newest.items() if domain in other._newest)
+
+    def has_at_their_ends(self, other: MariadbGtids) -> bool:
+        """Whether the newest of each domain of `other` is the newest here too, with the same server."""
+        return all(self._newest.get(domain) == gtid for domain, gtid in other._newest.items())
+
+    def lacking(self, other: MariadbGtids) -> str:
+        """Say which transactions of `other` were not executed here, domain by domain; "" for none."""
+        return ", ".join(
+            f"those up to {gtid} (here domain {domain} is at {self._newest.get(domain, 'nothing')})"
+            for domain, gtid in other._newest.items()
+            if gtid not in self
+        )
+
     def __str__(self) -> str:
         """The server's notation."""
         return ",".join(self._newest.values())
@@ -136,6 +156,22 @@ class MysqlGtids:
         """Whether a transaction, `uuid:number` or `uuid:tag:number`, was executed."""
         origin, _, number = gtid.rpartition(":")
         return any(first <= int(number) <= last for first, last in self._intervals.get(origin, ()))
+
+    def reaches(self, other: MysqlGtids) -> bool:
+        """Whether every transaction of `other` was executed."""
+        return not other._without(self)
+
+    def lacking(self, other: MysqlGtids) -> str:
+        """Say which transactions of `other` were not executed here; "" for none."""
+        return str(MysqlGtids(other._without(self)))
+
+    def _without(self, other: MysqlGtids) -> dict[str, list[tuple[int, int]]]:
+        """The intervals of this set that are not in `other`."""
+        left = {
+            origin: _difference(intervals, other._intervals.get(origin, []))
+            for origin, intervals in self._intervals.items()
+        }
+        return {origin: intervals for origin, intervals in left.items() if intervals}
 
     def __str__(self) -> str:
         """The server's notation, sorted by UUID and tag."""
@@ -211,6 +247,22 @@ def _decoded_intervals(reader: BytesReader) -> list[tuple[int, int]]:
 
 def _by_domain(newest: dict[str, str]) -> dict[str, str]:
     return dict(sorted(newest.items(), key=lambda domain_and_gtid: int(domain_and_gtid[0])))
+
+
+def _difference(intervals: list[tuple[int, int]], others: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """What of sorted, disjoint intervals is in none of the others, which are so too."""
+    left: list[tuple[int, int]] = []
+    for first, last in intervals:
+        at = first
+        for low, high in others:
+            if high < at or low > last:
+                continue
+            if low > at:
+                left.append((at, low - 1))
+            at = high + 1
+        if at <= last:
+            left.append((at, last))
+    return left
 
 
 def _merged(intervals: list[tuple[int, int]]) -> list[tuple[int, int]]:

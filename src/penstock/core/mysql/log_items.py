@@ -110,6 +110,7 @@ class StatementLogged:
 
     `begin` is the position to read from to see it again, `end` the one after it.
     `inside` is where it ends in a compressed transaction, 0 for one on its own.
+    `gtid` is that of its transaction, "" where there is none.
     """
 
     sql: str
@@ -118,6 +119,7 @@ class StatementLogged:
     end: BinlogPosition
     timestamp_ms: int
     inside: int = 0
+    gtid: str = ""
 
     @property
     def order(self) -> tuple[int, int, int]:

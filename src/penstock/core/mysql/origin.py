@@ -20,8 +20,10 @@ def tells_whole_life(
     log begins where no transaction had been logged before. True only if the log
     creates each of `tables`, no statement touches the rows of a wanted table
     without row events, and no statement needs a table that the log did not
-    create. CREATE TABLE IF NOT EXISTS may have found the table there: it counts
-    only after the table was dropped, or its schema was created or dropped.
+    create. TRUNCATE, DROP and RENAME of what the log created are no loss: they are
+    carried. But no wanted table may get the rows of one that is not. CREATE TABLE
+    IF NOT EXISTS may have found the table there: it counts only after the table was
+    dropped, or its schema was created or dropped.
     """
     log = _Life(wanted)
     return all(log.goes_on(sql, default_schema) for sql, default_schema in statements) and set(tables) <= log.created
@@ -49,32 +51,56 @@ class _Life:
         match ddl.action:
             case "unknown":
                 return False
-            case "create_schema" | "drop_schema":
+            case "create_schema":
                 # A schema that is dropped, or created without any doubt, has no tables.
-                if ddl.action == "drop_schema" or not ddl.conditional:
-                    self._empty_schemas.add(ddl.schema or default_schema)
-                return True
+                return ddl.conditional or self._empty(ddl.schema or default_schema)
+            case "drop_schema":
+                return self._empty(ddl.schema or default_schema)
             case "create":
                 return self._create(tables[0], ddl)
             case "alter" | "truncate" | "create_index" | "drop_index":
-                keeps_rows = len(tables) == 1 and not ddl.changes_rows and not ddl.column_renames
-                return tables[0] in self.created and (keeps_rows or self._nobody_wants(tables))
+                is_carried = ddl.action == "truncate" or not (ddl.changes_rows or (ddl.column_renames and ddl.renames))
+                altered = tables[:1] if ddl.renames else tables
+                is_known = tables[0] in self.created and (
+                    (is_carried and len(altered) == 1) or self._nobody_wants(tables)
+                )
+                return is_known and self._rename(ddl, default_schema)
             case "rename":
-                pairs = zip(tables[::2], tables[1::2], strict=True)
-                self.created |= {after for before, after in pairs if before in self.created}
-                return self._nobody_wants(tables)
+                return self._rename(ddl, default_schema)
             case "drop":
                 self._absent |= set(tables)
-                return self._nobody_wants([table for table in tables if table in self.created])
+                self.created -= set(tables)
+                return True
             case _:
                 return True
+
+    def _empty(self, schema: str) -> bool:
+        self._empty_schemas.add(schema)
+        self.created = {table for table in self.created if table.schema != schema}
+        return True
 
     def _create(self, table: TableId, ddl: TableDdl) -> bool:
         is_sure = table.schema in self._empty_schemas or table in self._absent or table in self.created
         if ddl.conditional and not is_sure:
             return not self._wanted(table)
         self.created.add(table)
-        return not ((ddl.changes_rows or ddl.replaces) and self._wanted(table))
+        return not (ddl.changes_rows and self._wanted(table))
+
+    def _rename(self, ddl: TableDdl, default_schema: str) -> bool:
+        """Move what is known of tables with their names; False if a wanted one gets rows that nobody carries."""
+        origins: dict[TableId, TableId] = {}
+        for names in ddl.renames:
+            before, after = (TableId(schema or default_schema, name) for schema, name in names)
+            origins[after] = origins.pop(before, before)
+        known = {after for after, origin in origins.items() if origin in self.created}
+        self.created -= set(origins.values())
+        self._absent |= set(origins.values())
+        self.created |= known
+        return all(
+            after in known and self._wanted(origin)
+            for after, origin in origins.items()
+            if after != origin and self._wanted(after)
+        )
 
     def _nobody_wants(self, tables: list[TableId]) -> bool:
         return not any(self._wanted(table) for table in tables)

@@ -21,14 +21,17 @@ _BACKWARDS: Final = 1 << 31
 class Place:
     """The event being read, from `start` to `offset` in `file`; `rows_from` as in the position we came from.
 
+    `file_created` is when the file was begun, Unix seconds, 0 as long as it has not said so.
+
     `inside` is where in a compressed transaction, uncompressed, the event begins; 0 for one on its own.
     """
 
-    __slots__ = ("_first", "entered", "file", "inside", "offset", "rows_from", "start")
+    __slots__ = ("_first", "entered", "file", "file_created", "inside", "offset", "rows_from", "start")
 
     def __init__(self, position: BinlogPosition) -> None:
         """Begin at `position`; the bytes of a file begin at offset 4."""
         self.file = position.file
+        self.file_created = 0
         self._first = max(position.offset, _FIRST_OFFSET)
         self.offset = self.start = self._first
         self.inside = 0
@@ -51,6 +54,7 @@ class Place:
     def change_file(self, file: str, offset: int) -> None:
         """Go to another file."""
         self.file = file
+        self.file_created = 0
         self.offset = self.start = offset
         self.rows_from = self._first = 0
 

@@ -161,6 +161,8 @@ def _cell(column: Column, code: int, metadata: int) -> Cell | None:  # noqa: C90
             return _label_cell(column, code, metadata, codes.SET, _SET_BYTES[(len(labels) + 7) // 8])
         case PrintedType("json"):
             return Cell(column, code, 0, metadata) if (code, metadata) == (codes.JSON, 4) else None
+        case PrintedType("postgres"):
+            return None
         case PrintedType(kind):
             fits = code == codes.STRING and codes.string_type(metadata) == (codes.STRING, _ADDRESS_BYTES[kind])
             return Cell(column, code, 0, 1) if fits else None

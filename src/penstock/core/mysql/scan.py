@@ -6,8 +6,7 @@ event; MySQL internals, "Binary log events". Version 4 of the format.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -24,27 +23,27 @@ from penstock.core.mysql.log_items import LogAdvanced
 from penstock.core.mysql.place import Place
 from penstock.core.mysql.plain_events import PlainStretch, plain_stretches
 from penstock.core.mysql.query_event import STATEMENTS
-from penstock.core.mysql.rows_columns import Int64s
 from penstock.core.mysql.rows_event import OPS
 from penstock.core.mysql.transaction_payload import INNER, inner_events
 from penstock.core.mysql.transaction_runs import RunReader
 from penstock.core.mysql.transactions import TransactionReader
-from penstock.core.mysql.unreadable import COPY_AGAIN, incident, unknown
+from penstock.core.mysql.unreadable import COPY_AGAIN, begun_anew, incident, unknown
 from penstock.core.positions import BinlogPosition, file_number
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from penstock.core.mysql.log_items import LogItem
+    from penstock.core.mysql.packets import Spans
     from penstock.core.tables import TableId
 
 _HELD_BYTES_MAX: Final = 8 << 20
-_PREPARED_BYTES_MAX: Final = 256 << 20
+PREPARED_BYTES_MAX: Final = 256 << 20
+"""How many bytes of rows of prepared XA transactions are held if nothing else is said."""
+_FORMAT_DESCRIPTION: Final = int(Code.FORMAT_DESCRIPTION)
 _RUN_EVENTS_MIN: Final = 256
 """Fewer events than this are faster read one by one (measured)."""
 _RUN_BYTES_MAX: Final = 8 << 20
-
-Spans: TypeAlias = Int64s | Sequence[tuple[int, int]]
 
 _SKIPPED: Final = (
     Code.FORMAT_DESCRIPTION,
@@ -82,7 +81,7 @@ class EventScanner:
         *,
         one_file: bool = False,
         held_bytes_max: int = _HELD_BYTES_MAX,
-        prepared_bytes_max: int = _PREPARED_BYTES_MAX,
+        prepared_bytes_max: int = PREPARED_BYTES_MAX,
         run_events_min: int = _RUN_EVENTS_MIN,
     ) -> None:
         """Start at `position`, with its `rows_from`, its GTID set and what is prepared at it.
@@ -142,10 +141,9 @@ class EventScanner:
         """
         items: list[LogItem] = []
         view = memoryview(buffer)
-        places = np.array(spans, np.int64).reshape(-1, 2)
         try:
             if self._error is None:
-                for part in _bounded(places):
+                for part in _bounded(spans):
                     yield from self._scan_part(view, part, items)
         except MalformedError as error:
             self._error = self._corrupt(str(error))
@@ -169,14 +167,15 @@ class EventScanner:
         said = transactions.said
         return [] if transactions.boundary() == said else [LogAdvanced(transactions.boundary())]
 
-    def _scan_part(self, view: memoryview, places: Int64s, items: list[LogItem]) -> Iterator[list[LogItem]]:
+    def _scan_part(self, view: memoryview, spans: Spans, items: list[LogItem]) -> Iterator[list[LogItem]]:
         """Scan events, usual ones in runs; yield only what a compressed transaction lets go of."""
-        at = 0
-        if len(places) >= self._run_events_min:
-            checksums = self._frames.checksums
-            for first, stretch in plain_stretches(view, places, self._run_events_min, checksums=checksums):
-                yield from self._scan_each(view, places[at:first], items)
-                at = first + self._scan_run(stretch, items)
+        if len(spans) < self._run_events_min:
+            yield from self._scan_each(view, spans, items)
+            return
+        at, places, checksums = 0, np.asarray(spans, np.int64), self._frames.checksums
+        for first, stretch in plain_stretches(view, places, self._run_events_min, checksums=checksums):
+            yield from self._scan_each(view, places[at:first], items)
+            at = first + self._scan_run(stretch, items)
         yield from self._scan_each(view, places[at:], items)
 
     def _scan_run(self, stretch: PlainStretch, items: list[LogItem]) -> int:
@@ -189,9 +188,9 @@ class EventScanner:
         items.extend([run] if run else [])
         return count
 
-    def _scan_each(self, view: memoryview, places: Int64s, items: list[LogItem]) -> Iterator[list[LogItem]]:
+    def _scan_each(self, view: memoryview, spans: Spans, items: list[LogItem]) -> Iterator[list[LogItem]]:
         """Scan events one by one; yield only what a compressed transaction lets go of."""
-        for start, end in places.tolist():
+        for start, end in spans.tolist() if isinstance(spans, np.ndarray) else spans:
             if self.file_ended:
                 break
             self._scan(view[start:end], items)
@@ -204,6 +203,8 @@ class EventScanner:
         place = self._place
         place.start = place.offset
         header, body = self._frames.read(event)
+        if header.code == _FORMAT_DESCRIPTION:
+            self._begin_file(header)
         if header.artificial:
             self._artificial(body, header, items)
         elif place.advance(header):
@@ -273,6 +274,16 @@ class EventScanner:
             self._arrive(place.offset)
             self._check_arrived()
             items.append(LogAdvanced(self._transactions.boundary()))
+
+    def _begin_file(self, header: Header) -> None:
+        """Take the time of the event that every file begins with, and that is sent first wherever we begin in it.
+
+        Raises LogError if we have been in a file of this name that was begun at another time.
+        """
+        place, start = self._place, self._start
+        place.file_created = header.timestamp
+        if start.file_created and place.file == start.file and header.timestamp != start.file_created:
+            raise begun_anew(start, header.timestamp)
 
     def _rotate(self, body: memoryview, _: Header, items: list[LogItem]) -> None:
         file, offset = parse_rotate(body)
@@ -345,10 +356,11 @@ class EventScanner:
         )
 
 
-def _bounded(places: Int64s) -> Sequence[Int64s]:
+def _bounded(spans: Spans) -> Sequence[Spans]:
     """Split events into parts of a bounded size, which is that of the runs that are found in them."""
-    if not len(places) or places[-1, 1] - places[0, 0] <= _RUN_BYTES_MAX:
-        return [places]
+    if not len(spans) or spans[-1][1] - spans[0][0] <= _RUN_BYTES_MAX:
+        return [spans]
+    places = np.asarray(spans, np.int64)
     parts = (places[:, 1] - places[0, 0]) // _RUN_BYTES_MAX
     return np.split(places, np.flatnonzero(np.diff(parts)) + 1)
 

@@ -16,6 +16,7 @@ _EPOCH: Final = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - instants are printed i
 _DAY_MICROSECONDS: Final = 86_400_000_000
 _PAIR_MICROSECONDS: Final = (1_000_000, 10_000, 100, 1)
 _DATETIME_OFFSET: Final = 1 << 39
+_MONTHS_OFFSET: Final = _DATETIME_OFFSET >> 22
 _TIME_OFFSET: Final = 1 << 23
 _SECOND: Final = 1_000_000
 
@@ -47,6 +48,20 @@ def datetime_moment(raw: bytes, digits: int) -> Moment:
     months, day = packed >> 22, packed >> 17 & 31
     clock = packed >> 12 & 31, packed >> 6 & 63, packed & 63
     return Moment(months // 13, months % 13, day, *clock, _fraction(raw[5:], digits))
+
+
+def datetime_microseconds(raw: bytes, digits: int) -> int:
+    """Return what `microseconds` says of a `datetime_moment`, sooner if it is a date and time."""
+    packed = int.from_bytes(raw[:5], "big")
+    months = (packed >> 22) - _MONTHS_OFFSET
+    hour, minute, second = packed >> 12 & 31, packed >> 6 & 63, packed & 63
+    if months < 0 or hour > 23 or minute > 59 or second > 59:  # noqa: PLR2004 - the clock's
+        return microseconds(datetime_moment(raw, digits))
+    try:
+        day = dt.date(months // 13, months % 13, packed >> 17 & 31).toordinal() - _EPOCH_DAY
+    except ValueError:
+        return microseconds(datetime_moment(raw, digits))
+    return (day * 86_400 + hour * 3600 + minute * 60 + second) * _SECOND + _fraction(raw[5:], digits)
 
 
 def old_datetime_moment(raw: bytes) -> Moment:

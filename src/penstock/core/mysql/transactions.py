@@ -62,7 +62,10 @@ class TransactionReader:
 
     def position(self, offset: int, rows_from: int = 0) -> BinlogPosition:
         """A position at `offset` of the file, with the GTIDs and the prepared transactions of now."""
-        return BinlogPosition(self._place.file, offset, rows_from, self._executed.text, self.prepared.listed)
+        place, prepared = self._place, self.prepared.listed
+        return BinlogPosition(
+            place.file, offset, rows_from, self._executed.text, prepared, file_created=place.file_created
+        )
 
     def boundary(self) -> BinlogPosition:
         """The position behind the event being read."""
@@ -198,14 +201,17 @@ class TransactionReader:
             begin = self.position(transaction.begin, place.rows_place)
             end = replace(begin, rows_from=place.rows_place + header.length)
             inside = place.inside + header.length if place.inside else 0
-            statement = StatementLogged(query.sql, query.default_schema, begin, end, timestamp_ms, inside)
+            sql, gtid = query.sql, transaction.gtid
+            statement = StatementLogged(sql, query.default_schema, begin, end, timestamp_ms, inside, gtid)
             self._hold(transaction, statement, max(header.length, len(query.sql)), items)
             return
         begin = self.position(place.start if transaction is None else transaction.begin)
         if transaction is not None and transaction.alter_undecided:
             items.append(TransactionEnded(self._end(), timestamp_ms))
         else:
-            items.append(StatementLogged(query.sql, query.default_schema, begin, self._end(), timestamp_ms))
+            gtid = "" if transaction is None else transaction.gtid
+            end = self._end()
+            items.append(StatementLogged(query.sql, query.default_schema, begin, end, timestamp_ms, gtid=gtid))
 
     def _hold(self, transaction: OpenTransaction, item: LogItem, size_bytes: int, items: list[LogItem]) -> None:
         """Keep `item`, unless an earlier reader has it, and let go of what has become too much."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from penstock.core.errors import LogError
@@ -10,6 +11,7 @@ from penstock.core.mysql.bytes_reader import BytesReader
 if TYPE_CHECKING:
     from penstock.core.mysql.event_frame import Header
     from penstock.core.mysql.place import Place
+    from penstock.core.positions import BinlogPosition
 
 COPY_AGAIN: Final = "copy the tables again and go on from the position of that copy"
 
@@ -27,6 +29,13 @@ def incident(body: memoryview, place: Place) -> LogError:
         f"an INCIDENT event at {place}, by which the server says that it lost changes: {said or 'no reason given'}"
     )
     return LogError(message, f"see the server's error log for why; then {COPY_AGAIN}")
+
+
+def begun_anew(position: BinlogPosition, created: int) -> LogError:
+    """Say that the file of `position` is another one of its name, begun at `created` (Unix seconds)."""
+    now, before = (datetime.fromtimestamp(seconds, UTC).isoformat() for seconds in (created, position.file_created))
+    message = f"the log is not the one in which we stood at {position}: that file was begun at {before}, this at {now}"
+    return LogError(message, "the log was reset, or another server answers: start a new pipeline with a copy")
 
 
 def unknown(header: Header, place: Place) -> LogError:

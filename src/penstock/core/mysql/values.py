@@ -128,7 +128,7 @@ def _moment_reader(cell: Cell) -> Reader:
         case DateTimeType(digits):
             if cell.old_format:
                 return lambda raw: temporal.microseconds(temporal.old_datetime_moment(raw))
-            return lambda raw: temporal.microseconds(temporal.datetime_moment(raw, digits))
+            return lambda raw: temporal.datetime_microseconds(raw, digits)
         case TimestampType(digits) if not cell.old_format:
             return lambda raw: temporal.instant(temporal.timestamp_microseconds(raw, digits))
         case _:
@@ -145,7 +145,7 @@ def _zero_as_null(read: Reader) -> Reader:
     return read_or_null
 
 
-def _printer(cell: Cell, type_: PrintedType) -> Reader:  # noqa: PLR0911 - one return per kind
+def _printer(cell: Cell, type_: PrintedType) -> Reader:  # noqa: C901, PLR0911 - one return per kind
     digits = type_.fraction_digits
     match type_.kind:
         case "json":
@@ -166,6 +166,9 @@ def _printer(cell: Cell, type_: PrintedType) -> Reader:  # noqa: PLR0911 - one r
             if cell.old_format:
                 return lambda raw: temporal.print_instant(temporal.old_timestamp_microseconds(raw), 0)
             return lambda raw: temporal.print_instant(temporal.timestamp_microseconds(raw, digits), digits)
+        case "postgres":
+            message = "no table of MySQL has a column of this type"
+            raise ValueError(message)
 
 
 def _well_formed(read: Reader, hint: str) -> Reader:

@@ -54,7 +54,10 @@ class PreparedTransactions:
                 f"the XA transaction at {place.file}:{transaction.begin} and those prepared before it have over "
                 f"{self._bytes_max >> 20} MiB of rows at {place}, which are held until XA COMMIT"
             )
-            raise LogError(message, f"make XA transactions smaller, or fewer at once; then {COPY_AGAIN}")
+            hint = (
+                "give the source a larger prepared_xa_mebibytes_max and run again; or make XA transactions smaller, or"
+            )
+            raise LogError(message, f"{hint} fewer at once, and then {COPY_AGAIN}")
 
     def prepare(self, xid: str, transaction: OpenTransaction) -> None:
         """Keep what `transaction` holds. An older one of that name is gone: the server would not have let it be."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from penstock.core.errors import LogError, UnavailableError
@@ -76,17 +76,18 @@ def publish_ranges(capture: OpenCapture, ranges: Iterable[Iterable[RangePart]]) 
     and so do the parts of each.
     """
     for parts in ranges:
+        base = capture.position
         for part in parts:
             match part:
-                case Publication():
-                    capture.publish(part)
-                case StatementLogged():
-                    capture.take_statement(part)
+                case Publication(end=end):
+                    capture.publish(replace(part, end=end.on_top_of(base)))
+                case StatementLogged(end=end):
+                    capture.take_statement(replace(part, end=end.on_top_of(base)))
                     return
                 case RangeEnded(position, stopped):
                     newly = set(stopped) - set(capture.stopped)
                     capture.stopped.update(stopped)
-                    capture.advance(position)
+                    capture.advance(position.on_top_of(base))
                     if newly or position.prepared:
                         return
                 case RangeFailed(error):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from penstock.core.avro.envelope_encode import encode_changes
 from penstock.core.changes import Messages
 from penstock.core.errors import TableStoppedError
+from penstock.core.few_rows import FewRows
 from penstock.core.key_changes import message_order, split_key_changes
 from penstock.core.mysql.decode import batch_key, decode_rows
 from penstock.core.mysql.log_items import RowsLogged
@@ -35,6 +36,7 @@ class ChangeCollector:
         self._book = book
         self.stopped = stopped
         self._events: list[RowsLogged | RowsBlock] = []
+        self._few_rows = FewRows()
         self.bytes = 0
 
     def wants(self, table: TableId) -> bool:
@@ -66,6 +68,9 @@ class ChangeCollector:
         """Encode all events of one table, or raise TableStoppedError and publish none of them."""
         encodable, topic = self._book.encodable(table)
         processed_at_ms = time.time_ns() // 1_000_000
+        few = self._few_rows.encode(encodable, topic, events, processed_at_ms)
+        if few is not None:
+            return [few]
         encoded = []
         for group in _alike(events):
             for batch in split_key_changes(decode_rows(encodable.schema, group)):

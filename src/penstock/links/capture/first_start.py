@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.core.announcements import Announcement
+import numpy as np
+
+from penstock.config.crash_points import CrashPoint
+from penstock.core.announcements import Announcement, Kind
 from penstock.core.avro.envelope_encode import EncodableTable, encode_changes
 from penstock.core.changes import Messages
 from penstock.core.errors import TableStoppedError
@@ -23,25 +27,30 @@ if TYPE_CHECKING:
 
 _BATCH_ROWS = 10_000
 _EMPTY_TRACKER = '{"schemas": []}'
+_FILLED_TRACKER = CrashPoint("start.tracker_filled", "the tracker has the source's tables, nothing is published")
 
 
-def start_from_log(parts: CaptureParts, position: BinlogPosition, epoch: int) -> None:
-    """Begin at `position`, before the first table was created. The tracker starts empty."""
+def start_from_log(parts: CaptureParts, position: BinlogPosition, epoch: int, server: str = "") -> None:
+    """Begin at `position` of `server`, before the first table was created. The tracker starts empty."""
     parts.book.tracker.restore(_EMPTY_TRACKER)
-    record = CaptureRecord(position, epoch, timestamp_ms=0)
+    record = CaptureRecord(position, epoch, timestamp_ms=0, server=server)
     parts.publisher.publish((), record.to_mapping)
     parts.publisher.settle()
 
 
-def start_with_copy(parts: CaptureParts, copy: TableCopy, epoch: int) -> None:
-    """Publish a whole copy and the position behind it in one Kafka transaction.
+def start_with_copy(parts: CaptureParts, copy: TableCopy, epoch: int, server: str = "") -> None:
+    """Publish a whole copy of `server` and the position behind it in one Kafka transaction.
 
     A crash before the commit leaves nothing behind but an aborted transaction:
     the next start copies again. The copy must fit into Kafka's transaction time
     limit, which is 15 minutes.
+
+    Without transactions a crash leaves a part of a copy. The next one is another
+    copy, so it begins each table anew, behind what is left over of it.
     """
     parts.book.tracker.restore(copy.creates)
-    publishing = _CopyPublication(parts, copy, epoch)
+    _FILLED_TRACKER.pass_by()
+    publishing = _CopyPublication(parts, copy, epoch, server)
     parts.publisher.publish(publishing.messages(), publishing.record)
     parts.publisher.settle()
 
@@ -49,7 +58,8 @@ def start_with_copy(parts: CaptureParts, copy: TableCopy, epoch: int) -> None:
 class _CopyPublication:
     """The copy's messages, and the record that can be written once they are all sent."""
 
-    def __init__(self, parts: CaptureParts, copy: TableCopy, epoch: int) -> None:
+    def __init__(self, parts: CaptureParts, copy: TableCopy, epoch: int, server: str) -> None:
+        self._server = server
         self._parts = parts
         self._copy = copy
         self._epoch = epoch
@@ -58,9 +68,13 @@ class _CopyPublication:
 
     def record(self) -> dict[str, object]:
         newest = max((timestamp_ms for _, timestamp_ms in self._rows.values()), default=0)
-        return CaptureRecord(self._copy.position, self._epoch, newest, self._rows, self._stopped).to_mapping()
+        position, server = self._copy.position, self._server
+        return CaptureRecord(position, self._epoch, newest, self._rows, self._stopped, server).to_mapping()
 
     def messages(self) -> Iterator[Messages]:
+        for last in self._parts.book.announced():
+            if last.table not in self._copy.schemas:
+                yield from self._announce(replace(last, kind=Kind.DROP), self._parts.publisher.left_over(last.topic))
         for table, schema in sorted(self._copy.schemas.items()):
             try:
                 yield from self._table_messages(schema)
@@ -68,28 +82,31 @@ class _CopyPublication:
                 self._stopped[str(table)] = StoppedTable(str(self._copy.position), error.message, error.hint)
 
     def _table_messages(self, schema: TableSchema) -> Iterator[Messages]:
-        position = self._copy.position
-        registered = self._parts.book.register(schema, str(position))
+        source, registered = self._parts.book.source, self._parts.book.register(schema, str(self._copy.position))
         self._parts.publisher.create_topics([registered.topic])
-        yield from announcement_messages(
-            self._parts.schemas_topic,
-            [
-                Announcement(
-                    source=self._parts.book.source,
-                    table=schema.table,
-                    topic=registered.topic,
-                    follows=registered.follows,
-                    key_schema_id=registered.key_schema_id,
-                    value_schema_id=registered.value_schema_id,
-                    partitions=self._parts.partitions,
-                    order=(file_number(position.file), position.offset, -1),
-                )
-            ],
+        left_over = self._parts.publisher.left_over(registered.topic)
+        announcement = Announcement(
+            source=source,
+            table=schema.table,
+            topic=registered.topic,
+            follows=registered.follows,
+            key_schema_id=registered.key_schema_id,
+            value_schema_id=registered.value_schema_id,
+            partitions=self._parts.partitions,
+            order=(0, 0, 0),
+            kind=Kind.SCHEMA if self._parts.book.announcement(schema.table) is None else Kind.CREATE,
         )
-        encodable = EncodableTable(
-            self._parts.book.source, "mysql", schema, registered.key_schema_id, registered.value_schema_id
-        )
+        yield from self._announce(announcement, left_over)
+        encodable = EncodableTable(source, "mysql", schema, registered.key_schema_id, registered.value_schema_id)
         for batch in self._copy.rows(schema.table, _BATCH_ROWS):
-            keys, values = encode_changes(encodable, batch, time.time_ns() // 1_000_000)
+            behind = replace(batch, rows=batch.rows + np.int32(left_over))
+            keys, values = encode_changes(encodable, behind, time.time_ns() // 1_000_000)
             yield Messages(registered.topic, keys, values, message_order(batch))
             self._rows = count_rows(self._rows, schema.table, len(batch), int(batch.timestamps_ms[-1]))
+
+    def _announce(self, announcement: Announcement, left_over: int) -> list[Messages]:
+        """Announce at the place of the copy, behind the rows that are left over of another one, which count from 0."""
+        position = self._copy.position
+        order = (file_number(position.file), position.offset, left_over or -1)
+        placed = replace(announcement, order=order, file=position.file)
+        return announcement_messages(self._parts.schemas_topic, [placed])

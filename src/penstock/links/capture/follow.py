@@ -20,6 +20,7 @@ from penstock.links.capture.collector import ChangeCollector
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from penstock.core.mysql.heartbeats import HeartbeatWatch
     from penstock.core.mysql.rows_block import RowsBlock
     from penstock.core.positions import BinlogPosition
     from penstock.core.publication import Publication, StoppedTable
@@ -44,10 +45,19 @@ class Pace:
 class LogFollower:
     """Turns a stream of log items into publications and statements, in log order.
 
-    It stands at `position`: everything before it was handed out.
+    It stands at `position`: everything before it was handed out. The positions
+    that it hands out are of the era of the one it began at, and tell of heartbeats
+    if it was given something that looks for them.
     """
 
-    def __init__(self, book: TableBook, stopped: dict[str, StoppedTable], position: BinlogPosition, pace: Pace) -> None:
+    def __init__(
+        self,
+        book: TableBook,
+        stopped: dict[str, StoppedTable],
+        position: BinlogPosition,
+        pace: Pace,
+        heartbeats: HeartbeatWatch | None = None,
+    ) -> None:
         """Begin at `position`; `stopped` is shared with whoever commits."""
         self._collector = ChangeCollector(book, stopped)
         self._pace = pace
@@ -57,6 +67,8 @@ class LogFollower:
         self._transaction: list[RowsLogged | RowsBlock] = []
         self._transaction_bytes = 0
         self._inside: TransactionBegan | None = None
+        self._era = position.era
+        self._heartbeats = heartbeats
 
     def feed(self, items: Sequence[LogItem]) -> Iterator[Publication | StatementLogged]:
         """Take items; yield what they complete. A statement comes after everything before it."""
@@ -66,18 +78,22 @@ class LogFollower:
                     self._inside = item
                 case RowsLogged():
                     yield from self._take_rows(item)
+                    self._watch(item)
                 case TransactionEnded(end):
-                    yield from self._seal(end)
+                    self._watch(item)
+                    yield from self._seal(self._told(end))
                 case TransactionsLogged(end=end, blocks=blocks):
+                    self._watch(item)
                     self._transaction += [each for each in blocks if self._collector.wants(each.table_map.table)]
-                    yield from self._seal(end)
+                    yield from self._seal(self._told(end))
                 case StatementLogged():
-                    yield from self._finish(item.begin)
-                    self.position = self._boundary = item.end
+                    yield from self._finish(self._told(item.begin))
+                    self._watch(item)
+                    self.position = self._boundary = self._told(item.end)
                     self._inside = None
-                    yield item
+                    yield replace(item, end=self.position)
                 case LogAdvanced(end):
-                    yield from self._advance(end)
+                    yield from self._advance(self._told(end))
                 case _:
                     assert_never(item)
 
@@ -87,8 +103,8 @@ class LogFollower:
         return self._collector.bytes > 0
 
     def wait_seconds(self) -> float:
-        """How long they wait for others to join them, 0 if there are none or they are due."""
-        return max(0.0, self._due_at - time.monotonic()) if self.is_waiting else 0.0
+        """How long it is until the next publication is due: whatever comes before waits, and may be read together."""
+        return max(0.0, self._due_at - time.monotonic())
 
     def due(self) -> Iterator[Publication]:
         """Yield what has waited long enough."""
@@ -105,6 +121,16 @@ class LogFollower:
             return None
         self.position = self._boundary
         return self.position
+
+    def _watch(self, item: LogItem) -> None:
+        if self._heartbeats is not None:
+            self._heartbeats.take(item)
+
+    def _told(self, position: BinlogPosition) -> BinlogPosition:
+        """What nobody can tell who only reads the log: the era, and the newest heartbeat."""
+        if self._heartbeats is not None:
+            return replace(position, era=self._era, heartbeat=self._heartbeats.mark)
+        return replace(position, era=self._era) if self._era else position
 
     def _take_rows(self, event: RowsLogged) -> Iterator[Publication]:
         if not self._collector.wants(event.table_map.table):
@@ -143,5 +169,7 @@ class LogFollower:
         if self._collector.bytes == 0:
             return
         begin, self.position = self.position, end
-        self._due_at = time.monotonic() + self._pace.interval_seconds
+        # Where so much comes, nothing has to wait for more.
+        is_large = self._collector.bytes >= self._pace.bytes_wanted
+        self._due_at = time.monotonic() + (0.0 if is_large else self._pace.interval_seconds)
         yield self._collector.take(begin, end)

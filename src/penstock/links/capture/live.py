@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 
-from penstock.core.errors import PenstockError
+from penstock.core.errors import UnavailableError
 from penstock.core.mysql.log_items import RowsLogged, TransactionBegan, TransactionsLogged
 from penstock.core.publication import Publication
 
@@ -97,8 +97,10 @@ class LiveCapture:
         parent, until = os.getppid(), time.monotonic() + seconds
         # What is read behind the stop is lost to this object: it must not read on.
         while self.can_go_on and time.monotonic() < until and not self._reached(stop) and not self._recalled.is_set():
-            # What comes while changes wait for others is read in one go with them.
-            time.sleep(min(self._follower.wait_seconds(), _READ_WAIT_SECONDS))
+            # What comes before a publication is due is read in one go.
+            pause = self._follower.wait_seconds()
+            if pause:
+                time.sleep(min(pause, _READ_WAIT_SECONDS))
             items = self._stream.read(0.0 if self._follower.is_waiting else _READ_WAIT_SECONDS)
             wanted = items_until(items, stop)
             self.can_go_on = wanted is items
@@ -107,7 +109,7 @@ class LiveCapture:
             self._pass_by(at_once=stop is not None)
             if os.getppid() != parent:
                 message = "the process that started this lease is gone"
-                raise PenstockError(message, "start the pipeline again")
+                raise UnavailableError(message, "the link starts again by itself")
         self._commit(self._follower.finish())
         self._pass_by(at_once=True)
 

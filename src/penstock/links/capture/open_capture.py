@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from penstock.config.crash_points import CrashPoint
 from penstock.core.announcements import Kind
 from penstock.core.changes import Messages
-from penstock.core.errors import FencedError, PositionError
+from penstock.core.errors import FencedError, LogError, PositionError
+from penstock.core.positions import in_era
 from penstock.core.publication import CaptureRecord, StoppedTable
 
 if TYPE_CHECKING:
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
     from penstock.links.capture.statements import StatementHandler
     from penstock.links.capture.table_book import TableBook
     from penstock.ports.publisher import Publisher
+
+_REGISTERED = CrashPoint("statement.registered", "a statement's new schemas are registered, their topics are not made")
+_MADE_TOPICS = CrashPoint("statement.topics_made", "a statement's topics are made, nothing is announced")
+_ANNOUNCED = CrashPoint("statement.announced", "a statement is announced and behind us, the tracker's dump still there")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,20 +50,25 @@ class CaptureParts:
 
 @dataclass(slots=True)
 class OpenCapture:
-    """Publishes what a capture reads, and knows nothing that its committed record does not say."""
+    """Publishes what a capture reads, and knows nothing that its committed record does not say.
+
+    `server` is the identity of the server that it reads.
+    """
 
     parts: CaptureParts
     epoch: int
     position: BinlogPosition
     timestamp_ms: int
     stopped: dict[str, StoppedTable] = field(default_factory=dict)
+    server: str = ""
 
     @classmethod
-    def resume(cls, parts: CaptureParts, epoch: int) -> OpenCapture:
+    def resume(cls, parts: CaptureParts, epoch: int, server: str = "") -> OpenCapture:
         """Take the link over at its committed record, and commit that we did.
 
         Raises FencedError if a newer instance was here first, PositionError if the
-        link has no record yet.
+        link has no record yet, LogError if it is one of another server than
+        `server`; with "" nobody asks.
         """
         record = committed_record(parts.publisher)
         if record is None:
@@ -72,9 +83,14 @@ class OpenCapture:
                 message,
                 "stop one of the two instances; this one has published nothing since",
             )
+        if server and record.server not in {"", server}:
+            raise _another_server(parts.book.source, record, server)
         parts.statements.recover(record.position)
-        capture = cls(parts, epoch, record.position, record.timestamp_ms, dict(record.stopped))
+        known = server or record.server
+        capture = cls(parts, epoch, record.position, record.timestamp_ms, dict(record.stopped), known)
         if record.epoch < epoch:
+            # Once for each instance: nobody but we and those before us may have touched the tracker.
+            parts.book.require_tracker(capture.stopped)
             capture.advance(record.position)
         return capture
 
@@ -113,17 +129,39 @@ class OpenCapture:
         for table, why in outcome.stopped:
             self.stopped.setdefault(str(table), why)
         self.position = statement.end
-        announced = [a for a in outcome.announcements if str(a.table) not in self.stopped]
+        era = statement.end.era
+        kept = [a for a in outcome.announcements if str(a.table) not in self.stopped]
+        announced = [replace(a, order=in_era(a.order, era)) for a in kept]
         self.timestamp_ms = statement.timestamp_ms
+        _REGISTERED.pass_by()
         self.parts.publisher.create_topics(a.topic for a in announced)
+        _MADE_TOPICS.pass_by()
         self._commit(announcement_messages(self.parts.schemas_topic, announced), {})
+        _ANNOUNCED.pass_by()
         for announcement in announced:
             self.parts.book.announce(announcement)
         self.parts.statements.settle()
 
+    def move(self, position: BinlogPosition, server: str, messages: Sequence[Messages]) -> None:
+        """Commit, with `messages`, that the capture goes on at `position` of another `server`."""
+        self.position = position
+        self.server = server
+        self._commit(messages, {})
+
     def _commit(self, messages: Sequence[Messages], rows: Mapping[str, tuple[int, int]]) -> None:
-        record = CaptureRecord(self.position, self.epoch, self.timestamp_ms, rows, self.stopped)
+        record = CaptureRecord(self.position, self.epoch, self.timestamp_ms, rows, self.stopped, self.server)
         self.parts.publisher.publish(messages, record.to_mapping)
+
+
+def _another_server(source: str, record: CaptureRecord, server: str) -> LogError:
+    message = (
+        f"{source} is read from the server {record.server}, at {record.position}, and another one answers: {server}"
+    )
+    hint = (
+        "let `host` and `port` of the source lead to the server that it was; to go on with this one: "
+        f"penstock failover FILE {source} --to HOST:PORT"
+    )
+    return LogError(message, hint)
 
 
 def committed_record(publisher: Publisher) -> CaptureRecord | None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
+from penstock.config.crash_points import CrashPoint
 from penstock.core.announcements import Announcement, Kind, Move
 from penstock.core.errors import PenstockError, TableStoppedError
 from penstock.core.mysql.ddl import Harmless, RowStatement, TableDdl, TableName, TransactionControl, classify
@@ -38,6 +39,10 @@ if TYPE_CHECKING:
     from penstock.core.tables import TableId, TableSchema
     from penstock.links.capture.table_book import TableBook
     from penstock.ports.state import State
+
+_DUMPED = CrashPoint("statement.dumped", "the tracker's dump is kept, the statement is not applied to it")
+_APPLIED = CrashPoint("statement.applied", "a statement is applied to the tracker, and nobody knows")
+_RESTORED = CrashPoint("statement.restored", "the tracker is restored from a dump, which is still there")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,7 @@ class StatementHandler:
             return
         if position.order <= kept.position.order:
             self._tracker.restore(kept.dump)
+            _RESTORED.pass_by()
         self._state.drop_tracker_dump(self._book.source)
 
     def replays(self, statement: StatementLogged) -> bool:
@@ -103,12 +109,14 @@ class StatementHandler:
     def _replay(self, statement: StatementLogged, ddl: TableDdl, gone: Collection[str]) -> StatementOutcome:
         existing, before = self._tracker.tables(), self._wanted_tables()
         self._state.keep_tracker_dump(self._book.source, TrackerDump(statement.begin, self._tracker.dump()))
+        _DUMPED.pass_by()
         try:
             self._tracker.apply(statement.sql, statement.default_schema)
         except PenstockError as error:
             if error.retryable:
                 raise
             return self._not_replayed(statement, ddl, error)
+        _APPLIED.pass_by()
         after = self._wanted_tables()
         names = _Names.of(ddl, statement.default_schema, [*existing, *after])
         announcements, stopped = [], []

@@ -8,15 +8,23 @@ from penstock.core.announcements import Kind
 from penstock.core.avro.envelope_encode import EncodableTable
 from penstock.core.avro.schemas import table_schema
 from penstock.core.errors import PositionError, TableStoppedError
+from penstock.core.schema_difference import describe_difference
 from penstock.core.tables import UnsupportedType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from penstock.core.announcements import Announcement
     from penstock.core.tables import TableId, TableSchema
     from penstock.ports.registry import RegisteredTable, Registry
     from penstock.ports.tracker import SchemaTracker
+
+_SHOWN_MAX = 10
+_RESTORE = (
+    "restore its data as it was when the pipeline last ran (`tracker` below home), or give the tables back the shape "
+    "that was told; where zero_dates, row_images or tables of the source were changed, change them back; "
+    "else start a new pipeline with a copy (another `pipeline` name and `home`)"
+)
 
 
 class TableBook:
@@ -34,12 +42,15 @@ class TableBook:
         registry: Registry,
         announced: Iterable[Announcement],
         wanted: Callable[[TableId], bool],
+        *,
+        repeatable: bool = False,
     ) -> None:
-        """Start from the announcements of `source`, oldest first."""
+        """Start from the announcements of `source`, oldest first; see EncodableTable for `repeatable`."""
         self.source = source
         self.wanted = wanted
         self.tracker = tracker
         self._registry = registry
+        self._repeatable = repeatable
         newest = {a.table: a for a in announced if a.source == source}
         self._announced = {table: a for table, a in newest.items() if a.kind is not Kind.DROP}
         self._encodable: dict[TableId, tuple[EncodableTable, str]] = {}
@@ -47,6 +58,10 @@ class TableBook:
     def announcement(self, table: TableId) -> Announcement | None:
         """What the capture has told the pipeline about `table` last, None if nothing or that it has ended."""
         return self._announced.get(table)
+
+    def announced(self) -> Sequence[Announcement]:
+        """The newest announcement of each table that has not ended, sorted by table."""
+        return [announcement for _, announcement in sorted(self._announced.items())]
 
     def any_announced(self) -> bool:
         """Whether this capture carries a table yet."""
@@ -83,6 +98,25 @@ class TableBook:
             self._announced[announcement.table] = announcement
         self._encodable.pop(announcement.table, None)
 
+    def require_tracker(self, stopped: Collection[str]) -> None:
+        """Raise PositionError, which names every table and what differs, if the tracker has other tables than we told.
+
+        What was announced was committed together with the position, so between
+        two statements the two agree. Tables that are `stopped` were not announced any more.
+        """
+        differences = {
+            table: difference
+            for table, announcement in sorted(self._announced.items())
+            if self.wanted(table) and str(table) not in stopped and (difference := self._difference(announcement))
+        }
+        if differences:
+            raise _edited(differences)
+
+    def _difference(self, announcement: Announcement) -> str:
+        """How the tracker's table differs from the announced one, "" if it does not."""
+        announced = table_schema(self._registry.value_schema(announcement.value_schema_id))
+        return describe_difference(self.tracker.table_schema(announcement.table), announced, "the tracker")
+
     def close(self) -> None:
         """Let go of tracker and registry."""
         self.tracker.close()
@@ -100,23 +134,24 @@ class TableBook:
                 "`home`) to carry it whole",
             )
         schema = self.tracker.table_schema(table)
-        if schema is None:
-            message = f"the schema tracker has no table {table}, although it was announced"
-            raise PositionError(
-                message,
-                "the tracker's data was lost or edited: restore it, or start a new pipeline with a copy",
-            )
-        announced = table_schema(self._registry.value_schema(announcement.value_schema_id))
-        if schema != announced:
-            message = f"the schema tracker has another shape of {table} than the pipeline was told"
-            raise PositionError(
-                message, "the tracker's data was edited: restore it, or start a new pipeline with a copy"
-            )
+        difference = self._difference(announcement)
+        if schema is None or difference:
+            raise _edited({table: difference})
         encodable = EncodableTable(
             source=self.source,
             connector="mysql",
             schema=schema,
             key_schema_id=announcement.key_schema_id,
             value_schema_id=announcement.value_schema_id,
+            repeatable=self._repeatable,
         )
         return encodable, announcement.topic
+
+
+def _edited(differences: Mapping[TableId, str]) -> PositionError:
+    """Say in what the tracker is not what the pipeline left behind, of the first tables in full."""
+    shown = [f"  {table}: {difference}" for table, difference in list(differences.items())[:_SHOWN_MAX]]
+    more = [f"  and {len(differences) - _SHOWN_MAX} more"] if len(differences) > _SHOWN_MAX else []
+    listed = "\n".join([*shown, *more])
+    message = f"the schema tracker was edited, lost or exchanged: it differs from what the pipeline was told\n{listed}"
+    return PositionError(message, _RESTORE)
