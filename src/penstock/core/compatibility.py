@@ -92,9 +92,10 @@ class _Walk:
         yield from self._compare_matching(reader, writer, path)
 
     def _compare_with_union(self, reader: Union, writer: AvroType, path: str) -> Iterator[str]:
-        """Resolve against the first branch that matches, as the specification says."""
-        for branch in reader.branches:
-            if self._matches(self._reader.resolve(branch), writer):
+        """Resolve against the branch of the same name, or else, as the specification says, the first that matches."""
+        branches = [self._reader.resolve(branch) for branch in reader.branches]
+        for branch in sorted(branches, key=lambda each: not _is_called(each, writer)):
+            if self._matches(branch, writer):
                 yield from self.compare(branch, writer, path)
                 return
         yield f"{_at(path)}{_name(writer)} is not readable as {_name(reader)}"
@@ -105,12 +106,17 @@ class _Walk:
             case Primitive(), Primitive():
                 return reader.name == writer.name or reader.name in _WIDER.get(writer.name, ())
             case Record() | Enumeration() | Fixed(), Record() | Enumeration() | Fixed():
-                same_name = reader.name == writer.name or writer.name in reader.aliases
-                return same_name and type(reader) is type(writer)
+                return type(reader) is type(writer) and self._same_name(reader, writer)
             case (Array(), Array()) | (Map(), Map()):
                 return True
             case _:
                 return False
+
+    def _same_name(self, reader: Named, writer: Named) -> bool:
+        """Namespaces need not be the same to read data, only to read it exactly."""
+        if reader.name == writer.name or writer.name in reader.aliases:
+            return True
+        return not self._exact and reader.name.rpartition(".")[2] == writer.name.rpartition(".")[2]
 
     def _compare_matching(self, reader: AvroType, writer: AvroType, path: str) -> Iterator[str]:
         match reader, writer:
@@ -163,6 +169,11 @@ class _Walk:
                 yield from self.compare(field.type, written.type, inner)
             elif not field.has_default:
                 yield f"{_at(inner)}the writer lacks the field, and the reader has no default for it"
+
+
+def _is_called(reader: AvroType, writer: AvroType) -> bool:
+    named = (Record, Enumeration, Fixed)
+    return isinstance(reader, named) and isinstance(writer, named) and reader.name == writer.name
 
 
 def _written_field(field: Field, writer: Record) -> Field | None:

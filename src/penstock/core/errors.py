@@ -5,14 +5,17 @@ PenstockError                 anything we can explain
 │   ├── ConfigError           all the mistakes of one file, each with its line
 │   └── UnfitServerError      a server's settings or grants do not allow the work
 ├── UnavailableError          retryable: a server cannot be reached just now
+│   └── ConflictError         another writer changed a table at the same time
 ├── FencedError               another instance of this pipeline has taken over
 ├── LockLostError             we no longer hold the leader's lock, so another instance may
 ├── TableStoppedError         one table cannot go on; the others do
 ├── LogError                  the log itself cannot be read on
 │   ├── CorruptLogError       bytes that do not decode, or a checksum that differs
 │   └── LogPurgedError        the log no longer reaches back to our position
+├── SpoltError                user code of a spolt failed on a message
 ├── PositionError             what the target holds and what the log says disagree
 └── SinkError                 a target refused what it was given
+    └── RefusedStatementError  a statement, for what its tables are
 """
 
 from __future__ import annotations
@@ -73,6 +76,10 @@ class UnavailableError(PenstockError):
     retryable = True
 
 
+class ConflictError(UnavailableError):
+    """Another writer changed a target's table while we did."""
+
+
 class FencedError(PenstockError):
     """Another instance of this pipeline took over; this one must not publish."""
 
@@ -95,6 +102,12 @@ class TableStoppedError(PenstockError):
         self.reason = reason
 
 
+class TableWaitsError(TableStoppedError):
+    """One table cannot go on just now, because somebody holds it; trying again may help."""
+
+    retryable = True
+
+
 class LogError(PenstockError):
     """The log cannot be read on."""
 
@@ -107,9 +120,17 @@ class LogPurgedError(LogError):
     """The log no longer reaches back to our position."""
 
 
+class SpoltError(PenstockError):
+    """User code of a spolt failed on a message, or on what it made of one; nothing was published."""
+
+
 class PositionError(PenstockError):
     """What a target holds and what the log says cannot both be true."""
 
 
 class SinkError(PenstockError):
     """A target refused what it was given."""
+
+
+class RefusedStatementError(SinkError):
+    """A target refused a statement for what the tables in it are: other tables may go on."""

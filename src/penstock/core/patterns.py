@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from penstock.core.tables import TableId
 
 _EXCLUDED = "!"
+_ANSWERS_MAX = 10_000
 _SYSTEM_SCHEMAS = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
 
 
@@ -27,6 +28,7 @@ class TablePatterns:
     patterns: tuple[str, ...]
     _wanted: re.Pattern[str] = field(init=False, repr=False, compare=False)
     _unwanted: re.Pattern[str] = field(init=False, repr=False, compare=False)
+    _answers: dict[TableId, bool] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         """Compile the patterns; ValueError for one that is not well-formed, or if none includes anything."""
@@ -46,7 +48,15 @@ class TablePatterns:
         return cls(tuple(patterns))
 
     def matches(self, table: TableId) -> bool:
-        """Whether `table` is wanted."""
+        """Whether `table` is wanted. It is asked for every transaction, so answers are kept."""
+        answer = self._answers.get(table)
+        if answer is None:
+            if len(self._answers) >= _ANSWERS_MAX:
+                self._answers.clear()
+            answer = self._answers[table] = self._match(table)
+        return answer
+
+    def _match(self, table: TableId) -> bool:
         if table.schema in _SYSTEM_SCHEMAS:
             return False
         dotted = str(table)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from penstock.core.changes import Messages
-from penstock.core.positions import BinlogPosition, PreparedXa
+from penstock.core.positions import BinlogPosition, Heartbeat, PreparedXa
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -34,7 +34,9 @@ class CaptureRecord:
     It is committed with the messages it covers, so it says exactly where the
     capture stands. `epoch` is the number of the instance that wrote it: an
     instance that finds a higher one has been replaced. `rows` counts what this
-    one transaction added: table to (rows, newest commit time in Unix ms).
+    one transaction added: table to (rows, newest commit time in Unix ms). `server`
+    is the identity of the server in whose log the position is, "" where an older
+    release wrote the record.
     """
 
     position: BinlogPosition
@@ -42,6 +44,7 @@ class CaptureRecord:
     timestamp_ms: int
     rows: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     stopped: Mapping[str, StoppedTable] = field(default_factory=dict)
+    server: str = ""
 
     def to_mapping(self) -> dict[str, object]:
         """The record as JSON values."""
@@ -51,6 +54,7 @@ class CaptureRecord:
             "offset": place.offset,
             "rows_from": place.rows_from,
             "gtids": place.gtids,
+            "file_created": place.file_created,
             "prepared": [[xa.xid, xa.file, xa.offset] for xa in place.prepared],
             "epoch": self.epoch,
             "timestamp_ms": self.timestamp_ms,
@@ -59,6 +63,7 @@ class CaptureRecord:
                 table: {"position": why.position, "error": why.error, "hint": why.hint}
                 for table, why in self.stopped.items()
             },
+            **_failover_fields(place, self.server),
         }
 
     @classmethod
@@ -78,12 +83,30 @@ class CaptureRecord:
                 rows_from=int(str(rows_from)),
                 gtids=str(record["gtids"]),
                 prepared=tuple(PreparedXa(*xa) for xa in prepared),
+                file_created=int(str(record.get("file_created", 0))),
+                era=int(str(record.get("era", 0))),
+                heartbeat=_heartbeat(record.get("heartbeat")),
             ),
             epoch=int(str(epoch)),
             timestamp_ms=int(str(timestamp_ms)),
             rows={table: (counted[0], counted[1]) for table, counted in rows.items()},
             stopped={table: StoppedTable(**why) for table, why in stopped.items()},
+            server=str(record.get("server", "")),
         )
+
+
+def _failover_fields(place: BinlogPosition, server: str) -> dict[str, object]:
+    """What a failover asks for; left out where there is nothing to say."""
+    fields: dict[str, object] = {"era": place.era} if place.era else {}
+    if place.heartbeat is not None and place.heartbeat.serial:
+        fields["heartbeat"] = asdict(place.heartbeat)
+    if server:
+        fields["server"] = server
+    return fields
+
+
+def _heartbeat(fields: object) -> Heartbeat | None:
+    return Heartbeat(**fields) if isinstance(fields, dict) else None
 
 
 @dataclass(frozen=True, slots=True)

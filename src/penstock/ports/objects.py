@@ -32,6 +32,10 @@ class ObjectStore(Protocol):
         """Every key in the folder `prefix` and below it, sorted; `prefix` ends at a slash of the key."""
         ...
 
+    def delete(self, keys: Sequence[str]) -> None:
+        """Delete files; those that are gone already are no mistake."""
+        ...
+
     def local_path(self, key: str) -> str | None:
         """Where the file is on this machine's disk; None for a store that is elsewhere."""
         ...

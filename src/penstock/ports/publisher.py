@@ -10,15 +10,38 @@ if TYPE_CHECKING:
     from penstock.core.changes import Messages
 
 
+class MessageCheck(Protocol):
+    """Tells the messages of one link from others that are in its topics."""
+
+    def is_shared(self, topic: str) -> bool:
+        """Whether other links write to `topic` as well."""
+        ...
+
+    def fault(self, topic: str, value: bytes | None, record: Mapping[str, object]) -> str:
+        """Why this link, which stands at `record`, cannot have written the message; "" if it can."""
+        ...
+
+
 class Publisher(Protocol):
     """Publishes for one link, and for nobody else.
 
-    Opening one fences every older publisher of the same link. All messages of a
-    `publish` and its record become visible together or not at all.
+    Opening one fences every older publisher of the same link, and holds the link's
+    record against the topics: PositionError where they do not explain each other.
+    All messages of a `publish` and its record become visible together or not at all;
+    or, with brokers that cannot do that, the messages first, and after a crash the
+    rest of them before anything else.
     """
 
     def position(self) -> Mapping[str, object] | None:
         """The newest committed record of this link, None before the first."""
+        ...
+
+    def left_over(self, topic: str) -> int:
+        """How many messages of ours are in `topic` of a first publication that a crash broke off.
+
+        Nobody can publish those again: they are of a copy that is gone. Always 0 where
+        messages become visible together or not at all.
+        """
         ...
 
     def create_topics(self, topics: Iterable[str]) -> None:
@@ -33,8 +56,9 @@ class Publisher(Protocol):
 
         `messages` are taken one at a time, so they need not fit into memory
         together; `record` is asked for when the last one is sent.
-        Raises FencedError when a newer publisher exists and UnavailableError when
-        the outcome is not known: open a new publisher and ask `position` then.
+        Raises FencedError when a newer publisher exists, PositionError when a topic
+        was deleted or made anew under us, and UnavailableError when the outcome is
+        not known: open a new publisher and ask `position` then.
         """
         ...
 
@@ -43,7 +67,7 @@ class Publisher(Protocol):
 
         Kafka answers a commit when it is decided, and tells the partitions
         afterwards: a reader that asks at once may still find the record before.
-        Raises UnavailableError when that takes too long.
+        Raises UnavailableError when that takes too long, PositionError as `publish` does.
         """
         ...
 

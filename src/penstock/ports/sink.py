@@ -18,12 +18,14 @@ class Loaded:
     """What one load did: how many changes were new to the target, and when they became visible.
 
     `note` is what people should know of the table from here on, "" for nothing,
-    None if that is as it was.
+    None if that is as it was. `misfits` is how many values the target could not
+    hold, and became others as configured.
     """
 
     rows: int
     committed_at_ms: int
     note: str | None = None
+    misfits: int = 0
 
 
 class Sink(Protocol):
@@ -48,7 +50,10 @@ class Sink(Protocol):
         ...
 
     def load(self, table: TableId, batches: Sequence[Batch], schemas: Mapping[int, TableSchema]) -> Loaded:
-        """Load `batches` of one table, in order, in one transaction.
+        """Load `batches` of one table, in order, in one transaction, or very many rows in several.
+
+        A target whose transactions are smaller takes several, each of which has
+        the positions of its rows in it and leaves a state that the source's table had.
 
         `schemas` has the table's schema for every schema id in `batches`. Batches
         that are already in are skipped; a hole before a batch raises PositionError.

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from penstock.core.positions import BinlogPosition
+
+Rows: TypeAlias = "Mapping[str, tuple[int, int]]"
+"""What was carried of each table: how many rows, and the newest commit time in Unix ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +24,12 @@ class TrackerDump:
 
 @dataclass(frozen=True, slots=True)
 class TableProgress:
-    """How far one link has come with one table. `error` is "" while it goes on; `hint` alone is only good to know."""
+    """How far one link has come with one table. `error` is "" while it goes on; `hint` alone is only good to know.
+
+    `behind_since_ms` is as a link's, None where only the link's own is known.
+    `stopped_at_ms` is the commit time of the first change that was not carried any
+    more, 0 while the table goes on.
+    """
 
     link: str
     table: str
@@ -30,11 +38,20 @@ class TableProgress:
     updated_at_ms: int
     error: str
     hint: str
+    behind_since_ms: int | None = None
+    stopped_at_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class LinkProgress:
-    """Where a link stands; `position` is its own text, `lag_seconds` and `lag_bytes` None where unknown."""
+    """Where a link stood at `updated_at_ms`; `position` is its own text.
+
+    `behind_since_ms` is 0 at the end of the link's log; else nothing that was
+    committed before is missing. `lag_seconds` is how long ago that was when it was
+    measured, `lag_bytes` and `lag_messages` are what lies ahead (a capture's log
+    has no messages, a topic's bytes are not known). All are None where unknown.
+    `moved_at_ms` is when the position last moved, 0 if nobody saw it move.
+    """
 
     link: str
     position: str
@@ -44,6 +61,17 @@ class LinkProgress:
     updated_at_ms: int
     error: str
     hint: str
+    behind_since_ms: int | None = None
+    lag_messages: int | None = None
+    moved_at_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineIdentity:
+    """Whose rows these are: the id of the Kafka cluster that has their positions, and the names of the sources."""
+
+    kafka_cluster: str
+    sources: tuple[str, ...]
 
 
 class State(Protocol):
@@ -52,6 +80,14 @@ class State(Protocol):
     Nothing in here decides what is published: the targets do. Losing it costs
     counters and the dump, not rows.
     """
+
+    def identity(self) -> PipelineIdentity | None:
+        """Whose rows these are, None before the first start of a release that wrote it down."""
+        ...
+
+    def save_identity(self, identity: PipelineIdentity) -> None:
+        """Write down whose rows these are."""
+        ...
 
     def tracker_dump(self, source: str) -> TrackerDump | None:
         """The dump that a crash left behind, if any."""
@@ -66,25 +102,48 @@ class State(Protocol):
         ...
 
     def save_position(
-        self, source: str, position: BinlogPosition, records_offset: int, topic_offsets: Mapping[str, int]
+        self, source: str, position: BinlogPosition, records_offset: int, topic_offsets: Mapping[str, int], rows: Rows
     ) -> None:
-        """Mirror a source's position (global_event_state) and its topics' last offsets (data_event_checkpoint)."""
+        """Mirror a source's position (global_event_state) and its topics' last offsets (data_event_checkpoint).
+
+        In the same transaction `rows` are added, so that each position record counts once.
+        """
         ...
 
     def position(self, source: str) -> tuple[BinlogPosition, int] | None:
         """The mirrored position and the offset in the positions topic it was read up to."""
         ...
 
-    def add_rows(self, link: str, rows: Mapping[str, tuple[int, int]]) -> None:
-        """Add to the tables' progress: table to (rows, newest commit time in Unix ms)."""
+    def heartbeat(self, source: str) -> tuple[int, int] | None:
+        """The mirrored serial and time (Unix ms) of the newest heartbeat before the position, None before the first."""
+        ...
+
+    def topic_offsets(self, source: str) -> Mapping[str, int]:
+        """Where the partitions of a source's topics ended, as mirrored, by `topic/partition`."""
+        ...
+
+    def add_rows(self, link: str, rows: Rows) -> None:
+        """Add to the tables' progress."""
         ...
 
     def save_link(self, progress: LinkProgress) -> None:
         """Replace what is known of a link."""
         ...
 
-    def stop_table(self, link: str, table: str, error: str, hint: str) -> None:
-        """Write down that a table stopped, and why. `resume_table` takes it back."""
+    def save_table_lags(self, link: str, behind_since_ms: Mapping[str, int]) -> None:
+        """Write down since when each of some tables is behind, 0 for those that are not."""
+        ...
+
+    def save_place(self, link: str, offset: int) -> None:
+        """Write down which offset of its topic a link reads next."""
+        ...
+
+    def place(self, link: str) -> int | None:
+        """The offset that `save_place` wrote down, None if it never did."""
+        ...
+
+    def stop_table(self, link: str, table: str, error: str, hint: str, since_ms: int) -> None:
+        """Write down that a table stopped, since when and why. `resume_table` takes it back."""
         ...
 
     def note_table(self, link: str, table: str, note: str) -> None:

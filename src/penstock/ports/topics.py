@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
 
 class TopicLog(Protocol):
@@ -32,6 +32,13 @@ class TopicLog(Protocol):
 
     def ends(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
         """For each (topic, partition): the first offset that is not yet committed. Absent ones are left out."""
+        ...
+
+    def ids(self, topics: Collection[str]) -> Mapping[str, str]:
+        """For each topic: what tells it from others that had its name, "" where the brokers do not know.
+
+        Absent ones are left out.
+        """
         ...
 
     def close(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 
 from penstock.adapters.state.database import open_engine
-from penstock.adapters.state.migrate import VERSION_TABLE, examine_database
+from penstock.adapters.state.migrate import VERSION_TABLE, has_current_tables
 from penstock.adapters.state.store import open_state
 from penstock.adapters.state.tables import METADATA
 from penstock.core.errors import UnavailableError, UsageError
@@ -51,7 +52,7 @@ def test_the_migrations_end_at_the_tables_we_use(url: str) -> None:
 
 def test_what_was_written_is_there_after_a_restart(url: str) -> None:
     before = open_state(url, "shop")
-    before.save_position("shopdb", BinlogPosition("bin.000007", 4), 9, {"t-0": 1})
+    before.save_position("shopdb", BinlogPosition("bin.000007", 4), 9, {"t-0": 1}, {})
     before.close()
 
     after = open_state(url, "shop")
@@ -82,6 +83,20 @@ def test_processes_that_start_together_do_not_disturb_each_other(url: str) -> No
     assert [starter.returncode for starter in starters] == [0] * 5
     assert [table.rows for table in state.tables()] == [5]
     state.close()
+
+
+def test_a_new_file_that_another_process_is_making_is_waited_for(url: str, tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    other = sqlite3.connect(tmp_path / "home" / "state.db", check_same_thread=False, isolation_level=None)
+    other.execute("CREATE TABLE begun (a)")
+    other.execute("BEGIN IMMEDIATE")
+    end = threading.Timer(0.3, other.rollback)
+
+    end.start()
+    open_state(url, "shop").close()
+
+    end.join()
+    other.close()
 
 
 def test_threads_share_a_state_and_lose_nothing(url: str) -> None:
@@ -117,16 +132,16 @@ def test_a_database_of_a_newer_release_is_left_alone(url: str, tmp_path: Path) -
     with pytest.raises(UsageError, match="written by a newer release"):
         open_state(url, "shop")
     with pytest.raises(UsageError, match="written by a newer release"):
-        examine_database(url)
+        has_current_tables(url)
 
 
 def test_examining_says_what_opening_will_do_and_does_not_do_it(url: str) -> None:
-    assert examine_database(url) == "gets the tables of this release at the next run"
-    assert examine_database(url) == "gets the tables of this release at the next run"
+    assert not has_current_tables(url)
+    assert not has_current_tables(url)
 
     open_state(url, "shop").close()
 
-    assert examine_database(url) == "has the tables of this release"
+    assert has_current_tables(url)
 
 
 def test_a_file_that_is_no_database_is_named(url: str, tmp_path: Path) -> None:

@@ -16,52 +16,64 @@ from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from penstock.adapters.kafka.cluster import REQUEST_TIMEOUT_SECONDS, KafkaCluster, create_topics, explain
-from penstock.adapters.kafka.reader import TopicReader, undecided
-from penstock.adapters.kafka.topics import LEDGER_SETTINGS, POSITION_SETTINGS, TABLE_SETTINGS, position_topic
-from penstock.core.errors import UnavailableError
+from penstock.adapters.kafka.described import describe_topics, explain_publishing
+from penstock.adapters.kafka.reader import TopicReader, settled_ends
+from penstock.adapters.kafka.seals import TopicSeals
+from penstock.adapters.kafka.topics import POSITION_SETTINGS, create_own_topics, position_topic
+from penstock.config.crash_points import CrashPoint
+from penstock.core.errors import PenstockError, PositionError, UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from penstock.core.changes import Messages
+    from penstock.ports.publisher import MessageCheck
 
 _PRODUCE_MESSAGES = 5_000
 _QUEUE_MESSAGES = 500_000
-_SETTLE_POLL_SECONDS = 0.005
+_SEAL_MESSAGES = 200_000
+"""So many are read again, at most, to hold the topics against the record: about a second."""
+_SEAL_AT_ONCE_MESSAGES = 10_000
+"""After so many a seal does not wait for the next transaction: whoever comes next would read them all."""
+
+_FENCED_OTHERS = CrashPoint("publisher.opened", "older publishers are fenced, nothing is committed by this one")
+_SENT_MESSAGES = CrashPoint("publish.messages_sent", "messages are on their way, their position record is not")
+_SENT_ALL = CrashPoint("publish.sent", "messages and record are on their way, the transaction is open")
+_COMMITTED = CrashPoint("publish.committed", "the transaction is committed, and only Kafka knows")
 
 
 class TransactionalPublisher:
     """Publishes for one link of one pipeline (ports/publisher.Publisher)."""
 
     def __init__(
-        self, cluster: KafkaCluster, pipeline: str, link: str, transaction_timeout_seconds: float = 60.0
+        self,
+        cluster: KafkaCluster,
+        pipeline: str,
+        link: str,
+        transaction_timeout_seconds: float = 60.0,
+        check: MessageCheck | None = None,
     ) -> None:
-        """Fence older publishers of the link. Raises UnavailableError when Kafka does not answer."""
+        """Fence older publishers of the link, and hold its record against its topics; see ports/publisher.Publisher.
+
+        Raises UnavailableError when Kafka does not answer.
+        """
         self._cluster = cluster
         self._position_topic = position_topic(pipeline, link)
         self._link = link
         self._known_topics: set[str] = set()
         self._unsettled: set[str] = set()
         self._admin = AdminClient(cluster.client_settings())
-        create_topics(cluster, [self._position_topic], POSITION_SETTINGS, partitions=1)
-        self._producer = Producer(
-            {
-                **cluster.client_settings(),
-                "transactional.id": f"penstock.{pipeline}.{link}",
-                "transaction.timeout.ms": int(transaction_timeout_seconds * 1000),
-                "acks": "all",
-                "linger.ms": 1,
-                "compression.type": "lz4",
-                "partitioner": "murmur2_random",
-                "queue.buffering.max.messages": _QUEUE_MESSAGES,
-                "queue.buffering.max.kbytes": 1_048_576,
-                "message.max.bytes": 104_857_600,
-            }
-        )
+        self._seals = TopicSeals(cluster, self._admin, pipeline, link, check)
+        create_topics(cluster, [self._position_topic, self._seals.topic], POSITION_SETTINGS, partitions=1)
+        self._producer = Producer(_producer_settings(cluster, pipeline, link, transaction_timeout_seconds))
         try:
             self._producer.init_transactions(REQUEST_TIMEOUT_SECONDS)
         except KafkaException as error:
             raise explain(error, f"starting transactions of {link}") from error
+        _FENCED_OTHERS.pass_by()
+        # Kafka has ended every transaction before ours by now.
+        self._seals.verify(self.position())
+        self._seals.meet([self._position_topic])
 
     def position(self) -> Mapping[str, object] | None:
         """Return the newest committed record of this link, None before the first."""
@@ -71,17 +83,22 @@ class TransactionalPublisher:
         finally:
             reader.close()
 
+    def left_over(self, topic: str) -> int:  # noqa: ARG002 - the port's name
+        """Return 0: what a crash broke off was aborted."""
+        return 0
+
     def create_topics(self, topics: Iterable[str]) -> None:
         """Create those of `topics` that do not exist; see ports/publisher.Publisher."""
         new = [topic for topic in topics if topic not in self._known_topics]
-        ledgers = [topic for topic in new if topic.startswith("penstock.")]
-        tables = [topic for topic in new if topic not in ledgers]
-        create_topics(self._cluster, ledgers, LEDGER_SETTINGS, partitions=1)
-        create_topics(self._cluster, tables, TABLE_SETTINGS, partitions=self._cluster.partitions)
-        self._known_topics.update(new)
+        create_own_topics(self._cluster, new)
+        if new:
+            self._seals.meet(new)
+            self._known_topics.update(new)
 
     def publish(self, messages: Iterable[Messages], record: Callable[[], Mapping[str, object]]) -> None:
         """Commit `messages` and `record` together; see ports/publisher.Publisher."""
+        if self._seals.messages >= _SEAL_MESSAGES:
+            self.settle()
         try:
             self._producer.begin_transaction()
             self._unsettled.add(self._position_topic)
@@ -89,37 +106,67 @@ class TransactionalPublisher:
                 self._unsettled.add(topic_messages.topic)
                 self.create_topics([topic_messages.topic])
                 self._produce(topic_messages)
-            value = json.dumps(record()).encode()
+                self._seals.count(topic_messages.topic, len(topic_messages))
+            self._produce_seal()
+            _SENT_MESSAGES.pass_by()
+            value = json.dumps(self._seals.stamp(record())).encode()
             self._producer.produce(self._position_topic, key=self._link.encode(), value=value, partition=0)
-            self._producer.commit_transaction(REQUEST_TIMEOUT_SECONDS)
+            _SENT_ALL.pass_by()
+            self._commit()
+            _COMMITTED.pass_by()
         except KafkaException as error:
             self._abort()
-            raise explain(error, f"publishing for {self._link}") from error
+            self._require_topics(error)
+            raise explain_publishing(self._cluster, self._unsettled, error, self._link) from error
         except BaseException:
             self._abort()
             raise
 
     def settle(self) -> None:
         """Wait until the markers of our commits are written; see ports/publisher.Publisher."""
-        try:
-            known = self._producer.list_topics(timeout=REQUEST_TIMEOUT_SECONDS).topics
-        except KafkaException as error:
-            raise explain(error, f"publishing for {self._link}") from error
-        partitions = [
-            (topic, number) for topic in self._unsettled if topic in known for number in known[topic].partitions
-        ]
-        deadline = time.monotonic() + REQUEST_TIMEOUT_SECONDS
-        while partitions := undecided(self._admin, partitions):
-            if time.monotonic() > deadline:
-                text = f"Kafka has not finished the transactions of {self._link} for {REQUEST_TIMEOUT_SECONDS:.0f} s"
-                raise UnavailableError(text, "check that all brokers run")
-            time.sleep(_SETTLE_POLL_SECONDS)
+        described = describe_topics(self._admin, self._unsettled)
+        partitions = [(topic, number) for topic, (_, count) in described.items() for number in range(count)]
+        ends = settled_ends(self._admin, partitions)
+        counted = self._seals.messages
+        self._seals.take(described, ends)
         self._unsettled.clear()
+        if counted >= _SEAL_AT_ONCE_MESSAGES:
+            self._seal()
+
+    def _seal(self) -> None:
+        """Commit the seal alone: the newest record then builds on an older one, so nothing came behind this one."""
+        try:
+            self._producer.begin_transaction()
+            self._produce_seal()
+            self._commit()
+        except KafkaException as error:
+            self._abort()
+            raise explain(error, f"publishing for {self._link}") from error
+
+    def _produce_seal(self) -> None:
+        seal = self._seals.uncommitted()
+        if seal is not None:
+            self._producer.produce(self._seals.topic, key=self._link.encode(), value=seal, partition=0)
+
+    def _commit(self) -> None:
+        self._producer.commit_transaction(REQUEST_TIMEOUT_SECONDS)
+        self._seals.commit()
+
+    def _require_topics(self, failure: KafkaException) -> None:
+        """Raise PositionError if publishing failed because a topic was deleted; nothing if that cannot be known now."""
+        try:
+            self._seals.require_topics()
+        except PositionError as error:
+            raise error from failure
+        except PenstockError:
+            return
 
     def close(self) -> None:
         """Abort what is open and drop the connection."""
         self._abort()
-        self._producer.flush(1.0)
+        # Of a producer that Kafka has given up on, the error that led here is the one worth telling.
+        with contextlib.suppress(KafkaException):
+            self._producer.flush(1.0)
 
     def _abort(self) -> None:
         """Abort the open transaction if there is one; the error that led here is the one worth telling."""
@@ -127,6 +174,9 @@ class TransactionalPublisher:
             self._producer.abort_transaction(REQUEST_TIMEOUT_SECONDS)
 
     def _produce(self, messages: Messages) -> None:
+        if messages.headers is not None or (messages.lanes is not None and messages.keys.null_count):
+            self._produce_singly(messages)
+            return
         keys = messages.keys.to_pylist()
         values = messages.values.to_pylist()
         for start in range(0, len(values), _PRODUCE_MESSAGES):
@@ -142,6 +192,21 @@ class TransactionalPublisher:
                 failed = next(message["_error"] for message in chunk if "_error" in message)
                 raise KafkaException(failed)
 
+    def _produce_singly(self, messages: Messages) -> None:
+        """Produce one by one: in batches the client takes no headers, and passes over each message's partition."""
+        partitions = self._seals.partitions(messages.topic)
+        keys, values = messages.keys.to_pylist(), messages.values.to_pylist()
+        for index, (key, value) in enumerate(zip(keys, values, strict=True)):
+            if index % _PRODUCE_MESSAGES == 0:
+                self._make_room(_PRODUCE_MESSAGES)
+            headers: list[tuple[str, str | bytes | None]] = []
+            headers += () if messages.headers is None else messages.headers[index]
+            if key is None and messages.lanes is not None:
+                lane = int(messages.lanes[index]) % partitions
+                self._producer.produce(messages.topic, value, partition=lane, headers=headers)
+            else:
+                self._producer.produce(messages.topic, value, key, headers=headers)
+
     def _make_room(self, count: int) -> None:
         """Wait until the producer's queue takes `count` more, so that its memory stays bounded."""
         deadline = time.monotonic() + REQUEST_TIMEOUT_SECONDS
@@ -151,6 +216,23 @@ class TransactionalPublisher:
                 text = f"Kafka took nothing for {REQUEST_TIMEOUT_SECONDS:.0f} s"
                 raise UnavailableError(text, "check that the brokers run and have room on their disks")
         self._producer.poll(0)
+
+
+def _producer_settings(
+    cluster: KafkaCluster, pipeline: str, link: str, transaction_timeout_seconds: float
+) -> dict[str, str | int | float | bool]:
+    return {
+        **cluster.client_settings(),
+        "transactional.id": f"penstock.{pipeline}.{link}",
+        "transaction.timeout.ms": int(transaction_timeout_seconds * 1000),
+        "acks": "all",
+        "linger.ms": 1,
+        "compression.type": "lz4",
+        "partitioner": "murmur2_random",
+        "queue.buffering.max.messages": _QUEUE_MESSAGES,
+        "queue.buffering.max.kbytes": 1_048_576,
+        "message.max.bytes": 104_857_600,
+    }
 
 
 def read_position(reader: TopicReader, topic: str) -> Mapping[str, object] | None:

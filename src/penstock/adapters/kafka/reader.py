@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from penstock.adapters.kafka.cluster import REQUEST_TIMEOUT_SECONDS, KafkaCluster, explain
-from penstock.core.errors import PositionError, UnavailableError
+from penstock.adapters.kafka.described import describe_topics
+from penstock.adapters.kafka.fetched import by_place, ends_at, entry, no_collection, take, take_whole
+from penstock.core.errors import UnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+    from penstock.core.spolts.raw import RawMessage
 
 _FETCH_MESSAGES = 10_000
 _TAIL_OFFSETS = 64
 _POLL_SECONDS = 0.5
+_SETTLE_POLL_SECONDS = 0.005
+_MOVING_POLL_SECONDS = 0.1
 _LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 _EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _ABSENT = frozenset(
@@ -27,6 +33,16 @@ _ABSENT = frozenset(
         KafkaError._NOENT,  # noqa: SLF001
     }
 )
+_MOVING = frozenset(
+    {
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+    }
+)
+"""What a broker answers while a partition gets a leader: a moment later it is right."""
 
 
 class TopicReader:
@@ -59,9 +75,9 @@ class TopicReader:
         for fetched in self._fetches(topic):
             messages: list[tuple[int, bytes]] = []
             for message in fetched:
-                done = done or _ends_at(message, end)
+                done = done or ends_at(message, end)
                 if not done and message.error() is None:
-                    messages.append(_entry(message))
+                    messages.append(entry(message))
             done = done or (bool(messages) and messages[-1][0] == end - 1)
             if messages:
                 yield messages
@@ -74,27 +90,45 @@ class TopicReader:
     ) -> Mapping[tuple[str, int], Sequence[tuple[int, bytes]]]:
         """Read many ranges at once; see ports/topics.TopicLog."""
         read: dict[tuple[str, int], list[tuple[int, bytes]]] = {place: [] for place in ranges}
+        self._gather(
+            ranges, bytes_max, lambda place, messages, room: take(messages, ranges[place][1], room, read[place])
+        )
+        return read
+
+    def read_messages(
+        self, ranges: Mapping[tuple[str, int], tuple[int, int]], bytes_max: int
+    ) -> Mapping[tuple[str, int], Sequence[RawMessage]]:
+        """Read many ranges at once, whole messages; see ports/messages.MessageLog."""
+        read: dict[tuple[str, int], list[RawMessage]] = {place: [] for place in ranges}
+        self._gather(
+            ranges, bytes_max, lambda place, messages, room: take_whole(messages, ranges[place][1], room, read[place])
+        )
+        return read
+
+    def _gather(
+        self,
+        ranges: Mapping[tuple[str, int], tuple[int, int]],
+        bytes_max: int,
+        take_some: Callable[[tuple[str, int], Sequence[Message], int], int],
+    ) -> None:
+        """Hand out the messages of many ranges as they come, of each until its end or until it has `bytes_max` bytes.
+
+        `take_some` is given a place, messages of it and how many bytes there is room
+        for, and returns how many it took: no fewer than that where nothing more is to come.
+        """
         room = {place: bytes_max for place, (start, end) in ranges.items() if start < end}
         self._consumer.assign([TopicPartition(*place, ranges[place][0]) for place in room])
-        for fetched in self._fetches(f"{len(room)} topics") if room else ():
-            for message in fetched:
-                place = (message.topic() or "", message.partition() or 0)
-                if place not in room:
-                    continue
-                end = ranges[place][1]
-                if _ends_at(message, end):
-                    del room[place]
-                elif message.error() is None:
-                    offset, value = _entry(message)
-                    read[place].append((offset, value))
-                    room[place] -= len(value)
-                    if offset == end - 1 or room[place] <= 0:
-                        del room[place]
-            if not room:
-                break
+        with no_collection():
+            for fetched in self._fetches(f"{len(room)} topics") if room else ():
+                for place, messages in by_place(fetched):
+                    if place in room:
+                        room[place] -= take_some(place, messages, room[place])
+                        if room[place] <= 0:
+                            del room[place]
+                if not room:
+                    break
         # Whatever stays assigned is fetched on and on in the background.
         self._consumer.unassign()
-        return read
 
     def ends(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
         """For each (topic, partition): the first offset that is not yet committed. Absent ones are left out."""
@@ -103,6 +137,52 @@ class TopicReader:
             # The client would remember for minutes that they are absent; a new one asks again.
             self._admin = None
         return ends
+
+    def ids(self, topics: Collection[str]) -> Mapping[str, str]:
+        """The ids of topics (KIP-516); see ports/topics.TopicLog."""
+        return {topic: topic_id for topic, (topic_id, _) in self.shapes(topics).items()}
+
+    def shapes(self, topics: Collection[str]) -> Mapping[str, tuple[str, int]]:
+        """The ids of topics and how many partitions they have; see ports/messages.MessageLog."""
+        return describe_topics(self._open_admin(), topics)
+
+    def begins(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
+        """For each (topic, partition): the first offset that is still kept. Absent ones are left out."""
+        return _list_offsets(self._open_admin(), partitions, _EARLIEST)
+
+    def scan(
+        self, ranges: Mapping[tuple[str, int], tuple[int, int]]
+    ) -> Iterator[tuple[tuple[str, int], int, bytes | None, bytes | None]]:
+        """Yield ((topic, partition), offset, key, value) of the committed messages of many `[start, end)`, one by one.
+
+        Those of a partition come in order; nothing is kept. Raises what `read` raises.
+        """
+        ends = {place: end for place, (start, end) in ranges.items() if start < end}
+        self._consumer.assign([TopicPartition(*place, ranges[place][0]) for place in ends])
+        for fetched in self._fetches(f"{len(ends)} topics") if ends else ():
+            for message in fetched:
+                place = (message.topic() or "", message.partition() or 0)
+                if place not in ends:
+                    continue
+                if ends_at(message, ends[place]):
+                    del ends[place]
+                elif message.error() is None:
+                    offset = message.offset() or 0
+                    if offset == ends[place] - 1:
+                        del ends[place]
+                    yield place, offset, message.key(), message.value()
+            if not ends:
+                break
+        self._consumer.unassign()
+
+    def cluster_id(self) -> str:
+        """The id that the cluster gave itself when it was made. Raises UnavailableError."""
+        try:
+            found = self._open_admin().list_topics(timeout=REQUEST_TIMEOUT_SECONDS)
+        except KafkaException as error:
+            raise explain(error, "asking for the cluster's id") from error
+        # Its type stub knows the class's own default only.
+        return cast("str | None", found.cluster_id) or ""
 
     def newest(self, topic: str, partition: int = 0) -> bytes | None:
         """Return the last committed value of a partition; None if the topic is empty or does not exist."""
@@ -143,35 +223,28 @@ class TopicReader:
         return self._admin
 
 
-def undecided(admin: AdminClient, partitions: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Return those (topic, partition) that hold messages of transactions which have not ended there yet."""
-    written = _list_offsets(admin, partitions, _LATEST, IsolationLevel.READ_UNCOMMITTED)
-    committed = _list_offsets(admin, partitions, _LATEST)
-    return [place for place, end in written.items() if committed.get(place, end) < end]
+def settled_ends(admin: AdminClient, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
+    """Return where (topic, partition)s end, once every transaction with messages in them is decided there.
+
+    Absent ones are left out. Raises UnavailableError when that takes too long.
+    """
+    deadline = time.monotonic() + REQUEST_TIMEOUT_SECONDS
+    while True:
+        written = written_ends(admin, partitions)
+        committed = _list_offsets(admin, partitions, _LATEST)
+        undecided = sorted({place[0] for place, end in written.items() if committed.get(place, end) < end})
+        if not undecided:
+            return written
+        if time.monotonic() > deadline:
+            topics, seconds = ", ".join(undecided), f"{REQUEST_TIMEOUT_SECONDS:.0f} s"
+            text = f"Kafka has not finished the transactions in {topics} for {seconds}"
+            raise UnavailableError(text, "check that all brokers run, and that nobody else writes there")
+        time.sleep(_SETTLE_POLL_SECONDS)
 
 
-def _ends_at(message: Message, end: int) -> bool:
-    """Whether nothing before `end` can follow in the message's partition. Raises for errors that do not pass."""
-    error = message.error()
-    if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001
-        _judge(error, message)
-        return False
-    return (message.offset() or 0) >= end
-
-
-def _entry(message: Message) -> tuple[int, bytes]:
-    return message.offset() or 0, message.value() or b""
-
-
-def _judge(error: KafkaError, message: Message) -> None:
-    """Raise what reading cannot go on from; the client itself tries again after the rest."""
-    if error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
-        text = f"{message.topic()}/{message.partition()} no longer holds our offset: {error.str()}"
-        raise PositionError(
-            text, "the topic was deleted, recreated or expired while this link was away: copy its table again"
-        )
-    if not error.retriable() and error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001
-        raise explain(error, f"reading {message.topic()}")
+def written_ends(admin: AdminClient, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
+    """Return where (topic, partition)s end, undecided messages included. Absent ones are left out."""
+    return _list_offsets(admin, partitions, _LATEST, IsolationLevel.READ_UNCOMMITTED)
 
 
 def _list_offsets(
@@ -180,18 +253,26 @@ def _list_offsets(
     which: OffsetSpec,
     isolation: IsolationLevel = IsolationLevel.READ_COMMITTED,
 ) -> Mapping[tuple[str, int], int]:
-    if not partitions:
-        return {}
-    answers = admin.list_offsets(
-        {TopicPartition(topic, partition): which for topic, partition in partitions},
-        isolation_level=isolation,
-        request_timeout=REQUEST_TIMEOUT_SECONDS,
-    )
-    offsets = {}
-    for partition, answer in answers.items():
-        try:
-            offsets[partition.topic, partition.partition] = answer.result(timeout=REQUEST_TIMEOUT_SECONDS).offset
-        except KafkaException as error:
-            if error.args[0].code() not in _ABSENT:
-                raise explain(error, f"asking for the offsets of {partition.topic}") from error
+    """Where (topic, partition)s begin or end, whatever partitions are just being moved to other brokers."""
+    offsets: dict[tuple[str, int], int] = {}
+    left, deadline = list(partitions), time.monotonic() + REQUEST_TIMEOUT_SECONDS
+    while left:
+        answers = admin.list_offsets(
+            {TopicPartition(*place): which for place in left},
+            isolation_level=isolation,
+            request_timeout=REQUEST_TIMEOUT_SECONDS,
+        )
+        left = []
+        for partition, answer in answers.items():
+            place = (partition.topic, partition.partition)
+            try:
+                offsets[place] = answer.result(timeout=REQUEST_TIMEOUT_SECONDS).offset
+            except KafkaException as error:
+                code = error.args[0].code()
+                if code in _MOVING and time.monotonic() < deadline:
+                    left.append(place)
+                elif code not in _ABSENT:
+                    raise explain(error, f"asking for the offsets of {partition.topic}") from error
+        if left:
+            time.sleep(_MOVING_POLL_SECONDS)
     return offsets

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from penstock.adapters.kafka.cluster import KafkaCluster, create_topics
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 POSITION_SETTINGS = {
     "cleanup.policy": "compact",
     "min.compaction.lag.ms": "3600000",
@@ -22,6 +29,11 @@ def position_topic(pipeline: str, link: str) -> str:
     return f"penstock.{pipeline}.position.{link}"
 
 
+def seal_topic(pipeline: str, link: str) -> str:
+    """Where `link` writes down what it knows of the topics that it publishes to."""
+    return f"penstock.{pipeline}.seal.{link}"
+
+
 def schemas_topic(pipeline: str) -> str:
     """Where captures announce each table's schema and topic, in log order per source."""
     return f"penstock.{pipeline}.schemas"
@@ -30,3 +42,21 @@ def schemas_topic(pipeline: str) -> str:
 def batches_topic(pipeline: str) -> str:
     """Where the S3 spolt announces its files."""
     return f"penstock.{pipeline}.batches"
+
+
+def eras_topic(pipeline: str) -> str:
+    """Where failovers say from which offsets on topics are of a new era."""
+    return f"penstock.{pipeline}.eras"
+
+
+def letters_topic(pipeline: str, spolt: str) -> str:
+    """Where a spolt puts the messages that it could not process."""
+    return f"penstock.{pipeline}.deadletters.{spolt}"
+
+
+def create_own_topics(cluster: KafkaCluster, topics: Sequence[str]) -> None:
+    """Create those of `topics` that do not exist, each as it is to be kept. Raises as `create_topics` does."""
+    ledgers = [topic for topic in topics if topic.startswith("penstock.")]
+    tables = [topic for topic in topics if topic not in ledgers]
+    create_topics(cluster, ledgers, LEDGER_SETTINGS, partitions=1)
+    create_topics(cluster, tables, TABLE_SETTINGS, partitions=cluster.partitions)

@@ -6,21 +6,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlalchemy import URL, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
+from sqlalchemy import Engine, create_engine, event
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 
+from penstock.adapters.state.sqlite import use_write_ahead_log
+from penstock.config.database_urls import parse_database_url
 from penstock.core.errors import PenstockError, UnavailableError, UsageError
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterator
 
-    from sqlalchemy import Connection
+    from sqlalchemy import URL, Connection
 
 BEGIN_OPTION = "penstock_begin"
 _TIMEOUT_SECONDS = 10
 _ANSWER_SECONDS = 60
-_DRIVERS = {"mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql", "postgresql": "postgresql+psycopg"}
 
 
 def open_engine(url: str) -> Engine:
@@ -29,7 +30,7 @@ def open_engine(url: str) -> Engine:
     Nothing is connected yet, but an SQLite file gets its directory. Raises
     UsageError for a URL that is none, or of a database we do not know.
     """
-    parsed = _parse(url)
+    parsed = parse_database_url(url, "state database")
     match parsed.get_backend_name():
         case "sqlite":
             return _sqlite_engine(parsed)
@@ -77,24 +78,6 @@ def explain(error: DBAPIError, engine: Engine) -> PenstockError:
     )
 
 
-def _parse(url: str) -> URL:
-    try:
-        parsed = make_url(url)
-    except ArgumentError as error:
-        # The URL may hold a password, and so may this error: neither is shown.
-        message, hint = (
-            "the URL of the state database is not one",
-            "write it as postgresql://user:password@host/database",
-        )
-        raise UsageError(message, hint) from error
-    if parsed.drivername in _DRIVERS:
-        return parsed.set(drivername=_DRIVERS[parsed.drivername])
-    if parsed.get_backend_name() not in {"sqlite", *_DRIVERS}:
-        message = f"a state database on {parsed.get_backend_name()} is not supported"
-        raise UsageError(message, "use SQLite, MySQL, MariaDB or PostgreSQL")
-    return parsed
-
-
 def _sqlite_engine(url: URL) -> Engine:
     if url.database:
         directory = Path(url.database).parent
@@ -113,7 +96,7 @@ def _prepare_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     """Without this, Python's driver commits before DDL and decides for itself when to begin."""
     connection.isolation_level = None
     connection.execute(f"PRAGMA busy_timeout = {_TIMEOUT_SECONDS * 1000}")
-    connection.execute("PRAGMA journal_mode = WAL")
+    use_write_ahead_log(connection, _TIMEOUT_SECONDS)
 
 
 def _begin_sqlite(connection: Connection) -> None:

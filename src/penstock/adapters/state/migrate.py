@@ -45,18 +45,17 @@ def migrate(engine: Engine) -> None:
             command.upgrade(config, "head")
 
 
-def examine_database(url: str) -> str:
-    """Look at the database at `url` without changing it, and say in words what `migrate` would find to do.
+def has_current_tables(url: str) -> bool:
+    """Whether `migrate` would find nothing to do in the database at `url`, which is not changed.
 
     Raises what `migrate` raises.
     """
     engine = open_engine(url)
     try:
         with transaction(engine) as connection:
-            is_current = _is_current(connection, ScriptDirectory.from_config(_config()))
+            return _is_current(connection, ScriptDirectory.from_config(_config()))
     finally:
         engine.dispose()
-    return "has the tables of this release" if is_current else "gets the tables of this release at the next run"
 
 
 def _config() -> Config:

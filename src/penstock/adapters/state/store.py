@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Table, delete, select, update
@@ -12,18 +14,24 @@ from penstock.adapters.state.migrate import migrate
 from penstock.adapters.state.tables import (
     DATA_EVENT_CHECKPOINT,
     GLOBAL_EVENT_STATE,
+    LINK_PLACE,
     LINK_PROGRESS,
     MYSQL_DUMPS,
+    PIPELINE_IDENTITY,
     TABLE_PROGRESS,
 )
 from penstock.adapters.state.upserts import upsert
-from penstock.core.positions import BinlogPosition
-from penstock.ports.state import LinkProgress, TableProgress, TrackerDump
+from penstock.core.positions import BinlogPosition, PreparedXa
+from penstock.ports.state import LinkProgress, PipelineIdentity, TableProgress, TrackerDump
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sqlalchemy import ColumnElement, Engine, Row
+    from sqlalchemy import ColumnElement, Connection, Engine, Row
+
+    from penstock.ports.state import Rows
+
+_CARRIED = ("carried_rows", "last_timestamp_ms")
 
 
 def open_state(url: str, pipeline: str) -> SqlState:
@@ -57,6 +65,22 @@ class SqlState:
         """Drop the connections. Safe to call twice."""
         self._engine.dispose()
 
+    def identity(self) -> PipelineIdentity | None:
+        """Whose rows these are, None before the first start of a release that wrote it down."""
+        rows = self._rows(PIPELINE_IDENTITY)
+        return PipelineIdentity(rows[0].kafka_cluster, tuple(json.loads(rows[0].sources))) if rows else None
+
+    def save_identity(self, identity: PipelineIdentity) -> None:
+        """Write down whose rows these are."""
+        row = {
+            "pipeline": self._pipeline,
+            "kafka_cluster": identity.kafka_cluster,
+            "sources": json.dumps(identity.sources),
+            "updated_at_ms": _now_ms(),
+        }
+        with transaction(self._engine) as connection:
+            upsert(connection, PIPELINE_IDENTITY, [row])
+
     def tracker_dump(self, source: str) -> TrackerDump | None:
         """The dump that a crash left behind, if any."""
         table = MYSQL_DUMPS
@@ -76,10 +100,19 @@ class SqlState:
             connection.execute(delete(table).where(table.c.pipeline == self._pipeline, table.c.source == source))
 
     def save_position(
-        self, source: str, position: BinlogPosition, records_offset: int, topic_offsets: Mapping[str, int]
+        self, source: str, position: BinlogPosition, records_offset: int, topic_offsets: Mapping[str, int], rows: Rows
     ) -> None:
-        """Mirror a source's position and its topics' last offsets; topics that are not named keep theirs."""
-        state = {**self._key(source=source), **_position_columns(position), "records_offset": records_offset}
+        """Mirror a source's position and its topics' last offsets, and add `rows`; topics not named keep theirs."""
+        prepared = json.dumps([[xa.xid, xa.file, xa.offset] for xa in position.prepared])
+        heartbeat = position.heartbeat if position.heartbeat and position.heartbeat.serial else None
+        state = {
+            **self._key(source=source),
+            **_position_columns(position),
+            "records_offset": records_offset,
+            "prepared": prepared,
+            "heartbeat_serial": heartbeat and heartbeat.serial,
+            "heartbeat_timestamp_ms": heartbeat and heartbeat.timestamp_ms,
+        }
         checkpoints = [
             {**self._key(source=source), "topic_partition": topic_partition, "last_offset": offset}
             for topic_partition, offset in sorted(topic_offsets.items())
@@ -87,27 +120,45 @@ class SqlState:
         with transaction(self._engine) as connection:
             upsert(connection, GLOBAL_EVENT_STATE, [state])
             upsert(connection, DATA_EVENT_CHECKPOINT, checkpoints)
+            self._add_rows(connection, source, rows)
 
     def position(self, source: str) -> tuple[BinlogPosition, int] | None:
         """The mirrored position and the offset in the positions topic it was read up to."""
         rows = self._rows(GLOBAL_EVENT_STATE, GLOBAL_EVENT_STATE.c.source == source)
-        return (_position(rows[0]), rows[0].records_offset) if rows else None
+        if not rows:
+            return None
+        prepared = tuple(PreparedXa(*xa) for xa in json.loads(rows[0].prepared or "[]"))
+        return replace(_position(rows[0]), prepared=prepared), rows[0].records_offset
 
-    def add_rows(self, link: str, rows: Mapping[str, tuple[int, int]]) -> None:
-        """Add to the tables' progress: table to (rows, newest commit time in Unix ms). Errors stay."""
+    def heartbeat(self, source: str) -> tuple[int, int] | None:
+        """The mirrored serial and time (Unix ms) of the newest heartbeat before the position, None before the first."""
+        rows = self._rows(GLOBAL_EVENT_STATE, GLOBAL_EVENT_STATE.c.source == source)
+        found = rows[0] if rows and rows[0].heartbeat_serial is not None else None
+        return None if found is None else (found.heartbeat_serial, found.heartbeat_timestamp_ms)
+
+    def topic_offsets(self, source: str) -> Mapping[str, int]:
+        """Where the partitions of a source's topics ended, as mirrored, by `topic/partition`."""
+        rows = self._rows(DATA_EVENT_CHECKPOINT, DATA_EVENT_CHECKPOINT.c.source == source)
+        return {row.topic_partition: row.last_offset for row in rows}
+
+    def add_rows(self, link: str, rows: Rows) -> None:
+        """Add to the tables' progress. Errors stay."""
+        with transaction(self._engine) as connection:
+            self._add_rows(connection, link, rows)
+
+    def _add_rows(self, connection: Connection, link: str, rows: Rows) -> None:
         progress = [
             self._table_row(link, table, rows=count, timestamp_ms=timestamp_ms)
             for table, (count, timestamp_ms) in sorted(rows.items())
         ]
-        with transaction(self._engine) as connection:
-            upsert(
-                connection,
-                TABLE_PROGRESS,
-                progress,
-                adding=("carried_rows",),
-                growing=("last_timestamp_ms",),
-                keeping=("error", "hint"),
-            )
+        upsert(
+            connection,
+            TABLE_PROGRESS,
+            progress,
+            adding=("carried_rows",),
+            growing=("last_timestamp_ms",),
+            keeping=("error", "hint", "behind_since_ms", "stopped_at_ms"),
+        )
 
     def save_link(self, progress: LinkProgress) -> None:
         """Replace what is known of a link."""
@@ -119,23 +170,46 @@ class SqlState:
             "lag_seconds": progress.lag_seconds,
             "lag_bytes": progress.lag_bytes,
             "updated_at_ms": progress.updated_at_ms,
-            "error": progress.error,
-            "hint": progress.hint,
+            "error": _shown(progress.error),
+            "hint": _shown(progress.hint),
+            "behind_since_ms": progress.behind_since_ms,
+            "lag_messages": progress.lag_messages,
+            "moved_at_ms": progress.moved_at_ms,
         }
         with transaction(self._engine) as connection:
             upsert(connection, LINK_PROGRESS, [row])
 
-    def stop_table(self, link: str, table: str, error: str, hint: str) -> None:
-        """Write down that a table stopped, and why; what it has carried stays."""
-        row = self._table_row(link, table, error=error, hint=hint)
+    def save_table_lags(self, link: str, behind_since_ms: Mapping[str, int]) -> None:
+        """Write down since when each of some tables is behind, 0 for those that are not; the rest stays."""
+        rows = [
+            {**self._table_row(link, table), "behind_since_ms": since_ms}
+            for table, since_ms in sorted(behind_since_ms.items())
+        ]
         with transaction(self._engine) as connection:
-            upsert(connection, TABLE_PROGRESS, [row], keeping=("carried_rows", "last_timestamp_ms"))
+            upsert(connection, TABLE_PROGRESS, rows, keeping=(*_CARRIED, "error", "hint", "stopped_at_ms"))
+
+    def save_place(self, link: str, offset: int) -> None:
+        """Write down which offset of its topic a link reads next."""
+        row = {"pipeline": self._pipeline, "link": link, "next_offset": offset, "updated_at_ms": _now_ms()}
+        with transaction(self._engine) as connection:
+            upsert(connection, LINK_PLACE, [row])
+
+    def place(self, link: str) -> int | None:
+        """The offset that `save_place` wrote down, None if it never did."""
+        rows = self._rows(LINK_PLACE, LINK_PLACE.c.link == link)
+        return rows[0].next_offset if rows else None
+
+    def stop_table(self, link: str, table: str, error: str, hint: str, since_ms: int) -> None:
+        """Write down that a table stopped, since when and why; what it has carried stays."""
+        row = {**self._table_row(link, table, error=error, hint=hint), "stopped_at_ms": since_ms}
+        with transaction(self._engine) as connection:
+            upsert(connection, TABLE_PROGRESS, [row], keeping=(*_CARRIED, "behind_since_ms"))
 
     def note_table(self, link: str, table: str, note: str) -> None:
         """Write down what is good to know of a table, as a hint without an error; what it has carried stays."""
         row = self._table_row(link, table, hint=note)
         with transaction(self._engine) as connection:
-            upsert(connection, TABLE_PROGRESS, [row], keeping=("carried_rows", "last_timestamp_ms"))
+            upsert(connection, TABLE_PROGRESS, [row], keeping=(*_CARRIED, "behind_since_ms", "stopped_at_ms"))
 
     def resume_table(self, link: str, table: str) -> None:
         """Clear a table's error; nothing happens if there is none."""
@@ -145,8 +219,9 @@ class SqlState:
             progress.c.link == link,
             progress.c.table_name == table,
         )
+        cleared = {"error": "", "hint": "", "stopped_at_ms": 0, "updated_at_ms": _now_ms()}
         with transaction(self._engine) as connection:
-            connection.execute(update(progress).where(*mine).values(error="", hint="", updated_at_ms=_now_ms()))
+            connection.execute(update(progress).where(*mine).values(cleared))
 
     def stopped_tables(self, link: str) -> Mapping[str, str]:
         """Tables of `link` that stopped, with their error."""
@@ -165,6 +240,9 @@ class SqlState:
                 row.updated_at_ms,
                 row.error,
                 row.hint,
+                row.behind_since_ms,
+                row.lag_messages,
+                row.moved_at_ms,
             )
             for row in sorted(self._rows(LINK_PROGRESS), key=lambda row: str(row.link))
         ]
@@ -180,6 +258,8 @@ class SqlState:
                 row.updated_at_ms,
                 row.error,
                 row.hint,
+                row.behind_since_ms,
+                row.stopped_at_ms,
             )
             for row in sorted(self._rows(TABLE_PROGRESS), key=lambda row: (str(row.link), str(row.table_name)))
         ]
@@ -201,8 +281,10 @@ class SqlState:
             "carried_rows": rows,
             "last_timestamp_ms": timestamp_ms,
             "updated_at_ms": _now_ms(),
-            "error": error,
-            "hint": hint,
+            "error": _shown(error),
+            "hint": _shown(hint),
+            "behind_since_ms": None,
+            "stopped_at_ms": 0,
         }
 
 
@@ -217,6 +299,11 @@ def _position_columns(position: BinlogPosition) -> dict[str, object]:
         "rows_from": position.rows_from,
         "gtids": position.gtids,
     }
+
+
+def _shown(text: str) -> str:
+    """`text` as every database can hold it: an error may show bytes that are none."""
+    return text.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")
 
 
 def _now_ms() -> int:

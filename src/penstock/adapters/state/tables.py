@@ -20,14 +20,28 @@ def _name(name: str, characters_max: int) -> Column[str]:
     return Column(name, String(characters_max).with_variant(exact, "mysql", "mariadb"), primary_key=True)
 
 
-def _text(name: str) -> Column[str]:
+def _text(name: str, *, nullable: bool = False) -> Column[str]:
     exact = mysql.LONGTEXT(charset="utf8mb4", collation="utf8mb4_bin")
-    return Column(name, Text().with_variant(exact, "mysql", "mariadb"), nullable=False)
+    return Column(name, Text().with_variant(exact, "mysql", "mariadb"), nullable=nullable)
 
 
 def _integer(name: str, *, nullable: bool = False) -> Column[int]:
     return Column(name, BigInteger, nullable=nullable)
 
+
+def _moment(name: str) -> Column[int]:
+    """Unix milliseconds; 0 for never, and in rows that releases before this column wrote."""
+    return Column(name, BigInteger, nullable=False, server_default="0")
+
+
+PIPELINE_IDENTITY = Table(
+    "pipeline_identity",
+    METADATA,
+    _name("pipeline", 64),
+    _text("kafka_cluster"),
+    _text("sources"),
+    _integer("updated_at_ms"),
+)
 
 GLOBAL_EVENT_STATE = Table(
     "global_event_state",
@@ -40,6 +54,9 @@ GLOBAL_EVENT_STATE = Table(
     _text("gtids"),
     _integer("records_offset"),
     _integer("updated_at_ms"),
+    _text("prepared", nullable=True),
+    _integer("heartbeat_serial", nullable=True),
+    _integer("heartbeat_timestamp_ms", nullable=True),
 )
 
 DATA_EVENT_CHECKPOINT = Table(
@@ -77,6 +94,18 @@ LINK_PROGRESS = Table(
     _integer("updated_at_ms"),
     _text("error"),
     _text("hint"),
+    _integer("behind_since_ms", nullable=True),
+    _integer("lag_messages", nullable=True),
+    _moment("moved_at_ms"),
+)
+
+LINK_PLACE = Table(
+    "link_place",
+    METADATA,
+    _name("pipeline", 64),
+    _name("link", 160),
+    _integer("next_offset"),
+    _integer("updated_at_ms"),
 )
 
 TABLE_PROGRESS = Table(
@@ -90,4 +119,28 @@ TABLE_PROGRESS = Table(
     _integer("updated_at_ms"),
     _text("error"),
     _text("hint"),
+    _integer("behind_since_ms", nullable=True),
+    _moment("stopped_at_ms"),
+)
+
+PUBLISHED_RECORDS = Table(
+    "published_records",
+    METADATA,
+    _name("pipeline", 64),
+    _name("link", 160),
+    _integer("turn"),
+    _text("record"),
+    _text("ahead"),
+    _integer("updated_at_ms"),
+)
+
+PUBLISHED_TOPICS = Table(
+    "published_topics",
+    METADATA,
+    _name("pipeline", 64),
+    _name("link", 160),
+    _name("topic", 249),
+    _text("topic_id"),
+    _text("ends"),
+    _integer("updated_at_ms"),
 )

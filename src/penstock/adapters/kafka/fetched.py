@@ -1,0 +1,120 @@
+"""What the client has fetched: messages of one place or of many, and the ends of partitions among them."""
+
+from __future__ import annotations
+
+import gc
+from contextlib import contextmanager
+from itertools import groupby
+from typing import TYPE_CHECKING, cast
+
+from confluent_kafka import KafkaError, Message
+
+from penstock.adapters.kafka.cluster import explain
+from penstock.core.errors import PositionError
+from penstock.core.spolts.raw import RawMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Keep Python from looking for cycles: among hundreds of thousands of messages it finds none, again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def by_place(fetched: Sequence[Message]) -> Iterator[tuple[tuple[str, int], Sequence[Message]]]:
+    """Yield what was fetched, in stretches of one (topic, partition)."""
+    # The loops of this module are Python's own where they can be: a million messages go through them.
+    if len(set(map(Message.topic, fetched))) == len(set(map(Message.partition, fetched))) == 1:
+        yield _place(fetched[0]), fetched
+        return
+    for place, stretch in groupby(fetched, _place):
+        yield place, list(stretch)
+
+
+def take(messages: Sequence[Message], end: int, room: int, into: list[tuple[int, bytes]]) -> int:
+    """Add (offset, value) of the messages of one place to `into`, those before `end` and as long as there is `room`.
+
+    Returns how many bytes there were: `room` at least where nothing more is to come,
+    which is also when `end` is reached. Raises what `judge` raises.
+    """
+    last = messages[-1].offset() or 0
+    values = list(map(Message.value, messages))
+    if last >= end - 1 or None in values or any(map(Message.error, messages)):
+        return _take_singly(messages, end, room, into)
+    size = sum(map(len, values))  # type: ignore[arg-type]  # none of them is None
+    if size >= room:
+        return _take_singly(messages, end, room, into)
+    into.extend(zip(map(Message.offset, messages), values, strict=True))  # type: ignore[arg-type]  # as above
+    return size
+
+
+def take_whole(messages: Sequence[Message], end: int, room: int, into: list[RawMessage]) -> int:
+    """Add whole messages of one place to `into`, as `take` does; keys count as bytes too."""
+    size = 0
+    for message in messages:
+        if ends_at(message, end):
+            return room
+        if message.error() is None:
+            into.append(_whole(message))
+            size += len(message.value() or b"") + len(message.key() or b"")
+            if message.offset() == end - 1 or size >= room:
+                return room
+    return size
+
+
+def _take_singly(messages: Sequence[Message], end: int, room: int, into: list[tuple[int, bytes]]) -> int:
+    size = 0
+    for message in messages:
+        if ends_at(message, end):
+            return room
+        if message.error() is None:
+            into.append(entry(message))
+            size += len(into[-1][1])
+            if into[-1][0] == end - 1 or size >= room:
+                return room
+    return size
+
+
+def _whole(message: Message) -> RawMessage:
+    _, timestamp_ms = message.timestamp()
+    # The client's types allow text, which it never gives.
+    headers = cast("list[tuple[str, bytes | None]]", message.headers() or [])
+    own = tuple((name, content or b"") for name, content in headers)
+    return RawMessage(*_place(message), message.offset() or 0, timestamp_ms, message.key(), message.value(), own)
+
+
+def _place(message: Message) -> tuple[str, int]:
+    return message.topic() or "", message.partition() or 0
+
+
+def ends_at(message: Message, end: int) -> bool:
+    """Whether nothing before `end` can follow in the message's partition. Raises for errors that do not pass."""
+    error = message.error()
+    if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001
+        _judge(error, message)
+        return False
+    return (message.offset() or 0) >= end
+
+
+def entry(message: Message) -> tuple[int, bytes]:
+    """Its offset and value."""
+    return message.offset() or 0, message.value() or b""
+
+
+def _judge(error: KafkaError, message: Message) -> None:
+    """Raise what reading cannot go on from; the client itself tries again after the rest."""
+    if error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
+        text = f"{message.topic()}/{message.partition()} no longer holds our offset: {error.str()}"
+        raise PositionError(
+            text, "the topic was deleted, recreated or expired while this link was away: copy its table again"
+        )
+    if not error.retriable() and error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001
+        raise explain(error, f"reading {message.topic()}")

@@ -1,0 +1,257 @@
+"""The publisher for brokers that cannot do transactions: high watermarks against a checkpoint in the state database.
+
+Messages are sent by an idempotent producer and acknowledged by all replicas.
+Then one database transaction saves the record and where every partition ends
+that got messages. After a crash in between, what lies behind the checkpoint is
+the beginning of what comes next, as long as that is always the same: so it is
+held against it, message by message, and not sent again (`tails`). A link whose
+messages are others each time saves what it is about to publish before it does.
+
+Nothing fences an older producer. The checkpoint does, afterwards: an older
+publisher cannot save, and a newer one finds messages that are not its own.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+
+from penstock.adapters.kafka.cluster import REQUEST_TIMEOUT_SECONDS, KafkaCluster, create_topics, explain
+from penstock.adapters.kafka.reader import TopicReader
+from penstock.adapters.kafka.tails import TopicTails
+from penstock.adapters.kafka.topics import POSITION_SETTINGS, create_own_topics, position_topic
+from penstock.config.crash_points import CrashPoint
+from penstock.core.changes import Messages
+from penstock.core.errors import PenstockError, PositionError, UnavailableError
+from penstock.core.partitions import partitions_of
+from penstock.core.seals import NO_TRANSACTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from confluent_kafka import KafkaError
+    from confluent_kafka import Message as KafkaMessage
+
+    from penstock.ports.checkpoints import Checkpoints
+    from penstock.ports.publisher import MessageCheck
+
+_PRODUCE_MESSAGES = 5_000
+_QUEUE_MESSAGES = 500_000
+
+_SAVED_AHEAD = CrashPoint("watermarks.saved_ahead", "what is about to be published is saved, nothing of it is sent")
+_SENDING = CrashPoint("watermarks.sending", "some of a publication is on its way, nothing is acknowledged")
+_FLUSHED = CrashPoint("watermarks.flushed", "everything is acknowledged, the checkpoint is the one before")
+_SAVED = CrashPoint("watermarks.saved", "the checkpoint is saved")
+
+
+class WatermarkPublisher:
+    """Publishes for one link of one pipeline (ports/publisher.Publisher), without Kafka's transactions.
+
+    Readers see messages before the record that covers them, and never twice.
+    """
+
+    def __init__(
+        self,
+        cluster: KafkaCluster,
+        pipeline: str,
+        link: str,
+        checkpoints: Checkpoints,
+        *,
+        is_repeatable: bool,
+        check: MessageCheck | None = None,
+    ) -> None:
+        """Take the link over, and bring what a crash left to its end.
+
+        `is_repeatable` says that after a crash the same messages come again, in the
+        same order per partition. Raises PositionError if the topics are not what
+        the checkpoint says, or the link was run with transactions before.
+        """
+        self._cluster = cluster
+        self._link = link
+        self._position_topic = position_topic(pipeline, link)
+        self._checkpoints = checkpoints
+        self._is_repeatable = is_repeatable
+        self._known_topics: set[str] = set()
+        self._failure: KafkaError | None = None
+        admin = AdminClient(cluster.client_settings())
+        self._tails = TopicTails(cluster, admin, check)
+        create_topics(cluster, [self._position_topic], POSITION_SETTINGS, partitions=1)
+        self._producer = Producer(_producer_settings(cluster))
+        checkpoint = checkpoints.take_over()
+        self._record = checkpoint.record
+        if checkpoint.record or checkpoint.ahead:
+            self._tails.recover(checkpoint.topics)
+        else:
+            self._require_no_transactions()
+            self._tails.begin_again(checkpoint.topics)
+        if checkpoint.ahead:
+            messages, record = _parse_ahead(checkpoint.ahead)
+            self._send(messages, lambda: record)
+
+    def position(self) -> Mapping[str, object] | None:
+        """Return the record of the newest checkpoint, None before the first."""
+        return json.loads(self._record) if self._record else None
+
+    def left_over(self, topic: str) -> int:
+        """How many messages of a first publication that broke off are in `topic`."""
+        return self._tails.left_over(topic)
+
+    def create_topics(self, topics: Iterable[str]) -> None:
+        """Create those of `topics` that do not exist; see ports/publisher.Publisher."""
+        new = [topic for topic in topics if topic not in self._known_topics]
+        if new:
+            create_own_topics(self._cluster, new)
+            states = self._tails.meet(new)
+            if states:
+                self._checkpoints.save(states)
+            self._known_topics.update(new)
+
+    def publish(self, messages: Iterable[Messages], record: Callable[[], Mapping[str, object]]) -> None:
+        """Send `messages`, then save `record`; see ports/publisher.Publisher."""
+        if self._is_repeatable:
+            self._send(messages, record)
+            return
+        planned, covered = list(messages), record()
+        self.create_topics(part.topic for part in planned)
+        self._checkpoints.save({}, ahead=_render_ahead(planned, covered))
+        _SAVED_AHEAD.pass_by()
+        self._send(planned, lambda: covered)
+
+    def settle(self) -> None:
+        """Return at once: readers see what is acknowledged, and nothing is published before it is."""
+
+    def close(self) -> None:
+        """Drop the connections."""
+        # Of a producer that Kafka has given up on, the error that led here is the one worth telling.
+        with contextlib.suppress(KafkaException):
+            self._producer.flush(1.0)
+        self._checkpoints.close()
+
+    def _send(self, messages: Iterable[Messages], record: Callable[[], Mapping[str, object]]) -> None:
+        try:
+            for part in messages:
+                self.create_topics([part.topic])
+                self._produce(part)
+                _SENDING.pass_by()
+                if part.topic.startswith("penstock."):
+                    # Nobody may find rows before what is announced of them.
+                    self._flush()
+            self._flush()
+            covered = record()
+            topics = self._tails.settle(covered)
+        except KafkaException as error:
+            self._require_topics(error)
+            raise explain(error, f"publishing for {self._link}") from error
+        _FLUSHED.pass_by()
+        self._record = json.dumps(covered)
+        self._checkpoints.save(topics, record=self._record, ahead="")
+        _SAVED.pass_by()
+        # For whoever mirrors what is published; nobody goes on from there.
+        mirrored = json.dumps({**covered, **NO_TRANSACTIONS}).encode()
+        self._producer.produce(self._position_topic, key=self._link.encode(), value=mirrored, partition=0)
+        self._producer.poll(0)
+
+    def _produce(self, part: Messages) -> None:
+        keys, values = part.keys.to_pylist(), part.values.to_pylist()
+        chosen = partitions_of(part.keys, self._tails.partitions(part.topic))
+        for partition in np.unique(chosen).tolist():
+            place = (part.topic, partition)
+            messages = [(keys[index], values[index]) for index in np.flatnonzero(chosen == partition).tolist()]
+            fresh = messages[self._tails.pass_over(place, messages) :]
+            for start in range(0, len(fresh), _PRODUCE_MESSAGES):
+                chunk = [{"key": key, "value": value} for key, value in fresh[start : start + _PRODUCE_MESSAGES]]
+                self._make_room(len(chunk))
+                queued = self._producer.produce_batch(part.topic, chunk, partition=partition, on_delivery=self._note)
+                if queued != len(chunk):
+                    raise KafkaException(next(message["_error"] for message in chunk if "_error" in message))
+            if fresh:
+                self._tails.count(place, len(fresh))
+
+    def _make_room(self, count: int) -> None:
+        """Wait until the producer's queue takes `count` more, so that its memory stays bounded."""
+        if len(self._producer) + count > _QUEUE_MESSAGES // 2:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Wait until everything is acknowledged."""
+        left = self._producer.flush(REQUEST_TIMEOUT_SECONDS)
+        if self._failure is not None:
+            raise KafkaException(self._failure)
+        if left:
+            text = f"Kafka has not acknowledged {left} message(s) of {self._link} for {REQUEST_TIMEOUT_SECONDS:.0f} s"
+            raise UnavailableError(text, "check that the brokers run and have room on their disks")
+
+    def _note(self, error: KafkaError | None, _message: KafkaMessage) -> None:
+        """Remember what went wrong; the producer calls this for messages that failed, and for no others."""
+        self._failure = self._failure or error
+
+    def _require_topics(self, failure: KafkaException) -> None:
+        """Raise PositionError if publishing failed because a topic was deleted; nothing if that cannot be known now."""
+        try:
+            self._tails.require_topics()
+        except PositionError as error:
+            raise error from failure
+        except PenstockError:
+            return
+
+    def _require_no_transactions(self) -> None:
+        """A link without a checkpoint must be a new one, not one that has run with transactions."""
+        reader = TopicReader(self._cluster)
+        try:
+            newest = reader.newest(self._position_topic)
+        finally:
+            reader.close()
+        if newest is not None:
+            message = f"the state database has no checkpoint of {self._link}, but Kafka has a position record of it"
+            hint = (
+                "it has run with kafka.transactions: true, which stays as it is for a pipeline, or the state database"
+            )
+            raise PositionError(message, f"{hint} was lost: set it back, restore the database, or start a new pipeline")
+
+
+def _producer_settings(cluster: KafkaCluster) -> dict[str, str | int | float | bool]:
+    return {
+        **cluster.client_settings(),
+        "acks": "all",
+        "enable.idempotence": True,
+        # A message that fails must not let those behind it pass.
+        "enable.gapless.guarantee": True,
+        "delivery.report.only.error": True,
+        "linger.ms": 1,
+        "compression.type": "lz4",
+        "queue.buffering.max.messages": _QUEUE_MESSAGES,
+        "queue.buffering.max.kbytes": 1_048_576,
+        "message.max.bytes": 104_857_600,
+    }
+
+
+def _render_ahead(messages: Sequence[Messages], record: Mapping[str, object]) -> str:
+    parts = [
+        [part.topic, *([_text(each) for each in column.to_pylist()] for column in (part.keys, part.values))]
+        for part in messages
+    ]
+    return json.dumps({"messages": parts, "record": record})
+
+
+def _parse_ahead(text: str) -> tuple[list[Messages], Mapping[str, object]]:
+    saved = json.loads(text)
+    messages = []
+    for topic, keys, values in saved["messages"]:
+        arrays = [pa.array([_content(each) for each in column], pa.binary()) for column in (keys, values)]
+        messages.append(Messages(topic, arrays[0], arrays[1], np.arange(len(keys), dtype=np.int64)))
+    return messages, saved["record"]
+
+
+def _text(content: bytes | None) -> str | None:
+    return None if content is None else base64.b64encode(content).decode()
+
+
+def _content(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)

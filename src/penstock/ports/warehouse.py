@@ -1,0 +1,88 @@
+"""A SQL database that holds a target's tables, as the warehouse spolt needs it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    import pyarrow as pa
+
+    from penstock.core.tables import TableId, TableSchema
+    from penstock.core.warehouse.attributes import Attributes
+    from penstock.core.warehouse.dialect import Dialect
+    from penstock.core.warehouse.migration import Dependent
+
+Value: TypeAlias = str | int
+"""What a state table's column holds."""
+
+T = TypeVar("T")
+
+
+class Warehouse(Protocol):
+    """One connection, for one thread. Every method raises SinkError or UnavailableError where the database fails.
+
+    RefusedStatementError is a SinkError that is about the tables of the statement,
+    and TableWaitsError of a table that somebody holds just now.
+    """
+
+    @property
+    def dialect(self) -> Dialect:
+        """How its SQL is written."""
+        ...
+
+    @property
+    def catalog(self) -> str:
+        """The database that tables are in, where the connection has several; else ""."""
+        ...
+
+    def transact(self, work: Callable[[], T], table: TableId | None = None) -> T:
+        """Commit all that `work` does, or nothing of it, and return what it returns.
+
+        Only one such transaction of a pipeline and source is open at a time, or one
+        for each `table` that is all they are about. Where another writer made it
+        fail, `work` is done again, some times.
+        """
+        ...
+
+    def run(self, statement: str, values: Sequence[Value] = ()) -> None:
+        """Run a statement; each `?` in it takes the next of `values`, if there are any."""
+        ...
+
+    def fetch(self, statement: str, values: Sequence[Value] = ()) -> list[tuple[Value, ...]]:
+        """Run a query and return its rows."""
+        ...
+
+    def staged(self, schema: TableSchema, rows: pa.Table) -> AbstractContextManager[str]:
+        """Let statements read `rows`, laid out as files of `schema`, under the (quoted) name that is returned.
+
+        They may have `__penstock_ts_ms` too where those files have not. Raises
+        TableStoppedError for a value that the database cannot hold.
+        """
+        ...
+
+    def exists(self, table: TableId) -> bool:
+        """Whether there is a table of this name, upper and lower case not counted where the database does not."""
+        ...
+
+    def has_schema(self, name: str) -> bool:
+        """Whether there is a schema of this name."""
+        ...
+
+    def columns(self, table: TableId) -> Mapping[str, str]:
+        """Return a table's columns, in order, and their types as the dialect writes them."""
+        ...
+
+    def attributes(self, table: TableId) -> Attributes:
+        """Return what a table has beside its columns and rows."""
+        ...
+
+    def dependents(self, table: TableId) -> Sequence[Dependent]:
+        """Return what would break, or hinder, if columns of a table went or got other types."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the database."""
+        ...
