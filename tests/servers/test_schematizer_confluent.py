@@ -111,7 +111,7 @@ def test_their_other_calls_are_answered(client: SchemaRegistryClient) -> None:
 
     assert (registered.schema_id, registered.version) == (schema_id, 1)
     assert client.get_schema(schema_id, "calls-value").schema_str == json.dumps(mine)
-    assert client.get_schema_types() == ["AVRO"]
+    assert client.get_schema_types() == ["AVRO", "JSON", "PROTOBUF"]
     assert client.get_subjects_by_schema_id(schema_id) == ["calls-value"]
     assert [(place.subject, place.version) for place in client.get_schema_versions(schema_id)] == [("calls-value", 1)]
     assert "calls-value" in client.get_subjects()

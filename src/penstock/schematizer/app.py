@@ -8,19 +8,44 @@ from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DataError
 
-from penstock.core.errors import UnavailableError
-from penstock.schematizer import confluent, v1
+from penstock.schematizer import (
+    confluent,
+    v1,
+    v1_clients,
+    v1_documentation,
+    v1_meta_attributes,
+    v1_migrations,
+    v1_notes,
+    v1_refreshes,
+    v1_registration,
+    v1_targets,
+    v1_topics,
+)
+from penstock.schematizer.answers import ErrorAnswer
+from penstock.schematizer.confluent_paths import ROOTS, ContextInFront
 from penstock.schematizer.database import open_database
+from penstock.schematizer.error_answers import DATABASE_AWAY, error_answer, explain_database
+from penstock.schematizer.guard import Guarded
+from penstock.schematizer.known_answers import KnownAnswers
+from penstock.schematizer.limits import Limited
+from penstock.schematizer.path_segments import SegmentsApart
+from penstock.schematizer.protection import Protection
 from penstock.schematizer.refusals import Code, RefusedError
 from penstock.schematizer.schema_cache import SchemaCache
+from penstock.schematizer.shortcuts import Shortcuts
+from penstock.schematizer.sign_in import SignIn
+from penstock.schematizer.web import browsing, editing, schema_pages
+from penstock.schematizer.web.figures import KafkaFigures
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from fastapi import Request
+    from fastapi.responses import Response
+
+    from penstock.schematizer.database import Database
 
 _DESCRIPTION = """The source of truth for every topic: which table it carries, with which schemas.
 
@@ -28,47 +53,88 @@ _DESCRIPTION = """The source of truth for every topic: which table it carries, w
 Confluent's Schema Registry know. Every error has the same form: go by its `code`.
 """
 
+# Every route may answer any error: it has one form, in the media type of the face.
+_ERRORS: dict[int | str, dict[str, object]] = {
+    422: {"model": ErrorAnswer, "description": "The request, or a schema in it, is not valid"},
+    "default": {"model": ErrorAnswer, "description": "Any other error"},
+}
 
-def create_app(database_url: str) -> FastAPI:
-    """Open the database at `database_url`, bring it up to date and serve it.
 
-    Raises UsageError for a URL that cannot work and UnavailableError when the
-    database does not answer.
+def create_app(database_url: str, protection: Protection | None = None, kafka: str = "") -> FastAPI:
+    """Open the database at `database_url`, bring it up to date and serve it to everybody, or to whom `protection` lets.
+
+    `kafka` is where the pages ask for live figures, host and port; "" for nowhere.
+    Raises UsageError for a URL or a users file that cannot work and
+    UnavailableError when the database does not answer.
     """
     database = open_database(database_url)
+    registrations = KnownAnswers(database)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
+        registrations.close()
         database.close()
 
     app = FastAPI(
-        title="Penstock Schematizer", description=_DESCRIPTION, version=version("penstock"), lifespan=lifespan
+        title="Penstock Schematizer",
+        description=_DESCRIPTION,
+        version=version("penstock"),
+        lifespan=lifespan,
+        responses=_ERRORS,
     )
     app.state.database = database
     app.state.schemas = SchemaCache()
-    app.include_router(v1.router)
+    # The middleware that is added first stands nearest to the routes.
+    app.add_middleware(Shortcuts, schemas=app.state.schemas, registrations=registrations)
+    for part in (
+        v1,
+        v1_documentation,
+        v1_notes,
+        v1_refreshes,
+        v1_targets,
+        v1_clients,
+        v1_meta_attributes,
+        v1_topics,
+        v1_registration,
+        v1_migrations,
+    ):
+        app.include_router(part.router)
+    app.state.figures = KafkaFigures(kafka) if kafka else None
+    for pages in (browsing, schema_pages, editing):
+        app.include_router(pages.router)
     app.include_router(confluent.router)
+    _protect(app, database, protection or Protection())
     for kind, explain in _EXPLANATIONS.items():
         app.add_exception_handler(kind, _handler(explain))
+    if protection and protection.users_file:
+        _tell_sign_in(app)
     return app
 
 
-def _handler(explain: Callable[[Exception], RefusedError]) -> Callable[[Request, Exception], JSONResponse]:
-    # Both faces answer errors in one form; only the name of the form differs.
-    def handle(request: Request, error: Exception) -> JSONResponse:
-        refused = explain(error)
-        own_face = request.url.path.startswith(v1.router.prefix)
-        return JSONResponse(
-            {
-                "error_code": refused.code.number,
-                "code": refused.code.word,
-                "message": refused.message,
-                "hint": refused.hint,
-            },
-            status_code=refused.code.status,
-            media_type=None if own_face else confluent.MEDIA_TYPE,
-        )
+def _protect(app: FastAPI, database: Database, protection: Protection) -> None:
+    """Put what every request passes in front of the routes, the innermost first."""
+    file = protection.users_file
+    sign_in = SignIn(file, protection.failures) if file else None
+    app.add_middleware(Guarded, database=database, sign_in=sign_in, rates=protection.rates)
+    app.add_middleware(ContextInFront)
+    app.add_middleware(SegmentsApart, roots=("v1", "ui", *ROOTS))
+    app.add_middleware(Limited, limits=protection.limits)
+
+
+def _tell_sign_in(app: FastAPI) -> None:
+    """Let /docs ask for user and password, or a token."""
+    document = app.openapi()
+    document.setdefault("components", {})["securitySchemes"] = {
+        name: {"type": "http", "scheme": name} for name in ("basic", "bearer")
+    }
+    document["security"] = [{"basic": []}, {"bearer": []}]
+
+
+def _handler(explain: Callable[[Exception], RefusedError]) -> Callable[[Request, Exception], Response]:
+    # Both faces answer errors in one form, only the name of the form differs; pages answer with a page.
+    def handle(request: Request, error: Exception) -> Response:
+        return error_answer(explain(error), request.scope)
 
     return handle
 
@@ -92,6 +158,12 @@ def _explain_body(_: Exception) -> RefusedError:
 
 def _explain_request(error: Exception) -> RefusedError:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - it is registered for that class
+    first = error.errors()[0]
+    if first["type"] == "json_invalid":
+        before = str(error.body)[: first["loc"][-1]]
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        message = f"the body is not JSON at line {line}, column {column}: {first['ctx']['error']}"
+        return RefusedError(Code.INVALID_REQUEST, message, "send JSON in UTF-8")
     mistakes = [f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in error.errors()]
     return RefusedError(Code.INVALID_REQUEST, "; ".join(mistakes), "see /docs for what this route takes")
 
@@ -102,8 +174,10 @@ def _explain_depth(_: Exception) -> RefusedError:
     )
 
 
-def _explain_database(error: Exception) -> RefusedError:
-    return RefusedError(Code.DATABASE_UNAVAILABLE, f"the registry's database is away: {error}", "try again")
+def _explain_value(_: Exception) -> RefusedError:
+    return RefusedError(
+        Code.INVALID_REQUEST, "the database cannot keep one of the values", "leave out control characters"
+    )
 
 
 # A number stands for the errors of that status that the framework raises by itself.
@@ -114,6 +188,6 @@ _EXPLANATIONS: dict[int | type[Exception], Callable[[Exception], RefusedError]] 
     405: _explain_method,
     RequestValidationError: _explain_request,
     RecursionError: _explain_depth,
-    DBAPIError: _explain_database,
-    UnavailableError: _explain_database,
+    DataError: _explain_value,
+    **dict.fromkeys(DATABASE_AWAY, explain_database),
 }

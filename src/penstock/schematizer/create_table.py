@@ -16,7 +16,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 
-from penstock.core.mysql.describe import ColumnRow, TableRow, describe_table
+from penstock.core.mysql.describe import GEOMETRY_TYPES, ColumnRow, TableRow, describe_table
 from penstock.core.tables import TableId
 from penstock.schematizer.refusals import Code, RefusedError
 
@@ -28,10 +28,13 @@ if TYPE_CHECKING:
 _DIALECT = "mysql"
 _STATEMENT_KIND = "TABLE"
 _SINGLE_PRECISION_BITS_MAX = 24
+_LENGTH_DIGITS_MAX = 18
 _SYNONYMS = {
     "bool": "tinyint",
     "boolean": "tinyint",
+    "char varying": "varchar",
     "character": "char",
+    "character varying": "varchar",
     "dec": "decimal",
     "double precision": "double",
     "fixed": "decimal",
@@ -47,6 +50,8 @@ _SYNONYMS = {
     "numeric": "decimal",
     "real": "double",
 }
+_UNKNOWN_TO_THE_PARSER = (GEOMETRY_TYPES | {"inet4", "inet6"}) - {"geometry"}
+_STANDS_IN = "uuid"
 _LENGTHS = {"tiny": 2**8 - 1, "": 2**16 - 1, "medium": 2**24 - 1, "long": 2**32 - 1}
 _LENGTH_OF_TYPE = {f"{size}{kind}": length for size, length in _LENGTHS.items() for kind in ("text", "blob")}
 _CHARACTER_TYPES = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
@@ -78,7 +83,7 @@ def parse_create_table(sql: str) -> TableSchema:
 
 def _parse_statement(sql: str) -> exp.Create:
     try:
-        statements = sqlglot.parse(sql, dialect=_DIALECT)
+        statements = sqlglot.parse(_with_known_types(sql), dialect=_DIALECT)
     except ParseError as error:
         where = error.errors[0]
         _refuse(f"line {where['line']}, column {where['col']}, at {where['highlight']!r}: {where['description']}")
@@ -93,6 +98,19 @@ def _parse_statement(sql: str) -> exp.Create:
     if not is_plain or statement.expression or statement.find(exp.TemporaryProperty):
         _refuse("it does not make a table of its own with the columns it lists")
     return statement
+
+
+def _with_known_types(sql: str) -> str:
+    """Return `sql`, every word at its place, with a type that the parser knows for each one that it does not.
+
+    What a column's type really is, `_type_words` reads from the statement as it was sent.
+    """
+    tokens = sqlglot.tokenize(sql, dialect=_DIALECT)
+    for before, name, token in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        is_type = before.text in {"(", ","} and name.text.isidentifier() | (sql[name.start] == "`")
+        if is_type and sql[token.start : token.end + 1].lower() in _UNKNOWN_TO_THE_PARSER:
+            sql = f"{sql[: token.start]}{_STANDS_IN.ljust(token.end + 1 - token.start)}{sql[token.end + 1 :]}"
+    return sql
 
 
 def _is_constraint(part: exp.Expr) -> bool:
@@ -228,7 +246,7 @@ class _Definition:
         if index >= len(self._numbers):
             return default
         text = self._numbers[index]
-        if not (text.isascii() and text.isdecimal()):
+        if not (text.isascii() and text.isdecimal() and len(text) <= _LENGTH_DIGITS_MAX):
             _refuse(f"column {self._column.name!r}: {text!r} is not a length")
         return int(text)
 

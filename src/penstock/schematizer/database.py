@@ -4,33 +4,38 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import sqlalchemy as sa
-from alembic import command
-from alembic.config import Config
 from sqlalchemy import event
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, NoSuchModuleError
+from sqlalchemy.exc import DBAPIError, IntegrityError, NoSuchModuleError, OperationalError
 from sqlalchemy.orm import Session
+from sqlalchemy.orm.exc import StaleDataError
 
+from penstock.config.database_urls import parse_database_url
 from penstock.core.errors import UnavailableError, UsageError
+from penstock.wiring.databases import use_write_ahead_log
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from sqlalchemy.engine import Connection, Engine
+    from sqlalchemy.engine import URL, Connection, Engine
     from sqlalchemy.engine.interfaces import DBAPIConnection
     from sqlalchemy.pool import ConnectionPoolEntry
 
 T = TypeVar("T")
 
 _BUSY_TIMEOUT_SECONDS = 30.0
+_CONNECT_SECONDS = 10
+_ANSWER_SECONDS = 60
 _WRITE_ATTEMPTS = 5
+_DEADLOCKS = frozenset({"40P01", "40001", (1213,)})
 _EXAMPLE = "write it like sqlite:////var/lib/penstock/schematizer.db"
-_FOR_WRITING = "penstock_for_writing"
+FOR_WRITING = "penstock_for_writing"
+_MIGRATIONS = Path(__file__).parent / "migrations" / "versions"
+_VERSION = sa.table("alembic_version", sa.column("version_num"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +53,26 @@ class Database:
         """Run `work` and commit it.
 
         `work` may run several times: whoever loses a race for a unique name is
-        rolled back, and finds the winner's row when it runs again. Raises
-        UnavailableError when it loses every time.
+        rolled back, and finds the winner's row when it runs again; so is whom the
+        database chose to end a deadlock. Raises UnavailableError when it loses
+        every time.
         """
+        lost: DBAPIError | StaleDataError
         for _ in range(_WRITE_ATTEMPTS):
             try:
-                with self.engine.connect().execution_options(**{_FOR_WRITING: True}) as connection:
+                with self.engine.connect().execution_options(**{FOR_WRITING: True}) as connection:
                     with Session(connection) as session:
                         answer = work(session)
                         session.commit()
                     return answer
-            except IntegrityError as error:
+            except (IntegrityError, StaleDataError) as error:
                 lost = error
-        message = f"other writers were first {_WRITE_ATTEMPTS} times: {lost.orig}"
+            except OperationalError as error:
+                if not _is_deadlock(error):
+                    raise
+                lost = error
+        cause = lost.orig if isinstance(lost, DBAPIError) else lost
+        message = f"other writers were first {_WRITE_ATTEMPTS} times: {cause}"
         raise UnavailableError(message, "try again") from lost
 
     def close(self) -> None:
@@ -74,9 +86,13 @@ def open_database(url: str) -> Database:
     Raises UsageError for a URL that cannot work and UnavailableError when the
     database does not answer.
     """
-    database = Database(_open_engine(url))
+    database = Database(open_engine(url, create=True))
     try:
-        _upgrade(database.engine)
+        if not _is_current(database.engine):
+            # What runs migrations takes a fifth of a second to import, which most starts need not wait for.
+            from penstock.schematizer.upgrade import upgrade  # noqa: PLC0415
+
+            upgrade(database.engine, newest_revision())
     except DBAPIError as error:
         database.close()
         message = f"the registry's database {database.engine.url!r} cannot be used: {error.orig}"
@@ -86,24 +102,52 @@ def open_database(url: str) -> Database:
     return database
 
 
+def _is_deadlock(error: OperationalError) -> bool:
+    """Tell whether a transaction was given up for others: SQLSTATE in PostgreSQL, an error number in MySQL."""
+    code = getattr(error.orig, "sqlstate", None) or (error.orig.args[:1] if error.orig else ())
+    return code in _DEADLOCKS
+
+
 def now_ms() -> int:
     """Return the time, in Unix milliseconds."""
     return time.time_ns() // 1_000_000
 
 
-def _open_engine(url: str) -> Engine:
+def open_engine(url: str, *, create: bool = False) -> Engine:
+    """Prepare connections to `url`; nothing is connected yet. Raises UsageError for a URL that cannot work.
+
+    `create` says that a file's folder is made if it is missing.
+    """
+    parsed = parse_database_url(url, "registry's database")
+    if parsed.get_backend_name() == "sqlite":
+        return _open_sqlite(parsed, create=create)
+    connect: dict[str, object] = {"connect_timeout": _CONNECT_SECONDS}
+    if parsed.get_backend_name() == "postgresql":
+        connect["options"] = f"-c statement_timeout={_ANSWER_SECONDS * 1000}"
+        # A server that is gone without a word is noticed by the kernel.
+        connect |= {"keepalives_idle": _CONNECT_SECONDS, "tcp_user_timeout": _ANSWER_SECONDS * 1000}
+    else:
+        connect |= {"read_timeout": _ANSWER_SECONDS, "write_timeout": _ANSWER_SECONDS, "charset": "utf8mb4"}
     try:
-        parsed = make_url(url)
-        if parsed.get_backend_name() != "sqlite":
-            # A writer that waited for a lock must see what the winner wrote.
-            return sa.create_engine(parsed, isolation_level="READ COMMITTED", pool_pre_ping=True)
-        if parsed.database in {None, "", ":memory:"}:
-            message = "a database in memory cannot keep a registry: every connection would see another one"
-            raise UsageError(message, _EXAMPLE)
-        engine = sa.create_engine(parsed, connect_args={"timeout": _BUSY_TIMEOUT_SECONDS})
-    except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
-        message = f"{url.partition('://')[0]}:// is not the URL of a database: {error}"
+        # A writer that waited for a lock must see what the winner wrote.
+        return sa.create_engine(parsed, isolation_level="READ COMMITTED", pool_pre_ping=True, connect_args=connect)
+    except (ModuleNotFoundError, NoSuchModuleError) as error:
+        message = f"the driver for a registry's database at {parsed.drivername} is not installed"
         raise UsageError(message, _EXAMPLE) from error
+
+
+def _open_sqlite(url: URL, *, create: bool) -> Engine:
+    if not url.database or url.database == ":memory:":
+        message = "a database in memory cannot keep a registry: every connection would see another one"
+        raise UsageError(message, _EXAMPLE)
+    if create:
+        folder = Path(url.database).parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            message = f"the registry's folder {folder} cannot be made: {error.strerror}"
+            raise UsageError(message, "give another --url, or correct the rights") from error
+    engine = sa.create_engine(url, connect_args={"timeout": _BUSY_TIMEOUT_SECONDS})
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
@@ -113,44 +157,25 @@ def _prepare_sqlite(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None
     """Let readers go on beside a writer, and leave BEGIN to us: the driver's own would come too late."""
     assert isinstance(connection, sqlite3.Connection)  # noqa: S101 - the engine was opened for sqlite3
     connection.isolation_level = None
-    connection.execute("PRAGMA journal_mode = WAL")
+    use_write_ahead_log(connection, _BUSY_TIMEOUT_SECONDS)
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
 
 
 def _begin_sqlite(connection: Connection) -> None:
     """Take the one write lock at the start: a reader that becomes a writer later can fail at once as "locked"."""
-    writing = connection.get_execution_options().get(_FOR_WRITING, False)
+    writing = connection.get_execution_options().get(FOR_WRITING, False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
 
 
-def _upgrade(engine: Engine) -> None:
-    """Run the migrations that are missing; of several services that start at once, one does it."""
-    config = Config()
-    config.set_main_option("script_location", "penstock.schematizer:migrations")
-    config.set_main_option("path_separator", "os")
-    with (
-        engine.connect().execution_options(**{_FOR_WRITING: True}) as connection,
-        connection.begin(),
-        _upgrade_lock(connection),
-    ):
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+def _is_current(engine: Engine) -> bool:
+    """Tell whether every migration was run; those of a file `rNAME.py` are called NAME, and run by name."""
+    with engine.connect() as connection:
+        if not sa.inspect(connection).has_table(_VERSION.name):
+            return False
+        return list(connection.scalars(sa.select(_VERSION.c.version_num))) == [newest_revision()]
 
 
-@contextmanager
-def _upgrade_lock(connection: Connection) -> Iterator[None]:
-    """Keep others from upgrading meanwhile. SQLite's BEGIN IMMEDIATE has done so already."""
-    match connection.dialect.name:
-        case "postgresql":
-            connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtext('penstock schematizer'))")
-            yield
-        case "mysql" | "mariadb":
-            # Each statement that makes a table commits there, so the lock cannot be the transaction's.
-            connection.exec_driver_sql("SELECT GET_LOCK('penstock schematizer', 60)")
-            try:
-                yield
-            finally:
-                connection.exec_driver_sql("SELECT RELEASE_LOCK('penstock schematizer')")
-        case _:
-            yield
+def newest_revision() -> str:
+    """Return what a database that is up to date says of itself, without loading the migrations."""
+    return max(file.stem for file in _MIGRATIONS.glob("r*.py")).removeprefix("r")

@@ -9,12 +9,17 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from penstock.core.avro_types import AvroSchema
 from penstock.core.compatibility import Reading, reading_problems
+from penstock.schematizer.json_compatibility import json_problems
+from penstock.schematizer.json_schemas import JsonSchema
+from penstock.schematizer.protobuf_compatibility import protobuf_problems, reuse_problems
+from penstock.schematizer.protobuf_schemas import ProtobufSchema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.core.avro_types import AvroSchema
+    from penstock.schematizer.schema_types import Form
 
 
 class Level(StrEnum):
@@ -34,17 +39,31 @@ class Level(StrEnum):
         return self.value.endswith("_TRANSITIVE")
 
 
-def level_problems(level: Level, reading: Reading, new: AvroSchema, old: Sequence[AvroSchema]) -> tuple[str, ...]:
+def level_problems(level: Level, reading: Reading, new: Form, old: Sequence[Form]) -> tuple[str, ...]:
     """List what keeps `new` from following `old` (oldest first) at `level`; empty if nothing does."""
     counted = old if level.transitive else old[-1:]
     return tuple(problem for schema in counted for problem in pair_problems(level, reading, new, schema))
 
 
-def pair_problems(level: Level, reading: Reading, new: AvroSchema, old: AvroSchema) -> tuple[str, ...]:
+def pair_problems(level: Level, reading: Reading, new: Form, old: Form) -> tuple[str, ...]:
     """List what keeps `new` from following one older schema."""
     problems: list[str] = []
     if level in {Level.BACKWARD, Level.BACKWARD_TRANSITIVE, Level.FULL, Level.FULL_TRANSITIVE}:
-        problems += [f"new reads old: {problem}" for problem in reading_problems(new, old, reading)]
+        problems += [f"new reads old: {problem}" for problem in _reading_problems(new, old, reading)]
     if level in {Level.FORWARD, Level.FORWARD_TRANSITIVE, Level.FULL, Level.FULL_TRANSITIVE}:
-        problems += [f"old reads new: {problem}" for problem in reading_problems(old, new, reading)]
+        problems += [f"old reads new: {problem}" for problem in _reading_problems(old, new, reading)]
+    if level is not Level.NONE and isinstance(new, ProtobufSchema) and isinstance(old, ProtobufSchema):
+        problems += reuse_problems(new, old)
     return tuple(problems)
+
+
+def _reading_problems(reader: Form, writer: Form, reading: Reading) -> tuple[str, ...]:
+    match reader, writer:
+        case AvroSchema(), AvroSchema():
+            return reading_problems(reader, writer, reading)
+        case JsonSchema(), JsonSchema():
+            return json_problems(reader, writer)
+        case ProtobufSchema(), ProtobufSchema():
+            return protobuf_problems(reader, writer)
+        case _:
+            return ("the schemas are of different types",)

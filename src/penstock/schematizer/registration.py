@@ -1,25 +1,31 @@
-"""The topic rule: which schema ids and which topic a table gets.
+"""Registration: which schema ids and which topic a table gets.
 
 A table's topics form a chain, and only the newest takes changes, so whoever
 reads the chain from its start reads every key's changes in order. A shape of
-the table stays on the newest topic if everybody who reads that topic can read
-it and the other way round: it is compatible both ways, exactly, with every
-enabled schema there, its key encodes to the same bytes, and it is as private.
-Else it opens the next topic. A table that goes back to an older shape is not
+the table stays on the newest topic if the topic rule allows, else it opens the
+next one. A table that goes back to an older shape is not
 sent back to that shape's topic: its new changes would come before the changes
 that lie in between.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from sqlalchemy import and_, bindparam, func, select
+from sqlalchemy import and_, bindparam, delete, func, select
 from sqlalchemy.orm import aliased
 
-from penstock.core.compatibility import mutual_problems, same_encoding
 from penstock.schematizer.database import Database, now_ms
+from penstock.schematizer.documentation import (
+    SaidOfSource,
+    document_source,
+    enter_source,
+    open_namespace,
+    require_documentation,
+)
+from penstock.schematizer.elements import Described, describe_source
+from penstock.schematizer.history import Place
 from penstock.schematizer.models import (
     Kind,
     Namespace,
@@ -29,52 +35,115 @@ from penstock.schematizer.models import (
     Subject,
     SubjectVersion,
     TableRegistration,
+    Thing,
     Topic,
 )
-from penstock.schematizer.schemas import keep_schema, parse_schema
-from penstock.schematizer.subjects import add_version, enabled_versions, find_subject, find_version, open_subject
+from penstock.schematizer.schemas import keep_schema, schema_by_id
+from penstock.schematizer.search import enter_new
+from penstock.schematizer.subjects import add_version, find_subject, find_version, open_subject
 from penstock.schematizer.topic_names import collision_name, is_legal, plan_distinct_topic_name, plan_topic_name
+from penstock.schematizer.topic_rule import (
+    Problem,
+    TableShape,
+    keep_facts,
+    same_cluster,
+    same_key,
+    topic_problems,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from penstock.core.tables import TableId
-    from penstock.schematizer.schemas import ParsedSchema
-
-
-@dataclass(frozen=True, slots=True)
-class TableShape:
-    """One shape of a table of `namespace`; `key` is None, and `key_fields` empty, without a primary key."""
-
-    namespace: str
-    table: TableId
-    key: ParsedSchema | None
-    key_fields: tuple[str, ...]
-    value: ParsedSchema
-    contains_pii: bool
-
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """What a shape was given; `follows` is the topic before this one, "" if this is the first."""
+    """What a shape was given; `follows` is the topic before this one, "" if this is the first.
+
+    `known_as` is the registration's id where nothing was written: the shape was
+    the newest already, and nothing was said beside it.
+    """
 
     topic: str
     key_schema_id: int | None
     value_schema_id: int
     follows: str
+    known_as: int | None = field(default=None, compare=False)
 
 
-def register_table(database: Database, shape: TableShape) -> Registered:
-    """Register `shape`. The newest shape of a table gets the same answer however often it is registered."""
-    known = database.read(lambda session: _find(session, shape))
-    return known or database.write(lambda session: _register(session, shape))
+def register_table(database: Database, shape: TableShape, said: SaidOfSource | None = None) -> Registered:
+    """Register `shape`. The newest shape of a table gets the same answer however often it is registered.
+
+    What is `said` of the table beside its shape is kept in the same transaction.
+    Raises RefusedError for a new shape of a table that lacks what its namespace
+    demands; a shape that is known gets its answer in any case.
+    """
+    said = said or SaidOfSource()
+    if said.is_nothing and shape.facts.is_nothing:
+        known = database.read(lambda session: _find(session, shape))
+        if known is not None and known.is_newest:
+            return replace(known.answer, known_as=known.registration_id)
+    return database.write(lambda session: _register(session, shape, said))
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Where a shape would go: `topic` is the table's newest one, "" if there is none yet.
+
+    `is_known`: the shape has an answer already. It stays on the topic unless there
+    are problems.
+    """
+
+    topic: str
+    is_known: bool
+    problems: tuple[Problem, ...]
+
+
+def check_table(session: Session, shape: TableShape) -> Verdict:
+    """Tell what registering `shape` would do. Writes nothing."""
+    if shape.facts.base_schema_id is not None:
+        schema_by_id(session, shape.facts.base_schema_id)
+    query = (
+        select(Topic)
+        .join(Source, Source.id == Topic.source_id)
+        .join(Namespace, Namespace.id == Source.namespace_id)
+        .where(
+            Namespace.name == shape.namespace,
+            Source.table_schema == shape.table.schema,
+            Source.table_name == shape.table.name,
+        )
+        .order_by(Topic.ordinal.desc())
+        .limit(1)
+    )
+    topic = session.scalars(query).one_or_none()
+    if topic is None:
+        return Verdict("", is_known=False, problems=())
+    is_known = _find(session, shape) is not None
+    return Verdict(topic.name, is_known, () if is_known else topic_problems(session, topic, shape))
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A shape that has an answer; `is_newest`: it is where the table stands."""
+
+    answer: Registered
+    registration_id: int
+    is_newest: bool
 
 
 _Key, _Value, _Before = aliased(Schema), aliased(Schema), aliased(Topic)
 _NEWEST = select(func.max(Topic.ordinal)).where(Topic.source_id == Source.id).correlate(Source).scalar_subquery()
+_STANDS = (
+    select(func.max(TableRegistration.id))
+    .where(TableRegistration.source_id == Source.id)
+    .correlate(Source)
+    .scalar_subquery()
+)
 # Registering what is known is the common case: one statement, put together once.
 _FIND = (
-    select(Topic.name, Topic.key_schema_id, Topic.contains_pii, _Key.fingerprint, _Key.text, _Value.id, _Before.name)
+    select(
+        *(Topic.name, Topic.key_schema_id, Topic.contains_pii, Topic.cluster_type, Topic.base_schema_id),
+        *(_Key.fingerprint, _Key.text, _Value.id, _Before.name, TableRegistration.id, TableRegistration.id == _STANDS),
+    )
     .select_from(Source)
     .join(Namespace, Namespace.id == Source.namespace_id)
     .join(Topic, and_(Topic.source_id == Source.id, Topic.ordinal == _NEWEST))
@@ -94,8 +163,8 @@ _FIND = (
 )
 
 
-def _find(session: Session, shape: TableShape) -> Registered | None:
-    """Return the answer of a shape that is where the table stands now, None for any other."""
+def _find(session: Session, shape: TableShape) -> _Known | None:
+    """Return the answer of a shape that is on the table's newest topic, None for any other."""
     parameters = {
         "namespace": shape.namespace,
         "table_schema": shape.table.schema,
@@ -105,38 +174,59 @@ def _find(session: Session, shape: TableShape) -> Registered | None:
     found = session.execute(_FIND, parameters).one_or_none()
     if found is None:
         return None
-    topic, key_id, contains_pii, key_fingerprint, key_text, value_id, before = found
-    key = (key_fingerprint, key_text) if key_id is not None else None
-    if contains_pii != shape.contains_pii or not _same_key(key, shape.key):
+    topic, key_id, contains_pii, cluster_type, base_id, *more = found
+    key_fingerprint, key_text, value_id, before, registration_id, is_newest = more
+    facts = shape.facts
+    same_facts = contains_pii == shape.contains_pii and base_id == facts.base_schema_id
+    if not same_facts or not same_cluster(cluster_type, facts):
         return None
-    return Registered(topic, key_id, value_id, before or "")
+    if not same_key((key_fingerprint, key_text) if key_id is not None else None, shape.key):
+        return None
+    return _Known(Registered(topic, key_id, value_id, before or ""), registration_id, bool(is_newest))
 
 
-def _same_key(stored: tuple[str, str] | None, key: ParsedSchema | None) -> bool:
-    """Tell whether a key writes the bytes of the stored one (fingerprint and text); None is "no key"."""
-    if stored is None or key is None:
-        return stored is None and key is None
-    fingerprint, text = stored
-    return fingerprint == key.fingerprint or same_encoding(parse_schema(text).avro, key.avro)
-
-
-def _register(session: Session, shape: TableShape) -> Registered:
+def _register(session: Session, shape: TableShape, said: SaidOfSource) -> Registered:
+    if shape.facts.base_schema_id is not None:
+        schema_by_id(session, shape.facts.base_schema_id)
     source = _locked_source(session, shape)
+    document_source(session, source, said)
     known = _find(session, shape)
-    if known is not None:
-        return known
     topic = _newest_topic(session, source)
-    problems = _problems(session, topic, shape) if topic else ()
-    if topic is None or problems:
-        topic = _open_topic(session, source, topic, shape, problems)
+    if known is None or not known.is_newest:
+        describe_source(session, source, Described(shape.value.text, shape.key_fields), said.author)
+    if known is None:
+        require_documentation(source)
+        if topic:
+            open_subject(session, f"{topic.name}-value", topic)
+        problems = topic_problems(session, topic, shape) if topic else ()
+        if topic is None or problems:
+            topic = _open_topic(session, source, topic, shape, problems)
+    assert topic is not None  # noqa: S101 - what is known has a topic
+    keep_facts(session, said.author, topic, shape.facts)
+    if known is not None:
+        if not known.is_newest:
+            _stand_at(session, topic, known.answer.value_schema_id)
+        return known.answer
     value = keep_schema(session, shape.value)
     subject = open_subject(session, f"{topic.name}-value", topic)
     if find_version(session, subject, shape.value) is None:
         add_version(session, subject, value)
-    session.add(
-        TableRegistration(source_id=source.id, topic_id=topic.id, value_schema_id=value.id, created_at_ms=now_ms())
-    )
+    _stand_at(session, topic, value.id)
     return _answer(topic, value)
+
+
+def _stand_at(session: Session, topic: Topic, value_schema_id: int) -> None:
+    """Make a shape the newest one of its table; one that comes back gets a new place in the order."""
+    session.execute(
+        delete(TableRegistration).where(
+            TableRegistration.topic_id == topic.id, TableRegistration.value_schema_id == value_schema_id
+        )
+    )
+    session.add(
+        TableRegistration(
+            source_id=topic.source_id, topic_id=topic.id, value_schema_id=value_schema_id, created_at_ms=now_ms()
+        )
+    )
 
 
 def _locked_source(session: Session, shape: TableShape) -> Source:
@@ -145,11 +235,7 @@ def _locked_source(session: Session, shape: TableShape) -> Source:
     Two that make the row at the same time meet in its unique constraint; the
     loser's work runs again and finds the winner's row.
     """
-    namespace = session.scalars(select(Namespace).where(Namespace.name == shape.namespace)).one_or_none()
-    if namespace is None:
-        namespace = Namespace(name=shape.namespace, created_at_ms=now_ms())
-        session.add(namespace)
-        session.flush()
+    namespace = open_namespace(session, shape.namespace)
     query = select(Source).where(
         Source.namespace_id == namespace.id,
         Source.table_schema == shape.table.schema,
@@ -165,6 +251,7 @@ def _locked_source(session: Session, shape: TableShape) -> Source:
         )
         session.add(source)
         session.flush()
+        enter_source(session, source)
     return source
 
 
@@ -173,35 +260,8 @@ def _newest_topic(session: Session, source: Source) -> Topic | None:
     return session.scalars(query).one_or_none()
 
 
-def _problems(session: Session, topic: Topic, shape: TableShape) -> tuple[str, ...]:
-    """List what keeps `shape` off `topic`; empty if nothing does."""
-    problems = list(_key_problems(session, topic, shape))
-    subject = open_subject(session, f"{topic.name}-value", topic)
-    known = find_version(session, subject, shape.value)
-    if known is not None and known.status == Status.DISABLED:
-        problems.append("its schema is disabled there")
-    for version in enabled_versions(session, subject):
-        found = mutual_problems(shape.value.avro, parse_schema(version.schema.text).avro)
-        problems += [f"version {version.version}: {problem}" for problem in found]
-    return tuple(problems)
-
-
-def _key_problems(session: Session, topic: Topic, shape: TableShape) -> tuple[str, ...]:
-    """List what the key and the privacy of `shape` have against `topic`.
-
-    A key's bytes decide its partition, and begin with its schema's id: a topic
-    has one key schema for ever, and a key that encodes the same is given that.
-    """
-    if topic.contains_pii != shape.contains_pii:
-        return ("only one of both contains personal data",)
-    stored = session.get_one(Schema, topic.key_schema_id) if topic.key_schema_id is not None else None
-    if _same_key((stored.fingerprint, stored.text) if stored else None, shape.key):
-        return ()
-    return (f"the key was ({', '.join(topic.key_fields)}), and is another or encoded in another way",)
-
-
 def _open_topic(
-    session: Session, source: Source, before: Topic | None, shape: TableShape, problems: tuple[str, ...]
+    session: Session, source: Source, before: Topic | None, shape: TableShape, problems: tuple[Problem, ...]
 ) -> Topic:
     key = keep_schema(session, shape.key) if shape.key else None
     name = _free_name(session, shape, before.ordinal + 1 if before else 1)
@@ -213,12 +273,16 @@ def _open_topic(
         follows=before,
         key_schema_id=key.id if key else None,
         key_fields=list(shape.key_fields),
-        opened_because=list(problems),
+        opened_because=[str(problem) for problem in problems],
         contains_pii=shape.contains_pii,
+        cluster_type="",
+        base_schema_id=shape.facts.base_schema_id,
         created_at_ms=now_ms(),
     )
     session.add(topic)
     session.flush()
+    place = Place(Thing.TOPIC, shape.namespace, shape.table.schema, shape.table.name)
+    enter_new(session, place, topic.id, name, "")
     if key:
         add_version(session, open_subject(session, f"{name}-key", topic), key)
     return topic

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-_ENTRIES_MAX = 10_000
+_BYTES_MAX = 64 << 20
+# What an entry costs beside its body, about.
+_ENTRY_BYTES = 250
 
 
 class SchemaCache:
@@ -13,6 +15,7 @@ class SchemaCache:
     def __init__(self) -> None:
         """Begin empty."""
         self._bodies: OrderedDict[int, bytes] = OrderedDict()
+        self._bytes = 0
 
     def get(self, schema_id: int) -> bytes | None:
         """Return the answer kept for `schema_id`, None if there is none."""
@@ -21,7 +24,15 @@ class SchemaCache:
         return self._bodies.get(schema_id)
 
     def put(self, schema_id: int, body: bytes) -> None:
-        """Keep an answer, and forget the one that was not asked for longest if there are too many."""
+        """Keep an answer, and forget those that were not asked for longest if there are too many."""
+        self.drop(schema_id)
         self._bodies[schema_id] = body
-        if len(self._bodies) > _ENTRIES_MAX:
-            self._bodies.popitem(last=False)
+        self._bytes += len(body) + _ENTRY_BYTES
+        while self._bytes > _BYTES_MAX:
+            self.drop(next(iter(self._bodies)))
+
+    def drop(self, schema_id: int) -> None:
+        """Forget the answer for `schema_id`, which may have been deleted for ever."""
+        body = self._bodies.pop(schema_id, None)
+        if body is not None:
+            self._bytes -= len(body) + _ENTRY_BYTES

@@ -2,53 +2,105 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
+from uuid import UUID
 
-import fastavro
-from fastavro.schema import SchemaParseException, UnknownType
 from sqlalchemy import select
 
-from penstock.core.avro_types import AvroSchema, parse_avro
+from penstock.core.avro_types import AvroSchema
 from penstock.schematizer.database import now_ms
-from penstock.schematizer.models import Schema
+from penstock.schematizer.models import Schema, SchemaReference
+from penstock.schematizer.protobuf_files import find_descriptor, keep_descriptor
+from penstock.schematizer.protobuf_schemas import ProtobufSchema, is_descriptor
+from penstock.schematizer.references import Use, dependencies_of, resolve_uses
 from penstock.schematizer.refusals import Code, RefusedError
+from penstock.schematizer.schema_types import Form, SchemaType, digest, parse_text, plain_text
 
 if TYPE_CHECKING:
+    from pydantic import JsonValue
     from sqlalchemy.orm import Session
 
-_TEXT_CHARACTERS_MAX = 1 << 20
-_PARSED_SCHEMAS_MAX = 256
+_GUID_DIGITS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Additions:
+    """What Confluent's clients add to a schema: None where they add nothing. A part of what a schema is."""
+
+    metadata: dict[str, JsonValue] | None = None
+    rules: dict[str, JsonValue] | None = None
+
+    def __bool__(self) -> bool:
+        """Tell whether there are any."""
+        return self.metadata is not None or self.rules is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A schema as a caller sends it, before anything was looked at."""
+
+    kind: SchemaType
+    text: str
+    uses: tuple[Use, ...] = ()
+    additions: Additions = Additions()
+
+    @property
+    def format(self) -> str:
+        """Return the format of the text. Its sender is answered in that: clients keep an answer as what they sent."""
+        return "serialized" if self.kind == SchemaType.PROTOBUF and is_descriptor(self.text) else ""
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedSchema:
-    """A schema that is known to be Avro.
+    """A schema that is known to be one.
 
-    `fingerprint` is the same for texts that differ only in white space and in
-    the order of attributes.
+    `text_fingerprint` is the same for texts that differ only in white space and
+    in the order of attributes or references; `fingerprint` tells additions too.
     """
 
+    kind: SchemaType
     text: str
-    fingerprint: str
-    avro: AvroSchema
+    form: Form
+    text_fingerprint: str
+    references: tuple[SchemaReference, ...] = ()
+    additions: Additions = Additions()
+
+    @property
+    def fingerprint(self) -> str:
+        """Return what no other schema has."""
+        if not self.additions:
+            return self.text_fingerprint
+        return digest([self.text_fingerprint, self.additions.metadata, self.additions.rules])
+
+    @property
+    def avro(self) -> AvroSchema:
+        """Return what an Avro schema says; callers know that it is one."""
+        assert isinstance(self.form, AvroSchema)  # noqa: S101 - only subjects of tables ask, which take nothing else
+        return self.form
 
 
-@lru_cache(_PARSED_SCHEMAS_MAX)
 def parse_schema(text: str) -> ParsedSchema:
     """Check that `text` is an Avro schema. Raises RefusedError that says where it is not."""
-    try:
-        return _parse(text)
-    except UnknownType as error:
-        reason = f'there is no type "{error.name}"'
-        cause: Exception = error
-    except (ValueError, SchemaParseException) as error:
-        reason, cause = str(error), error
-    message = f"this is no Avro schema: {reason}"
-    raise RefusedError(Code.INVALID_SCHEMA, message, "correct the schema and try again") from cause
+    parsed = parse_text(SchemaType.AVRO, text, ())
+    return ParsedSchema(SchemaType.AVRO, text, parsed.form, parsed.fingerprint)
+
+
+def parse_declared(session: Session, subject: str, declared: Declared, *, deleted: bool = False) -> ParsedSchema:
+    """Check a schema for `subject` together with what it uses, `deleted` or not. Raises RefusedError."""
+    references = resolve_uses(session, subject, declared.uses, deleted=deleted)
+    dependencies = dependencies_of(declared.kind, references)
+    text = plain_text(declared.kind, declared.text, dependencies)
+    compiled = find_descriptor(session, text, dependencies) if declared.kind == SchemaType.PROTOBUF else b""
+    parsed = parse_text(declared.kind, text, dependencies, compiled)
+    if text != declared.text and isinstance(parsed.form, ProtobufSchema) and parsed.form.text != text:
+        message = "this is no Protobuf schema: its descriptor is not what a text says"
+        raise RefusedError(Code.INVALID_SCHEMA, message, "send what protoc made of a text, or the text itself")
+    fingerprint = parsed.fingerprint
+    if references or declared.kind != SchemaType.AVRO:
+        used = sorted([use.name, use.version.subject.name, use.version.version] for use in references)
+        fingerprint = digest([declared.kind, parsed.fingerprint, used])
+    return ParsedSchema(declared.kind, text, parsed.form, fingerprint, references, declared.additions)
 
 
 def find_schema(session: Session, schema: ParsedSchema) -> Schema | None:
@@ -56,35 +108,51 @@ def find_schema(session: Session, schema: ParsedSchema) -> Schema | None:
     return session.scalars(select(Schema).where(Schema.fingerprint == schema.fingerprint)).one_or_none()
 
 
-def keep_schema(session: Session, schema: ParsedSchema) -> Schema:
-    """Return the stored schema, storing it first if need be."""
+def keep_schema(session: Session, schema: ParsedSchema, schema_id: int | None = None) -> Schema:
+    """Return the stored schema, storing it first if need be, as `schema_id` where that is wanted."""
     stored = find_schema(session, schema)
     if stored is None:
-        stored = Schema(fingerprint=schema.fingerprint, text=schema.text, created_at_ms=now_ms())
+        stored = Schema(
+            id=schema_id,
+            fingerprint=schema.fingerprint,
+            text=schema.text,
+            created_at_ms=now_ms(),
+            type=schema.kind,
+            text_fingerprint=schema.text_fingerprint,
+            metadata_json=schema.additions.metadata,
+            rule_set_json=schema.additions.rules,
+            references=list(schema.references),
+        )
         session.add(stored)
+        if isinstance(schema.form, ProtobufSchema):
+            texts, dependencies = (schema.text, schema.form.text), dependencies_of(schema.kind, schema.references)
+            keep_descriptor(session, texts, dependencies, schema.form.descriptor)
         session.flush()
     return stored
 
 
 def schema_by_id(session: Session, schema_id: int) -> Schema:
     """Return the schema `schema_id`; RefusedError if there is none."""
-    stored = session.get(Schema, schema_id) if schema_id < 1 << 63 else None
+    stored = session.get(Schema, schema_id) if 0 < schema_id < 1 << 63 else None
+    return _found(stored, str(schema_id))
+
+
+def schema_by_guid(session: Session, guid: str) -> Schema:
+    """Return the schema with this GUID; RefusedError if there is none."""
+    try:
+        digits = UUID(guid).hex
+    except ValueError:
+        return _found(None, guid[:80])
+    return _found(session.scalars(select(Schema).where(Schema.fingerprint.startswith(digits))).first(), guid)
+
+
+def guid_of(schema: Schema) -> str:
+    """Return a name that a schema has in every registry of this kind: the first half of its fingerprint."""
+    return str(UUID(schema.fingerprint[:_GUID_DIGITS]))
+
+
+def _found(stored: Schema | None, wanted: str) -> Schema:
     if stored is None:
-        raise RefusedError(
-            Code.UNKNOWN_SCHEMA,
-            f"there is no schema {schema_id}",
-            "check that this registry is the one that the data was written with",
-        )
+        hint = "check that this registry is the one that the data was written with"
+        raise RefusedError(Code.UNKNOWN_SCHEMA, f"there is no schema {wanted}", hint)
     return stored
-
-
-def _parse(text: str) -> ParsedSchema:
-    if len(text) > _TEXT_CHARACTERS_MAX:
-        message = f"it is longer than {_TEXT_CHARACTERS_MAX} characters"
-        raise ValueError(message)
-    avro = parse_avro(text)
-    declared = json.loads(text)
-    # fastavro also checks what does not matter for compatibility: defaults, symbols, precisions.
-    fastavro.parse_schema(declared)
-    canonical = json.dumps(declared, sort_keys=True, separators=(",", ":"))
-    return ParsedSchema(text, hashlib.sha256(canonical.encode()).hexdigest(), avro)

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 from sqlalchemy import func, select
 
 from penstock.core.compatibility import Reading
+from penstock.schematizer.contexts import SubjectName, parse_subject
 from penstock.schematizer.database import now_ms
 from penstock.schematizer.levels import Level, level_problems
-from penstock.schematizer.models import Kind, Schema, Setting, Status, Subject, SubjectVersion, Topic
+from penstock.schematizer.models import READABLE, Kind, Schema, Setting, Status, Subject, SubjectVersion, Topic
+from penstock.schematizer.references import form_of
 from penstock.schematizer.refusals import Code, RefusedError
-from penstock.schematizer.schemas import find_schema, keep_schema, parse_schema
+from penstock.schematizer.schema_types import SchemaType
+from penstock.schematizer.schemas import find_schema, keep_schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +40,7 @@ def open_subject(session: Session, name: str, topic: Topic | None = None) -> Sub
     if not 0 < len(name) <= _SUBJECT_CHARACTERS_MAX or not name.isprintable():
         message = f"{name[:80]!r} cannot be the name of a subject"
         hint = f"use 1 to {_SUBJECT_CHARACTERS_MAX} printable characters"
-        raise RefusedError(Code.INVALID_REQUEST, message, hint)
+        raise RefusedError(Code.INVALID_SUBJECT, message, hint)
     subject = session.scalars(select(Subject).where(Subject.name == name).with_for_update()).one_or_none()
     if subject is None:
         kind = Kind.KEY if name.endswith("-key") else Kind.VALUE
@@ -50,9 +53,7 @@ def open_subject(session: Session, name: str, topic: Topic | None = None) -> Sub
 
 def enabled_versions(session: Session, subject: Subject) -> Sequence[SubjectVersion]:
     """Return the versions of `subject` that count, oldest first."""
-    query = select(SubjectVersion).where(
-        SubjectVersion.subject_id == subject.id, SubjectVersion.status == Status.ENABLED
-    )
+    query = select(SubjectVersion).where(SubjectVersion.subject_id == subject.id, SubjectVersion.status.in_(READABLE))
     return session.scalars(query.order_by(SubjectVersion.version)).all()
 
 
@@ -72,14 +73,41 @@ def find_version(session: Session, subject: Subject, schema: ParsedSchema) -> Su
     stored = find_schema(session, schema)
     if stored is None:
         return None
-    query = select(SubjectVersion).where(SubjectVersion.subject_id == subject.id, SubjectVersion.schema_id == stored.id)
+    query = select(SubjectVersion).where(
+        SubjectVersion.subject_id == subject.id,
+        SubjectVersion.schema_id == stored.id,
+        SubjectVersion.status != Status.DELETED,
+    )
     return session.scalars(query).one_or_none()
 
 
-def subject_versions(session: Session, name: str) -> Sequence[SubjectVersion]:
-    """Return the versions of the subject called `name`, oldest first; RefusedError if there are none."""
+def find_latest_text(session: Session, subject: Subject, schema: ParsedSchema) -> SubjectVersion | None:
+    """Return the newest version of `subject` with this text, whatever was added to it; None if there is none."""
+    query = (
+        select(SubjectVersion)
+        .join(Schema, Schema.id == SubjectVersion.schema_id)
+        .where(
+            SubjectVersion.subject_id == subject.id,
+            SubjectVersion.status == Status.ENABLED,
+            Schema.text_fingerprint == schema.text_fingerprint,
+        )
+        .order_by(SubjectVersion.version.desc())
+    )
+    return session.scalars(query.limit(1)).one_or_none()
+
+
+def subject_versions(session: Session, name: str, *, deleted: bool = False) -> Sequence[SubjectVersion]:
+    """Return the versions of the subject called `name`, oldest first, those too that are `deleted` if asked for.
+
+    Raises RefusedError if there are none.
+    """
     subject = find_subject(session, name)
-    versions = enabled_versions(session, subject) if subject else ()
+    versions: Sequence[SubjectVersion] = ()
+    if subject and deleted:
+        query = select(SubjectVersion).where(SubjectVersion.subject_id == subject.id)
+        versions = session.scalars(query.order_by(SubjectVersion.version)).all()
+    elif subject:
+        versions = enabled_versions(session, subject)
     if not versions:
         raise RefusedError(
             Code.UNKNOWN_SUBJECT, f"there is no subject {name!r}", "see GET /subjects for those there are"
@@ -91,13 +119,16 @@ def version_of(versions: Sequence[SubjectVersion], wanted: str) -> SubjectVersio
     """Pick a version by its number, or the newest for `latest` and `-1`. Raises RefusedError."""
     if wanted in {"latest", "-1"}:
         return versions[-1]
-    if not (wanted.isascii() and wanted.isdecimal()) or int(wanted) == 0:
+    digits = wanted.lstrip("0")
+    if not (wanted.isascii() and wanted.isdecimal()) or not digits:
         message = f"{wanted[:80]!r} is not a version"
         raise RefusedError(Code.INVALID_VERSION, message, 'use a whole number from 1 on, or "latest"')
     for version in versions:
-        if version.version == int(wanted):
+        if str(version.version) == digits:
             return version
-    raise RefusedError(Code.UNKNOWN_VERSION, f"there is no version {wanted}", f"the newest is {versions[-1].version}")
+    raise RefusedError(
+        Code.UNKNOWN_VERSION, f"there is no version {wanted[:80]}", f"the newest is {versions[-1].version}"
+    )
 
 
 def register_version(session: Session, name: str, schema: ParsedSchema) -> SubjectVersion:
@@ -109,13 +140,21 @@ def register_version(session: Session, name: str, schema: ParsedSchema) -> Subje
     if known is not None:
         message = f"the schema is disabled in subject {name!r}"
         raise RefusedError(Code.INCOMPATIBLE_SCHEMA, message, "enable it, or register another schema")
-    old = [parse_schema(version.schema.text).avro for version in enabled_versions(session, subject)]
-    level = level_of(session, subject)
-    problems = level_problems(level, reading_of(subject), schema.avro, old)
+    check_table_rule(subject, schema)
+    old = [form_of(version.schema) for version in enabled_versions(session, subject)]
+    level = level_of(session, name)
+    problems = level_problems(level, reading_of(subject), schema.form, old)
     if problems:
         message = f"the schema is not compatible ({level}) with subject {name!r}: {'; '.join(problems)}"
         raise RefusedError(Code.INCOMPATIBLE_SCHEMA, message, "change the schema, or the subject's compatibility level")
     return add_version(session, subject, keep_schema(session, schema))
+
+
+def check_table_rule(subject: Subject, schema: ParsedSchema) -> None:
+    """Refuse what no table has on a table's subject: references, and other types of schemas."""
+    if subject.topic_id is not None and (schema.references or schema.kind != SchemaType.AVRO):
+        message = f"subject {subject.name!r} belongs to a table, which has whole Avro schemas only"
+        raise RefusedError(Code.NOT_PERMITTED, message, "use another subject")
 
 
 def reading_of(subject: Subject) -> Reading:
@@ -123,9 +162,13 @@ def reading_of(subject: Subject) -> Reading:
     return Reading.AVRO if subject.topic_id is None else Reading.EXACT
 
 
-def level_of(session: Session, subject: Subject | None) -> Level:
-    """Return the level that holds for `subject`: its own, or else the global one."""
-    return Level(subject.compatibility) if subject and subject.compatibility else global_level(session)
+def level_of(session: Session, name: str) -> Level:
+    """Return the level that holds for subject `name`: its own, or else its context's, or else the global one."""
+    for each in (name, str(SubjectName(parse_subject(name).context, ""))):
+        subject = find_subject(session, each)
+        if subject and subject.compatibility:
+            return Level(subject.compatibility)
+    return global_level(session)
 
 
 def global_level(session: Session) -> Level:
@@ -134,6 +177,6 @@ def global_level(session: Session) -> Level:
     return Level(setting.value) if setting else Level.BACKWARD
 
 
-def set_global_level(session: Session, level: Level) -> None:
-    """Change the level of subjects that have none of their own."""
-    session.merge(Setting(name=_GLOBAL_LEVEL, value=level))
+def set_global_level(session: Session, level: Level | None) -> None:
+    """Change the level of subjects that have none of their own; None makes it what it was at first."""
+    session.merge(Setting(name=_GLOBAL_LEVEL, value=Level.BACKWARD if level is None else level))

@@ -223,7 +223,7 @@ def evolved(draw: st.DrawFn) -> tuple[Json, Json]:
     return row(*versions[0]), row(*draw(st.permutations(versions[1])))
 
 
-def values(declared: Json) -> SearchStrategy[object]:  # noqa: PLR0911 - one return per kind
+def values(declared: Json) -> SearchStrategy[object]:  # noqa: C901, PLR0911 - one return per kind
     """Values of a schema, as fastavro takes them without logical types."""
     match declared:
         case str():
@@ -236,6 +236,8 @@ def values(declared: Json) -> SearchStrategy[object]:  # noqa: PLR0911 - one ret
             return st.binary(min_size=size, max_size=size)
         case {"type": "array", "items": items}:
             return st.lists(values(items), max_size=2)
+        case {"type": "map", "values": inner}:
+            return st.dictionaries(st.text(max_size=2), values(inner), max_size=2)
         case {"type": "record", "fields": fields}:
             return st.fixed_dictionaries({each["name"]: values(each["type"]) for each in fields})
         case {"type": "int", "logicalType": _}:

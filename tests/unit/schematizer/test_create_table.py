@@ -77,6 +77,10 @@ def test_a_whole_table_is_read() -> None:
         ("mediumint unsigned", IntegerType(24, unsigned=True)),
         ("int(11) zerofill", IntegerType(32, unsigned=True)),
         ("integer", IntegerType(32, unsigned=False)),
+        ("inet4", PrintedType("inet4")),
+        ("INET6 NOT NULL", PrintedType("inet6")),
+        ("multipolygon", GeometryType()),
+        ("character varying(9)", TextType(9, "utf8mb4")),
         ("int8", IntegerType(64, unsigned=False)),
         ("decimal", DecimalType(10, 0)),
         ("numeric(5)", DecimalType(5, 0)),
@@ -185,3 +189,12 @@ def test_nearly_a_statement_is_read_or_refused_and_never_a_crash(words: list[str
         parse_create_table(f"CREATE TABLE shop.t ({' '.join(words)})")
     except RefusedError as error:
         assert error.code is Code.INVALID_TABLE  # noqa: PT017 - either outcome is right
+
+
+def test_names_may_be_those_of_types_that_the_parser_does_not_know() -> None:
+    table = parse_create_table("CREATE TABLE shop.point (point point, `inet4` INET4 DEFAULT '::1', KEY inet6 (point))")
+
+    assert [(column.name, column.type) for column in table.columns] == [
+        ("point", GeometryType()),
+        ("inet4", PrintedType("inet4")),
+    ]

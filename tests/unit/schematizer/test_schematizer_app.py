@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import socket
-import threading
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-import httpx
 import pytest
-import uvicorn
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.unit.schematizer.served import served
 
 from penstock.core.avro.schemas import key_schema, value_schema
-from penstock.core.errors import UnavailableError, UsageError
+from penstock.core.errors import UsageError
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema, TextType
-from penstock.schematizer.app import create_app
 from penstock.schematizer.database import open_database
 from penstock.schematizer.models import Model
 from penstock.schematizer.refusals import Code, RefusedError
@@ -29,6 +24,8 @@ from penstock.schematizer.schemas import parse_schema
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    import httpx
 
 CONFLUENT = "application/vnd.schemaregistry.v1+json"
 ORDERS = TableSchema(
@@ -48,21 +45,6 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     database = tmp_path_factory.mktemp("schematizer") / "schematizer.db"
     with served(f"sqlite:///{database}") as opened:
         yield opened
-
-
-@contextlib.contextmanager
-def served(database_url: str) -> Iterator[httpx.Client]:
-    """A client of an application that a thread of this process serves."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = uvicorn.Server(uvicorn.Config(create_app(database_url), log_level="warning"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        try:
-            with httpx.Client(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=10) as client:
-                yield client
-        finally:
-            server.should_exit = True
-            thread.join()
 
 
 def register(client: httpx.Client, namespace: str, table: TableSchema = ORDERS) -> httpx.Response:
@@ -86,7 +68,7 @@ def test_a_registered_table_is_found_by_every_route(client: httpx.Client) -> Non
     found = client.get(f"/v1/topics/{topic}/schemas").json()["items"]
     assert [each["kind"] for each in found] == ["key", "value"]
     assert client.get(f"/v1/schemas/{value_id}").json()["schema"] == value_schema(ORDERS)
-    assert client.get(f"/schemas/ids/{value_id}").json() == {"schema": value_schema(ORDERS)}
+    assert client.get(f"/schemas/ids/{value_id}").json()["schema"] == value_schema(ORDERS)
     assert client.get(f"/subjects/{topic}-value/versions/latest").json()["id"] == value_id
 
 
@@ -135,14 +117,15 @@ def test_a_registration_that_makes_no_sense_is_refused_with_the_reason(
         ("GET", "/v1/schemas/999999", 404, 40403, "unknown_schema"),
         ("GET", "/v1/schemas/99999999999999999999999", 404, 40403, "unknown_schema"),
         ("GET", "/v1/nope", 404, 404, "unknown_route"),
-        ("GET", "/associations/resources/-/topic", 404, 404, "unknown_route"),
+        ("GET", "/associations/nowhere/-/topic", 404, 404, "unknown_route"),
         ("GET", "/schemas/ids/-1", 404, 40403, "unknown_schema"),
         ("GET", "/schemas/ids/x", 422, 422, "invalid_request"),
         ("GET", "/schemas/ids/999999/versions", 404, 40403, "unknown_schema"),
         ("GET", "/subjects/nope/versions", 404, 40401, "unknown_subject"),
         ("GET", "/subjects/nope/versions/1", 404, 40401, "unknown_subject"),
         ("GET", "/config/nope", 404, 40408, "no_level_of_its_own"),
-        ("DELETE", "/subjects/nope", 405, 405, "method_not_allowed"),
+        ("DELETE", "/subjects/nope", 404, 40401, "unknown_subject"),
+        ("DELETE", "/schemas/types", 405, 405, "method_not_allowed"),
     ],
 )
 def test_every_error_has_one_form(
@@ -229,14 +212,14 @@ def test_a_version_that_is_not_there_is_told_from_one_that_cannot_be(
 
 def test_what_this_release_would_lose_is_refused(client: httpx.Client) -> None:
     refused: list[dict[str, object]] = [
-        {"schemaType": "JSON"},
-        {"references": [{"name": "x"}]},
-        {"ruleSet": {"domainRules": []}},
+        {"schemaType": "XML"},
+        {"references": [{"name": "x", "subject": "nowhere", "version": 1}]},
     ]
     for more in refused:
         response = client.post("/subjects/more/versions", json={"schema": '"string"', **more})
 
         assert (response.status_code, response.json()["error_code"]) == (422, 42201)
+    assert client.get("/subjects/more/versions").status_code == 404
 
 
 @pytest.mark.parametrize("subject", ["a/b", "größe", "50%", "a b", "ü" * 255])
@@ -256,7 +239,7 @@ def test_other_names_of_subjects_are_refused(client: httpx.Client, subject: str)
 
 def test_modes_and_types_are_told(client: httpx.Client) -> None:
     assert client.get("/mode").json() == {"mode": "READWRITE"}
-    assert client.get("/schemas/types").json() == ["AVRO"]
+    assert client.get("/schemas/types").json() == ["AVRO", "JSON", "PROTOBUF"]
 
 
 def test_a_foreign_version_on_a_tables_subject_is_held_to_the_tables_rule(client: httpx.Client) -> None:
@@ -291,11 +274,6 @@ def test_the_migrations_make_the_tables_that_the_models_expect(tmp_path: Path) -
 def test_a_database_url_that_cannot_work_is_a_usage_error(url: str) -> None:
     with pytest.raises(UsageError):
         open_database(url)
-
-
-def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UnavailableError, match="nowhere"):
-        open_database(f"sqlite:///{tmp_path / 'nowhere' / 'schematizer.db'}")
 
 
 def test_a_database_that_goes_away_is_told_as_503(tmp_path: Path) -> None:

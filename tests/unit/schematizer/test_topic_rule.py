@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from penstock.core.tables import (
     Column,
@@ -22,17 +22,19 @@ from penstock.core.tables import (
 )
 from penstock.schematizer.catalog import read_topic
 from penstock.schematizer.database import Database, open_database
-from penstock.schematizer.models import Status, SubjectVersion
+from penstock.schematizer.models import Element, Status, SubjectVersion
+from penstock.schematizer.refusals import RefusedError
 from penstock.schematizer.registration import Registered, register_table
 from penstock.schematizer.schemas import parse_schema
 from penstock.schematizer.subjects import register_version
-from penstock.schematizer.tables import shape_of_table
+from penstock.schematizer.tables import Registering, shape_of_table
 from penstock.schematizer.topic_names import (
     collision_name,
     is_legal,
     plan_distinct_topic_name,
     plan_topic_name,
 )
+from penstock.schematizer.topic_rule import TopicFacts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +56,7 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 
 def register(database: Database, table: TableSchema, namespace: str = "shopdb", *, pii: bool = False) -> Registered:
-    return register_table(database, shape_of_table(namespace, table, contains_pii=pii))
+    return register_table(database, shape_of_table(Registering(namespace, pii), table))
 
 
 def with_columns(*columns: Column) -> TableSchema:
@@ -281,3 +283,44 @@ def test_whatever_shapes_a_table_takes_its_topics_are_taken_in_order(shapes: lis
         assert ordinal in {newest, newest + 1}
         assert topic == plan_topic_name("shopdb", ORDERS.table, ordinal)
         newest = ordinal
+
+
+def stands(database: Database) -> list[tuple[str, str]]:
+    """The columns that the source has now, and their comments."""
+    query = select(Element).where(Element.is_present).order_by(Element.position)
+    return database.read(lambda session: [(each.name, each.comment) for each in session.scalars(query)])
+
+
+def test_a_table_that_goes_back_on_one_topic_gets_its_columns_and_comments_back(database: Database) -> None:
+    old = with_columns(ID, replace(PRICE, comment="in cents"))
+    first = register(database, old)
+    register(database, with_columns(ID, replace(PRICE, comment="in euros"), NOTE))
+    assert stands(database) == [("id", ""), ("price", "in euros"), ("note", "")]
+
+    again = [register(database, old) for _ in range(2)]
+
+    assert again == [first, first]
+    assert stands(database) == [("id", ""), ("price", "in cents")]
+
+
+def test_facts_of_a_topic_are_kept_and_another_cluster_or_base_opens_the_next_topic(database: Database) -> None:
+    def facts(said: TopicFacts = TopicFacts()) -> str:  # noqa: B008 - it never changes
+        return register_table(database, shape_of_table(Registering("shopdb", facts=said), ORDERS)).topic
+
+    first = facts(TopicFacts(partitions=8, compacted=True))
+    told = database.read(lambda session: read_topic(session, first))
+    assert (told.partitions, told.compacted, told.cluster_type) == (8, True, "")
+    assert facts() == facts(TopicFacts(cluster_type="datapipe")) == facts() == facts(TopicFacts(partitions=9)) == first
+    told = database.read(lambda session: read_topic(session, first))
+    assert (told.partitions, told.cluster_type) == (9, "datapipe")
+
+    assert facts(TopicFacts(cluster_type="scribe")) == "shopdb.shop.orders.v2"
+    assert facts(TopicFacts(base_schema_id=2)) == "shopdb.shop.orders.v3"
+
+    told = database.read(lambda session: read_topic(session, "shopdb.shop.orders.v2"))
+    assert (told.cluster_type, told.opened_because) == (
+        "scribe",
+        ["the topic is in a cluster of type datapipe, not scribe"],
+    )
+    with pytest.raises(RefusedError, match="there is no schema 99"):
+        facts(TopicFacts(base_schema_id=99))

@@ -2,7 +2,8 @@
 
 from alembic import context
 
-from penstock.schematizer.models import Model
+from penstock.schematizer.usage_models import Refresh
 
-context.configure(connection=context.config.attributes["connection"], target_metadata=Model.metadata)
+# Every model has the same metadata; this one is of the module that imports the others.
+context.configure(connection=context.config.attributes["connection"], target_metadata=Refresh.metadata)
 context.run_migrations()

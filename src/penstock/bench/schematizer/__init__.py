@@ -1,0 +1,1 @@
+"""What the Schematizer costs, beside a bare endpoint of the same web framework."""

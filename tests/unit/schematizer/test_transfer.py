@@ -1,0 +1,130 @@
+"""Registries that are moved, service to service, by Confluent's protocol."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+from tests.unit.schematizer.served import served
+from tests.unit.schematizer.test_schematizer_app import ORDERS, register
+
+from penstock.core.errors import PenstockError, UnavailableError
+from penstock.schematizer.remote_registry import RemoteRegistry
+from penstock.schematizer.transfer import transfer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def target(tmp_path: Path) -> Iterator[httpx.Client]:
+    """A client of another empty registry."""
+    with served(f"sqlite:///{tmp_path / 'target.db'}") as client:
+        yield client
+
+
+def put(client: httpx.Client, subject: str, name: str, size: int = 1, **more: Any) -> int:  # noqa: ANN401
+    schema = {"type": "fixed", "name": name, "size": size}
+    return put_schema(client, subject, schema, **more)
+
+
+def put_schema(client: httpx.Client, subject: str, schema: object, **more: Any) -> int:  # noqa: ANN401
+    path = f"/subjects/{quote(subject, safe='')}/versions"
+    found: int = client.post(path, json={"schema": json.dumps(schema), **more}).raise_for_status().json()["id"]
+    return found
+
+
+def fill(client: httpx.Client) -> None:
+    """Have what makes a transfer hard: references forth and back, deletions, gaps, schemas that came back, contexts."""
+    client.put("/config", json={"compatibility": "NONE"})
+    put(client, "gone", "Gone")
+    put(client, "late", "Late")
+    put(client, "late", "Late", 2)
+    put(client, "described", "Described", metadata={"properties": {"a": "b"}})
+    uses = [{"name": "Late", "subject": "late", "version": 1}]
+    put_schema(
+        client, "early", {"type": "record", "name": "E", "fields": [{"name": "f", "type": "Late"}]}, references=uses
+    )
+    client.delete("/subjects/early").raise_for_status()
+    client.delete("/subjects/late/versions/1").raise_for_status()
+    put(client, "late", "Late")
+    put(client, "a/b%c é", "Slash")
+    put(client, ":.lab:inside", "Inside")
+    client.put("/config/:.lab:", json={"compatibility": "FULL"})
+    client.put("/config/late", json={"compatibility": "FORWARD"})
+    for permanent in ("false", "true"):
+        client.delete("/subjects/gone", params={"permanent": permanent}).raise_for_status()
+    register(client, "shopdb", ORDERS)
+    client.put("/mode/late", json={"mode": "READONLY"}).raise_for_status()
+
+
+def content(client: httpx.Client) -> object:
+    return RemoteRegistry(client).read()
+
+
+def test_a_registry_moves_with_ids_versions_references_deletions_and_settings(
+    registry: httpx.Client, target: httpx.Client
+) -> None:
+    fill(registry)
+
+    first = transfer(RemoteRegistry(registry), RemoteRegistry(target))
+    again = transfer(RemoteRegistry(registry), RemoteRegistry(target))
+
+    assert content(target) == content(registry)
+    assert (first.written, first.there) == (9, 0)
+    assert (again.written, again.there) == (0, 9)
+    assert first.verified == again.verified == 8
+    assert target.get("/subjects/late/versions?deleted=true").json() == [1, 2, 3]
+    assert target.get("/mode/late").json() == {"mode": "READONLY"}
+    assert target.get("/mode/early").status_code == 404
+
+
+class Interrupted(httpx.BaseTransport):
+    """A connection that breaks for good after some changes."""
+
+    def __init__(self, changes: int) -> None:
+        self._real = httpx.HTTPTransport()
+        self._left = changes
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        if request.method != "GET":
+            self._left -= 1
+        if self._left < 0:
+            message = "cut"
+            raise httpx.ConnectError(message)
+        return self._real.handle_request(request)
+
+    def close(self) -> None:
+        self._real.close()
+
+
+def test_a_transfer_that_is_interrupted_again_and_again_goes_on(registry: httpx.Client, target: httpx.Client) -> None:
+    fill(registry)
+    interruptions = 0
+    for changes in (1, 2, 3, 4, 5, 100):
+        transport = Interrupted(changes)
+        with httpx.Client(base_url=target.base_url, transport=transport) as breaking:
+            try:
+                transfer(RemoteRegistry(registry), RemoteRegistry(breaking))
+            except UnavailableError:
+                interruptions += 1
+
+    assert interruptions == 5
+    assert content(target) == content(registry)
+
+
+def test_what_is_there_under_an_id_stays_and_is_told(registry: httpx.Client, target: httpx.Client) -> None:
+    put(registry, "one", "One")
+    put(registry, "two", "Two")
+    put(target, "other", "Other")
+
+    with pytest.raises(PenstockError, match="the id 1 is another schema's") as caught:
+        transfer(RemoteRegistry(registry), RemoteRegistry(target))
+
+    assert "one version 1" in caught.value.message
+    assert target.get("/subjects/two/versions/1").json()["id"] == 2
+    assert "Other" in target.get("/schemas/ids/1").json()["schema"]
