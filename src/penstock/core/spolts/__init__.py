@@ -1,0 +1,1 @@
+"""Spolts: what user code gets and gives, and how both are written in Kafka."""

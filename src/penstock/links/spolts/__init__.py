@@ -1,0 +1,1 @@
+"""Spolts: user code between topics."""

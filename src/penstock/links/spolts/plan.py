@@ -1,0 +1,115 @@
+"""Planning a spolt: which offsets of which topics its next micro-batch reads.
+
+A table whose type changes incompatibly goes on in a new topic. Nothing of that is
+read before the older topic was read to its end: by the time the new one is
+announced, everything that will ever be in the old one is committed. Ends are
+asked for behind the announcements.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.core.announcements import read_announcement
+from penstock.core.seals import require_id, require_place
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.config.spolts import InputSpec, SpoltSpec
+    from penstock.core.announcements import Announcement
+    from penstock.links.spolts.record import SpoltRecord
+    from penstock.ports.messages import MessageLog
+    from penstock.ports.topics import TopicLog
+
+_RANGE_OFFSETS_MAX = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class InputRange:
+    """Offsets `[start, end)` of one topic partition. `topic_id` says which topic of that name it is."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+    topic_id: str
+    input: InputSpec
+
+
+class SpoltPlanner:
+    """Knows the topics of a spolt's inputs, and asks Kafka what is new."""
+
+    def __init__(self, spolt: SpoltSpec, sources: Sequence[str], schemas_topic: str) -> None:
+        """Read nothing yet."""
+        self._spolt = spolt
+        self._tables = [(each, each.tables(sources)) for each in spolt.inputs]
+        self._schemas_topic = schemas_topic
+        self._announced: dict[str, Announcement] = {}
+        self._read_to = 0
+
+    def plan(self, log: TopicLog, messages: MessageLog, record: SpoltRecord) -> Sequence[InputRange]:
+        """Plan what lies between `record` and now; nothing if nothing does.
+
+        Raises PositionError for a topic that is gone, was made anew or cut short.
+        """
+        self._read_announcements(log)
+        inputs = self._topics()
+        shapes = messages.shapes(sorted({*inputs, *record.ids}))
+        for topic, before in record.ids.items():
+            if topic in shapes:
+                require_id(topic, before, shapes[topic][0])
+        places = [(topic, number) for topic in inputs if topic in shapes for number in range(shapes[topic][1])]
+        ends = log.ends(places)
+        for (topic, partition), offset in record.places.items():
+            if topic in inputs:
+                require_place(topic, partition, offset, ends.get((topic, partition)))
+        begins = messages.begins([place for place in places if place not in record.places])
+        ranges: list[InputRange] = []
+        for topic, given in inputs.items():
+            if topic in shapes and not self._waits(topic, record, ends):
+                for partition in range(shapes[topic][1]):
+                    place = (topic, partition)
+                    start, end = record.places.get(place, begins.get(place, 0)), ends.get(place, 0)
+                    if start < end:
+                        stop = min(end, start + _RANGE_OFFSETS_MAX)
+                        ranges.append(InputRange(topic, partition, start, stop, shapes[topic][0], given))
+        return ranges
+
+    def input_topics(self, log: TopicLog) -> Mapping[str, InputSpec]:
+        """The topics that are read, those of tables that were announced by now, each with its entry in the file."""
+        self._read_announcements(log)
+        return self._topics()
+
+    def _topics(self) -> dict[str, InputSpec]:
+        found: dict[str, InputSpec] = {}
+        for given, tables in self._tables:
+            if tables is None:
+                found.setdefault(given.topic, given)
+                continue
+            source, patterns = tables
+            for topic, announcement in self._announced.items():
+                if announcement.source == source and patterns.matches(announcement.table):
+                    found.setdefault(topic, given)
+        return found
+
+    def _waits(self, topic: str, record: SpoltRecord, ends: Mapping[tuple[str, int], int]) -> bool:
+        """Whether a topic that `topic` took over from is not read to its end, or waits itself."""
+        announcement = self._announced.get(topic)
+        before = announcement.follows if announcement is not None else ""
+        if not before or before not in self._announced:
+            return False
+        unread = any(end > record.places.get(place, 0) for place, end in ends.items() if place[0] == before)
+        return unread or self._waits(before, record, ends)
+
+    def _read_announcements(self, log: TopicLog) -> None:
+        end = log.ends([(self._schemas_topic, 0)]).get((self._schemas_topic, 0), 0)
+        for messages in log.read(self._schemas_topic, 0, self._read_to, end):
+            for offset, value in messages:
+                announcement = read_announcement(self._schemas_topic, offset, value)
+                known = self._announced.get(announcement.topic)
+                # What it took over from was said when it began; later announcements of the same topic repeat it or not.
+                if known is None or announcement.follows:
+                    self._announced[announcement.topic] = announcement
+        self._read_to = max(self._read_to, end)

@@ -1,0 +1,183 @@
+"""Runs a spolt's user code over messages: what workers do, what a replay does, and what tests of users do.
+
+User code that fails on a message fails on that one alone: nothing of it is
+published. A batch that fails is tried again in halves, until the message is found.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.core.avro.wire import FRAME_BYTES
+from penstock.core.changes import Messages
+from penstock.core.errors import PenstockError, SpoltError
+from penstock.core.spolts.message import DeadLetter, DeadLetterError, Message, Output
+from penstock.core.spolts.raw import Letter
+from penstock.links.spolts.batch_code import BatchCode
+from penstock.links.spolts.decode import MessageDecoder
+from penstock.links.spolts.encode import OutputEncoder
+from penstock.links.spolts.transform_code import TransformCode, Transforms
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.config.spolts import InputSpec
+    from penstock.core.spolts.raw import RawMessage
+    from penstock.links.spolts.encode import Encoded
+    from penstock.links.spolts.spec import LoadedCode, SpoltJob
+    from penstock.ports.subjects import Subjects
+
+_BATCH_MESSAGES = 5_000
+
+
+@dataclass(slots=True)
+class Processed:
+    """What became of messages, in their order. `failed` are those that went to the dead letters, with the reason."""
+
+    encoded: list[Encoded] = field(default_factory=list)
+    failed: list[tuple[RawMessage, str]] = field(default_factory=list)
+
+    def add(self, other: Processed) -> None:
+        """Add what became of later messages."""
+        self.encoded += other.encoded
+        self.failed += other.failed
+
+    def size_bytes(self) -> int:
+        """How large the messages are that were made, dead letters included."""
+        made = sum(len(each.key or b"") + len(each.value or b"") for each in self.encoded)
+        return made + sum(len(raw.key or b"") + len(raw.value or b"") for raw, _ in self.failed)
+
+    def messages(self, lane: int) -> list[Messages]:
+        """What is to be published, by topic; messages without a key go into the partition of `lane`."""
+        by_topic: dict[str, list[Encoded]] = defaultdict(list)
+        for each in self.encoded:
+            by_topic[each.topic].append(each)
+        return [
+            Messages(
+                topic=topic,
+                keys=pa.array([each.key for each in parts], pa.binary()),
+                values=pa.array([each.value for each in parts], pa.binary()),
+                order=np.zeros(len(parts), np.int64),
+                lanes=np.full(len(parts), lane, np.int32),
+            )
+            for topic, parts in by_topic.items()
+        ]
+
+    def letters(self, spolt: str) -> list[Letter]:
+        """The dead letters, as of now."""
+        now_ms = time.time_ns() // 1_000_000
+        return [Letter(raw, spolt, reason, now_ms) for raw, reason in self.failed]
+
+
+class SpoltRunner:
+    """A spolt, ready to be run over messages of one input."""
+
+    def __init__(self, job: SpoltJob, code: LoadedCode, given: InputSpec, subjects: Subjects) -> None:
+        """Run `code` over messages that are written as `given` says."""
+        self._job = job
+        self._function = code.function
+        self._is_avro = given.format == "avro"
+        self._decoder = MessageDecoder(given, subjects)
+        self._encoder = OutputEncoder(job, code.traits, subjects)
+        self._batches: BatchCode | TransformCode | None = None
+        if isinstance(code.function, Transforms):
+            self._batches = TransformCode(code.function, job.spolt.topics[0], self._decoder, subjects)
+        elif code.traits.batches:
+            self._batches = BatchCode(code.function, self._decoder, self._encoder)
+
+    def run(self, raws: Sequence[RawMessage]) -> Iterator[tuple[int, Processed]]:
+        """Process messages of one partition, in their order; yield how many more are done, and what became of them.
+
+        Raises SpoltError, with topic, partition and offset, for a message that user code
+        fails on where that is to stop the spolt, and UnavailableError while the registry
+        is away.
+        """
+        for start in range(0, len(raws), _BATCH_MESSAGES):
+            part = raws[start : start + _BATCH_MESSAGES]
+            done = Processed()
+            for run in self._runs(part):
+                done.add(self._attempt(run))
+            yield len(part), done
+
+    def _runs(self, raws: Sequence[RawMessage]) -> Iterator[Sequence[RawMessage]]:
+        """Messages one by one; or, for code that takes batches, those together that have one schema."""
+        if self._batches is None:
+            yield from ([raw] for raw in raws)
+            return
+        frame_bytes = FRAME_BYTES if self._is_avro else 0
+        for _, group in groupby(raws, key=lambda raw: None if raw.value is None else raw.value[:frame_bytes]):
+            yield list(group)
+
+    def _attempt(self, raws: Sequence[RawMessage]) -> Processed:
+        try:
+            if self._batches is not None:
+                return Processed(self._batches.process(raws))
+            return self._process(raws[0])
+        except PenstockError as error:
+            if error.retryable:
+                raise
+            fault: Exception = error
+        except Exception as error:  # noqa: BLE001 - user code may raise anything
+            fault = error
+        if len(raws) > 1:
+            middle = len(raws) // 2
+            done = self._attempt(raws[:middle])
+            done.add(self._attempt(raws[middle:]))
+            return done
+        return self._give_up(raws[0], fault)
+
+    def _process(self, raw: RawMessage) -> Processed:
+        decoded = self._decoder.decode(raw)
+        done = Processed()
+        for each in _listed(self._function(decoded.message)):
+            match each:
+                case DeadLetter(reason):
+                    done.failed.append((raw, reason))
+                case Output() | Message():
+                    done.encoded.append(self._encoder.encode(each, decoded))
+                case _:
+                    text = f"a spolt gives Output, Message or DeadLetter, not {type(each).__name__}"
+                    raise TypeError(text)
+        return done
+
+    def _give_up(self, raw: RawMessage, fault: Exception) -> Processed:
+        """Put a message aside, or stop, as the file says."""
+        if isinstance(fault, DeadLetterError):
+            return Processed(failed=[(raw, str(fault) or "without a reason")])
+        reason = explain_fault(fault)
+        if self._job.spolt.on_error == "dead_letter":
+            return Processed(failed=[(raw, reason)])
+        message = f"spolt {self._job.spolt.name} failed on {raw.place}: {reason}"
+        hint = "mend the code, or set on_error: dead_letter, and run again: it goes on with this message"
+        raise SpoltError(message, hint) from fault
+
+
+def explain_fault(fault: Exception) -> str:
+    """Say what user code raised, and where."""
+    frames = traceback.extract_tb(fault.__traceback__)
+    text = fault.message if isinstance(fault, PenstockError) else f"{type(fault).__name__}: {fault}"
+    if not frames or "penstock/links/spolts" in frames[-1].filename:
+        return text
+    return f"{text} ({frames[-1].filename}, line {frames[-1].lineno})"
+
+
+def _listed(given: object) -> list[object]:
+    match given:
+        case None:
+            return []
+        case Output() | Message() | DeadLetter():
+            return [given]
+        case Iterable() if not isinstance(given, str | bytes | dict):
+            return list(cast("Iterable[object]", given))
+        case _:
+            text = f"a spolt gives Output, Message or DeadLetter, or several, not {type(given).__name__}"
+            raise TypeError(text)

@@ -1,0 +1,150 @@
+"""Transforms of a file through the code that workers run: envelopes of a table in, those of another table out."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import replace
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.core.avro.schemas import table_schema
+from penstock.core.avro.wire import frame
+from penstock.core.errors import SpoltError
+from penstock.core.spolts.avro_records import avro_records
+from penstock.spolts.testing import Harness, create, delete, read, send, update
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CUSTOMERS = """\
+CREATE TABLE shop.customers (
+  id INT PRIMARY KEY, email VARCHAR(40) NOT NULL, phone VARCHAR(20), country CHAR(2), total DECIMAL(10,2)
+)"""
+PIPELINE = """\
+pipeline: shop
+sources:
+  - {name: shopdb, kind: mysql, host: h, user: cdc, password_env: P, tables: [shop.*]}
+spolts:
+  - name: contacts
+    from: shopdb.shop.customers
+    to: contacts
+    transforms:
+      - filter: total > 100 AND country IN ('DE', 'AT')
+      - lookup: {file: countries.csv, match: {country: code}, add: region}
+      - hash: {columns: [id, email], salt_env: PII_SALT}
+      - mask: {columns: phone, keep_last: 2}
+      - drop: country
+      - rename: {id: customer}
+"""
+SALT = "a salt of some length"
+
+
+@pytest.fixture
+def harness(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Harness:
+    monkeypatch.setenv("PII_SALT", SALT)
+    (tmp_path / "countries.csv").write_text("code,region\nDE,north\n")
+    (tmp_path / "p.yaml").write_text(PIPELINE)
+    return Harness.of_file(tmp_path / "p.yaml", "contacts", [CUSTOMERS])
+
+
+def customer(number: int, total: str, **more: object) -> dict[str, object]:
+    return {"id": number, "email": "a@b.de", "phone": "0123", "country": "DE", "total": Decimal(total), **more}
+
+
+def out(number: int, total: str, region: str | None = "north") -> dict[str, object]:
+    customer, email = (hashed(value) for value in (str(number), "a@b.de"))
+    return {"customer": customer, "email": email, "phone": "**23", "total": Decimal(total), "region": region}
+
+
+def hashed(text: str) -> str:
+    return hmac.new(SALT.encode(), text.encode(), hashlib.sha256).hexdigest()
+
+
+def test_changes_of_a_table_become_those_of_the_transformed_table(harness: Harness) -> None:
+    result = harness.run(
+        [
+            create("shop.customers", customer(1, "250")),
+            read("shop.customers", customer(2, "50")),
+            update("shop.customers", customer(2, "50"), customer(2, "150", country="AT")),
+            update("shop.customers", customer(1, "250"), customer(1, "300")),
+            update("shop.customers", customer(1, "300"), customer(1, "10")),
+            delete("shop.customers", customer(1, "10")),
+            delete("shop.customers", customer(2, "150", country="AT")),
+        ]
+    )
+
+    changes = [(each.value["op"], each.value["before"], each.value["after"]) for each in result.published]
+    assert changes == [
+        ("c", None, out(1, "250.00")),
+        ("c", None, out(2, "150.00", None)),
+        ("u", out(1, "250.00"), out(1, "300.00")),
+        ("d", out(1, "300.00"), None),
+        ("d", out(2, "150.00", None), None),
+    ]
+    assert [each.key for each in result.published] == [{"customer": hashed(key)} for key in "12112"]
+    source = result.published[0].value["source"]
+    assert (source["connector"], source["table"], source["file"]) == ("mysql", "customers", "harness.000001")
+    assert not result.letters
+
+
+def test_what_comes_out_is_a_table_s_changes_again_with_its_key_and_types(harness: Harness) -> None:
+    harness.run([create("shop.customers", customer(1, "250"))])
+
+    (text,) = [text for text in harness.schemas._texts if '"customer"' in text and "Envelope" in text]
+    schema = table_schema(text)
+
+    assert schema.key == ("customer",)
+    assert [(column.name, column.nullable) for column in schema.columns] == [
+        ("customer", False), ("email", False), ("phone", True), ("total", True), ("region", True),
+    ]  # fmt: skip
+
+
+def test_a_spolt_transforms_what_another_one_wrote(tmp_path: Path, harness: Harness) -> None:
+    few = "  - {name: few, from: contacts, to: few, transforms: [{keep: [customer, total]}, {filter: total > 1000}]}\n"
+    (tmp_path / "p.yaml").write_text(PIPELINE + few)
+    first = harness.run([create("shop.customers", customer(number, "999.5")) for number in (1, 2000)])
+    second = replace(Harness.of_file(tmp_path / "p.yaml", "few"), schemas=harness.schemas)
+    text = next(text for text in harness.schemas._texts if '"customer"' in text and "Envelope" in text)
+    schema_id = harness.schemas.register_subject("contacts-value", text)
+    values = [
+        {**each.value, "after": {**each.value["after"], "total": Decimal(n)}}
+        for n, each in enumerate(first.published, 1000)
+    ]
+
+    found = second.run([send("contacts", frame(schema_id) + avro_records(text).encode(value)) for value in values])
+
+    assert [each.value["after"] for each in found.published] == [
+        {"customer": hashed("2000"), "total": Decimal("1001.00")}
+    ]
+
+
+def test_records_that_are_no_changes_of_a_table_are_refused_and_tombstones_passed_over(tmp_path: Path) -> None:
+    few = "spolts:\n  - {name: few, from: numbers, to: few, transforms: [{filter: total > 1}]}\n"
+    (tmp_path / "p.yaml").write_text(PIPELINE.partition("spolts:")[0] + few)
+    spolt = Harness.of_file(tmp_path / "p.yaml", "few")
+
+    assert not spolt.run([send("numbers", None)]).published
+    with pytest.raises(SpoltError, match=r"numbers/0 offset 0: .*no row in a field called before"):
+        spolt.run([send("numbers", {"total": 1})])
+
+
+@pytest.mark.usefixtures("harness")
+def test_an_expression_needs_spark(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text(
+        PIPELINE.replace("- filter:", "- expression: {name: x, sql: '1', type: int}\n      - filter:")
+    )
+
+    with pytest.raises(SpoltError, match="there is no Spark here to evaluate it"):
+        Harness.of_file(tmp_path / "p.yaml", "contacts", [CUSTOMERS]).run([create("shop.customers", customer(1, "1"))])
+
+
+@pytest.mark.usefixtures("harness")
+def test_a_transform_that_does_not_fit_the_table_stops_at_the_message_and_says_why(tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text(PIPELINE.replace("total > 100", "totl > 100"))
+    misspelled = Harness.of_file(tmp_path / "p.yaml", "contacts", [CUSTOMERS])
+
+    with pytest.raises(SpoltError, match=r"shop\.customers/0 offset 0: .*totl.*did you mean total\?"):
+        misspelled.run([create("shop.customers", customer(1, "250"))])
