@@ -1,0 +1,32 @@
+"""A column that a Spark SQL expression computes from the others of its row. Spark evaluates it, in `penstock.spark`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from penstock.core.tables import Column
+from penstock.core.transforms.transform import require_new_column
+
+if TYPE_CHECKING:
+    from penstock.core.tables import ColumnType, TableSchema
+
+
+@dataclass(frozen=True, slots=True)
+class ExpressionColumn:
+    """A new column `name` of `type`, to which the value of `sql` is cast, behind all others. It may be NULL.
+
+    The type is named and not taken from Spark, so that the table's schema, and
+    its topic, are what the config says whatever a release of Spark makes of `sql`.
+    """
+
+    name: str
+    sql: str
+    type: ColumnType
+
+    def derive(self, schema: TableSchema) -> TableSchema:
+        """Return the table that comes out; TableStoppedError if it has a column of this name."""
+        require_new_column(schema, self.name)
+        # Nobody but Spark knows what an older row has in it.
+        column = Column(self.name, self.type, nullable=True, declaration=self.sql, default_is_expression=True)
+        return replace(schema, columns=(*schema.columns, column))

@@ -1,0 +1,161 @@
+"""Columns that are Spark SQL expressions, evaluated by Spark over batches of Arrow rows.
+
+An expression must give the same value for the same row whenever it is evaluated,
+and look at nothing but that row: what is published again after a crash must be
+what was published before. So nothing random, no current time, no aggregates,
+windows, subqueries or functions that make rows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, assert_never
+
+import pyarrow as pa
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as sf
+
+from penstock.core.arrow_types import arrow_type
+from penstock.core.tables import (
+    BitType,
+    BytesType,
+    ColumnType,
+    DateTimeType,
+    DateType,
+    DecimalType,
+    EnumType,
+    FloatType,
+    GeometryType,
+    IntegerType,
+    PrintedType,
+    SetType,
+    TextType,
+    TimestampType,
+    TimeType,
+    UnsupportedType,
+    VectorType,
+    YearType,
+)
+from penstock.core.transforms.transform import columns_of, lay_out, refuse
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from penstock.core.tables import TableSchema
+    from penstock.core.transforms.expressions import ExpressionColumn
+    from penstock.core.transforms.transform import Values
+
+_NUMBER: Final = "__penstock_number"
+_DIGITS_MAX: Final = 38
+_SIGNED: Final[Mapping[pa.DataType, pa.DataType]] = {
+    pa.uint8(): pa.int16(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.uint64(): pa.decimal128(20, 0),
+}
+"""What carries the unsigned integers, which Spark does not have."""
+_INTEGERS: Final = {8: "tinyint", 16: "smallint", 24: "int", 32: "int", 64: "bigint"}
+_SETTINGS: Final = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+}
+_ROW_BY_ROW: Final = frozenset({"Project", "LocalRelation", "LogicalRDD", "SubqueryAlias", "View"})
+_HINT: Final = "correct the expression; it is in Spark SQL, and sees one row"
+
+
+class SparkExpressions:
+    """Evaluates expressions with a session: an `Evaluate` of `penstock.core.transforms.changes`."""
+
+    def __init__(self, session: SparkSession) -> None:
+        """Use a session beside `session`, in whose driver this is: times are in UTC there, wherever the driver is."""
+        self._session = session.newSession()
+        for key, value in _SETTINGS.items():
+            self._session.conf.set(key, value)
+
+    def __call__(self, column: ExpressionColumn, schema: TableSchema, rows: pa.Table) -> tuple[TableSchema, pa.Table]:
+        """Return the table with the column, and `rows` with its values.
+
+        Raises TableStoppedError for an expression that does not parse, does not fit
+        the columns, is not of one row, or fails on a value.
+        """
+        after, columns = column.derive(schema), columns_of(schema, rows)
+        try:
+            frame = self._select(column, self._frame(schema, columns, rows.num_rows))
+            _require_row_by_row(schema, column, frame)
+            found = frame.toArrow() if rows.num_rows else None
+        except (PySparkException, Py4JError) as error:
+            raise refuse(schema, column.name, f"{column.sql!r}: {_first_line(error)}", _HINT) from error
+        wanted = arrow_type(column.type)
+        if found is None:
+            return lay_out(schema, rows, after, [*columns, pa.array([], wanted)])
+        if found.num_rows != rows.num_rows:
+            reason = f"{column.sql!r} made {found.num_rows} rows of {rows.num_rows}"
+            raise refuse(schema, column.name, reason, _HINT)
+        values = found.sort_by(_NUMBER).column(column.name).combine_chunks().cast(wanted)
+        return lay_out(schema, rows, after, [*columns, values])
+
+    def _frame(self, schema: TableSchema, columns: list[Values], count: int) -> DataFrame:
+        """Give Spark the rows, numbered, without columns that it has no type for."""
+        named = {
+            column.name: values.cast(_SIGNED.get(values.type, values.type))
+            for column, values in zip(schema.columns, columns, strict=True)
+            if not isinstance(column.type, DecimalType) or column.type.precision <= _DIGITS_MAX
+        }
+        return self._session.createDataFrame(pa.table({_NUMBER: pa.array(range(count), pa.int64()), **named}))
+
+    def _select(self, column: ExpressionColumn, frame: DataFrame) -> DataFrame:
+        value = sf.expr(column.sql).cast(spark_type(column.type))
+        return frame.select(_NUMBER, value.alias(column.name))
+
+
+def spark_type(type_: ColumnType) -> str:  # noqa: C901, PLR0911 - one return per type
+    """Return what Spark calls a type; ValueError for one that it does not have."""
+    match type_:
+        case IntegerType(bits, unsigned) if not unsigned:
+            return _INTEGERS[bits]
+        case DecimalType(precision, scale) if precision <= _DIGITS_MAX:
+            return f"decimal({precision},{scale})"
+        case FloatType(bits):
+            return "float" if bits == 32 else "double"  # noqa: PLR2004 - the width itself
+        case TextType() | EnumType() | SetType() | PrintedType():
+            return "string"
+        case BytesType() | GeometryType():
+            return "binary"
+        case DateType():
+            return "date"
+        case DateTimeType():
+            return "timestamp_ntz"
+        case TimestampType():
+            return "timestamp"
+        case TimeType():
+            return "interval day to second"
+        case YearType():
+            return "smallint"
+        case IntegerType() | DecimalType() | BitType() | VectorType() | UnsupportedType():
+            message = f"no expression gives a {type_}"
+            raise ValueError(message)
+        case _:
+            assert_never(type_)
+
+
+def _require_row_by_row(schema: TableSchema, column: ExpressionColumn, frame: DataFrame) -> None:
+    """Look at what Spark has made of the expression. Raises TableStoppedError if more than its row has a say in it."""
+    plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - PySpark has no other way to the plan
+    patterns = frame._sc._jvm.org.apache.spark.sql.catalyst.trees.TreePattern  # type: ignore[union-attr] # noqa: SLF001
+    nodes = {line.strip(" +-:").partition(" ")[0] for line in plan.treeString().splitlines()}
+    reasons = {
+        "its value is another one each time": not plan.deterministic(),
+        "it asks for the current time, date or user": plan.containsPattern(patterns.CURRENT_LIKE()),
+        "it has a subquery": plan.containsPattern(patterns.PLAN_EXPRESSION()),
+        "it looks at other rows, or makes some": bool(nodes - _ROW_BY_ROW),
+    }
+    for reason, is_so in reasons.items():
+        if is_so:
+            raise refuse(schema, column.name, f"{column.sql!r}: {reason}", _HINT)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]

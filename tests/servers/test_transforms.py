@@ -1,0 +1,125 @@
+"""A table through transforms into a topic, an expression among them, and through a link's rules into a warehouse."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from contextlib import closing
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from tests.servers.chain import make_chain
+
+from penstock.core.avro.wire import split
+from penstock.core.spolts.avro_records import avro_records
+from penstock.links.spolts.spec import spolt_job
+from penstock.spark.spolt_driver import DriverProcessing
+from penstock.spark.spolt_tasks import HandOver, SpoltLinkPlanner
+from penstock.wiring.open import open_subjects, open_topic_log
+from penstock.wiring.spolts import open_spolt_publisher
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+    from pyspark.sql import SparkSession
+    from tests.servers.chain import Chain
+
+    from penstock.dev.kafka import KafkaBroker
+    from penstock.dev.mariadb import MariadbServer
+
+SPOLTS = """\
+spolts:
+  - name: contacts
+    from: src_{name}.{name}.customers
+    to: {name}.contacts
+    transforms:
+      - expression: {{name: gross, sql: "CASE WHEN total > 0 THEN round(total * 1.19, 2) END", type: "decimal(12,2)"}}
+      - filter: gross >= 119 OR country = 'AT'
+      - hash: {{columns: [id, email], salt_env: PII_SALT}}
+      - drop: [country, total]
+"""
+SALT = "a salt of some length"
+
+
+def hashed(value: object) -> str:
+    return hmac.new(SALT.encode(), str(value).encode(), hashlib.sha256).hexdigest()
+
+
+def test_applying_the_transformed_changes_gives_the_transformed_table_and_the_warehouse_sees_no_secret(
+    tmp_path: Path,
+    fresh_database: str,
+    mariadb: MariadbServer,
+    chain_parts: tuple[KafkaBroker, str, int],
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PII_SALT", SALT)
+    case = make_chain(tmp_path, fresh_database, mariadb, chain_parts, SPOLTS.format(name=fresh_database))
+    link = f"{{from: src_{fresh_database}, to: wh"
+    columns = f"columns: {{hash: {fresh_database}.customers.email, salt_env: PII_SALT, drop: country}}"
+    case.file.write_text(case.file.read_text().replace(link, f"{link}, {columns}"))
+    case.write("CREATE TABLE customers (id INT PRIMARY KEY, email VARCHAR(40), country CHAR(2), total DECIMAL(10,2))")
+    case.write(*(f"INSERT INTO customers VALUES ({n}, 'c{n}@x.de', 'DE', {n * 10})" for n in range(1, 31)))
+    case.start()
+    _carry(case, spark, 1)
+
+    case.write(
+        "UPDATE customers SET total = 5 WHERE id BETWEEN 20 AND 25",
+        "UPDATE customers SET total = 500, email = NULL WHERE id < 3",
+        "UPDATE customers SET country = 'AT' WHERE id = 4",
+        "UPDATE customers SET id = 100 WHERE id = 30",
+        "DELETE FROM customers WHERE id IN (10, 29)",
+        "INSERT INTO customers VALUES (200, 'new@x.de', 'DE', 1)",
+    )
+    _carry(case, spark, 2)
+
+    with case.cursor() as cursor:
+        cursor.execute("SELECT id, email, country, total FROM customers")
+        rows = cursor.fetchall()
+    gross = {n: (total * Decimal("1.19")).quantize(Decimal("0.01")) for n, _, _, total in rows}
+    assert _applied(case) == {
+        hashed(n): (email and hashed(email), gross[n])
+        for n, email, country, _ in rows
+        if gross[n] >= 119 or country == "AT"
+    }
+    found = case.query("SELECT * FROM {schema}.customers ORDER BY id")
+    assert found == sorted((n, email and hashed(email), total) for n, email, _, total in rows)
+
+
+def _applied(case: Chain) -> dict[str, tuple[object, object]]:
+    """What a reader of the output holds once every change of it is applied, each to the row that it speaks of."""
+    topic, held = f"{case.name}.contacts", dict[str, tuple[object, object]]()
+    with closing(open_topic_log(case.spec)) as log, closing(open_subjects(case.spec)) as subjects:
+        end = log.ends([(topic, 0)])[topic, 0]
+        for raw in log.read_messages({(topic, 0): (0, end)}, 1 << 30)[topic, 0]:
+            schema_id, content = split(raw.value or b"")
+            value: dict[str, Any] = avro_records(subjects.value_schema(schema_id)).decode(content)
+            before, after = value["before"], value["after"]
+            if before is not None:
+                assert held.pop(before["id"]) == _rest(before)
+            if after is not None:
+                assert after["id"] not in held
+                held[after["id"]] = _rest(after)
+    return held
+
+
+def _rest(row: dict[str, Any]) -> tuple[object, object]:
+    return row["email"], row["gross"]
+
+
+def _carry(case: Chain, spark: SparkSession, epoch: int) -> None:
+    """Bring everything that is committed into the output and the warehouse."""
+    case.carry()
+    spec = case.spec
+    job = spolt_job(spec, "contacts")
+    planner = SpoltLinkPlanner(spec, job, 2)
+    with (
+        closing(open_spolt_publisher(spec, "contacts", epoch)) as publisher,
+        closing(DriverProcessing(spark, spec, job)) as processing,
+    ):
+        while planner.has_work():
+            for task in planner.plan():
+                for handed in task.run():
+                    assert isinstance(handed, HandOver)
+                    publisher.publish(processing.process(handed.ranges))
