@@ -6,9 +6,12 @@ import json
 from dataclasses import asdict, dataclass
 
 from penstock.core.announcements import Kind, Move
+from penstock.core.csv_dialect import CsvDialect
+from penstock.core.seals import read_own
 from penstock.core.tables import TableId
 
-_VERSION = 2
+_VERSION = 3
+_TOPIC = "the batch topic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,11 @@ class Batch:
     the commit time of the newest change. `moves` are what the announced statement
     moved from name to name; the rows before it of all tables in there are before it.
     `column_renames` are (old, new) names of columns of an announced schema.
+
+    `format` is "parquet" or "csv", `compression` "zstd" or "gzip", `dialect` how a
+    CSV is to be read; `size_bytes` and `crc32` (of all of its bytes, as zlib counts
+    it) tell a file that was damaged. `written_at_ms` is when it was written, by the
+    clock of whoever did. Messages of older versions have none of these three.
     """
 
     source: str
@@ -47,6 +55,10 @@ class Batch:
     file: str = ""
     moves: tuple[Move, ...] = ()
     column_renames: tuple[tuple[str, str], ...] = ()
+    compression: str = "zstd"
+    dialect: CsvDialect | None = None
+    crc32: int | None = None
+    written_at_ms: int = 0
 
     def to_json(self) -> bytes:
         """The message as it stands in the batch topic."""
@@ -54,10 +66,10 @@ class Batch:
 
     @classmethod
     def from_json(cls, message: bytes) -> Batch:
-        """Read a message of the batch topic, of version 1 too; ValueError for a version we do not know."""
+        """Read a message of the batch topic, of versions 1 and 2 too; ValueError for a version we do not know."""
         fields = json.loads(message)
         version = fields.pop("version", None)
-        if version not in {1, _VERSION}:
+        if version not in range(1, _VERSION + 1):
             text = f"batch message of version {version}; this release reads versions 1 to {_VERSION}"
             raise ValueError(text)
         fields["table"] = TableId.parse(fields["table"])
@@ -66,4 +78,11 @@ class Batch:
         fields["kind"] = Kind(fields.get("kind", Kind.SCHEMA))
         fields["moves"] = tuple(Move(*move) for move in fields.get("moves", ()))
         fields["column_renames"] = tuple((old, new) for old, new in fields.get("column_renames", ()))
+        dialect = fields.get("dialect")
+        fields["dialect"] = None if dialect is None else CsvDialect.from_mapping(dialect)
         return cls(**fields)
+
+
+def read_batch(offset: int, message: bytes) -> Batch:
+    """Read the message at `offset` of the batch topic; PositionError if it is none of ours."""
+    return read_own(_TOPIC, offset, message, Batch.from_json)

@@ -1,7 +1,7 @@
 """What is inside a batch file, and what it is called.
 
-A file holds changes of one topic partition with one schema, as Parquet: the
-table's columns under their own names, with the types of
+A file holds changes of one topic partition with one schema, as Parquet or CSV
+(`penstock.core.file_formats`): the table's columns under their own names, with the types of
 `penstock.core.arrow_types`, then columns of ours, whose names begin with
 `__penstock_`:
 
@@ -33,10 +33,12 @@ from urllib.parse import quote
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from penstock.core.arrow_types import arrow_schema
+from penstock.core.arrow_types import arrow_schema, arrow_type
 from penstock.core.errors import CorruptLogError, TableStoppedError
+from penstock.core.tables import Column, IntegerType, TextType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,15 +55,30 @@ POS = "__penstock_pos"
 ROW = "__penstock_row"
 TS_MS = "__penstock_ts_ms"
 
-_KEYED_META = (pa.field(OP, pa.string()), pa.field(OFFSET, pa.int64()))
-_LOG_META = (
-    *_KEYED_META,
-    pa.field(FILE, pa.string()),
-    pa.field(POS, pa.int64()),
-    pa.field(ROW, pa.int32()),
-    pa.field(TS_MS, pa.int64()),
+_SHORT = TextType(255, "utf8mb4")
+_LACKS_COLUMN = Column(LACKS, _SHORT, nullable=True)
+_KEYED_COLUMNS = (
+    Column(OP, _SHORT, nullable=False),
+    Column(OFFSET, IntegerType(64, unsigned=False), nullable=False),
 )
+LOG_FILE_COLUMNS = (
+    *_KEYED_COLUMNS,
+    Column(FILE, _SHORT, nullable=False),
+    Column(POS, IntegerType(64, unsigned=False), nullable=False),
+    Column(ROW, IntegerType(32, unsigned=False), nullable=False),
+    Column(TS_MS, IntegerType(64, unsigned=False), nullable=False),
+)
+"""The columns of ours in a file of a table without a key; those of others have the first ones."""
 _ROW_GROUP_ROWS = 122_880
+_SAMPLE_ROWS = 4_096
+_REPEATS_MIN = 4
+"""How often a value must be there on the average for a dictionary."""
+
+
+def file_columns(schema: TableSchema) -> tuple[Column, ...]:
+    """Return the columns of the batch files of a table, in their order, as a warehouse may stage them."""
+    lacking = (_LACKS_COLUMN,) if schema.partial_rows else ()
+    return (*schema.columns, *(_KEYED_COLUMNS if schema.key else LOG_FILE_COLUMNS), *lacking)
 
 
 def file_schema(schema: TableSchema) -> pa.Schema:
@@ -79,8 +96,8 @@ def file_schema(schema: TableSchema) -> pa.Schema:
     except ValueError as error:
         raise TableStoppedError(str(schema.table), "", "its schema", str(error), "leave the table out") from error
     columns = [field.with_nullable(nullable=True) for field in rows]
-    lacking = [pa.field(LACKS, pa.string())] if schema.partial_rows else []
-    return pa.schema([*columns, *(_KEYED_META if schema.key else _LOG_META), *lacking])
+    ours = [pa.field(column.name, arrow_type(column.type)) for column in file_columns(schema)[len(columns) :]]
+    return pa.schema([*columns, *ours])
 
 
 def file_rows(schema: TableSchema, changes: DecodedChanges, offsets: npt.NDArray[np.int64]) -> pa.Table:
@@ -113,19 +130,39 @@ def render_file(schema: TableSchema, rows: pa.Table) -> bytes:
     The same rows give the same bytes under the same version of Arrow. Raises
     ValueError for rows of another layout.
     """
-    layout = file_schema(schema)
-    if not rows.schema.equals(layout):
-        message = f"rows of {schema.table} have columns {rows.schema}, and a file has {layout}"
-        raise ValueError(message)
+    layout = require_layout(schema, rows)
     sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(sink, layout, compression="zstd", version="2.6") as writer:
+    with pq.ParquetWriter(
+        sink,
+        layout,
+        compression="zstd",
+        version="2.6",
+        use_dictionary=_repetitive_columns(rows),  # type: ignore[arg-type]  # names, too, says its documentation
+    ) as writer:
         writer.write_table(rows.combine_chunks(), row_group_size=_ROW_GROUP_ROWS)
     content: bytes = sink.getvalue().to_pybytes()
     return content
 
 
+def require_layout(schema: TableSchema, rows: pa.Table) -> pa.Schema:
+    """Return the columns of the files of `schema`; ValueError for rows that have others."""
+    layout = file_schema(schema)
+    if not rows.schema.equals(layout):
+        message = f"rows of {schema.table} have columns {rows.schema}, and a file has {layout}"
+        raise ValueError(message)
+    return layout
+
+
+def _repetitive_columns(rows: pa.Table) -> list[str]:
+    """Name the columns whose values repeat, as the first rows show: for others a dictionary costs and saves nothing."""
+    sample = rows.slice(0, _SAMPLE_ROWS)
+    most = sample.num_rows // _REPEATS_MIN
+    plain = [field.name for field in sample.schema if not pa.types.is_nested(field.type)]
+    return [name for name in plain if pc.count_distinct(sample.column(name)).as_py() <= most]
+
+
 def parse_file(schema: TableSchema, content: bytes) -> pa.Table:
-    """Return the rows of a file; ValueError if it is not a file of this table and schema."""
+    """Return the rows of a Parquet file; ValueError if it is not a file of this table and schema."""
     rows = pq.read_table(pa.BufferReader(content))
     layout = file_schema(schema)
     if rows.schema.names != layout.names:
@@ -135,15 +172,21 @@ def parse_file(schema: TableSchema, content: bytes) -> pa.Table:
 
 
 def object_key(pipeline: str, source: str, topic: str, partition: int, offsets: tuple[int, int], schema_id: int) -> str:
-    """Return the file's key: a folder per topic partition, then `START-END-SCHEMA.parquet`, offsets in 20 digits.
+    """Return the file's key without its ending: a folder per topic partition, then `START-END-SCHEMA`.
 
-    Files of a partition sort by start offset. The end is in the key so that a
+    Offsets have 20 digits, so files of a partition sort by start offset. The end is in the key so that a
     file that was announced is never written again with other contents. Characters
     with a meaning in paths or URLs are percent-encoded.
     """
     start, end = offsets
-    folders = [_folder(name) for name in (pipeline, source, topic)]
-    return "/".join([*folders, str(partition), f"{start:020d}-{end:020d}-{schema_id}.parquet"])
+    folders = [key_folder(name) for name in (pipeline, source, topic)]
+    return "/".join([*folders, str(partition), f"{start:020d}-{end:020d}-{schema_id}"])
+
+
+def key_folder(name: str) -> str:
+    """Return `name` as a folder of a key."""
+    # A name of dots alone would lead to another folder.
+    return quote(name, safe="") if name.strip(".") else "%2E" * len(name)
 
 
 def _lacking(schema: TableSchema, lists: pa.StringArray) -> pa.StringArray:
@@ -155,11 +198,6 @@ def _lacking(schema: TableSchema, lists: pa.StringArray) -> pa.StringArray:
 
 def _flags(schema: TableSchema, lacking: Sequence[str]) -> str:
     return "".join("1" if column.name in lacking else "0" for column in schema.columns)
-
-
-def _folder(name: str) -> str:
-    # A name of dots alone would lead to another folder.
-    return quote(name, safe="") if name.strip(".") else "%2E" * len(name)
 
 
 def _row_images(

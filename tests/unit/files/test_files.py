@@ -59,6 +59,7 @@ def decoded(schema: TableSchema, changes: list[Change]) -> DecodedChanges:
         has_before=np.array([name is not None for name in before], np.bool_),
         after=image(after),
         has_after=np.array([name is not None for name in after], np.bool_),
+        source=texts,
         file=pa.array(["bin.000007"] * count, pa.string()),
         pos=np.arange(count, dtype=np.int64) * 100,
         row=np.zeros(count, np.int32),
@@ -68,6 +69,7 @@ def decoded(schema: TableSchema, changes: list[Change]) -> DecodedChanges:
         table=texts,
         before_lacks=texts,
         after_lacks=texts,
+        server_id=np.ones(count, np.int64),
     )
 
 
@@ -193,7 +195,7 @@ def test_rows_of_another_table_are_not_written_and_not_read() -> None:
 def test_a_file_is_called_after_where_its_changes_come_from() -> None:
     key = object_key("shop", "shopdb", "shopdb.shop.users", 0, (1234, 1300), 7)
 
-    assert key == "shop/shopdb/shopdb.shop.users/0/00000000000000001234-00000000000000001300-7.parquet"
+    assert key == "shop/shopdb/shopdb.shop.users/0/00000000000000001234-00000000000000001300-7"
 
 
 def test_no_name_leads_out_of_its_folder() -> None:

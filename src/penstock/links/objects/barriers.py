@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from penstock.core.announcements import Announcement
-    from penstock.links.objects.plan import ObjectsPlan, Order
+    from penstock.core.positions import Order
+    from penstock.links.objects.plan import ObjectsPlan
     from penstock.links.objects.write import RangeWritten
 
 SourceTable: TypeAlias = tuple[str, str]

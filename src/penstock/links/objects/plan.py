@@ -8,24 +8,30 @@ messages is committed in it. Announcements are read before the ends and again af
 them, until none came in between: then every announcement that lies among the
 planned rows is known, and all rows before it are planned or filed. No file holds
 rows from both sides of an announcement, and the announcements of a table that is
-too far behind to be read to its end wait.
+too far behind to be read to its end wait. Eras are read after the ends, so that
+of every planned row the era is known. What waits for more rows (`closing`) is not
+planned, unless an announcement of its table is: those wait for all of its rows.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from penstock.core.announcements import Announcement
+from penstock.core.announcements import read_announcement
+from penstock.core.eras import EraBegan, era_starts
+from penstock.core.positions import Order, era_of
+from penstock.core.seals import require_id, require_place
+from penstock.links.objects.closing import AT_ONCE, Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from penstock.core.announcements import Announcement
+    from penstock.links.objects.closing import BatchClosing
     from penstock.links.objects.record import ObjectsRecord
     from penstock.ports.topics import TopicLog
-
-Order = tuple[int, int, int]
 
 _RANGE_OFFSETS_MAX = 250_000
 _SETTLING_ROUNDS = 5
@@ -37,7 +43,9 @@ class TopicRange:
 
     The first file speaks for everything from `batch_start` on. `cuts` are places
     in the source's log that no file may span. `is_whole` says that the partition
-    ended at `end` when it was planned.
+    ended at `end` when it was planned, `topic_id` which topic of that name it was.
+    What was read before ends in the source's log at `after`. `eras` are the offsets
+    at which the partition's eras begin, each with its era.
     """
 
     source: str
@@ -49,6 +57,9 @@ class TopicRange:
     end: int
     cuts: tuple[Order, ...]
     is_whole: bool = True
+    topic_id: str = ""
+    after: Order | None = None
+    eras: tuple[tuple[int, int], ...] = ((0, 0),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +77,23 @@ class ObjectsPlan:
 class ObjectsPlanner:
     """Knows every announcement so far, and asks Kafka what is new."""
 
-    def __init__(self, log: TopicLog, schemas_topic: str) -> None:
+    def __init__(self, log: TopicLog, schemas_topic: str, eras_topic: str, closing: BatchClosing = AT_ONCE) -> None:
         """Read nothing yet."""
         self._log = log
+        self._waiting = Waiting(closing)
         self._schemas_topic = schemas_topic
+        self._eras_topic = eras_topic
+        self._eras: list[EraBegan] = []
+        self._eras_read_to = 0
         self._announcements: list[tuple[int, Announcement]] = []
         self._read_to = 0
 
-    def plan(self, record: ObjectsRecord) -> ObjectsPlan:
-        """Plan what lies between `record` and now; an empty plan if there is nothing."""
+    def plan(self, record: ObjectsRecord, now_seconds: float = 0.0) -> ObjectsPlan:
+        """Plan what lies between `record` and now; an empty plan if there is nothing, or all of it may wait for more.
+
+        `now_seconds` is of any clock that only goes forward, the same in each call.
+        Raises PositionError for a topic that is gone, was made anew or cut short.
+        """
         self._read_announcements()
         for _ in range(_SETTLING_ROUNDS):
             known = self._read_to
@@ -82,18 +101,41 @@ class ObjectsPlanner:
             self._read_announcements()
             if self._read_to == known:
                 break
+        self._read_eras()
         new = [
             (offset, announcement)
             for offset, announcement in self._announcements
             if offset >= record.schemas_offset and offset not in record.passed
         ]
-        return ObjectsPlan(max(known, record.schemas_offset), tuple(new), tuple(self._ranges(record, ends)))
+        told = {name for _, a in new for name in ((a.source, str(a.table)), *((a.source, m.origin) for m in a.moves))}
+        self._waiting.begin(now_seconds, told, record.message_bytes)
+        ranges = self._identified(record, self._ranges(record, ends))
+        return ObjectsPlan(max(known, record.schemas_offset), tuple(new), tuple(ranges))
+
+    def _identified(self, record: ObjectsRecord, ranges: Sequence[TopicRange]) -> list[TopicRange]:
+        """Tell in each range which topic of that name it is of, the one that was read before."""
+        ids = self._log.ids(sorted({r.topic for r in ranges}))
+        for topic, topic_id in ids.items():
+            require_id(topic, record.ids.get(topic, ""), topic_id)
+        return [replace(r, topic_id=ids.get(r.topic, "")) for r in ranges]
+
+    def stop_waiting(self) -> None:
+        """Plan all that there is from now on."""
+        self._waiting = Waiting(AT_ONCE)
 
     def _read_announcements(self) -> None:
         end = self._log.ends([(self._schemas_topic, 0)]).get((self._schemas_topic, 0), 0)
         for messages in self._log.read(self._schemas_topic, 0, self._read_to, end):
-            self._announcements.extend((offset, Announcement.from_json(value)) for offset, value in messages)
+            self._announcements.extend(
+                (offset, read_announcement(self._schemas_topic, offset, value)) for offset, value in messages
+            )
         self._read_to = max(self._read_to, end)
+
+    def _read_eras(self) -> None:
+        end = self._log.ends([(self._eras_topic, 0)]).get((self._eras_topic, 0), 0)
+        for messages in self._log.read(self._eras_topic, 0, self._eras_read_to, end):
+            self._eras.extend(EraBegan.from_json(value) for _, value in messages)
+        self._eras_read_to = max(self._eras_read_to, end)
 
     def _topics(self) -> dict[str, Announcement]:
         """The newest announcement of each topic."""
@@ -122,14 +164,28 @@ class ObjectsPlanner:
             table = (announcement.source, str(announcement.table))
             for partition in range(announcement.partitions):
                 batched, start = record.places.get((topic, partition), (0, 0))
+                require_place(topic, partition, start, ends.get((topic, partition)))
                 last = ends.get((topic, partition), 0)
                 end = min(last, start + _RANGE_OFFSETS_MAX)
-                if end < last:
+                waits = end > start and self._waiting.waits(table, (topic, partition), start, last)
+                if end < last or waits:
                     behind.add(topic)
-                if end > start:
+                if end > start and not waits:
                     place = (partition, batched, start, end)
-                    ranges.append(TopicRange(*table, topic, *place, tuple(cuts[table]), is_whole=end == last))
+                    eras = self._eras_of(announcement.source, topic, partition)
+                    after = record.reached.get((topic, partition))
+                    whole = end == last
+                    ranges.append(
+                        TopicRange(*table, topic, *place, tuple(cuts[table]), is_whole=whole, after=after, eras=eras)
+                    )
         return ranges
+
+    def _eras_of(self, source: str, topic: str, partition: int) -> tuple[tuple[int, int], ...]:
+        """The offsets at which eras begin; the first one is that in which the topic was announced."""
+        if not self._eras:
+            return ((0, 0),)
+        first = min(era_of(a.order) for _, a in self._announcements if a.topic == topic)
+        return era_starts([era for era in self._eras if era.source == source], topic, partition, first)
 
     def _cuts(self) -> Mapping[tuple[str, str], list[Order]]:
         """Where each (source, table) was announced."""

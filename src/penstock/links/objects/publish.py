@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,27 +41,61 @@ class BatchPublisher:
             )
         self._epoch = epoch
 
+    @property
+    def record(self) -> ObjectsRecord:
+        """What was committed last."""
+        return self._record
+
     def publish(self, plan: ObjectsPlan, written: Sequence[RangeWritten]) -> dict[str, tuple[int, int]]:
         """Commit what of a plan may go on; return table to (rows, newest commit time in Unix ms)."""
         passage = pass_on(plan, written)
         batches = [_announcing(announcement) for _, announcement in passage.announcements]
         places = dict(self._record.places)
+        ids, reached = dict(self._record.ids), dict(self._record.reached)
+        message_bytes = dict(self._record.message_bytes)
         rows: dict[str, tuple[int, int]] = {}
         for part in passage.written:
             place = (part.range.topic, part.range.partition)
             places[place] = (_follow_on(part, places.get(place, (0, 0))[0]), part.read_to)
+            ids[part.range.topic] = part.range.topic_id
+            if part.batches:
+                message_bytes[part.range.topic] = part.message_bytes
+                reached[place] = part.batches[-1].last_order
             batches.extend(part.batches)
             for batch in part.batches:
                 rows = count_rows(rows, batch.table, batch.rows, batch.last_timestamp_ms)
         first = min(passage.waiting, default=plan.settled)
         told = {*self._record.passed, *(offset for offset, _ in passage.announcements)}
-        record = ObjectsRecord(first, places, self._epoch, rows, tuple(sorted(o for o in told if o >= first)))
+        passed = tuple(sorted(offset for offset in told if offset >= first))
+        record = replace(
+            self._record,
+            schemas_offset=first,
+            places=places,
+            epoch=self._epoch,
+            rows=rows,
+            passed=passed,
+            ids=ids,
+            reached=reached,
+            message_bytes=message_bytes,
+        )
         batches.sort(key=_in_log_order)
+        self._commit(batches, record)
+        return rows
+
+    def forget_files(self, files_from: int, deleted_to: int) -> None:
+        """Commit that files of batches before `files_from` may be deleted, and that those before `deleted_to` are.
+
+        Raises FencedError if a newer instance, which may have more targets, has taken over.
+        """
+        self._commit(
+            [], replace(self._record, epoch=self._epoch, rows={}, files_from=files_from, deleted_to=deleted_to)
+        )
+
+    def _commit(self, batches: Sequence[Batch], record: ObjectsRecord) -> None:
         self._publisher.publish(_batch_messages(self._batches_topic, batches), record.to_mapping)
         # The next plan is made from the record as readers see it.
         self._publisher.settle()
         self._record = record
-        return rows
 
     def close(self) -> None:
         """Let go of Kafka."""

@@ -20,6 +20,10 @@ class ObjectsRecord:
     `schemas_offset` were passed on, and behind it those whose offset is in
     `passed`: a table that waits for its rows keeps no other back. `rows` counts
     what this one transaction added: table to (rows, newest commit time in Unix ms).
+    `message_bytes` is the average size of a message of each topic, as last read.
+
+    Files of batch messages before `files_from` (offsets of the batch topic) may be
+    deleted, and no target starts before it; those before `deleted_to` are.
     """
 
     schemas_offset: int = 0
@@ -27,6 +31,11 @@ class ObjectsRecord:
     epoch: int = 0
     rows: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     passed: tuple[int, ...] = ()
+    ids: Mapping[str, str] = field(default_factory=dict)
+    reached: Mapping[tuple[str, int], tuple[int, int, int]] = field(default_factory=dict)
+    message_bytes: Mapping[str, int] = field(default_factory=dict)
+    files_from: int = 0
+    deleted_to: int = 0
 
     def to_mapping(self) -> dict[str, object]:
         """The record as JSON values."""
@@ -36,19 +45,34 @@ class ObjectsRecord:
             "epoch": self.epoch,
             "rows": {table: list(counted) for table, counted in self.rows.items()},
             "passed": list(self.passed),
+            "ids": dict(self.ids),
+            "reached": [[topic, partition, *order] for (topic, partition), order in self.reached.items()],
+            "message_bytes": dict(self.message_bytes),
+            "files_from": self.files_from,
+            "deleted_to": self.deleted_to,
         }
 
     @classmethod
     def from_mapping(cls, record: Mapping[str, object]) -> ObjectsRecord:
-        """Read a record back, one without `passed` too; KeyError or ValueError if it is not one of ours."""
+        """Read a record back, one of an older release too; KeyError or ValueError if it is not one of ours."""
         places, rows, passed = record["places"], record["rows"], record.get("passed", [])
+        ids, reached = record.get("ids", {}), record.get("reached", [])
         if not (isinstance(places, list) and isinstance(rows, dict) and isinstance(passed, list)):
             message = "a position record without its places"
             raise ValueError(message)  # noqa: TRY004 - bad data, not a bad call
+        message_bytes = record.get("message_bytes", {})
+        if not (isinstance(ids, dict) and isinstance(reached, list) and isinstance(message_bytes, dict)):
+            message = "a position record whose topics cannot be told"
+            raise ValueError(message)  # noqa: TRY004 - as above
         return cls(
             schemas_offset=int(str(record["schemas_offset"])),
             places={(topic, partition): (batched, read) for topic, partition, batched, read in places},
             epoch=int(str(record["epoch"])),
             rows={table: (counted[0], counted[1]) for table, counted in rows.items()},
             passed=tuple(passed),
+            ids={str(topic): str(topic_id) for topic, topic_id in ids.items()},
+            reached={(topic, partition): (file, offset, row) for topic, partition, file, offset, row in reached},
+            message_bytes={str(topic): int(size) for topic, size in message_bytes.items()},
+            files_from=int(str(record.get("files_from", 0))),
+            deleted_to=int(str(record.get("deleted_to", 0))),
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+import zlib
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -9,36 +11,58 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from penstock.config.crash_points import CrashPoint
 from penstock.core.avro.envelope_decode import DecodedChanges, decode_changes
 from penstock.core.avro.schemas import table_schema
 from penstock.core.avro.wire import schema_ids
 from penstock.core.batches import Batch
-from penstock.core.files import file_rows, object_key, render_file
-from penstock.core.positions import file_number
+from penstock.core.eras import eras_at
+from penstock.core.errors import PenstockError
+from penstock.core.file_formats import PARQUET, FileFormat, render_as
+from penstock.core.files import file_rows, object_key
+from penstock.core.seals import foreign_message
 from penstock.core.tables import TableId
+from penstock.links.objects.in_order import order_at, read_orders, require_forward, require_own
+from penstock.links.own_messages import read_change
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
+    from penstock.core.positions import Order
     from penstock.core.tables import TableSchema
-    from penstock.links.objects.plan import Order, TopicRange
+    from penstock.links.objects.plan import TopicRange
     from penstock.ports.objects import ObjectStore
     from penstock.ports.registry import Registry
     from penstock.ports.topics import TopicLog
 
-_FILE_ROWS_MAX = 100_000
-_RANGE_BYTES_MAX = 64 << 20
+_PUT = CrashPoint("objects.file_written", "a file is in the object store, no message names it")
+
+
+@dataclass(frozen=True, slots=True)
+class FileRules:
+    """How files are written, and what closes one: `rows_max` changes, or `bytes_max` of messages."""
+
+    format: FileFormat = PARQUET
+    rows_max: int = 100_000
+    bytes_max: int = 64 << 20
+
+
+_DEFAULTS = FileRules()
 
 
 @dataclass(frozen=True, slots=True)
 class RangeWritten:
-    """A range is in files: its batches, in order, and how far it was read, which may be short of its end."""
+    """A range is in files: its batches, in order, and how far it was read, which may be short of its end.
+
+    `message_bytes` is how large its messages are, on the average.
+    """
 
     range: TopicRange
     read_to: int
     batches: tuple[Batch, ...]
+    message_bytes: int = 0
 
     @property
     def is_complete(self) -> bool:
@@ -48,20 +72,24 @@ class RangeWritten:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Consecutive messages with one schema, none of them across a cut from the others."""
+    """Consecutive messages with one schema, none of them across a cut from the others, each with its order."""
 
     schema_id: int
     schema: TableSchema
     offsets: npt.NDArray[np.int64]
     changes: DecodedChanges
+    orders: npt.NDArray[np.int64]
 
 
 class FileWriter:
     """Turns topic ranges into files of one pipeline."""
 
-    def __init__(self, pipeline: str, log: TopicLog, registry: Registry, objects: ObjectStore) -> None:
+    def __init__(
+        self, pipeline: str, log: TopicLog, registry: Registry, objects: ObjectStore, rules: FileRules = _DEFAULTS
+    ) -> None:
         """Read from `log`, decode by `registry`, write to `objects`."""
         self._pipeline = pipeline
+        self._rules = rules
         self._log = log
         self._registry = registry
         self._objects = objects
@@ -70,48 +98,65 @@ class FileWriter:
         """Write the committed messages of each range, a file per schema, cut where the range says.
 
         A range with too many bytes for one go is left early, and its result says where.
+        Raises PositionError for a message that no capture of the range's source can
+        have written there.
         """
         asked = {(r.topic, r.partition): (r.start, r.end) for r in ranges}
-        read = self._log.read_together(asked, _RANGE_BYTES_MAX)
+        read = self._log.read_together(asked, self._rules.bytes_max)
         for topic_range in ranges:
             yield self._write_range(topic_range, read[topic_range.topic, topic_range.partition])
 
     def _write_range(self, topic_range: TopicRange, messages: Sequence[tuple[int, bytes]]) -> RangeWritten:
-        size = sum(len(value) for _, value in messages)
-        end = messages[-1][0] + 1 if size >= _RANGE_BYTES_MAX else topic_range.end
-        offsets = np.array([offset for offset, _ in messages], np.int64)
-        values = pa.array([value for _, value in messages], pa.binary())
-        runs = list(self._runs(topic_range, offsets, values))
+        read_offsets, read_values = zip(*messages, strict=True) if messages else ((), ())
+        size = sum(map(len, read_values))
+        end = read_offsets[-1] + 1 if size >= self._rules.bytes_max else topic_range.end
+        offsets, values = np.array(read_offsets, np.int64), pa.array(read_values, pa.binary())
+        try:
+            runs = list(self._runs(topic_range, offsets, values))
+        except (PenstockError, ValueError) as error:
+            if not (isinstance(error, PenstockError) and error.retryable):
+                self._find_foreign(topic_range, messages, error)
+            raise
         starts = [topic_range.batch_start, *(int(run.offsets[0]) for run in runs[1:]), end]
         batches = tuple(
             self._write_file(topic_range, run, limits) for run, limits in zip(runs, pairwise(starts), strict=False)
         )
-        return RangeWritten(topic_range, end, batches)
+        return RangeWritten(topic_range, end, batches, size // max(len(messages), 1))
 
     def _runs(self, topic_range: TopicRange, offsets: npt.NDArray[np.int64], values: pa.BinaryArray) -> Iterator[_Run]:
         if not len(offsets):
             return
         ids = schema_ids(values)
         edges = [0, *(np.flatnonzero(np.diff(ids)) + 1).tolist(), len(ids)]
+        after = topic_range.after
         for start, end in pairwise(edges):
             schema_id = int(ids[start])
             text = self._registry.value_schema(schema_id)
             schema = table_schema(text)
             changes = decode_changes(schema, text, values.slice(start, end - start))
-            for low, high in pairwise(_cut_points(changes, topic_range.cuts)):
-                part = changes
-                if high - low < end - start:
-                    part = decode_changes(schema, text, values.slice(start + low, high - low))
-                yield _Run(schema_id, schema, offsets[start + low : start + high], part)
+            orders = read_orders(changes, eras_at(topic_range.eras, offsets[start:end]))
+            require_own(topic_range, schema.table, changes, offsets[start:end])
+            after = require_forward(topic_range, orders, after, offsets[start:end])
+            for low, high in pairwise(_cut_points(orders, topic_range.cuts, self._rules.rows_max)):
+                part = changes.part(low, high)
+                yield _Run(schema_id, schema, offsets[start + low : start + high], part, orders[low:high])
+
+    def _find_foreign(self, topic_range: TopicRange, messages: Sequence[tuple[int, bytes]], cause: Exception) -> None:
+        """Raise PositionError for the first message that no capture of the range's source can have written."""
+        for offset, value in messages:
+            fault, _ = read_change(value, topic_range.source, self._registry.value_schema)
+            if fault:
+                raise foreign_message(topic_range.topic, topic_range.partition, offset, fault) from cause
 
     def _write_file(self, topic_range: TopicRange, run: _Run, limits: tuple[int, int]) -> Batch:
         start, end = limits
         place = (topic_range.topic, topic_range.partition, limits)
-        path = object_key(self._pipeline, topic_range.source, *place, run.schema_id)
+        format_ = self._rules.format
+        path = f"{object_key(self._pipeline, topic_range.source, *place, run.schema_id)}.{format_.ending}"
         rows = file_rows(run.schema, run.changes, run.offsets)
-        content = render_file(run.schema, rows)
-        self._objects.put(path, content)
-        orders = _orders(run.changes)
+        file = render_as(format_, run.schema, rows)
+        self._objects.put(path, file.content)
+        _PUT.pass_by()
         return Batch(
             source=topic_range.source,
             table=TableId.parse(topic_range.table),
@@ -121,38 +166,23 @@ class FileWriter:
             end_offset=end,
             rows=rows.num_rows,
             path=path,
-            size_bytes=len(content),
-            format="parquet",
+            size_bytes=len(file.content),
+            format=format_.name,
             schema_id=run.schema_id,
-            first_order=_order_at(orders, 0),
-            last_order=_order_at(orders, -1),
+            first_order=order_at(run.orders, 0),
+            last_order=order_at(run.orders, -1),
             last_timestamp_ms=int(np.max(run.changes.ts_ms)),
+            compression=format_.compression,
+            dialect=file.dialect,
+            crc32=zlib.crc32(file.content),
+            written_at_ms=time.time_ns() // 1_000_000,
         )
 
 
-def _orders(changes: DecodedChanges) -> npt.NDArray[np.int64]:
-    """(file number, offset, row) of each change, int64[n, 3]."""
-    files = changes.file.dictionary_encode()
-    numbers = np.array([file_number(str(name)) for name in files.dictionary.to_pylist()], np.int64)
-    return np.column_stack(
-        [
-            numbers[files.indices.to_numpy()],
-            np.asarray(changes.pos, np.int64),
-            np.asarray(changes.row, np.int64),
-        ]
-    )
-
-
-def _order_at(orders: npt.NDArray[np.int64], index: int) -> Order:
-    file, offset, row = orders[index].tolist()
-    return file, offset, row
-
-
-def _cut_points(changes: DecodedChanges, cuts: Sequence[Order]) -> list[int]:
-    """Return where to split the changes, first and last index included, so that no part spans a cut."""
-    orders = _orders(changes)
-    points = {0, len(orders), *range(0, len(orders), _FILE_ROWS_MAX)}
-    first, last = _order_at(orders, 0), _order_at(orders, -1)
+def _cut_points(orders: npt.NDArray[np.int64], cuts: Sequence[Order], rows_max: int) -> list[int]:
+    """Return where to split changes with these orders, first and last index included, so that no part spans a cut."""
+    points = {0, len(orders), *range(0, len(orders), rows_max)}
+    first, last = order_at(orders, 0), order_at(orders, -1)
     for cut in cuts:
         if first < cut <= last:
             file, offset, row = orders.T

@@ -1,0 +1,105 @@
+"""Deleting files that every target has loaded, some time after they were written.
+
+Two numbers in the S3 spolt's record tell how far that is (offsets of the batch
+topic). `files_from` is moved first, by the publisher that fences every other
+instance; then files before it are deleted; then `deleted_to` follows. So a file
+is only deleted once nobody may begin before it, and a target that stands before
+`files_from`, as a new one does, is told so (`require_files`). After a crash the
+deleting is done again, which changes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.config.crash_points import CrashPoint
+from penstock.core.batches import read_batch
+from penstock.core.errors import PositionError
+from penstock.core.warehouse.manifest import manifest_folder, manifest_written_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from penstock.core.batches import Batch
+    from penstock.links.objects.publish import BatchPublisher
+    from penstock.ports.objects import ObjectStore
+    from penstock.ports.topics import TopicLog
+
+_BATCHES_AT_ONCE = 1_000
+_TURNS_MAX = 10
+_TOLD = CrashPoint("retention.told", "the record says that files may be deleted, none of them is")
+_DELETED = CrashPoint("retention.deleted", "files are deleted, the record does not say so")
+
+
+class FileRetention:
+    """Deletes old files of one pipeline. It works through the publisher that the S3 spolt has open."""
+
+    def __init__(self, pipeline: str, log: TopicLog, batches_topic: str, objects: ObjectStore, keep_ms: int) -> None:
+        """Keep a file for `keep_ms` after it was written, and for as long as a target needs it."""
+        self._pipeline = pipeline
+        self._log = log
+        self._topic = batches_topic
+        self._objects = objects
+        self._keep_ms = keep_ms
+
+    def sweep(self, publisher: BatchPublisher, target_offsets: Mapping[str, int], now_ms: int) -> int:
+        """Delete what is old; return how many files were.
+
+        `target_offsets` is what each link's target says of itself (`Sink.batch_offset`);
+        without any link nothing is deleted. Looks at 10,000 batches at most; the next
+        sweep goes on. Raises what the store, the log and the publisher raise.
+        """
+        deleted = self._delete_marked(publisher)
+        loaded = min(target_offsets.values(), default=0)
+        for _ in range(_TURNS_MAX):
+            start = publisher.record.files_from
+            until = self._old_up_to(start, min(loaded, start + _BATCHES_AT_ONCE), now_ms - self._keep_ms)
+            if until <= start:
+                break
+            publisher.forget_files(until, start)
+            _TOLD.pass_by()
+            deleted += self._delete_marked(publisher)
+        self._delete_manifests(now_ms - self._keep_ms)
+        return deleted
+
+    def _delete_marked(self, publisher: BatchPublisher) -> int:
+        start, end = publisher.record.deleted_to, publisher.record.files_from
+        if start >= end:
+            return 0
+        keys = [batch.path for _, batch in self._batches(start, end) if batch.path]
+        self._objects.delete(keys)
+        _DELETED.pass_by()
+        publisher.forget_files(end, end)
+        return len(keys)
+
+    def _old_up_to(self, start: int, end: int, before_ms: int) -> int:
+        """Return where the first batch of `[start, end)` is that was not written before `before_ms`, else `end`."""
+        for offset, batch in self._batches(start, end):
+            # A message of an older release does not say when its file was written; not before its changes.
+            if batch.path and (batch.written_at_ms or batch.last_timestamp_ms) >= before_ms:
+                return offset
+        return max(start, end)
+
+    def _batches(self, start: int, end: int) -> Iterator[tuple[int, Batch]]:
+        if start < end:
+            for messages in self._log.read(self._topic, 0, start, end):
+                for offset, message in messages:
+                    yield offset, read_batch(offset, message)
+
+    def _delete_manifests(self, before_ms: int) -> None:
+        keys = self._objects.list(manifest_folder(self._pipeline))
+        self._objects.delete([key for key in keys if manifest_written_at(key) < before_ms][:_BATCHES_AT_ONCE])
+
+
+def require_files(link: str, batch_offset: int, files_from: int) -> None:
+    """Raise PositionError if files are gone that a target which stands at `batch_offset` has not loaded."""
+    if batch_offset < files_from:
+        message = (
+            f"the target of {link} has the batches before offset {batch_offset} of the batch topic, and the files of "
+            f"those before {files_from} were deleted, for every target of then had loaded them (objects.keep_hours)"
+        )
+        hint = (
+            "to fill a new target, start a new pipeline with a copy: another `pipeline` name and `home`, and nothing "
+            "of it in the target; a target that was restored from a backup needs a newer one"
+        )
+        raise PositionError(message, hint)
