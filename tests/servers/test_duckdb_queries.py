@@ -17,10 +17,9 @@ import pytest
 from penstock.adapters.duckdb.database import DuckdbLimits
 from penstock.adapters.duckdb.query import query
 from penstock.adapters.duckdb.query_wire import ServerAddress, read_run_file, receive, run_file, send, write_run_file
-from penstock.adapters.duckdb.reading import QueryResult, ReadLimits
-from penstock.adapters.duckdb.sink import DuckdbSink
-from penstock.adapters.objects.store import ObjectsSpec, open_objects
+from penstock.adapters.duckdb.warehouse import DuckdbWarehouse
 from penstock.core.errors import PenstockError, SinkError, UnavailableError, UsageError
+from penstock.ports.queries import QueryResult, ReadLimits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,17 +59,16 @@ def told_at(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def sink(path: Path, tmp_path: Path) -> Iterator[DuckdbSink]:
+def sink(path: Path) -> Iterator[DuckdbWarehouse]:
     """A target with a table of 100 accounts, which hold 100 each."""
-    objects = open_objects(ObjectsSpec((tmp_path / "objects").as_uri()))
-    sink = DuckdbSink(path, "shop", "shopdb", objects, DuckdbLimits(memory_mb=256))
+    sink = DuckdbWarehouse(path, DuckdbLimits(memory_mb=256))
     run(sink, "CREATE SCHEMA shop")
     run(sink, "CREATE TABLE shop.accounts AS SELECT range AS id, 100 AS amount FROM range(100)")
     yield sink
     sink.close()
 
 
-def run(sink: DuckdbSink, *statements: str) -> None:
+def run(sink: DuckdbWarehouse, *statements: str) -> None:
     for statement in statements:
         sink._connection.execute(statement).fetchall()
 
@@ -81,7 +79,7 @@ def rows(result: QueryResult) -> list[dict[str, object]]:
 
 
 @pytest.fixture(params=["running", "ended"])
-def target(request: pytest.FixtureRequest, sink: DuckdbSink, path: Path, told_at: Path) -> tuple[Path, Path]:
+def target(request: pytest.FixtureRequest, sink: DuckdbWarehouse, path: Path, told_at: Path) -> tuple[Path, Path]:
     """The same target while the pipeline runs and after it has ended."""
     if request.param == "running":
         sink.serve_queries(told_at)
@@ -156,7 +154,7 @@ def test_a_query_without_end_is_ended(target: tuple[Path, Path]) -> None:
 
 
 def test_queries_of_another_process_see_whole_commits_while_loads_go_on(
-    sink: DuckdbSink, path: Path, told_at: Path
+    sink: DuckdbWarehouse, path: Path, told_at: Path
 ) -> None:
     sink.serve_queries(told_at)
     with subprocess.Popen(
@@ -183,7 +181,7 @@ def test_queries_of_another_process_see_whole_commits_while_loads_go_on(
     assert len({line.split()[0] for line in seen}) > 1
 
 
-def test_a_long_query_holds_up_neither_loads_nor_the_end(sink: DuckdbSink, path: Path, told_at: Path) -> None:
+def test_a_long_query_holds_up_neither_loads_nor_the_end(sink: DuckdbWarehouse, path: Path, told_at: Path) -> None:
     sink.serve_queries(told_at)
     ended: list[PenstockError] = []
 
@@ -205,7 +203,7 @@ def test_a_long_query_holds_up_neither_loads_nor_the_end(sink: DuckdbSink, path:
     assert rows(query(path, told_at, "SELECT count(*) AS n FROM shop.accounts")) == [{"n": 101}]
 
 
-def test_only_who_knows_the_token_is_let_in(sink: DuckdbSink, told_at: Path) -> None:
+def test_only_who_knows_the_token_is_let_in(sink: DuckdbWarehouse, told_at: Path) -> None:
     sink.serve_queries(told_at)
     address = read_run_file(told_at)
     assert address is not None
@@ -219,7 +217,7 @@ def test_only_who_knows_the_token_is_let_in(sink: DuckdbSink, told_at: Path) -> 
     assert stat.S_IMODE(told_at.stat().st_mode) == 0o600
 
 
-def test_nonsense_on_the_port_harms_nobody(sink: DuckdbSink, path: Path, told_at: Path) -> None:
+def test_nonsense_on_the_port_harms_nobody(sink: DuckdbWarehouse, path: Path, told_at: Path) -> None:
     sink.serve_queries(told_at)
     address = read_run_file(told_at)
     assert address is not None
@@ -231,7 +229,7 @@ def test_nonsense_on_the_port_harms_nobody(sink: DuckdbSink, path: Path, told_at
     assert rows(query(path, told_at, "SELECT 1 AS one")) == [{"one": 1}]
 
 
-def test_a_run_file_that_a_kill_left_behind_is_not_believed(sink: DuckdbSink, path: Path, told_at: Path) -> None:
+def test_a_run_file_that_a_kill_left_behind_is_not_believed(sink: DuckdbWarehouse, path: Path, told_at: Path) -> None:
     sink.close()
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
         ended.wait(30)

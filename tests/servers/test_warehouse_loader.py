@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.servers.test_duckdb_sink import FIRST, Place, announcement
+from tests.servers.sink_case import FIRST, DuckdbTarget, Place, PostgresTarget, announcement
 
 from penstock.adapters.objects.store import ObjectsSpec, open_objects
+from penstock.adapters.postgres.connection import connect
 from penstock.adapters.state.store import open_state
 from penstock.core.announcements import Kind, Move
 from penstock.core.avro.schemas import value_schema
+from penstock.core.errors import UnavailableError
 from penstock.core.tables import TableId, TableSchema
 from penstock.links.warehouse.load import WarehouseLoader
 
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 
     from penstock.core.batches import Batch
     from penstock.ports.registry import RegisteredTable
+    from penstock.ports.warehouse import Value
 
 OLD, NEW, SHADOW = (TableId("shop", name) for name in ("_orders_del", "orders", "_orders_gho"))
 IDS = {NEW: 1, SHADOW: 2, OLD: 3}
@@ -63,20 +67,14 @@ class Warehouse:
         state.close()
         return stopped
 
-    def contents(self) -> dict[str, list[tuple[object, ...]]]:
-        sink = self.place.open()
-        listed = sink._connection.execute(
-            "SELECT table_name FROM duckdb_tables() WHERE schema_name = 'shop'"
-        ).fetchall()
-        found = {name: sink._connection.execute(f"SELECT id, qty FROM shop.{name} ORDER BY id").fetchall()
-                 for (name,) in listed}  # fmt: skip
-        sink.close()
-        return found
+    def contents(self) -> dict[str, list[tuple[Value, ...]]]:
+        names = [table.removeprefix("shop.") for table in self.place.tables()]
+        return {name: self.place.ask(f"SELECT id, qty FROM shop.{name} ORDER BY id") for name in names}
 
 
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Warehouse:
-    place = Place(tmp_path / "shop.duckdb", open_objects(ObjectsSpec((tmp_path / "objects").as_uri())))
+    place = Place(DuckdbTarget(tmp_path / "shop.duckdb"), open_objects(ObjectsSpec((tmp_path / "objects").as_uri())))
     rows = [
         (rows_of(place, NEW, 0, 1, ("c", "old", 1)), Kind.SCHEMA),
         (rows_of(place, SHADOW, 0, 2, ("c", "new", 1)), Kind.SCHEMA),
@@ -114,15 +112,11 @@ def test_a_swap_is_made_once_wherever_the_parts_end_that_are_loaded(
 
 def test_tables_of_a_swap_wait_together_and_go_on_together(warehouse: Warehouse) -> None:
     path = replace(FIRST, table=SHADOW).table
-    sink = warehouse.place.open()
-    sink._connection.execute(f"CREATE SCHEMA shop; CREATE TABLE shop.{path.name} AS SELECT 'not ours' AS id")
-    sink.close()
+    warehouse.place.do("CREATE SCHEMA shop", f"CREATE TABLE shop.{path.name} AS SELECT 'not ours' AS id")
 
     stopped = warehouse.load(3)
-    sink = warehouse.place.open()
-    waiting = sink._connection.execute("SELECT id, qty FROM shop.orders").fetchall()
-    sink._connection.execute(f"DROP TABLE shop.{path.name}")
-    sink.close()
+    waiting = warehouse.place.ask("SELECT id, qty FROM shop.orders")
+    warehouse.place.do(f"DROP TABLE shop.{path.name}")
 
     assert set(stopped) == {str(NEW), str(OLD), str(SHADOW)}
     assert "not ours" in stopped[str(SHADOW)]
@@ -144,3 +138,59 @@ def test_a_link_without_the_new_name_keeps_what_had_the_old(warehouse: Warehouse
     warehouse.wanted = (SHADOW,)
 
     assert (warehouse.load(), warehouse.contents()) == ({}, {"_orders_gho": [("new", 1)]})
+
+
+MANY = [TableId("shop", f"t{number}") for number in range(6)]
+
+
+def test_tables_load_side_by_side_and_one_that_fails_leaves_the_others_going(
+    tmp_path: Path, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(IDS, MANY[0], 10)
+    for number, table in enumerate(MANY[1:], 11):
+        monkeypatch.setitem(IDS, table, number)
+    batches = [
+        rows_of(place, table, start, start + 1, ("c", f"{start}", start)) for start in range(3) for table in MANY
+    ]
+    batches[2] = replace(batches[2], path="nowhere.parquet")
+    state = open_state(f"sqlite:///{tmp_path / 'state.db'}", "shop")
+    sinks = [place.open() for _ in range(3 if isinstance(place.target, PostgresTarget) else 1)]
+    loader = WarehouseLoader("link", sinks, MemoryRegistry(), state, lambda _, table: table in MANY)
+
+    loaded = loader.load([(offset, batch.to_json()) for offset, batch in enumerate(batches)])
+    stopped = dict(state.stopped_tables("link"))
+    offset = sinks[0].batch_offset()
+    loader.close()
+    state.close()
+
+    assert (loaded, set(stopped), offset) == (15, {"shop.t2"}, 2)
+    assert "nowhere.parquet" in stopped["shop.t2"]
+    assert "it waits at offset 2 of the batch topic" in stopped["shop.t2"]
+    assert place.ask("SELECT count(*) FROM shop.t5") == [(3,)]
+
+
+def test_a_table_that_somebody_holds_waits_while_the_others_go_on_and_is_tried_again(
+    tmp_path: Path, place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not isinstance(place.target, PostgresTarget):
+        pytest.skip("nobody else can hold a table of a file")
+    monkeypatch.setattr("penstock.links.warehouse.load._TRY_AGAIN_SECONDS", 0.0)
+    sink, state = place.open(), open_state(f"sqlite:///{tmp_path / 'state.db'}", "shop")
+    loader = WarehouseLoader("link", sink, MemoryRegistry(), state, lambda _, table: table in IDS)
+    first = [rows_of(place, table, 0, 1, ("c", "a", 1)) for table in (NEW, SHADOW)]
+    second = [rows_of(place, table, 1, 2, ("u", "a", 2)) for table in (NEW, SHADOW)]
+    topic = [(offset, batch.to_json()) for offset, batch in enumerate([*first, *second])]
+    loader.load(topic[:2])
+    sink._warehouse.run("SET lock_timeout = '100ms'")
+
+    with closing(connect(place.target.server)) as other, other.transaction():
+        other.execute("LOCK TABLE shop.orders IN EXCLUSIVE MODE")
+        loader.load(topic[2:])
+    stopped, offset = dict(state.stopped_tables("link")), sink.batch_offset()
+    with pytest.raises(UnavailableError, match="is tried again"):
+        loader.load([])
+    loader.close()
+    state.close()
+
+    assert (set(stopped), offset) == ({"shop.orders"}, 2)
+    assert place.ask("SELECT qty FROM shop._orders_gho") == [(2,)]

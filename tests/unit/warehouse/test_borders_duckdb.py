@@ -6,13 +6,8 @@ import sqlglot
 
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema
 from penstock.core.warehouse.dialect import DUCKDB
-from penstock.core.warehouse.planner import (
-    LogPlace,
-    TargetTable,
-    plan_column_renames,
-    plan_renames,
-    plan_truncate,
-)
+from penstock.core.warehouse.planner import plan_column_renames, plan_renames, plan_truncate
+from penstock.core.warehouse.target_table import LogPlace, TargetTable
 
 A, B = (Column(name, IntegerType(32, unsigned=False), nullable=False) for name in "ab")
 ORDERS = TableId("shop", "orders")
@@ -51,7 +46,6 @@ def test_tables_swap_by_way_of_names_of_ours_and_are_copied_to_another_schema() 
         'ALTER TABLE "w"."a"."x" RENAME TO "__penstock_renamed_2"',
         'ALTER TABLE "w"."shop"."__penstock_renamed_0" RENAME TO "old"',
         'ALTER TABLE "w"."shop"."__penstock_renamed_1" RENAME TO "orders"',
-        'CREATE SCHEMA IF NOT EXISTS "w"."b"',
         'CREATE TABLE "w"."b"."y" AS SELECT * FROM "w"."a"."__penstock_renamed_2"',
         'DROP TABLE "w"."a"."__penstock_renamed_2"',
     ]

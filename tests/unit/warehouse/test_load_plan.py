@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from penstock.core.batches import Batch
 from penstock.core.errors import PositionError
 from penstock.core.tables import TableId
-from penstock.core.warehouse.load_plan import SchemaInPlace, Step, plan_positions, plan_steps
+from penstock.core.warehouse.load_plan import SchemaInPlace, Step, plan_positions, plan_steps, plan_transactions
 
 TOPIC = "shopdb.shop.orders"
 
@@ -120,3 +120,14 @@ def test_a_schema_that_comes_back_is_younger_than_what_was_seen_of_the_other() -
 
     assert in_place == SchemaInPlace(1, (1, 49, 0))
     assert in_place.after(late) == in_place
+
+
+@given(st.lists(st.integers(0, 50)), st.integers(1, 60))
+def test_very_many_rows_are_shared_among_transactions_in_their_order(rows: list[int], rows_max: int) -> None:
+    batches = [batch(n * 100, n * 100 + 50, rows=count) for n, count in enumerate(rows)]
+
+    parts = plan_transactions(batches, rows_max)
+
+    assert [each for part in parts for each in part] == batches
+    assert all(len(part) == 1 or sum(each.rows for each in part) <= rows_max for part in parts if part)
+    assert all(sum(each.rows for each in (*first, second[0])) > rows_max for first, second in pairwise(parts))

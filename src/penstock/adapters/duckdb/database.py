@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 
-from penstock.core.errors import SinkError, UnavailableError
+from penstock.core.errors import RefusedStatementError, SinkError, UnavailableError
 from penstock.core.warehouse.dialect import quote_text
 
 if TYPE_CHECKING:
@@ -27,6 +27,13 @@ CATALOG = "__penstock"
 
 _LOCKED = re.compile(r"Could not set lock.*?(?:\(PID (\d+)\))?\. See", re.DOTALL)
 _DISK_IS_FULL = re.compile(r"No space left|disk (?:quota|full|is full)|out of disk|errno (?:28|122)\b", re.IGNORECASE)
+_ABOUT_A_TABLE = (
+    duckdb.BinderException,
+    duckdb.CatalogException,
+    duckdb.ConstraintException,
+    duckdb.DataError,
+    duckdb.DependencyException,
+)
 _LOCK_POLL_SECONDS = 0.1
 _write_locks: dict[Path, threading.Lock] = {}
 _locks_guard = threading.Lock()
@@ -34,17 +41,14 @@ _locks_guard = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class DuckdbLimits:
-    """What DuckDB may use, and how much is merged at once.
+    """What DuckDB may use, beside what is in memory as Arrow.
 
-    `merge_rows_max` and `merge_bytes_max` (of compressed files) bound what is in
-    memory as Arrow, beside DuckDB's own `memory_mb`. `lock_wait_seconds` is how
-    long to wait for another process, such as a query, to let go of the file.
+    `lock_wait_seconds` is how long to wait for another process, such as a query,
+    to let go of the file.
     """
 
-    memory_mb: int = 1024
+    memory_mb: int = 512
     threads: int = 2
-    merge_rows_max: int = 500_000
-    merge_bytes_max: int = 32 << 20
     lock_wait_seconds: float = 10.0
 
 
@@ -92,6 +96,9 @@ def explain(path: Path, error: duckdb.Error) -> SinkError | UnavailableError:
         return SinkError(f"the disk under {path} is full: {cause}", "free some space there; a rerun goes on from here")
     if isinstance(error, duckdb.OutOfMemoryException):
         return SinkError(f"DuckDB ran out of memory on {path}: {cause}", "give the sink more memory")
+    if isinstance(error, _ABOUT_A_TABLE):
+        hint = "somebody altered the table or what depends on it: see the message, put it back as it was, and run again"
+        return RefusedStatementError(f"DuckDB refused a statement on {path}: {cause}", hint)
     if isinstance(error, duckdb.IOException) or "Failed to commit" in cause:
         return SinkError(f"cannot read or write {path}: {cause}", "check that the path is right and may be written to")
     return SinkError(f"DuckDB refused a statement on {path}: {cause}", "run again; report it if it stays")

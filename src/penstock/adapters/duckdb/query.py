@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from penstock.adapters.duckdb.database import DuckdbLimits, open_database
 from penstock.adapters.duckdb.query_wire import ServerAddress, read_run_file, receive, send
-from penstock.adapters.duckdb.reading import QueryResult, ReadLimits, run_query
+from penstock.adapters.duckdb.reading import run_query
 from penstock.core.errors import PenstockError, SinkError, UnavailableError, UsageError
+from penstock.ports.queries import QueryResult, ReadLimits
 
 if TYPE_CHECKING:
     from pathlib import Path

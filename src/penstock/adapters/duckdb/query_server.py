@@ -13,8 +13,9 @@ import pyarrow as pa
 
 from penstock.adapters.duckdb.database import enter
 from penstock.adapters.duckdb.query_wire import ServerAddress, read_run_file, receive, send, write_run_file
-from penstock.adapters.duckdb.reading import ReadLimits, run_query
+from penstock.adapters.duckdb.reading import run_query
 from penstock.core.errors import PenstockError, UnavailableError, UsageError
+from penstock.ports.queries import ReadLimits
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import duckdb
 import pyarrow as pa
 
 from penstock.core.errors import SinkError, UsageError
+from penstock.ports.queries import QueryResult, ReadLimits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,23 +18,6 @@ if TYPE_CHECKING:
 _READING = frozenset({duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN})
 _ONE_READ = "give one SELECT, DESCRIBE, SHOW or EXPLAIN; the pipeline alone writes to its targets"
 _BATCH_ROWS = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class ReadLimits:
-    """Where a result is cut, and when a statement is ended."""
-
-    rows_max: int = 100_000
-    bytes_max: int = 64 << 20
-    seconds_max: float = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class QueryResult:
-    """The rows of a result; `truncated` says that there were more."""
-
-    rows: pa.Table
-    truncated: bool
 
 
 def run_query(connection: duckdb.DuckDBPyConnection, statement: str, limits: ReadLimits) -> QueryResult:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, assert_never
+from enum import Enum
+from typing import TYPE_CHECKING, Literal, assert_never
 
+from penstock.core.charset_sizes import utf8_bytes_max
 from penstock.core.tables import (
     BitType,
     BytesType,
@@ -29,7 +31,18 @@ from penstock.core.tables import (
 )
 
 if TYPE_CHECKING:
+    import datetime as dt
     from collections.abc import Mapping
+
+
+class Retype(Enum):
+    """A change of a column's type that leaves the table in its place."""
+
+    ANY = "any"
+    WIDER = "any that holds each value that the old one could hold"
+    LONGER_TEXT = "longer text"
+    LONGER_BINARY = "longer binary"
+    MORE_DIGITS = "more digits before the point"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +52,30 @@ class Dialect:
     `integers` maps (bits, unsigned) and `floats` maps bits to a type's name.
     `decimal` is filled with `precision` and `scale`, of which the precision may
     be `decimal_precision_max`. `instant_of_ms` turns the Unix milliseconds in
-    `{ms}` into the type `timestamp`. `blob_byte` writes one `{byte}` of a
-    binary literal. `printed` names the type of each kind of printed value;
-    `vector` is filled with `dimensions`. Names are compared without regard to case.
+    `{ms}` into the type `timestamp`. `blob` writes a binary literal of the
+    digits `{hex}`.
+    `printed` names the type of each kind of printed value; `vector` is filled
+    with `dimensions`. Names are compared without regard to case.
+
+    `text` and `binary` may be filled with `length`, which is in bytes of UTF-8 or
+    in characters, and at most `text_length_max` and `binary_length_max`: where a
+    value may be longer, the warehouse refuses that value. It refuses dates before
+    `first_date`, and texts with the character NUL unless `text_has_nul`. `time_is_microseconds`
+    where no type holds spans of time, and `escapes_backslash` where a backslash
+    in a text means something. `name_bytes_max` is 0 without a limit.
+
+    `retype` fills a new `type` into the column `name`; `retypes` are the changes
+    that it can make, unless `retypes_in_transaction` ahead of the transaction
+    that needs them. For any other one the table is copied: into a new one that
+    takes its place, or by `replace_as`, one statement for both, filled with the
+    table's quoted `path`, its `columns` and the `select` of its rows.
+    `not_grouped` are types that GROUP BY does not take. `fills_by_default`: a
+    column that is added with a DEFAULT has it in the rows that are there.
+
+    Where `key_index_bytes_max` is given, a key of so many bytes at most gets an
+    index. `moves_tables`: ALTER TABLE can move a table to another schema.
+    `distinct_on`: SELECT DISTINCT ON is there, and quick. `scratch` is what can be
+    made TEMPORARY of a query's rows.
     """
 
     name: str
@@ -59,8 +93,35 @@ class Dialect:
     printed: Mapping[PrintedKind, str]
     vector: str
     identifier_quote: str
-    blob_byte: str
+    blob: str
     instant_of_ms: str
+    utc: str = "+00"
+    text_has_nul: bool = True
+    first_date: dt.date | None = None
+    text_length_max: int = 0
+    text_length_is_bytes: bool = False
+    binary_length_max: int = 0
+    decimal_scale_max: int = 1 << 30
+    vector_dimensions_max: int = 1 << 30
+    time_is_microseconds: bool = False
+    escapes_backslash: bool = False
+    name_bytes_max: int = 0
+    reserved_columns: frozenset[str] = frozenset()
+    retype: str = "ALTER COLUMN {name} SET DATA TYPE {type}"
+    retypes: frozenset[Retype] = frozenset({Retype.ANY})
+    retypes_in_transaction: bool = True
+    replace_as: str = ""
+    not_grouped: frozenset[str] = frozenset()
+    fills_by_default: bool = True
+    key_index_bytes_max: int = 0
+    moves_tables: bool = False
+    distinct_on: bool = False
+    scratch: Literal["TABLE", "VIEW"] = "TABLE"
+
+    def text_type(self, characters: int, bytes_: int) -> str:
+        """Return the type of texts of up to so many characters, or bytes of UTF-8."""
+        length = bytes_ if self.text_length_is_bytes else characters
+        return self.text.format(length=min(max(length, 1), self.text_length_max))
 
 
 DUCKDB = Dialect(
@@ -95,11 +156,14 @@ DUCKDB = Dialect(
         "date": "VARCHAR",
         "datetime": "VARCHAR",
         "timestamp": "VARCHAR",
+        "postgres": "VARCHAR",
     },
     vector="FLOAT[]",
     identifier_quote='"',
-    blob_byte="\\x{byte:02X}",
+    blob="FROM_HEX('{hex}')",
     instant_of_ms="MAKE_TIMESTAMPTZ({ms} * 1000)",
+    # A row that the same transaction has deleted is still converted, and may not fit.
+    retypes=frozenset({Retype.WIDER}),
 )
 """DuckDB 1.4 and later. Its DECIMAL ends at 38 digits, its timestamps at microseconds."""
 
@@ -112,21 +176,24 @@ def render_type(dialect: Dialect, type_: ColumnType) -> str:  # noqa: PLR0912, C
         case BitType(bits):
             return render_type(dialect, bit_integer(bits))
         case DecimalType(precision, scale):
-            if precision > dialect.decimal_precision_max:
-                digits = f"{dialect.name} holds {dialect.decimal_precision_max} decimal digits"
-                message = f"{digits}, and DECIMAL({precision},{scale}) needs {precision}"
-                raise ValueError(message)
-            return dialect.decimal.format(precision=precision, scale=scale)
+            return _decimal(dialect, precision, scale)
         case FloatType(bits):
             return dialect.floats[bits]
-        case TextType() | EnumType() | SetType():
-            return dialect.text
+        case TextType(characters_max, charset):
+            return dialect.text_type(characters_max, characters_max * utf8_bytes_max(charset))
+        case EnumType(labels):
+            return dialect.text_type(max(map(len, labels), default=1), max(map(_utf8_length, labels), default=1))
+        case SetType(labels):
+            whole = ",".join(labels)
+            return dialect.text_type(len(whole), _utf8_length(whole))
         case PrintedType(kind):
             return dialect.printed[kind]
-        case BytesType() | GeometryType():
-            return dialect.binary
+        case BytesType(bytes_max):
+            return dialect.binary.format(length=min(max(bytes_max, 1), dialect.binary_length_max))
+        case GeometryType():
+            return dialect.binary.format(length=dialect.binary_length_max)
         case VectorType(dimensions):
-            return dialect.vector.format(dimensions=dimensions)
+            return _vector(dialect, dimensions)
         case DateType():
             return dialect.date
         case TimeType():
@@ -144,12 +211,37 @@ def render_type(dialect: Dialect, type_: ColumnType) -> str:  # noqa: PLR0912, C
             assert_never(type_)
 
 
+def _decimal(dialect: Dialect, precision: int, scale: int) -> str:
+    if precision > dialect.decimal_precision_max:
+        digits = f"{dialect.name} holds {dialect.decimal_precision_max} decimal digits"
+        message = f"{digits}, and DECIMAL({precision},{scale}) needs {precision}"
+        raise ValueError(message)
+    if scale > dialect.decimal_scale_max:
+        digits = f"{dialect.name} holds {dialect.decimal_scale_max} digits behind the point"
+        message = f"{digits}, and DECIMAL({precision},{scale}) needs {scale}"
+        raise ValueError(message)
+    return dialect.decimal.format(precision=precision, scale=scale)
+
+
+def _vector(dialect: Dialect, dimensions: int) -> str:
+    if dimensions > dialect.vector_dimensions_max:
+        message = f"{dialect.name} holds vectors of {dialect.vector_dimensions_max} dimensions, not of {dimensions}"
+        raise ValueError(message)
+    return dialect.vector.format(dimensions=dimensions)
+
+
 def quote_name(dialect: Dialect, *path: str) -> str:
     """Quote a name, or a dotted path of names, leaving out empty ones."""
     mark = dialect.identifier_quote
     return ".".join(f"{mark}{name.replace(mark, mark * 2)}{mark}" for name in path if name)
 
 
-def quote_text(text: str) -> str:
-    """Quote a text literal, as standard SQL does."""
+def quote_text(text: str, dialect: Dialect | None = None) -> str:
+    """Quote a text literal as standard SQL does, or as `dialect` wants it."""
+    if dialect is not None and dialect.escapes_backslash:
+        text = text.replace("\\", "\\\\")
     return "'" + text.replace("'", "''") + "'"
+
+
+def _utf8_length(text: str) -> int:
+    return len(text.encode())

@@ -53,11 +53,12 @@ def render_fill_value(dialect: Dialect, column: Column) -> str:
     if column.default is None and column.nullable:
         return "NULL"
     if column.default is None:
-        return _constant(dialect, column.type, _implicit_default(column.type))
+        return _constant(dialect, column.type, implicit_default(column.type))
     return _constant(dialect, column.type, column.default)
 
 
-def _implicit_default(type_: ColumnType) -> str:
+def implicit_default(type_: ColumnType) -> str:
+    """Return what the source fills a NOT NULL column without a default with; ValueError where nobody else knows it."""
     match type_:
         case IntegerType() | BitType() | DecimalType() | FloatType() | YearType():
             return "0"
@@ -82,18 +83,19 @@ def _constant(dialect: Dialect, type_: ColumnType, default: str) -> str:  # noqa
         case IntegerType() | BitType() | DecimalType() | FloatType() | YearType():
             return _cast(dialect, type_, _number(default))
         case TextType() | EnumType() | SetType():
-            return quote_text(default)
+            return quote_text(default, dialect)
         case PrintedType("uuid" | "inet4" | "inet6"):
             return _cast(dialect, type_, default)
         case PrintedType("date" | "datetime", digits):
-            return quote_text(_printed(_DATE if type_.kind == "date" else _DATETIME, digits, default))
+            return quote_text(_printed(_DATE if type_.kind == "date" else _DATETIME, digits, default), dialect)
         case TimeType():
-            return _cast(dialect, type_, _matching(_TIME, default))
+            text = _matching(_TIME, default)
+            return _cast(dialect, type_, str(_microseconds(text)) if dialect.time_is_microseconds else text)
         case PrintedType() | GeometryType() | VectorType():
             message = f"its default {default!r} may be printed in another way than its values"
             raise ValueError(message)
         case BytesType():
-            return _cast(dialect, type_, _blob(dialect, type_, default))
+            return _blob(dialect, type_, default)
         case DateType():
             dt.date.fromisoformat(_matching(_DATE, default))
             return _cast(dialect, type_, default)
@@ -102,7 +104,7 @@ def _constant(dialect: Dialect, type_: ColumnType, default: str) -> str:  # noqa
             return _cast(dialect, type_, default)
         case TimestampType():
             dt.datetime.fromisoformat(_matching(_DATETIME, default))
-            return _cast(dialect, type_, f"{default}+00")
+            return _cast(dialect, type_, f"{default}{dialect.utc}")
         case UnsupportedType(declaration):
             message = f"this version cannot carry {declaration} exactly"
             raise ValueError(message)
@@ -111,7 +113,7 @@ def _constant(dialect: Dialect, type_: ColumnType, default: str) -> str:  # noqa
 
 
 def _cast(dialect: Dialect, type_: ColumnType, text: str) -> str:
-    return f"CAST({quote_text(text)} AS {render_type(dialect, type_)})"
+    return f"CAST({quote_text(text, dialect)} AS {render_type(dialect, type_)})"
 
 
 def _number(default: str) -> str:
@@ -128,7 +130,15 @@ def _blob(dialect: Dialect, type_: BytesType, default: str) -> str:
         message = f"its default {default!r} may stand for other bytes than it shows"
         raise ValueError(message)
     padding = type_.bytes_max - len(default) if type_.fixed else 0
-    return "".join(dialect.blob_byte.format(byte=byte) for byte in default.encode() + bytes(padding))
+    whole = default.encode() + bytes(padding)
+    return dialect.blob.format(hex=whole.hex())
+
+
+def _microseconds(time: str) -> int:
+    hours, minutes, seconds = time.removeprefix("-").split(":")
+    whole, _, fraction = seconds.partition(".")
+    count = ((int(hours) * 60 + int(minutes)) * 60 + int(whole)) * 1_000_000 + int(fraction.ljust(6, "0") or 0)
+    return -count if time.startswith("-") else count
 
 
 def _printed(pattern: re.Pattern[str], digits: int, default: str) -> str:

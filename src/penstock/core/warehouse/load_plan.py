@@ -12,18 +12,29 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from penstock.core.batches import Batch
+    from penstock.core.transforms.column_rules import Treatment
 
 
 DroppedTables: TypeAlias = Literal["keep", "drop"]
 """What a target does with a table that the source has dropped: keep its rows, or drop it too."""
 
+Deletes: TypeAlias = Literal["hard", "soft"]
+"""What a table with a key does with a row that the source deletes: lose it, or keep it and say when it went."""
+
+Overflow: TypeAlias = Literal["stop", "null", "clamp"]
+"""What becomes of a value that the target cannot hold: see `penstock.core.warehouse.overflow`."""
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The new part of a batch: its rows from Kafka offset `from_offset` on."""
+    """The new part of a batch: its rows from Kafka offset `from_offset` on.
+
+    `treatment` is what the link's rules for columns do to them, None for nothing.
+    """
 
     batch: Batch
     from_offset: int
+    treatment: Treatment | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +114,23 @@ def plan_steps(
                 continue
         steps.append(Step(batch.topic, batch.schema_id, (piece,)))
     return steps
+
+
+def plan_transactions(batches: Sequence[Batch], rows_max: int) -> list[Sequence[Batch]]:
+    """Return `batches` in their order, in parts of at most `rows_max` rows, unless a single batch has more.
+
+    A part is a transaction of its own: what a warehouse keeps of an open one, to be
+    able to undo it, may be far more than its rows.
+    """
+    parts: list[list[Batch]] = [[]]
+    rows = 0
+    for batch in batches:
+        if parts[-1] and rows + batch.rows > rows_max:
+            parts.append([])
+            rows = 0
+        parts[-1].append(batch)
+        rows += batch.rows
+    return list(parts)
 
 
 def plan_positions(positions: Mapping[tuple[str, int], int], batches: Sequence[Batch]) -> dict[tuple[str, int], int]:

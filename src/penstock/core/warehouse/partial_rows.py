@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from penstock.core.tables import Column, TableSchema
     from penstock.core.warehouse.dialect import Dialect
-    from penstock.core.warehouse.planner import TargetTable
+    from penstock.core.warehouse.target_table import TargetTable
 
 WHOLE = "__penstock_whole"
 """The temporary table with one whole row for each key."""
@@ -63,13 +63,13 @@ def plan_completion(
     unknown = " OR ".join(f"r.{newest.unknown(column)} = 1" for column in newest.changed) or "1 = 0"
     whole, is_orphan = quote_name(dialect, WHOLE), quote_name(dialect, _UNKNOWN)
     create = (
-        f"CREATE TEMPORARY TABLE {whole} AS SELECT {', '.join(columns)}, r.{op}, r.{offset}, "  # noqa: S608 - names are quoted
+        f"CREATE TEMPORARY {dialect.scratch} {whole} AS SELECT {', '.join(columns)}, r.{op}, r.{offset}, "  # noqa: S608 - names are quoted
         f"CASE WHEN r.{op} <> 'd' AND t.{key} IS NULL AND ({unknown}) THEN 1 ELSE 0 END AS {is_orphan} "
         f"FROM ({newest.select(staged)}) AS r LEFT JOIN {target.path(dialect)} AS t ON {same_row} "
         f"WHERE r.{quote_name(dialect, _LATEST)} = 1"
     )
     count = f"SELECT COUNT(*) FROM {whole} WHERE {is_orphan} = 1"  # noqa: S608 - names are quoted
-    return Completion(create, count, f"DROP TABLE {whole}")
+    return Completion(create, count, f"DROP {dialect.scratch} {whole}")
 
 
 @dataclass(frozen=True, slots=True)

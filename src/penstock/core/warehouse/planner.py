@@ -10,72 +10,57 @@ to which rows are only added; after the source's columns it has
 and what the source holds now is the multiset of its c, r and u+ rows less that
 of its d and u- rows, those before its last t left out. Every column of the source may be NULL in the
 target, NOT NULL or not: a column that comes later cannot be NOT NULL everywhere.
+
+A table with a key and soft deletes keeps the rows that the source deletes: its
+column `_deleted_at` says when the change was committed that is the newest one of
+the file in which the deletion came, and is NULL in the rows that the source has.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.core.errors import TableStoppedError
-from penstock.core.files import FILE, OFFSET, OP, POS, ROW, TS_MS
-from penstock.core.tables import Column, IntegerType, TableId, TextType, TimestampType
-from penstock.core.warehouse.dialect import Dialect, quote_name, quote_text, render_type
-from penstock.core.warehouse.fill_values import render_fill_value
+from penstock.core.files import OFFSET, OP, TS_MS
+from penstock.core.tables import TableId
+from penstock.core.warehouse.columns import (
+    COPY_AGAIN,
+    DELETED_AT,
+    LOG_COLUMNS,
+    by_name,
+    check_names,
+    staged_value,
+    stopped,
+)
+from penstock.core.warehouse.dialect import Dialect, quote_name, quote_text
+from penstock.core.warehouse.key_index import plan_key_index
+from penstock.core.warehouse.migration import Check, Migration
 from penstock.core.warehouse.widening import widens
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from penstock.core.tables import TableSchema
-
-_COPY_AGAIN = "carry it from a fresh copy: a new pipeline with another `pipeline` name, `home` and target file"
-_LOG_COLUMNS = {
-    OP: Column("_op", TextType(2, "ascii"), nullable=False),
-    FILE: Column("_file", TextType(255, "utf8mb4"), nullable=False),
-    POS: Column("_pos", IntegerType(64, unsigned=False), nullable=False),
-    ROW: Column("_row", IntegerType(32, unsigned=False), nullable=False),
-    TS_MS: Column("_committed_at", TimestampType(3), nullable=False),
-}
+    from penstock.core.tables import Column, TableSchema
+    from penstock.core.warehouse.load_plan import Deletes
+    from penstock.core.warehouse.target_table import LogPlace, TargetTable
 
 
-@dataclass(frozen=True, slots=True)
-class TargetTable:
-    """A table of a warehouse, called as in the source: `shop.orders` is schema `shop`, table `orders`.
-
-    `catalog` is the database that it is in, "" where the connection has only one.
-    """
-
-    catalog: str
-    schema: TableSchema
-
-    def path(self, dialect: Dialect) -> str:
-        """Its full name, quoted."""
-        return quote_name(dialect, self.catalog, self.schema.table.schema, self.schema.table.name)
+def plan_schema(dialect: Dialect, catalog: str, schema: str) -> str:
+    """Return the statement that makes the schema `schema` if there is none. It takes a right to run it, made or not."""
+    return f"CREATE SCHEMA IF NOT EXISTS {quote_name(dialect, catalog, schema)}"
 
 
-@dataclass(frozen=True, slots=True)
-class LogPlace:
-    """Where a statement stands in the source's log, and when it was committed, in Unix ms."""
-
-    file: str
-    pos: int
-    row: int
-    timestamp_ms: int
-
-
-def plan_create(dialect: Dialect, target: TargetTable) -> list[str]:
-    """Return the statements that make the table, and its schema if there is none.
+def plan_create(dialect: Dialect, target: TargetTable, *, with_schema: bool = True) -> list[str]:
+    """Return the statements that make the table, and `with_schema` its schema if there is none.
 
     Raises TableStoppedError for a column that the warehouse cannot hold.
     """
     schema = target.schema
-    _check_names(schema)
-    columns = [*schema.columns, *_log_columns(schema)]
-    listed = ", ".join(f"{quote_name(dialect, column.name)} {_type(dialect, schema, column)}" for column in columns)
+    check_names(dialect, schema, target.deletes)
     return [
-        f"CREATE SCHEMA IF NOT EXISTS {quote_name(dialect, target.catalog, schema.table.schema)}",
-        f"CREATE TABLE {target.path(dialect)} ({listed})",
+        *([plan_schema(dialect, target.catalog, schema.table.schema)] if with_schema else ()),
+        f"CREATE TABLE {target.path(dialect)} ({target.definition(dialect)})",
+        *plan_key_index(dialect, target.path(dialect), schema),
     ]
 
 
@@ -88,7 +73,7 @@ def plan_renames(dialect: Dialect, catalog: str, renames: Mapping[TableId, Table
     """Return the statements that give each table (old name to new) its new name, all at once: names may be swapped.
 
     No table may have a new name but those that get another one. A table that goes
-    to another schema is copied there.
+    to another schema, which is there, is copied, where the warehouse cannot move it.
     """
     aside = {old: TableId(old.schema, f"__penstock_renamed_{number}") for number, old in enumerate(renames)}
     statements = [_plan_rename(dialect, catalog, old, new) for old, new in aside.items()]
@@ -97,8 +82,12 @@ def plan_renames(dialect: Dialect, catalog: str, renames: Mapping[TableId, Table
             statements.append(_plan_rename(dialect, catalog, aside[old], new))
             continue
         here, there = (quote_name(dialect, catalog, table.schema, table.name) for table in (aside[old], new))
+        if dialect.moves_tables:
+            moved = TableId(new.schema, aside[old].name)
+            statements.append(f"ALTER TABLE {here} SET SCHEMA {quote_name(dialect, new.schema)}")
+            statements.append(_plan_rename(dialect, catalog, moved, new))
+            continue
         statements += [
-            f"CREATE SCHEMA IF NOT EXISTS {quote_name(dialect, catalog, new.schema)}",
             f"CREATE TABLE {there} AS SELECT * FROM {here}",  # noqa: S608 - names are quoted
             f"DROP TABLE {here}",
         ]
@@ -106,41 +95,20 @@ def plan_renames(dialect: Dialect, catalog: str, renames: Mapping[TableId, Table
 
 
 def plan_truncate(dialect: Dialect, target: TargetTable, place: LogPlace) -> list[str]:
-    """Return the statement that leaves the table without rows; a change log gets an entry that says so."""
+    """Return the statement that leaves the table without rows; a change log gets an entry that says so.
+
+    Where deletes are soft, every row is marked as deleted.
+    """
     path = target.path(dialect)
+    committed_at = dialect.instant_of_ms.format(ms=place.timestamp_ms)
+    if target.schema.key and target.deletes == "soft":
+        deleted_at = quote_name(dialect, DELETED_AT.name)
+        return [f"UPDATE {path} SET {deleted_at} = {committed_at} WHERE {deleted_at} IS NULL"]  # noqa: S608 - names are quoted
     if target.schema.key:
         return [f"DELETE FROM {path}"]  # noqa: S608 - the name is quoted
-    names = ", ".join(quote_name(dialect, column.name) for column in _LOG_COLUMNS.values())
-    committed_at = dialect.instant_of_ms.format(ms=place.timestamp_ms)
-    values = f"'t', {quote_text(place.file)}, {place.pos}, {place.row}, {committed_at}"
+    names = ", ".join(quote_name(dialect, column.name) for column in LOG_COLUMNS.values())
+    values = f"'t', {quote_text(place.file, dialect)}, {place.pos}, {place.row}, {committed_at}"
     return [f"INSERT INTO {path} ({names}) VALUES ({values})"]  # noqa: S608 - names and texts are quoted
-
-
-def plan_migration(dialect: Dialect, target: TargetTable, after: TableSchema) -> list[str]:
-    """Return the statements that turn `target`, with rows in it, into the table for `after`.
-
-    Columns come (existing rows take the value that the source gave them), go, or
-    become wider. Order, comments, defaults, keys and NULL or NOT NULL are nothing
-    to the target. Raises TableStoppedError for any other change, and for a step
-    in which columns both go and come: that may be a rename, which keeps values.
-    """
-    before = target.schema
-    _check_names(after)
-    if bool(before.key) != bool(after.key):
-        reason = f"its primary key was {'added' if after.key else 'dropped'}, which makes it another kind of table"
-        raise _stopped(after, "", reason, _COPY_AGAIN)
-    kept = _by_name(before)
-    coming = [column for column in after.columns if column.name.casefold() not in kept]
-    going = [column for column in before.columns if column.name.casefold() not in _by_name(after)]
-    if coming and going:
-        reason = f"{_names(going)} went and {_names(coming)} came in one step, which may be a rename or not"
-        raise _stopped(after, "", reason, _COPY_AGAIN)
-    alter = f"ALTER TABLE {target.path(dialect)}"
-    return [
-        *(f"{alter} DROP COLUMN {quote_name(dialect, column.name)}" for column in going),
-        *_plan_types(dialect, before, after, alter),
-        *(f"{alter} ADD COLUMN {_added(dialect, after, column)}" for column in coming),
-    ]
 
 
 def plan_column_renames(dialect: Dialect, target: TargetTable, names: Sequence[tuple[str, str]]) -> list[str]:
@@ -160,13 +128,28 @@ def plan_column_renames(dialect: Dialect, target: TargetTable, names: Sequence[t
     ]
 
 
+def plan_deletes(dialect: Dialect, target: TargetTable, deletes: Deletes) -> Migration:
+    """Return how a table with a key gets soft deletes, or loses them, which it does only while no row is marked."""
+    if not target.schema.key or deletes == target.deletes:
+        return Migration()
+    path, name = target.path(dialect), quote_name(dialect, DELETED_AT.name)
+    if deletes == "soft":
+        check_names(dialect, target.schema, deletes)
+        return Migration((f"ALTER TABLE {path} ADD COLUMN {name} {dialect.timestamp}",))
+    marked = f"SELECT {name} FROM {path} WHERE {name} IS NOT NULL LIMIT 1"  # noqa: S608 - names are quoted
+    reason = "its deletes are hard now, and rows are marked as deleted"
+    remove = f"DELETE FROM {path} WHERE {name} IS NOT NULL"  # noqa: S608 - names are quoted
+    check = Check(marked, "", reason, f"remove them ({remove}), or say deletes: soft again")
+    return Migration((f"ALTER TABLE {path} DROP COLUMN {name}",), (check,), going=frozenset({DELETED_AT.name}))
+
+
 def keep_fill_values(before: TableSchema, after: TableSchema) -> TableSchema:
     """Return `after` with the defaults of `before` in columns that were there already.
 
     A default that is changed later says nothing of rows that are older than the
     column: they have taken the one that it came with, or NULL.
     """
-    kept = _by_name(before)
+    kept = by_name(before)
     columns = [_with_fill_value(column, kept.get(column.name.casefold())) for column in after.columns]
     return replace(after, columns=tuple(columns))
 
@@ -178,22 +161,33 @@ def plan_merge(dialect: Dialect, target: TargetTable, arriving: TableSchema, sta
     the table's schemas, perhaps an older one: columns that the table has since
     got take their fill value, columns that it has lost are left out. In a table
     with a key the change with the highest offset counts for each key, and staged
-    rows must be of one topic. Raises TableStoppedError where the rows do not fit.
+    rows must be of one topic. Where deletes are soft, each staged row says in
+    `__penstock_ts_ms` when it would have been deleted. Raises TableStoppedError
+    where the rows do not fit.
     """
-    names, values = _projection(dialect, target.schema, arriving)
-    into = f"INSERT INTO {target.path(dialect)} ({', '.join(names)}) SELECT {', '.join(values)} FROM {staged} AS s"  # noqa: S608 - names are quoted
+    _check_kind(target.schema, arriving)
+    names, values = project_rows(dialect, target, arriving)
+    into = f"INSERT INTO {target.path(dialect)} ({', '.join(names)}) SELECT {', '.join(values)}"
     if not target.schema.key:
-        return [into]
-    _check_key(target.schema, arriving)
+        return [f"{into} FROM {staged} AS s"]
+    check_key(target.schema, arriving)
     key = [quote_name(dialect, name) for name in arriving.key]
-    listed, offset = ", ".join(key), quote_name(dialect, OFFSET)
-    latest = f"SELECT {listed}, MAX({offset}) AS {offset} FROM {staged} GROUP BY {listed}"  # noqa: S608 - names are quoted
-    same_change = " AND ".join(f"s.{name} = latest.{name}" for name in [*key, offset])
     same_row = " AND ".join(f"s.{name} = t.{name}" for name in key)
+    kept = "" if target.deletes == "soft" else f" WHERE s.{quote_name(dialect, OP)} <> 'd'"
     return [
         f"DELETE FROM {target.path(dialect)} AS t WHERE EXISTS (SELECT 1 FROM {staged} AS s WHERE {same_row})",  # noqa: S608 - names are quoted
-        f"{into} JOIN ({latest}) AS latest ON {same_change} WHERE s.{quote_name(dialect, OP)} <> 'd'",
+        f"{into} FROM {newest_rows(dialect, key, staged)}{kept}",
     ]
+
+
+def newest_rows(dialect: Dialect, key: Sequence[str], staged: str) -> str:
+    """Return what a statement reads `s` from: for each key the staged row with the highest offset."""
+    listed, offset = ", ".join(key), quote_name(dialect, OFFSET)
+    if dialect.distinct_on:
+        return f"(SELECT DISTINCT ON ({listed}) * FROM {staged} ORDER BY {listed}, {offset} DESC) AS s"  # noqa: S608 - names are quoted
+    latest = f"SELECT {listed}, MAX({offset}) AS {offset} FROM {staged} GROUP BY {listed}"  # noqa: S608 - names are quoted
+    same_change = " AND ".join(f"s.{name} = latest.{name}" for name in [*key, offset])
+    return f"{staged} AS s JOIN ({latest}) AS latest ON {same_change}"
 
 
 def _plan_rename(dialect: Dialect, catalog: str, old: TableId, new: TableId) -> str:
@@ -207,99 +201,28 @@ def _with_fill_value(column: Column, old: Column | None) -> Column:
     return replace(column, nullable=old.nullable, default=old.default, default_is_expression=old.default_is_expression)
 
 
-def _plan_types(dialect: Dialect, before: TableSchema, after: TableSchema, alter: str) -> list[str]:
-    kept = _by_name(before)
-    statements = []
-    for column in after.columns:
-        old = kept.get(column.name.casefold())
-        if old is None or old.type == column.type:
-            continue
-        if not widens(old.type, column.type):
-            reason = f"its type went from {_declared(old)} to {_declared(column)}, which may change stored values"
-            raise _stopped(after, column.name, reason, _COPY_AGAIN)
-        type_ = _type(dialect, after, column)
-        if type_ != _type(dialect, before, old):
-            statements.append(f"{alter} ALTER COLUMN {quote_name(dialect, old.name)} SET DATA TYPE {type_}")
-    return statements
-
-
-def _added(dialect: Dialect, schema: TableSchema, column: Column) -> str:
-    fill = _fill_value(dialect, schema, column)
-    definition = f"{quote_name(dialect, column.name)} {_type(dialect, schema, column)}"
-    return definition if fill == "NULL" else f"{definition} DEFAULT {fill}"
-
-
-def _projection(dialect: Dialect, schema: TableSchema, arriving: TableSchema) -> tuple[list[str], list[str]]:
+def project_rows(dialect: Dialect, target: TargetTable, arriving: TableSchema) -> tuple[list[str], list[str]]:
     """Return the target's columns, and what each is filled with from a staged row `s`."""
-    there = _by_name(arriving)
-    names = [quote_name(dialect, column.name) for column in schema.columns]
-    values = [_value(dialect, schema, column, there.get(column.name.casefold())) for column in schema.columns]
-    if schema.key:
-        return names, values
-    names += [quote_name(dialect, column.name) for column in _LOG_COLUMNS.values()]
-    sources = {name: f"s.{quote_name(dialect, name)}" for name in _LOG_COLUMNS}
-    sources[TS_MS] = dialect.instant_of_ms.format(ms=sources[TS_MS])
-    return names, [*values, *sources.values()]
+    schema, there = target.schema, by_name(arriving)
+    values = [staged_value(dialect, schema, column, there.get(column.name.casefold())) for column in schema.columns]
+    names = [quote_name(dialect, name) for name in target.column_names]
+    committed_at = dialect.instant_of_ms.format(ms=f"s.{quote_name(dialect, TS_MS)}")
+    if not schema.key:
+        values += [committed_at if name == TS_MS else f"s.{quote_name(dialect, name)}" for name in LOG_COLUMNS]
+    elif target.deletes == "soft":
+        values.append(f"CASE WHEN s.{quote_name(dialect, OP)} = 'd' THEN {committed_at} END")
+    return names, values
 
 
-def _value(dialect: Dialect, schema: TableSchema, column: Column, staged: Column | None) -> str:
-    if staged is None:
-        return _fill_value(dialect, schema, column)
-    if not widens(staged.type, column.type):
-        reason = f"a row with {_declared(staged)} came after it had become {_declared(column)}"
-        raise _stopped(schema, column.name, reason, _COPY_AGAIN)
-    name = f"s.{quote_name(dialect, staged.name)}"
-    type_ = _type(dialect, schema, column)
-    return name if type_ == _type(dialect, schema, staged) else f"CAST({name} AS {type_})"
+def _check_kind(schema: TableSchema, arriving: TableSchema) -> None:
+    if bool(schema.key) != bool(arriving.key):
+        reason = f"rows came behind the place where its primary key was {'added' if schema.key else 'dropped'}"
+        raise stopped(schema, "", f"{reason}, which are from before it", COPY_AGAIN)
 
 
-def _fill_value(dialect: Dialect, schema: TableSchema, column: Column) -> str:
-    try:
-        return render_fill_value(dialect, column)
-    except ValueError as error:
-        reason = f"rows older than the column need its value, and {error}"
-        raise _stopped(schema, column.name, reason, _COPY_AGAIN) from error
-
-
-def _type(dialect: Dialect, schema: TableSchema, column: Column) -> str:
-    try:
-        return render_type(dialect, column.type)
-    except ValueError as error:
-        hint = "change the column's type in the source, or leave the table out of the link's `tables`"
-        raise _stopped(schema, column.name, str(error), hint) from error
-
-
-def _check_names(schema: TableSchema) -> None:
-    seen = {column.name.casefold() for column in _log_columns(schema)}
-    for column in schema.columns:
-        if column.name.casefold() in seen:
-            reason = "the target's table has a column of this name already, but for upper and lower case"
-            raise _stopped(schema, column.name, reason, "rename the column, or give the table a primary key")
-        seen.add(column.name.casefold())
-
-
-def _check_key(schema: TableSchema, arriving: TableSchema) -> None:
+def check_key(schema: TableSchema, arriving: TableSchema) -> None:
+    """Raise TableStoppedError for rows that are known by a column which the table has not."""
     for name in arriving.key:
-        if name.casefold() not in _by_name(schema):
+        if name.casefold() not in by_name(schema):
             reason = "a row came that is known by a key column which the table has lost"
-            raise _stopped(schema, name, reason, _COPY_AGAIN)
-
-
-def _log_columns(schema: TableSchema) -> tuple[Column, ...]:
-    return () if schema.key else tuple(_LOG_COLUMNS.values())
-
-
-def _by_name(schema: TableSchema) -> dict[str, Column]:
-    return {column.name.casefold(): column for column in schema.columns}
-
-
-def _names(columns: list[Column]) -> str:
-    return ", ".join(column.name for column in columns)
-
-
-def _declared(column: Column) -> str:
-    return column.declaration or repr(column.type)
-
-
-def _stopped(schema: TableSchema, column: str, reason: str, hint: str) -> TableStoppedError:
-    return TableStoppedError(str(schema.table), column, "the target's table", reason, hint)
+            raise stopped(schema, name, reason, COPY_AGAIN)

@@ -32,7 +32,10 @@ def widens(before: ColumnType, after: ColumnType) -> bool:  # noqa: PLR0912, C90
     """
     match before, after:
         case IntegerType(), IntegerType():
-            return _range(before)[0] >= _range(after)[0] and _range(before)[1] <= _range(after)[1]
+            return (
+                integer_range(before)[0] >= integer_range(after)[0]
+                and integer_range(before)[1] <= integer_range(after)[1]
+            )
         case IntegerType(bits=bits), DecimalType(precision, scale):
             return precision - scale >= _DIGITS[bits]
         case IntegerType(bits=bits), FloatType(bits=mantissa):
@@ -64,7 +67,8 @@ def widens(before: ColumnType, after: ColumnType) -> bool:  # noqa: PLR0912, C90
             return before == after
 
 
-def _range(type_: IntegerType) -> tuple[int, int]:
+def integer_range(type_: IntegerType) -> tuple[int, int]:
+    """Return the least and the greatest value."""
     if type_.unsigned:
         return 0, 2**type_.bits - 1
     return -(2 ** (type_.bits - 1)), 2 ** (type_.bits - 1) - 1

@@ -1,4 +1,4 @@
-"""What a DuckDB target knows of its own progress: the tables of its schema `penstock`.
+"""What a target knows of its own progress: the tables of its schema `penstock`.
 
 `positions`  for each topic partition of a table, the first Kafka offset not loaded
 `tables`     for each table, the schema that it has now, the furthest place in the
@@ -7,49 +7,49 @@
 `batches`    for each source, the offset in the batch topic from which to read on
 
 All are written in the transactions whose progress they tell. They have no
-indexes: a few rows are found without, and DuckDB's make updates conflict.
+indexes: a few rows are found without, and in DuckDB they make updates conflict.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
-from penstock.adapters.duckdb.database import CATALOG
 from penstock.core.announcements import Kind
 from penstock.core.errors import PositionError, TableStoppedError
+from penstock.core.warehouse.dialect import quote_name
 from penstock.core.warehouse.load_plan import SchemaInPlace
 from penstock.core.warehouse.schema_text import parse_schema, render_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import duckdb
-
     from penstock.core.tables import TableId, TableSchema
-    from penstock.core.warehouse.load_plan import Step
+    from penstock.core.warehouse.load_plan import Deletes, Step
+    from penstock.ports.warehouse import Value, Warehouse
 
-Value: TypeAlias = str | int
-"""What a state table's column holds."""
-
-_STATE = f'"{CATALOG}"."penstock"'
-_CREATE = (
-    f"CREATE SCHEMA IF NOT EXISTS {_STATE}",
-    f"""CREATE TABLE IF NOT EXISTS {_STATE}.positions (
+_SCHEMA = "penstock"
+_TABLES = (
+    """positions (
         pipeline VARCHAR NOT NULL, source VARCHAR NOT NULL, source_table VARCHAR NOT NULL,
         topic VARCHAR NOT NULL, partition INTEGER NOT NULL, next_offset BIGINT NOT NULL)""",
-    f"""CREATE TABLE IF NOT EXISTS {_STATE}.tables (
+    """batches (
+        pipeline VARCHAR NOT NULL, source VARCHAR NOT NULL, next_batch_offset BIGINT NOT NULL)""",
+    # The last one: where it is there, the others are.
+    """tables (
         pipeline VARCHAR NOT NULL, source VARCHAR NOT NULL, source_table VARCHAR NOT NULL,
         schema_id INTEGER NOT NULL, schema VARCHAR NOT NULL,
         log_file BIGINT NOT NULL, log_offset BIGINT NOT NULL, log_row BIGINT NOT NULL)""",
-    f"""CREATE TABLE IF NOT EXISTS {_STATE}.batches (
-        pipeline VARCHAR NOT NULL, source VARCHAR NOT NULL, next_batch_offset BIGINT NOT NULL)""",
-    # Files of older releases lack these.
-    f"ALTER TABLE {_STATE}.tables ADD COLUMN IF NOT EXISTS border_file BIGINT DEFAULT -1",
-    f"ALTER TABLE {_STATE}.tables ADD COLUMN IF NOT EXISTS border_offset BIGINT DEFAULT -1",
-    f"ALTER TABLE {_STATE}.tables ADD COLUMN IF NOT EXISTS border_row BIGINT DEFAULT -1",
-    f"ALTER TABLE {_STATE}.tables ADD COLUMN IF NOT EXISTS ended BOOLEAN DEFAULT FALSE",
 )
+_LATER_COLUMNS = {
+    "border_file": "BIGINT DEFAULT -1",
+    "border_offset": "BIGINT DEFAULT -1",
+    "border_row": "BIGINT DEFAULT -1",
+    "ended": "BOOLEAN DEFAULT FALSE",
+    "deletes": "VARCHAR DEFAULT 'hard'",
+    "misfits": "BIGINT DEFAULT 0",
+}
+"""What the first release's `tables` lacked."""
 NO_BORDER = (-1, -1, -1)
 """Before every place in a log."""
 
@@ -67,6 +67,8 @@ class TableState:
     in_place: SchemaInPlace
     border: tuple[int, int, int] = NO_BORDER
     ended: bool = False
+    deletes: Deletes = "hard"
+    misfits: int = 0
 
     def has_before_it(self, step: Step) -> bool:
         """Whether a border is still to be crossed: also one at which the rows left, and none came to this target."""
@@ -102,18 +104,35 @@ def check_behind_border(known: TableState | None, step: Step) -> None:
             )
 
 
-class DuckdbState:
+class TargetProgress:
     """The state rows of one pipeline and source. Its statements run in the caller's transaction."""
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, pipeline: str, source: str) -> None:
-        """Use `connection`, which the caller closes."""
-        self._connection = connection
+    def __init__(self, warehouse: Warehouse, pipeline: str, source: str) -> None:
+        """Use `warehouse`, which the caller closes."""
+        self._warehouse = warehouse
         self._mine: dict[str, Value] = {"pipeline": pipeline, "source": source}
+        self._schema = quote_name(warehouse.dialect, warehouse.catalog, _SCHEMA)
+
+    def is_made(self) -> bool:
+        """Whether there are such tables."""
+        return bool(self._columns())
+
+    def is_older(self) -> bool:
+        """Whether an older release made them, and none like this one has been here since."""
+        found = self._columns()
+        return bool(found) and not found.issuperset(_LATER_COLUMNS)
 
     def create(self) -> None:
-        """Make the tables if they are missing."""
-        for statement in _CREATE:
-            self._connection.execute(statement)
+        """Make the tables if they are missing, and the columns that older releases did not have."""
+        found = self._columns()
+        if not found:
+            if not self._warehouse.has_schema(_SCHEMA):
+                self._warehouse.run(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
+            for table in _TABLES:
+                self._warehouse.run(f"CREATE TABLE {self._schema}.{table}")
+        for name, definition in _LATER_COLUMNS.items():
+            if name not in found:
+                self._warehouse.run(f"ALTER TABLE {self._schema}.tables ADD COLUMN {name} {definition}")
 
     def batch_offset(self) -> int:
         """Return where to read on in the batch topic; 0 at first."""
@@ -138,11 +157,15 @@ class DuckdbState:
 
     def table(self, table: TableId) -> TableState | None:
         """Return the schema of the target's table; None if it has not been made."""
-        columns = "schema, schema_id, log_file, log_offset, log_row, border_file, border_offset, border_row, ended"
-        for text, schema_id, *numbers, ended in self._select("tables", columns, {"source_table": str(table)}):
+        columns = f"schema, schema_id, log_file, log_offset, log_row, {', '.join(_LATER_COLUMNS)}"
+        for text, schema_id, *numbers, ended, deletes, misfits in self._select(
+            "tables", columns, {"source_table": str(table)}
+        ):
             file, offset, row, *border = map(int, numbers)
             in_place = SchemaInPlace(int(schema_id), (file, offset, row))
-            return TableState(parse_schema(str(text)), in_place, (border[0], border[1], border[2]), bool(ended))
+            border_order = (border[0], border[1], border[2])
+            kept: Deletes = "soft" if deletes == "soft" else "hard"
+            return TableState(parse_schema(str(text)), in_place, border_order, bool(ended), kept, int(misfits))
         return None
 
     def set_table(self, table: TableId, state: TableState) -> None:
@@ -158,21 +181,30 @@ class DuckdbState:
             "border_offset": state.border[1],
             "border_row": state.border[2],
             "ended": state.ended,
+            "deletes": state.deletes,
+            "misfits": state.misfits,
         }
         self._replace("tables", {"source_table": str(table)}, values)
 
+    def _columns(self) -> set[Value]:
+        query = "SELECT column_name FROM information_schema.columns WHERE table_schema = ? AND table_name = ?"
+        values: list[Value] = [_SCHEMA, "tables"]
+        if self._warehouse.catalog:
+            query, values = f"{query} AND table_catalog = ?", [*values, self._warehouse.catalog]
+        return {name for (name,) in self._warehouse.fetch(query, values)}
+
     def _select(self, name: str, columns: str, key: Mapping[str, Value] | None = None) -> list[tuple[Value, ...]]:
         where, values = self._where(key or {})
-        statement = f"SELECT {columns} FROM {_STATE}.{name} WHERE {where}"  # noqa: S608 - names of ours
-        return self._connection.execute(statement, values).fetchall()
+        statement = f"SELECT {columns} FROM {self._schema}.{name} WHERE {where}"  # noqa: S608 - names of ours
+        return self._warehouse.fetch(statement, values)
 
     def _replace(self, name: str, key: Mapping[str, Value], row: Mapping[str, Value]) -> None:
         where, values = self._where(key)
-        self._connection.execute(f"DELETE FROM {_STATE}.{name} WHERE {where}", values)  # noqa: S608 - names of ours
+        self._warehouse.run(f"DELETE FROM {self._schema}.{name} WHERE {where}", values)  # noqa: S608 - names of ours
         whole = {**self._mine, **key, **row}
         marks = ", ".join("?" for _ in whole)
-        statement = f"INSERT INTO {_STATE}.{name} ({', '.join(whole)}) VALUES ({marks})"  # noqa: S608 - names of ours
-        self._connection.execute(statement, list(whole.values()))
+        statement = f"INSERT INTO {self._schema}.{name} ({', '.join(whole)}) VALUES ({marks})"  # noqa: S608 - names of ours
+        self._warehouse.run(statement, list(whole.values()))
 
     def _where(self, key: Mapping[str, Value]) -> tuple[str, list[Value]]:
         whole = {**self._mine, **key}

@@ -1,0 +1,37 @@
+r"""Rows as PostgreSQL's COPY reads them: CSV, in which an unquoted nothing is NULL.
+
+The dialect is that of COPY with FORMAT csv (PostgreSQL documentation, "COPY"),
+input formats those of its "Data Types": `\x` and hexadecimal digits for bytea,
+`{1,2}` for an array, microseconds for an interval.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+
+from penstock.core.printed_arrays import hexadecimal, joined, with_commas
+
+_ROWS_AT_ONCE = 16_384
+
+
+def render_csv(rows: pa.Table) -> pa.Buffer:
+    """Return `rows` as CSV without a header, in UTF-8."""
+    columns = [_printable(column.combine_chunks()) for column in rows.columns]
+    sink = pa.BufferOutputStream()
+    options = pyarrow.csv.WriteOptions(include_header=False, batch_size=_ROWS_AT_ONCE, quoting_style="needed")
+    pyarrow.csv.write_csv(pa.table(columns, names=[str(n) for n in range(len(columns))]), sink, options)
+    return sink.getvalue()
+
+
+def _printable(array: pa.Array[Any]) -> pa.Array[Any]:
+    """Return `array` so that its CSV is what PostgreSQL reads; most types are that already."""
+    if isinstance(array, pa.BinaryArray):
+        return joined("\\x", hexadecimal(array), "")
+    if isinstance(array, pa.DurationArray):
+        return joined("", array.cast(pa.int64()).cast(pa.string()), " us")
+    if isinstance(array, pa.ListArray):
+        return joined("{", with_commas(array), "}")
+    return array

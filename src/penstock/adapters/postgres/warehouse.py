@@ -1,0 +1,183 @@
+"""A PostgreSQL database as a warehouse."""
+
+from __future__ import annotations
+
+import random
+import time
+import zlib
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, TypeVar
+
+import psycopg
+from psycopg import errors
+
+from penstock.adapters.postgres.catalog import find_dependents, read_attributes, read_columns
+from penstock.adapters.postgres.connection import PostgresServer, connect, explain
+from penstock.adapters.postgres.copy_text import render_csv
+from penstock.core.errors import PenstockError, SinkError, TableStoppedError, TableWaitsError, UnavailableError
+from penstock.core.files import LOG_FILE_COLUMNS, file_columns
+from penstock.core.warehouse.dialect import Dialect, quote_name, render_type
+from penstock.core.warehouse.dialects import POSTGRES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from penstock.core.tables import TableId, TableSchema
+    from penstock.core.warehouse.attributes import Attributes
+    from penstock.core.warehouse.migration import Dependent
+    from penstock.ports.warehouse import Value
+
+T = TypeVar("T")
+
+_STAGED = "__penstock_staged"
+_ATTEMPTS = 6
+_FIRST_PAUSE_SECONDS = 0.1
+_CONFLICTS = (errors.SerializationFailure, errors.DeadlockDetected, errors.DuplicateTable, errors.DuplicateSchema)
+_LOCK_SPACE = 0x70656E73  # "pens": PostgreSQL names its advisory locks by two numbers.
+_TABLE_LOCK_SPACE = _LOCK_SPACE + 1
+
+
+class PostgresWarehouse:
+    """A connection to a database of PostgreSQL 13 or later. It implements the port `Warehouse`."""
+
+    def __init__(self, server: PostgresServer, owner: str) -> None:
+        """Connect. Transactions of the same `owner` take turns, wherever they run.
+
+        Raises UnavailableError for a server that is away and SinkError for one
+        that does not let us in.
+        """
+        self._server = server
+        self._lock = zlib.crc32(owner.encode()) - 2**31
+        self._connection = connect(server)
+
+    @property
+    def dialect(self) -> Dialect:
+        """See `Warehouse`."""
+        return POSTGRES
+
+    @property
+    def catalog(self) -> str:
+        """See `Warehouse`: a connection sees one database."""
+        return ""
+
+    def transact(self, work: Callable[[], T], table: TableId | None = None) -> T:
+        """See `Warehouse`. Conflicts with other writers are tried again, six times in all, within about 6 s."""
+        for attempt in range(_ATTEMPTS):
+            try:
+                return self._transact_once(work, table)
+            except SinkError as error:
+                if attempt == _ATTEMPTS - 1 or not _is_conflict(error.__cause__):
+                    raise
+            time.sleep(_FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1))  # noqa: S311 - not for secrets
+        raise AssertionError
+
+    def _transact_once(self, work: Callable[[], T], table: TableId | None) -> T:
+        began = False
+        try:
+            with self._connection.transaction():
+                self._take_turns(table)
+                began = True
+                return work()
+        except psycopg.Error as error:
+            raise explain(self._server, error) from error
+        except UnavailableError as error:
+            # Before, it was another instance of ours who held us up.
+            if table is None or not began or not isinstance(error.__cause__, errors.LockNotAvailable):
+                raise
+            raise TableWaitsError(str(table), "", "the target's table", error.message, error.hint) from error
+
+    def _take_turns(self, table: TableId | None) -> None:
+        """Wait for others of our owner: for all of them, or only for those who load `table` or all tables."""
+        lock = "SELECT pg_advisory_xact_lock(?, ?)"
+        if table is None:
+            self._execute(lock, [_LOCK_SPACE, self._lock])
+            return
+        self._execute("SELECT pg_advisory_xact_lock_shared(?, ?)", [_LOCK_SPACE, self._lock])
+        self._execute(lock, [_TABLE_LOCK_SPACE, zlib.crc32(f"{self._lock}/{table}".encode()) - 2**31])
+
+    def run(self, statement: str, values: Sequence[Value] = ()) -> None:
+        """See `Warehouse`."""
+        self._execute(statement, values)
+
+    def fetch(self, statement: str, values: Sequence[Value] = ()) -> list[tuple[Value, ...]]:
+        """See `Warehouse`."""
+        return self._execute(statement, values).fetchall()
+
+    @contextmanager
+    def staged(self, schema: TableSchema, rows: pa.Table) -> Iterator[str]:
+        """See `Warehouse`. The rows are copied into a temporary table."""
+        name = quote_name(POSTGRES, _STAGED)
+        there = set(rows.column_names)
+        columns = [column for column in (*file_columns(schema), *LOG_FILE_COLUMNS) if column.name in there]
+        columns = list({column.name: column for column in columns}.values())
+        listed = ", ".join(f"{quote_name(POSTGRES, column.name)} {render_type(POSTGRES, column.type)}"
+                           for column in columns)  # fmt: skip
+        self.run(f"CREATE TEMPORARY TABLE {name} ({listed}) ON COMMIT DROP")
+        copied = self._copy(name, schema, rows)
+        if copied != rows.num_rows:
+            message = f"{self._server} says that it copied {copied} rows of {rows.num_rows} of {schema.table}"
+            raise SinkError(message, "run again; report it if it stays")
+        try:
+            yield name
+        finally:
+            # After a failure nothing can be done here any more, and the table goes with the transaction.
+            with suppress(PenstockError):
+                self.run(f"DROP TABLE {name}")
+
+    def exists(self, table: TableId) -> bool:
+        """See `Warehouse`. To PostgreSQL quoted names that differ in case are different names."""
+        query = (
+            "SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+            "WHERE n.nspname = ? AND c.relname = ?"
+        )
+        return bool(self.fetch(query, [table.schema, table.name]))
+
+    def has_schema(self, name: str) -> bool:
+        """See `Warehouse`."""
+        return bool(self.fetch("SELECT 1 FROM pg_namespace WHERE nspname = ?", [name]))
+
+    def columns(self, table: TableId) -> Mapping[str, str]:
+        """See `Warehouse`."""
+        return read_columns(self.fetch, table)
+
+    def attributes(self, table: TableId) -> Attributes:
+        """See `Warehouse`."""
+        return read_attributes(self.fetch, table)
+
+    def dependents(self, table: TableId) -> Sequence[Dependent]:
+        """See `Warehouse`."""
+        return find_dependents(self.fetch, table)
+
+    def close(self) -> None:
+        """See `Warehouse`."""
+        self._connection.close()
+
+    def _copy(self, name: str, schema: TableSchema, rows: pa.Table) -> int:
+        content = memoryview(render_csv(rows))
+        try:
+            with self._connection.cursor() as cursor:
+                with cursor.copy(f"COPY {name} FROM STDIN (FORMAT csv)") as copy:
+                    copy.write(content)
+                return cursor.rowcount
+        except errors.DataError as error:
+            # The context has the line and the column: COPY __penstock_staged, line 3, column seen_at: "..."
+            reason = f"{error.diag.message_primary} ({error.diag.context or 'no place is told'})"
+            hint = "mend the value in the source, or leave the table out of the link's `tables`"
+            raise TableStoppedError(str(schema.table), "", "the target's table", reason, hint) from error
+        except psycopg.Error as error:
+            raise explain(self._server, error) from error
+
+    def _execute(self, statement: str, values: Sequence[Value] = ()) -> psycopg.Cursor[tuple[Value, ...]]:
+        text = statement.replace("?", "%s") if values else statement
+        try:
+            return self._connection.execute(text, list(values) or None)
+        except psycopg.Error as error:
+            raise explain(self._server, error) from error
+
+
+def _is_conflict(cause: BaseException | None) -> bool:
+    """Whether another writer is to blame: also one that made the same schema or table at the same moment."""
+    made_at_once = isinstance(cause, errors.UniqueViolation) and cause.diag.schema_name == "pg_catalog"
+    return made_at_once or isinstance(cause, _CONFLICTS)

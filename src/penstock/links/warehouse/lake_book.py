@@ -1,0 +1,171 @@
+"""What a lake knows of its own progress: small files beside its tables, of which a table's log says which one counts.
+
+Below `_penstock/PIPELINE/SOURCE/` of the lake:
+
+`tables/TABLE/NUMBER.json`  what the commit of that number makes true of the table; written before it
+`tables/TABLE/life.json`    that the table is there; or what is known of one that is there no more
+`batches.json`              the offset in the batch topic from which to read on
+`renames.json`              the renames that are under way
+
+A commit carries its number in the table's log (Delta's action `txn`), so rows and
+the file that speaks of them become visible in one step. A file whose number no
+commit has says nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from penstock.core.errors import PositionError
+from penstock.core.warehouse.load_plan import SchemaInPlace
+from penstock.core.warehouse.schema_text import parse_schema, render_schema
+from penstock.links.warehouse.progress import TableState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.core.tables import TableId
+    from penstock.ports.objects import ObjectStore
+
+FOLDER = "_penstock"
+_LIFE = "life.json"
+_RESTORE = "restore the lake as it was, or carry it from a fresh copy: another `pipeline` name, `home` and folder"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far a table is: its schema and borders, and the first Kafka offset not loaded by (topic, partition).
+
+    `leaving`: the table is to be deleted, or is deleted already.
+    """
+
+    state: TableState
+    positions: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    leaving: bool = False
+
+    def after(self, state: TableState, positions: Mapping[tuple[str, int], int] | None = None) -> Standing:
+        """Return it with another state, and with these positions moved."""
+        return replace(self, state=state, positions={**self.positions, **(positions or {})})
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """One move of a statement that renames tables: the rows of `origin`, as `version` of it has them, go to `after`."""
+
+    origin: Standing
+    version: int
+    after: Standing
+
+
+class LakeBook:
+    """The files of one pipeline and source. It decides nothing: the tables' logs do."""
+
+    def __init__(self, store: ObjectStore, pipeline: str, source: str) -> None:
+        """Keep them in `store`, the root of the lake."""
+        self._store = store
+        self._folder = f"{FOLDER}/{quote(pipeline, safe='')}/{quote(source, safe='')}"
+
+    def folder(self, table: TableId) -> str:
+        """Where the files of `table` are."""
+        return f"{self._folder}/tables/{quote(str(table), safe='')}"
+
+    def write(self, table: TableId, number: int, standing: Standing) -> None:
+        """Say what a commit with `number` is going to make true."""
+        self._put(self._entry(table, number), _render(standing))
+
+    def read(self, table: TableId, number: int) -> Standing:
+        """Return what the commit with `number` made true. Raises PositionError if its file is gone."""
+        found = self._get(self._entry(table, number))
+        if found is None:
+            message = f"{table}: the lake has no {self._entry(table, number)}, which says how far the table is"
+            raise PositionError(message, _RESTORE)
+        return _parse(found)
+
+    def forget_others(self, table: TableId, number: int) -> None:
+        """Delete the files of the table's other commits."""
+        kept = {self._entry(table, number), f"{self.folder(table)}/{_LIFE}"}
+        for key in self._store.list(f"{self.folder(table)}/"):
+            if key not in kept:
+                self._store.delete([key])
+
+    def forget(self, table: TableId, number: int) -> None:
+        """Delete the file of one commit."""
+        self._store.delete([self._entry(table, number)])
+
+    def life(self, table: TableId) -> Standing | bool:
+        """Return True for a table that must be there, what is known of one that left, False for none of ours."""
+        found = self._get(f"{self.folder(table)}/{_LIFE}")
+        if found is None:
+            return False
+        return _parse(found["left"]) if "left" in found else True
+
+    def set_life(self, table: TableId, left: Standing | None = None) -> None:
+        """Remember that the table is there, or how it `left`."""
+        self._put(f"{self.folder(table)}/{_LIFE}", {} if left is None else {"left": _render(left)})
+
+    def batch_offset(self) -> int:
+        """Return where to read on in the batch topic; 0 at first."""
+        found = self._get(f"{self._folder}/batches.json")
+        return 0 if found is None else int(found["next_batch_offset"])
+
+    def set_batch_offset(self, offset: int) -> None:
+        """Remember where to read on."""
+        self._put(f"{self._folder}/batches.json", {"next_batch_offset": offset})
+
+    def renames(self) -> list[Rename]:
+        """Return the renames that are under way."""
+        found = self._get(f"{self._folder}/renames.json")
+        moves = [] if found is None else found["moves"]
+        return [Rename(_parse(move["origin"]), int(move["version"]), _parse(move["after"])) for move in moves]
+
+    def set_renames(self, renames: list[Rename]) -> None:
+        """Remember the renames that are under way; none when they are done."""
+        if not renames:
+            self._store.delete([f"{self._folder}/renames.json"])
+            return
+        moves = [{"origin": _render(r.origin), "version": r.version, "after": _render(r.after)} for r in renames]
+        self._put(f"{self._folder}/renames.json", {"moves": moves})
+
+    def _entry(self, table: TableId, number: int) -> str:
+        return f"{self.folder(table)}/{number:020d}.json"
+
+    def _put(self, key: str, content: Mapping[str, object]) -> None:
+        self._store.put(key, json.dumps(content, ensure_ascii=False).encode())
+
+    def _get(self, key: str) -> dict[str, Any] | None:
+        if not self._store.exists(key):
+            return None
+        try:
+            found: dict[str, Any] = json.loads(self._store.get(key))
+        except ValueError as error:
+            message = f"{key} of the lake is not what Penstock wrote there: {error}"
+            raise PositionError(message, _RESTORE) from error
+        return found
+
+
+def _render(standing: Standing) -> dict[str, object]:
+    state = standing.state
+    return {
+        "schema": render_schema(state.schema),
+        "schema_id": state.in_place.schema_id,
+        "order": state.in_place.order,
+        "border": state.border,
+        "ended": state.ended,
+        "positions": [[topic, partition, offset] for (topic, partition), offset in standing.positions.items()],
+        "leaving": standing.leaving,
+    }
+
+
+def _parse(fields: Mapping[str, Any]) -> Standing:
+    in_place = SchemaInPlace(int(fields["schema_id"]), _place(fields["order"]))
+    state = TableState(parse_schema(fields["schema"]), in_place, _place(fields["border"]), bool(fields["ended"]))
+    positions = {(str(topic), int(partition)): int(offset) for topic, partition, offset in fields["positions"]}
+    return Standing(state, positions, bool(fields["leaving"]))
+
+
+def _place(numbers: list[int]) -> tuple[int, int, int]:
+    file, offset, row = numbers
+    return file, offset, row

@@ -1,0 +1,281 @@
+"""Loading a lake: each step of a load is one commit of one table, which also says how far the table is."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from penstock.config.crash_points import CrashPoint
+from penstock.core.announcements import Kind
+from penstock.core.tables import TableId
+from penstock.core.warehouse.columns import stopped
+from penstock.core.warehouse.delta import (
+    DELTA,
+    at_path,
+    check_table,
+    plan_append,
+    plan_checks,
+    plan_delta_merge,
+    plan_no_rows,
+    plan_rewrite,
+    plan_truncate_entry,
+)
+from penstock.core.warehouse.delta_schema import amend_metadata, changes_in_log_alone
+from penstock.core.warehouse.dialect import quote_name
+from penstock.core.warehouse.load_plan import SchemaInPlace, plan_positions, plan_steps
+from penstock.core.warehouse.partial_rows import WHOLE, plan_completion
+from penstock.core.warehouse.planner import keep_fill_values
+from penstock.links.warehouse.borders import dropped_note, log_place, refuse_orphans, rename_origin
+from penstock.links.warehouse.lake_book import LakeBook, Rename, Standing
+from penstock.links.warehouse.lake_tables import LakeTables
+from penstock.links.warehouse.pieces import count_changes, find_lacking, read_pieces
+from penstock.links.warehouse.progress import TableState, check_behind_border, require_rows
+from penstock.links.warehouse.sink import LoadRules
+from penstock.ports.sink import Loaded
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+
+    from penstock.core.announcements import Move
+    from penstock.core.batches import Batch
+    from penstock.core.tables import TableSchema
+    from penstock.core.warehouse.load_plan import Step
+    from penstock.ports.lake import Lake
+    from penstock.ports.objects import ObjectStore
+
+_MOVED = CrashPoint("lake.moved", "one of the tables of a rename has its new rows, others have not")
+
+_DEFAULTS = LoadRules()
+
+
+class LakeSink:
+    """One pipeline's and source's way into a lake. It implements the port `Sink`. It is for one thread.
+
+    A lake has no transaction over several commits, so a load of several steps
+    becomes visible step by step. Each is a state that the source's table had.
+    """
+
+    def __init__(self, lake: Lake, book: LakeBook, objects: ObjectStore, rules: LoadRules = _DEFAULTS) -> None:
+        """Load into `lake`, which is closed with this, the files of `objects`. Renames under way are finished first."""
+        self._lake = lake
+        self._book = book
+        self._objects = objects
+        self._rules = rules
+        self._tables = LakeTables(lake, book)
+        try:
+            self._finish_renames()
+        except BaseException:
+            lake.close()
+            raise
+
+    def batch_offset(self) -> int:
+        """See `Sink`."""
+        return self._book.batch_offset()
+
+    def finish(self, batch_offset: int) -> None:
+        """See `Sink`."""
+        self._book.set_batch_offset(batch_offset)
+
+    def positions(self, table: TableId) -> dict[tuple[str, int], int]:
+        """See `Sink`."""
+        known = self._tables.look(table)
+        return dict(known.positions) if known else {}
+
+    def load(self, table: TableId, batches: Sequence[Batch], schemas: Mapping[int, TableSchema]) -> Loaded:
+        """See `Sink`. Each step is committed with the positions behind it."""
+        known = self._tables.open(table)
+        positions = known.positions if known else {}
+        rows = 0
+        for step in plan_steps(positions, batches, self._rules.rows_max, self._rules.bytes_max):
+            known, took = self._take(table, step, schemas[step.schema_id], known)
+            rows += took
+        return Loaded(rows, time.time_ns() // 1_000_000, self._note(table, known, batches))
+
+    def rename(self, moves: Sequence[Move], order: tuple[int, int, int], schemas: Mapping[int, TableSchema]) -> None:
+        """See `Sink`. The rows are copied, table by table; what is to be done is written down before."""
+        renames = {TableId.parse(move.origin): TableId.parse(move.table) for move in moves}
+        known = {table: self._tables.open(table) for table in {*renames, *renames.values()}}
+        if any(standing and standing.state.border >= order for standing in known.values()):
+            return
+        planned = []
+        for move in moves:
+            old, new = TableId.parse(move.origin), TableId.parse(move.table)
+            standing, schema, there = known[old], schemas[move.schema_id], known[new]
+            origin = require_rows(standing.state if standing else None, old, new)
+            self._check_rewrite(old, origin.schema, schema)
+            state = TableState(
+                keep_fill_values(replace(origin.schema, table=new), schema), SchemaInPlace(move.schema_id, order), order
+            )
+            after = Standing(state, there.positions if there else {})
+            planned.append(Rename(Standing(origin, standing.positions if standing else {}), 0, after))
+        # The last thing: nothing may be committed between a version and its place in the plan.
+        self._book.set_renames([replace(plan, version=self._lake.version(_origin(plan))) for plan in planned])
+        self._finish_renames()
+
+    def close(self) -> None:
+        """See `Sink`."""
+        self._lake.close()
+
+    def _finish_renames(self) -> None:
+        plans = self._book.renames()
+        names = {plan.after.state.schema.table for plan in plans}
+        for plan in plans:
+            new = plan.after.state
+            known = self._tables.open(new.schema.table)
+            if known is None or known.state.border < new.border:
+                self._move(plan)
+                _MOVED.pass_by()
+        for plan in plans:
+            known = self._tables.open(_origin(plan)) if _origin(plan) not in names else None
+            if known is not None and not known.leaving:
+                self._tables.leave(
+                    _origin(plan), replace(plan.origin, state=plan.origin.state.end(plan.after.state.border))
+                )
+        if plans:
+            self._book.set_renames([])
+
+    def _move(self, plan: Rename) -> None:
+        """Give a table the rows of another, as they were in a version of it."""
+        before, schema = plan.origin.state.schema, plan.after.state.schema
+        path = self._lake.path(before.table, plan.version)
+        query = plan_rewrite(path, before, (), schema)
+        self._tables.commit(schema.table, plan.after, lambda number: self._lake.replace(schema, query, number))
+
+    def _take(
+        self, table: TableId, step: Step, schema: TableSchema, known: Standing | None
+    ) -> tuple[Standing | None, int]:
+        """Bring a step in; return how far the table is then, and how many changes the step had."""
+        if step.kind is Kind.SCHEMA:
+            check_behind_border(known.state if known else None, step)
+            return self._take_rows(table, step, schema, known)
+        if known is None or known.state.has_before_it(step):
+            return self._cross_border(table, step, schema, known), 0
+        return known, 0
+
+    def _take_rows(
+        self, table: TableId, step: Step, schema: TableSchema, known: Standing | None
+    ) -> tuple[Standing, int]:
+        """Bring the schema and the rows of `step` in."""
+        # Before anything is written: a file that is not what it should be leaves no trace.
+        rows = read_pieces(self._objects, schema, step.pieces)
+        if known is None:
+            known = self._create(Standing(TableState(schema, SchemaInPlace(step.schema_id, step.last_order))))
+        elif known.state.in_place.gives_way_to(step):
+            known = self._migrate(known, step, schema)
+        state = replace(known.state, in_place=known.state.in_place.after(step))
+        after = known.after(state, plan_positions(known.positions, [piece.batch for piece in step.pieces]))
+        if rows is not None:
+            with self._lake.staged(schema, rows) as staged:
+                self._merge(after, schema, staged, rows)
+        elif after != known:
+            self._tables.commit(table, after, lambda number: self._lake.note(table, number))
+        return after, 0 if rows is None else count_changes(rows)
+
+    def _create(self, standing: Standing) -> Standing:
+        """Make the table, or make it anew without rows."""
+        schema = standing.state.schema
+        check_table(schema)
+        query = plan_no_rows(schema)
+        self._tables.commit(schema.table, standing, lambda number: self._lake.replace(schema, query, number))
+        return standing
+
+    def _migrate(self, known: Standing, step: Step, schema: TableSchema) -> Standing:
+        """Give the table the columns of `schema`: in its log alone where that is enough, else with all of its rows."""
+        before = known.state.schema
+        renamed = before.with_columns_renamed(step.column_renames)
+        state = replace(
+            known.state, schema=keep_fill_values(renamed, schema), in_place=known.state.in_place.after(step)
+        )
+        after = known.after(state)
+        if self._lake.is_empty(schema.table):
+            # An empty table can become any other, for it has no values to keep.
+            return self._create(after)
+        self._check_rows(self._lake.path(schema.table), before, step.column_renames, schema)
+        if bool(renamed.key) == bool(schema.key) and changes_in_log_alone(renamed, schema):
+            self._tables.commit(
+                schema.table,
+                after,
+                lambda number: self._lake.amend(
+                    schema.table, lambda meta: amend_metadata(meta, step.column_renames, schema), number
+                ),
+            )
+            return after
+        query = plan_rewrite(self._lake.path(schema.table), before, step.column_renames, schema)
+        self._tables.commit(schema.table, after, lambda number: self._lake.replace(schema, query, number))
+        return after
+
+    def _check_rewrite(self, origin: TableId, before: TableSchema, after: TableSchema) -> None:
+        check_table(after)
+        if not self._lake.is_empty(origin):
+            self._check_rows(self._lake.path(origin), replace(before, table=after.table), (), after)
+
+    def _check_rows(
+        self, path: str, before: TableSchema, renames: Sequence[tuple[str, str]], after: TableSchema
+    ) -> None:
+        for check in plan_checks(path, before, renames, after):
+            if self._lake.count(f"SELECT COUNT(*) FROM ({check.query})"):  # noqa: S608 - names are quoted
+                raise stopped(after, check.column, check.reason, check.hint)
+
+    def _cross_border(self, table: TableId, step: Step, schema: TableSchema, known: Standing | None) -> Standing:
+        """Begin, empty or end the table; return how far it is then. It is done at most once."""
+        order = step.last_order
+        if step.kind is Kind.RENAME:
+            # Where the rows of the other name are here too, `rename` came before, and the table is past this.
+            require_rows(None, rename_origin(step), schema.table)
+        begun = TableState(schema, SchemaInPlace(step.schema_id, order), order)
+        if known is None and step.kind is not Kind.DROP:
+            return self._create(Standing(begun))
+        known = known or Standing(begun.end(order), leaving=True)
+        if step.kind is Kind.TRUNCATE:
+            return self._truncate(known.after(replace(known.state, border=order)), step)
+        if step.kind is Kind.CREATE:
+            return self._create(Standing(begun, known.positions))
+        ended = replace(known, state=known.state.end(order))
+        if known.leaving or self._rules.dropped_tables == "drop":
+            self._tables.leave(table, ended)
+            return replace(ended, leaving=True)
+        self._tables.commit(table, ended, lambda number: self._lake.note(table, number))
+        return ended
+
+    def _truncate(self, after: Standing, step: Step) -> Standing:
+        schema = after.state.schema
+        table, path = schema.table, self._lake.path(schema.table)
+        if schema.key:
+            statement = f"DELETE FROM {path}"  # noqa: S608 - the path is quoted
+            self._tables.commit(table, after, lambda number: self._lake.change(table, statement, number))
+        else:
+            query = plan_truncate_entry(schema, log_place(step))
+            self._tables.commit(table, after, lambda number: self._lake.append(table, query, number))
+        return after
+
+    def _merge(self, after: Standing, arriving: TableSchema, staged: str, rows: pa.Table) -> None:
+        schema = after.state.schema
+        table, path = schema.table, self._lake.path(schema.table)
+        if not schema.key:
+            query = plan_append(schema, arriving, staged)
+            self._tables.commit(table, after, lambda number: self._lake.append(table, query, number))
+            return
+        lacking = find_lacking(arriving, rows)
+        if not lacking:
+            statement = plan_delta_merge(path, schema, arriving, staged)
+            self._tables.commit(table, after, lambda number: self._lake.change(table, statement, number))
+            return
+        completion = plan_completion(DELTA, at_path(schema, path), arriving, staged, lacking)
+        self._lake.run(completion.create)
+        try:
+            refuse_orphans(arriving.table, self._lake.count(completion.count_orphans))
+            statement = plan_delta_merge(path, schema, arriving, quote_name(DELTA, WHOLE))
+            self._tables.commit(table, after, lambda number: self._lake.change(table, statement, number))
+        finally:
+            self._lake.run(completion.drop)
+
+    def _note(self, table: TableId, known: Standing | None, batches: Sequence[Batch]) -> str | None:
+        state = known.state if known else None
+        return dropped_note(state, batches, is_kept=lambda: self._lake.exists(table))
+
+
+def _origin(plan: Rename) -> TableId:
+    return plan.origin.state.schema.table

@@ -1,0 +1,168 @@
+"""The tables of a lake, each with how far it is: what a load of one needs, commit by commit."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.config.crash_points import CrashPoint
+from penstock.core.errors import ConflictError, TableStoppedError, UnavailableError
+from penstock.links.warehouse.lake_book import Standing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.core.tables import TableId
+    from penstock.links.warehouse.lake_book import LakeBook
+    from penstock.ports.lake import Lake
+
+_RECORDED = CrashPoint("lake.recorded", "what a commit makes true is written, the commit is not")
+_COMMITTED = CrashPoint("lake.committed", "a table is committed, what was known of it before is not forgotten yet")
+_LEFT = CrashPoint("lake.left", "a table's last commit says that it goes, and its files are there")
+
+_CLAIM_STEP = 1 << 24
+_CLAIM_ABOVE_MAX = 1 << 16
+_PAUSES_SECONDS = (0.2, 0.5, 1.0, 2.0, 4.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Claim:
+    """The number of our newest commit of a table, and what it made true."""
+
+    number: int
+    standing: Standing
+
+
+class LakeTables:
+    """One owner's tables in a lake, whom no other instance of it can overtake unseen.
+
+    The first thing that is done to a table is to claim it: a commit with a number
+    high above the last one. From then on commits of whoever claimed it before have
+    no effect, and the numbers of ours follow each other. A number is a claim's, in
+    its upper bits, and the place of the commit within it.
+    """
+
+    def __init__(self, lake: Lake, book: LakeBook) -> None:
+        """Work on the tables of `lake`; `book` has what is known of them."""
+        self._lake = lake
+        self._book = book
+        self._claims: dict[TableId, _Claim] = {}
+
+    def look(self, table: TableId) -> Standing | None:
+        """Return how far the table is, by its own log; None for one that is not here. Claims nothing."""
+        if self._lake.exists(table):
+            number = self._lake.number(table)
+            return None if number is None else self._book.read(table, number)
+        left = self._book.life(table)
+        return left if isinstance(left, Standing) else None
+
+    def open(self, table: TableId) -> Standing | None:
+        """Claim the table and return how far it is; None for one that is not here.
+
+        Raises TableStoppedError for one of somebody else's and one that somebody
+        deleted, UnavailableError if another instance has claimed it since we did.
+        """
+        if not self._lake.exists(table):
+            self._claims.pop(table, None)
+            return self._without_table(table)
+        number = self._lake.number(table)
+        if number is None:
+            reason = f"the lake has a table of this name that is not ours, at {self._lake.path(table)}"
+            hint = "delete or move that table, or load this one into another folder"
+            raise TableStoppedError(str(table), "", "the target's table", reason, hint)
+        claim = self._claims.get(table)
+        if claim is None:
+            claim = self._claim(table, number)
+        elif claim.number != number:
+            raise self._overtaken(table)
+        if claim.standing.leaving:
+            self._finish_leaving(table, claim.standing)
+            return claim.standing
+        return claim.standing
+
+    def commit(self, table: TableId, standing: Standing, write: Callable[[int], None]) -> None:
+        """Do `write`, which commits the table with the number it is given, so that `standing` is true from then on.
+
+        What another writer of the table, such as an OPTIMIZE, was in the way of is
+        tried again, some times.
+        """
+        claim = self._claims.get(table)
+        before = claim.number if claim else 0
+        number = before + 1 if claim else _first_number(0)
+        self._book.write(table, number, standing)
+        _RECORDED.pass_by()
+        self._commit(table, before, number, write)
+        _COMMITTED.pass_by()
+        self._claims[table] = _Claim(number, standing)
+        if claim is None:
+            self._book.set_life(table)
+        else:
+            self._book.forget(table, before)
+
+    def leave(self, table: TableId, standing: Standing) -> None:
+        """Delete the table; what `standing` says of it is kept."""
+        left = Standing(standing.state, standing.positions, leaving=True)
+        if self._lake.exists(table):
+            self.commit(table, left, lambda number: self._lake.note(table, number))
+            _LEFT.pass_by()
+        self._finish_leaving(table, left)
+
+    def _finish_leaving(self, table: TableId, left: Standing) -> None:
+        self._book.set_life(table, left)
+        self._lake.remove(table)
+        self._claims.pop(table, None)
+
+    def _without_table(self, table: TableId) -> Standing | None:
+        left = self._book.life(table)
+        if left is True:
+            reason = "somebody dropped it from the lake"
+            hint = (
+                f"to load its files again, delete the folder {self._book.folder(table)} of the lake, "
+                "write 0 for next_batch_offset into batches.json two folders above, and run again"
+            )
+            raise TableStoppedError(str(table), "", "the target's table", reason, hint)
+        return left if isinstance(left, Standing) else None
+
+    def _claim(self, table: TableId, before: int) -> _Claim:
+        standing = self._book.read(table, before)
+        number = _first_number(before)
+        self._book.write(table, number, standing)
+        self._commit(table, before, number, lambda number: self._lake.note(table, number))
+        self._book.set_life(table)
+        self._book.forget_others(table, number)
+        self._claims[table] = _Claim(number, standing)
+        return self._claims[table]
+
+    def _commit(self, table: TableId, before: int, number: int, write: Callable[[int], None]) -> None:
+        for pause in (*_PAUSES_SECONDS, None):
+            try:
+                write(number)
+                if self._lake.number(table) == before:
+                    # There was nothing to do, so nothing was committed, the number neither.
+                    self._lake.note(table, number)
+            except ConflictError:
+                if pause is None:
+                    raise
+                time.sleep(pause)
+            reached = self._number(table)
+            if reached == number:
+                return
+            if reached != before:
+                raise self._overtaken(table)
+        message = f"{table}: the lake did not keep commit {number}"
+        raise UnavailableError(message, "it is tried again; look into the table's history if it stays")
+
+    def _number(self, table: TableId) -> int:
+        return (self._lake.number(table) or 0) if self._lake.exists(table) else 0
+
+    def _overtaken(self, table: TableId) -> UnavailableError:
+        self._claims.pop(table, None)
+        message = f"another instance of this pipeline has written {table} to the lake"
+        return UnavailableError(message, "stop one of the two instances; this one goes on where the table stands")
+
+
+def _first_number(before: int) -> int:
+    """A claim above that of `before`, by chance one that no other instance takes at the same time."""
+    return (before // _CLAIM_STEP + 1 + secrets.randbelow(_CLAIM_ABOVE_MAX)) * _CLAIM_STEP

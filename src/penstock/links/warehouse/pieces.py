@@ -1,0 +1,98 @@
+"""From batch files to rows that can be staged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.core.errors import SinkError, TableStoppedError
+from penstock.core.file_formats import parse_batch_file
+from penstock.core.files import LACKS, OFFSET, OP, TS_MS
+from penstock.core.warehouse.partial_rows import Lacking
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.core.tables import TableSchema
+    from penstock.core.warehouse.load_plan import Piece
+    from penstock.ports.objects import ObjectStore
+
+
+def read_pieces(
+    objects: ObjectStore, schema: TableSchema, pieces: Sequence[Piece], *, timed: bool = False
+) -> pa.Table | None:
+    """Return the new rows of `pieces`, treated and laid out as files of `schema`; None if none of them has a file.
+
+    `timed` gives each row the commit time of its file's newest change, where files
+    do not say more. Raises TableStoppedError for a file that is missing, or not
+    what its batch says.
+    """
+    tables = [_read_piece(objects, schema, piece, timed=timed) for piece in pieces if piece.batch.rows]
+    return pa.concat_tables(tables) if tables else None
+
+
+def newest_rows(schema: TableSchema, rows: pa.Table) -> pa.Table:
+    """Return, of `rows` laid out as files, those that a merge needs, in the order of their keys.
+
+    Of a table with a key that is the newest change of each key, as far as Arrow
+    takes two keys for equal; a merge looks again. It costs less here than to bring
+    rows into a warehouse that are old already, and a sorted key is quicker to find.
+    """
+    if not schema.key or schema.partial_rows:
+        return rows
+    names = [column.name for column in schema.columns for key in schema.key if column.name.casefold() == key.casefold()]
+    if any(pa.types.is_nested(rows.schema.field(name).type) for name in names):
+        return rows
+    # Sorting is stable. Several partitions are in the order of their batches, not of their offsets.
+    offsets = rows.column(OFFSET).to_numpy()
+    if (offsets[1:] < offsets[:-1]).any():
+        rows = rows.take(np.argsort(offsets, kind="stable"))
+    order = pc.sort_indices(rows.select(names).combine_chunks(), sort_keys=[(name, "ascending") for name in names])
+    keys = rows.select(names).take(order)
+    last = np.zeros(rows.num_rows, np.bool_)
+    last[-1:] = True
+    for name in names:
+        ahead, behind = keys.column(name).slice(1), keys.column(name).slice(0, rows.num_rows - 1)
+        last[:-1] |= pc.not_equal(ahead, behind).to_numpy()
+    return rows.take(order.to_numpy()[last])
+
+
+def count_changes(rows: pa.Table) -> int:
+    """Return how many changes `rows` stand for: an update's two images are one."""
+    doubled = pc.equal(rows.column(OP), pa.scalar("u-"))
+    return rows.num_rows - rows.filter(doubled).num_rows
+
+
+def find_lacking(schema: TableSchema, rows: pa.Table) -> Lacking:
+    """Return which columns of `schema` some of `rows`, laid out as files, lack. One that went lacks nothing we need."""
+    found: dict[str, set[str]] = {"c": set(), "u": set()}
+    if schema.partial_rows and schema.key:
+        for kind in rows.group_by([OP, LACKS]).aggregate([]).to_pylist():
+            flags = zip(schema.columns, kind[LACKS], strict=False)
+            found.setdefault(kind[OP], set()).update(column.name for column, flag in flags if flag == "1")
+    return Lacking(created=found["c"], changed=found["u"])
+
+
+def _read_piece(objects: ObjectStore, schema: TableSchema, piece: Piece, *, timed: bool) -> pa.Table:
+    batch = piece.batch
+    try:
+        filed = piece.treatment.arriving if piece.treatment else schema
+        rows = parse_batch_file(filed, batch, objects.get(batch.path))
+    except SinkError as error:
+        raise TableStoppedError(str(batch.table), "", batch.path, error.message, _REFETCH) from error
+    except ValueError as error:
+        reason = f"it is not the file that was written: {error}"
+        raise TableStoppedError(str(batch.table), "", batch.path, reason, _REFETCH) from error
+    if piece.from_offset > batch.start_offset:
+        rows = rows.filter(pc.greater_equal(rows.column(OFFSET), pa.scalar(piece.from_offset)))
+    if piece.treatment:
+        rows = piece.treatment.apply(rows)
+    if timed and TS_MS not in rows.column_names:
+        rows = rows.append_column(TS_MS, pa.repeat(pa.scalar(batch.last_timestamp_ms, pa.int64()), rows.num_rows))
+    return rows
+
+
+_REFETCH = "restore the file, or start a new pipeline with a fresh copy: another `pipeline` name, `home` and target"

@@ -1,0 +1,280 @@
+"""Loading a warehouse: batches become tables, in transactions that also say how far they go."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+from penstock.config.crash_points import CrashPoint
+from penstock.core.announcements import Kind
+from penstock.core.errors import RefusedStatementError, TableStoppedError
+from penstock.core.positions import FILE_BITS
+from penstock.core.tables import TableId
+from penstock.core.transforms.column_rules import ColumnRules
+from penstock.core.warehouse.dialect import quote_name
+from penstock.core.warehouse.load_plan import SchemaInPlace, plan_positions, plan_steps, plan_transactions
+from penstock.core.warehouse.overflow import fit_rows, fit_schema
+from penstock.core.warehouse.partial_rows import WHOLE, plan_completion
+from penstock.core.warehouse.planner import keep_fill_values, plan_merge, plan_truncate
+from penstock.core.warehouse.target_table import LogPlace
+from penstock.links.warehouse.borders import dropped_note, log_place, refuse_orphans, rename_origin
+from penstock.links.warehouse.pieces import count_changes, find_lacking, newest_rows, read_pieces
+from penstock.links.warehouse.progress import TableState, TargetProgress, check_behind_border, require_rows
+from penstock.links.warehouse.target_tables import AheadOfTransactionError, TargetTables
+from penstock.links.warehouse.treated_columns import TreatedColumns
+from penstock.ports.sink import Loaded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from penstock.core.announcements import Move
+    from penstock.core.batches import Batch
+    from penstock.core.tables import TableSchema
+    from penstock.core.warehouse.load_plan import Deletes, DroppedTables, Overflow, Step
+    from penstock.core.warehouse.partial_rows import Lacking
+    from penstock.core.warehouse.target_table import TargetTable
+    from penstock.ports.objects import ObjectStore
+    from penstock.ports.warehouse import Warehouse
+
+T = TypeVar("T")
+
+_MERGED = CrashPoint("load.merged", "rows are in the table, their positions are not, nothing is committed")
+_PLACED = CrashPoint("load.positions_set", "rows and positions are written, the transaction is open")
+_COMMITTED = CrashPoint("load.committed", "a load is committed, and only the target knows")
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRules:
+    """How much is merged at once, and what becomes of rows, tables, columns and values in special cases.
+
+    `rows_max` and `bytes_max` (of compressed files) bound what is in memory as Arrow,
+    `transaction_rows_max` what a warehouse has to be able to undo. `dropped_tables` is
+    about tables that the source drops, `deletes` about rows that it deletes, and
+    `overflow` about values that the target cannot hold.
+    """
+
+    rows_max: int = 350_000
+    bytes_max: int = 32 << 20
+    transaction_rows_max: int = 1_000_000
+    dropped_tables: DroppedTables = "keep"
+    deletes: Deletes = "hard"
+    overflow: Overflow = "stop"
+    columns: ColumnRules = field(default_factory=ColumnRules)
+
+    def shared_by(self, sinks: int) -> LoadRules:
+        """Return the rules for each of several sinks that work side by side in the same memory."""
+        return replace(self, rows_max=max(1, self.rows_max // sinks), bytes_max=max(1, self.bytes_max // sinks))
+
+
+@dataclass(slots=True)
+class _Counts:
+    """What one try of a load has done so far."""
+
+    changes: int = 0
+    misfits: int = 0
+
+
+_DEFAULTS = LoadRules()
+
+
+class SqlSink:
+    """One pipeline's and source's way into a warehouse. It implements the port `Sink`. It is for one thread."""
+
+    def __init__(
+        self, warehouse: Warehouse, pipeline: str, source: str, objects: ObjectStore, rules: LoadRules = _DEFAULTS
+    ) -> None:
+        """Load into `warehouse`, which is closed with this, the files of `objects`. Raises what `Warehouse` raises."""
+        self._warehouse = warehouse
+        self._dialect = warehouse.dialect
+        self._objects = objects
+        self._rules = rules
+        self._progress = TargetProgress(warehouse, pipeline, source)
+        self._tables = TargetTables(warehouse, rules.deletes)
+        self._columns = TreatedColumns(warehouse, pipeline, source, rules.columns)
+        try:
+            warehouse.transact(self._create_state)
+        except BaseException:
+            warehouse.close()
+            raise
+
+    def batch_offset(self) -> int:
+        """See `Sink`."""
+        return self._progress.batch_offset()
+
+    def finish(self, batch_offset: int) -> None:
+        """See `Sink`."""
+        self._warehouse.transact(lambda: self._progress.set_batch_offset(batch_offset))
+
+    def positions(self, table: TableId) -> dict[tuple[str, int], int]:
+        """See `Sink`."""
+        return self._progress.positions(table)
+
+    def load(self, table: TableId, batches: Sequence[Batch], schemas: Mapping[int, TableSchema]) -> Loaded:
+        """See `Sink`. The files of a transaction are merged some at a time."""
+        done, note = _Counts(), None
+        try:
+            for part in plan_transactions(batches, self._rules.transaction_rows_max):
+                counts, told = self._transact(partial(self._load, table, part, schemas), table)
+                _COMMITTED.pass_by()
+                done = _Counts(done.changes + counts.changes, done.misfits + counts.misfits)
+                note = note if told is None else told
+        except RefusedStatementError as error:
+            raise TableStoppedError(str(table), "", "the target's table", error.message, error.hint) from error
+        return Loaded(done.changes, time.time_ns() // 1_000_000, note, done.misfits)
+
+    def rename(self, moves: Sequence[Move], order: tuple[int, int, int], schemas: Mapping[int, TableSchema]) -> None:
+        """See `Sink`."""
+        try:
+            self._transact(lambda: self._rename(moves, order, schemas), None)
+        except RefusedStatementError as error:
+            raise TableStoppedError(moves[0].table, "", "the target's table", error.message, error.hint) from error
+
+    def close(self) -> None:
+        """See `Sink`."""
+        self._warehouse.close()
+
+    def _create_state(self) -> None:
+        self._progress.create()
+        self._columns.create()
+
+    def _transact(self, work: Callable[[], T], table: TableId | None) -> T:
+        """Do `work`, and first what it turns out to need ahead of its transaction."""
+        while True:
+            try:
+                return self._warehouse.transact(work, table)
+            except AheadOfTransactionError as ahead:
+                self._tables.run_ahead(ahead)
+
+    def _fitted(self, schemas: Mapping[int, TableSchema]) -> dict[int, TableSchema]:
+        return {number: fit_schema(self._dialect, schema, self._rules.overflow) for number, schema in schemas.items()}
+
+    def _load(
+        self, table: TableId, batches: Sequence[Batch], schemas: Mapping[int, TableSchema]
+    ) -> tuple[_Counts, str | None]:
+        counts = _Counts()
+        positions = self._progress.positions(table)
+        steps = plan_steps(positions, batches, self._rules.rows_max, self._rules.bytes_max)
+        known = self._known(table) if steps else None
+        if known and not known.ended and known.deletes != self._rules.deletes:
+            self._progress.set_table(table, self._tables.settle_deletes(known))
+        for arriving in steps:
+            filed = schemas[arriving.schema_id]
+            step, schema = self._columns.treat(table, self._progress.table(table), arriving, filed)
+            self._take(table, step, schema, counts)
+        _MERGED.pass_by()
+        self._progress.set_positions(table, plan_positions(positions, batches))
+        note = self._note(table, batches)
+        _PLACED.pass_by()
+        return counts, note
+
+    def _rename(self, moves: Sequence[Move], order: tuple[int, int, int], schemas: Mapping[int, TableSchema]) -> None:
+        renames = {TableId.parse(move.origin): TableId.parse(move.table) for move in moves}
+        known = {table: self._known(table) for table in {*renames, *renames.values()}}
+        if any(state and state.border >= order for state in known.values()):
+            return
+        origins = {new: require_rows(known[old], old, new) for old, new in renames.items()}
+        schemas = self._fitted(self._columns.move(moves, known, schemas))
+        for table in set(renames.values()) - set(renames):
+            state = known[table]
+            if state:
+                self._tables.drop(state)
+            self._tables.refuse_foreign(table)
+        self._tables.rename(renames)
+        for table in set(renames) - set(renames.values()):
+            self._progress.set_table(table, origins[renames[table]].end(order))
+        for move in moves:
+            self._settle(origins[TableId.parse(move.table)], move, order, schemas[move.schema_id])
+
+    def _settle(self, origin: TableState, move: Move, order: tuple[int, int, int], schema: TableSchema) -> None:
+        """Give a table, which has its new name by now, the schema and the state that belong to it."""
+        before = replace(origin, schema=replace(origin.schema, table=schema.table))
+        self._tables.migrate(before, schema, LogPlace("", order[1], order[2], 0, order[0] >> FILE_BITS))
+        state = replace(before, schema=keep_fill_values(before.schema, schema), border=order, ended=False)
+        self._progress.set_table(schema.table, replace(state, in_place=SchemaInPlace(move.schema_id, order)))
+
+    def _take(self, table: TableId, step: Step, schema: TableSchema, counts: _Counts) -> None:
+        """Bring a step in, and count what it had."""
+        known = self._progress.table(table)
+        if step.kind is Kind.SCHEMA:
+            check_behind_border(known, step)
+            self._take_rows(table, step, schema, counts)
+        elif known is None or known.has_before_it(step):
+            fitted = fit_schema(self._dialect, schema, self._rules.overflow)
+            self._progress.set_table(table, self._cross_border(step, fitted, known))
+
+    def _take_rows(self, table: TableId, step: Step, schema: TableSchema, counts: _Counts) -> None:
+        """Bring the schema and the rows of `step` in."""
+        known = self._progress.table(table)
+        fitted = fit_schema(self._dialect, schema, self._rules.overflow)
+        self._tables.check_types(fitted)
+        state = self._follow_schema(known, step, fitted)
+        rows = read_pieces(self._objects, schema, step.pieces, timed=state.deletes == "soft")
+        if rows is not None:
+            held = fit_rows(self._dialect, schema, rows, self._rules.overflow)
+            state = replace(state, misfits=state.misfits + held.changed)
+            with self._warehouse.staged(fitted, newest_rows(fitted, held.rows)) as staged:
+                self._merge(self._tables.target(state), fitted, staged, find_lacking(schema, rows))
+            counts.changes += count_changes(rows)
+            counts.misfits += held.changed
+        if state != known:
+            self._progress.set_table(table, state)
+
+    def _follow_schema(self, known: TableState | None, step: Step, schema: TableSchema) -> TableState:
+        """Make or change the table for what `step` brings; return it as it is then."""
+        if known is None:
+            self._tables.create(schema)
+            in_place = SchemaInPlace(step.schema_id, step.last_order)
+            return TableState(schema, in_place, deletes=self._rules.deletes)
+        if not known.in_place.gives_way_to(step):
+            return replace(known, in_place=known.in_place.after(step))
+        before = self._tables.rename_columns(known, step.column_renames)
+        self._tables.migrate(before, schema, log_place(step))
+        return replace(before, schema=keep_fill_values(before.schema, schema), in_place=known.in_place.after(step))
+
+    def _cross_border(self, step: Step, schema: TableSchema, known: TableState | None) -> TableState:
+        """Begin, empty or end the table; return what is known of it then. It is done at most once."""
+        order = step.last_order
+        if step.kind is Kind.RENAME:
+            # Where the rows of the other name are here too, `rename` came before, and the table is past this.
+            require_rows(None, rename_origin(step), schema.table)
+        begun = TableState(schema, SchemaInPlace(step.schema_id, order), order, deletes=self._rules.deletes)
+        if known is None:
+            if step.kind is not Kind.DROP:
+                self._tables.create(schema)
+            return begun.end(order) if step.kind is Kind.DROP else begun
+        if step.kind is Kind.TRUNCATE:
+            self._tables.run(plan_truncate(self._dialect, self._tables.target(known), log_place(step)))
+            return replace(known, border=order)
+        if step.kind is Kind.CREATE:
+            self._tables.create_anew(known, schema)
+            return begun
+        if self._rules.dropped_tables == "drop":
+            self._tables.drop(known)
+        return known.end(order)
+
+    def _note(self, table: TableId, batches: Sequence[Batch]) -> str | None:
+        """Say what people should know of the table; None if these batches change nothing about that."""
+        known = self._progress.table(table)
+        if known and known.misfits and not known.ended:
+            became = "became NULL" if self._rules.overflow == "null" else "became others (overflow of the link)"
+            return f"{known.misfits} value(s) did not fit into {self._dialect.name} and {became}"
+        return dropped_note(known, batches, is_kept=lambda: self._warehouse.exists(table))
+
+    def _merge(self, target: TargetTable, arriving: TableSchema, staged: str, lacking: Lacking) -> None:
+        if not lacking:
+            self._tables.run(plan_merge(self._dialect, target, arriving, staged))
+            return
+        completion = plan_completion(self._dialect, target, arriving, staged, lacking)
+        self._warehouse.run(completion.create)
+        ((orphans,),) = self._warehouse.fetch(completion.count_orphans)
+        refuse_orphans(arriving.table, int(orphans or 0))
+        whole = quote_name(self._dialect, WHOLE)
+        self._tables.run([*plan_merge(self._dialect, target, arriving, whole), completion.drop])
+
+    def _known(self, table: TableId) -> TableState | None:
+        known = self._progress.table(table)
+        if known and not known.ended:
+            self._tables.check_present(known)
+        return known

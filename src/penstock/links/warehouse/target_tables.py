@@ -1,0 +1,197 @@
+"""The tables of a target: made, changed and looked at in the caller's transaction."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from penstock.core.errors import TableStoppedError
+from penstock.core.warehouse.alter import keeps_shape, needs_rebuild, plan_migration
+from penstock.core.warehouse.attributes import Attributes, plan_attributes
+from penstock.core.warehouse.columns import check_names, column_type, define_columns
+from penstock.core.warehouse.migration import Around, Migration
+from penstock.core.warehouse.planner import (
+    plan_column_renames,
+    plan_create,
+    plan_deletes,
+    plan_drop,
+    plan_renames,
+    plan_schema,
+)
+from penstock.core.warehouse.rebuild import plan_rebuild
+from penstock.core.warehouse.target_table import TargetTable, table_path
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.core.tables import TableId, TableSchema
+    from penstock.core.warehouse.load_plan import Deletes
+    from penstock.core.warehouse.target_table import LogPlace
+    from penstock.links.warehouse.progress import TableState
+    from penstock.ports.warehouse import Warehouse
+
+
+class AheadOfTransactionError(Exception):
+    """Statements have to run before the transaction in which this was raised, and in none themselves."""
+
+    def __init__(self, statements: Sequence[str]) -> None:
+        """Ask for `statements`."""
+        super().__init__(statements)
+        self.statements = tuple(statements)
+
+
+class TargetTables:
+    """Plans what becomes of tables, holds it against what is there, and does it."""
+
+    def __init__(self, warehouse: Warehouse, deletes: Deletes) -> None:
+        """Work over `warehouse`; tables that are made have these `deletes`."""
+        self._warehouse = warehouse
+        self._dialect = warehouse.dialect
+        self._deletes = deletes
+        self._done_ahead: set[str] = set()
+
+    def target(self, state: TableState) -> TargetTable:
+        """The table as it is."""
+        return TargetTable(self._warehouse.catalog, state.schema, state.deletes)
+
+    def check_present(self, state: TableState) -> None:
+        """Raise TableStoppedError unless the table is there with every column that we gave it, and its type."""
+        table = state.schema.table
+        found = self._warehouse.columns(table)
+        if not found:
+            hint = (
+                "to load its files again, delete its rows in penstock.tables and penstock.positions of the target, "
+                "set next_batch_offset in penstock.batches to 0, and run again"
+            )
+            raise TableStoppedError(str(table), "", "the target's table", "somebody dropped it from the target", hint)
+        there = {name.casefold(): type_ for name, type_ in found.items()}
+        target = self.target(state)
+        path = target.path(self._dialect)
+        for column in (*state.schema.columns, *target.own_columns):
+            type_ = column_type(self._dialect, state.schema, column)
+            seen = there.get(column.name.casefold())
+            # Types that change ahead of a transaction may have changed although it failed.
+            if seen == type_ or (seen is not None and not self._dialect.retypes_in_transaction):
+                continue
+            was = "dropped it" if seen is None else f"gave it the type {seen}"
+            reason = f"somebody {was}; here it is {type_}"
+            hint = f"put it back as it was, with the values that it had, in {path}, and run again"
+            raise TableStoppedError(str(table), column.name, "the target's table", reason, hint)
+
+    def check_types(self, schema: TableSchema) -> None:
+        """Raise TableStoppedError unless rows of `schema` can be staged: a table's older or newer one, too."""
+        define_columns(self._dialect, schema, self._deletes)
+
+    def refuse_foreign(self, table: TableId) -> None:
+        """Raise TableStoppedError if there is a table of this name; call it for a name that none of ours has."""
+        if self._warehouse.exists(table):
+            reason = "the target has a table of this name that is not ours (upper and lower case do not count)"
+            hint = "drop or rename that table, or load this one into another target"
+            raise TableStoppedError(str(table), "", "the target's table", reason, hint)
+
+    def create(self, schema: TableSchema) -> None:
+        """Make the table of a name that nobody has."""
+        self.run(self.plan_begin(None, schema))
+
+    def plan_begin(self, ended: TableState | None, schema: TableSchema) -> list[str]:
+        """Plan the beginning of a table whose name nobody has, or one of ours had that has `ended`. It only reads."""
+        if ended is not None and self._warehouse.exists(schema.table):
+            return [*self._plan_anew(ended, schema).statements]
+        self.refuse_foreign(schema.table)
+        with_schema = not self._warehouse.has_schema(schema.table.schema)
+        target = TargetTable(self._warehouse.catalog, schema, self._deletes)
+        return plan_create(self._dialect, target, with_schema=with_schema)
+
+    def create_anew(self, state: TableState, schema: TableSchema) -> None:
+        """Make an empty table for `schema` in the place of one that may be there; grants and comments stay."""
+        if not self._warehouse.exists(state.schema.table):
+            self.create(schema)
+            return
+        self._carry_out(self._plan_anew(state, schema), schema)
+
+    def _plan_anew(self, state: TableState, schema: TableSchema) -> Migration:
+        check_names(self._dialect, schema, self._deletes)
+        around = Around(has_rows=False, attributes=self._warehouse.attributes(state.schema.table))
+        return plan_rebuild(self._dialect, replace(self.target(state), deletes=self._deletes), schema, around)
+
+    def drop(self, state: TableState) -> None:
+        """Drop the table if it is there."""
+        if self._warehouse.exists(state.schema.table):
+            self.run(plan_drop(self._dialect, self.target(state)))
+
+    def rename(self, renames: Mapping[TableId, TableId]) -> None:
+        """Give tables (old name to new) other names. Who could read a name before can read it after."""
+        kept = {table: self._warehouse.attributes(table) for table in renames.values() if self._warehouse.exists(table)}
+        for table in set(renames.values()) - set(renames):
+            self._make_schema(table.schema)
+        self.run(plan_renames(self._dialect, self._warehouse.catalog, renames))
+        for table, attributes in kept.items():
+            path = table_path(self._dialect, self._warehouse.catalog, table)
+            columns = list(self._warehouse.columns(table))
+            # Its indexes went with the rows, and have their names still.
+            self.run([*plan_attributes(self._dialect, path, columns, replace(attributes, indexes=(), owner=""))])
+
+    def rename_columns(self, state: TableState, names: Sequence[tuple[str, str]]) -> TableState:
+        """Give columns (old, new) other names; return the table as it is then."""
+        if not names:
+            return state
+        renamed = frozenset(old.casefold() for old, _ in names)
+        gone = frozenset(new.casefold() for _, new in names) - renamed
+        statements = tuple(plan_column_renames(self._dialect, self.target(state), names))
+        self._carry_out(Migration(statements, going=gone, renamed=renamed), state.schema)
+        return replace(state, schema=state.schema.with_columns_renamed(names))
+
+    def settle_deletes(self, state: TableState) -> TableState:
+        """Give the table the deletes that are configured; return it as it is then."""
+        statements, settled = self.plan_deletes(state)
+        self.run(statements)
+        return settled
+
+    def plan_deletes(self, state: TableState) -> tuple[Sequence[str], TableState]:
+        """Plan `settle_deletes`, and return the table as it is then. It only reads."""
+        change = plan_deletes(self._dialect, self.target(state), self._deletes)
+        self.check(change, state.schema)
+        return change.statements, replace(state, deletes=self._deletes)
+
+    def migrate(self, state: TableState, after: TableSchema, place: LogPlace) -> None:
+        """Turn the table into the one for `after`, which the source made of it at `place`."""
+        self._carry_out(self.plan(state, after, place), after)
+
+    def plan(self, state: TableState, after: TableSchema, place: LogPlace) -> Migration:
+        """Plan `migrate`. It reads, and changes nothing."""
+        target = self.target(state)
+        probe = f"SELECT 1 FROM {target.path(self._dialect)} LIMIT 1"  # noqa: S608 - the name is quoted
+        has_rows = bool(self._warehouse.fetch(probe))
+        before = state.schema
+        keeps = keeps_shape(self._dialect, before, after)
+        remade = needs_rebuild(self._dialect, before, after) if has_rows else not keeps
+        attributes = self._warehouse.attributes(before.table) if remade else Attributes()
+        return plan_migration(self._dialect, target, after, Around(place, has_rows, attributes))
+
+    def check(self, change: Migration, schema: TableSchema) -> None:
+        """Raise TableStoppedError where a change cannot be made to what is there. It reads, and changes nothing."""
+        if change.statements or change.ahead:
+            change.check_dependents(schema, self._warehouse.dependents(schema.table))
+        for check in change.checks:
+            for row in self._warehouse.fetch(check.query):
+                raise check.refusal(schema, row)
+
+    def run(self, statements: Sequence[str]) -> None:
+        """Run statements in order."""
+        for statement in statements:
+            self._warehouse.run(statement)
+
+    def run_ahead(self, error: AheadOfTransactionError) -> None:
+        """Run what has to be done before the transaction, which is over."""
+        self.run(error.statements)
+        self._done_ahead.update(error.statements)
+
+    def _carry_out(self, change: Migration, schema: TableSchema) -> None:
+        self.check(change, schema)
+        if not set(change.ahead) <= self._done_ahead:
+            raise AheadOfTransactionError(change.ahead)
+        self.run(change.statements)
+
+    def _make_schema(self, name: str) -> None:
+        if not self._warehouse.has_schema(name):
+            self._warehouse.run(plan_schema(self._dialect, self._warehouse.catalog, name))

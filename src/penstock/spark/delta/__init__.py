@@ -1,0 +1,1 @@
+"""Delta tables through Spark."""

@@ -1,0 +1,46 @@
+"""What Spark and Delta say went wrong, in words of ours."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from penstock.core.errors import ConflictError, SinkError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_CONFLICT = re.compile(
+    r"DELTA_CONCURRENT\w*|DELTA_(METADATA|PROTOCOL)_CHANGED|Concurrent\w+Exception|(Metadata|Protocol)ChangedException"
+)
+_DISK_IS_FULL = "No space left on device"
+_NO_FILE_SYSTEM = re.compile(r"S3AFileSystem not found|No FileSystem for scheme")
+
+
+@contextmanager
+def explained(what: str) -> Iterator[None]:
+    """Raise SinkError or ConflictError, which say that `what` failed, in place of Spark's own errors."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        raise _explain(what, str(error)) from error
+
+
+def _explain(what: str, printed: str) -> SinkError | ConflictError:
+    if _CONFLICT.search(printed):
+        return ConflictError(f"cannot {what}: another writer changed the table meanwhile", "it is tried again")
+    if _DISK_IS_FULL in printed:
+        hint = "free some space: nothing was committed half, and the next try goes on from here"
+        return SinkError(f"cannot {what}: a disk is full", hint)
+    if _NO_FILE_SYSTEM.search(printed):
+        hint = (
+            "Spark needs Hadoop's library for that store: give it as spark.conf of the file, for example "
+            "spark.jars.packages: org.apache.hadoop:hadoop-aws:3.5.0"
+        )
+        return SinkError(f"cannot {what}: Spark cannot reach a store of that kind", hint)
+    reason = " ".join(printed.partition("\n\tat ")[0].split())[:600]
+    return SinkError(f"cannot {what}: {reason}", "see the table's folder and its log; nothing was committed half")

@@ -1,0 +1,26 @@
+"""Opens the Delta tables of a pipeline from its spec."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.config.places import lake_url
+from penstock.links.warehouse.lake_book import LakeBook
+from penstock.links.warehouse.lake_sink import LakeSink
+from penstock.links.warehouse.sink import LoadRules
+from penstock.spark.delta.lake import DeltaLake
+from penstock.wiring.open import open_lake_store, open_object_store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from penstock.config.specs import DeltaSinkSpec, LinkSpec, PipelineSpec
+    from penstock.ports.sink import Sink
+
+
+def open_lake_sink(spec: PipelineSpec, link: LinkSpec, sink: DeltaSinkSpec, session: SparkSession) -> Sink:
+    """The target of `link`, a folder of Delta tables."""
+    store = open_lake_store(spec, sink)
+    lake = DeltaLake(session, store, lake_url(spec, sink), f"penstock/{spec.pipeline}/{link.source}")
+    rules = LoadRules(dropped_tables=link.dropped_tables)
+    return LakeSink(lake, LakeBook(store, spec.pipeline, link.source), open_object_store(spec), rules)

@@ -1,0 +1,89 @@
+"""One source into Delta tables, with kill -9 between a commit and the next one."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+
+from penstock.config.places import lake_url
+from penstock.config.specs import DeltaSinkSpec
+from penstock.ports.queries import ReadLimits
+from penstock.spark.delta.query import query_lake
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.servers.pipeline.conftest import PipelineCase
+
+RUN_SECONDS = 240
+TABLE = "CREATE TABLE users (id INT PRIMARY KEY, name VARCHAR(40), score DECIMAL(10,2), big BIGINT UNSIGNED)"
+
+
+def rows(case: PipelineCase, query: str) -> list[tuple[object, ...]]:
+    sink = case.spec.sinks[0]
+    assert isinstance(sink, DeltaSinkSpec)
+    found = query_lake(case.session, lake_url(case.spec, sink), query, ReadLimits())
+    return [tuple(row.values()) for row in found.rows.to_pylist()]
+
+
+def kill_at(case: PipelineCase, point: str) -> None:
+    """Run until the process comes by a place between two writes, where it ends as by kill -9."""
+    with (case.file.parent / "run.log").open("wb") as log:
+        killed = subprocess.run(
+            [sys.executable, "-m", "penstock", "run", str(case.file), "--once"],
+            env={**os.environ, "PENSTOCK_CRASH_AT": point},
+            stdout=log,
+            stderr=log,
+            timeout=RUN_SECONDS,
+            check=False,
+        )
+    assert killed.returncode == -signal.SIGKILL, (case.file.parent / "run.log").read_text()[-4000:]
+
+
+@pytest.mark.timeout(900)
+def test_a_lake_equals_its_source_after_kill_9_between_two_commits(make_case: Callable[..., PipelineCase]) -> None:
+    case = make_case()
+    config = yaml.safe_load(case.file.read_text())
+    config["sinks"] = [{"name": "warehouse", "kind": "delta"}]
+    case.file.write_text(yaml.safe_dump(config))
+    case.write(TABLE, "INSERT INTO users VALUES (1, 'Ada', 1.50, 18446744073709551615), (2, '', NULL, 0)")
+    case.write("CREATE TABLE log (what VARCHAR(20))", "INSERT INTO log VALUES ('a'), ('a')")
+
+    # The third commit has rows of one of the two tables: each is made before it is filled.
+    kill_at(case, "lake.committed:3")
+    case.write(
+        "UPDATE users SET name = 'Ada Lovelace' WHERE id = 1",
+        "ALTER TABLE users ADD COLUMN karma BIGINT NOT NULL DEFAULT 7, RENAME COLUMN score TO points",
+        "DELETE FROM users WHERE id = 2",
+        "INSERT INTO users (id, karma) VALUES (3, 1)",
+        "INSERT INTO log VALUES ('b')",
+    )
+    case.run_once()
+
+    listed = f"SELECT id, name, points, big, karma FROM {case.database}.users ORDER BY id"
+    with case.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(listed)
+        assert rows(case, listed) == list(cursor.fetchall())
+    logged = f"SELECT what, _op, count(*) FROM {case.database}.log GROUP BY ALL ORDER BY what"
+    assert [(what, count) for what, _, count in rows(case, logged)] == [("a", 2), ("b", 1)]
+
+    case.write("RENAME TABLE users TO people", "INSERT INTO people (id, name) VALUES (4, 'Grace')")
+    for point in ("lake.moved", "lake.left", "lake.recorded"):
+        kill_at(case, point)
+    case.run_once()
+
+    listed = listed.replace("users", "people")
+    with case.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(listed)
+        assert rows(case, listed) == list(cursor.fetchall())
+    sink = case.spec.sinks[0]
+    assert isinstance(sink, DeltaSinkSpec)
+    assert not (Path(urlsplit(lake_url(case.spec, sink)).path) / case.database / "users").exists()

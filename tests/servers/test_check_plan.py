@@ -1,0 +1,97 @@
+"""`penstock check --plan`: the SQL of the next load, against a real source and each kind of target."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pymysql
+import pytest
+from tests.servers.sink_case import PostgresTarget, announcement
+from typer.testing import CliRunner
+
+from penstock.adapters.mysql.catalog import read_tables
+from penstock.adapters.mysql.connection import connect
+from penstock.cli.main import app
+from penstock.config.load import load
+from penstock.core.tables import TableId
+from penstock.wiring.open import mysql_server
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.servers.sink_case import Place
+
+    from penstock.dev.mariadb import MariadbServer
+
+
+def do(mariadb: MariadbServer, *statements: str) -> None:
+    """Run statements on the source."""
+    with (
+        pymysql.connect(
+            host=mariadb.host, port=mariadb.port, user=mariadb.user, password=mariadb.password, connect_timeout=10
+        ) as connection,
+        connection.cursor() as cursor,
+    ):
+        for statement in statements:
+            cursor.execute(statement)
+
+
+@pytest.fixture
+def config(
+    place: Place, mariadb: MariadbServer, fresh_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """A pipeline from one table, `orders`, to an empty target."""
+    monkeypatch.setenv("SOURCE_PASSWORD", mariadb.password)
+    do(mariadb, f"CREATE TABLE {fresh_database}.orders (id INT PRIMARY KEY, qty INT)")
+    sink = "kind: duckdb, path: ./shop.duckdb"
+    if isinstance(place.target, PostgresTarget):
+        server = place.target.server
+        monkeypatch.setenv("SINK_PASSWORD", server.password)
+        login = f"host: {server.host}, port: {server.port}, database: {server.database}, user: {server.user}"
+        sink = f"kind: postgres, {login}, password_env: SINK_PASSWORD"
+    file = tmp_path / "shop.yaml"
+    file.write_text(f"""\
+pipeline: shop
+sources:
+  - {{name: shopdb, kind: mysql, host: {mariadb.host}, port: {mariadb.port}, user: {mariadb.user},
+     password_env: SOURCE_PASSWORD, tables: ["{fresh_database}.*"]}}
+sinks: [{{name: warehouse, {sink}}}]
+links: [{{from: shopdb, to: warehouse}}]
+""")
+    return file
+
+
+def plan(file: Path) -> tuple[int, list[dict[str, object]]]:
+    """Return the exit code and the plan of each table."""
+    result = CliRunner().invoke(app, ["check", str(file), "--plan", "--json"])
+    return result.exit_code, json.loads(result.stdout)["tables"]
+
+
+def test_the_next_load_s_sql_is_shown_and_nothing_is_changed(
+    config: Path, place: Place, mariadb: MariadbServer, fresh_database: str
+) -> None:
+    spec, table = load(config), TableId(fresh_database, "orders")
+    _, (first,) = plan(config)
+    with connect(mysql_server(spec.sources[0])) as connection:
+        schema = read_tables(connection, [table])[table]
+    sink = place.open()
+    sink.load(table, [replace(announcement(1), table=table)], {1: schema})
+    sink.close()
+
+    same = plan(config)
+    do(mariadb, f"ALTER TABLE {fresh_database}.orders ADD COLUMN title VARCHAR(9) DEFAULT 'x'")
+    _, (added,) = plan(config)
+    do(mariadb, f"ALTER TABLE {fresh_database}.orders DROP COLUMN title, ADD COLUMN `é{'x' * 63}` DECIMAL(65,30)")
+    code, (wrong,) = plan(config)
+    told = CliRunner().invoke(app, ["check", str(config), "--plan"])
+
+    assert any("CREATE TABLE" in str(line) for line in first["statements"])  # type: ignore[attr-defined]
+    assert (same[0], same[1][0]["statements"], same[1][0]["error"]) == (0, [], "")
+    assert [str(line).split("ADD COLUMN")[1].strip() for line in added["statements"]] == [  # type: ignore[attr-defined]
+        f"\"title\" {'TEXT' if isinstance(place.target, PostgresTarget) else 'VARCHAR'} DEFAULT 'x'"
+    ]
+    assert (code, bool(wrong["error"]), wrong["statements"]) == (1, True, [])
+    assert "1 table(s) would change, 0 would stay as they are; nothing was changed" in told.stdout
+    assert list(place.columns(table)) == ["id", "qty"]

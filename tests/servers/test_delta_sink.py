@@ -1,0 +1,187 @@
+"""What only a lake can get wrong: commits that are cut from each other, instances that overtake, other writers."""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+import pyarrow as pa
+import pytest
+from tests.servers.delta_case import DeltaReader
+from tests.servers.sink_case import FIRST, INT, TABLE, announcement
+
+from penstock.adapters.objects.store import ObjectsSpec, open_objects
+from penstock.core.announcements import Kind, Move
+from penstock.core.errors import PositionError, UnavailableError
+from penstock.core.files import file_schema, render_file
+from penstock.core.tables import Column, TableId, TextType
+from penstock.links.warehouse.lake_sink import LakeSink
+from penstock.links.warehouse.sink import LoadRules
+from penstock.spark.delta.query import query_lake
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.servers.delta_case import DeltaPlace, DeltaTarget
+
+    from penstock.core.batches import Batch
+    from penstock.spark.delta.lake import DeltaLake
+
+AFTER = replace(FIRST, columns=(*FIRST.columns, Column("size", INT, nullable=False, default="7", comment="in cm")))
+SCHEMAS = {1: FIRST, 4: AFTER}
+MOVED = TableId("shop", "moved to; here")
+
+
+class CutError(UnavailableError):
+    """The lake was cut off on purpose."""
+
+
+class CutLake:
+    """A lake that is cut off before or after one of its calls."""
+
+    def __init__(self, lake: DeltaLake, calls: int) -> None:
+        self._lake = lake
+        self._left = calls
+
+    def __getattr__(self, name: str) -> object:
+        found = getattr(self._lake, name)
+        if name not in {"replace", "append", "change", "amend", "note", "remove", "version"}:
+            return found
+
+        def counted(*args: object) -> object:
+            self._count()
+            result = found(*args)
+            self._count()
+            return result
+
+        return counted
+
+    def _count(self) -> None:
+        self._left -= 1
+        if self._left < 0:
+            message, hint = "cut", "-"
+            raise CutError(message, hint)
+
+
+def test_whatever_is_cut_off_every_change_is_in_once(lake_place: DeltaPlace) -> None:
+    steps = story(lake_place)
+    target = cast("DeltaTarget", lake_place.target)
+    done = cuts = 0
+    while done < len(steps):
+        # The second life of each step is cut one call later than the first, and so on.
+        cut = CutLake(target.lake(), 1 + cuts % 9)
+        try:
+            sink = LakeSink(cast("DeltaLake", cut), target.book(), lake_place.objects, LoadRules(dropped_tables="drop"))
+            while done < len(steps):
+                steps[done](sink)
+                done += 1
+        except CutError:
+            cuts += 1
+
+    reader = DeltaReader(target)
+    assert cuts >= 5
+    assert lake_place.tables() == ["shop.log", str(MOVED)]
+    path = target.lake().path(MOVED)
+    assert reader.fetch(f"SELECT id, qty, size FROM {path} ORDER BY id") == [("a", 1, 7), ("c", 3, 8)]
+    assert reader.fetch("SELECT id, _op FROM shop.log ORDER BY _pos, _op") == [("x", "c"), ("x", "c"), (None, "t")]
+    comment = reader.fetch(f"DESCRIBE TABLE {path}")
+    assert ("size", "int", "in cm") in comment
+
+
+def story(place: DeltaPlace) -> list[Callable[[LakeSink], object]]:
+    """A keyed table that is filled, altered, filled again and renamed, and a change log."""
+    first = [announcement(1), place.batch(0, [("c", "a", 1), ("c", "b", 2)])]
+    log = replace(FIRST, table=TableId("shop", "log"), key=())
+    layout = file_schema(log)
+    fields = [("x", 1, "c", n, "bin.000001", n, 0, 0) for n in range(2)]
+    rows = pa.Table.from_pylist([dict(zip(layout.names, values, strict=True)) for values in fields], layout)
+    place.objects.put("log", render_file(log, rows))
+    told = replace(announcement(1), table=log.table, topic="log", end_offset=2, rows=2, path="log")
+    emptied = replace(told, start_offset=2, rows=0, path="", kind=Kind.TRUNCATE, first_order=(1, 9, 0),
+                      last_order=(1, 9, 0), file="bin.000001")  # fmt: skip
+    moved = replace(AFTER, table=MOVED)
+    return [
+        lambda sink: sink.load(TABLE, first, SCHEMAS),
+        lambda sink: sink.load(TABLE, [*first, second(place)], SCHEMAS),
+        lambda sink: sink.load(log.table, [told, emptied], {1: log}),
+        lambda sink: sink.rename([Move(str(TABLE), str(MOVED), 9)], (9, 0, 0), {9: moved}),
+    ]
+
+
+def second(place: DeltaPlace) -> Batch:
+    """Rows of the altered table: one goes, one comes."""
+    layout = file_schema(AFTER)
+    rows = [("b", 2, 7, "d", 2), ("c", 3, 8, "c", 3)]
+    table = pa.Table.from_pylist([dict(zip(layout.names, row, strict=True)) for row in rows], layout)
+    place.objects.put("second", render_file(AFTER, table))
+    told = announcement(4, 2)
+    return replace(told, start_offset=2, end_offset=4, rows=2, path="second")
+
+
+def test_an_instance_that_was_overtaken_adds_nothing_until_it_looks_again(lake_place: DeltaPlace) -> None:
+    older = lake_place.open()
+    older.load(TABLE, [lake_place.batch(0, [("c", "a", 1)])], SCHEMAS)
+    newer = lake_place.open()
+    newer.load(TABLE, [lake_place.batch(1, [("u", "a", 2)])], SCHEMAS)
+
+    with pytest.raises(UnavailableError, match=r"another instance of this pipeline has written shop\.orders"):
+        older.load(TABLE, [lake_place.batch(1, [("u", "a", 2)]), lake_place.batch(2, [("c", "b", 1)])], SCHEMAS)
+    behind = older.load(TABLE, [lake_place.batch(1, [("u", "a", 2)]), lake_place.batch(2, [("c", "b", 1)])], SCHEMAS)
+
+    assert behind.rows == 1
+    assert lake_place.ask("SELECT id, qty FROM shop.orders ORDER BY id") == [("a", 2), ("b", 1)]
+
+
+@pytest.mark.skipif("PENSTOCK_TEST_LAKE" not in os.environ, reason="it takes minutes: PENSTOCK_TEST_LAKE=all runs it")
+def test_optimize_and_vacuum_of_others_are_in_nobodys_way(lake_place: DeltaPlace) -> None:
+    sink, over = lake_place.open(), threading.Event()
+    sink.load(TABLE, [lake_place.batch(0, [("c", str(n), n) for n in range(5)])], SCHEMAS)
+
+    def tidy() -> None:
+        while not over.is_set():
+            lake_place.do("OPTIMIZE shop.orders")
+
+    tidying = threading.Thread(target=tidy)
+    tidying.start()
+    try:
+        for n in range(3):
+            sink.load(TABLE, [lake_place.batch(5 + n, [("u", str(n), -n)])], SCHEMAS)
+    finally:
+        over.set()
+        tidying.join()
+    lake_place.do("VACUUM shop.orders")
+    sink.load(TABLE, [lake_place.batch(8, [("d", "3", 3)])], SCHEMAS)
+
+    assert lake_place.ask("SELECT sum(qty), count(*) FROM shop.orders") == [(4 - 3, 4)]
+
+
+def test_a_file_of_ours_that_is_gone_is_said_so(lake_place: DeltaPlace) -> None:
+    sink, target = lake_place.open(), cast("DeltaTarget", lake_place.target)
+    sink.load(TABLE, [announcement(1)], SCHEMAS)
+    store = open_objects(ObjectsSpec(target.url))
+    for key in store.list(f"{target.book().folder(TABLE)}/"):
+        store.delete([key])
+
+    with pytest.raises(PositionError, match="which says how far the table is"):
+        lake_place.open().load(TABLE, [lake_place.batch(0, [("c", "a", 1)])], SCHEMAS)
+
+
+def test_queries_read_tables_by_their_names_and_write_nothing(lake_place: DeltaPlace) -> None:
+    from penstock.core.errors import UsageError  # noqa: PLC0415
+    from penstock.ports.queries import ReadLimits  # noqa: PLC0415
+
+    target = cast("DeltaTarget", lake_place.target)
+    mine = TableId("q" + str(abs(hash(target.url))), "orders")
+    schema = replace(
+        FIRST, table=mine, columns=(*FIRST.columns, Column("odd name", TextType(9, "ascii"), nullable=True))
+    )
+    lake_place.open().load(mine, [replace(announcement(1), table=mine)], {1: schema})
+
+    found = query_lake(target.session, target.url, f"SELECT count(`odd name`) AS n FROM {mine}", ReadLimits())
+
+    assert found.rows.to_pylist() == [{"n": 0}]
+    for statement in (f"DELETE FROM {mine}", f"WITH a AS (SELECT 1) INSERT INTO {mine} SELECT * FROM a", "SELECT FROM"):
+        with pytest.raises(UsageError):
+            query_lake(target.session, target.url, statement, ReadLimits())

@@ -1,0 +1,201 @@
+"""What every kind of target takes, what it refuses, and what is left after a refusal."""
+
+from __future__ import annotations
+
+import re
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.servers.sink_case import FIRST, INT, SCHEMAS, TABLE, TOPIC, announcement, rows_in
+
+from penstock.core.errors import PositionError, TableStoppedError
+from penstock.core.tables import Column, TableId, TimestampType
+
+if TYPE_CHECKING:
+    from tests.servers.sink_case import Place
+
+
+def test_the_newest_change_of_each_key_counts_and_deleting_nothing_is_fine(place: Place) -> None:
+    sink = place.open()
+
+    loaded = sink.load(TABLE, [
+        place.batch(0, [("c", "a", 1), ("u", "a", 2), ("c", "b", 1), ("d", "b", 1), ("d", "never", 0), ("c", "b", 5)]),
+        place.batch(6, [("d", "a", 2), ("r", "c", None)]),
+    ], SCHEMAS)  # fmt: skip
+
+    assert rows_in(sink) == [("b", 5), ("c", None)]
+    assert loaded.rows == 8
+    assert abs(loaded.committed_at_ms - time.time() * 1000) < 60_000
+    assert sink.positions(TABLE) == {(TOPIC, 0): 8}
+
+
+def test_loading_again_changes_nothing(place: Place) -> None:
+    batches = [place.batch(0, [("c", "a", 1)]), place.batch(1, [("u", "a", 2)])]
+    sink = place.open()
+    sink.load(TABLE, batches, SCHEMAS)
+
+    again = sink.load(TABLE, batches, SCHEMAS)
+
+    assert (again.rows, rows_in(sink)) == (0, [("a", 2)])
+
+
+def test_keys_that_differ_in_case_accents_or_spaces_are_different_rows(place: Place) -> None:
+    keys = ["e", "E", "é", "e\u0301", "e "]
+    sink = place.open()
+
+    sink.load(TABLE, [place.batch(0, [("c", key, 1) for key in keys]), place.batch(5, [("d", "E", 1)])], SCHEMAS)
+
+    assert {row[0] for row in rows_in(sink)} == {"e", "é", "e\u0301", "e "}
+
+
+def test_progress_is_kept_per_pipeline_and_source_and_survives(place: Place) -> None:
+    sink, other = place.open(), place.open("another")
+    sink.finish(17)
+    other.finish(4)
+    sink.finish(18)
+    sink.close()
+    other.close()
+
+    sink, other = place.open(), place.open("another")
+
+    assert (sink.batch_offset(), other.batch_offset(), place.open("third").batch_offset()) == (18, 4, 0)
+    assert sink.positions(TABLE) == {}
+
+
+def test_a_hole_is_refused_and_leaves_everything_as_it_was(place: Place) -> None:
+    sink = place.open()
+    sink.load(TABLE, [place.batch(0, [("c", "a", 1)])], SCHEMAS)
+
+    with pytest.raises(PositionError, match="starts at offset 3"):
+        sink.load(TABLE, [place.batch(1, [("c", "b", 1)]), place.batch(3, [("c", "c", 1)])], SCHEMAS)
+
+    assert rows_in(sink) == [("a", 1)]
+    assert sink.positions(TABLE) == {(TOPIC, 0): 1}
+
+
+@pytest.mark.parametrize("spoil", ["rows", "bytes", "schema", "gone"])
+def test_a_file_that_is_not_what_its_batch_says_is_refused_whole(place: Place, spoil: str) -> None:
+    good, bad = place.batch(0, [("c", "a", 1)]), place.batch(1, [("c", "b", 1)])
+    if spoil == "rows":
+        bad = replace(bad, rows=2)
+    elif spoil == "bytes":
+        place.objects.put(bad.path, b"PAR1 not really PAR1")
+    elif spoil == "schema":
+        place.objects.put(bad.path, place.objects.get(place.batch(1, [("c", "b", None)], schema_id=3).path))
+    else:
+        bad = replace(bad, path="nowhere.parquet")
+    sink = place.open()
+
+    with pytest.raises(TableStoppedError, match=rf"shop\.orders stopped at {re.escape(bad.path)}"):
+        sink.load(TABLE, [announcement(1), good, bad], SCHEMAS)
+
+    assert place.tables() == []
+    assert sink.positions(TABLE) == {}
+
+
+def test_a_later_topic_takes_over_and_an_older_one_that_comes_late_undoes_nothing(place: Place) -> None:
+    later = place.batch(0, [("u", "a", 2**40)], schema_id=2, topic=f"{TOPIC}.2")
+    sink = place.open()
+
+    sink.load(TABLE, [place.batch(0, [("c", "a", 1), ("c", "b", 1)]), later], SCHEMAS)
+    sink.load(TABLE, [announcement(1), place.batch(2, [("u", "b", 9)])], SCHEMAS)
+
+    assert rows_in(sink) == [("a", 2**40), ("b", 9)]
+    assert place.columns()["qty"] == "BIGINT"
+    assert sink.positions(TABLE) == {(TOPIC, 0): 3, (f"{TOPIC}.2", 0): 1}
+
+
+def test_rows_older_than_a_column_take_the_default_it_came_with_however_late_they_are(place: Place) -> None:
+    came, changed = (
+        replace(FIRST, columns=(*FIRST.columns, Column("size", INT, nullable=True, default=default)))
+        for default in ("4", "9")
+    )
+    schemas = {1: FIRST, 4: came, 5: changed}
+    sink = place.open()
+    sink.load(TABLE, [place.batch(0, [("c", "a", 1)]), announcement(4), announcement(5)], schemas)
+
+    sink.load(TABLE, [place.batch(1, [("c", "b", 1)])], schemas)
+
+    assert rows_in(sink) == [("a", 1, 4), ("b", 1, 4)]
+
+
+def test_an_announcement_makes_the_table_and_an_empty_table_can_become_any_other(place: Place) -> None:
+    sink = place.open()
+    sink.load(TABLE, [announcement(1)], SCHEMAS)
+    assert list(place.columns()) == ["id", "qty"]
+
+    sink.load(TABLE, [announcement(3)], SCHEMAS)
+
+    assert list(place.columns()) == ["id", "title"]
+    assert sink.positions(TABLE) == {}
+
+
+def test_a_change_that_the_target_cannot_follow_stops_the_table_and_loses_nothing(place: Place) -> None:
+    sink = place.open()
+    sink.load(TABLE, [place.batch(0, [("c", "a", 1)])], SCHEMAS)
+
+    with pytest.raises(TableStoppedError, match="qty went and title came in one step"):
+        sink.load(TABLE, [place.batch(1, [("u", "a", 2)]), announcement(3, 2)], SCHEMAS)
+
+    assert rows_in(sink) == [("a", 1)]
+    assert sink.load(TABLE, [place.batch(1, [("u", "a", 2)])], SCHEMAS).rows == 1
+
+
+def test_a_default_that_only_the_source_knows_stops_the_table(place: Place) -> None:
+    computed = Column("at", TimestampType(0), nullable=False, default="now()", default_is_expression=True)
+    after = replace(FIRST, columns=(*FIRST.columns, computed))
+    sink = place.open()
+    sink.load(TABLE, [place.batch(0, [("c", "a", 1)])], SCHEMAS)
+
+    with pytest.raises(TableStoppedError, match=r"shop\.orders\.at stopped .* now\(\) is computed by the source"):
+        sink.load(TABLE, [announcement(4, 1)], {4: after})
+
+
+def test_a_table_of_the_same_name_that_is_not_ours_is_left_alone(place: Place) -> None:
+    sink, other = place.open(), place.open("another")
+    other.load(TABLE, [place.batch(0, [("c", "theirs", 1)])], SCHEMAS)
+
+    with pytest.raises(TableStoppedError, match="a table of this name that is not ours"):
+        sink.load(TABLE, [announcement(1)], SCHEMAS)
+
+    assert rows_in(sink) == [("theirs", 1)]
+
+
+def test_a_table_that_somebody_dropped_is_not_begun_anew_unasked(place: Place) -> None:
+    sink = place.open()
+    sink.load(TABLE, [place.batch(0, [("c", "a", 1)])], SCHEMAS)
+    place.do("DROP TABLE shop.orders")
+
+    with pytest.raises(TableStoppedError, match="somebody dropped it"):
+        sink.load(TABLE, [place.batch(1, [("c", "b", 1)])], SCHEMAS)
+
+
+def test_a_thousand_files_are_one_load(place: Place) -> None:
+    batches = [place.batch(n * 3, [("c", f"{n:04}-{m}", n) for m in range(3)]) for n in range(1000)]
+    sink = place.open()
+
+    assert sink.load(TABLE, batches, SCHEMAS).rows == 3000
+    assert rows_in(sink, "SELECT count(*), sum(qty) FROM shop.orders") == [(3000, 3 * sum(range(1000)))]
+
+
+def test_sources_that_share_a_target_take_turns(place: Place) -> None:
+    def load(source: str) -> None:
+        mine = replace(FIRST, table=TableId("shop", source))
+        sink = place.open(source)
+        for batch in batches:
+            sink.load(mine.table, [replace(batch, table=mine.table)], {1: mine})
+            sink.finish(batch.end_offset)
+        sink.close()
+
+    batches = [place.batch(n, [("c", str(n), n)]) for n in range(20)]
+    sources = [f"source{n}" for n in range(3)]
+    with ThreadPoolExecutor(3) as threads:
+        list(threads.map(load, sources))
+
+    sink = place.open()
+    for source in sources:
+        assert rows_in(sink, f"SELECT count(*) FROM shop.{source}") == [(20,)]
+        assert place.open(source).batch_offset() == 20
