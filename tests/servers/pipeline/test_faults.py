@@ -1,0 +1,33 @@
+"""A few faults of `make faults`, chosen for what they break, on a whole pipeline with two instances."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.faults.suite import run_suite
+from penstock.faults.world import World
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_FAULTS = (
+    "kill -9 of a Python worker",
+    "kill -9 of the tracker in the middle of an ALTER",
+    "kill -9 of the broker",
+    "connections cut: source",
+    "connections half closed: kafka",
+    "network drops everything: schematizer",
+)
+
+
+@pytest.mark.timeout(900)
+def test_nothing_is_lost_or_doubled(tmp_path: Path) -> None:
+    said: list[str] = []
+    with World(tmp_path / "world") as world:
+        trials = run_suite(world, 1, range(len(_FAULTS)), said.append, _FAULTS)
+
+    assert {trial.fault for trial in trials} == set(_FAULTS)
+    assert sum(trial.changes for trial in trials) > 0
+    assert [trial for trial in trials if not trial.is_clean] == [], said
