@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Self
 
 from penstock.dev.kafka import KafkaBroker, start_kafka
 from penstock.dev.mariadb import MariadbServer, start_mariadb
+from penstock.dev.postgres import PostgresServer, start_postgres
+from penstock.dev.schematizer import SchematizerServer, start_schematizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,9 +27,10 @@ class Settings:
 
 
 class Lab:
-    """A source and a broker on loopback, started when first asked for; both end with the `with` block.
+    """Servers on loopback, each started when first asked for; they end with the `with` block.
 
-    Neither is counted to anybody's figures: they serve us and our peers alike.
+    Source, broker and Schematizer are counted to nobody's figures, and PostgreSQL
+    only where a figure says so: they serve us and our peers alike.
     """
 
     def __init__(self, home: Path, settings: Settings, say: Callable[[str], None]) -> None:
@@ -38,6 +41,8 @@ class Lab:
         self._stack = ExitStack()
         self._source: MariadbServer | None = None
         self._kafka: KafkaBroker | None = None
+        self._schematizer: SchematizerServer | None = None
+        self._postgres: PostgresServer | None = None
 
     def __enter__(self) -> Self:
         """Nothing runs yet."""
@@ -60,6 +65,18 @@ class Lab:
         if self._kafka is None:
             self._kafka = self._stack.enter_context(start_kafka(self.home / "kafka"))
         return self._kafka
+
+    def schematizer(self) -> SchematizerServer:
+        """A Schematizer."""
+        if self._schematizer is None:
+            self._schematizer = self._stack.enter_context(start_schematizer(self.home / "schematizer"))
+        return self._schematizer
+
+    def postgres(self) -> PostgresServer:
+        """A target, as Penstock's own tests start it. Raises UsageError where there is no PostgreSQL."""
+        if self._postgres is None:
+            self._postgres = self._stack.enter_context(start_postgres(self.home / "postgres"))
+        return self._postgres
 
     def folder(self, name: str) -> Path:
         """A new folder for one measurement."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from penstock.dev.jars import JarSet, ensure_jars
+from penstock.dev.jars import JarSet, ensure_jars, listed_jars
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,6 +27,12 @@ JVM_OPTIONS = ("-Xms256m", "-Xmx1g", "-Djava.awt.headless=true", "-Dlog4j2.level
 def class_path() -> str:
     """The class path of Debezium and Kafka Connect; UnavailableError when the jars cannot be fetched."""
     return os.pathsep.join(map(str, ensure_jars(JarSet.DEBEZIUM)))
+
+
+def connect_class_path() -> str:
+    """The class path of Kafka Connect alone, for connectors that come as plugins; raises as `class_path`."""
+    jars = zip(listed_jars(JarSet.DEBEZIUM), ensure_jars(JarSet.DEBEZIUM), strict=True)
+    return os.pathsep.join(str(file) for jar, file in jars if jar.organisation != "io.debezium")
 
 
 def topic_of(table: TableId) -> str:

@@ -1,4 +1,4 @@
-"""Debezium in Kafka Connect: a standalone worker that writes JSON to a broker.
+"""Debezium in Kafka Connect: a standalone worker that writes JSON to a broker, or reads it there.
 
 Settings are those of the Kafka documentation, "Kafka Connect Configs", and its
 "REST API". What is not set has its default.
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import httpx
 
 from penstock.bench.marks import tail
-from penstock.bench.peers.debezium import JVM_OPTIONS, class_path
+from penstock.bench.peers.debezium import JVM_OPTIONS, class_path, connect_class_path
 from penstock.core.errors import PenstockError, UnavailableError
 from penstock.dev.java import java
 from penstock.dev.ports import LOOPBACK, choose_port, is_listening
@@ -75,28 +75,34 @@ class ConnectWorker(Server):
     def start_connector(self, settings: Mapping[str, str]) -> None:
         """Create the connector, and wait until its task runs; raises PenstockError when the task fails."""
         self._ask("PUT", f"/connectors/{_NAME}/config", dict(settings))
-        self._await_task(running=True)
+        self._await_task("RUNNING")
 
     def stop_connector(self) -> None:
         """Stop the connector: its task ends, its offsets stay."""
         self._ask("PUT", f"/connectors/{_NAME}/stop")
-        self._await_task(running=False)
+        self._await_task(None)
+
+    def pause_connector(self) -> None:
+        """Let its task rest: it keeps its connections and its partitions, and takes nothing."""
+        self._ask("PUT", f"/connectors/{_NAME}/pause")
+        self._await_task("PAUSED")
 
     def resume_connector(self) -> None:
-        """Start it again where it stopped; it returns before the task runs."""
+        """Let it go on where it stopped or rests; it returns before the task runs."""
         self._ask("PUT", f"/connectors/{_NAME}/resume")
 
-    def _await_task(self, *, running: bool) -> None:
+    def _await_task(self, wanted: str | None) -> None:
+        """Wait until the task is in this state, None for that there is no task."""
         deadline = time.monotonic() + _START_SECONDS
         while True:
             states = self._task_states()
             if any(state == "FAILED" for state in states):
                 message = f"Debezium's task failed: {tail(self.child.log)}"
                 raise PenstockError(message, f"read {self.child.log}")
-            if states == ["RUNNING"] if running else not states:
+            if states == ([] if wanted is None else [wanted]):
                 return
             if time.monotonic() > deadline:
-                message = f"Debezium's task did not {'start' if running else 'stop'} within {_START_SECONDS:.0f} s"
+                message = f"Debezium's task is not {wanted or 'gone'} within {_START_SECONDS:.0f} s, but {states}"
                 raise UnavailableError(message, f"read {self.child.log}")
             time.sleep(_POLL_SECONDS)
 
@@ -123,16 +129,26 @@ class ConnectWorker(Server):
         return f"http://{LOOPBACK}:{self.port}{path}"
 
 
-def start_connect(bootstrap_servers: str, folder: Path) -> ConnectWorker:
+def start_connect(bootstrap_servers: str, folder: Path, plugin: Path | None = None) -> ConnectWorker:
     """Start a worker with its files in `folder`; it has no connector yet.
+
+    `plugin` is a folder with the jars of a connector, which gets a class loader of
+    its own; without it Debezium's connectors for sources are on the class path.
 
     Raises UsageError without Java, UnavailableError without its jars.
     """
     port = choose_port(folder / "port")
     settings = folder / "worker.properties"
-    settings.write_text(_SETTINGS.format(bootstrap_servers=bootstrap_servers, host=LOOPBACK, port=port, folder=folder))
+    text = _SETTINGS.format(bootstrap_servers=bootstrap_servers, host=LOOPBACK, port=port, folder=folder)
+    if plugin is not None:
+        plugins = folder / "plugins"
+        plugins.mkdir()
+        (plugins / plugin.name).symlink_to(plugin)
+        text += f"plugin.path={plugins}\n"
+    settings.write_text(text)
     program = "org.apache.kafka.connect.cli.ConnectStandalone"
-    command = [java(), *JVM_OPTIONS, "-cp", class_path(), program, str(settings)]
+    path = class_path() if plugin is None else connect_class_path()
+    command = [java(), *JVM_OPTIONS, "-cp", path, program, str(settings)]
     child = start_child("Kafka Connect", command, folder / "connect.log")
     worker = ConnectWorker(port, child)
     wait_until_ready(child, lambda: _answers(worker), _START_SECONDS)

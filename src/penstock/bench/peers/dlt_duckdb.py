@@ -1,0 +1,58 @@
+"""dlt in a virtual environment of its own, whose packages are not ours."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from penstock.bench.programs.measured import measure_command
+from penstock.core.errors import PenstockError, UnavailableError
+from penstock.dev.cache import cache_directory, locked
+from penstock.dev.processes import run_to_end
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.bench.programs.measured import Work
+
+VERSION: Final = "1.31.0"
+_PROGRAM: Final = Path(__file__).with_name("dlt_merge.py")
+_PACKAGES: Final = (f"dlt[duckdb]=={VERSION}", "duckdb==2.0.0", "pyarrow==26.0.1")
+"""DuckDB and Arrow are those that we use ourselves."""
+_INSTALL_SECONDS: Final = 600.0
+_WAIT_SECONDS: Final = 3600.0
+
+
+def ensure_dlt() -> Path:
+    """Its Python, made and filled by pip first if this machine does not have it yet.
+
+    UnavailableError when the packages cannot be fetched.
+    """
+    home = cache_directory("peers") / f"dlt-{VERSION}"
+    with locked(home.with_suffix(".lock")):
+        if not (home / "done").exists():
+            shutil.rmtree(home, ignore_errors=True)
+            _install(home)
+            (home / "done").touch()
+    return home / "bin" / "python"
+
+
+def measure_merge(files: Sequence[Path], database: Path, folder: Path, loads: int) -> Work:
+    """Merge our batch files into `database`; the first is its warm-up, the others are measured, in so many loads."""
+    listed = folder / "files.txt"
+    listed.write_text("".join(f"{file}\n" for file in files))
+    command = [str(ensure_dlt()), str(_PROGRAM), str(listed), str(database), str(folder / "dlt"), str(loads)]
+    return measure_command("dlt", command, folder / "dlt.log", _WAIT_SECONDS)
+
+
+def _install(home: Path) -> None:
+    log = home.with_suffix(".log")
+    try:
+        run_to_end("venv", [sys.executable, "-m", "venv", str(home)], log, _INSTALL_SECONDS)
+        pip = [str(home / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        run_to_end("pip", [*pip, *_PACKAGES], log, _INSTALL_SECONDS)
+    except PenstockError as error:
+        message = f"dlt cannot be installed: {error.message}"
+        raise UnavailableError(message, f"check the network or its proxy, see {log}") from error

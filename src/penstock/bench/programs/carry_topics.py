@@ -1,0 +1,61 @@
+"""Runs the links of a pipeline from its topics on, as `penstock run` does, but not its captures.
+
+    python -m penstock.bench.programs.carry_topics FILE HOLD LINK...
+
+While there is a file HOLD, the S3 spolt looks for nothing new, so that everything
+runs and has nothing to do. What the links have done is in the state database.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.bench.warehouse.held import HeldObjects
+from penstock.config.load import load
+from penstock.dev.class_archive import spark_archive
+from penstock.dev.jars import JarSet, ensure_jars
+from penstock.spark.links import WarehouseLink
+from penstock.spark.queries import QueryPlace, register_sources
+from penstock.spark.session import SessionSpec, open_session
+from penstock.spark.supervisor import Supervisor
+from penstock.wiring.epochs import next_epoch
+from penstock.wiring.open import open_pipeline_state
+
+if TYPE_CHECKING:
+    from penstock.spark.links import Link
+
+
+class NoServices:
+    """Servers that somebody else keeps."""
+
+    def ensure(self) -> None:
+        """See `supervisor.Services`."""
+
+
+def main(arguments: list[str]) -> None:
+    """Carry what comes, until somebody ends us."""
+    file, hold, *names = arguments
+    spec = load(Path(file))
+    session = open_session(
+        SessionSpec(
+            spec.pipeline,
+            spec.spark.master,
+            spec.spark.conf,
+            ensure_jars(JarSet.SPARK_KAFKA),
+            spark_archive().options(),
+        )
+    )
+    register_sources(session)
+    tasks_max = max(1, session.sparkContext.defaultParallelism // 2)
+    with closing(open_pipeline_state(spec)) as state:
+        links: list[Link] = [HeldObjects(spec, state, next_epoch(spec), tasks_max, Path(hold))]
+        links += [WarehouseLink(spec, link, state) for link in spec.links]
+        chosen = [link for link in links if link.name in names]
+        Supervisor(chosen, QueryPlace(session, spec.home / "checkpoints", once=False), NoServices(), {}).run()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

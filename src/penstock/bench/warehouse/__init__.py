@@ -1,0 +1,1 @@
+"""`penstock bench warehouse`: from topics into warehouses, beside dlt and Debezium's JDBC sink."""
