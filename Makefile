@@ -1,10 +1,10 @@
-# What a newcomer types: make demo, make test. What a sceptic types: make bench. What a developer types: make check.
+# What a newcomer types: make demo, make test. What a sceptic types: make faults, make bench. What a developer types: make check.
 # Options go in ARGS: make demo ARGS="--seconds 10", make test ARGS="-k binlog".
 
 BIN := .venv/bin
 ARGS :=
 .DEFAULT_GOAL := help
-.PHONY: help setup demo bench test unit fuzz check format lock
+.PHONY: help setup demo bench faults test unit fuzz check format lock
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z]*\):.*##/\1\t/p' Makefile
@@ -23,11 +23,18 @@ bench: setup  ## Measure ourselves beside our peers: docs/benchmarks.md; ARGS="-
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps mysql-replication==1.0.17
 	$(BIN)/penstock bench capture $(ARGS)
 
+faults: setup  ## Break a running pipeline 200 times, for an hour or two: docs/reliability.md; ARGS="--faults 20 --seed 7"
+	$(BIN)/penstock faults $(ARGS)
+
+# Two processes, each with servers of its own: most tests wait for something.
+TESTS := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+
 test: setup  ## Run all tests
-	$(BIN)/python -m pytest $(ARGS)
+	@sh scripts/install_chromium.sh
+	$(TESTS) $(ARGS)
 
 unit: setup  ## Run the tests that need no servers
-	$(BIN)/python -m pytest tests/unit tests/fuzz $(ARGS)
+	$(TESTS) tests/unit tests/fuzz $(ARGS)
 
 fuzz: setup  ## For hours: damaged bytes, and random tables on real servers, compared with what they select
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest tests/fuzz tests/servers/test_types_fuzz.py --timeout 0 $(ARGS)

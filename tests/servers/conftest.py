@@ -8,15 +8,23 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psycopg
 import pymysql
 import pytest
+from tests.servers.sink_case import DuckdbTarget, Place, PostgresTarget
 
+from penstock.adapters.objects.store import ObjectsSpec, open_objects
+from penstock.adapters.postgres.connection import PostgresServer as PostgresLogin
 from penstock.core.errors import UsageError
+from penstock.dev.class_archive import spark_archive
 from penstock.dev.debian import DebianPackage, ensure_prefix
 from penstock.dev.jars import JarSet, ensure_jars
 from penstock.dev.kafka import KafkaBroker, start_kafka
 from penstock.dev.mariadb import NEWER, Flavour, MariadbServer, start_mariadb
 from penstock.dev.mysql import PACKAGE, OracleMysql, start_mysql
+from penstock.dev.postgres import PostgresServer, start_postgres
+from penstock.dev.redshift import RedshiftServer, start_redshift
+from penstock.dev.s3 import S3Server, start_s3
 from penstock.dev.schematizer import start_schematizer
 from penstock.dev.zookeeper import ZookeeperServer, start_zookeeper
 
@@ -24,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
+    from tests.servers.delta_case import DeltaPlace
 
 _numbers = itertools.count(1)
 
@@ -84,6 +93,82 @@ def mysql_tracker_server(servers_home: Path, mysql_package: DebianPackage) -> It
         yield server
 
 
+@pytest.fixture(scope="session")
+def postgres(servers_home: Path) -> Iterator[PostgresServer]:
+    """A PostgreSQL; `user` has all rights."""
+    with start_postgres(servers_home / "postgres") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def s3(servers_home: Path) -> Iterator[S3Server]:
+    """An S3 server with an empty bucket."""
+    with start_s3(servers_home / "s3") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def redshift(servers_home: Path, s3: S3Server) -> Iterator[RedshiftServer]:
+    """A Redshift to test against, which finds files on `s3`; `user` has all rights."""
+    with start_redshift(servers_home / "redshift", s3=s3) as server:
+        yield server
+
+
+@pytest.fixture(params=["sqlite", "mariadb", "mysql_server", "postgres"])
+def state_url(request: pytest.FixtureRequest, fresh_name: str, tmp_path: Path) -> Iterator[str]:
+    """The URL of an empty state database of each kind; skips MySQL where it cannot be had."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path}/state.db"
+        return
+    server = request.getfixturevalue(request.param)
+    with state_database(server, fresh_name) as url:
+        yield url
+
+
+@pytest.fixture(params=["duckdb", "postgres"])
+def place(request: pytest.FixtureRequest, fresh_name: str, tmp_path: Path) -> Iterator[Place]:
+    """An empty target of each kind, and a place for its files."""
+    objects = open_objects(ObjectsSpec((tmp_path / "objects").as_uri()))
+    if request.param == "duckdb":
+        with contextlib.closing(Place(DuckdbTarget(tmp_path / "shop.duckdb"), objects)) as place:
+            yield place
+        return
+    server = request.getfixturevalue("postgres")
+    login = PostgresLogin(server.host, server.port, fresh_name, server.user, server.password, {})
+    with (
+        state_database(server, fresh_name),
+        contextlib.closing(Place(PostgresTarget(login), objects)) as place,
+    ):
+        yield place
+
+
+@pytest.fixture
+def lake_place(spark: SparkSession, tmp_path: Path) -> Iterator[DeltaPlace]:
+    """An empty folder of Delta tables, and a place for its files."""
+    from tests.servers.delta_case import DeltaPlace, DeltaTarget  # noqa: PLC0415 - it imports PySpark
+
+    objects = open_objects(ObjectsSpec((tmp_path / "objects").as_uri()))
+    with contextlib.closing(DeltaPlace(DeltaTarget(spark, (tmp_path / "lake").as_uri()), objects)) as place:
+        yield place
+
+
+@contextlib.contextmanager
+def state_database(
+    server: MariadbServer | OracleMysql | PostgresServer, name: str, *, keep: bool = False
+) -> Iterator[str]:
+    """The URL of an empty database on `server`, dropped at the end unless the server goes away before."""
+    if isinstance(server, PostgresServer):
+        login = f"host={server.host} port={server.port} user={server.user} password={server.password} dbname=postgres"
+        with contextlib.closing(psycopg.connect(login, autocommit=True, connect_timeout=10)) as connection:
+            connection.execute(f"CREATE DATABASE {name}".encode())
+            yield f"postgresql://{server.user}:{server.password}@{server.host}:{server.port}/{name}"
+            if not keep:
+                connection.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)".encode())
+        return
+    with _database(server, name, keep=keep):
+        yield f"mysql://{server.user}:{server.password}@{server.host}:{server.port}/{name}"
+
+
 @pytest.fixture(params=["mariadb", "mysql_server"])
 def any_source(request: pytest.FixtureRequest) -> MariadbServer | OracleMysql:
     """A source of either kind: the test runs on both, and skips where the second cannot be had."""
@@ -105,6 +190,12 @@ def schematizer(servers_home: Path) -> Iterator[str]:
         yield server.url
 
 
+@pytest.fixture
+def chain_parts(kafka: KafkaBroker, schematizer: str, tracker_server: MariadbServer) -> tuple[KafkaBroker, str, int]:
+    """What `make_chain` works with for a MariaDB source."""
+    return kafka, schematizer, tracker_server.port
+
+
 @pytest.fixture(scope="session")
 def zookeeper(servers_home: Path) -> Iterator[ZookeeperServer]:
     """A ZooKeeper, which keeps sessions of 1 second and more."""
@@ -114,11 +205,15 @@ def zookeeper(servers_home: Path) -> Iterator[ZookeeperServer]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """The one Spark session of this process, local, with the Kafka connector."""
+    """The one Spark session of this process, local, with the Kafka connector and Delta."""
     # Importing PySpark takes a second, which only tests that use it should wait for.
+    from penstock.spark.delta.session import delta_settings  # noqa: PLC0415
     from penstock.spark.session import SessionSpec, open_session  # noqa: PLC0415
 
-    session = open_session(SessionSpec("penstock-tests", jars=ensure_jars(JarSet.SPARK_KAFKA)))
+    jars = ensure_jars(JarSet.SPARK_KAFKA) + ensure_jars(JarSet.SPARK_DELTA)
+    session = open_session(
+        SessionSpec("penstock-tests", "local[*]", delta_settings({}), jars, spark_archive().options())
+    )
     yield session
     session.stop()
 
@@ -144,11 +239,12 @@ def database(any_source: MariadbServer | OracleMysql, fresh_name: str) -> Iterat
 
 
 @contextlib.contextmanager
-def _database(server: MariadbServer | OracleMysql, name: str) -> Iterator[str]:
+def _database(server: MariadbServer | OracleMysql, name: str, *, keep: bool = False) -> Iterator[str]:
     with _connected(server) as connection, connection.cursor() as cursor:
         cursor.execute(f"CREATE DATABASE {name}")
         yield name
-        cursor.execute(f"DROP DATABASE IF EXISTS {name}")
+        if not keep:
+            cursor.execute(f"DROP DATABASE IF EXISTS {name}")
 
 
 def _had(package: DebianPackage) -> DebianPackage:

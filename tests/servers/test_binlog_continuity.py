@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import time
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.servers.binlogs import purge_to
 from tests.servers.source_log import address
 
 from penstock.adapters.mysql.binlog_stream import BinlogStream, Stop, open_binlog
@@ -202,8 +204,8 @@ def test_the_purged_files_are_named_and_the_oldest_that_is_there(source: Source)
         begin = head(connection)
         for _ in range(3):
             ask(connection, "FLUSH BINARY LOGS")
-        oldest = "binlog.000003"
-        ask(connection, f"PURGE BINARY LOGS TO '{oldest}'")
+        with connection.cursor() as cursor:
+            purge_to(cursor, "binlog.000003")
 
     with pytest.raises(LogPurgedError) as caught:
         read_on(source, begin)
@@ -255,3 +257,53 @@ def test_a_position_without_gtids_is_followed_by_its_place(source: Source) -> No
             reader.read(stream, end)
 
     assert reader.rows == 3
+
+
+def test_without_gtids_a_log_that_was_reset_and_grew_to_the_same_place_is_noticed(source: Source) -> None:
+    with closing(connect(address(source))) as connection:
+        begin = replace(head(connection), gtids="")
+        insert(connection, 3)
+        reader = Reader(begin)
+        with follow(source, begin) as stream:
+            reader.read(stream, head(connection))
+        position = replace(reader.position, gtids="")
+        ask(connection, "DROP DATABASE shop")
+        # A file's time is in whole seconds.
+        time.sleep(1.1)
+        reset(connection)
+        # The new log has the same events at the same places.
+        ask(connection, "CREATE DATABASE shop")
+        ask(connection, "CREATE TABLE shop.t (a INT)")
+        insert(connection, 3)
+        assert head(connection).order == position.order
+        insert(connection, 2)
+
+        with pytest.raises(LogError, match="was begun at") as caught:
+            read_on(source, position)
+
+    assert position.file_created
+    assert "the log was reset" in caught.value.hint
+
+
+def test_a_restart_of_the_server_does_not_make_its_old_files_others(
+    source: Source, start: Callable[[], Source]
+) -> None:
+    with closing(connect(address(source))) as connection:
+        begin = replace(head(connection), gtids="")
+        insert(connection, 2)
+        reader = Reader(begin)
+        with follow(source, begin) as stream:
+            reader.read(stream, head(connection))
+    position = replace(reader.position, gtids="")
+    source.stop()
+    # A file's time is in whole seconds.
+    time.sleep(1.1)
+    again = start()
+
+    with closing(connect(address(again))) as connection:
+        insert(connection, 4)
+        with follow(again, position) as stream:
+            reader.read(stream, head(connection))
+
+    assert reader.rows == 2 + 4
+    assert reader.position.file_created > position.file_created

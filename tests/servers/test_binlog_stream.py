@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.servers.binlogs import purge_to
 from tests.servers.source_log import address, connected, read_all, wanted
 
 from penstock.adapters.mysql.binlog_stream import BinlogStream, Stop, open_binlog
@@ -234,7 +235,7 @@ def test_a_log_without_checksums_is_read_and_so_is_a_change_of_that(
 def test_a_purged_binlog_is_named(source: Source, cursor: pymysql.cursors.Cursor) -> None:
     begin = here(source)
     cursor.execute("FLUSH BINARY LOGS")
-    cursor.execute("PURGE BINARY LOGS TO %s", (here(source).file,))
+    purge_to(cursor, here(source).file)
 
     with pytest.raises(LogPurgedError, match=begin.file) as caught:
         read_all(source, begin)

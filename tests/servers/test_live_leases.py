@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from penstock.adapters.mysql.history import head
 from penstock.adapters.state.store import open_state
 from penstock.bench.capture.known_tables import open_book
 from penstock.bench.capture.workload import create_table, insert_range, login
-from penstock.core.errors import FencedError
+from penstock.core.errors import FencedError, PenstockError
 from penstock.core.tables import TableId
 from penstock.links.capture.follow import LogFollower, Pace
 from penstock.links.capture.live import LiveCapture
@@ -44,6 +45,10 @@ class MemoryPublisher:
 
     def position(self) -> Mapping[str, object] | None:
         return self.record
+
+    def left_over(self, topic: str) -> int:
+        del topic
+        return 0
 
     def create_topics(self, topics: Iterable[str]) -> None:
         """A topic is there when it is written to."""
@@ -81,6 +86,25 @@ def test_a_lease_publishes_up_to_its_stop_although_more_was_read(
     assert (publisher.count, ended.rows) == (500, 500)
     assert ended.position.order == stop.order
     assert not live.can_go_on
+
+
+def test_a_lease_whose_process_was_orphaned_ends_with_an_error_after_which_its_link_starts_again(
+    mariadb: MariadbServer, fresh_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server, table = login(mariadb), TableId(fresh_name, "orders")
+    create_table(mariadb, table)
+    with closing(connect(server)) as connection:
+        begin = head(connection)
+    parents = iter([os.getppid()])
+    monkeypatch.setattr("penstock.links.capture.live.os.getppid", lambda: next(parents, 1))
+
+    with (
+        closing(follow(server, table, begin, MemoryPublisher(), tmp_path)) as live,
+        pytest.raises(PenstockError, match="the process that started this lease is gone") as ended,
+    ):
+        live.run(10.0, None)
+
+    assert ended.value.retryable
 
 
 def test_between_two_leases_changes_go_out_and_count_for_the_second(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pymysql.cursors import DictCursor
@@ -18,6 +19,7 @@ from penstock.adapters.mysql.catalog import read_tables
 from penstock.adapters.mysql.connection import MysqlServer, connect
 from penstock.adapters.mysql.history import head
 from penstock.core.changes import Op
+from penstock.core.errors import TableStoppedError
 from penstock.core.mysql.decode import decode_rows
 from penstock.core.mysql.log_items import RowsLogged
 from penstock.core.tables import Column, PrintedType, TableId
@@ -194,6 +196,48 @@ def test_tables_without_json_are_read_too(mysql_server: OracleMysql) -> None:
     )
 
     assert {(event.op, event.partial) for event in events} == {(Op.CREATE, False), (Op.UPDATE, True)}
+    assert _replayed(server, events) == _selected(server)
+
+
+def test_with_minimal_images_all_is_carried_but_differences_to_what_is_not_logged(mysql_server: OracleMysql) -> None:
+    server = MysqlServer(mysql_server.host, mysql_server.port, mysql_server.user, mysql_server.password)
+    events = _logged(
+        server,
+        "CREATE TABLE t (id INT PRIMARY KEY, n INT, j JSON, k JSON)",
+        "INSERT INTO t VALUES (1, 0, JSON_OBJECT('a', REPEAT('x', 50)), JSON_OBJECT('a', REPEAT('x', 50), 'b', 1))",
+        "SET binlog_row_image = MINIMAL",
+        "UPDATE t SET n = 1",
+        "UPDATE t SET j = JSON_ARRAY(1)",
+        "UPDATE t SET n = 2, k = JSON_SET(k, '$.b', 2)",
+    )
+    with closing(connect(server)) as connection:
+        schema = replace(read_tables(connection, [_TABLE])[_TABLE], partial_rows=True)
+
+    first, second = (decode_rows(schema, [event]).after for event in events[1:3])
+
+    assert [event.partial for event in events[1:]] == [True] * 3
+    assert first is not None
+    assert second is not None
+    assert first.to_pylist() == [{"id": 1, "n": 1, "j": None, "k": None}]
+    assert second.to_pylist() == [{"id": 1, "n": None, "j": "[1]", "k": None}]
+    with pytest.raises(TableStoppedError, match="without the document from before") as caught:
+        decode_rows(schema, [events[3]])
+    assert caught.value.column == "k"
+
+
+def test_with_minimal_images_differences_are_carried_where_the_whole_row_is_logged_before(
+    mysql_server: OracleMysql,
+) -> None:
+    server = MysqlServer(mysql_server.host, mysql_server.port, mysql_server.user, mysql_server.password)
+    events = _logged(
+        server,
+        "SET binlog_row_image = MINIMAL",
+        "CREATE TABLE t (id INT, j JSON)",
+        "INSERT INTO t VALUES (1, JSON_OBJECT('a', REPEAT('x', 50), 'b', 1))",
+        "UPDATE t SET j = JSON_SET(j, '$.b', 2)",
+    )
+
+    assert events[1].partial
     assert _replayed(server, events) == _selected(server)
 
 

@@ -1,4 +1,4 @@
-"""What every state database promises, on SQLite and on MariaDB."""
+"""What every state database promises, on SQLite, MariaDB, MySQL and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -7,35 +7,23 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
-from sqlalchemy import URL
 
 from penstock.adapters.state.store import SqlState, open_state
-from penstock.core.positions import BinlogPosition
+from penstock.core.errors import PenstockError
+from penstock.core.positions import BinlogPosition, PreparedXa
 from penstock.ports.state import LinkProgress, TrackerDump
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
-    from penstock.dev.mariadb import MariadbServer
     from penstock.ports.state import State
 
 LONG_GTIDS = ",".join(f"3e11fa47-71ca-11e1-9e33-c80aa94{number:05}:1-{number}" for number in range(2000))
 
 
-@pytest.fixture(params=["sqlite", "mariadb"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path}/state.db"
-    server: MariadbServer = request.getfixturevalue("mariadb")
-    database: str = request.getfixturevalue("fresh_database")
-    url = URL.create("mysql", server.user, server.password, server.host, server.port, database)
-    return url.render_as_string(hide_password=False)
-
-
 @pytest.fixture
-def state(url: str) -> Iterator[SqlState]:
-    state = open_state(url, "shop")
+def state(state_url: str) -> Iterator[SqlState]:
+    state = open_state(state_url, "shop")
     yield state
     state.close()
 
@@ -81,8 +69,8 @@ def test_a_dump_is_kept_whole_and_replaced_and_dropped(state: SqlState) -> None:
 
 
 def test_a_position_is_replaced(state: SqlState) -> None:
-    state.save_position("shopdb", BinlogPosition("bin.000001", 4, 7, "0-1-5"), 10, {"shop.orders-0": 3})
-    state.save_position("shopdb", BinlogPosition("bin.000002", 2**40, 0, LONG_GTIDS), 11, {})
+    state.save_position("shopdb", BinlogPosition("bin.000001", 4, 7, "0-1-5"), 10, {"shop.orders-0": 3}, {})
+    state.save_position("shopdb", BinlogPosition("bin.000002", 2**40, 0, LONG_GTIDS), 11, {}, {})
 
     assert state.position("shopdb") == (BinlogPosition("bin.000002", 2**40, 0, LONG_GTIDS), 11)
     assert state.position("other") is None
@@ -106,8 +94,8 @@ def test_rows_add_up_and_the_newest_change_stays_the_newest(state: SqlState) -> 
 
 def test_a_stopped_table_keeps_its_rows_and_its_error_until_it_resumes(state: SqlState) -> None:
     state.add_rows("a", {"shop.orders": (5, 100)})
-    state.stop_table("a", "shop.orders", "geometry is not carried", "leave it out")
-    state.stop_table("a", "shop.never_ran", "bad\nbytes", "look")
+    state.stop_table("a", "shop.orders", "geometry is not carried", "leave it out", 1_000)
+    state.stop_table("a", "shop.never_ran", "bad\nbytes", "look", 2_000)
     state.add_rows("a", {"shop.orders": (1, 101)})
 
     assert state.stopped_tables("a") == {"shop.orders": "geometry is not carried", "shop.never_ran": "bad\nbytes"}
@@ -143,11 +131,62 @@ def test_a_link_is_replaced_and_links_are_sorted(state: SqlState) -> None:
     ]
 
 
-def test_pipelines_do_not_see_each_other(state: SqlState, url: str) -> None:
-    other = open_state(url, "Shop")
+def test_a_text_that_a_database_cannot_hold_is_written_in_signs_that_it_can(state: SqlState) -> None:
+    state.stop_table("a", "shop.orders", "bytes \x00 and \udcff", "look \x00", 1_000)
+    state.note_table("a", "shop.users", "a \x00")
+    state.save_link(link("a", error="\x00", hint="\udc80"))
+
+    orders, users = state.tables()
+    assert (orders.error, orders.hint) == ("bytes \\x00 and \\udcff", "look \\x00")
+    assert users.hint == "a \\x00"
+    assert (state.links()[0].error, state.links()[0].hint) == ("\\x00", "\\udc80")
+
+
+def test_a_position_keeps_the_transactions_that_are_prepared(state: SqlState) -> None:
+    prepared = (PreparedXa("X'67',X'62',1", "bin.000001", 4), PreparedXa("X'68',X'',1"))
+
+    state.save_position("shopdb", BinlogPosition("bin.000002", 9, prepared=prepared), 1, {}, {})
+
+    assert state.position("shopdb") == (BinlogPosition("bin.000002", 9, prepared=prepared), 1)
+
+
+def test_a_position_and_the_rows_before_it_are_written_together(state: SqlState) -> None:
+    state.save_position("shopdb", BinlogPosition("bin.000002", 9), 1, {}, {"shop.orders": (5, 100)})
+    with pytest.raises(OverflowError if state._engine.dialect.name == "sqlite" else PenstockError):
+        state.save_position("shopdb", BinlogPosition("bin.000003", 9), 2, {}, {"shop.orders": (2**80, 100)})
+
+    assert state.position("shopdb") == (BinlogPosition("bin.000002", 9), 1)
+    assert [table.rows for table in state.tables()] == [5]
+
+
+def test_lags_of_tables_are_kept_beside_what_they_carried(state: SqlState) -> None:
+    state.add_rows("a", {"shop.orders": (5, 100)})
+    state.stop_table("a", "shop.users", "bad", "look", 7_000)
+    state.save_table_lags("a", {"shop.orders": 9_000, "shop.users": 0, "shop.new": 8_000})
+    state.add_rows("a", {"shop.orders": (1, 101)})
+    state.save_table_lags("a", {})
+
+    told = {table.table: (table.rows, table.behind_since_ms, table.stopped_at_ms) for table in state.tables()}
+    assert told == {"shop.orders": (6, 9_000, 0), "shop.users": (0, 0, 7_000), "shop.new": (0, 8_000, 0)}
+    state.resume_table("a", "shop.users")
+    assert [table.stopped_at_ms for table in state.tables()] == [0, 0, 0]
+
+
+def test_the_place_of_a_link_is_replaced(state: SqlState) -> None:
+    assert state.place("a") is None
+
+    state.save_place("a", 5)
+    state.save_place("b", 2**40)
+    state.save_place("a", 3)
+
+    assert (state.place("a"), state.place("b")) == (3, 2**40)
+
+
+def test_pipelines_do_not_see_each_other(state: SqlState, state_url: str) -> None:
+    other = open_state(state_url, "Shop")
     state.save_link(link("a"))
     state.add_rows("a", {"shop.orders": (1, 1)})
-    state.save_position("shopdb", BinlogPosition("bin.000001", 4), 1, {"t-0": 1})
+    state.save_position("shopdb", BinlogPosition("bin.000001", 4), 1, {"t-0": 1}, {})
     state.keep_tracker_dump("shopdb", TrackerDump(BinlogPosition("bin.000001", 4), "d"))
 
     other.drop_tracker_dump("shopdb")
@@ -167,20 +206,20 @@ def test_names_that_differ_in_case_or_accents_are_different_tables(state: SqlSta
     }
 
 
-def test_the_longest_names_fit(state: SqlState, url: str) -> None:
+def test_the_longest_names_fit(state: SqlState, state_url: str) -> None:
     table = f"{'s' * 64}.{'t' * 64}"
     topic_partition = f"{'t' * 249}-{2**31 - 1}"
 
     state.add_rows("l" * 160, {table: (1, 1)})
-    state.save_position("s" * 48, BinlogPosition("bin.000001", 4), 1, {topic_partition: 2**62})
-    open_state(url, "p" * 48).close()
+    state.save_position("s" * 48, BinlogPosition("bin.000001", 4), 1, {topic_partition: 2**62}, {})
+    open_state(state_url, "p" * 48).close()
 
     assert [progress.table for progress in state.tables()] == [table]
 
 
-def test_instances_that_start_together_make_the_tables_once(url: str) -> None:
+def test_instances_that_start_together_make_the_tables_once(state_url: str) -> None:
     with ThreadPoolExecutor(4) as starters:
-        states = list(starters.map(lambda _: open_state(url, "shop"), range(4)))
+        states = list(starters.map(lambda _: open_state(state_url, "shop"), range(4)))
 
     for state in states:
         state.add_rows("a", {"shop.orders": (1, 1)})
@@ -189,8 +228,8 @@ def test_instances_that_start_together_make_the_tables_once(url: str) -> None:
         state.close()
 
 
-def test_writers_that_meet_lose_nothing(state: SqlState, url: str) -> None:
-    other = open_state(url, "shop")
+def test_writers_that_meet_lose_nothing(state: SqlState, state_url: str) -> None:
+    other = open_state(state_url, "shop")
     names = [f"shop.t{number}" for number in range(20)]
 
     with ThreadPoolExecutor(4) as writers:

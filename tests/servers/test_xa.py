@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.servers.binlogs import purge_to
 from tests.servers.source_log import address, connected, here, read_all, wanted
 
 from penstock.adapters.mysql.binlog_stream import Stop
@@ -207,7 +208,7 @@ def test_what_is_prepared_in_a_log_that_was_purged_is_named(
     cursor.execute("FLUSH BINARY LOGS")
     last = read_all(source, begin)[-1]
     assert not isinstance(last, RowsLogged | TransactionBegan)
-    cursor.execute("PURGE BINARY LOGS TO %s", (last.end.file,))
+    purge_to(cursor, last.end.file)
 
     with pytest.raises(LogPurgedError, match="still prepared"):
         read_all(source, last.end)

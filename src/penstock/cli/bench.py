@@ -10,7 +10,7 @@ import typer
 
 app = typer.Typer()
 
-_NAMES = ("capture",)
+_NAMES = ("capture", "schematizer", "warehouse")
 _SECONDS_MAX = 86_400
 _ROWS_MIN = 1_000
 _MEGABYTES_MIN = 10
@@ -21,9 +21,9 @@ def bench(
     name: Annotated[str, typer.Argument(metavar="NAME", help=f"Which bench: {', '.join(_NAMES)}.")],
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    rows: Annotated[int, typer.Option(min=_ROWS_MIN, help="Rows of bulk; a tenth of it as one-row transactions.")] = (
-        1_000_000
-    ),
+    rows: Annotated[
+        int, typer.Option(min=_ROWS_MIN, help="Rows of bulk; a tenth of it as one-row transactions, or as schemas.")
+    ] = (1_000_000),
     seconds: Annotated[int, typer.Option(min=1, max=_SECONDS_MAX, help="How long each live stretch is measured.")] = 60,
     transaction_megabytes: Annotated[
         int, typer.Option(min=_MEGABYTES_MIN, help="The size of the one very large transaction.")
@@ -41,11 +41,13 @@ def bench(
     from penstock.bench.capture.suite import CAPTURE  # noqa: PLC0415
     from penstock.bench.lab import Settings  # noqa: PLC0415
     from penstock.bench.picture import render_picture  # noqa: PLC0415
+    from penstock.bench.schematizer.suite import SCHEMATIZER  # noqa: PLC0415
     from penstock.bench.table import print_report  # noqa: PLC0415
+    from penstock.bench.warehouse.suite import WAREHOUSE  # noqa: PLC0415
     from penstock.cli.console import open_console, say_note  # noqa: PLC0415
     from penstock.core.errors import UsageError  # noqa: PLC0415
 
-    benches = {chosen.name: chosen for chosen in (CAPTURE,)}
+    benches = {chosen.name: chosen for chosen in (CAPTURE, SCHEMATIZER, WAREHOUSE)}
     if name not in benches:
         message = f"there is no bench {name}"
         raise UsageError(message, f"choose from: {', '.join(benches)}")

@@ -8,13 +8,14 @@ import typer
 
 from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
 from penstock.cli.console import open_console
+from penstock.core.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rich.console import Console
 
-    from penstock.wiring.checks import Finding
+    from penstock.wiring.findings import Finding
 
 app = typer.Typer()
 
@@ -28,17 +29,32 @@ def check(
     connect: Annotated[
         bool, typer.Option("--connect", help="Also ask the servers: are they there, fit, and do they let us in?")
     ] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Also show the SQL that the next loads would change tables of the sinks by")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what --plan finds as one JSON object")] = False,
 ) -> None:
     """Explain a config in words, or list everything that is wrong with it.
 
     With --connect it also verifies this machine and every server that the config
-    names: settings, grants, tables, reachability. It changes nothing.
+    names: settings, grants, tables, reachability. With --plan it holds the source's
+    present tables against those of every sink, and shows the SQL that would make
+    them alike. It changes nothing, but for a small file that --connect writes to
+    the object store and deletes.
     """
     # Imported here so that `check --help` need not wait for Kafka's and DuckDB's libraries.
     from penstock.cli.explain import explain_pipeline  # noqa: PLC0415
     from penstock.config.load import load  # noqa: PLC0415
 
     spec = load(file)
+    if as_json and not plan:
+        message, hint = "--json is for --plan alone", f"penstock check {file} --plan --json"
+        raise UsageError(message, hint)
+    if plan:
+        from penstock.cli.load_plans import show_plans  # noqa: PLC0415
+
+        show_plans(spec, as_json=as_json)
+        return
     console = open_console()
     for line in explain_pipeline(spec):
         console.print(line, markup=False, highlight=False, soft_wrap=True)

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Start and stop real servers on loopback for development.")
 
 _Names = Annotated[
-    list[str] | None, typer.Argument(metavar="[SERVICE]...", help="mariadb kafka schematizer spark zookeeper mysql")
+    list[str] | None,
+    typer.Argument(metavar="[SERVICE]...", help="mariadb kafka schematizer spark zookeeper mysql postgres s3 redshift"),
 ]
 _Home = Annotated[Path, typer.Option("--home", help="Where state and data live.", file_okay=False)]
 _Json = Annotated[bool, typer.Option("--json", help="Print one JSON object, by service.")]
@@ -30,21 +31,23 @@ _Ports = Annotated[
 ]
 
 _HOME = Path(".penstock/dev")
+_JARS = {Service.KAFKA: (JarSet.KAFKA_BROKER, "Kafka's"), Service.S3: (JarSet.S3PROXY, "S3Proxy's")}
 
 
 @app.command("up")
 def up(names: _Names = None, ports: _Ports = None, *, home: _Home = _HOME, as_json: _Json = False) -> None:
-    """Start servers (by default all but zookeeper and mysql) and leave them running.
+    """Start servers (by default mariadb, kafka, schematizer and spark) and leave them running.
 
     A server that was up before keeps its data and port. mysql is Oracle's, from
     Debian unstable, where a Debian mirror can be reached.
     """
     services = _services(names, BY_DEFAULT)
     wanted = parse_ports(ports or [])
-    if Service.KAFKA in services and not jar_directory(JarSet.KAFKA_BROKER).exists():
-        # Here rather than in the background, because it takes a minute.
-        say_note("fetching Kafka's jars, this once")
-        ensure_jars(JarSet.KAFKA_BROKER)
+    for service, (jar_set, whose) in _JARS.items():
+        if service in services and not jar_directory(jar_set).exists():
+            # Here rather than in the background, because it takes a minute.
+            say_note(f"fetching {whose} jars, this once")
+            ensure_jars(jar_set)
     if Service.MYSQL in services:
         fetch_mysql(say_note)
     background = Background(home)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.config.places import lock_file, objects_url, state_file
+from penstock.cli.explain_spolt import explain_spolt
+from penstock.config.places import lake_url, lock_file, objects_url, state_file
 from penstock.config.secrets import is_set
-from penstock.config.specs import EMBEDDED_PARTS
+from penstock.config.specs import EMBEDDED_PARTS, DeltaSinkSpec, DuckdbSinkSpec, PostgresSinkSpec
+from penstock.links.transforms import open_salt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.config.specs import DuckdbSinkSpec, LinkSpec, MysqlSourceSpec, PipelineSpec
+    from penstock.config.columns import ColumnsSpec
+    from penstock.config.objects_spec import ObjectsSpec
+    from penstock.config.specs import LinkSpec, MysqlSourceSpec, PipelineSpec, SchematizerSpec, SinkSpec
 
 _START = {
     "auto": "from the start of the binlog if the server still has it whole, else with a copy of the tables",
@@ -23,6 +27,14 @@ _TLS = {
     "ca": "yes; the server's certificate must be signed by an authority that we trust",
     "none": "yes, but nobody looks at the server's certificate",
 }
+_WITHOUT_TRANSACTIONS = (
+    "Without transactions, what a crash left in the topics is compared with what comes next, and not sent twice.",
+    "Without transactions, rows become visible one by one: readers may see a part of a transaction or of a copy.",
+    "Without transactions, only the lock keeps instances apart: what one sends that lost it stops the pipeline.",
+    "Without transactions, the state database says where the pipeline stands: keep it, or the pipeline starts anew.",
+)
+_DELETES = {"hard": "go here too", "soft": "stay here, and _deleted_at says when"}
+_OVERFLOW = {"stop": "stop their table", "null": "become NULL, counted", "clamp": "become the nearest ones, counted"}
 _DROPPED = {"keep": "their rows are kept", "drop": "they are dropped here too"}
 
 
@@ -33,6 +45,8 @@ def explain_pipeline(spec: PipelineSpec) -> Iterator[str]:
     yield f"  spark  {spec.spark.master}"
     for source in spec.sources:
         yield from _explain_source(spec, source)
+    for spolt in spec.spolts:
+        yield from explain_spolt(spec, spolt)
     for sink in spec.sinks:
         yield from _explain_sink(spec, sink)
     yield ""
@@ -51,17 +65,47 @@ def _explain_source(spec: PipelineSpec, source: MysqlSourceSpec) -> Iterator[str
     yield f"  tls      {_TLS[source.tls.verify] if source.tls else 'none: nothing is encrypted on the way'}"
     yield f"  tables   {source.patterns}"
     yield f"  start    {_START[source.start]}"
+    yield f"  beat     {_explain_heartbeat(source)}"
     yield f"  replica  server ids from {spec.server_id(source)}; leases of {source.lease_seconds:g} s"
 
 
-def _explain_sink(spec: PipelineSpec, sink: DuckdbSinkSpec) -> Iterator[str]:
+def _explain_heartbeat(source: MysqlSourceSpec) -> str:
+    if source.heartbeat is None:
+        return "none: nothing is written to it"
+    return f"a row of {source.heartbeat.table} every {source.heartbeat.period_seconds:g} s"
+
+
+def _explain_sink(spec: PipelineSpec, sink: SinkSpec) -> Iterator[str]:
     yield ""
-    yield f"Sink {sink.name}: the DuckDB file {sink.path}"
+    match sink:
+        case DuckdbSinkSpec():
+            yield f"Sink {sink.name}: the DuckDB file {sink.path}"
+        case PostgresSinkSpec():
+            yield f"Sink {sink.name}: the database {sink.database} of the PostgreSQL server {sink.host}:{sink.port}"
+            yield f"  login    {sink.user}, with the password in {sink.password_env}"
+            yield f"  tls      {_TLS[sink.tls.verify] if sink.tls else 'only if the server offers it'}"
+        case DeltaSinkSpec():
+            yield f"Sink {sink.name}: the folder of Delta tables {lake_url(spec, sink)}"
+            yield "  commits  one per table and step; Spark reads and writes them"
     links = [link for link in spec.links if link.sink == sink.name]
     for link in links:
         yield f"  gets {_wanted(link)} of {link.source}; tables that are dropped there: {_DROPPED[link.dropped_tables]}"
+        yield f"       rows that are deleted there {_DELETES[link.deletes]}"
+        yield f"       values that it cannot hold {_OVERFLOW[link.overflow]}"
+        yield from _explain_columns(link.columns)
     if not links:
         yield "  gets nothing: no link leads to it"
+
+
+def _explain_columns(columns: ColumnsSpec) -> Iterator[str]:
+    if columns.drop:
+        yield f"  without  {', '.join(columns.drop)}"
+    if columns.hash:
+        yield f"  hashes   {', '.join(columns.hash)}, with the salt in {columns.salt_env}"
+    for mask in columns.mask:
+        yield f"  masks    {', '.join(mask.columns)}"
+    if columns.salt_env is not None and is_set(columns.salt_env):
+        open_salt(columns.salt_env)
 
 
 def _wanted(link: LinkSpec) -> str:
@@ -71,12 +115,25 @@ def _wanted(link: LinkSpec) -> str:
 def _explain_parts(spec: PipelineSpec) -> Iterator[str]:
     kafka = spec.kafka.bootstrap_servers or "a private broker"
     yield f"  kafka        {kafka}, {spec.kafka.partitions} partition(s) per table, {spec.kafka.replication} replica(s)"
-    yield f"  schematizer  {spec.schematizer.url if spec.schematizer else 'a private one'}"
+    if not spec.kafka.transactions:
+        yield "               without transactions: positions are kept in the state database"
+    yield f"  schematizer  {_schematizer(spec.schematizer) if spec.schematizer else 'a private one'}"
     tracker = f"{spec.tracker.host}:{spec.tracker.port}" if spec.tracker else "a private one, of the source's kind"
     yield f"  tracker      {tracker}"
     yield f"  state        {_state_place(spec)}"
     yield f"  lock         {_lock_place(spec)}"
     yield f"  objects      {objects_url(spec)}"
+    yield from _explain_files(spec.objects)
+
+
+def _explain_files(objects: ObjectsSpec) -> Iterator[str]:
+    """Say what is not as it is by default."""
+    if objects.format == "csv":
+        yield f"               as CSV, compressed with {objects.compression}"
+    if objects.batch_seconds:
+        yield f"               a file is closed {objects.batch_seconds:g} s after its first change came, at the latest"
+    if objects.keep_hours is not None:
+        yield f"               files that every target has loaded are deleted after {objects.keep_hours:g} h"
 
 
 def _state_place(spec: PipelineSpec) -> str:
@@ -102,16 +159,18 @@ def _notes(spec: PipelineSpec) -> Iterator[str]:
     if spec.lock.zookeeper is not None and local:
         names = ", ".join(local)
         yield f"Instances on other machines would not share what is private here ({names}): give each by its address."
+    if not spec.kafka.transactions:
+        yield from _WITHOUT_TRANSACTIONS
     for source in spec.sources:
         if not any(link.source == source.name for link in spec.links):
             yield f"No link begins at {source.name}: its changes go to Kafka and no further."
-    for name in _variables(spec):
+    for name in spec.secret_names():
         if not is_set(name):
             yield f"The environment variable {name} is not set here; penstock run needs it."
 
 
-def _variables(spec: PipelineSpec) -> Iterator[str]:
-    names = [source.password_env for source in spec.sources]
-    names += [spec.tracker.password_env] if spec.tracker else []
-    names += [name for name in (spec.state.url_env, spec.kafka.security.password_env) if name]
-    yield from dict.fromkeys(names)
+def _schematizer(spec: SchematizerSpec) -> str:
+    """Where it is, and how we sign in there."""
+    if spec.token_env:
+        return f"{spec.url}, with the token in {spec.token_env}"
+    return f"{spec.url} as {spec.user}, with the password in {spec.password_env}" if spec.user else spec.url

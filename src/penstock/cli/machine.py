@@ -9,7 +9,8 @@ from penstock.core.errors import PenstockError, UsageError
 from penstock.dev.java import java
 from penstock.dev.ports import is_free
 from penstock.dev.tracker import examine_tracker
-from penstock.wiring.checks import Finding, examine, examine_pipeline
+from penstock.wiring.checks import examine_pipeline
+from penstock.wiring.findings import Finding, examine
 from penstock.wiring.open import open_lock
 
 if TYPE_CHECKING:

@@ -29,10 +29,13 @@ _COMMANDS = {
     "demo": "Run the main job end to end on real local servers, with a live page.",
     "run": "Run a pipeline until it is stopped; with --once, until it has caught up.",
     "check": "Explain a config; with --connect, verify servers, settings and grants.",
-    "status": "Show links, positions, lag and rows per table, running or not.",
+    "status": "Show links, positions, lag per table, retention and what is not well, running or not.",
+    "failover": "Let a source be read from a new master, at the place where we stand.",
+    "deadletters": "Show and replay what spolts could not process.",
     "sql": "Query a sink, also while the pipeline runs.",
     "schematizer": "Serve or show the registry of schemas.",
     "bench": "Measure ourselves beside our peers on this machine.",
+    "faults": "Break a pipeline part by part, and see that nothing is lost or doubled.",
     "dev": "Start and stop real servers on loopback for development.",
 }
 

@@ -46,12 +46,17 @@ def run(
     from penstock.dev.java import java  # noqa: PLC0415
     from penstock.spark.pipeline import PipelineRun, run_pipeline  # noqa: PLC0415
     from penstock.spark.session import kill_session  # noqa: PLC0415
+    from penstock.wiring.crash_points import require_known_point  # noqa: PLC0415
     from penstock.wiring.open import open_lock  # noqa: PLC0415
+    from penstock.wiring.spolts import require_spolts_load  # noqa: PLC0415
     from penstock.wiring.waiting import wait_for_servers  # noqa: PLC0415
 
     spec = load(file)
+    require_spolts_load(spec)
     java()
     open_logs(log_directory(spec), console=True)
+    if point := require_known_point():
+        say_note(f"PENSTOCK_CRASH_AT is set: every process that comes by {point} kills itself")
     with ExitStack() as stack:
         spark = stack.enter_context(closing(_Spark()))
         prepare = partial(spark.prepare, spec) if standby else None
@@ -96,20 +101,11 @@ class _Spark:
 
     def open(self, spec: PipelineSpec) -> SparkSession:
         """Start Spark unless it runs."""
-        from penstock.config.secrets import secret  # noqa: PLC0415
-        from penstock.dev.jars import JarSet, ensure_jars  # noqa: PLC0415
-        from penstock.spark.session import SessionSpec, open_session  # noqa: PLC0415
+        from penstock.cli.spark_session import plan_session  # noqa: PLC0415
+        from penstock.spark.session import open_session  # noqa: PLC0415
 
         if self.session is None:
-            self.session = open_session(
-                SessionSpec(
-                    f"penstock {spec.pipeline}",
-                    spec.spark.master,
-                    spec.spark.conf,
-                    ensure_jars(JarSet.SPARK_KAFKA),
-                    {name: secret(name) for name in spec.secret_names()},
-                )
-            )
+            self.session = open_session(plan_session(spec, f"penstock {spec.pipeline}"))
         return self.session
 
     def close(self) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import tempfile
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,7 +17,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from rich.table import Table
 
-    from penstock.config.specs import DuckdbSinkSpec, PipelineSpec
+    from penstock.config.specs import DeltaSinkSpec, PipelineSpec, SinkSpec
+    from penstock.ports.queries import QueryResult, ReadLimits
 
 app = typer.Typer()
 
@@ -37,22 +40,25 @@ def sql(
     committed state of all tables. At most 1,000 rows are shown, with --json
     100,000, and a query is ended after a minute.
     """
-    # Imported here so that `sql --help` need not wait for DuckDB.
-    from penstock.adapters.duckdb.query import query  # noqa: PLC0415
-    from penstock.adapters.duckdb.query_wire import run_file  # noqa: PLC0415
-    from penstock.adapters.duckdb.reading import ReadLimits  # noqa: PLC0415
+    # Imported here so that `sql --help` need not wait for databases' drivers.
     from penstock.config.load import load  # noqa: PLC0415
+    from penstock.config.specs import DeltaSinkSpec  # noqa: PLC0415
+    from penstock.ports.queries import ReadLimits  # noqa: PLC0415
+    from penstock.wiring.queries import query_sink  # noqa: PLC0415
 
     spec = load(file)
-    asked = choose_sink(spec, sink)
     limits = ReadLimits(rows_max=_JSON_ROWS_MAX if as_json else _TABLE_ROWS_MAX)
-    result = query(asked.path, run_file(spec.home, asked.name), statement, limits)
+    chosen = choose_sink(spec, sink)
+    if isinstance(chosen, DeltaSinkSpec):
+        result = _query_lake(spec, chosen, statement, limits)
+    else:
+        result = query_sink(spec, chosen, statement, limits)
     _print_rows(result.rows, as_json=as_json)
     if result.truncated:
         say_note(f"these are the first {result.rows.num_rows} rows; there are more")
 
 
-def choose_sink(spec: PipelineSpec, name: str | None) -> DuckdbSinkSpec:
+def choose_sink(spec: PipelineSpec, name: str | None) -> SinkSpec:
     """Return the sink called `name`, or the only one; UsageError if that is none or several."""
     names = ", ".join(sink.name for sink in spec.sinks) or "none"
     chosen = [sink for sink in spec.sinks if name in {None, sink.name}]
@@ -61,6 +67,22 @@ def choose_sink(spec: PipelineSpec, name: str | None) -> DuckdbSinkSpec:
         message = f"{asked} in pipeline {spec.pipeline}"
         raise UsageError(message, f"choose with --sink one of: {names}")
     return chosen[0]
+
+
+def _query_lake(spec: PipelineSpec, sink: DeltaSinkSpec, statement: str, limits: ReadLimits) -> QueryResult:
+    """Start a Spark of our own, ask it, and end it."""
+    from penstock.cli.spark_session import plan_session  # noqa: PLC0415 - `sql --help` need not wait for it
+    from penstock.config.places import lake_url  # noqa: PLC0415
+    from penstock.spark.delta.query import query_lake  # noqa: PLC0415
+    from penstock.spark.session import close_session, open_session  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory(prefix="penstock-sql-") as directory:
+        plan = plan_session(spec, f"penstock sql {spec.pipeline}")
+        session = open_session(replace(plan, conf={**plan.conf, "spark.sql.warehouse.dir": directory}))
+        try:
+            return query_lake(session, lake_url(spec, sink), statement, limits)
+        finally:
+            close_session(session)
 
 
 def _print_rows(rows: pa.Table, *, as_json: bool) -> None:

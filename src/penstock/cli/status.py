@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
 from penstock.cli.console import format_bytes, format_seconds, format_time, open_console
+from penstock.cli.status_json import describe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from penstock.ports.state import LinkProgress, TableProgress
+    from penstock.core.retention import Retention
+    from penstock.ports.state import LinkProgress
+    from penstock.wiring.health import Problem
+    from penstock.wiring.source_standing import SourceStanding
     from penstock.wiring.standing import Standing
 
 app = typer.Typer()
@@ -29,69 +32,25 @@ def status(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with stable keys.")] = False,
 ) -> None:
-    """Show links, positions, lag and rows per table, and what went wrong.
+    """Show links, positions, lag and rows per table, binlog retention, and what is not well with the remedy.
 
-    It reads the leader's lock and the state database only, so it works while
-    nothing runs and disturbs nothing while something does.
+    It reads the leader's lock and the state database, and asks the sources how
+    far their logs reach, so it works while nothing runs and disturbs nothing
+    while something does. Exit code 0 means that it could tell, not that all is well.
     """
     # Imported here so that `status --help` need not wait for SQLAlchemy.
     from penstock.config.load import load  # noqa: PLC0415
+    from penstock.wiring.health import find_problems  # noqa: PLC0415
     from penstock.wiring.standing import read_standing  # noqa: PLC0415
 
     spec = load(file)
-    standing = read_standing(spec)
+    standing = read_standing(spec, ask_sources=True)
+    problems = find_problems(standing, f"penstock run {file}")
     if as_json:
-        typer.echo(json.dumps(describe(spec.pipeline, standing), indent=2))
+        typer.echo(json.dumps(describe(spec.pipeline, standing, problems), indent=2))
     else:
         _print(open_console(), spec.pipeline, str(file), standing)
-
-
-def describe(pipeline: str, standing: Standing) -> dict[str, object]:
-    """The object that `--json` prints. Times are Unix milliseconds; what is not known is null."""
-    return {
-        "pipeline": pipeline,
-        "running": None if standing.holder is None else bool(standing.holder),
-        "holder": standing.holder or None,
-        "links": [_describe_link(link) for link in standing.links],
-        "tables": [_describe_table(table, standing.tables) for table in standing.tables],
-    }
-
-
-def lag_behind_capture_seconds(table: TableProgress, tables: Sequence[TableProgress]) -> float:
-    """How much newer the newest change of the table is that any link has carried, in seconds of commit time.
-
-    0 for the link that is furthest; a sink's link comes to 0 once it has loaded
-    all that was captured. How far capture itself is behind the source is the
-    lag of its link.
-    """
-    newest_ms = max(other.last_timestamp_ms for other in tables if other.table == table.table)
-    return (newest_ms - table.last_timestamp_ms) / 1000 if table.last_timestamp_ms else 0.0
-
-
-def _describe_link(link: LinkProgress) -> dict[str, object]:
-    return {
-        "link": link.link,
-        "state": link.state,
-        "position": link.position,
-        "lag_seconds": link.lag_seconds,
-        "lag_bytes": link.lag_bytes,
-        "updated_at_ms": link.updated_at_ms,
-        "error": link.error or None,
-        "hint": link.hint or None,
-    }
-
-
-def _describe_table(table: TableProgress, tables: Sequence[TableProgress]) -> dict[str, object]:
-    return {
-        "link": table.link,
-        "table": table.table,
-        "rows": table.rows,
-        "newest_change_ms": table.last_timestamp_ms or None,
-        "lag_seconds": lag_behind_capture_seconds(table, tables),
-        "updated_at_ms": table.updated_at_ms,
-        "error": table.error or None,
-        "hint": table.hint or None,
-    }
+        _print_problems(open_console(), standing, problems)
 
 
 def _print(console: Console, pipeline: str, file: str, standing: Standing) -> None:
@@ -105,34 +64,64 @@ def _print(console: Console, pipeline: str, file: str, standing: Standing) -> No
     if not standing.links and not standing.tables:
         console.print("nothing is known of it yet: it has not run so far", highlight=False)
         return
-    console.print(_link_table(standing.links, time.time()))
+    console.print(_link_table(standing))
     if standing.tables:
-        console.print(_table_table(standing.tables))
-    _print_errors(console, file, standing)
+        console.print(_table_table(standing))
+    if standing.sources:
+        console.print(_source_table(standing.sources))
 
 
-def _link_table(links: Sequence[LinkProgress], now: float) -> Table:
+def _link_table(standing: Standing) -> Table:
     from rich.text import Text  # noqa: PLC0415
 
-    table = _new_table("link", "state", "position", "lag", "bytes behind", "as of")
-    for link in links:
-        age = format_seconds(max(0.0, now - link.updated_at_ms / 1000))
+    table = _new_table("link", "state", "position", "lag", "ahead", "stuck for", "as of")
+    for link in standing.links:
+        age = format_seconds(max(0.0, (standing.now_ms - link.updated_at_ms) / 1000))
         state = Text(link.state, style="red" if link.error else "")
-        lag, bytes_behind = format_seconds(link.lag_seconds), format_bytes(link.lag_bytes)
-        table.add_row(Text(link.link), state, Text(link.position), lag, bytes_behind, f"{age} ago")
+        lag, stuck = format_seconds(standing.lag_seconds(link)), standing.stuck_seconds(link)
+        waited = format_seconds(stuck) if stuck else ""
+        table.add_row(Text(link.link), state, Text(link.position), lag, _ahead(link), waited, f"{age} ago")
     return table
 
 
-def _table_table(tables: Sequence[TableProgress]) -> Table:
+def _ahead(link: LinkProgress) -> str:
+    if link.lag_bytes is None and link.lag_messages is not None:
+        return f"{link.lag_messages:,} messages"
+    return format_bytes(link.lag_bytes)
+
+
+def _table_table(standing: Standing) -> Table:
     from rich.text import Text  # noqa: PLC0415
 
     table = _new_table("link", "table", "rows", "newest change", "behind", "")
-    for progress in tables:
-        behind = format_seconds(lag_behind_capture_seconds(progress, tables))
+    for progress in standing.tables:
+        behind = format_seconds(standing.table_lag_seconds(progress))
         stopped = Text("stopped", style="red") if progress.error else Text("see below" if progress.hint else "")
         newest = format_time(progress.last_timestamp_ms)
         table.add_row(Text(progress.link), Text(progress.table), f"{progress.rows:,}", newest, behind, stopped)
     return table
+
+
+def _source_table(sources: Sequence[SourceStanding]) -> Table:
+    from rich.text import Text  # noqa: PLC0415
+
+    table = _new_table("source", "end of its log", "binlogs", "size", "needed from", "kept for")
+    for source in sources:
+        end = Text("?" if source.head is None else str(source.head))
+        kept = source.retention
+        if kept is None:
+            table.add_row(Text(source.source), end, "?", "?", "?", "?")
+            continue
+        left = _left(kept)
+        files = Text(f"{kept.oldest_file} to {kept.newest_file}")
+        table.add_row(Text(source.source), end, files, format_bytes(kept.size_bytes), Text(kept.needed_file), left)
+    return table
+
+
+def _left(kept: Retention) -> str:
+    if kept.level == "error":
+        return "gone"
+    return "ever" if kept.seconds_left is None else f"{format_seconds(kept.seconds_left)} more"
 
 
 def _new_table(*headings: str) -> Table:
@@ -141,25 +130,18 @@ def _new_table(*headings: str) -> Table:
 
     table = Table(box=box.SIMPLE)
     for heading in headings:
-        is_number = heading in {"rows", "lag", "behind", "bytes behind"}
+        is_number = heading in {"rows", "lag", "behind", "ahead", "stuck for", "size"}
         table.add_column(heading, justify="right" if is_number else "left", overflow="fold")
     return table
 
 
-def _print_errors(console: Console, file: str, standing: Standing) -> None:
-    """Each error in full, and what to type."""
-    for link in standing.links:
-        if link.error:
-            _print_error(console, link.link, link.error, link.hint, f"penstock run {file}")
+def _print_problems(console: Console, standing: Standing, problems: Sequence[Problem]) -> None:
+    """Each problem in full, and what to do; then what is only good to know."""
+    for problem in problems:
+        style = "red" if problem.level == "error" else "yellow"
+        console.print(f"{problem.subject}: {problem.text}", style=style, markup=False, highlight=False, soft_wrap=True)
+        console.print(f"  what to do: {problem.hint}", markup=False, highlight=False, soft_wrap=True)
     for table in standing.tables:
-        if table.error:
-            _print_error(console, f"{table.link}, {table.table}", table.error, table.hint, f"penstock run {file}")
-        elif table.hint:
+        if table.hint and not table.error:
             note = f"{table.link}, {table.table}: {table.hint}"
             console.print(note, style="yellow", markup=False, highlight=False, soft_wrap=True)
-
-
-def _print_error(console: Console, where: str, error: str, hint: str, command: str) -> None:
-    console.print(f"{where}: {error}", style="red", markup=False, highlight=False, soft_wrap=True)
-    console.print(f"  what to do: {hint}", markup=False, highlight=False, soft_wrap=True)
-    console.print(f"  then type: {command}", markup=False, highlight=False, soft_wrap=True)

@@ -23,13 +23,24 @@ def find_conflicts(document: object) -> Iterator[Found]:
     yield from _repeated(pipeline, "sources", "name")
     yield from _repeated(pipeline, "sinks", "name")
     yield from _repeated(pipeline, "sinks", "path")
+    yield from _repeated(pipeline, "sinks", "url")
     yield from _loose_links(pipeline)
+    yield from _soft_deletes_of_partial_rows(pipeline)
+    yield from _delta_links(pipeline)
     yield from _kafka_conflicts(_mapping(pipeline.get("kafka")))
     yield from _state_conflicts(_mapping(pipeline.get("state")))
+    yield from _schematizer_conflicts(_mapping(pipeline.get("schematizer")))
     yield from _lock_conflicts(_mapping(pipeline.get("lock")))
+    yield from _objects_conflicts(_mapping(pipeline.get("objects")))
     yield from _tls_conflicts(("tracker",), _mapping(pipeline.get("tracker")))
     for index, source in enumerate(_sequence(pipeline.get("sources"))):
         yield from _tls_conflicts(("sources", index), _mapping(source))
+        if "heartbeat" in _mapping(source) and _mapping(source)["heartbeat"] is None:
+            # Elsewhere a key without a value is as if left out. Here that would be no heartbeat.
+            yield ("sources", index, "heartbeat"), "says nothing: write heartbeat: {} to have one, or leave it out"
+    for index, sink in enumerate(_sequence(pipeline.get("sinks"))):
+        yield from _tls_conflicts(("sinks", index), _mapping(sink))
+        yield from _delta_conflicts(("sinks", index), _mapping(sink))
     yield from _embedded_on_cluster(pipeline)
 
 
@@ -64,6 +75,33 @@ def _loose_links(pipeline: Mapping[str, object]) -> Iterator[Found]:
             seen.add(ends)
 
 
+def _soft_deletes_of_partial_rows(pipeline: Mapping[str, object]) -> Iterator[Found]:
+    """A delete that is logged as a key alone says nothing of the row that is to be kept."""
+    partial = [
+        _mapping(source).get("name")
+        for source in _sequence(pipeline.get("sources"))
+        if _mapping(source).get("row_images") == "partial"
+    ]
+    for index, item in enumerate(_sequence(pipeline.get("links"))):
+        link = _mapping(item)
+        if link.get("deletes") == "soft" and link.get("from") in partial:
+            text = f'soft needs whole rows, and "{link["from"]}" has row_images: partial: say hard'
+            yield ("links", index, "deletes"), text
+
+
+def _delta_links(pipeline: Mapping[str, object]) -> Iterator[Found]:
+    """A lake takes rows as they are."""
+    lakes = [
+        _mapping(sink).get("name") for sink in _sequence(pipeline.get("sinks")) if _mapping(sink).get("kind") == "delta"
+    ]
+    for index, item in enumerate(_sequence(pipeline.get("links"))):
+        link = _mapping(item)
+        for key, plain in (("deletes", "hard"), ("overflow", "stop"), ("columns", {})):
+            if link.get("to") in lakes and link.get(key) not in (None, plain):
+                text = f'is not there for Delta tables, which "{link["to"]}" has: leave it out, or link to another sink'
+                yield ("links", index, key), text
+
+
 def _kafka_conflicts(kafka: Mapping[str, object]) -> Iterator[Found]:
     security = _mapping(kafka.get("security"))
     protocol = security.get("protocol", "PLAINTEXT")
@@ -85,9 +123,29 @@ def _state_conflicts(state: Mapping[str, object]) -> Iterator[Found]:
         yield ("state", "url_env"), "give url or url_env, not both"
 
 
+def _schematizer_conflicts(schematizer: Mapping[str, object]) -> Iterator[Found]:
+    user, password, token = (schematizer.get(key) for key in ("user", "password_env", "token_env"))
+    if bool(user) != bool(password):
+        yield ("schematizer",), "a user signs in with a password: give user and password_env, or neither"
+    if token and (user or password):
+        yield ("schematizer", "token_env"), "give user and password_env, or token_env, not both"
+    url = schematizer.get("url")
+    if schematizer.get("ca_file") and isinstance(url, str) and url.startswith("http://"):
+        yield ("schematizer", "ca_file"), "is of no use with http://: write https:// where the Schematizer has TLS"
+
+
 def _lock_conflicts(lock: Mapping[str, object]) -> Iterator[Found]:
     if lock.get("session_seconds") is not None and not lock.get("zookeeper"):
         yield ("lock", "session_seconds"), "a lock that is a file has no session; name zookeeper, or leave it out"
+
+
+def _objects_conflicts(objects: Mapping[str, object]) -> Iterator[Found]:
+    url = objects.get("url")
+    scheme = url.partition("://")[0] if isinstance(url, str) else "file"
+    if objects.get("endpoint") and scheme == "file":
+        yield ("objects", "endpoint"), "a directory has no endpoint; leave it out, or give the url of a bucket"
+    if objects.get("compression") == "gzip" and objects.get("format", "parquet") == "parquet":
+        yield ("objects", "compression"), "Parquet files are compressed with zstd; leave it out, or set format: csv"
 
 
 def _tls_conflicts(where: Location, server: Mapping[str, object]) -> Iterator[Found]:
@@ -99,6 +157,16 @@ def _tls_conflicts(where: Location, server: Mapping[str, object]) -> Iterator[Fo
         yield (*where, "tls", "key"), "the key is of no use without cert, the certificate that it belongs to"
     if tls.get("ca") and tls.get("verify") == "none":
         yield (*where, "tls", "ca"), "verify: none looks at no ca; leave one of the two out"
+
+
+def _delta_conflicts(where: Location, sink: Mapping[str, object]) -> Iterator[Found]:
+    if sink.get("kind") != "delta":
+        return
+    url = sink.get("url")
+    if url and sink.get("path"):
+        yield (*where, "url"), "give path or url, not both"
+    if sink.get("endpoint") and not (isinstance(url, str) and url.startswith("s3:")):
+        yield (*where, "endpoint"), "is of no use without url: s3://..."
 
 
 def _embedded_on_cluster(pipeline: Mapping[str, object]) -> Iterator[Found]:
@@ -115,6 +183,10 @@ def _embedded_on_cluster(pipeline: Mapping[str, object]) -> Iterator[Found]:
         if not any(_mapping(pipeline.get(part)).get(key) for key in keys):
             text = f"Spark on {master} cannot reach the embedded {part}: give {part}.{' or '.join(keys)}"
             yield ("spark", "master"), text
+    for index, sink in enumerate(_sequence(pipeline.get("sinks"))):
+        if _mapping(sink).get("kind") == "delta" and _mapping(sink).get("path"):
+            text = f"Spark on {master} cannot write into a folder of this machine: give url, or leave path out"
+            yield ("sinks", index, "path"), text
 
 
 def _mapping(value: object) -> Mapping[str, object]:

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from pydantic import ValidationError
 
 from penstock.config.crosschecks import find_conflicts
-from penstock.config.specs import PipelineSpec, Spec, TlsSpec, known_keys
+from penstock.config.spec import Spec, known_keys
+from penstock.config.specs import (
+    DeltaSinkSpec,
+    DuckdbSinkSpec,
+    PipelineSpec,
+    PostgresSinkSpec,
+    SinkSpec,
+    TlsSpec,
+)
+from penstock.config.spolt_crosschecks import find_spolt_conflicts
 from penstock.config.yaml_lines import Document, Location, Mistake, parse_yaml
 from penstock.core.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from pydantic_core import ErrorDetails
+
+    from penstock.config.spolts import SpoltSpec
 
 _WORDS = {
     "string_type": "should be text",
@@ -29,6 +40,10 @@ _WORDS = {
     "tuple_type": "should be a list",
     "too_short": "should have at least one entry",
     "string_too_short": "should not be empty",
+}
+_PATTERNS = {
+    "function": "should be package.module:name, for example shop.spolts:big_orders",
+    "topic": "should be a topic: letters, digits, '.', _ and -, at most 249",
 }
 _NAME_RULE = "should be a name: a letter, then letters, digits{others}, at most 48"
 
@@ -51,7 +66,8 @@ def parse(text: str, file: str, directory: Path) -> PipelineSpec:
         broken = document.mistakes or (Mistake(1, (), "should be a mapping of keys to values"),)
         raise ConfigError(file, [str(mistake) for mistake in broken])
     mistakes = list(document.mistakes)
-    mistakes += [Mistake(document.line(where), where, what) for where, what in find_conflicts(document.value)]
+    conflicts = [*find_conflicts(document.value), *find_spolt_conflicts(document.value, directory)]
+    mistakes += [Mistake(document.line(where), where, what) for where, what in conflicts]
     try:
         spec = PipelineSpec.model_validate(document.value)
     except ValidationError as error:
@@ -79,7 +95,7 @@ def _read(path: Path) -> str:
 def _with_absolute_paths(spec: PipelineSpec, directory: Path) -> PipelineSpec:
     sources = tuple(source.model_copy(update={"tls": _absolute(source.tls, directory)}) for source in spec.sources)
     tracker = spec.tracker and spec.tracker.model_copy(update={"tls": _absolute(spec.tracker.tls, directory)})
-    sinks = tuple(sink.model_copy(update={"path": (directory / sink.path).resolve()}) for sink in spec.sinks)
+    sinks = tuple(_absolute_sink(sink, directory) for sink in spec.sinks)
     security = spec.kafka.security
     if security.ca_file is not None:
         security = security.model_copy(update={"ca_file": (directory / security.ca_file).resolve()})
@@ -90,8 +106,31 @@ def _with_absolute_paths(spec: PipelineSpec, directory: Path) -> PipelineSpec:
             "tracker": tracker,
             "sources": sources,
             "sinks": sinks,
+            "spolts": tuple(_absolute_spolt(spolt, directory) for spolt in spec.spolts),
         }
     )
+
+
+def _absolute_sink(sink: SinkSpec, directory: Path) -> SinkSpec:
+    match sink:
+        case DuckdbSinkSpec():
+            return sink.model_copy(update={"path": (directory / sink.path).resolve()})
+        case PostgresSinkSpec():
+            return sink.model_copy(update={"tls": _absolute(sink.tls, directory)})
+        case DeltaSinkSpec():
+            return sink.model_copy(update={"path": sink.path and (directory / sink.path).resolve()})
+
+
+def _absolute_spolt(spolt: SpoltSpec, directory: Path) -> SpoltSpec:
+    outputs = tuple(
+        output.model_copy(update={"schema_file": (directory / output.schema_file).resolve()})
+        if isinstance(output.schema_file, Path)
+        else output
+        for output in spolt.outputs
+    )
+    transforms = tuple(each.with_paths_below(directory) for each in spolt.transforms)
+    path = (directory / spolt.path).resolve()
+    return spolt.model_copy(update={"path": path, "outputs": outputs, "transforms": transforms})
 
 
 def _absolute(tls: TlsSpec | None, directory: Path) -> TlsSpec | None:
@@ -110,20 +149,26 @@ def _new_errors(error: ValidationError, document: Document) -> Iterator[ErrorDet
 
 
 def _explain(document: Document, details: ErrorDetails) -> Mistake:
-    location: Location = details["loc"]
+    found: Location = details["loc"]
+    # Between the place of a sink and its key stands the sink's kind, which the file has elsewhere.
+    location = tuple(part for before, part in zip((None, *found), found, strict=False) if not _is_kind(before, part))
+    where, text = location, _WORDS.get(details["type"]) or details["msg"].removeprefix("Input ")
     match details["type"]:
         case "missing":
-            return Mistake(document.line(location[:-1]), location[:-1], f"missing key {location[-1]}")
+            where, text = location[:-1], f"missing key {location[-1]}"
+        case "union_tag_not_found":
+            text = "missing key kind"
+        case "union_tag_invalid":
+            where, text = (*location, "kind"), f"should be {details['ctx']['expected_tags'].replace(', ', ' or ')}"
         case "extra_forbidden":
-            return Mistake(document.line(location), location, f"unknown key{_suggestion(location)}")
+            text = f"unknown key{_suggestion(found)}"
         case "value_error":
-            return Mistake(document.line(location), location, str(details["ctx"]["error"]))
+            text = str(details["ctx"]["error"])
         case "string_pattern_mismatch":
-            return Mistake(document.line(location), location, _name_rule(location))
-    text = _WORDS.get(details["type"]) or details["msg"].removeprefix("Input ")
-    if details["type"] == "string_type" and isinstance(details["input"], int | float):
-        text += ", in quotes"
-    return Mistake(document.line(location), location, text)
+            text = _PATTERNS.get(str(location[-1])) or _name_rule(location)
+        case "string_type" if isinstance(details["input"], int | float):
+            text += ", in quotes"
+    return Mistake(document.line(where), where, text)
 
 
 def _name_rule(location: Location) -> str:
@@ -140,16 +185,28 @@ def _suggestion(location: Location) -> str:
 
 def _spec_at(location: Location) -> type[Spec]:
     """The spec of the mapping at `location`, found by following the fields' annotations."""
-    found: type[Spec] = PipelineSpec
-    for part in location:
-        if isinstance(part, int):
-            continue
-        field = next(field for name, field in found.model_fields.items() if part in {name, field.alias})
-        found = _spec_in(field.annotation) or found
-    return found
+    found: list[type[Spec]] = [PipelineSpec]
+    for before, part in zip((None, *location), location, strict=False):
+        if _is_kind(before, part):
+            found = [spec for spec in found if part in get_args(spec.model_fields["kind"].annotation)]
+        elif isinstance(part, str):
+            fields = found[0].model_fields.items()
+            field = next(field for name, field in fields if part in {name, field.alias})
+            found = list(_specs_in(field.annotation)) or found
+    return found[0]
 
 
-def _spec_in(annotation: object) -> type[Spec] | None:
+def _is_kind(before: str | int | None, part: str | int) -> bool:
+    """Whether a part of a location is the kind that a sink was read as."""
+    return isinstance(before, int) and isinstance(part, str) and part in _sink_kinds()
+
+
+def _sink_kinds() -> set[object]:
+    return {kind for spec in _specs_in(SinkSpec) for kind in get_args(spec.model_fields["kind"].annotation)}
+
+
+def _specs_in(annotation: object) -> Iterator[type[Spec]]:
     if isinstance(annotation, type) and issubclass(annotation, Spec):
-        return annotation
-    return next((found for part in get_args(annotation) if (found := _spec_in(part))), None)
+        yield annotation
+    for part in get_args(annotation):
+        yield from _specs_in(part)

@@ -9,7 +9,7 @@ from penstock.config.secrets import secret
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from penstock.config.specs import PipelineSpec
+    from penstock.config.specs import DeltaSinkSpec, PipelineSpec
 
 
 def state_url(spec: PipelineSpec) -> str:
@@ -26,12 +26,31 @@ def state_file(spec: PipelineSpec) -> Path:
 
 def objects_url(spec: PipelineSpec) -> str:
     """The object store's URL, without a trailing slash."""
-    return spec.objects.url if spec.objects else (spec.home / "objects").as_uri()
+    return spec.objects.url or (spec.home / "objects").as_uri()
+
+
+def lake_url(spec: PipelineSpec, sink: DeltaSinkSpec) -> str:
+    """The URL of a folder of Delta tables, without a trailing slash; beside the objects unless the file says where."""
+    if sink.url is not None:
+        return sink.url
+    return f"{objects_url(spec)}/_lakes/{sink.name}" if sink.path is None else sink.path.as_uri()
+
+
+def lake_endpoint(spec: PipelineSpec, sink: DeltaSinkSpec) -> str:
+    """The S3 server that keeps it, where that is not Amazon's; else ""."""
+    if sink.url is not None or sink.path is not None:
+        return sink.endpoint or ""
+    return spec.objects.endpoint or ""
 
 
 def lock_file(spec: PipelineSpec) -> Path:
     """The leader's lock."""
     return spec.home / f"{spec.pipeline}.lock"
+
+
+def schema_directory(spec: PipelineSpec) -> Path:
+    """Where schemas that the registry told are kept, for when it is away."""
+    return spec.home / "schemas"
 
 
 def log_directory(spec: PipelineSpec) -> Path:

@@ -9,11 +9,12 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field
 
 from penstock.core.patterns import TablePatterns
+from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_OBJECT_SCHEMES = ("s3", "file")
+_OBJECT_SCHEMES = ("s3", "gs", "az", "abfs", "abfss", "file")
 _STATE_SCHEMES = ("sqlite", "mysql", "mariadb", "postgresql")
 _MASTER = re.compile(r"local(\[(\*|[1-9]\d*)(,\s*\d+)?\])?|local-cluster\[.+\]|spark://.+|yarn|k8s://.+")
 _SERVERS = re.compile(r"[^\s,:/]+:\d{1,5}(,\s*[^\s,:/]+:\d{1,5})*")
@@ -62,7 +63,7 @@ def _check_web_url(url: str) -> str:
 def _check_objects_url(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in _OBJECT_SCHEMES or not (parts.netloc or parts.path.strip("/")):
-        text = "should be s3://bucket/prefix or file:///directory"
+        text = "should be s3://bucket/prefix, gs://bucket/prefix, az://container/prefix or file:///directory"
         raise ValueError(text)
     return url.rstrip("/")
 
@@ -114,8 +115,17 @@ def _check_table_list(patterns: tuple[str, ...]) -> tuple[str, ...]:
     return patterns
 
 
+def _check_heartbeat_table(table: str) -> str:
+    pattern = TablePatterns((table,))
+    if set(table) & set("*?!") or not pattern.matches(TableId.parse(table)):
+        text = "should be schema.table, in a schema that is not the server's own, for example penstock.heartbeat"
+        raise ValueError(text)
+    return table
+
+
 EnvironmentName: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 SourceName: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,47}$")]
+HeartbeatTable: TypeAlias = Annotated[str, AfterValidator(_check_heartbeat_table)]
 KafkaServers: TypeAlias = Annotated[str, AfterValidator(_check_servers)]
 ObjectsUrl: TypeAlias = Annotated[str, AfterValidator(_check_objects_url)]
 SparkMaster: TypeAlias = Annotated[str, AfterValidator(_check_master)]

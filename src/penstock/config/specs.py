@@ -12,10 +12,13 @@ import zlib
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
+from penstock.config.columns import ColumnsSpec
+from penstock.config.objects_spec import ObjectsSpec
 from penstock.config.rules import (
     EnvironmentName,
+    HeartbeatTable,
     KafkaServers,
     ObjectsUrl,
     SourceName,
@@ -28,10 +31,17 @@ from penstock.config.rules import (
     refuse_unless_empty,
     spark_value,
 )
+from penstock.config.spec import Name, Positive, Spec, Text
+from penstock.config.spolts import SpoltSpec  # noqa: TC001 - pydantic reads it from a field's annotation
 from penstock.core.mysql.table_policy import RowImages, TablePolicy
 from penstock.core.mysql.zero_dates import ZeroDates  # noqa: TC001 - pydantic reads it from a field's annotation
 from penstock.core.patterns import TablePatterns
-from penstock.core.warehouse.load_plan import DroppedTables  # noqa: TC001 - pydantic reads it from a field's annotation
+from penstock.core.tables import TableId
+from penstock.core.warehouse.load_plan import (  # noqa: TC001 - pydantic reads them from fields' annotations
+    Deletes,
+    DroppedTables,
+    Overflow,
+)
 
 EmbeddedPart: TypeAlias = Literal["kafka", "schematizer", "state", "tracker", "objects"]
 EMBEDDED_PARTS: tuple[EmbeddedPart, ...] = ("kafka", "schematizer", "state", "tracker", "objects")
@@ -39,30 +49,8 @@ EMBEDDED_PARTS: tuple[EmbeddedPart, ...] = ("kafka", "schematizer", "state", "tr
 SERVER_IDS_PER_SOURCE = 1024
 _SERVER_ID_MIN = 2**31
 
-Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,47}$")]
 Port: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=65535)]
-Positive: TypeAlias = Annotated[int, Field(strict=True, ge=1)]
-Text: TypeAlias = Annotated[str, Field(min_length=1)]
 SparkConf: TypeAlias = dict[str, Annotated[str, BeforeValidator(spark_value)]]
-
-
-class Spec(BaseModel):
-    """A mapping of the file: unknown keys are mistakes, known keys without a value are as if left out."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _leave_out_empty_keys(cls, given: object) -> object:
-        if not isinstance(given, dict):
-            return given
-        known = known_keys(cls)
-        return {key: value for key, value in given.items() if value is not None or key not in known}
-
-
-def known_keys(spec: type[Spec]) -> tuple[str, ...]:
-    """The keys that `spec` understands, as users write them."""
-    return tuple(field.alias or name for name, field in spec.model_fields.items())
 
 
 class KafkaSecuritySpec(Spec):
@@ -76,18 +64,30 @@ class KafkaSecuritySpec(Spec):
 
 
 class KafkaSpec(Spec):
-    """The brokers, and how topics are made on them. Without `bootstrap_servers` a private broker is started."""
+    """The brokers, and how topics are made on them. Without `bootstrap_servers` a private broker is started.
+
+    `transactions: false` is for brokers, or proxies before them, that cannot do
+    transactions: positions are then kept in the state database.
+    """
 
     bootstrap_servers: KafkaServers | None = None
     partitions: Positive = 1
     replication: Positive = 1
+    transactions: Annotated[bool, Field(strict=True)] = True
     security: KafkaSecuritySpec = KafkaSecuritySpec()
 
 
 class SchematizerSpec(Spec):
-    """A Schematizer that runs elsewhere."""
+    """A Schematizer that runs elsewhere, and how to sign in: with user and password, with a token, or not at all.
+
+    `ca_file` is the authority (PEM) whose certificate it has, where that is not one of this machine's.
+    """
 
     url: WebUrl
+    user: Text | None = None
+    password_env: EnvironmentName | None = None
+    token_env: EnvironmentName | None = None
+    ca_file: Path | None = None
 
 
 class StateSpec(Spec):
@@ -106,13 +106,6 @@ class LockSpec(Spec):
 
     zookeeper: Zookeeper | None = None
     session_seconds: Annotated[float, Field(strict=True, ge=1, le=60)] = 6.0
-
-
-class ObjectsSpec(Spec):
-    """An object store; `endpoint` for one that speaks S3 without being AWS."""
-
-    url: ObjectsUrl
-    endpoint: WebUrl | None = None
 
 
 class TlsSpec(Spec):
@@ -144,12 +137,27 @@ class SparkSpec(Spec):
     """Where Spark runs, and further settings for it."""
 
     master: SparkMaster = "local[*]"
-    conf: SparkConf = {}
+    conf: SparkConf = Field(default_factory=dict)
 
     @property
     def is_local(self) -> bool:
         """Whether all of Spark runs on this machine."""
         return self.master.startswith("local")
+
+
+class HeartbeatSpec(Spec):
+    """A row that is written into the source every `period_seconds`, in `table` (schema.name), which is made if missing.
+
+    `heartbeat: {}` is enough. Several pipelines may share a table.
+    """
+
+    table: HeartbeatTable = "penstock.heartbeat"
+    period_seconds: Annotated[float, Field(strict=True, ge=0.1, le=3600)] = 10.0
+
+    @property
+    def table_id(self) -> TableId:
+        """The table."""
+        return TableId.parse(self.table)
 
 
 class MysqlSourceSpec(Spec):
@@ -160,7 +168,11 @@ class MysqlSourceSpec(Spec):
     of the SERVER_IDS_PER_SOURCE replica ids that are ours on that server. Without
     `tls` nothing is encrypted. `zero_dates` says what becomes of 0000-00-00 and
     other dates that no calendar has, `row_images` of rows that were logged
-    without all of their columns.
+    without all of their columns. Rows of XA transactions are held in memory from
+    XA PREPARE to XA COMMIT, `prepared_xa_mebibytes_max` of them at most.
+    `retention_warning_hours` is how soon the binlog that we need may be purged
+    before we warn.
+    Without `heartbeat` nothing is written to the source.
     """
 
     name: SourceName
@@ -176,6 +188,9 @@ class MysqlSourceSpec(Spec):
     lease_seconds: Annotated[float, Field(strict=True, ge=1, le=3600)] = 60.0
     zero_dates: ZeroDates = "stop"
     row_images: RowImages = "full"
+    prepared_xa_mebibytes_max: Annotated[int, Field(strict=True, ge=1, le=1 << 20)] = 256
+    retention_warning_hours: Annotated[float, Field(strict=True, ge=0, le=8760)] = 24.0
+    heartbeat: HeartbeatSpec | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -200,23 +215,71 @@ class DuckdbSinkSpec(Spec):
     kind: Literal["duckdb"]
     path: Path
 
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_later_kinds(cls, given: object) -> object:
-        return refuse_later_kinds(given, ("redshift", "snowflake", "postgres"), "sink of kind")
+
+class PostgresSinkSpec(Spec):
+    """A database of a PostgreSQL server. Penstock makes its schemas and tables, and a schema `penstock`, in it.
+
+    Without `tls` the connection is encrypted where the server offers it, and
+    nobody looks at the server's certificate. So many tables as it has
+    `connections` are loaded side by side.
+    """
+
+    name: Name
+    kind: Literal["postgres"]
+    host: Text
+    port: Port = 5432
+    database: Text
+    user: Text
+    password_env: EnvironmentName
+    tls: TlsSpec | None = None
+    connections: Annotated[int, Field(strict=True, ge=1, le=16)] = 2
+
+
+class DeltaSinkSpec(Spec):
+    """A folder of Delta tables, `SCHEMA/TABLE` each: at `path` on this machine, or at `url`, or beside the objects.
+
+    `endpoint` is for a store that speaks S3 without being AWS.
+    """
+
+    name: Name
+    kind: Literal["delta"]
+    path: Path | None = None
+    url: ObjectsUrl | None = None
+    endpoint: WebUrl | None = None
+
+
+def _refuse_later_sinks(given: object) -> object:
+    return refuse_later_kinds(given, ("redshift", "snowflake"), "sink of kind")
+
+
+SinkSpec: TypeAlias = Annotated[
+    Annotated[DuckdbSinkSpec | PostgresSinkSpec | DeltaSinkSpec, Field(discriminator="kind")],
+    BeforeValidator(_refuse_later_sinks),
+]
 
 
 class LinkSpec(Spec):
     """From a source to a sink: all of the source's tables, or those that `tables` matches too.
 
     `dropped_tables` says what the sink does with a table that the source drops:
-    `keep` its rows as they last were, or `drop` it too.
+    `keep` its rows as they last were, or `drop` it too; `deletes`, whether rows
+    that the source deletes go (`hard`) or stay and say so (`soft`); `overflow`,
+    what becomes of values that the sink cannot hold; `columns`, which columns the
+    sink does not get, or not as they are.
     """
 
     source: Text = Field(alias="from")
     sink: Text = Field(alias="to")
     tables: TableList = ("*.*",)
     dropped_tables: DroppedTables = "keep"
+    deletes: Deletes = "hard"
+    overflow: Overflow = "stop"
+    columns: ColumnsSpec = ColumnsSpec()
+
+    @property
+    def name(self) -> str:
+        """What operators call it."""
+        return f"{self.source}-to-{self.sink}"
 
     @property
     def patterns(self) -> TablePatterns:
@@ -233,12 +296,13 @@ class PipelineSpec(Spec):
     schematizer: SchematizerSpec | None = None
     state: StateSpec = StateSpec()
     lock: LockSpec = LockSpec()
-    objects: ObjectsSpec | None = None
+    objects: ObjectsSpec = ObjectsSpec()
     tracker: TrackerSpec | None = None
     spark: SparkSpec = SparkSpec()
     sources: Annotated[tuple[MysqlSourceSpec, ...], Field(min_length=1)]
-    sinks: tuple[DuckdbSinkSpec, ...] = ()
+    sinks: tuple[SinkSpec, ...] = ()
     links: tuple[LinkSpec, ...] = ()
+    spolts: tuple[SpoltSpec, ...] = ()
     joins: Annotated[tuple[()], BeforeValidator(refuse_unless_empty("a join"))] = ()
     audits: Annotated[tuple[()], BeforeValidator(refuse_unless_empty("an audit"))] = ()
 
@@ -254,20 +318,29 @@ class PipelineSpec(Spec):
             case "tracker":
                 return self.tracker is None
             case "objects":
-                return self.objects is None
+                return self.objects.url is None
 
     def secret_names(self) -> tuple[str, ...]:
         """The environment variables that hold the pipeline's secrets."""
         names = {self.state.url_env, self.kafka.security.password_env, *(s.password_env for s in self.sources)}
+        names |= {sink.password_env for sink in self.sinks if isinstance(sink, PostgresSinkSpec)}
+        names |= {link.columns.salt_env for link in self.links}
+        names |= {salt for spolt in self.spolts for salt in spolt.salt_names}
         if self.tracker is not None:
             names.add(self.tracker.password_env)
+        if self.schematizer is not None:
+            names |= {self.schematizer.password_env, self.schematizer.token_env}
         return tuple(sorted(name for name in names if name is not None))
 
     def source(self, name: str) -> MysqlSourceSpec:
         """The source called `name`; KeyError if there is none."""
         return {source.name: source for source in self.sources}[name]
 
-    def sink(self, name: str) -> DuckdbSinkSpec:
+    def spolt(self, name: str) -> SpoltSpec:
+        """The spolt called `name`; KeyError if there is none."""
+        return {spolt.name: spolt for spolt in self.spolts}[name]
+
+    def sink(self, name: str) -> SinkSpec:
         """The sink called `name`; KeyError if there is none."""
         return {sink.name: sink for sink in self.sinks}[name]
 

@@ -8,6 +8,7 @@ second on it.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import sys
 
@@ -22,6 +23,7 @@ _NEEDED_BY_TASKS = (
     "penstock.config.specs",
     "penstock.links.capture.backlog",
     "penstock.links.objects.write",
+    "penstock.links.spolts.process",
     "penstock.spark.link_source",
     "penstock.wiring.capture",
 )
@@ -32,6 +34,9 @@ def main(worker_module: str) -> None:
     if worker_module == _TASKS:
         for name in _NEEDED_BY_TASKS:
             importlib.import_module(name)
+        # What was imported is never garbage: without this each worker looks through all of it now and then.
+        gc.collect()
+        gc.freeze()
     manager()
 
 

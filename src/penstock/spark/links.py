@@ -3,45 +3,51 @@
 from __future__ import annotations
 
 import json
+import time
 from contextlib import closing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, cast
 
 import structlog
 
+from penstock.config.specs import DeltaSinkSpec
 from penstock.links.capture.backlog import publish_ranges
 from penstock.links.capture.live import LeaseEnded
+from penstock.links.counts import CarriedRows
 from penstock.links.objects.plan import ObjectsPlan
 from penstock.links.objects.publish import BatchPublisher
 from penstock.links.objects.write import RangeWritten
 from penstock.links.warehouse.load import WarehouseLoader
 from penstock.spark.capture_tasks import CapturePlanning, Started
+from penstock.spark.delta.open import open_lake_sink
+from penstock.spark.finisher import Finisher
 from penstock.spark.link_source import outcomes_by_part
 from penstock.spark.objects_tasks import ObjectsPlanning
 from penstock.spark.queries import QueryPlace, start_link_query, start_topic_query
 from penstock.wiring.capture import open_capture
+from penstock.wiring.files import SWEEP_SECONDS, files_from, sweep_files
 from penstock.wiring.open import (
     OBJECTS_LINK,
     batch_topic,
     create_ledgers,
     open_publisher,
     open_registry,
-    open_sink,
+    open_sinks,
     spark_kafka_options,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import pyarrow as pa
-    from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
     from penstock.config.specs import LinkSpec, PipelineSpec
     from penstock.core.tables import TableId
     from penstock.links.capture.backlog import RangePart
     from penstock.links.capture.spec import CaptureSpec
+    from penstock.ports.sink import Sink
     from penstock.ports.state import State
+    from penstock.spark.link_source import PlannerFactory
 
 _log = structlog.get_logger()
 
@@ -69,25 +75,6 @@ class Link(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class _Finisher:
-    """Runs a link's driver side for each micro-batch and keeps the error that ended it."""
-
-    take: _TakeRows
-    error: BaseException | None = None
-
-    def __call__(self, frame: DataFrame, _batch: int) -> None:
-        try:
-            self.take(frame.toArrow())
-        except BaseException as error:
-            self.error = error
-            raise
-
-
-class _TakeRows(Protocol):
-    def __call__(self, rows: pa.Table) -> None: ...
-
-
 class CaptureLink:
     """A source's log into Kafka."""
 
@@ -96,7 +83,7 @@ class CaptureLink:
         self.name = spec.source_name
         self._spec = spec
         self._ranges_max = ranges_max
-        self._finisher = _Finisher(self._take)
+        self._finisher = Finisher(self._take)
 
     def start(self, place: QueryPlace) -> StreamingQuery:
         """See `Link`."""
@@ -123,6 +110,7 @@ class CaptureLink:
         capture = open_capture(self._spec)
         with closing(capture.parts):
             publish_ranges(capture, ranges)
+            capture.parts.publisher.settle()
         _log.info("backlog published", source=self.name, files=len(ranges), through=str(capture.position))
 
     def _note(self, outcome: object) -> None:
@@ -143,11 +131,12 @@ class ObjectsLink:
     def __init__(self, pipeline: PipelineSpec, state: State, epoch: int, tasks_max: int) -> None:
         """Write with at most `tasks_max` tasks side by side."""
         self._pipeline = pipeline
-        self._state = state
+        self._counts = CarriedRows(self.name, state)
         self._epoch = epoch
         self._tasks_max = tasks_max
         self._publisher: BatchPublisher | None = None
-        self._finisher = _Finisher(self._take)
+        self._swept_at = -SWEEP_SECONDS
+        self._finisher = Finisher(self._take)
 
     def start(self, place: QueryPlace) -> StreamingQuery:
         """See `Link`."""
@@ -155,8 +144,11 @@ class ObjectsLink:
         create_ledgers(self._pipeline)
         publisher = open_publisher(self._pipeline, OBJECTS_LINK, self._epoch)
         self._publisher = BatchPublisher(publisher, batch_topic(self._pipeline), self._epoch)
-        planning = ObjectsPlanning(self._pipeline, self._tasks_max)
-        return start_link_query(place, self.name, "penstock.topics", planning, self._finisher)
+        return start_link_query(place, self.name, "penstock.topics", self.planning(), self._finisher)
+
+    def planning(self) -> PlannerFactory:
+        """What makes the planner of its micro-batches."""
+        return ObjectsPlanning(self._pipeline, self._tasks_max)
 
     def failure(self) -> BaseException | None:
         """See `Link`."""
@@ -181,8 +173,14 @@ class ObjectsLink:
                     case _:
                         raise TypeError(outcome)
         if plan is not None and self._publisher is not None:
-            counted = self._publisher.publish(plan, written)
-            self._state.add_rows(self.name, counted)
+            self._counts.add(self._publisher.publish(plan, written))
+            self._sweep(self._publisher)
+
+    def _sweep(self, publisher: BatchPublisher) -> None:
+        """Delete old files, now and then."""
+        if time.monotonic() - self._swept_at >= SWEEP_SECONDS:
+            sweep_files(self._pipeline, publisher)
+            self._swept_at = time.monotonic()
 
 
 class WarehouseLink:
@@ -190,20 +188,20 @@ class WarehouseLink:
 
     def __init__(self, pipeline: PipelineSpec, link: LinkSpec, state: State) -> None:
         """Load the tables that `link` wants."""
-        self.name = link_name(link)
+        self.name = link.name
         self._pipeline = pipeline
         self._link = link
         self._state = state
         self._loader: WarehouseLoader | None = None
-        self._finisher = _Finisher(self._take)
+        self._finisher = Finisher(self._take)
 
     def start(self, place: QueryPlace) -> StreamingQuery:
         """See `Link`."""
         self._finisher.error = None
         create_ledgers(self._pipeline)
-        sink = open_sink(self._pipeline, self._link)
-        self._loader = WarehouseLoader(self.name, sink, open_registry(self._pipeline), self._state, self._wanted)
-        start = self._loader.start()
+        sinks = self._open_sinks(place)
+        self._loader = WarehouseLoader(self.name, sinks, open_registry(self._pipeline), self._state, self._wanted)
+        start = self._loader.start(files_from(self._pipeline))
         topic = batch_topic(self._pipeline)
         options = {
             **spark_kafka_options(self._pipeline),
@@ -223,6 +221,12 @@ class WarehouseLink:
             self._loader.close()
             self._loader = None
 
+    def _open_sinks(self, place: QueryPlace) -> Sequence[Sink]:
+        kind = self._pipeline.sink(self._link.sink)
+        if isinstance(kind, DeltaSinkSpec):
+            return [open_lake_sink(self._pipeline, self._link, kind, place.session)]
+        return open_sinks(self._pipeline, self._link)
+
     def _wanted(self, source: str, table: TableId) -> bool:
         return source == self._link.source and self._link.patterns.matches(table)
 
@@ -230,8 +234,3 @@ class WarehouseLink:
         if self._loader is None:
             return
         self._loader.load([(row["offset"], row["value"]) for row in rows.sort_by("offset").to_pylist()])
-
-
-def link_name(link: LinkSpec) -> str:
-    """What operators call a link from a source to a sink."""
-    return f"{link.source}-to-{link.sink}"

@@ -5,6 +5,8 @@ As in `capture_tasks`, what talks to servers is imported where it is used.
 
 from __future__ import annotations
 
+import math
+import time
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -33,13 +35,15 @@ class WriteFiles:
     def run(self) -> Iterator[object]:
         """Yield what to pass on, then a RangeWritten for each range."""
         from penstock.links.objects.write import FileWriter  # noqa: PLC0415 - see the module's docstring
+        from penstock.wiring.files import file_rules  # noqa: PLC0415
         from penstock.wiring.open import open_object_store, open_registry  # noqa: PLC0415
 
         if self.passed_on is not None:
             yield self.passed_on
         with closing(open_registry(self.pipeline)) as registry:
             log = _kept_log(self.pipeline)
-            writer = FileWriter(self.pipeline.pipeline, log, registry, open_object_store(self.pipeline))
+            objects = open_object_store(self.pipeline)
+            writer = FileWriter(self.pipeline.pipeline, log, registry, objects, file_rules(self.pipeline))
             try:
                 yield from writer.write(self.ranges)
             except BaseException:
@@ -66,27 +70,39 @@ class ObjectsLinkPlanner:
 
     def __init__(self, pipeline: PipelineSpec, tasks_max: int) -> None:
         """Plan at most `tasks_max` tasks side by side."""
-        from penstock.wiring.open import announcements_topic, open_topic_log  # noqa: PLC0415
+        from penstock.wiring.files import batch_closing  # noqa: PLC0415
+        from penstock.wiring.open import announcements_topic, failovers_topic, open_topic_log  # noqa: PLC0415
 
         self._pipeline = pipeline
         self._tasks_max = tasks_max
         self._log = open_topic_log(pipeline)
-        self._planner = ObjectsPlanner(self._log, announcements_topic(pipeline))
+        topics = announcements_topic(pipeline), failovers_topic(pipeline)
+        self._planner = ObjectsPlanner(self._log, *topics, batch_closing(pipeline))
+        self._wakes_at = _next_sweep(pipeline)
         self._record: ObjectsRecord | None = None
         self._planned: ObjectsPlan | None = None
 
     def fix_end(self) -> None:
-        """Nothing to remember: whoever asks for an end has stopped the captures before."""
+        """Write all that there is: whoever asks for an end has stopped the captures before."""
+        self._planner.stop_waiting()
+        self._wakes_at = math.inf
 
     def has_work(self) -> bool:
-        """Plan, and tell whether anything came of it."""
+        """Plan, and tell whether anything came of it, or old files are to be looked for."""
         from penstock.wiring.open import OBJECTS_LINK, committed_position  # noqa: PLC0415
 
         if self._record is None:
             record = committed_position(self._pipeline, self._log, OBJECTS_LINK)
             self._record = ObjectsRecord() if record is None else ObjectsRecord.from_mapping(record)
-        self._planned = self._planner.plan(self._record)
-        return bool(self._planned.ranges or self._planned.announcements)
+        now = time.monotonic()
+        self._planned = self._planner.plan(self._record, now)
+        if self._planned.ranges or self._planned.announcements:
+            return True
+        if now < self._wakes_at:
+            return False
+        # Old files are deleted after a micro-batch, and while nothing comes there would be none.
+        self._wakes_at = _next_sweep(self._pipeline)
+        return True
 
     def plan(self) -> Sequence[Task]:
         """Share the plan out."""
@@ -100,6 +116,12 @@ class ObjectsLinkPlanner:
         return [
             WriteFiles(self._pipeline, share, passed_on if index == 0 else None) for index, share in enumerate(shares)
         ]
+
+
+def _next_sweep(pipeline: PipelineSpec) -> float:
+    from penstock.wiring.files import SWEEP_SECONDS  # noqa: PLC0415 - see the module's docstring
+
+    return math.inf if pipeline.objects.keep_hours is None else time.monotonic() + SWEEP_SECONDS
 
 
 @dataclass(frozen=True, slots=True)

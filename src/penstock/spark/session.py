@@ -25,7 +25,7 @@ _QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m"
 
 @dataclass(frozen=True, slots=True)
 class SessionSpec:
-    """How to start Spark: `master` as Spark writes it, further `conf`, and jars by path.
+    """How to start Spark: `master` as Spark writes it, further `conf`, jars by path, and options of the driver's JVM.
 
     `executor_environment` is set for executors that do not inherit ours, which
     are those of a cluster; Spark never prints it.
@@ -35,6 +35,7 @@ class SessionSpec:
     master: str = "local[*]"
     conf: Mapping[str, str] = field(default_factory=dict)
     jars: Sequence[Path] = ()
+    java_options: Sequence[str] = ()
     executor_environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
@@ -43,6 +44,9 @@ def open_session(spec: SessionSpec) -> SparkSession:
 
     Everything listens on loopback when the master is local or on loopback.
     """
+    # What ends a micro-batch on the driver side, an orderly stop too, is kept by its link and told in words;
+    # Py4J would print its stack as well.
+    logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.appName(spec.name).master(_master(spec.master))
     for key, value in {**_settings(spec), **spec.conf}.items():
@@ -76,6 +80,17 @@ def kill_session(session: SparkSession) -> None:
         gateway.proc.kill()
 
 
+def await_end(session: SparkSession, seconds: float) -> None:
+    """Stop Spark and wait until its JVM has ended by itself. Raises subprocess.TimeoutExpired after `seconds`."""
+    gateway = session.sparkContext._gateway  # noqa: SLF001 - PySpark has no other way to its JVM's process
+    close_session(session)
+    if gateway is not None:
+        # The JVM of a session ends when nobody writes to it any more.
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(seconds)
+
+
 def _master(master: str) -> str:
     """Give a local master enough slots for leases that wait."""
     if master in {"local", "local[*]"}:
@@ -88,7 +103,7 @@ def _settings(spec: SessionSpec) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": _QUICK_START,
+        "spark.driver.extraJavaOptions": " ".join([_QUICK_START, *spec.java_options]),
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.streaming.pollingDelay": "25ms",
         "spark.sql.streaming.numRecentProgressUpdates": "4",
@@ -96,6 +111,8 @@ def _settings(spec: SessionSpec) -> dict[str, str]:
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100",
         "spark.task.maxFailures": "1",
         "spark.python.daemon.module": "penstock.spark.daemon",
+        # How long the JVM and Python processes wait for each other; 15 s is short where all cores are busy.
+        "spark.python.authenticate.socketTimeout": "60s",
         "spark.jars": ",".join(str(jar) for jar in spec.jars),
     }
     if not spec.master.startswith("local"):

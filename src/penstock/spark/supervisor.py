@@ -135,16 +135,22 @@ class Supervisor:
         runner.stop()
         if time.monotonic() - runner.started_at > _HEALTHY_SECONDS:
             runner.failures = 0
-        if not error.retryable or runner.failures == len(_BACKOFF_SECONDS):
+        tried_often = runner.failures == len(_BACKOFF_SECONDS)
+        if not error.retryable or (tried_often and not self._others_go(runner)):
             runner.given_up = error
             _log.error("link stopped", link=runner.link.name, error=error.message, hint=error.hint)
             self._conditions[runner.link.name] = LinkCondition("failed", error.message, error.hint)
             return
-        wait = _BACKOFF_SECONDS[runner.failures]
-        runner.failures += 1
+        wait = _BACKOFF_SECONDS[min(runner.failures, len(_BACKOFF_SECONDS) - 1)]
+        runner.failures = min(runner.failures + 1, len(_BACKOFF_SECONDS))
         runner.start_after = time.monotonic() + wait
         _log.warning("link starts again", link=runner.link.name, in_seconds=wait, error=error.message)
         self._conditions[runner.link.name] = LinkCondition("retrying", error.message, error.hint)
+
+    def _others_go(self, one: _Runner) -> bool:
+        """Whether another link goes on: then this one may, too, when what it lacks is back, however long that takes."""
+        others = [runner for runner in self._runners if runner is not one and not (runner.done or runner.given_up)]
+        return any(runner.failures < len(_BACKOFF_SECONDS) for runner in others)
 
 
 def _explain(what: str, printed: str) -> UnavailableError:

@@ -8,14 +8,18 @@ from typing import TYPE_CHECKING
 from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
 from penstock.adapters.mysql.connection import connect
 from penstock.adapters.mysql.copy import open_copy
+from penstock.adapters.mysql.heartbeat import require_not_behind
 from penstock.adapters.mysql.history import log_is_whole, start_of_log
-from penstock.core.announcements import Announcement
+from penstock.adapters.mysql.identity import read_identity
+from penstock.core.announcements import read_announcement
+from penstock.core.mysql.heartbeats import HeartbeatWatch
 from penstock.links.capture.first_start import start_from_log, start_with_copy
 from penstock.links.capture.follow import LogFollower, Pace
 from penstock.links.capture.live import LiveCapture
 from penstock.links.capture.open_capture import CaptureParts, OpenCapture, committed_record
 from penstock.links.capture.statements import StatementHandler
 from penstock.links.capture.table_book import TableBook
+from penstock.wiring.mirrored import require_newest_kafka
 from penstock.wiring.open import (
     announcements_topic,
     mysql_server,
@@ -27,10 +31,13 @@ from penstock.wiring.open import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    from penstock.config.specs import MysqlSourceSpec
+    from penstock.core.announcements import Announcement
     from penstock.core.positions import BinlogPosition
     from penstock.core.publication import StoppedTable
+    from penstock.core.tables import TableId
     from penstock.links.capture.spec import CaptureSpec
     from penstock.ports.log import LogStream
     from penstock.ports.publisher import Publisher
@@ -45,15 +52,40 @@ def open_live(spec: CaptureSpec) -> LiveCapture:
     """Take the capture over and follow the log from its committed position."""
     capture = open_capture(spec)
     stream = _open_stream(spec, capture.position, Stop.NEVER, lane=0)
-    follower = LogFollower(capture.parts.book, capture.stopped, capture.position, LIVE_PACE)
+    follower = _follower(spec, capture.parts.book, capture.stopped, capture.position, LIVE_PACE)
     return LiveCapture(capture, stream, follower)
 
 
 def open_capture(spec: CaptureSpec) -> OpenCapture:
-    """Take the capture over: fence the publishers before us and stand where the last commit left it."""
-    return OpenCapture.resume(
-        _open_parts(spec, open_publisher(spec.pipeline, spec.source_name, spec.epoch)), spec.epoch
-    )
+    """Take the capture over: fence the publishers before us and stand where the last commit left it.
+
+    Raises LogError if another server answers than the one that was read, or an older state of it.
+    """
+    parts = open_parts(spec, open_publisher(spec.pipeline, spec.source_name, spec.epoch))
+    try:
+        return _resume(spec, parts)
+    except BaseException:
+        parts.close()
+        raise
+
+
+def _resume(spec: CaptureSpec, parts: CaptureParts) -> OpenCapture:
+    heartbeat = spec.source.heartbeat
+    with connect(mysql_server(spec.source)) as connection:
+        capture = OpenCapture.resume(parts, spec.epoch, read_identity(connection))
+        newest = capture.position.heartbeat
+        if heartbeat is not None and newest is not None:
+            require_not_behind(connection, heartbeat.table_id, spec.pipeline.pipeline, newest.serial)
+    return capture
+
+
+def wanted_rows(source: MysqlSourceSpec) -> Callable[[TableId], bool]:
+    """Which tables' rows are read from the log: those that are carried, and the heartbeat's."""
+    carried = source.patterns.matches
+    if source.heartbeat is None:
+        return carried
+    heartbeat = source.heartbeat.table_id
+    return lambda table: table == heartbeat or carried(table)
 
 
 @contextmanager
@@ -62,13 +94,13 @@ def open_range(
 ) -> Iterator[tuple[LogStream, LogFollower]]:
     """Read one binlog file from `begin` to its end, on the `lane`-th connection of this pipeline."""
     with closing(_open_book(spec)) as book, closing(_open_stream(spec, begin, Stop.END_OF_FILE, lane)) as stream:
-        yield stream, LogFollower(book, stopped, begin, BACKLOG_PACE)
+        yield stream, _follower(spec, book, stopped, begin, BACKLOG_PACE)
 
 
 def start_capture(spec: CaptureSpec) -> str:
     """Make the first start of a capture, if it was not made yet; return how, in words."""
     publisher = open_publisher(spec.pipeline, spec.source_name, spec.epoch, _COPY_SECONDS)
-    with closing(_open_parts(spec, publisher)) as parts:
+    with closing(open_parts(spec, publisher)) as parts:
         if committed_record(publisher) is not None:
             return "the capture had been started before"
         return _first_start(spec, parts)
@@ -78,38 +110,62 @@ def _first_start(spec: CaptureSpec, parts: CaptureParts) -> str:
     server, wanted = mysql_server(spec.source), spec.source.patterns.matches
     with connect(server) as connection:
         whole = spec.source.start == "log" or (spec.source.start == "auto" and log_is_whole(connection, wanted))
-        begin = start_of_log(connection)
+        begin, identity = start_of_log(connection), read_identity(connection)
     if whole:
-        start_from_log(parts, begin, spec.epoch)
+        start_from_log(parts, begin, spec.epoch, identity)
         return f"from the start of the log at {begin}"
     with open_copy(server, wanted, spec.source.policy) as copy:
-        start_with_copy(parts, copy, spec.epoch)
+        start_with_copy(parts, copy, spec.epoch, identity)
         return f"with a copy of {len(copy.schemas)} tables at {copy.position}"
 
 
 def _open_stream(spec: CaptureSpec, position: BinlogPosition, stop: Stop, lane: int) -> LogStream:
     source = spec.source
     server_id = spec.pipeline.server_id(source) + lane
-    return open_binlog(mysql_server(source), position, server_id, source.patterns.matches, stop)
+    prepared_bytes_max = source.prepared_xa_mebibytes_max << 20
+    return open_binlog(mysql_server(source), position, server_id, wanted_rows(source), stop, prepared_bytes_max)
 
 
-def _open_parts(spec: CaptureSpec, publisher: Publisher) -> CaptureParts:
+def _follower(
+    spec: CaptureSpec,
+    book: TableBook,
+    stopped: dict[str, StoppedTable],
+    begin: BinlogPosition,
+    pace: Pace,
+) -> LogFollower:
+    heartbeat, watch = spec.source.heartbeat, None
+    if heartbeat is not None:
+        watch = HeartbeatWatch(heartbeat.table_id, spec.pipeline.pipeline, begin.heartbeat)
+    return LogFollower(book, stopped, begin, pace, watch)
+
+
+def open_parts(spec: CaptureSpec, publisher: Publisher) -> CaptureParts:
+    """Open what a capture works with: its tracker, the registry and the state database."""
     book = _open_book(spec)
     partitions = spec.pipeline.kafka.partitions
     state = open_pipeline_state(spec.pipeline)
+    require_newest_kafka(spec.pipeline, spec.source_name, state)
     handler = StatementHandler(state, book, partitions)
     return CaptureParts(publisher, book, handler, announcements_topic(spec.pipeline), partitions)
 
 
 def _open_book(spec: CaptureSpec) -> TableBook:
     tracker, registry = open_tracker(spec.pipeline, spec.source), open_registry(spec.pipeline)
-    return TableBook(spec.source_name, tracker, registry, _announced(spec), spec.source.patterns.matches)
+    return TableBook(
+        spec.source_name,
+        tracker,
+        registry,
+        read_announcements(spec),
+        spec.source.patterns.matches,
+        repeatable=not spec.pipeline.kafka.transactions,
+    )
 
 
-def _announced(spec: CaptureSpec) -> list[Announcement]:
+def read_announcements(spec: CaptureSpec) -> list[Announcement]:
+    """Everything that was announced so far, oldest first."""
     log, topic = open_topic_log(spec.pipeline), announcements_topic(spec.pipeline)
     try:
         end = log.ends([(topic, 0)]).get((topic, 0), 0)
-        return [Announcement.from_json(value) for messages in log.read(topic, 0, 0, end) for _, value in messages]
+        return [read_announcement(topic, *each) for messages in log.read(topic, 0, 0, end) for each in messages]
     finally:
         log.close()

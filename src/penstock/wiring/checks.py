@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, assert_never
 from urllib.parse import unquote, urlsplit
 
-import httpx
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
@@ -18,72 +16,69 @@ from penstock.adapters.kafka.cluster import explain
 from penstock.adapters.kafka.preflight import judge, read_durability
 from penstock.adapters.mysql import preflight
 from penstock.adapters.mysql.connection import connect, server_of
-from penstock.adapters.state.migrate import examine_database
-from penstock.config.places import objects_url, state_url
-from penstock.core.errors import PenstockError, UnavailableError, UnfitServerError, UsageError
-from penstock.wiring.open import kafka_cluster, mysql_server, open_lock, open_object_store, tracker_server
+from penstock.adapters.mysql.heartbeat import HeartbeatWriter
+from penstock.adapters.postgres.preflight import examine_database
+from penstock.adapters.state.migrate import has_current_tables
+from penstock.config.places import lake_url, objects_url, state_url
+from penstock.config.specs import DeltaSinkSpec, DuckdbSinkSpec, PostgresSinkSpec
+from penstock.core.errors import PenstockError, UnfitServerError, UsageError
+from penstock.wiring.check_started import examine_started
+from penstock.wiring.findings import Finding, examine
+from penstock.wiring.objects_probe import probe_objects
+from penstock.wiring.open import (
+    kafka_cluster,
+    mysql_server,
+    open_lake_store,
+    open_lock,
+    open_object_store,
+    postgres_server,
+    tracker_server,
+)
+from penstock.wiring.registry_probe import probe_registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from penstock.config.specs import MysqlSourceSpec, PipelineSpec, TrackerSpec
+    from penstock.config.specs import MysqlSourceSpec, PipelineSpec, SchematizerSpec, SinkSpec, TrackerSpec
 
 _TIMEOUT_SECONDS = 10.0
 _FREE_BYTES_MIN = 1 << 30
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at, and what was found.
-
-    `hint` says what to do, "" where all is well. `exit_code` is what an error
-    would have ended `penstock run` with, 0 for a warning.
-    """
-
-    level: Literal["ok", "warning", "error"]
-    subject: str
-    text: str
-    hint: str = ""
-    exit_code: int = 0
+_STATE = "state database"
 
 
 def examine_pipeline(spec: PipelineSpec) -> Sequence[Finding]:
     """Ask every server that the config names, one after the other; embedded ones need not run.
 
-    No server is changed. Never raises for a server that is unfit or away: that
-    is a finding. Takes about 10 seconds for each server that is away.
+    No server is changed, but for a small file that is written to the object store
+    and deleted. Never raises for a server that is unfit or away: that is a finding.
+    Takes about 10 seconds for each server that is away.
     """
     findings = [examine(f"home {spec.home}", partial(_examine_home, spec.home))]
     findings.append(examine(_lock_place(spec), partial(_examine_lock, spec)))
     for source in spec.sources:
-        findings += _examine_source(source)
+        findings += _examine_source(source, spec.pipeline)
     findings += [examine(subject, question) for subject, question in _given_parts(spec)]
     kafka = f"kafka {spec.kafka.bootstrap_servers}"
     # A cluster that is away is waited for once.
     if any(found.subject == kafka and found.level == "ok" for found in findings):
         findings += _examine_durability(spec, kafka)
-    findings += [examine(f"sink {sink.name}", partial(_examine_file, sink.path)) for sink in spec.sinks]
+    findings += [examine(f"sink {sink.name}", partial(_examine_sink, spec, sink)) for sink in spec.sinks]
+    # What is away, or cannot be used, is told once.
+    if all(found.level != "error" for found in findings if found.subject in {kafka, _STATE}):
+        findings += examine_started(spec)
     return findings
-
-
-def examine(subject: str, question: Callable[[], str]) -> Finding:
-    """Ask one question: its answer is the text of the finding, or the error that it raises."""
-    try:
-        return Finding("ok", subject, question())
-    except PenstockError as error:
-        return Finding("error", subject, error.message, error.hint, error.exit_code)
 
 
 def _given_parts(spec: PipelineSpec) -> Iterator[tuple[str, Callable[[], str]]]:
     if spec.kafka.bootstrap_servers is not None:
         yield f"kafka {spec.kafka.bootstrap_servers}", partial(_examine_kafka, spec)
     if spec.schematizer is not None:
-        yield f"schematizer {spec.schematizer.url}", partial(_examine_web, spec.schematizer.url)
+        yield f"schematizer {spec.schematizer.url}", partial(_examine_registry, spec.schematizer)
     if not spec.is_embedded("state"):
-        yield "state database", lambda: examine_database(state_url(spec))
+        yield _STATE, partial(_examine_state, spec)
     if spec.tracker is not None:
         yield f"tracker {spec.tracker.host}:{spec.tracker.port}", partial(_examine_tracker, spec.tracker)
-    if spec.objects is not None:
+    if spec.objects.url is not None:
         yield f"objects {spec.objects.url}", partial(_examine_objects, spec)
 
 
@@ -96,8 +91,8 @@ def _examine_lock(spec: PipelineSpec) -> str:
     return f"this pipeline runs: {holder}" if holder else "free: this pipeline does not run"
 
 
-def _examine_source(source: MysqlSourceSpec) -> Iterator[Finding]:
-    """Look at the server's settings, our grants on it and the tables that are wanted."""
+def _examine_source(source: MysqlSourceSpec, pipeline: str) -> Iterator[Finding]:
+    """Look at the server's settings, our grants on it, the tables that are wanted and that of heartbeats."""
     subject = f"source {source.name}"
     try:
         with connect(mysql_server(source)) as connection:
@@ -107,6 +102,9 @@ def _examine_source(source: MysqlSourceSpec) -> Iterator[Finding]:
                 yield Finding(found.level, f"{subject}, {found.subject}", found.message, found.hint, exit_code)
             for pattern in preflight.missing_tables(connection, source.tables):
                 yield _missing_table(subject, pattern)
+            if source.heartbeat is not None:
+                writer = HeartbeatWriter(connection, source.heartbeat.table_id, pipeline, epoch=0)
+                yield examine(f"{subject}, heartbeat", writer.examine)
     except PenstockError as error:
         yield Finding("error", subject, error.message, error.hint, error.exit_code)
 
@@ -148,16 +146,14 @@ def _examine_durability(spec: PipelineSpec, subject: str) -> Iterator[Finding]:
             yield Finding(weakness.level, subject, weakness.message, weakness.hint, exit_code)
 
 
-def _examine_web(url: str) -> str:
-    try:
-        answer = httpx.get(f"{url}/subjects", timeout=_TIMEOUT_SECONDS)
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
-        message = f"{url} does not answer: {error}"
-        raise UnavailableError(message, "check that the Schematizer runs there: penstock schematizer serve") from error
-    if not answer.is_success:
-        message = f"{url}/subjects answers with status {answer.status_code}; a Schematizer would list its subjects"
-        raise UnfitServerError(message, "check schematizer.url")
+def _examine_registry(spec: SchematizerSpec) -> str:
+    probe_registry(spec, _TIMEOUT_SECONDS)
     return "answers"
+
+
+def _examine_state(spec: PipelineSpec) -> str:
+    is_current = has_current_tables(state_url(spec))
+    return "has the tables of this release" if is_current else "gets the tables of this release at the next run"
 
 
 def _examine_tracker(tracker: TrackerSpec) -> str:
@@ -167,11 +163,21 @@ def _examine_tracker(tracker: TrackerSpec) -> str:
 
 def _examine_objects(spec: PipelineSpec) -> str:
     parts = urlsplit(objects_url(spec))
+    folder = Path(unquote(parts.path))
+    if parts.scheme == "file" and not folder.exists():
+        # Opening the store would make the folder.
+        return f"files can be made under {_writable_ground(folder)}"
+    return probe_objects(open_object_store(spec), spec.pipeline)
+
+
+def _examine_lake(spec: PipelineSpec, sink: DeltaSinkSpec) -> str:
+    url = lake_url(spec, sink)
+    parts = urlsplit(url)
     if parts.scheme == "file":
         # Opening the store would make the folder.
-        return f"files can be made under {_writable_ground(Path(unquote(parts.path)))}"
-    open_object_store(spec).exists("penstock-check")
-    return "can be read"
+        return f"tables can be made under {_writable_ground(Path(unquote(parts.path)))}"
+    open_lake_store(spec, sink).exists("penstock-check")
+    return f"{url} can be read; Spark needs Hadoop's library for it too, see docs/operations.md"
 
 
 def _examine_home(home: Path) -> str:
@@ -181,6 +187,18 @@ def _examine_home(home: Path) -> str:
         message = f"only {free_bytes >> 20} MiB are free under {ground}"
         raise UsageError(message, "free some space, or put home on another disk")
     return f"can be written to, {free_bytes >> 30} GiB are free"
+
+
+def _examine_sink(spec: PipelineSpec, sink: SinkSpec) -> str:
+    match sink:
+        case DuckdbSinkSpec():
+            return _examine_file(sink.path)
+        case PostgresSinkSpec():
+            return examine_database(postgres_server(sink))
+        case DeltaSinkSpec():
+            return _examine_lake(spec, sink)
+        case _:
+            assert_never(sink)
 
 
 def _examine_file(file: Path) -> str:

@@ -10,32 +10,64 @@ needed by most of them is imported where it is opened.
 
 from __future__ import annotations
 
+import json
+import os
 from contextlib import closing
 from typing import TYPE_CHECKING
 
 from penstock.adapters.kafka.cluster import KafkaCluster, create_topics
 from penstock.adapters.kafka.publisher import TransactionalPublisher, read_position
 from penstock.adapters.kafka.reader import TopicReader
-from penstock.adapters.kafka.topics import LEDGER_SETTINGS, batches_topic, position_topic, schemas_topic
+from penstock.adapters.kafka.topics import (
+    LEDGER_SETTINGS,
+    batches_topic,
+    eras_topic,
+    letters_topic,
+    position_topic,
+    schemas_topic,
+)
 from penstock.adapters.lock.file import FileLock
 from penstock.adapters.mysql.connection import MysqlServer, connect
 from penstock.adapters.mysql.login import Tls
 from penstock.adapters.mysql.tracker import MysqlTracker, read_source_defaults
 from penstock.adapters.objects.store import ObjectsSpec, open_objects
+from penstock.adapters.registry.access import RegistryAccess
 from penstock.adapters.registry.client import HttpRegistry
-from penstock.config.places import kafka_client_options, lock_file, objects_url, state_url
+from penstock.config.places import (
+    kafka_client_options,
+    lake_endpoint,
+    lake_url,
+    lock_file,
+    objects_url,
+    schema_directory,
+    state_url,
+)
 from penstock.config.secrets import secret
+from penstock.config.specs import DeltaSinkSpec, PostgresSinkSpec
 from penstock.core.errors import FencedError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from penstock.adapters.postgres.connection import PostgresServer
     from penstock.adapters.state.store import SqlState
-    from penstock.config.specs import LinkSpec, MysqlSourceSpec, PipelineSpec, TlsSpec, TrackerSpec
+    from penstock.config.specs import (
+        LinkSpec,
+        MysqlSourceSpec,
+        PipelineSpec,
+        SchematizerSpec,
+        TlsSpec,
+        TrackerSpec,
+    )
+    from penstock.links.warehouse.sink import LoadRules
+    from penstock.ports.checkpoints import Checkpoints
     from penstock.ports.lock import Lock
     from penstock.ports.objects import ObjectStore
+    from penstock.ports.publisher import MessageCheck, Publisher
     from penstock.ports.registry import Registry
     from penstock.ports.sink import Sink
+    from penstock.ports.subjects import Subjects
+    from penstock.ports.warehouse import Warehouse
 
 OBJECTS_LINK = "objects"
 
@@ -51,20 +83,58 @@ def kafka_cluster(spec: PipelineSpec) -> KafkaCluster:
     )
 
 
-def open_publisher(
-    spec: PipelineSpec, link: str, epoch: int, transaction_timeout_seconds: float = 60.0
-) -> TransactionalPublisher:
+def open_publisher(spec: PipelineSpec, link: str, epoch: int, transaction_timeout_seconds: float = 60.0) -> Publisher:
     """Become the one publisher of `link`, fencing whoever was it before.
 
     Raises FencedError, and fences nobody, if an instance with a higher number than
     `epoch` was here: we may have slept while it took over, and it must not end for that.
+    Raises PositionError if the link's topics are not what it left.
     """
     with closing(open_topic_log(spec)) as log:
         record = committed_position(spec, log, link)
     if record is not None and int(str(record["epoch"])) > epoch:
         message = f"a newer instance of this pipeline publishes for {link}"
         raise FencedError(message, "stop one of the two instances; this one has published nothing since")
-    return TransactionalPublisher(kafka_cluster(spec), spec.pipeline, link, transaction_timeout_seconds)
+    cluster, check = kafka_cluster(spec), _own_messages(spec, link)
+    if spec.kafka.transactions:
+        return TransactionalPublisher(cluster, spec.pipeline, link, transaction_timeout_seconds, check)
+    from penstock.adapters.kafka.watermarks import WatermarkPublisher  # noqa: PLC0415 - see the module's docstring
+
+    checkpoints = _open_checkpoints(spec, link)
+    # What the S3 spolt plans depends on how far topics reach when it looks; a capture's changes on the log alone.
+    is_repeatable = link != OBJECTS_LINK
+    try:
+        return WatermarkPublisher(cluster, spec.pipeline, link, checkpoints, is_repeatable=is_repeatable, check=check)
+    except BaseException:
+        checkpoints.close()
+        raise
+
+
+def _open_checkpoints(spec: PipelineSpec, link: str) -> Checkpoints:
+    from penstock.adapters.state.checkpoints import open_checkpoints  # noqa: PLC0415 - see the module's docstring
+
+    return open_checkpoints(state_url(spec), spec.pipeline, link)
+
+
+def _own_messages(spec: PipelineSpec, link: str) -> MessageCheck:
+    """What `link` writes; the registry is asked where something else is found."""
+    from penstock.links.own_messages import (  # noqa: PLC0415 - see the module's docstring
+        BatchMessages,
+        CaptureMessages,
+        SpoltMessages,
+    )
+
+    if link == OBJECTS_LINK:
+        return BatchMessages()
+    for spolt in spec.spolts:
+        if link in {spolt.name, spolt.replay_link}:
+            return SpoltMessages(letters_topic(spec.pipeline, spolt.name))
+
+    def value_schema(schema_id: int) -> str:
+        with closing(open_registry(spec)) as registry:
+            return registry.value_schema(schema_id)
+
+    return CaptureMessages(link, announcements_topic(spec), value_schema)
 
 
 def open_topic_log(spec: PipelineSpec) -> TopicReader:
@@ -73,8 +143,18 @@ def open_topic_log(spec: PipelineSpec) -> TopicReader:
 
 
 def committed_position(spec: PipelineSpec, log: TopicReader, link: str) -> Mapping[str, object] | None:
-    """The newest committed record of `link`, None before its first."""
-    return read_position(log, position_topic(spec.pipeline, link))
+    """The newest record of `link`, None before its first: where Kafka has no transactions, from the state database."""
+    if spec.kafka.transactions:
+        return read_position(log, position_topic(spec.pipeline, link))
+    key = (os.getpid(), state_url(spec), spec.pipeline, link)
+    if key not in _checkpoints:
+        _checkpoints[key] = _open_checkpoints(spec, link)
+    record = _checkpoints[key].read().record
+    return json.loads(record) if record else None
+
+
+_checkpoints: dict[tuple[int, str, str, str], Checkpoints] = {}
+"""Connections that this process has opened, by its number, too: a fork must not use those of its parent."""
 
 
 def announcements_topic(spec: PipelineSpec) -> str:
@@ -87,9 +167,15 @@ def batch_topic(spec: PipelineSpec) -> str:
     return batches_topic(spec.pipeline)
 
 
+def failovers_topic(spec: PipelineSpec) -> str:
+    """Where failovers tell of the eras that they began."""
+    return eras_topic(spec.pipeline)
+
+
 def create_ledgers(spec: PipelineSpec) -> None:
     """Create the topics that links tell each other things by, so that reading them can begin."""
-    create_topics(kafka_cluster(spec), [announcements_topic(spec), batch_topic(spec)], LEDGER_SETTINGS, partitions=1)
+    ledgers = [announcements_topic(spec), batch_topic(spec), failovers_topic(spec)]
+    create_topics(kafka_cluster(spec), ledgers, LEDGER_SETTINGS, partitions=1)
 
 
 def spark_kafka_options(spec: PipelineSpec) -> dict[str, str]:
@@ -100,10 +186,24 @@ def spark_kafka_options(spec: PipelineSpec) -> dict[str, str]:
 
 def open_registry(spec: PipelineSpec) -> Registry:
     """A client of the Schematizer."""
+    return _open_http_registry(spec)
+
+
+def open_subjects(spec: PipelineSpec) -> Subjects:
+    """A client of the Schematizer, for topics that people name."""
+    return _open_http_registry(spec)
+
+
+def _open_http_registry(spec: PipelineSpec) -> HttpRegistry:
     if spec.schematizer is None:
         message = "Schematizer"
         raise _not_started(message)
-    return HttpRegistry(spec.schematizer.url)
+    return HttpRegistry(registry_access(spec.schematizer), cache_directory=schema_directory(spec))
+
+
+def registry_access(spec: SchematizerSpec) -> RegistryAccess:
+    """Where the Schematizer is, and how we sign in there."""
+    return RegistryAccess(spec.url, spec.user, spec.password_env, spec.token_env, spec.ca_file)
 
 
 def open_pipeline_state(spec: PipelineSpec) -> SqlState:
@@ -115,8 +215,13 @@ def open_pipeline_state(spec: PipelineSpec) -> SqlState:
 
 def open_object_store(spec: PipelineSpec) -> ObjectStore:
     """Where files are kept."""
-    endpoint = spec.objects.endpoint if spec.objects else None
-    return open_objects(ObjectsSpec(objects_url(spec), endpoint or ""))
+    objects = spec.objects
+    return open_objects(ObjectsSpec(objects_url(spec), objects.endpoint or "", objects.region))
+
+
+def open_lake_store(spec: PipelineSpec, sink: DeltaSinkSpec) -> ObjectStore:
+    """Where a folder of Delta tables is."""
+    return open_objects(ObjectsSpec(lake_url(spec, sink), lake_endpoint(spec, sink)))
 
 
 def mysql_server(source: MysqlSourceSpec) -> MysqlServer:
@@ -145,6 +250,22 @@ def open_tracker(spec: PipelineSpec, source: MysqlSourceSpec) -> MysqlTracker:
         return MysqlTracker(tracker_server(spec.tracker), read_source_defaults(connection), source.policy)
 
 
+def postgres_server(sink: PostgresSinkSpec) -> PostgresServer:
+    """The sink's database and our login to it."""
+    from penstock.adapters.postgres.connection import PostgresServer  # noqa: PLC0415 - see the module's docstring
+
+    tls = {} if sink.tls is None else _libpq_tls(sink.tls)
+    return PostgresServer(sink.host, sink.port, sink.database, sink.user, secret(sink.password_env), tls)
+
+
+def _libpq_tls(tls: TlsSpec) -> dict[str, str]:
+    mode = {"full": "verify-full", "ca": "verify-ca", "none": "require"}[tls.verify]
+    # Without a file of its own libpq trusts the machine's authorities only where the host is looked at, too.
+    given = {"sslrootcert": tls.ca or ("system" if tls.verify == "full" else None), "sslcert": tls.cert}
+    given["sslkey"] = tls.key
+    return {"sslmode": mode, **{name: str(file) for name, file in given.items() if file is not None}}
+
+
 def open_lock(spec: PipelineSpec) -> Lock:
     """The leader's lock of the pipeline; nothing is connected yet."""
     if spec.lock.zookeeper is None:
@@ -156,16 +277,57 @@ def open_lock(spec: PipelineSpec) -> Lock:
     return ZookeeperLock(ZookeeperPlace(servers, slash + path, spec.lock.session_seconds), spec.pipeline)
 
 
-def open_sink(spec: PipelineSpec, link: LinkSpec) -> Sink:
-    """The target of `link`."""
-    from penstock.adapters.duckdb.query_wire import run_file  # noqa: PLC0415 - see the module's docstring
-    from penstock.adapters.duckdb.sink import DuckdbSink  # noqa: PLC0415
+def open_sink(spec: PipelineSpec, link: LinkSpec, *, serve_queries: bool = True) -> Sink:
+    """The target of `link`; `serve_queries` lets other processes query it through us where only one may open it."""
+    from penstock.links.warehouse.sink import SqlSink  # noqa: PLC0415 - see the module's docstring
 
+    rules = load_rules(link).shared_by(_connections(spec, link))
+    warehouse = _open_warehouse(spec, link, serve_queries=serve_queries)
+    return SqlSink(warehouse, spec.pipeline, link.source, open_object_store(spec), rules)
+
+
+def open_sinks(spec: PipelineSpec, link: LinkSpec) -> list[Sink]:
+    """Open the target of `link` as often as tables are to be loaded side by side."""
+    opened: list[Sink] = []
+    try:
+        while len(opened) < _connections(spec, link):
+            opened.append(open_sink(spec, link))
+    except BaseException:
+        for sink in opened:
+            sink.close()
+        raise
+    return opened
+
+
+def _connections(spec: PipelineSpec, link: LinkSpec) -> int:
     sink = spec.sink(link.sink)
-    objects = open_object_store(spec)
-    target = DuckdbSink(sink.path, spec.pipeline, link.source, objects, dropped_tables=link.dropped_tables)
-    target.serve_queries(run_file(spec.home, sink.name))
-    return target
+    return sink.connections if isinstance(sink, PostgresSinkSpec) else 1
+
+
+def load_rules(link: LinkSpec) -> LoadRules:
+    """How `link` loads, by itself."""
+    from penstock.links.transforms import open_column_rules  # noqa: PLC0415 - see the module's docstring
+    from penstock.links.warehouse.sink import LoadRules  # noqa: PLC0415
+
+    columns = open_column_rules(link.columns)
+    return LoadRules(dropped_tables=link.dropped_tables, deletes=link.deletes, overflow=link.overflow, columns=columns)
+
+
+def _open_warehouse(spec: PipelineSpec, link: LinkSpec, *, serve_queries: bool) -> Warehouse:
+    sink = spec.sink(link.sink)
+    if isinstance(sink, PostgresSinkSpec):
+        from penstock.adapters.postgres.warehouse import PostgresWarehouse  # noqa: PLC0415
+
+        return PostgresWarehouse(postgres_server(sink), f"{spec.pipeline}/{link.source}")
+    if isinstance(sink, DeltaSinkSpec):
+        raise TypeError(sink)
+    from penstock.adapters.duckdb.query_wire import run_file  # noqa: PLC0415
+    from penstock.adapters.duckdb.warehouse import DuckdbWarehouse  # noqa: PLC0415
+
+    warehouse = DuckdbWarehouse(sink.path)
+    if serve_queries:
+        warehouse.serve_queries(run_file(spec.home, sink.name))
+    return warehouse
 
 
 def _not_started(part: str) -> UsageError:

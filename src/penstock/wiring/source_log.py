@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from penstock.adapters.mysql.connection import connect
 from penstock.adapters.mysql.history import binlogs, head
 from penstock.core.errors import UnavailableError
-from penstock.core.positions import file_number
+from penstock.core.positions import bytes_between, file_number
 from penstock.wiring.open import mysql_server
 
 T = TypeVar("T")
@@ -43,10 +43,7 @@ class SourceLog:
 
     def bytes_between(self, begin: BinlogPosition, end: BinlogPosition) -> int:
         """How many bytes of log lie between two positions."""
-        low, high = file_number(begin.file), file_number(end.file)
-        sizes = {file_number(name): size for name, size in self.files()}
-        between = sum(size for number, size in sizes.items() if low <= number < high)
-        return max(0, between - begin.offset + end.offset)
+        return bytes_between(begin, end, self.files())
 
     def close(self) -> None:
         """Drop the connection."""

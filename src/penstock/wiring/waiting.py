@@ -6,7 +6,6 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-import httpx
 import pymysql
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
@@ -18,6 +17,7 @@ from penstock.adapters.mysql.connection import explain as explain_mysql
 from penstock.adapters.mysql.preflight import missing_tables, require_fit
 from penstock.core.errors import UnavailableError, UsageError
 from penstock.wiring.open import kafka_cluster, mysql_server
+from penstock.wiring.registry_probe import probe_registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,13 +77,8 @@ def _ask_kafka(spec: PipelineSpec) -> None:
 
 
 def _ask_schematizer(spec: PipelineSpec) -> None:
-    if spec.schematizer is None:
-        return
-    try:
-        httpx.get(f"{spec.schematizer.url}/subjects", timeout=_ASK_SECONDS).raise_for_status()
-    except httpx.HTTPError as error:
-        message = f"the Schematizer at {spec.schematizer.url} does not answer: {error}"
-        raise UnavailableError(message, "start it, or correct schematizer.url") from error
+    if spec.schematizer is not None:
+        probe_registry(spec.schematizer, _ASK_SECONDS)
 
 
 def _ask_flavour(source: MysqlSourceSpec) -> Flavour:

@@ -12,8 +12,6 @@ import pymysql
 import pytest
 import yaml
 
-from penstock.adapters.duckdb.query import query
-from penstock.adapters.duckdb.query_wire import run_file
 from penstock.adapters.kafka.cluster import KafkaCluster
 from penstock.adapters.kafka.reader import TopicReader
 from penstock.adapters.mysql.connection import MysqlServer
@@ -25,6 +23,8 @@ from penstock.wiring.standing import read_standing
 
 # Spark's processes inherit the environment when the session starts, which other tests may have done before.
 os.environ["CASE_PASSWORD"] = PASSWORD
+from penstock.ports.queries import ReadLimits
+from penstock.wiring.queries import query_sink
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,17 +86,15 @@ class PipelineCase:
 
     def query(self, sql: str) -> list[dict[str, object]]:
         """Ask the warehouse."""
-        spec = self.spec
-        sink = spec.sinks[0]
-        return query(sink.path, run_file(spec.home, sink.name), sql).rows.to_pylist()
+        return query_sink(self.spec, self.spec.sinks[0], sql, ReadLimits()).rows.to_pylist()
 
     def compare(self) -> dict[str, TableComparison]:
         """Compare source and warehouse, table by table."""
         source = MysqlServer(self.server.host, self.server.port, self.server.user, self.server.password)
         spec = self.spec
-        sink = spec.sinks[0]
-        where = run_file(spec.home, sink.name)
-        compared = compare_all(source, lambda sql: query(sink.path, where, sql).rows, self.database)
+        compared = compare_all(
+            source, lambda sql: query_sink(spec, spec.sinks[0], sql, ReadLimits()).rows, self.database
+        )
         return {comparison.table: comparison for comparison in compared}
 
     def assert_equal(self) -> None:

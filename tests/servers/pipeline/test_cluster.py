@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from penstock.adapters.duckdb.query import query
-from penstock.adapters.duckdb.query_wire import run_file
 from penstock.adapters.mysql.connection import MysqlServer
 from penstock.demo.compare import compare_all
 from penstock.dev.spark import start_spark
+from penstock.ports.queries import ReadLimits
+from penstock.wiring.queries import query_sink
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,7 +59,7 @@ def test_a_pipeline_runs_on_a_cluster_unchanged(
             assert ran.returncode == 0, ran.stderr[-4000:]
 
     source = MysqlServer(mariadb.host, mariadb.port, mariadb.user, mariadb.password)
-    where = run_file(case.spec.home, "warehouse")
-    compared = compare_all(source, lambda sql: query(case.spec.sinks[0].path, where, sql).rows, case.database)
+    spec = case.spec
+    compared = compare_all(source, lambda sql: query_sink(spec, spec.sinks[0], sql, ReadLimits()).rows, case.database)
     assert {c.table: c.differences for c in compared} == {"users": 0}
     assert kafka.alive()

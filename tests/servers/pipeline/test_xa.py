@@ -5,6 +5,10 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+import pytest
+
+from penstock.core.errors import PenstockError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -53,3 +57,19 @@ def test_any_number_of_files_may_be_between_prepare_and_commit(make_case: Callab
 
     case.assert_equal()
     assert [len(messages) for messages in case.messages().values()] == [11]
+
+
+def test_a_source_says_how_many_bytes_of_prepared_rows_are_held(make_case: Callable[..., PipelineCase]) -> None:
+    case = make_case(prepared_xa_mebibytes_max=1)
+    case.write("CREATE TABLE t (id INT PRIMARY KEY, name LONGTEXT)", "INSERT INTO t VALUES (1, 'copied')")
+    case.run_once()
+    prepare(case, "large", "INSERT INTO t VALUES (2, REPEAT('x', 2000000))")
+
+    with pytest.raises(PenstockError, match="over 1 MiB of rows") as caught:
+        case.run_once()
+
+    assert "prepared_xa_mebibytes_max" in caught.value.hint
+    case.file.write_text(case.file.read_text().replace("prepared_xa_mebibytes_max: 1", "prepared_xa_mebibytes_max: 2"))
+    case.write("XA COMMIT 'large'")
+    case.run_once()
+    case.assert_equal()

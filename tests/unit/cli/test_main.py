@@ -99,10 +99,10 @@ def test_modules_run_as_the_command_does(module: str) -> None:
 
 
 def test_a_command_that_is_none_is_a_usage_error_with_a_suggestion() -> None:
-    result = run_penstock("stauts", "x.yaml")
+    result = run_penstock("chekc", "x.yaml")
 
     assert result.returncode == 2
-    assert "Did you mean 'status'?" in result.stderr
+    assert "Did you mean 'check'?" in result.stderr
 
 
 def test_a_missing_argument_is_a_usage_error() -> None:
@@ -224,11 +224,16 @@ def test_status_of_a_pipeline_that_never_ran_starts_nothing(file: Path) -> None:
 
     assert result.returncode == 0
     assert "shop is not running; to start it: penstock run" in result.stdout
-    assert json.loads(as_json.stdout) == {
+    told = json.loads(as_json.stdout)
+    assert told == {
         "pipeline": "shop",
         "running": False,
         "holder": None,
+        "now_ms": told["now_ms"],
+        "healthy": True,
+        "problems": [],
         "links": [],
         "tables": [],
+        "sources": [],
     }
     assert not (file.parent / ".penstock").exists()

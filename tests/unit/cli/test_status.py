@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +16,7 @@ from penstock.cli.console import format_bytes, format_seconds
 from penstock.cli.main import app
 from penstock.config.load import load
 from penstock.config.places import lock_file, state_url
+from penstock.core.positions import BinlogPosition
 from penstock.ports.state import LinkProgress
 
 if TYPE_CHECKING:
@@ -26,67 +28,154 @@ sources:
   - {name: shopdb, kind: mysql, host: h, user: cdc, password_env: SHOPDB_PASSWORD, tables: [shop.*]}
 """
 
+HOUR = 3_600_000
+"""In milliseconds."""
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """A pipeline that has run: captured up to t=10 s, loaded up to t=7.5 s, one table stopped."""
+    """A pipeline that was killed: captured to the end of the log, two days behind in the warehouse, one stopped."""
     file = tmp_path / "shop.yaml"
     file.write_text(CONFIG)
     spec = load(file)
     state = open_state(state_url(spec), spec.pipeline)
-    now_ms = time.time_ns() // 1_000_000
-    state.save_link(LinkProgress("shopdb", "bin.000007:42", "live", 0.25, 4096, now_ms, "", ""))
-    state.save_link(LinkProgress("warehouse", "", "waiting", None, None, now_ms - 90_000, "no [room]", "make room"))
+    now = now_ms()
+    state.save_link(LinkProgress("shopdb", "bin.000007:42", "running", 0.0, 0, now - 5 * HOUR // 2, "", "", 0))
+    late = LinkProgress("warehouse", "b/0:9", "failed", 1.0, 4096, now - 99 * HOUR // 2, "no [room]", "make room")
+    state.save_link(
+        replace(late, behind_since_ms=now - 103 * HOUR // 2, lag_messages=3, moved_at_ms=now - 101 * HOUR // 2)
+    )
     state.add_rows("shopdb", {"shop.orders": (12_345, 10_000), "shop.maps": (1, 5_000)})
     state.add_rows("warehouse", {"shop.orders": (12_000, 7_500)})
-    state.stop_table("shopdb", "shop.maps", "geometry is not carried", "leave the table out")
+    state.save_table_lags("warehouse", {"shop.orders": now - 101 * HOUR // 2})
+    state.stop_table("shopdb", "shop.maps", "geometry is not carried", "leave the table out", now - 151 * HOUR // 2)
     state.add_rows("warehouse", {"shop.gone": (7, 7_000)})
+    state.save_table_lags("warehouse", {"shop.gone": 0})
     state.note_table("warehouse", "shop.gone", "the source dropped [it]")
     state.close()
     return file
 
 
-def test_status_shows_links_tables_errors_and_what_to_type(file: Path) -> None:
+def test_status_shows_links_tables_problems_and_what_to_type(file: Path) -> None:
     shown = CliRunner().invoke(app, ["status", str(file)]).stdout
 
     lines = [line.split() for line in shown.splitlines()]
     assert "shop is not running; to start it: penstock run" in shown
-    assert ["shopdb", "live", "bin.000007:42", "0.2", "s", "4.0", "KiB"] in [line[:7] for line in lines]
-    assert ["warehouse", "waiting", "?", "?", "1", "min"] in [line[:6] for line in lines]
-    assert any(line[:3] == ["shopdb", "shop.orders", "12,345"] and line[-2:] == ["0.0", "s"] for line in lines)
-    assert any(line[:3] == ["warehouse", "shop.orders", "12,000"] and line[-2:] == ["2.5", "s"] for line in lines)
-    assert any(line[:2] == ["shopdb", "shop.maps"] and line[-1] == "stopped" for line in lines)
-    assert "shopdb, shop.maps: geometry is not carried\n  what to do: leave the table out\n" in shown
-    assert any(line[:3] == ["warehouse", "shop.gone", "7"] and line[-2:] == ["see", "below"] for line in lines)
+    assert ["warehouse", "failed", "b/0:9", "2", "d", "3", "h", "4.0", "KiB", "2", "d", "2", "h"] in [
+        line[:13] for line in lines
+    ]
+    assert any(
+        line[:3] == ["warehouse", "shop.orders", "12,000"] and line[-4:] == ["2", "d", "2", "h"] for line in lines
+    )
+    assert any(
+        line[:3] == ["warehouse", "shop.gone", "7"] and line[-4:] == ["0.0", "s", "see", "below"] for line in lines
+    )
+    assert any(line[:2] == ["shopdb", "shop.maps"] and line[-5:] == ["3", "d", "3", "h", "stopped"] for line in lines)
+    what_to_do = f"  what to do: leave the table out; then type: penstock run {file}\n"
+    assert f"shopdb, shop.maps: geometry is not carried\n{what_to_do}" in shown
     assert "warehouse, shop.gone: the source dropped [it]\n" in shown
-    assert "warehouse: no [room]\n  what to do: make room\n  then type: penstock run" in shown
+    assert f"warehouse: no [room]\n  what to do: make room; then type: penstock run {file}\n" in shown
+    assert f"sign of life is 2.5 hours old\n  what to do: nothing is lost; type: penstock run {file}\n" in shown
+
+
+def test_status_says_what_it_could_not_ask(file: Path) -> None:
+    shown = CliRunner().invoke(app, ["status", str(file)])
+
+    assert (
+        "shopdb: could not be asked how far its log reaches: the environment variable SHOPDB_PASSWORD" in shown.stdout
+    )
+    assert shown.exit_code == 0
+
+
+def test_the_lag_of_a_capture_that_does_not_run_is_not_guessed_where_its_source_is_away(file: Path) -> None:
+    spec = load(file)
+    state = open_state(state_url(spec), spec.pipeline)
+    state.save_position("shopdb", BinlogPosition("bin.000007", 42), 1, {}, {})
+    state.close()
+
+    told = json.loads(CliRunner().invoke(app, ["status", str(file), "--json"]).stdout)
+
+    assert [told["links"][0][key] for key in ("lag_seconds", "lag_bytes", "stuck_seconds")] == [None] * 3
+    assert told["sources"][0]["unanswered"]
 
 
 def test_status_as_json_has_stable_keys(file: Path) -> None:
     told = json.loads(CliRunner().invoke(app, ["status", str(file), "--json"]).stdout)
 
-    assert list(told) == ["pipeline", "running", "holder", "links", "tables"]
-    assert told["links"][0] == {
-        "link": "shopdb",
-        "state": "live",
-        "position": "bin.000007:42",
-        "lag_seconds": 0.25,
+    assert list(told) == [
+        *("pipeline", "running", "holder", "now_ms", "healthy", "problems", "links", "tables", "sources")
+    ]
+    link, orders, gone, maps = told["links"][1], told["tables"][3], told["tables"][2], told["tables"][0]
+    assert link == {
+        "link": "warehouse",
+        "state": "failed",
+        "position": "b/0:9",
+        "lag_seconds": pytest.approx(51.5 * 3600, rel=0.01),
         "lag_bytes": 4096,
-        "updated_at_ms": told["links"][0]["updated_at_ms"],
-        "error": None,
-        "hint": None,
+        "lag_messages": 3,
+        "stuck_seconds": pytest.approx(50.5 * 3600, rel=0.01),
+        "moved_at_ms": link["updated_at_ms"] - HOUR,
+        "updated_at_ms": link["updated_at_ms"],
+        "age_seconds": pytest.approx(49.5 * 3600, rel=0.01),
+        "error": "no [room]",
+        "hint": "make room",
     }
-    assert told["tables"][3] == {
+    assert orders == {
         "link": "warehouse",
         "table": "shop.orders",
         "rows": 12_000,
         "newest_change_ms": 7_500,
-        "lag_seconds": 2.5,
-        "updated_at_ms": told["tables"][3]["updated_at_ms"],
+        "lag_seconds": pytest.approx(50.5 * 3600, rel=0.01),
+        "stopped": False,
+        "stopped_at_ms": None,
+        "updated_at_ms": orders["updated_at_ms"],
         "error": None,
         "hint": None,
     }
-    assert told["tables"][0]["error"] == "geometry is not carried"
+    assert (gone["table"], gone["lag_seconds"]) == ("shop.gone", 0)
+    assert (maps["error"], maps["stopped"]) == ("geometry is not carried", True)
+    assert maps["lag_seconds"] == pytest.approx(75.5 * 3600, rel=0.01)
+
+
+def test_sources_and_problems_are_told_as_json_too(file: Path) -> None:
+    told = json.loads(CliRunner().invoke(app, ["status", str(file), "--json"]).stdout)
+
+    assert told["sources"] == [
+        {
+            "source": "shopdb",
+            "position": None,
+            "log_end": None,
+            "lag_bytes": None,
+            "oldest_ahead_ms": None,
+            "retention": None,
+            "unanswered": told["sources"][0]["unanswered"],
+        }
+    ]
+    assert [(problem["level"], problem["subject"]) for problem in told["problems"]] == [
+        ("error", "pipeline"),
+        ("error", "warehouse"),
+        ("error", "shopdb, shop.maps"),
+        ("warning", "shopdb"),
+    ]
+    assert told["healthy"] is False
+
+
+def test_a_pipeline_that_ended_in_order_is_well(file: Path) -> None:
+    spec = load(file)
+    state = open_state(state_url(spec), spec.pipeline)
+    for link in state.links():
+        state.save_link(replace(link, state="stopped", error="", hint="", behind_since_ms=0))
+    state.resume_table("shopdb", "shop.maps")
+    state.close()
+
+    told = json.loads(CliRunner().invoke(app, ["status", str(file), "--json"]).stdout)
+
+    assert told["healthy"] is True
+    assert [problem["subject"] for problem in told["problems"]] == ["shopdb"]
 
 
 def test_status_says_who_runs_the_pipeline(file: Path) -> None:

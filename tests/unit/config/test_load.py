@@ -8,9 +8,25 @@ from pathlib import Path
 import pytest
 
 from penstock.config.load import load, parse
-from penstock.config.places import kafka_client_options, lock_file, log_directory, objects_url, state_url
-from penstock.config.specs import EMBEDDED_PARTS, SERVER_IDS_PER_SOURCE, PipelineSpec, known_keys
+from penstock.config.places import (
+    kafka_client_options,
+    lake_endpoint,
+    lake_url,
+    lock_file,
+    log_directory,
+    objects_url,
+    state_url,
+)
+from penstock.config.spec import known_keys
+from penstock.config.specs import (
+    EMBEDDED_PARTS,
+    SERVER_IDS_PER_SOURCE,
+    DeltaSinkSpec,
+    DuckdbSinkSpec,
+    PipelineSpec,
+)
 from penstock.core.errors import ConfigError, UsageError
+from penstock.core.mysql.scan import PREPARED_BYTES_MAX
 from penstock.core.tables import TableId
 
 SOURCE = "{name: shopdb, kind: mysql, host: h, user: cdc, password_env: SHOPDB_PASSWORD, tables: [shop.*]}"
@@ -54,8 +70,25 @@ def test_what_is_left_out_is_embedded_under_home_beside_the_file() -> None:
     assert objects_url(spec) == "file:///etc/penstock/.penstock/objects"
     assert lock_file(spec) == Path("/etc/penstock/.penstock/shop.lock")
     assert log_directory(spec) == Path("/etc/penstock/.penstock/logs")
-    assert spec.sink("warehouse").path == Path("/etc/penstock/warehouse.duckdb")
+    warehouse = spec.sink("warehouse")
+    assert isinstance(warehouse, DuckdbSinkSpec)
+    assert warehouse.path == Path("/etc/penstock/warehouse.duckdb")
     assert spec.spark.master == "local[*]"
+
+
+def test_delta_tables_are_where_the_file_says_or_beside_the_objects() -> None:
+    def place(text: str, more: str) -> tuple[str, str]:
+        spec = read(text.replace("kind: duckdb, path: ./warehouse.duckdb", f"kind: delta{more}"))
+        sink = spec.sink("warehouse")
+        assert isinstance(sink, DeltaSinkSpec)
+        return lake_url(spec, sink), lake_endpoint(spec, sink)
+
+    assert place(SMALL, "") == ("file:///etc/penstock/.penstock/objects/_lakes/warehouse", "")
+    assert place(SMALL, ", path: lake") == ("file:///etc/penstock/lake", "")
+    assert place(SMALL, ", url: 's3://b/p/', endpoint: 'http://h'") == ("s3://b/p", "http://h")
+    assert place(SMALL + CLUSTER, "")[0] == "s3://bucket/prefix/_lakes/warehouse"
+    with pytest.raises(ConfigError, match=r"sinks.0.path: Spark on spark://.* cannot write into a folder"):
+        place(SMALL + CLUSTER, ", path: lake")
 
 
 def test_a_part_that_is_given_is_not_embedded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,12 +104,25 @@ def test_a_part_that_is_given_is_not_embedded(monkeypatch: pytest.MonkeyPatch) -
     assert spec.spark.conf == {"spark.executor.cores": "2", "spark.speculation": "false"}
 
 
+def test_files_are_kept_at_home_and_for_ever_unless_the_config_says_otherwise() -> None:
+    by_default = read(SMALL).objects
+    told = read(f"{SMALL}objects: {{format: csv, compression: gzip, batch_seconds: 30.0, keep_hours: 48.0}}\n")
+    clouds = [read(f"{SMALL}objects: {{url: '{scheme}://b/p'}}\n") for scheme in ("s3", "gs", "az", "abfs")]
+
+    assert (by_default.format, by_default.compression, by_default.batch_seconds) == ("parquet", "zstd", 0.0)
+    assert (by_default.keep_hours, told.objects.keep_hours) == (None, 48.0)
+    assert told.is_embedded("objects")
+    assert objects_url(told) == "file:///etc/penstock/.penstock/objects"
+    assert not any(spec.is_embedded("objects") for spec in clouds)
+
+
 def test_a_source_says_which_tables_it_wants() -> None:
     source = read(SMALL).source("shopdb")
 
     assert source.patterns.matches(TableId("shop", "orders"))
     assert not source.patterns.matches(TableId("other", "orders"))
     assert (source.port, source.start, source.lease_seconds) == (3306, "auto", 60.0)
+    assert source.prepared_xa_mebibytes_max << 20 == PREPARED_BYTES_MAX
 
 
 def test_server_ids_are_stable_and_differ_by_pipeline_and_source() -> None:
@@ -167,12 +213,37 @@ links:
         ("state: {url: 'oracle://h/d'}\n", "line 1: state.url: should be a database URL"),
         ("state: {url: 'sqlite:///a', url_env: B}\n", "line 1: state.url_env: give url or url_env, not both"),
         ("schematizer: {url: h:8081}\n", "line 1: schematizer.url: should be a URL that begins with http:// or"),
-        ("objects: {url: /data}\n", "line 1: objects.url: should be s3://bucket/prefix or file:///directory"),
+        (
+            "objects: {format: parquet, compression: gzip}\n",
+            "line 1: objects.compression: Parquet files are compressed with zstd; leave it out, or set format: csv",
+        ),
+        (
+            "objects: {endpoint: 'http://o:7070'}\n",
+            "line 1: objects.endpoint: a directory has no endpoint; leave it out, or give the url of a bucket",
+        ),
+        ("objects: {batch_rows: 5}\n", "line 1: objects.batch_rows: unknown key (did you mean batch_rows_max?)"),
+        (
+            "objects: {keep_hours: -1}\n",
+            "line 1: objects.keep_hours: should be greater than or equal to 0",
+        ),
+        (
+            "objects: {url: /data}\n",
+            "line 1: objects.url: should be s3://bucket/prefix, gs://bucket/prefix, az://container/prefix or file:///directory",
+        ),
         ("kafka: {bootstrap_servers: k}\n", "line 1: kafka.bootstrap_servers: should be host:port"),
         ("kafka: {replication: 3}\n", "line 1: kafka.replication: the embedded broker is alone"),
+        ('schematizer: {url: "http://h:1", user: u}\n', "line 1: schematizer: a user signs in with a password"),
+        ('schematizer: {url: "https://h:1", user: u, password_env: A, token_env: B}\n', "not both"),
+        ('schematizer: {url: "http://h:1", ca_file: ca.pem}\n', "line 1: schematizer.ca_file: is of no use with http"),
         ("kafka: {bootstrap_servers: 'k:1', security: {protocol: SASL_SSL}}\n", "SASL_SSL needs user and password_env"),
         ("spark: {master: sparky}\n", "line 1: spark.master: should be local[*]"),
         ("sinks: [{name: a, kind: duckdb, path: x}, {name: b, kind: duckdb, path: x}]\n", 'sinks has the path "x" too'),
+        ("sinks: [{name: a, kind: delta, path: x, url: file:///y}]\n", "sinks.0.url: give path or url, not both"),
+        ("sinks: [{name: a, kind: delta, path: x, endpoint: 'http://h'}]\n", "endpoint: is of no use without url: s3"),
+        (
+            "sinks: [{name: a, kind: delta, url: http://h/x}]\n",
+            "sinks.0.url: should be s3://bucket/prefix, gs://bucket/prefix",
+        ),
         ("links: [{from: a, to: b}, {from: a, to: b}]\n", "line 1: links.1: there is a link from a to b already"),
     ],
 )
@@ -263,3 +334,14 @@ def test_kafka_is_logged_in_to_with_the_secret_from_the_environment(monkeypatch:
 
 def test_an_open_broker_needs_no_options() -> None:
     assert kafka_client_options(read(SMALL)) == {}
+
+
+def test_soft_deletes_need_whole_rows() -> None:
+    text = SMALL.replace("tables: [shop.*]}", "tables: [shop.*], row_images: partial}")
+    soft = text.replace("to: warehouse}", "to: warehouse, deletes: soft}")
+
+    with pytest.raises(ConfigError) as refused:
+        read(soft)
+
+    assert 'soft needs whole rows, and "shopdb" has row_images: partial: say hard' in str(refused.value)
+    assert read(text).links[0].deletes == "hard"

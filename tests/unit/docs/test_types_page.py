@@ -32,7 +32,9 @@ from penstock.core.tables import (
     VectorType,
     YearType,
 )
+from penstock.core.warehouse.delta import DELTA
 from penstock.core.warehouse.dialect import DUCKDB, render_type
+from penstock.core.warehouse.dialects import POSTGRES
 
 _PAGE: Final = Path(__file__).parents[3] / "docs" / "types.md"
 
@@ -73,7 +75,8 @@ _CARRIED: Final[dict[str, ColumnType]] = {
 
 def test_the_table_of_carried_types_is_what_the_code_does() -> None:
     expected = [
-        f"| {name} | `{arrow_type(type_)}` | {_avro(type_)} | `{render_type(DUCKDB, type_)}` |"
+        f"| {name} | `{arrow_type(type_)}` | {_avro(type_)} | `{render_type(DUCKDB, type_)}` "
+        f"| `{render_type(POSTGRES, type_)}` | `{render_type(DELTA, type_)}` |"
         for name, type_ in _CARRIED.items()
     ]
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from penstock.core.announcements import Announcement
+from penstock.core.spolts.raw import RawMessage
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from penstock.core.changes import Messages
 
@@ -26,22 +27,53 @@ class MemoryTopics:
         self.values: dict[tuple[str, int], list[bytes]] = defaultdict(list)
         self.before_ends: list[Callable[[], None]] = []
         self.asked: list[str] = []
+        self.topic_ids: dict[str, str] = {}
+        self.first: dict[tuple[str, int], int] = {}
 
     def read(self, topic: str, partition: int, start: int, end: int) -> Iterator[Sequence[tuple[int, bytes]]]:
         yield list(enumerate(self.values[topic, partition]))[start:end]
 
     def read_together(
-        self,
-        ranges: Mapping[tuple[str, int], tuple[int, int]],
-        bytes_max: int,  # noqa: ARG002 - memory holds what it is given
+        self, ranges: Mapping[tuple[str, int], tuple[int, int]], bytes_max: int
     ) -> Mapping[tuple[str, int], Sequence[tuple[int, bytes]]]:
-        return {place: list(enumerate(self.values[place]))[start:end] for place, (start, end) in ranges.items()}
+        read: dict[tuple[str, int], list[tuple[int, bytes]]] = {}
+        for place, (start, end) in ranges.items():
+            taken = read.setdefault(place, [])
+            for message in list(enumerate(self.values[place]))[start:end]:
+                if sum(len(value) for _, value in taken) < bytes_max:
+                    taken.append(message)
+        return read
 
     def ends(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
         if self.before_ends and partitions[0][0] != SCHEMAS:
             self.before_ends.pop(0)()
         self.asked.extend(topic for topic, _ in partitions)
         return {place: len(self.values[place]) for place in partitions}
+
+    def ids(self, topics: Collection[str]) -> Mapping[str, str]:
+        return {topic: self.topic_ids.get(topic, f"id of {topic}") for topic in topics}
+
+    def shapes(self, topics: Collection[str]) -> Mapping[str, tuple[str, int]]:
+        counts = {topic: max(n for name, n in self.values if name == topic) + 1 for topic, _ in self.values}
+        return {topic: (self.ids([topic])[topic], counts[topic]) for topic in topics if topic in counts}
+
+    def begins(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
+        return {place: self.first.get(place, 0) for place in partitions}
+
+    def read_messages(
+        self,
+        ranges: Mapping[tuple[str, int], tuple[int, int]],
+        bytes_max: int,
+    ) -> Mapping[tuple[str, int], Sequence[RawMessage]]:
+        found: dict[tuple[str, int], list[RawMessage]] = {place: [] for place in ranges}
+        for (topic, partition), (start, end) in ranges.items():
+            room = bytes_max
+            for offset in range(start, end):
+                value = self.values[topic, partition][offset]
+                if room > 0:
+                    found[topic, partition].append(RawMessage(topic, partition, offset, 1, b"key", value))
+                room -= len(value) + len(b"key")
+        return found
 
     def close(self) -> None:
         """Nothing is open."""
@@ -66,6 +98,10 @@ class MemoryPublisher:
 
     def position(self) -> Mapping[str, object] | None:
         return self.records[-1] if self.records else None
+
+    def left_over(self, topic: str) -> int:
+        del topic
+        return 0
 
     def create_topics(self, topics: Iterable[str]) -> None:
         """Topics need no making."""

@@ -42,11 +42,15 @@ def a_log() -> LogWriter:
     return log
 
 
-def published(items: Sequence[LogItem], pace: Pace) -> list[Publication]:
+def a_follower(pace: Pace) -> LogFollower:
     known = KnownTables({USERS.table: USERS})
     announced = Announcement("bench", USERS.table, "users", "", 1, 2, 1, (0, 0, -1))
     book = TableBook("bench", known, known, [announced], lambda table: table == USERS.table)
-    follower = LogFollower(book, {}, START, pace)
+    return LogFollower(book, {}, START, pace)
+
+
+def published(items: Sequence[LogItem], pace: Pace) -> list[Publication]:
+    follower = a_follower(pace)
     found = [*follower.feed(items), *follower.finish()]
     return [part for part in found if isinstance(part, Publication)]
 
@@ -79,3 +83,14 @@ def test_runs_of_transactions_are_published_as_single_ones_are(bytes_wanted: int
     assert [(p.begin, p.end, p.timestamp_ms, p.rows) for p in found] == [
         (p.begin, p.end, p.timestamp_ms, p.rows) for p in expected
     ]
+
+
+@pytest.mark.parametrize(("bytes_wanted", "waits"), [(1 << 20, True), (1, False)])
+def test_what_comes_soon_behind_a_small_publication_waits_for_more(bytes_wanted: int, *, waits: bool) -> None:
+    items = EventScanner(START, lambda _: True, run_events_min=1 << 30).feed(*a_log().stream())
+    follower = a_follower(Pace(3600.0, bytes_wanted))
+
+    assert follower.wait_seconds() == 0.0
+    assert [*follower.feed(items), *follower.due()]
+
+    assert (follower.wait_seconds() > 3000.0) == waits

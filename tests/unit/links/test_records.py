@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from penstock.core.announcements import Announcement, Kind, Move
 from penstock.core.batches import Batch
 from penstock.core.changes import Messages
-from penstock.core.positions import BinlogPosition
+from penstock.core.positions import BinlogPosition, Heartbeat
 from penstock.core.publication import CaptureRecord, StoppedTable, merge_by_topic
 from penstock.core.tables import TableId
 from penstock.links.objects.record import ObjectsRecord
@@ -23,7 +23,15 @@ names = st.text(min_size=1, max_size=20)
 numbers = st.integers(0, 2**62)
 orders = st.tuples(numbers, numbers, st.integers(-1, 2**31))
 counted = st.dictionaries(names, st.tuples(numbers, numbers), max_size=4)
-positions = st.builds(BinlogPosition, st.just("binlog.000042"), numbers, numbers, names)
+heartbeats = st.builds(Heartbeat, st.integers(1, 2**62), numbers, names, *[numbers] * 4)
+positions = st.builds(
+    BinlogPosition,
+    st.just("binlog.000042"),
+    *(numbers, numbers, names),
+    era=st.integers(0, 9),
+    heartbeat=st.none() | heartbeats,
+    file_created=numbers,
+)
 tables = st.builds(TableId, names.filter(lambda name: "." not in name), names)
 
 moves = st.lists(st.builds(Move, names, names, numbers), max_size=3).map(tuple)
@@ -38,10 +46,21 @@ column_renames = st.lists(st.tuples(names, names), max_size=3).map(tuple)
         numbers,
         counted,
         st.dictionaries(names, st.builds(StoppedTable, names, names, names), max_size=3),
+        st.just("") | names,
     )
 )
 def test_a_captures_record_survives_kafka(record: CaptureRecord) -> None:
-    assert CaptureRecord.from_mapping(json.loads(json.dumps(record.to_mapping()))) == record
+    found = CaptureRecord.from_mapping(json.loads(json.dumps(record.to_mapping())))
+
+    assert found == record
+    assert found.position.file_created == record.position.file_created
+
+
+def test_a_record_of_an_earlier_release_knows_no_time_of_its_file() -> None:
+    mapping = CaptureRecord(BinlogPosition("binlog.000042", 4, file_created=7), 1, 2).to_mapping()
+    del mapping["file_created"]
+
+    assert CaptureRecord.from_mapping(mapping).position.file_created == 0
 
 
 @given(
@@ -119,18 +138,19 @@ ANNOUNCEMENT = Announcement("db", TABLE, "t", "", 1, 2, 1, (1, 2, 0), Kind.TRUNC
 BATCH = Batch("db", TABLE, "t", 0, 0, 0, 0, "", 0, "", 2, (1, 2, 0), (1, 2, 0), 7, Kind.TRUNCATE, "bin.000001")
 
 
-@pytest.mark.parametrize("message", [ANNOUNCEMENT, BATCH])
+@pytest.mark.parametrize(("message", "newest"), [(ANNOUNCEMENT, 2), (BATCH, 3)])
 def test_messages_of_the_release_before_are_schemas_and_those_of_a_later_one_are_refused(
-    message: Announcement | Batch,
+    message: Announcement | Batch, newest: int
 ) -> None:
     fields = json.loads(message.to_json())
-    newer = json.dumps({**fields, "version": 3, "kind": "unheard-of"}).encode()
-    older = {name: value for name, value in fields.items() if name not in {"kind", "file"}}
+    newer = json.dumps({**fields, "version": newest + 1, "kind": "unheard-of"}).encode()
+    later = {"kind", "file", "compression", "dialect", "crc32", "written_at_ms"}
+    older = {name: value for name, value in fields.items() if name not in later}
 
     read = type(message).from_json(json.dumps({**older, "version": 1}).encode())
 
     assert read == replace(message, kind=Kind.SCHEMA, file="")
-    with pytest.raises(ValueError, match="version 3; this release reads versions 1 to 2"):
+    with pytest.raises(ValueError, match=f"version {newest + 1}; this release reads versions 1 to {newest}"):
         type(message).from_json(newer)
 
 

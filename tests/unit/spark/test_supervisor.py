@@ -1,8 +1,26 @@
-"""What the supervisor says of an error that Spark printed."""
+"""What the supervisor says of an error that Spark printed, and when it gives a link up."""
 
 from __future__ import annotations
 
-from penstock.spark.supervisor import _explain
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import pytest
+
+from penstock.core.errors import UnavailableError
+from penstock.spark import supervisor
+from penstock.spark.queries import QueryPlace
+from penstock.spark.supervisor import Supervisor, _explain
+from penstock.wiring.mirror import LinkCondition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from penstock.wiring.mirror import Conditions
 
 _STORY = """\
 org.apache.spark.sql.streaming.StreamingQueryException: Job aborted
@@ -26,3 +44,78 @@ def test_the_innermost_cause_is_named() -> None:
     error = _explain("Spark ended link shopdb", _STORY.format("Connection reset"))
 
     assert error.message.startswith("Spark ended link shopdb: java.io.IOException: Connection reset")
+
+
+class _Query:
+    """A query that runs until it is stopped."""
+
+    isActive = True  # noqa: N815 - Spark's name
+
+    def stop(self) -> None:
+        self.isActive = False
+
+    def exception(self) -> None:
+        return None
+
+
+@dataclass
+class _Target:
+    """A link whose target is away for its first few starts."""
+
+    name: str
+    away: int
+    starts: int = 0
+
+    def start(self, _place: QueryPlace) -> StreamingQuery:
+        self.starts += 1
+        if self.starts <= self.away:
+            message = f"the target of {self.name} is away"
+            raise UnavailableError(message, "start it")
+        return cast("StreamingQuery", _Query())
+
+    def failure(self) -> None:
+        return None
+
+    def close(self) -> None:
+        return None
+
+
+@dataclass
+class _Until:
+    """Servers that end the run when `is_over` says so."""
+
+    is_over: Callable[[], bool]
+
+    def ensure(self) -> None:
+        if self.is_over():
+            raise KeyboardInterrupt
+
+
+@pytest.fixture
+def place(monkeypatch: pytest.MonkeyPatch) -> QueryPlace:
+    monkeypatch.setattr(supervisor, "_BACKOFF_SECONDS", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(supervisor, "_POLL_SECONDS", 0.0)
+    return QueryPlace(cast("SparkSession", None), Path("unused"), once=False)
+
+
+def test_a_link_whose_target_is_away_for_long_goes_on_when_it_is_back_while_others_have_gone_on(
+    place: QueryPlace,
+) -> None:
+    away, there = _Target("away", away=20), _Target("there", away=0)
+    conditions: Conditions = {}
+    runner = Supervisor([away, there], place, _Until(lambda: away.starts > away.away), conditions)
+
+    with pytest.raises(KeyboardInterrupt):
+        runner.run()
+
+    assert (away.starts, there.starts) == (21, 1)
+    assert conditions["away"] == conditions["there"] == LinkCondition("running")
+
+
+def test_links_that_all_lack_something_give_up(place: QueryPlace) -> None:
+    links = [_Target("one", away=99), _Target("other", away=99)]
+
+    with pytest.raises(UnavailableError, match="is away"):
+        Supervisor(links, place, _Until(lambda: links[0].starts > 30), {}).run()
+
+    assert all(link.starts < 10 for link in links)

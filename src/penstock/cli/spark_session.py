@@ -1,0 +1,33 @@
+"""The Spark session that a pipeline needs: its jars and settings, no more than its file asks for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.config.specs import PipelineSpec
+    from penstock.spark.session import SessionSpec
+
+
+def plan_session(spec: PipelineSpec, name: str) -> SessionSpec:
+    """Return how to start Spark for `spec`; jars are fetched first where this machine has them not.
+
+    What Delta tables need is loaded only where a sink is made of them.
+    """
+    from penstock.config.places import lake_endpoint, lake_url  # noqa: PLC0415 - PySpark is slow to import
+    from penstock.config.secrets import secret  # noqa: PLC0415
+    from penstock.config.specs import DeltaSinkSpec  # noqa: PLC0415
+    from penstock.dev.class_archive import spark_archive  # noqa: PLC0415
+    from penstock.dev.jars import JarSet, ensure_jars  # noqa: PLC0415
+    from penstock.spark.delta.session import delta_settings, store_settings  # noqa: PLC0415
+    from penstock.spark.session import SessionSpec  # noqa: PLC0415
+
+    jars, conf = ensure_jars(JarSet.SPARK_KAFKA), dict(spec.spark.conf)
+    lakes = [sink for sink in spec.sinks if isinstance(sink, DeltaSinkSpec)]
+    if lakes:
+        jars += ensure_jars(JarSet.SPARK_DELTA)
+        conf = delta_settings(conf)
+    for sink in lakes:
+        conf = {**store_settings(lake_url(spec, sink), lake_endpoint(spec, sink)), **conf}
+    secrets = {name: secret(name) for name in spec.secret_names()}
+    return SessionSpec(name, spec.spark.master, conf, jars, spark_archive().options(), secrets)

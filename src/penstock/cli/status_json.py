@@ -1,0 +1,88 @@
+"""What `penstock status --json` prints; every key is documented in docs/operations.md."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.core.retention import Retention
+    from penstock.ports.state import LinkProgress, TableProgress
+    from penstock.wiring.health import Problem
+    from penstock.wiring.source_standing import SourceStanding
+    from penstock.wiring.standing import Standing
+
+
+def describe(pipeline: str, standing: Standing, problems: Sequence[Problem]) -> dict[str, object]:
+    """The object that `--json` prints. Moments are Unix milliseconds; what is not known is null."""
+    return {
+        "pipeline": pipeline,
+        "running": None if standing.holder is None else bool(standing.holder),
+        "holder": standing.holder or None,
+        "now_ms": standing.now_ms,
+        "healthy": not any(problem.level == "error" for problem in problems),
+        "problems": [asdict(problem) for problem in problems],
+        "links": [_describe_link(link, standing) for link in standing.links],
+        "tables": [_describe_table(table, standing) for table in standing.tables],
+        "sources": [_describe_source(source) for source in standing.sources],
+    }
+
+
+def _describe_link(link: LinkProgress, standing: Standing) -> dict[str, object]:
+    return {
+        "link": link.link,
+        "state": link.state,
+        "position": link.position,
+        "lag_seconds": standing.lag_seconds(link),
+        "lag_bytes": link.lag_bytes,
+        "lag_messages": link.lag_messages,
+        "stuck_seconds": standing.stuck_seconds(link),
+        "moved_at_ms": link.moved_at_ms or None,
+        "updated_at_ms": link.updated_at_ms,
+        "age_seconds": max(0.0, (standing.now_ms - link.updated_at_ms) / 1000),
+        "error": link.error or None,
+        "hint": link.hint or None,
+    }
+
+
+def _describe_table(table: TableProgress, standing: Standing) -> dict[str, object]:
+    return {
+        "link": table.link,
+        "table": table.table,
+        "rows": table.rows,
+        "newest_change_ms": table.last_timestamp_ms or None,
+        "lag_seconds": standing.table_lag_seconds(table),
+        "stopped": bool(table.error),
+        "stopped_at_ms": table.stopped_at_ms or None,
+        "updated_at_ms": table.updated_at_ms,
+        "error": table.error or None,
+        "hint": table.hint or None,
+    }
+
+
+def _describe_source(source: SourceStanding) -> dict[str, object]:
+    return {
+        "source": source.source,
+        "position": None if source.position is None else str(source.position),
+        "log_end": None if source.head is None else str(source.head),
+        "lag_bytes": source.lag_bytes,
+        "oldest_ahead_ms": source.oldest_ahead_ms or None,
+        "retention": None if source.retention is None else _describe_retention(source.retention),
+        "unanswered": source.unanswered or None,
+    }
+
+
+def _describe_retention(retention: Retention) -> dict[str, object]:
+    return {
+        "level": retention.level,
+        "oldest_file": retention.oldest_file,
+        "needed_file": retention.needed_file,
+        "newest_file": retention.newest_file,
+        "files": retention.files,
+        "bytes": retention.size_bytes,
+        "files_before": retention.files_before,
+        "expire_seconds": retention.expire_seconds,
+        "seconds_left": retention.seconds_left,
+    }

@@ -1,0 +1,37 @@
+"""What a pipeline's YAML file may say of its files: where they are kept, how they are written, and for how long."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from penstock.config.rules import ObjectsUrl, WebUrl  # noqa: TC001 - pydantic reads them from annotations
+from penstock.config.spec import Spec, Text
+from penstock.core.file_formats import Compression, FormatName  # noqa: TC001 - pydantic reads them from annotations
+
+
+class ObjectsSpec(Spec):
+    """An object store and the files in it; without `url` they are in a directory under home.
+
+    `url` is s3://bucket/prefix, gs://bucket/prefix, az://container/prefix (or
+    abfs://) or file:///directory; `endpoint` is for a server that speaks S3 or
+    Azure's protocol without being Amazon's or Microsoft's, `region` is S3's. Keys
+    are in the environment, as every tool of these stores reads them.
+
+    A file is closed when what waits in a topic partition has `batch_rows_max` rows
+    or `batch_mebibytes_max` (as messages), has waited for `batch_seconds`, or its
+    schema changes; with 0 seconds, as soon as there is anything. Files that every
+    target has loaded are deleted `keep_hours` after they were written; kept for
+    ever if it is not given.
+    """
+
+    url: ObjectsUrl | None = None
+    endpoint: WebUrl | None = None
+    region: Text = "us-east-1"
+    format: FormatName = "parquet"
+    compression: Compression = "zstd"
+    batch_rows_max: Annotated[int, Field(strict=True, ge=1, le=1_000_000)] = 100_000
+    batch_mebibytes_max: Annotated[int, Field(strict=True, ge=1, le=512)] = 64
+    batch_seconds: Annotated[float, Field(strict=True, ge=0, le=86_400)] = 0.0
+    keep_hours: Annotated[float, Field(strict=True, ge=0, le=876_000)] | None = None

@@ -1,0 +1,30 @@
+"""What every mapping of a pipeline's file has in common, and types of single values."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,47}$")]
+Positive: TypeAlias = Annotated[int, Field(strict=True, ge=1)]
+Text: TypeAlias = Annotated[str, Field(min_length=1)]
+
+
+class Spec(BaseModel):
+    """A mapping of the file: unknown keys are mistakes, known keys without a value are as if left out."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_out_empty_keys(cls, given: object) -> object:
+        if not isinstance(given, dict):
+            return given
+        known = known_keys(cls)
+        return {key: value for key, value in given.items() if value is not None or key not in known}
+
+
+def known_keys(spec: type[Spec]) -> tuple[str, ...]:
+    """The keys that `spec` understands, as users write them."""
+    return tuple(field.alias or name for name, field in spec.model_fields.items())

@@ -1,0 +1,107 @@
+"""Tells the messages that a link writes from others that are in its topics (ports/publisher.MessageCheck)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from penstock.core.announcements import Announcement
+from penstock.core.avro.envelope_decode import decode_changes
+from penstock.core.avro.schemas import table_schema
+from penstock.core.avro.wire import split
+from penstock.core.batches import Batch
+from penstock.core.errors import PenstockError
+from penstock.core.positions import file_number
+from penstock.core.publication import CaptureRecord
+from penstock.core.seals import PARSE_ERRORS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from penstock.core.avro.envelope_decode import DecodedChanges
+
+
+class CaptureMessages:
+    """What the capture of one source writes: changes, and announcements in a topic that other captures write to too."""
+
+    def __init__(self, source: str, schemas_topic: str, value_schema: Callable[[int], str]) -> None:
+        """Know schemas by `value_schema` (ports/registry.Registry), which is asked only where something is wrong."""
+        self._source = source
+        self._schemas_topic = schemas_topic
+        self._value_schema = value_schema
+
+    def is_shared(self, topic: str) -> bool:
+        """See ports/publisher.MessageCheck."""
+        return topic == self._schemas_topic
+
+    def fault(self, topic: str, value: bytes | None, record: Mapping[str, object]) -> str:
+        """See ports/publisher.MessageCheck. Raises UnavailableError while the registry is away."""
+        if topic == self._schemas_topic:
+            return _json_fault(value, Announcement.from_json, "announcement")
+        fault, changes = read_change(value, self._source, self._value_schema)
+        if changes is None:
+            return fault
+        here = CaptureRecord.from_mapping(record).position
+        file, offset = str(changes.file[0]), int(changes.pos[0])
+        # Behind a failover, the places of what came before it say nothing about ours.
+        if not here.era and (file_number(file), offset) > (here.order[0], max(here.offset, here.rows_from)):
+            return f"it is of {file}:{offset}, and this capture stands at {here}"
+        return ""
+
+
+class BatchMessages:
+    """What the S3 spolt writes: batch messages."""
+
+    def is_shared(self, topic: str) -> bool:  # noqa: ARG002 - the port's name
+        """See ports/publisher.MessageCheck: nobody else writes there."""
+        return False
+
+    def fault(self, topic: str, value: bytes | None, record: Mapping[str, object]) -> str:  # noqa: ARG002 - as above
+        """See ports/publisher.MessageCheck."""
+        return _json_fault(value, Batch.from_json, "batch message")
+
+
+class SpoltMessages:
+    """What a spolt writes: its dead letters, which nobody else writes, and messages of user code in any topic."""
+
+    def __init__(self, letters_topic: str) -> None:
+        """Know where the dead letters are."""
+        self._letters_topic = letters_topic
+
+    def is_shared(self, topic: str) -> bool:
+        """See ports/publisher.MessageCheck: several spolts may write to a topic, replays and others too."""
+        return topic != self._letters_topic
+
+    def fault(self, topic: str, value: bytes | None, record: Mapping[str, object]) -> str:  # noqa: ARG002 - the port's
+        """See ports/publisher.MessageCheck: a dead letter may be of any bytes."""
+        return ""
+
+
+def read_change(
+    value: bytes | None, source: str, value_schema: Callable[[int], str]
+) -> tuple[str, DecodedChanges | None]:
+    """Decode one message of a capture of `source`: why it cannot be one, or "" and the change."""
+    if value is None:
+        return "it is a tombstone, of which we write none", None
+    try:
+        schema_id, _ = split(value)
+        text = value_schema(schema_id)
+        changes = decode_changes(table_schema(text), text, pa.array([value], pa.binary()))
+        file_number(str(changes.file[0]))
+    except PenstockError as error:
+        if error.retryable:
+            raise
+        return error.message, None
+    except ValueError:
+        return "its log file has no number", None
+    name = str(changes.source[0])
+    return ("", changes) if name == source else (f"it is of source {name!r}, not of {source!r}", None)
+
+
+def _json_fault(value: bytes | None, parse: Callable[[bytes], object], what: str) -> str:
+    try:
+        parse(value or b"")
+    except PARSE_ERRORS as error:
+        return f"it is no {what} ({type(error).__name__}: {error})"
+    return ""

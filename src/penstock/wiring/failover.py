@@ -1,0 +1,246 @@
+"""A source's capture goes on at another server, which has replicated from the one before.
+
+Everything is looked at first, and nothing is written before all of it is known.
+Then one Kafka transaction holds the new position and from which offsets on the
+topics are of a new era.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
+from penstock.adapters.mysql.catalog import read_table_ids, read_tables
+from penstock.adapters.mysql.connection import connect
+from penstock.adapters.mysql.identity import read_identity
+from penstock.adapters.mysql.new_master import FoundPlace, LogReading, find_by_gtids, find_by_heartbeat
+from penstock.adapters.mysql.preflight import require_fit
+from penstock.core.changes import Messages
+from penstock.core.eras import EraBegan
+from penstock.core.errors import LogError, PenstockError, PositionError, UsageError
+from penstock.core.publication import CaptureRecord
+from penstock.links.capture.open_capture import OpenCapture
+from penstock.links.capture.spec import CaptureSpec
+from penstock.wiring.capture import open_parts, read_announcements, wanted_rows
+from penstock.wiring.epochs import next_epoch
+from penstock.wiring.open import committed_position, failovers_topic, mysql_server, open_publisher, open_topic_log
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pymysql
+
+    from penstock.adapters.kafka.reader import TopicReader
+    from penstock.config.specs import MysqlSourceSpec, PipelineSpec
+    from penstock.core.positions import BinlogPosition
+    from penstock.links.capture.table_book import TableBook
+    from penstock.ports.topics import TopicLog
+
+Way: TypeAlias = Literal["gtid", "heartbeat"]
+
+_LOOK_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class FailedOver:
+    """What a failover did. `way` is None, and nothing was changed, where the source was read from there already.
+
+    `behind` counts the transactions that wait behind the new place; `notes` are
+    what people should know.
+    """
+
+    source: str
+    way: Way | None
+    before: BinlogPosition
+    after: BinlogPosition
+    server_before: str
+    server: str
+    behind: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def move_source(spec: PipelineSpec, source: str, host: str, port: int) -> PipelineSpec:
+    """Return the pipeline with one of its sources at another address; UsageError if there is no such source."""
+    names = [each.name for each in spec.sources]
+    if source not in names:
+        message = f'there is no source "{source}" in this pipeline'
+        raise UsageError(message, f"its sources are: {', '.join(names)}")
+    moved = tuple(
+        each.model_copy(update={"host": host, "port": port}) if each.name == source else each for each in spec.sources
+    )
+    return spec.model_copy(update={"sources": moved})
+
+
+def fail_over(spec: PipelineSpec, source_name: str, way: Way | None = None) -> FailedOver:
+    """Let the capture of a source go on at the server that `spec` says, by GTIDs if the position has any.
+
+    Whoever calls holds the leader's lock. Raises PositionError for a capture that
+    was never started or stands where no other log can be gone on with, LogError
+    where the server lacks transactions that were published or others before them,
+    UnfitServerError for a server that cannot be captured, UsageError where Kafka's
+    transactions are not used: place and era have to be told in one.
+    """
+    if not spec.kafka.transactions:
+        message = f"{source_name} publishes without Kafka's transactions, and a failover needs them"
+        raise UsageError(message, "start a new pipeline with a copy of the new master")
+    capture = CaptureSpec(spec, source_name, next_epoch(spec))
+    with closing(open_topic_log(spec)) as log:
+        record = _record(capture, log)
+    before = record.position
+    with connect(mysql_server(capture.source)) as connection:
+        require_fit(connection, policy=capture.source.policy)
+        server = read_identity(connection)
+        if server == record.server and _still_stands(capture, before):
+            note = "this is the server that the source is read from already: nothing was changed"
+            return FailedOver(source_name, None, before, before, record.server, server, notes=(note,))
+        chosen = way or ("gtid" if before.gtids else "heartbeat")
+        found = _find(connection, capture, before, chosen)
+        return _commit(connection, capture, record, _Target(server, chosen, found))
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """Where to go on, and how that was found."""
+
+    server: str
+    way: Way
+    found: FoundPlace
+
+
+def _record(spec: CaptureSpec, log: TopicReader) -> CaptureRecord:
+    committed = committed_position(spec.pipeline, log, spec.source_name)
+    if committed is None:
+        message = f"the capture of {spec.source_name} has no position in Kafka"
+        raise PositionError(message, "it was never started: correct `host` and `port` in the file, and run it")
+    return CaptureRecord.from_mapping(committed)
+
+
+def _still_stands(spec: CaptureSpec, position: BinlogPosition) -> bool:
+    """Whether the log of the server goes on at our position."""
+    server = mysql_server(spec.source)
+    try:
+        with closing(open_binlog(server, position, _server_id(spec), lambda _: False, Stop.END_OF_LOG)) as stream:
+            stream.read(_LOOK_SECONDS)
+    except LogError:
+        return False
+    return True
+
+
+def _find(connection: pymysql.Connection, spec: CaptureSpec, before: BinlogPosition, way: Way) -> FoundPlace:
+    if before.rows_from:
+        message = f"we stand in the middle of the transaction at {before}: a part of it is published"
+        hint = (
+            "let the pipeline read the rest of it from the old master. If that is gone for ever, start a new pipeline "
+            "with a copy; smaller transactions are published whole"
+        )
+        raise PositionError(message, hint)
+    source = spec.source
+    reading = LogReading(wanted_rows(source), _server_id(spec))
+    if way == "gtid":
+        found = find_by_gtids(connection, before, reading)
+    else:
+        found = _find_by_heartbeat(connection, spec, before, reading)
+    _require_same_prepared(before, found.position)
+    return found
+
+
+def _find_by_heartbeat(
+    connection: pymysql.Connection, spec: CaptureSpec, before: BinlogPosition, reading: LogReading
+) -> FoundPlace:
+    heartbeat, newest = spec.source.heartbeat, before.heartbeat
+    if heartbeat is None or newest is None or not newest.serial:
+        has = "no GTIDs and no heartbeat" if not before.gtids else "no heartbeat"
+        message = f"the position {before} has {has}: its place cannot be found in another log"
+        hint = (
+            "start a new pipeline with a copy of the new master, and give its source a `heartbeat`, or switch GTIDs on"
+        )
+        raise PositionError(message, hint)
+    return find_by_heartbeat(connection, newest, heartbeat.table_id, spec.pipeline.pipeline, reading)
+
+
+def _require_same_prepared(before: BinlogPosition, after: BinlogPosition) -> None:
+    ours, theirs = ({xa.xid for xa in place.prepared} for place in (before, after))
+    if ours != theirs:
+        listed = ", ".join(sorted(ours ^ theirs)) or "none with a name"
+        message = f"XA transactions that are prepared at {before} are not those at {after} of the new master: {listed}"
+        hint = (
+            "the log of the new master does not have their rows any more. Start a new pipeline with a copy, once they "
+            "are committed or rolled back (XA RECOVER lists them)"
+        )
+        raise PositionError(message, hint)
+
+
+def _commit(connection: pymysql.Connection, spec: CaptureSpec, record: CaptureRecord, target: _Target) -> FailedOver:
+    """Fence who was there before, look once more, and commit."""
+    before = record.position
+    publisher = open_publisher(spec.pipeline, spec.source_name, spec.epoch)
+    with closing(open_parts(spec, publisher)) as parts, closing(open_topic_log(spec.pipeline)) as log:
+        publisher.create_topics([failovers_topic(spec.pipeline)])
+        capture = OpenCapture.resume(parts, spec.epoch)
+        if capture.position != before:
+            message = f"{spec.source_name} was at {before}, and is at {capture.position} now: an instance published"
+            raise PenstockError(message, "nothing was changed: see that no instance runs, and try again")
+        heartbeat = before.heartbeat
+        if heartbeat is not None and target.way == "gtid":
+            # Counted in the other log; what is counted from here on belongs to the same heartbeat.
+            heartbeat = replace(heartbeat, file="", offset=0)
+        after = replace(target.found.position, era=before.era + 1, heartbeat=heartbeat)
+        notes = _compare_tables(connection, spec.source, parts.book, target.found)
+        began = EraBegan(
+            spec.source_name,
+            after.era,
+            _topic_ends(spec, log),
+            place_in_words(before),
+            place_in_words(after),
+            target.server,
+            time.time_ns() // 1_000_000,
+        )
+        capture.move(after, target.server, [_era_message(failovers_topic(spec.pipeline), began)])
+        publisher.settle()
+    server_before = record.server
+    behind = target.found.behind.transactions
+    return FailedOver(spec.source_name, target.way, before, after, server_before, target.server, behind, notes)
+
+
+def _compare_tables(
+    connection: pymysql.Connection, source: MysqlSourceSpec, book: TableBook, found: FoundPlace
+) -> tuple[str, ...]:
+    """Compare the tables of the new master with what the tracker has, where both are of the same place."""
+    if found.behind.table_statements:
+        count = found.behind.table_statements
+        return (f"tables were not compared: {count} statement(s) that change some lie behind the place",)
+    carried = [table for table in book.tracker.tables() if book.announcement(table) is not None]
+    there = set(read_table_ids(connection))
+    shapes = read_tables(connection, [table for table in carried if table in there], source.policy)
+    differing = [str(table) for table in carried if shapes.get(table) != book.tracker.table_schema(table)]
+    if differing:
+        names = ", ".join(differing)
+        return (f"not as they were on the old master, so that their next rows may stop them: {names}",)
+    return (f"{len(carried)} table(s) compared: all are as they were on the old master",)
+
+
+def _topic_ends(spec: CaptureSpec, log: TopicLog) -> Mapping[tuple[str, int], int]:
+    """The ends of all topics that the source ever had."""
+    announced = [a for a in read_announcements(spec) if a.source == spec.source_name]
+    partitions = {(a.topic, partition) for a in announced for partition in range(a.partitions)}
+    return log.ends(sorted(partitions))
+
+
+def _era_message(topic: str, era: EraBegan) -> Messages:
+    keys, values = (pa.array([each], pa.binary()) for each in (era.source.encode(), era.to_json()))
+    return Messages(topic=topic, keys=keys, values=values, order=np.zeros(1, np.int64))
+
+
+def place_in_words(position: BinlogPosition) -> str:
+    """`file:offset`, and the GTIDs before it where there are any."""
+    return f"{position} ({position.gtids})" if position.gtids else str(position)
+
+
+def _server_id(spec: CaptureSpec) -> int:
+    return spec.pipeline.server_id(spec.source)

@@ -1,0 +1,93 @@
+"""What a pipeline's config says of its files, for the links that write, read and delete them."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import structlog
+
+from penstock.config.specs import DeltaSinkSpec
+from penstock.core.errors import FencedError, PenstockError
+from penstock.core.file_formats import FileFormat
+from penstock.links.objects.closing import BatchClosing
+from penstock.links.objects.record import ObjectsRecord
+from penstock.links.objects.retention import FileRetention
+from penstock.links.objects.write import FileRules
+from penstock.links.warehouse.lake_book import LakeBook
+from penstock.wiring.open import (
+    OBJECTS_LINK,
+    batch_topic,
+    committed_position,
+    open_lake_store,
+    open_object_store,
+    open_sink,
+    open_topic_log,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.config.specs import PipelineSpec
+    from penstock.links.objects.publish import BatchPublisher
+
+SWEEP_SECONDS = 300.0
+"""How often old files are looked for; that means asking every target where it stands."""
+
+_log = structlog.get_logger()
+
+
+def file_rules(spec: PipelineSpec) -> FileRules:
+    """How files are written."""
+    objects = spec.objects
+    format_ = FileFormat(objects.format, objects.compression)
+    return FileRules(format_, objects.batch_rows_max, objects.batch_mebibytes_max << 20)
+
+
+def batch_closing(spec: PipelineSpec) -> BatchClosing:
+    """When what waits becomes a file."""
+    objects = spec.objects
+    return BatchClosing(objects.batch_rows_max, objects.batch_mebibytes_max << 20, objects.batch_seconds)
+
+
+def files_from(spec: PipelineSpec) -> int:
+    """The offset of the batch topic before which files may be gone."""
+    with closing(open_topic_log(spec)) as log:
+        record = committed_position(spec, log, OBJECTS_LINK)
+    return 0 if record is None else ObjectsRecord.from_mapping(record).files_from
+
+
+def sink_offsets(spec: PipelineSpec) -> Mapping[str, int]:
+    """What the target of each link says of how far it has loaded. Raises UnavailableError or SinkError."""
+    offsets: dict[str, int] = {}
+    for link in spec.links:
+        kind = spec.sink(link.sink)
+        if isinstance(kind, DeltaSinkSpec):
+            offsets[link.name] = LakeBook(open_lake_store(spec, kind), spec.pipeline, link.source).batch_offset()
+            continue
+        with closing(open_sink(spec, link, serve_queries=False)) as sink:
+            offsets[link.name] = sink.batch_offset()
+    return offsets
+
+
+def sweep_files(spec: PipelineSpec, publisher: BatchPublisher) -> None:
+    """Delete files that are older than `objects.keep_hours` and loaded by every target.
+
+    What cannot be asked or deleted now waits for the next time: nothing stops for
+    it, except for a newer instance, which raises FencedError.
+    """
+    if spec.objects.keep_hours is None:
+        return
+    try:
+        with closing(open_topic_log(spec)) as log:
+            keep_ms = int(spec.objects.keep_hours * 3_600_000)
+            retention = FileRetention(spec.pipeline, log, batch_topic(spec), open_object_store(spec), keep_ms)
+            deleted = retention.sweep(publisher, sink_offsets(spec), time.time_ns() // 1_000_000)
+    except FencedError:
+        raise
+    except PenstockError as error:
+        _log.warning("old files wait", error=error.message, hint=error.hint)
+    else:
+        if deleted:
+            _log.info("old files deleted", files=deleted, batches_before=publisher.record.files_from)

@@ -1,0 +1,105 @@
+"""What the next loads would change in the tables of every target, held against the source's present tables."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.adapters.mysql.catalog import read_tables
+from penstock.adapters.mysql.connection import connect
+from penstock.config.specs import DeltaSinkSpec, DuckdbSinkSpec
+from penstock.core.errors import PenstockError, UsageError
+from penstock.core.transforms.column_history import ColumnHistory
+from penstock.core.warehouse.dialect import DUCKDB
+from penstock.core.warehouse.overflow import fit_schema
+from penstock.core.warehouse.planner import plan_create
+from penstock.core.warehouse.target_table import TargetTable
+from penstock.wiring.open import load_rules, mysql_server, postgres_server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.config.specs import LinkSpec, PipelineSpec
+    from penstock.core.tables import TableSchema
+    from penstock.ports.warehouse import Warehouse
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlan:
+    """The SQL for one table of a link's sink; or `error` and `hint`, why there is none. `table` "" for all of them."""
+
+    link: str
+    table: str
+    statements: tuple[str, ...] = ()
+    error: str = ""
+    hint: str = ""
+
+
+def plan_loads(spec: PipelineSpec) -> Iterator[TablePlan]:
+    """Plan every link's tables, link by link. Connects to sources and targets, and changes nothing.
+
+    Never raises for a server that is away or a table that would stop: its plan says so.
+    """
+    for link in spec.links:
+        try:
+            yield from _plan_link(spec, link)
+        except PenstockError as error:
+            yield TablePlan(link.name, "", error=error.message, hint=error.hint)
+
+
+def _is_new(spec: PipelineSpec, link: LinkSpec) -> bool:
+    """Whether the target is a file that is not there yet: the first load makes it, and all in it."""
+    sink = spec.sink(link.sink)
+    return isinstance(sink, DuckdbSinkSpec) and not sink.path.exists()
+
+
+def _plan_link(spec: PipelineSpec, link: LinkSpec) -> Iterator[TablePlan]:
+    # Imported where it is used: drivers are slow to import.
+    from penstock.links.warehouse.preview import LoadPreview  # noqa: PLC0415
+
+    tables = _present_tables(spec, link)
+    if _is_new(spec, link):
+        yield from (_plan_first(link, schema) for schema in tables)
+        return
+    with closing(_open_to_read(spec, link)) as warehouse:
+        preview = LoadPreview(warehouse, spec.pipeline, link.source, load_rules(link))
+        for schema in tables:
+            try:
+                yield TablePlan(link.name, str(schema.table), tuple(preview.plan(schema)))
+            except PenstockError as error:
+                yield TablePlan(link.name, str(schema.table), error=error.message, hint=error.hint)
+
+
+def _plan_first(link: LinkSpec, schema: TableSchema) -> TablePlan:
+    try:
+        treatment, _ = load_rules(link).columns.treat(schema, ColumnHistory())
+        target = TargetTable("", fit_schema(DUCKDB, treatment.schema, link.overflow), link.deletes)
+        return TablePlan(link.name, str(schema.table), tuple(plan_create(DUCKDB, target)))
+    except PenstockError as error:
+        return TablePlan(link.name, str(schema.table), error=error.message, hint=error.hint)
+
+
+def _present_tables(spec: PipelineSpec, link: LinkSpec) -> Sequence[TableSchema]:
+    source = spec.source(link.source)
+    with connect(mysql_server(source)) as connection:
+        found = read_tables(connection, None, source.policy)
+    heartbeat = source.heartbeat.table_id if source.heartbeat else None
+    wanted = (table for table in found if source.patterns.matches(table) and link.patterns.matches(table))
+    return [found[table] for table in wanted if table != heartbeat]
+
+
+def _open_to_read(spec: PipelineSpec, link: LinkSpec) -> Warehouse:
+    sink = spec.sink(link.sink)
+    if isinstance(sink, DeltaSinkSpec):
+        message = "changes of Delta tables are no SQL, but entries in their logs"
+        raise UsageError(message, "see what each load did in the table's log: DESCRIBE HISTORY")
+    if isinstance(sink, DuckdbSinkSpec):
+        from penstock.adapters.duckdb.warehouse import DuckdbWarehouse  # noqa: PLC0415
+
+        return DuckdbWarehouse(sink.path, read_only=True)
+    from penstock.adapters.postgres.warehouse import PostgresWarehouse  # noqa: PLC0415
+
+    warehouse = PostgresWarehouse(postgres_server(sink), "")
+    warehouse.run("SET default_transaction_read_only = on")
+    return warehouse

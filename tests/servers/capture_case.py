@@ -1,0 +1,154 @@
+"""A capture and its S3 spolt between real servers, driven without Spark, and their topics as others see them."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pymysql
+import yaml
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+
+from penstock.adapters.mysql.connection import MysqlServer, connect
+from penstock.adapters.mysql.history import head
+from penstock.adapters.mysql.tracker import MysqlTracker, SourceDefaults
+from penstock.config.load import load
+from penstock.dev.mariadb import PASSWORD
+from penstock.links.capture.spec import CaptureSpec
+from penstock.links.objects.plan import ObjectsPlan
+from penstock.links.objects.publish import BatchPublisher
+from penstock.links.objects.write import RangeWritten
+from penstock.spark.objects_tasks import ObjectsLinkPlanner
+from penstock.wiring import capture as wiring
+from penstock.wiring.open import OBJECTS_LINK, batch_topic, create_ledgers, open_publisher
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from penstock.config.specs import PipelineSpec
+    from penstock.dev.kafka import KafkaBroker
+    from penstock.dev.mariadb import MariadbServer
+
+os.environ["CASE_PASSWORD"] = PASSWORD
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureCase:
+    """One source's database, captured from where its log stood when the case was made."""
+
+    file: Path
+    database: str
+    server: MariadbServer
+    bootstrap_servers: str
+
+    @property
+    def spec(self) -> PipelineSpec:
+        return load(self.file)
+
+    def write(self, *statements: str) -> None:
+        """Commit each of `statements` in the source."""
+        connection = pymysql.connect(
+            host=self.server.host,
+            port=self.server.port,
+            user=self.server.user,
+            password=self.server.password,
+            database=self.database,
+            autocommit=True,
+        )
+        with closing(connection), connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+    def start(self, epoch: int = 1) -> None:
+        """Copy the tables."""
+        wiring.start_capture(CaptureSpec(self.spec, "db", epoch))
+
+    def run(self, epoch: int = 1) -> None:
+        """Capture what is committed in the source now."""
+        source = MysqlServer(self.server.host, self.server.port, self.server.user, self.server.password)
+        with closing(connect(source)) as connection:
+            stop = head(connection)
+        with closing(wiring.open_live(CaptureSpec(self.spec, "db", epoch))) as live:
+            live.run(60.0, stop)
+
+    def run_objects(self, epoch: int = 1) -> None:
+        """Bring what is in Kafka now into files."""
+        spec = self.spec
+        create_ledgers(spec)
+        publisher = BatchPublisher(open_publisher(spec, OBJECTS_LINK, epoch), batch_topic(spec), epoch)
+        with closing(publisher):
+            planner = ObjectsLinkPlanner(spec, 1)
+            while planner.has_work():
+                outcomes = [outcome for task in planner.plan() for outcome in task.run()]
+                plan = next(outcome for outcome in outcomes if isinstance(outcome, ObjectsPlan))
+                publisher.publish(plan, [outcome for outcome in outcomes if isinstance(outcome, RangeWritten)])
+
+    def topic(self, table: str) -> str:
+        return f"db.{self.database}.{table}"
+
+    def read(self, topic: str, partitions: int = 1) -> list[tuple[int, int, bytes | None, bytes]]:
+        """Every committed (partition, offset, key, value) of a topic, by a plain client."""
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.bootstrap_servers,
+                "group.id": "outside",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "isolation.level": "read_committed",
+            }
+        )
+        places = [TopicPartition(topic, number, OFFSET_BEGINNING) for number in range(partitions)]
+        consumer.assign(places)
+        found, at_end = [], set[int]()
+        while len(at_end) < partitions:
+            message = consumer.poll(30.0)
+            assert message is not None
+            if message.error() is None:
+                partition, offset, value = message.partition(), message.offset(), message.value()
+                assert partition is not None
+                assert offset is not None
+                assert value is not None
+                found.append((partition, offset, message.key(), value))
+            else:
+                at_end.add(message.partition() or 0)
+        consumer.close()
+        return sorted(found, key=lambda each: each[:2])
+
+    def put(self, topic: str, value: bytes, key: bytes | None = None, partition: int = 0) -> None:
+        """Write a message as somebody else."""
+        producer = Producer({"bootstrap.servers": self.bootstrap_servers})
+        producer.produce(topic, value, key=key, partition=partition)
+        assert producer.flush(30) == 0
+
+
+@dataclass(frozen=True, slots=True)
+class CaseServers:
+    """What cases use."""
+
+    home: Path
+    mariadb: MariadbServer
+    tracker: MariadbServer
+    schematizer: str
+
+    def make_case(self, kafka: KafkaBroker, database: str, **kafka_options: object) -> CaptureCase:
+        """Empty the tracker, which each pipeline has to itself, and write the pipeline's file."""
+        address = MysqlServer(self.tracker.host, self.tracker.port, self.tracker.user, self.tracker.password)
+        MysqlTracker(address, SourceDefaults(flavour="mariadb")).restore('{"schemas": []}')
+        server = self.mariadb
+        login = {"host": server.host, "port": server.port, "user": server.user, "password_env": "CASE_PASSWORD"}
+        config = {
+            "pipeline": database,
+            "home": str(self.home / "home"),
+            "kafka": {"bootstrap_servers": kafka.bootstrap_servers, **kafka_options},
+            "schematizer": {"url": self.schematizer},
+            "tracker": {**login, "port": self.tracker.port},
+            "sources": [{"name": "db", "kind": "mysql", **login, "tables": [f"{database}.*"], "start": "copy"}],
+            "sinks": [{"name": "warehouse", "kind": "duckdb", "path": str(self.home / "warehouse.duckdb")}],
+            "links": [{"from": "db", "to": "warehouse"}],
+        }
+        (self.home / "home").mkdir(exist_ok=True)
+        file = self.home / "pipeline.yaml"
+        file.write_text(yaml.safe_dump(config))
+        return CaptureCase(file, database, server, kafka.bootstrap_servers)

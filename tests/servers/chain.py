@@ -1,0 +1,200 @@
+"""The links of one pipeline, driven one by one and without Spark, between real servers."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pymysql
+
+from penstock.config.load import load
+from penstock.dev.mariadb import PASSWORD
+from penstock.links.capture.spec import CaptureSpec
+from penstock.links.counts import CarriedRows
+from penstock.links.objects.plan import ObjectsPlan
+from penstock.links.objects.publish import BatchPublisher
+from penstock.links.objects.write import RangeWritten
+from penstock.links.warehouse.load import WarehouseLoader
+from penstock.ports.queries import ReadLimits
+from penstock.spark.objects_tasks import ObjectsLinkPlanner
+from penstock.wiring.capture import open_live, start_capture
+from penstock.wiring.files import files_from
+from penstock.wiring.mirror import LinkCondition, ProgressLog, open_mirrors
+from penstock.wiring.open import (
+    OBJECTS_LINK,
+    batch_topic,
+    create_ledgers,
+    open_pipeline_state,
+    open_publisher,
+    open_registry,
+    open_sink,
+    open_topic_log,
+)
+from penstock.wiring.queries import query_sink
+from penstock.wiring.source_log import SourceLog
+from penstock.wiring.standing import Standing, read_standing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pymysql.cursors import Cursor
+
+    from penstock.config.specs import PipelineSpec
+    from penstock.dev.kafka import KafkaBroker
+    from penstock.dev.mariadb import MariadbServer
+    from penstock.dev.mysql import OracleMysql
+
+os.environ["CHAIN_PASSWORD"] = PASSWORD
+
+CONFIG = """\
+pipeline: {name}
+home: {home}
+kafka: {{bootstrap_servers: "{kafka}"}}
+schematizer: {{url: "{schematizer}"}}
+tracker: {{host: 127.0.0.1, port: {tracker_port}, user: penstock, password_env: CHAIN_PASSWORD}}
+{more}
+sources:
+  - name: src_{name}
+    kind: mysql
+    host: 127.0.0.1
+    port: {port}
+    user: penstock
+    password_env: CHAIN_PASSWORD
+    tables: ["{name}.*"]
+    start: copy
+sinks:
+  - {{name: wh, kind: duckdb, path: {home}/wh.duckdb}}
+links:
+  - {{from: src_{name}, to: wh}}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A pipeline whose links run when they are told to. `name` is its own, and its database's."""
+
+    file: Path
+    name: str
+    server: MariadbServer | OracleMysql
+
+    @property
+    def spec(self) -> PipelineSpec:
+        return load(self.file)
+
+    @property
+    def source(self) -> str:
+        return self.spec.sources[0].name
+
+    @property
+    def sink_link(self) -> str:
+        return self.spec.links[0].name
+
+    @contextmanager
+    def cursor(self) -> Iterator[Cursor]:
+        """Open a connection to the source for a `with` block."""
+        server = self.server
+        with (
+            closing(
+                pymysql.connect(
+                    host=server.host,
+                    port=server.port,
+                    user=server.user,
+                    password=server.password,
+                    database=self.name,
+                    autocommit=True,
+                    connect_timeout=10,
+                    read_timeout=60,
+                )
+            ) as connection,
+            connection.cursor() as cursor,
+        ):
+            yield cursor
+
+    def write(self, *statements: str) -> None:
+        """Run statements in the source, on one connection."""
+        with self.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+    def start(self) -> str:
+        """Make the first start of the capture."""
+        create_ledgers(self.spec)
+        return start_capture(CaptureSpec(self.spec, self.source, 1))
+
+    def capture(self, epoch: int = 1) -> None:
+        """Bring everything that is committed now into Kafka."""
+        spec = self.spec
+        with closing(SourceLog(spec.sources[0])) as log:
+            stop = log.head()
+        with closing(open_live(CaptureSpec(spec, self.source, epoch))) as live:
+            live.run(30.0, stop)
+
+    def write_objects(self) -> None:
+        """Bring everything that is in Kafka into files."""
+        spec = self.spec
+        planner = ObjectsLinkPlanner(spec, 1)
+        with closing(open_publisher(spec, OBJECTS_LINK, 1)) as publisher, closing(open_pipeline_state(spec)) as state:
+            batches = BatchPublisher(publisher, batch_topic(spec), 1)
+            while planner.has_work():
+                outcomes = [outcome for task in planner.plan() for outcome in task.run()]
+                plan = next(outcome for outcome in outcomes if isinstance(outcome, ObjectsPlan))
+                written = [outcome for outcome in outcomes if isinstance(outcome, RangeWritten)]
+                CarriedRows(OBJECTS_LINK, state).add(batches.publish(plan, written))
+
+    def load(self) -> int:
+        """Bring every file into the warehouse; return how many rows were new."""
+        spec = self.spec
+        sink = open_sink(spec, spec.links[0])
+        with closing(open_pipeline_state(spec)) as state, closing(open_topic_log(spec)) as log:
+            loader = WarehouseLoader(self.sink_link, sink, open_registry(spec), state, lambda _, __: True)
+            with closing(loader):
+                topic, start = batch_topic(spec), loader.start(files_from(spec))
+                end = log.ends([(topic, 0)]).get((topic, 0), 0)
+                return sum(loader.load(list(messages)) for messages in log.read(topic, 0, start, end))
+
+    def carry(self) -> None:
+        """All three."""
+        self.capture()
+        self.write_objects()
+        self.load()
+
+    def mirror(self, state_name: str = "running") -> None:
+        """Write down how the links stand, as a run does every second, and then end without a word."""
+        spec = self.spec
+        with closing(open_pipeline_state(spec)) as state, ExitStack() as stack:
+            log = ProgressLog(state)
+            for mirror in [stack.enter_context(closing(mirror)) for mirror in open_mirrors(spec, state)]:
+                log.save(mirror.name, LinkCondition(state_name), mirror.refresh())
+
+    def query(self, sql: str) -> list[tuple[object, ...]]:
+        """Ask the warehouse; {schema} is the pipeline's."""
+        spec = self.spec
+        rows = query_sink(spec, spec.sinks[0], sql.format(schema=self.name), ReadLimits()).rows
+        return [tuple(row.values()) for row in rows.to_pylist()]
+
+    def standing(self) -> Standing:
+        """What `penstock status` finds."""
+        return read_standing(self.spec, ask_sources=True)
+
+
+def make_chain(
+    home: Path, name: str, server: MariadbServer | OracleMysql, parts: tuple[KafkaBroker, str, int], more: str = ""
+) -> Chain:
+    """Write the config of a pipeline; `parts` are Kafka, the Schematizer's URL and the tracker's port."""
+    kafka, schematizer, tracker_port = parts
+    file = home / f"{name}.yaml"
+    file.write_text(
+        CONFIG.format(
+            name=name,
+            home=home / name,
+            kafka=kafka.bootstrap_servers,
+            schematizer=schematizer,
+            tracker_port=tracker_port,
+            port=server.port,
+            more=more,
+        )
+    )
+    return Chain(file, name, server)

@@ -1,0 +1,299 @@
+"""A pipeline's capture without Spark, and what plain clients of Kafka see of it."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+import pyarrow as pa
+import pytest
+import yaml
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from penstock.adapters.kafka.reader import settled_ends
+from penstock.adapters.kafka.topics import position_topic
+from penstock.adapters.mysql.connection import MysqlServer, connect
+from penstock.adapters.mysql.heartbeat import HeartbeatWriter
+from penstock.adapters.mysql.history import head
+from penstock.adapters.mysql.tracker import MysqlTracker, SourceDefaults
+from penstock.config.load import load
+from penstock.core.avro.envelope_decode import decode_changes
+from penstock.core.avro.schemas import table_schema
+from penstock.core.avro.wire import schema_ids
+from penstock.core.errors import PenstockError
+from penstock.core.publication import CaptureRecord
+from penstock.dev.mariadb import PASSWORD, MariadbServer
+from penstock.links.capture.spec import CaptureSpec
+from penstock.links.objects.plan import ObjectsPlanner
+from penstock.links.objects.publish import BatchPublisher
+from penstock.links.objects.record import ObjectsRecord
+from penstock.links.objects.write import FileWriter
+from penstock.links.warehouse.load import WarehouseLoader
+from penstock.wiring.capture import open_live, start_capture
+from penstock.wiring.epochs import next_epoch
+from penstock.wiring.failover import FailedOver, Way, fail_over, move_source
+from penstock.wiring.open import (
+    OBJECTS_LINK,
+    announcements_topic,
+    batch_topic,
+    committed_position,
+    create_ledgers,
+    failovers_topic,
+    kafka_cluster,
+    mysql_server,
+    open_object_store,
+    open_pipeline_state,
+    open_publisher,
+    open_registry,
+    open_sink,
+    open_topic_log,
+)
+
+os.environ["CASE_PASSWORD"] = PASSWORD
+from penstock.ports.queries import ReadLimits
+from penstock.wiring.queries import query_sink
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+    from types import TracebackType
+
+    from penstock.config.specs import PipelineSpec
+    from penstock.core.mysql.describe import Flavour
+    from penstock.core.positions import BinlogPosition
+    from penstock.dev.kafka import KafkaBroker
+    from penstock.dev.mysql import OracleMysql
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """One change as a consumer sees it."""
+
+    op: str
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+    file: str
+    gtid: str
+
+
+@dataclass(slots=True)
+class Case:
+    """One pipeline; its source is where `spec` says."""
+
+    file: Path
+    bootstrap_servers: str
+    spec: PipelineSpec
+
+    @property
+    def source(self) -> str:
+        """The source's name, which no other pipeline's topics have."""
+        return self.spec.sources[0].name
+
+    def start(self) -> None:
+        """Make the first start."""
+        start_capture(self.capture())
+
+    def capture(self) -> CaptureSpec:
+        """Be a new instance."""
+        return CaptureSpec(self.spec, self.source, next_epoch(self.spec))
+
+    def move(self, server: MariadbServer | OracleMysql) -> None:
+        """Have the file say another address."""
+        self.spec = move_source(self.spec, self.source, server.host, server.port)
+
+    def fail_over(self, server: MariadbServer | OracleMysql, way: Way | None = None) -> FailedOver:
+        """Fail over, and have the file say so."""
+        done = fail_over(move_source(self.spec, self.source, server.host, server.port), self.source, way)
+        self.move(server)
+        return done
+
+    def carry(self) -> None:
+        """Carry all that is committed now."""
+        capture = self.capture()
+        source = capture.source
+        with connect(MysqlServer(source.host, source.port, source.user, PASSWORD)) as connection:
+            end = head(connection)
+        with closing(open_live(capture)) as live:
+            live.run(60.0, end)
+
+    def load(self) -> None:
+        """Bring what is in Kafka into files, and from there into the warehouse."""
+        write_files(self.spec)
+        load_files(self.spec)
+
+    def rows(self, table: str, order: str) -> list[tuple[object, ...]]:
+        """A table of the warehouse."""
+        asked = f"SELECT * FROM {table} ORDER BY {order}"
+        found = query_sink(self.spec, self.spec.sinks[0], asked, ReadLimits()).rows
+        return [tuple(row.values()) for row in found.to_pylist()]
+
+    def beat(self) -> None:
+        """Write a heartbeat."""
+        source = self.spec.sources[0]
+        assert source.heartbeat is not None
+        with connect(mysql_server(source)) as connection:
+            writer = HeartbeatWriter(connection, source.heartbeat.table_id, self.spec.pipeline, 1)
+            writer.prepare(0)
+
+    def follow(self) -> Following:
+        """Follow the log while a `with` block lasts."""
+        return Following(self.capture())
+
+    def position(self) -> BinlogPosition:
+        """The committed position."""
+        return CaptureRecord.from_mapping(self.record()).position
+
+    def record(self) -> Mapping[str, object]:
+        """The newest record, once Kafka has marked all commits: it does so after it has said that they are done."""
+        admin = AdminClient(kafka_cluster(self.spec).client_settings())
+        settled_ends(admin, [(position_topic(self.spec.pipeline, self.source), 0)])
+        with closing(open_topic_log(self.spec)) as log:
+            record = committed_position(self.spec, log, self.source)
+        assert record is not None
+        return record
+
+    def read(self, topic: str) -> list[bytes]:
+        """Every committed message of a topic of one partition, as a plain client sees them."""
+        settings = {
+            "bootstrap.servers": self.bootstrap_servers,
+            "group.id": "nobody",
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "enable.auto.commit": False,
+        }
+        consumer = Consumer(settings)
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        values: list[bytes] = []
+        try:
+            while True:
+                message = consumer.poll(30)
+                assert message is not None
+                if message.error() is not None:
+                    return values
+                values.append(message.value() or b"")
+        finally:
+            consumer.close()
+
+    def changes(self, table: str) -> list[Seen]:
+        """Every committed change of a table, in the order of its topic."""
+        values = self.read(f"{self.source}.{table}")
+        seen: list[Seen] = []
+        with closing(open_registry(self.spec)) as registry:
+            for value in values:
+                one = pa.array([value], pa.binary())
+                text = registry.value_schema(int(schema_ids(one)[0]))
+                found = decode_changes(table_schema(text), text, one)
+                before, after = found.before.to_pylist()[0], found.after.to_pylist()[0]
+                seen.append(
+                    Seen(
+                        found.op[0].as_py(),
+                        before if found.has_before[0] else None,
+                        after if found.has_after[0] else None,
+                        found.file[0].as_py(),
+                        found.gtid[0].as_py(),
+                    )
+                )
+        return seen
+
+
+def write_files(spec: PipelineSpec) -> None:
+    """Do what the S3 spolt does, until nothing is left."""
+    create_ledgers(spec)
+    epoch = next_epoch(spec)
+    with (
+        closing(open_topic_log(spec)) as log,
+        closing(open_registry(spec)) as registry,
+        closing(BatchPublisher(open_publisher(spec, OBJECTS_LINK, epoch), batch_topic(spec), epoch)) as publisher,
+    ):
+        writer = FileWriter(spec.pipeline, log, registry, open_object_store(spec))
+        planner = ObjectsPlanner(log, announcements_topic(spec), failovers_topic(spec))
+        while True:
+            record = committed_position(spec, log, OBJECTS_LINK)
+            plan = planner.plan(ObjectsRecord.from_mapping(record) if record else ObjectsRecord())
+            if not plan.ranges and not plan.announcements:
+                return
+            publisher.publish(plan, list(writer.write(plan.ranges)))
+
+
+def load_files(spec: PipelineSpec) -> None:
+    """Do what the warehouse spolt does."""
+    with closing(open_pipeline_state(spec)) as state, closing(open_topic_log(spec)) as log:
+        sink, registry = open_sink(spec, spec.links[0]), open_registry(spec)
+        with closing(WarehouseLoader("load", sink, registry, state, lambda _, table: table.schema == "shop")) as loader:
+            topic = batch_topic(spec)
+            end = log.ends([(topic, 0)])[topic, 0]
+            loader.load([each for messages in log.read(topic, 0, loader.start(), end) for each in messages])
+        assert not state.stopped_tables("load")
+
+
+@dataclass(slots=True)
+class Following:
+    """A capture in a thread of its own. `error` is what ended it, None if we did."""
+
+    capture: CaptureSpec
+    error: PenstockError | None = None
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self.wait()
+
+    def wait(self) -> None:
+        """Wait for its end."""
+        assert self._thread is not None
+        self._thread.join(120)
+        assert not self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            with closing(open_live(self.capture)) as live:
+                while not self._stop.is_set():
+                    live.run(0.5, None)
+        except PenstockError as error:
+            self.error = error
+
+
+@pytest.fixture
+def make_case(tmp_path: Path, kafka: KafkaBroker, schematizer: str, fresh_name: str) -> Callable[..., Case]:
+    """Make a pipeline from a server, with a tracker of its kind, each anew; keywords go into its source."""
+    numbers = itertools.count()
+
+    def make(
+        server: MariadbServer | OracleMysql, tracker: MariadbServer | OracleMysql, partitions: int = 1, **source: object
+    ) -> Case:
+        number = next(numbers)
+        name = f"{fresh_name}_{number}" if number else fresh_name
+        directory = tmp_path / name
+        directory.mkdir()
+        flavour: Flavour = "mariadb" if isinstance(tracker, MariadbServer) else "mysql"
+        address = MysqlServer(tracker.host, tracker.port, tracker.user, tracker.password)
+        MysqlTracker(address, SourceDefaults(flavour=flavour)).restore('{"schemas": []}')
+        login = {"host": server.host, "port": server.port, "user": server.user, "password_env": "CASE_PASSWORD"}
+        config = {
+            "pipeline": name,
+            "home": str(directory / "home"),
+            "kafka": {"bootstrap_servers": kafka.bootstrap_servers, "partitions": partitions},
+            "schematizer": {"url": schematizer},
+            "tracker": {**login, "port": tracker.port},
+            "sinks": [{"name": "warehouse", "kind": "duckdb", "path": str(directory / "warehouse.duckdb")}],
+            "links": [{"from": name, "to": "warehouse"}],
+            "sources": [{"name": name, "kind": "mysql", **login, "tables": ["shop.*"], **source}],
+        }
+        file = directory / "pipeline.yaml"
+        file.write_text(yaml.safe_dump(config))
+        return Case(file, kafka.bootstrap_servers, load(file))
+
+    return make

@@ -1,0 +1,174 @@
+"""A capture and its files without Kafka's transactions: killed anywhere, and everything once and in order."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections import defaultdict
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+import pytest
+from tests.servers.capture_case import CaptureCase, CaseServers
+
+from penstock.adapters.mysql.connection import MysqlServer, ask, connect
+from penstock.adapters.registry.client import HttpRegistry
+from penstock.config.crash_points import VARIABLE
+from penstock.core.avro.envelope_decode import decode_changes
+from penstock.core.avro.schemas import table_schema
+from penstock.core.avro.wire import schema_ids
+from penstock.core.batches import Batch
+from penstock.core.errors import PositionError
+
+if TYPE_CHECKING:
+    from penstock.dev.kafka import KafkaBroker
+    from penstock.dev.mariadb import MariadbServer
+
+PROGRAM = """
+import sys
+from pathlib import Path
+from tests.servers.capture_case import CaptureCase
+from penstock.dev.mariadb import MariadbServer
+file, database, port, servers, work, epoch = sys.argv[1:]
+server = MariadbServer(int(port), Path(), None)
+getattr(CaptureCase(Path(file), database, server, servers), work)(int(epoch))
+"""
+PARTITIONS = 2
+
+
+class Change(NamedTuple):
+    """One message."""
+
+    op: str
+    place: tuple[str, int, int]
+    row: tuple[object, ...]
+
+    def order(self) -> tuple[tuple[str, int, int], bool]:
+        """Sorts changes as the log has them: a row whose key changed is deleted, then created."""
+        return self.place, self.op == "c"
+
+
+@pytest.fixture
+def case(
+    tmp_path: Path,
+    kafka: KafkaBroker,
+    mariadb: MariadbServer,
+    tracker_server: MariadbServer,
+    schematizer: str,
+    fresh_database: str,
+) -> CaptureCase:
+    servers = CaseServers(tmp_path, mariadb, tracker_server, schematizer)
+    made = servers.make_case(kafka, fresh_database, transactions=False, partitions=PARTITIONS)
+    made.write(
+        "CREATE TABLE t (id INT PRIMARY KEY, n INT)",
+        "CREATE TABLE log (what INT)",
+        "INSERT INTO t SELECT seq, 0 FROM seq_1_to_200",
+    )
+    return made
+
+
+def spawn(case: CaptureCase, work: str, epoch: int, crash_at: str) -> int:
+    """Do it in a process of its own, and return its exit code."""
+    arguments = [str(case.file), case.database, str(case.server.port), case.bootstrap_servers, work, str(epoch)]
+    paths = os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])
+    environment = {**os.environ, VARIABLE: crash_at, "PYTHONPATH": paths}
+    return subprocess.run([sys.executable, "-c", PROGRAM, *arguments], env=environment, check=False).returncode
+
+
+def changes(case: CaptureCase, table: str) -> dict[int, list[Change]]:
+    """Every change of each partition."""
+    found: dict[int, list[Change]] = defaultdict(list)
+    texts: dict[int, str] = {}
+    with closing(HttpRegistry(case.spec.schematizer.url if case.spec.schematizer else "")) as registry:
+        for partition, _, _, value in case.read(case.topic(table), PARTITIONS):
+            values = pa.array([value], pa.binary())
+            schema_id = int(schema_ids(values)[0])
+            text = texts.setdefault(schema_id, "") or registry.value_schema(schema_id)
+            texts[schema_id] = text
+            decoded = decode_changes(table_schema(text), text, values)
+            row = (decoded.after if decoded.has_after[0] else decoded.before).to_pylist()[0]
+            place = (str(decoded.file[0]), int(decoded.pos[0]), int(decoded.row[0]))
+            found[partition].append(Change(str(decoded.op[0]), place, tuple(row.values())))
+    return found
+
+
+def write_much(case: CaptureCase) -> None:
+    for round_ in range(1, 8):
+        case.write(
+            f"UPDATE t SET n = {round_} WHERE id % 7 = {round_ % 7}",
+            f"INSERT INTO log SELECT seq FROM seq_{round_}_to_{round_ + 9}",
+            f"UPDATE t SET id = id + 1000 WHERE id = {round_ * 20}",
+        )
+
+
+@pytest.mark.parametrize("place", ["sending", "sending:2", "flushed", "saved"])
+def test_a_capture_that_is_killed_repeats_and_loses_nothing(case: CaptureCase, place: str) -> None:
+    case.start()
+    write_much(case)
+    for _ in range(2):
+        assert spawn(case, "run", 2, f"watermarks.{place}") == -signal.SIGKILL
+    case.run(3)
+    case.write("UPDATE t SET n = n + 1")
+    case.run(3)
+
+    found = changes(case, "t")
+    everything = sorted((change for partition in found.values() for change in partition), key=Change.order)
+    logged = [(change.op, change.place) for change in everything if change.op != "r"]
+    assert len(set(logged)) == len(logged)
+    for partition in found.values():
+        assert partition == sorted(partition, key=Change.order)
+    rows: dict[object, object] = {}
+    for change in everything:
+        if change.op == "d":
+            del rows[change.row[0]]
+        else:
+            rows[change.row[0]] = change.row[1]
+    assert rows == source_rows(case)
+    assert [change.row for partition in changes(case, "log").values() for change in partition] == [
+        (number,) for round_ in range(1, 8) for number in range(round_, round_ + 10)
+    ]
+
+
+@pytest.mark.parametrize("place", ["saved_ahead", "sending", "flushed", "saved"])
+def test_files_that_are_announced_once_follow_on_each_other(case: CaptureCase, place: str) -> None:
+    case.start()
+    assert spawn(case, "run_objects", 1, f"watermarks.{place}") == -signal.SIGKILL
+    write_much(case)
+    case.run(2)
+    assert spawn(case, "run_objects", 2, f"watermarks.{place}") == -signal.SIGKILL
+    case.write("DELETE FROM t WHERE id > 100")
+    case.run(3)
+    case.run_objects(3)
+
+    batches = [Batch.from_json(value) for *_, value in case.read(f"penstock.{case.database}.batches")]
+    ends: dict[tuple[str, int], int] = {}
+    for batch in batches:
+        if batch.rows:
+            where = (batch.topic, batch.partition)
+            assert batch.start_offset == ends.get(where, 0)
+            ends[where] = batch.end_offset
+    assert sum(batch.rows for batch in batches) == sum(
+        len(case.read(case.topic(table), PARTITIONS)) for table in ("t", "log")
+    )
+    announced = [(str(batch.table), batch.first_order) for batch in batches if not batch.rows]
+    assert len(announced) == len(set(announced)) == 2
+
+
+def test_a_foreign_message_behind_the_checkpoint_stops_the_capture(case: CaptureCase) -> None:
+    case.start()
+    case.write("UPDATE t SET n = 5")
+    for partition in range(PARTITIONS):
+        case.put(case.topic("t"), b"foreign", partition=partition)
+
+    with pytest.raises(PositionError, match="has a foreign message at offset"):
+        case.run()
+
+
+def source_rows(case: CaptureCase) -> dict[object, object]:
+    server = MysqlServer(case.server.host, case.server.port, case.server.user, case.server.password)
+    with closing(connect(server)) as connection:
+        return {row[0]: row[1] for row in ask(connection, f"SELECT id, n FROM {case.database}.t")}

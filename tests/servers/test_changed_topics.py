@@ -1,0 +1,158 @@
+"""Topics that somebody changed under a pipeline: recognised, explained, and never answered with a guess."""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from tests.servers.capture_case import CaptureCase, CaseServers
+
+from penstock.core.errors import PositionError
+from penstock.wiring.capture_mirror import SourceMirror
+from penstock.wiring.open import open_pipeline_state
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from penstock.dev.kafka import KafkaBroker
+    from penstock.dev.mariadb import MariadbServer
+
+TABLE = "CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(40))"
+
+
+@pytest.fixture
+def case(
+    tmp_path: Path,
+    kafka: KafkaBroker,
+    mariadb: MariadbServer,
+    tracker_server: MariadbServer,
+    schematizer: str,
+    fresh_database: str,
+) -> CaptureCase:
+    """Three rows that were copied, and one that was captured."""
+    made = CaseServers(tmp_path, mariadb, tracker_server, schematizer).make_case(kafka, fresh_database)
+    made.write(TABLE, "INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+    made.start()
+    made.write("INSERT INTO t VALUES (4, 'd')")
+    made.run()
+    return made
+
+
+def refusal(work: Callable[[], None]) -> PositionError:
+    with pytest.raises(PositionError) as caught:
+        work()
+    assert caught.value.hint
+    return caught.value
+
+
+def last_offset(case: CaptureCase) -> int:
+    return case.read(case.topic("t"))[-1][1]
+
+
+def test_a_capture_that_nobody_disturbed_goes_on(case: CaptureCase) -> None:
+    case.write("UPDATE t SET name = 'x'", "CREATE TABLE u (id INT)", "INSERT INTO u VALUES (1)")
+    case.run()
+    case.write("ALTER TABLE t ADD COLUMN n INT", "DELETE FROM t")
+    case.run(epoch=2)
+    case.run_objects()
+    case.run_objects(epoch=2)
+
+    assert len(case.read(case.topic("t"))) == 4 + 4 + 4
+
+
+def test_a_foreign_message_between_two_runs_stops_the_capture(case: CaptureCase) -> None:
+    case.put(case.topic("t"), b"hello")
+
+    message = refusal(case.run).message
+
+    assert re.search(rf"{case.topic('t')}/0 has a foreign message at offset \d+: .* b'hello'", message)
+
+
+def test_a_change_that_was_written_again_stops_the_capture(case: CaptureCase) -> None:
+    _, _, key, value = case.read(case.topic("t"))[0]
+    case.put(case.topic("t"), value, key)
+
+    assert "somebody wrote them again" in refusal(case.run).message
+
+
+def test_a_change_from_beyond_our_position_stops_the_capture(case: CaptureCase) -> None:
+    case.write("INSERT INTO t VALUES (5, 'e')")
+    case.run()
+    _, _, key, value = case.read(case.topic("t"))[-1]
+    offset = value.index(b".0000") + len(b".000000")
+    case.put(case.topic("t"), value[:offset] + b"\xfe\xff\xff\xff\x0f" + value[offset + 2 :], key)
+
+    assert "has a foreign message at offset" in refusal(case.run).message
+
+
+def test_a_capture_does_not_start_anew_when_its_position_is_gone(case: CaptureCase) -> None:
+    admin = AdminClient({"bootstrap.servers": case.bootstrap_servers})
+    for future in admin.delete_topics([f"penstock.{case.database}.position.db"]).values():
+        future.result(30)
+
+    assert "has no position, although its link has published" in refusal(case.start).message
+
+
+def test_kafka_that_is_older_than_the_state_database_is_not_written_to(case: CaptureCase) -> None:
+    with closing(open_pipeline_state(case.spec)) as state:
+        with closing(SourceMirror(case.spec, case.spec.sources[0], state)) as mirror:
+            mirror.refresh()
+        case.run()
+        position, records = state.position("db") or pytest.fail("the mirror is empty")
+        topics = {f"{case.topic('t')}/0": last_offset(case) + 100}
+
+        state.save_position("db", position, records + 100, {}, {})
+        assert f"position.db/0 up to offset {records + 100}, but it ends at" in refusal(case.run).message
+        state.save_position("db", position, records, topics, {})
+        assert f"{case.topic('t')}/0 up to offset" in refusal(case.run).message
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda _: b"hello", "does not begin with a schema id"),
+        (lambda value: b"\0\x7f\xff\xff\xff" + value[5:], "2147483647"),
+        (lambda value: value + b"x", "bytes"),
+        (lambda value: value.replace(b"\x04db", b"\x04no", 1), "it is of source 'no', not of 'db'"),
+        (lambda value: value, "is before that of the message ahead of it"),
+    ],
+)
+def test_a_foreign_message_stops_the_files_at_its_place(
+    case: CaptureCase, damage: Callable[[bytes], bytes], words: str
+) -> None:
+    case.run_objects()
+    _, _, key, value = case.read(case.topic("t"))[0]
+    case.put(case.topic("t"), damage(value), key)
+    offset = last_offset(case)
+
+    message = refusal(case.run_objects).message
+
+    assert f"{case.topic('t')}/0 has a foreign message at offset {offset}: " in message
+    assert words in message
+
+
+def test_a_message_that_is_nothing_stops_the_files(case: CaptureCase) -> None:
+    case.put(f"penstock.{case.database}.schemas", b"{}")
+
+    assert re.search(r"schemas/0 has a foreign message at offset \d+", refusal(case.run_objects).message)
+
+
+def test_files_of_a_topic_that_was_deleted_are_not_waited_for(case: CaptureCase) -> None:
+    case.run_objects()
+    admin = AdminClient({"bootstrap.servers": case.bootstrap_servers})
+    for future in admin.delete_topics([case.topic("t")]).values():
+        future.result(30)
+
+    assert f"{case.topic('t')}/0 is gone" in refusal(case.run_objects).message
+
+    for created in admin.create_topics([NewTopic(case.topic("t"), 1, 1)]).values():
+        created.result(30)
+    assert f"{case.topic('t')}/0 ends at 0, but was read up to" in refusal(case.run_objects).message
+
+    for _ in range(20):
+        case.put(case.topic("t"), b"x")
+    assert f"topic {case.topic('t')} was deleted and made anew" in refusal(case.run_objects).message

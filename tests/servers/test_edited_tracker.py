@@ -1,0 +1,175 @@
+"""A tracker that was edited is recognised at the next start, whatever the log says of columns, and never by mistake."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.servers.chain import Chain, make_chain
+
+from penstock.adapters.mysql.connection import MysqlServer, ask, connect
+from penstock.config.crash_points import VARIABLE
+from penstock.core.errors import PositionError
+from penstock.core.positions import BinlogPosition
+from penstock.ports.state import TrackerDump
+from penstock.wiring.open import open_pipeline_state
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.dev.kafka import KafkaBroker
+    from penstock.dev.mariadb import MariadbServer
+
+ROOT = Path(__file__).parents[2]
+CAPTURE = """
+import sys
+from pathlib import Path
+from tests.servers.chain import Chain
+Chain(Path(sys.argv[1]), sys.argv[2], None).capture(int(sys.argv[3]))
+"""
+POINTS = [
+    "statement.dumped",
+    "statement.applied",
+    "statement.registered",
+    "statement.topics_made",
+    "statement.announced",
+    "publish.sent:2",
+    "publish.committed:2",
+]
+
+
+@pytest.fixture
+def chain(
+    mariadb: MariadbServer, chain_parts: tuple[KafkaBroker, str, int], fresh_name: str, tmp_path: Path
+) -> Iterator[Chain]:
+    """A pipeline of two tables and one that stopped; its log names no columns."""
+    chain = make_chain(tmp_path, fresh_name, mariadb, chain_parts)
+    top = Chain(chain.file, "mysql", mariadb)
+    top.write(
+        "SET GLOBAL binlog_row_metadata = MINIMAL",
+        f"CREATE DATABASE {fresh_name}",
+        f"CREATE TABLE {fresh_name}.orders (id INT PRIMARY KEY, price DECIMAL(10,2), note VARCHAR(20) DEFAULT 'x')",
+        f"CREATE TABLE {fresh_name}.users (id INT PRIMARY KEY)",
+        f"CREATE TABLE {fresh_name}.stopped (id INT PRIMARY KEY)",
+        f"INSERT INTO {fresh_name}.orders VALUES (1, 1.5, 'a')",
+    )
+    chain.start()
+    chain.capture()
+    chain.write("SET SESSION binlog_format = STATEMENT", "INSERT INTO stopped VALUES (1)")
+    chain.write("ALTER TABLE stopped ADD COLUMN more INT")
+    chain.capture()
+    yield chain
+    top.write("SET GLOBAL binlog_row_metadata = FULL")
+
+
+def edit(tracker: MariadbServer, *statements: str) -> None:
+    """Do to the tracker what nobody should."""
+    server = MysqlServer(tracker.host, tracker.port, tracker.user, tracker.password)
+    with closing(connect(server)) as connection:
+        for statement in statements:
+            ask(connection, statement)
+
+
+@pytest.mark.parametrize(
+    ("edits", "said", "undo"),
+    [
+        ("ALTER TABLE {}.orders ADD COLUMN more INT", "orders: column more is only in the tracker", "DROP COLUMN more"),
+        (
+            "ALTER TABLE {}.orders MODIFY price DECIMAL(12,2)",
+            "orders: column price is decimal(12,2) in the tracker, not decimal(10,2)",
+            "MODIFY price DECIMAL(10,2)",
+        ),
+        (
+            "ALTER TABLE {}.orders MODIFY note VARCHAR(20) CHARACTER SET latin1 DEFAULT 'x'",
+            "orders: column note of the tracker has type TextType(characters_max=20, charset='latin1')",
+            "MODIFY note VARCHAR(20) CHARACTER SET utf8mb4 DEFAULT 'x'",
+        ),
+        (
+            "ALTER TABLE {}.orders MODIFY note VARCHAR(20) DEFAULT 'x' AFTER id",
+            "orders: the columns of the tracker are in the order id, note, price",
+            "MODIFY note VARCHAR(20) DEFAULT 'x' AFTER price",
+        ),
+        (
+            "ALTER TABLE {}.orders DROP PRIMARY KEY",
+            "orders: the primary key of the tracker is ()",
+            "ADD PRIMARY KEY (id)",
+        ),
+    ],
+)
+def test_an_edit_is_told_at_the_next_start_and_nothing_is_carried_until_it_is_undone(
+    chain: Chain, tracker_server: MariadbServer, edits: str, said: str, undo: str
+) -> None:
+    edit(tracker_server, edits.format(chain.name))
+    chain.write("INSERT INTO orders VALUES (2, 2.5, 'b')")
+
+    with pytest.raises(PositionError) as caught:
+        chain.capture(epoch=2)
+    edit(tracker_server, f"ALTER TABLE {chain.name}.orders {undo}")
+    chain.capture(epoch=3)
+    chain.write_objects()
+    chain.load()
+
+    assert f"{chain.name}.{said}" in caught.value.message
+    assert caught.value.message.count("\n") == 1
+    assert "restore its data" in caught.value.hint
+    assert chain.query("SELECT id, price::TEXT, note FROM {schema}.orders ORDER BY id") == [
+        (1, "1.50", "a"),
+        (2, "2.50", "b"),
+    ]
+
+
+def test_a_tracker_without_our_tables_is_told_with_each_of_them(chain: Chain, tracker_server: MariadbServer) -> None:
+    edit(tracker_server, f"DROP DATABASE {chain.name}")
+
+    with pytest.raises(PositionError) as caught:
+        chain.capture(epoch=2)
+
+    assert caught.value.message.splitlines()[1:] == [
+        f"  {chain.name}.orders: the tracker has no such table",
+        f"  {chain.name}.users: the tracker has no such table",
+    ]
+
+
+def test_what_is_not_carried_may_be_edited(chain: Chain, tracker_server: MariadbServer) -> None:
+    edit(tracker_server, "CREATE DATABASE elsewhere", "CREATE TABLE elsewhere.t (a INT)", "DROP DATABASE elsewhere")
+    edit(tracker_server, f"ALTER TABLE {chain.name}.stopped DROP COLUMN more")
+
+    chain.capture(epoch=2)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_crash_in_the_middle_of_a_statement_is_no_edit(chain: Chain, point: str) -> None:
+    chain.write("ALTER TABLE orders ADD COLUMN more INT", "INSERT INTO orders VALUES (2, 2.5, 'b', 7)")
+
+    crashed = subprocess.run(
+        [sys.executable, "-c", CAPTURE, str(chain.file), chain.name, "2"],
+        cwd=ROOT,
+        env={**os.environ, VARIABLE: point},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    chain.capture(epoch=3)
+    chain.write_objects()
+    chain.load()
+
+    assert crashed.returncode == -signal.SIGKILL, crashed.stderr
+    assert chain.query("SELECT id, more FROM {schema}.orders ORDER BY id") == [(1, None), (2, 7)]
+
+
+@pytest.mark.parametrize("dump", ['{"version": 99}', "no dump", '{"schemas": [{"who": 1}]}', "[]", "null"])
+def test_a_dump_that_nobody_here_wrote_is_told(chain: Chain, dump: str) -> None:
+    with closing(open_pipeline_state(chain.spec)) as state:
+        state.keep_tracker_dump(chain.source, TrackerDump(BinlogPosition("binlog.999999", 4), dump))
+
+    with pytest.raises(PositionError, match="the dump of the schema tracker in the state database") as caught:
+        chain.capture(epoch=2)
+
+    assert "restore the state database" in caught.value.hint

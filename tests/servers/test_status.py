@@ -1,0 +1,212 @@
+"""`penstock status` tells the truth: idle, behind, dead, with a stopped table, and with binlogs that go away."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.servers.binlogs import purge_to
+from tests.servers.chain import Chain, make_chain
+from typer.testing import CliRunner
+
+from penstock.cli.main import app
+from penstock.wiring.health import find_problems
+from penstock.wiring.open import OBJECTS_LINK, open_pipeline_state
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+    from typing import Any
+
+    from penstock.dev.kafka import KafkaBroker
+    from penstock.dev.mariadb import MariadbServer
+    from penstock.dev.mysql import OracleMysql
+    from penstock.wiring.standing import Standing
+
+HOUR = 3600
+
+
+@pytest.fixture(params=["mariadb", "mysql_server"])
+def chain(
+    request: pytest.FixtureRequest, kafka: KafkaBroker, schematizer: str, fresh_name: str, tmp_path: Path
+) -> Chain:
+    """A pipeline that has carried two rows of each of two tables."""
+    server: MariadbServer | OracleMysql = request.getfixturevalue(request.param)
+    tracker = "tracker_server" if request.param == "mariadb" else "mysql_tracker_server"
+    parts = (kafka, schematizer, request.getfixturevalue(tracker).port)
+    chain = make_chain(tmp_path, fresh_name, server, parts)
+    Chain(chain.file, "mysql", server).write(
+        f"CREATE DATABASE {fresh_name}",
+        *(f"CREATE TABLE {fresh_name}.{table} (id INT PRIMARY KEY)" for table in ("orders", "users")),
+        *(f"INSERT INTO {fresh_name}.{table} VALUES (1), (2)" for table in ("orders", "users")),
+    )
+    chain.start()
+    chain.carry()
+    return chain
+
+
+def lags(chain: Chain, standing: Standing) -> dict[str, float | None]:
+    """Each link's lag, and each of its tables'."""
+    told = {link.link: standing.lag_seconds(link) for link in standing.links}
+    for table in standing.tables:
+        told[f"{table.link} {table.table.removeprefix(chain.name + '.')}"] = standing.table_lag_seconds(table)
+    return told
+
+
+def status(chain: Chain) -> Mapping[str, Any]:
+    ran = CliRunner().invoke(app, ["status", str(chain.file), "--json"])
+    assert ran.exit_code == 0
+    told: Mapping[str, Any] = json.loads(ran.stdout)
+    return told
+
+
+def problems(standing: Standing) -> dict[str, str]:
+    return {
+        problem.subject: f"{problem.level}: {problem.text}" for problem in find_problems(standing, "penstock run x")
+    }
+
+
+def test_an_idle_pipeline_that_has_carried_everything_is_not_behind(chain: Chain) -> None:
+    chain.mirror("stopped")
+    first = chain.standing()
+    chain.mirror("stopped")
+    second = chain.standing()
+
+    names = (chain.source, OBJECTS_LINK, chain.sink_link)
+    expected = {**dict.fromkeys(names, 0), **{f"{name} {table}": 0 for name in names for table in ("orders", "users")}}
+    assert (lags(chain, first), lags(chain, second)) == (expected, expected)
+    assert [(link.lag_bytes, link.lag_messages) for link in second.links] == [(None, 0), (0, None), (0, 0)]
+    assert problems(second) == {}
+
+
+def test_each_link_and_table_is_behind_by_what_its_own_log_has_ahead(chain: Chain) -> None:
+    chain.mirror()
+    an_hour_ago = int(time.time()) - HOUR
+    chain.write(f"SET SESSION timestamp = {an_hour_ago}", "INSERT INTO orders VALUES (3), (4)")
+    source_behind = chain.standing()
+    chain.capture()
+    chain.mirror()
+    objects_behind = chain.standing()
+    chain.write_objects()
+    chain.mirror()
+    sink_behind = chain.standing()
+    chain.load()
+    chain.mirror()
+    done = chain.standing()
+
+    source, sink = chain.source, chain.sink_link
+    told = lags(chain, source_behind)
+    assert source_behind.sources[0].oldest_ahead_ms == an_hour_ago * 1000
+    assert told[source] == pytest.approx(HOUR, abs=300)
+    assert (told[f"{source} orders"], told[OBJECTS_LINK], told[sink]) == (told[source], 0, 0)
+    by_name = {link.link: link for link in objects_behind.links}
+    told = lags(chain, objects_behind)
+    assert told[source] == told[f"{source} orders"] == told[f"{OBJECTS_LINK} users"] == told[sink] == 0
+    assert told[OBJECTS_LINK]
+    assert told[f"{OBJECTS_LINK} orders"]
+    assert (by_name[OBJECTS_LINK].lag_messages or 0) >= 2
+    by_name = {link.link: link for link in sink_behind.links}
+    told = lags(chain, sink_behind)
+    assert told[OBJECTS_LINK] == told[f"{OBJECTS_LINK} orders"] == told[f"{sink} users"] == 0
+    assert told[sink]
+    assert told[f"{sink} orders"]
+    assert (by_name[sink].lag_bytes or 0) > 0
+    assert set(lags(chain, done).values()) == {0}
+
+
+def test_a_link_that_does_not_move_is_told_and_one_that_only_waits_is_not(chain: Chain) -> None:
+    chain.mirror()
+    chain.write(f"SET SESSION timestamp = {int(time.time()) - HOUR}", "INSERT INTO orders VALUES (3)")
+    with closing(open_pipeline_state(chain.spec)) as state:
+        link = next(link for link in state.links() if link.link == chain.source)
+    standing = chain.standing()
+
+    now_behind = next(link for link in standing.links if link.link == chain.source)
+    # Its position moved for the last time when the mirror was first written, which is later than the change.
+    assert standing.stuck_seconds(now_behind) == (standing.now_ms - link.moved_at_ms) / 1000
+    assert standing.stuck_seconds(standing.links[0]) == 0
+
+
+def test_a_stopped_table_falls_behind_and_the_others_do_not(chain: Chain) -> None:
+    an_hour_ago = int(time.time()) - HOUR
+    chain.mirror("stopped")
+    chain.write(
+        f"SET SESSION timestamp = {an_hour_ago}",
+        "SET SESSION binlog_format = STATEMENT",
+        "INSERT INTO orders VALUES (3)",
+    )
+    chain.carry()
+    chain.mirror("stopped")
+
+    told = status(chain)
+
+    tables = {(table["link"], table["table"]): table for table in told["tables"]}
+    stopped = tables.pop((chain.source, f"{chain.name}.orders"))
+    assert stopped["stopped"] is True
+    assert stopped["stopped_at_ms"] == an_hour_ago * 1000
+    assert stopped["lag_seconds"] == pytest.approx(HOUR, abs=300)
+    assert {table["lag_seconds"] for table in tables.values()} == {0}
+    assert {link["lag_seconds"] for link in told["links"]} == {0}
+    assert [problem["subject"] for problem in told["problems"]] == [f"{chain.source}, {chain.name}.orders"]
+    assert told["healthy"] is False
+
+
+def test_a_pipeline_that_was_killed_is_seen_as_dead(chain: Chain) -> None:
+    chain.mirror("running")
+    chain.write("INSERT INTO orders VALUES (3)")
+
+    told = status(chain)
+    shown = CliRunner().invoke(app, ["status", str(chain.file)])
+
+    assert told["running"] is False
+    assert [problem["subject"] for problem in told["problems"]] == ["pipeline", chain.source]
+    assert f"type: penstock run {chain.file}" in told["problems"][0]["hint"]
+    assert "it was killed, or its machine went down" in shown.stdout
+    assert "nobody runs it, and" in shown.stdout
+
+
+def test_binlogs_that_go_away_are_warned_of_in_time_and_told_when_they_are_gone(chain: Chain) -> None:
+    chain.mirror("stopped")
+    well = status(chain)["sources"][0]["retention"]
+    restore = "SET GLOBAL binlog_expire_logs_seconds = 0"
+    chain.write(f"SET GLOBAL binlog_expire_logs_seconds = {2 * HOUR}", "FLUSH BINARY LOGS")
+    try:
+        short = status(chain)
+        chain.write("SET GLOBAL binlog_expire_logs_seconds = 864000")
+        long = status(chain)
+    finally:
+        chain.write(restore)
+    chain.write("INSERT INTO orders VALUES (3)", "FLUSH BINARY LOGS")
+    newest = status(chain)["sources"][0]["retention"]["newest_file"]
+    with chain.cursor() as cursor:
+        purge_to(cursor, newest)
+    purged = status(chain)
+
+    assert (well["level"], well["needed_file"]) == ("ok", well["newest_file"])
+    warned = short["sources"][0]["retention"]
+    assert (warned["level"], warned["expire_seconds"]) == ("warning", 2 * HOUR)
+    assert warned["seconds_left"] == pytest.approx(2 * HOUR, abs=300)
+    assert warned["needed_file"] == well["needed_file"] != warned["newest_file"]
+    assert short["problems"][-1]["level"] == "warning"
+    assert "may purge" in short["problems"][-1]["text"]
+    assert long["sources"][0]["retention"]["level"] == "ok"
+    assert long["healthy"] is True
+    gone = purged["sources"][0]["retention"]
+    assert (gone["level"], gone["oldest_file"], gone["files"], gone["files_before"]) == ("error", newest, 1, 0)
+    assert "was purged" in purged["problems"][0]["text"]
+    assert "start a new pipeline with a copy" in purged["problems"][0]["hint"]
+    assert purged["healthy"] is False
+
+
+def test_a_log_that_only_rotated_holds_nothing_that_waits(chain: Chain) -> None:
+    chain.mirror("stopped")
+    chain.write("FLUSH BINARY LOGS")
+
+    standing = chain.standing()
+
+    assert (standing.sources[0].lag_bytes or 0) > 0
+    assert lags(chain, standing)[chain.source] == 0
+    assert problems(standing) == {}

@@ -1,0 +1,243 @@
+"""Publishing without transactions: every message once and in order per key, wherever it is killed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.servers.publishing_program import LINK, messages
+
+from penstock.adapters.kafka.cluster import KafkaCluster
+from penstock.adapters.kafka.publisher import TransactionalPublisher
+from penstock.adapters.kafka.watermarks import WatermarkPublisher
+from penstock.adapters.state.checkpoints import open_checkpoints
+from penstock.config.crash_points import VARIABLE
+from penstock.core.errors import FencedError, PositionError
+from penstock.core.partitions import partitions_of
+
+if TYPE_CHECKING:
+    from penstock.dev.kafka import KafkaBroker
+
+PROGRAM = Path(__file__).with_name("publishing_program.py")
+PARTITIONS = 3
+
+
+class Case:
+    """One link with two topics, a and b."""
+
+    def __init__(self, kafka: KafkaBroker, home: Path) -> None:
+        self.servers = kafka.bootstrap_servers
+        self.cluster = KafkaCluster(self.servers, PARTITIONS)
+        self.pipeline = uuid4().hex
+        self.url = f"sqlite:///{home}/state.db"
+
+    def open(self, *, is_repeatable: bool = True) -> WatermarkPublisher:
+        checkpoints = open_checkpoints(self.url, self.pipeline, LINK)
+        return WatermarkPublisher(self.cluster, self.pipeline, LINK, checkpoints, is_repeatable=is_repeatable)
+
+    def publish(self, *ends: int) -> None:
+        """Open the link, and publish from where it stands to each of `ends`."""
+        with closing(self.open()) as publisher:
+            for end in ends:
+                self.go_on(publisher, end)
+
+    def go_on(self, publisher: WatermarkPublisher, end: int) -> None:
+        start = int(str((publisher.position() or {"next": 0})["next"]))
+        publisher.publish([messages(f"{self.pipeline}.a", start, end, "")], lambda: {"next": end})
+
+    def spawn(self, kind: str, count: int, crash_at: str = "") -> subprocess.Popen[bytes]:
+        arguments = [self.servers, self.url, self.pipeline, kind, str(count), str(PARTITIONS)]
+        environment = {**os.environ, VARIABLE: crash_at, "PYTHONPATH": os.pathsep.join(sys.path)}
+        return subprocess.Popen([sys.executable, str(PROGRAM), *arguments], env=environment)
+
+    def read(self, name: str) -> dict[int, list[bytes]]:
+        """The values of each partition, in order, by a plain client."""
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.servers,
+                "group.id": "outside",
+                "enable.partition.eof": True,
+                "isolation.level": "read_committed",
+            }
+        )
+        consumer.assign([TopicPartition(f"{self.pipeline}.{name}", n, OFFSET_BEGINNING) for n in range(PARTITIONS)])
+        values: dict[int, list[bytes]] = defaultdict(list)
+        at_end = 0
+        while at_end < PARTITIONS:
+            message = consumer.poll(30.0)
+            assert message is not None
+            if message.error() is None:
+                values[message.partition() or 0].append(message.value() or b"")
+            else:
+                at_end += 1
+        consumer.close()
+        return values
+
+    def assert_whole(self, name: str, count: int) -> None:
+        """Every number is there once, and each key's in order."""
+        values = self.read(name)
+        numbers = {partition: [int(value.split()[0]) for value in found] for partition, found in values.items()}
+        keys = messages(f"{self.pipeline}.{name}", 0, count, "").keys
+        chosen = partitions_of(keys, PARTITIONS).tolist()
+        expected = {p: [n for n in range(count) if chosen[n] == p] for p in set(chosen)}
+        assert numbers == expected
+
+    def write(self, name: str, value: bytes, partition: int = 0) -> None:
+        producer = Producer({"bootstrap.servers": self.servers})
+        producer.produce(f"{self.pipeline}.{name}", value, partition=partition)
+        assert producer.flush(30) == 0
+
+
+@pytest.fixture
+def case(kafka: KafkaBroker, tmp_path: Path) -> Case:
+    return Case(kafka, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("kind", "place"),
+    [
+        *(
+            ("repeatable", place)
+            for place in ("sending", "sending:2", "sending:7", "flushed:2", "flushed:4", "saved:2")
+        ),
+        *(("varying", place) for place in ("saved_ahead", "saved_ahead:3", "sending:5", "flushed:2", "saved:2")),
+    ],
+)
+def test_a_publisher_that_is_killed_between_two_writes_loses_and_repeats_nothing(
+    case: Case, kind: str, place: str
+) -> None:
+    killed = case.spawn(kind, 400, f"watermarks.{place}")
+    assert killed.wait(60) == -signal.SIGKILL
+    again = case.spawn(kind, 400, f"watermarks.{place}")
+    assert again.wait(60) == -signal.SIGKILL
+
+    assert case.spawn(kind, 400).wait(60) == 0
+
+    case.assert_whole("a", 400)
+    case.assert_whole("b", 400)
+
+
+@pytest.mark.parametrize("kind", ["repeatable", "varying"])
+def test_a_publisher_that_is_killed_at_any_time_loses_and_repeats_nothing(case: Case, kind: str) -> None:
+    chance = random.Random(7)  # noqa: S311 - no secret
+    for _ in range(6):
+        process = case.spawn(kind, 6_000)
+        time.sleep(chance.uniform(1.0, 3.0))
+        process.kill()
+        process.wait(30)
+
+    assert case.spawn(kind, 6_000).wait(120) == 0
+
+    case.assert_whole("a", 6_000)
+    case.assert_whole("b", 6_000)
+
+
+def test_a_foreign_message_behind_the_checkpoint_stops_it(case: Case) -> None:
+    case.publish(10, 20)
+    case.write("a", b"foreign")
+
+    with closing(case.open()) as publisher, pytest.raises(PositionError) as caught:
+        case.go_on(publisher, 60)
+
+    assert f"{case.pipeline}.a/0 has a foreign message at offset" in caught.value.message
+
+
+def test_a_foreign_message_that_comes_while_it_runs_stops_it(case: Case) -> None:
+    with closing(case.open()) as publisher:
+        case.go_on(publisher, 30)
+        case.write("a", b"foreign")
+        with pytest.raises(PositionError, match=r"has 1 message\(s\) behind offset \d+ that this pipeline did not"):
+            case.go_on(publisher, 60)
+
+
+def test_an_instance_that_was_replaced_cannot_save_and_ends(case: Case) -> None:
+    with closing(case.open()) as old:
+        case.go_on(old, 10)
+        with closing(case.open()) as new:
+            with pytest.raises(FencedError):
+                case.go_on(old, 25)
+            # What the old one still sent cannot be told from what the new one has to send: somebody must look.
+            with pytest.raises(PositionError, match="that this pipeline did not write"):
+                case.go_on(new, 20)
+
+    with pytest.raises(PositionError, match="foreign message"):
+        case.publish(60)
+
+
+def test_a_topic_that_was_deleted_or_cut_is_recognised(case: Case) -> None:
+    case.publish(10)
+    admin = AdminClient({"bootstrap.servers": case.servers})
+    for future in admin.delete_topics([f"{case.pipeline}.a"]).values():
+        future.result(30)
+
+    with pytest.raises(PositionError, match=r"\.a is gone: it was deleted"):
+        case.open()
+
+
+def test_how_a_pipeline_publishes_is_not_changed(case: Case, tmp_path: Path) -> None:
+    case.publish(10)
+    with pytest.raises(PositionError, match=r"has run with kafka\.transactions: false"):
+        TransactionalPublisher(case.cluster, case.pipeline, LINK)
+
+    with closing(TransactionalPublisher(case.cluster, other := uuid4().hex, LINK)) as publisher:
+        publisher.publish((), lambda: {"next": 0})
+    checkpoints = open_checkpoints(f"sqlite:///{tmp_path}/state.db", other, LINK)
+    with closing(checkpoints), pytest.raises(PositionError, match="has no checkpoint of db, but Kafka has"):
+        WatermarkPublisher(case.cluster, other, LINK, checkpoints, is_repeatable=True)
+
+
+def test_what_a_broken_first_publication_left_is_counted_until_another_is_whole(case: Case) -> None:
+    left = 0
+    for _ in range(2):
+        killed = case.spawn("broken", 40, "watermarks.flushed")
+        assert killed.wait(60) == -signal.SIGKILL
+        with closing(case.open()) as publisher:
+            before, left = left, publisher.left_over(f"{case.pipeline}.a")
+            assert left > before
+
+    case.publish(5)
+    with closing(case.open()) as publisher:
+        assert publisher.left_over(f"{case.pipeline}.a") == 0
+        case.go_on(publisher, 9)
+
+
+def test_partitions_are_those_that_kafkas_clients_choose(kafka: KafkaBroker) -> None:
+    keys = [hashlib.sha256(bytes([number])).digest()[: number % 23] for number in range(1, 200)]
+    topic = uuid4().hex
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "partitioner": "murmur2"})
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    for future in admin.create_topics([NewTopic(topic, 11, 1)]).values():
+        future.result(30)
+    chosen: dict[bytes, int | None] = {}
+    for key in keys:
+        producer.produce(topic, key=key, on_delivery=lambda _, m: chosen.__setitem__(m.key() or b"", m.partition()))
+    assert producer.flush(30) == 0
+
+    assert dict(zip(keys, partitions_of(pa.array(keys, pa.binary()), 11).tolist(), strict=True)) == chosen
+
+
+@given(st.lists(st.none() | st.binary(max_size=20), max_size=30), st.integers(1, 9), st.integers(0, 5))
+def test_a_partition_depends_on_its_key_alone(keys: list[bytes | None], count: int, start: int) -> None:
+    together = partitions_of(pa.array(keys, pa.binary()), count).tolist()
+    alone = [int(partitions_of(pa.array([key], pa.binary()), count)[0]) for key in keys]
+    sliced = partitions_of(pa.array(keys, pa.binary()).slice(start), count).tolist()
+
+    assert together == alone
+    assert sliced == together[start:]
+    assert all(partition == 0 for key, partition in zip(keys, together, strict=True) if key is None)

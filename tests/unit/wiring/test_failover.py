@@ -1,0 +1,30 @@
+"""What a failover refuses before it asks any server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.config.load import load
+from penstock.core.errors import UsageError
+from penstock.wiring.failover import fail_over, move_source
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_FILE = """
+pipeline: shop
+kafka: {bootstrap_servers: "127.0.0.1:9", transactions: false}
+sources:
+  - {name: db, kind: mysql, host: 127.0.0.1, port: 9, user: cdc, password_env: P, tables: ["shop.*"]}
+"""
+
+
+def test_a_failover_without_transactions_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "pipeline.yaml"
+    file.write_text(_FILE)
+    spec = move_source(load(file), "db", "127.0.0.1", 10)
+
+    with pytest.raises(UsageError, match="a failover needs them"):
+        fail_over(spec, "db")
