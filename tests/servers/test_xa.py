@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -182,6 +183,28 @@ def test_a_copy_and_the_log_behind_it_miss_no_xa_transaction(
         assert sorted(found + keys_of(decode_rows(schema, [item]) for item in logged)) == keys
 
 
+def test_a_copy_that_may_not_hold_xa_transactions_up_says_so(
+    source: MariadbServer, cursor: pymysql.cursors.Cursor
+) -> None:
+    cursor.execute("CREATE OR REPLACE USER modest@'127.0.0.1' IDENTIFIED BY 'secret'")
+    cursor.execute("GRANT SELECT, SHOW VIEW, TRIGGER ON *.* TO modest@'127.0.0.1'")
+    cursor.execute("GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO modest@'127.0.0.1'")
+    modest = replace(address(source), user="modest", password="secret")
+    with open_copy(modest, wanted):
+        pass
+    stop = threading.Event()
+    writer = threading.Thread(target=keep_preparing, args=(source, stop, 0))
+    writer.start()
+    try:
+        with pytest.raises(UnfitServerError, match="may not") as caught, open_copy(modest, wanted):
+            pass
+    finally:
+        stop.set()
+        writer.join()
+
+    assert "GRANT RELOAD" in caught.value.hint
+
+
 def keys_of(batches: Iterable[RowBatch]) -> list[int]:
     """The ids of rows that came to be."""
     return [int(key or 0) for batch in batches if batch.after for key in batch.after["id"].to_pylist()]
@@ -196,7 +219,8 @@ def keep_preparing(server: MariadbServer, stop: threading.Event, number: int) ->
             cursor.execute(f"INSERT INTO shop.users VALUES ({key}, 'x')")
             cursor.execute(f"XA END 'w{key}'")
             cursor.execute(f"XA PREPARE 'w{key}'")
-            stop.wait(0.02 * number)
+            # Some commit at once, while copies begin.
+            stop.wait(0.02 * (number // 2))
             cursor.execute(f"XA COMMIT 'w{key}'")
 
 

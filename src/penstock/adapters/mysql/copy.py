@@ -23,7 +23,7 @@ from penstock.adapters.mysql.catalog import (
 )
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect, error_code, explain, server_of
 from penstock.adapters.mysql.history import gtids_at, head
-from penstock.adapters.mysql.prepared import place_without_prepared, with_prepared
+from penstock.adapters.mysql.prepared import has_xa, place_without_prepared, with_prepared
 from penstock.core.arrow_types import arrow_schema
 from penstock.core.changes import Op, RowBatch
 from penstock.core.errors import PenstockError, TableStoppedError, UnavailableError, UnfitServerError
@@ -74,7 +74,8 @@ def open_copy(
     On MariaDB nothing is locked: START TRANSACTION WITH CONSISTENT SNAPSHOT and
     the status variables Binlog_snapshot_file and _position agree (MariaDB Server
     documentation, "Enhancements for START TRANSACTION WITH CONSISTENT
-    SNAPSHOT"). On MySQL all writers wait for the moment in which the snapshot is
+    SNAPSHOT"); but not about XA transactions. Where the log has had any just now,
+    and on MySQL always, all writers wait for the moment in which the snapshot is
     taken. Definitions of tables are in no snapshot: they are read before and
     after, and it is taken again when they differ. XA transactions that are
     prepared when we come are waited for; see `place_without_prepared`.
@@ -234,7 +235,7 @@ def _take_snapshot(
     for _ in range(_ATTEMPTS):
         before = read_creates(connection)
         place = place_without_prepared(connection)
-        position = with_prepared(_START[read_flavour(connection)](connection), place)
+        position = with_prepared(_START[read_flavour(connection)](connection, place), place)
         tables = [create.table for create in before.tables if wanted(create.table)]
         schemas = read_tables(connection, tables, policy)
         now, server_id = ask(connection, "SELECT ROUND(UNIX_TIMESTAMP(NOW(3)) * 1000), @@GLOBAL.server_id")[0]
@@ -245,7 +246,26 @@ def _take_snapshot(
     raise UnavailableError(message, "try again when the source's tables are not being changed")
 
 
-def _start_on_mariadb(connection: pymysql.Connection) -> BinlogPosition:
+def _start_on_mariadb(connection: pymysql.Connection, place: BinlogPosition) -> BinlogPosition:
+    position = _snapshot_on_mariadb(connection)
+    if not has_xa(connection, place, position):
+        return position
+    # An XA COMMIT is in the log before its rows are in InnoDB, and the snapshot may lie between the two.
+    ask(connection, "ROLLBACK")
+    try:
+        ask(connection, "FLUSH TABLES WITH READ LOCK")
+    except UnfitServerError as error:
+        if error_code(error) != ER.SPECIFIC_ACCESS_DENIED_ERROR:
+            raise
+        message = f"{server_of(connection)} has XA transactions, which a copy has to hold up for a moment, and may not"
+        raise UnfitServerError(message, "GRANT RELOAD ON *.* to our user, or start while there are none") from error
+    try:
+        return _snapshot_on_mariadb(connection)
+    finally:
+        ask(connection, "UNLOCK TABLES")
+
+
+def _snapshot_on_mariadb(connection: pymysql.Connection) -> BinlogPosition:
     ask(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
     status = {name.lower(): value for name, value in ask(connection, "SHOW STATUS LIKE 'binlog_snapshot_%'")}
     file, offset = status.get("binlog_snapshot_file", ""), int(status.get("binlog_snapshot_position") or 0)
@@ -255,7 +275,7 @@ def _start_on_mariadb(connection: pymysql.Connection) -> BinlogPosition:
     return BinlogPosition(file, offset, gtids=gtids_at(connection, file, offset))
 
 
-def _start_on_mysql(connection: pymysql.Connection) -> BinlogPosition:
+def _start_on_mysql(connection: pymysql.Connection, _: BinlogPosition) -> BinlogPosition:
     ask(connection, "FLUSH TABLES WITH READ LOCK")
     try:
         ask(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT")

@@ -46,6 +46,20 @@ def place_without_prepared(connection: pymysql.Connection) -> BinlogPosition:
     return place
 
 
+def has_xa(connection: pymysql.Connection, place: BinlogPosition, position: BinlogPosition) -> bool:
+    """Whether the log says anything of XA transactions from `place`, which is recent, to `position`."""
+    first, last = place.file, position.file
+    if first == last:
+        return _says_xa(connection, first, place.offset, position.offset)
+    return _says_xa(connection, first, place.offset, None) or _says_xa(connection, last, None, position.offset)
+
+
+def _says_xa(connection: pymysql.Connection, file: str, start: int | None, end: int | None) -> bool:
+    behind = "" if start is None else f" FROM {start}"
+    events = ask(connection, f"SHOW BINLOG EVENTS IN '{file}'{behind}")
+    return any(str(info).startswith("XA ") for _, offset, _, _, _, info in events if end is None or int(offset) < end)
+
+
 def with_prepared(position: BinlogPosition, place: BinlogPosition) -> BinlogPosition:
     """`position`, told that what is prepared there began at `place` or later."""
     if (place.file, place.offset) == (position.file, position.offset):
