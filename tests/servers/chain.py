@@ -29,12 +29,12 @@ from penstock.wiring.open import (
     open_pipeline_state,
     open_publisher,
     open_registry,
-    open_sink,
     open_topic_log,
 )
 from penstock.wiring.queries import query_sink
 from penstock.wiring.source_log import SourceLog
 from penstock.wiring.standing import Standing, read_standing
+from penstock.wiring.warehouses import open_sink
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

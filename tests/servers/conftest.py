@@ -11,11 +11,15 @@ from typing import TYPE_CHECKING
 import psycopg
 import pymysql
 import pytest
-from tests.servers.sink_case import DuckdbTarget, Place, PostgresTarget
+from tests.servers.redshift_case import log_in
+from tests.servers.sink_case import DuckdbTarget, Place, PostgresTarget, RedshiftTarget
 
 from penstock.adapters.objects.store import ObjectsSpec, open_objects
 from penstock.adapters.postgres.connection import PostgresServer as PostgresLogin
+from penstock.adapters.redshift.connection import RedshiftCluster
 from penstock.core.errors import UsageError
+from penstock.core.file_formats import FileFormat
+from penstock.core.warehouse.redshift_copy import CopyRights
 from penstock.dev.class_archive import spark_archive
 from penstock.dev.debian import DebianPackage, ensure_prefix
 from penstock.dev.jars import JarSet, ensure_jars
@@ -24,6 +28,7 @@ from penstock.dev.mariadb import NEWER, Flavour, MariadbServer, start_mariadb
 from penstock.dev.mysql import PACKAGE, OracleMysql, start_mysql
 from penstock.dev.postgres import PostgresServer, start_postgres
 from penstock.dev.redshift import RedshiftServer, start_redshift
+from penstock.dev.redshift.cluster import ROLE
 from penstock.dev.s3 import S3Server, start_s3
 from penstock.dev.schematizer import start_schematizer
 from penstock.dev.zookeeper import ZookeeperServer, start_zookeeper
@@ -125,9 +130,26 @@ def state_url(request: pytest.FixtureRequest, fresh_name: str, tmp_path: Path) -
         yield url
 
 
-@pytest.fixture(params=["duckdb", "postgres"])
+@pytest.fixture
+def redshift_place(redshift: RedshiftServer, s3: S3Server, fresh_name: str) -> Iterator[Place]:
+    """An empty Redshift, and a folder on S3 for its files, which are CSV."""
+    url = f"s3://{s3.bucket}/{fresh_name}"
+    objects = open_objects(ObjectsSpec(url, s3.endpoint, s3.region, s3.access_key_id, s3.secret_access_key))
+    cluster = RedshiftCluster(redshift.host, redshift.port, fresh_name, redshift.user, redshift.password, "disable")
+    target = RedshiftTarget(cluster, objects, url, CopyRights(ROLE))
+    with contextlib.closing(log_in(redshift)) as connection:
+        connection.execute(f"CREATE DATABASE {fresh_name}".encode())
+        with contextlib.closing(Place(target, objects, FileFormat("csv", "gzip"))) as place:
+            yield place
+        connection.execute(f"DROP DATABASE {fresh_name}".encode())
+
+
+@pytest.fixture(params=["duckdb", "postgres", "redshift"])
 def place(request: pytest.FixtureRequest, fresh_name: str, tmp_path: Path) -> Iterator[Place]:
     """An empty target of each kind, and a place for its files."""
+    if request.param == "redshift":
+        yield request.getfixturevalue("redshift_place")
+        return
     objects = open_objects(ObjectsSpec((tmp_path / "objects").as_uri()))
     if request.param == "duckdb":
         with contextlib.closing(Place(DuckdbTarget(tmp_path / "shop.duckdb"), objects)) as place:

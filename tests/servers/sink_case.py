@@ -12,18 +12,24 @@ import pyarrow as pa
 from penstock.adapters.duckdb.database import DuckdbLimits
 from penstock.adapters.duckdb.warehouse import DuckdbWarehouse
 from penstock.adapters.postgres.warehouse import PostgresWarehouse
+from penstock.adapters.redshift.warehouse import RedshiftLoads, RedshiftWarehouse
 from penstock.core.batches import Batch
 from penstock.core.file_formats import PARQUET, FileFormat, render_as
 from penstock.core.files import file_schema, object_key
 from penstock.core.tables import Column, ColumnType, IntegerType, TableId, TableSchema, TextType
+from penstock.core.warehouse.dialects import REDSHIFT
+from penstock.core.warehouse.state_schema import state_schema
+from penstock.core.warehouse.table_layout import TableLayouts
 from penstock.links.warehouse.sink import LoadRules, SqlSink
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from penstock.adapters.objects.store import Objects
     from penstock.adapters.postgres.connection import PostgresServer
+    from penstock.adapters.redshift.connection import RedshiftCluster
+    from penstock.core.warehouse.redshift_copy import CopyRights
     from penstock.ports.warehouse import Value, Warehouse
 
 TOPIC = "shopdb.shop.orders"
@@ -80,12 +86,36 @@ class PostgresTarget:
 
 
 @dataclass(frozen=True, slots=True)
+class RedshiftTarget:
+    """A database of a Redshift, and what its loads need beside it."""
+
+    cluster: RedshiftCluster
+    store: Objects
+    store_url: str
+    rights: CopyRights
+    layouts: TableLayouts = field(default_factory=TableLayouts)
+
+    def connect(self, owner: str) -> Warehouse:
+        """See `Target`."""
+        pipeline, _, source = owner.partition("/")
+        state = state_schema(REDSHIFT, pipeline, source)
+        loads = RedshiftLoads(self.store, self.store_url, self.rights, pipeline, "redshift", state, self.layouts)
+        return RedshiftWarehouse(self.cluster, loads)
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
-    """A target and the store its files are in."""
+    """A target and the store its files are in, which are written as `format` says."""
 
     target: Target
     objects: Objects
+    format: FileFormat = PARQUET
     opened: list[SqlSink] = field(default_factory=list)
+
+    @property
+    def state(self) -> str:
+        """The schema of the state tables of what comes from `shopdb`."""
+        return "penstock_shop_shopdb" if isinstance(self.target, RedshiftTarget) else "penstock"
 
     def open(self, source: str = "shopdb", rules: LoadRules = RULES) -> SqlSink:
         """A sink for what comes from `source`."""
@@ -111,9 +141,10 @@ class Place:
 
     def tables(self) -> list[str]:
         """The tables that are no state, with their schemas."""
-        ours = "('penstock', 'information_schema', 'pg_catalog')"
+        ours = "('information_schema', 'pg_catalog')"
         names = "SELECT table_schema, table_name FROM information_schema.tables"
-        return sorted(f"{s}.{t}" for s, t in self.ask(f"{names} WHERE table_schema NOT IN {ours}"))
+        found = self.ask(f"{names} WHERE table_schema NOT IN {ours} AND table_schema NOT LIKE 'penstock%'")
+        return sorted(f"{s}.{t}" for s, t in found)
 
     def columns(self, table: TableId = TABLE) -> dict[str, str]:
         """The columns of a table, in order, and their types in capital letters."""
@@ -130,10 +161,10 @@ class Place:
         *,
         schema_id: int = 1,
         topic: str = TOPIC,
-        format_: FileFormat = PARQUET,
+        format_: FileFormat | None = None,
     ) -> Batch:
         """Write the file of (op, id, the other column's value) changes, and tell of it."""
-        layout = file_schema(SCHEMAS[schema_id])
+        layout, format_ = file_schema(SCHEMAS[schema_id]), format_ or self.format
         rows = [dict(zip(layout.names, [key, value, op, start + n], strict=True)) for n, (op, key, value) in
                 enumerate(changes)]  # fmt: skip
         file = render_as(format_, SCHEMAS[schema_id], pa.Table.from_pylist(rows, layout))
@@ -145,16 +176,21 @@ class Place:
         return replace(told, end_offset=start + len(changes), rows=len(changes))
 
 
-def write_batch(place: Place, table: TableSchema, schema_id: int, start: int, rows: list[tuple[object, ...]]) -> Batch:
+def write_batch(
+    place: Place, table: TableSchema, schema_id: int, start: int, rows: Sequence[tuple[object, ...]]
+) -> Batch:
     """Write a file of rows (values of the source's columns, then the op) of `table`, each where its offset says."""
     layout = file_schema(table)
     own = ("bin.000001", 0, 0, 1_700_000_000_000)
     fields = [(*row, start + n, own[0], start + n, *own[2:]) for n, row in enumerate(rows)]
     content = [dict(zip(layout.names, values, strict=False)) for values in fields]
     path = f"{table.table}-{schema_id}-{start}"
-    place.objects.put(path, render_as(PARQUET, table, pa.Table.from_pylist(content, layout)).content)
+    file = render_as(place.format, table, pa.Table.from_pylist(content, layout))
+    place.objects.put(path, file.content)
     told = replace(announcement(schema_id, start), table=table.table, last_timestamp_ms=own[3])
-    return replace(told, end_offset=start + len(rows), rows=len(rows), path=path)
+    told = replace(told, format=place.format.name, compression=place.format.compression, dialect=file.dialect)
+    size = len(file.content)
+    return replace(told, end_offset=start + len(rows), rows=len(rows), path=path, size_bytes=size)
 
 
 def announcement(schema_id: int, start: int = 0, *, topic: str = TOPIC) -> Batch:

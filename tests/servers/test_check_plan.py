@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pymysql
 import pytest
-from tests.servers.sink_case import PostgresTarget, announcement
+from tests.servers.sink_case import DuckdbTarget, PostgresTarget, RedshiftTarget, announcement
 from typer.testing import CliRunner
 
 from penstock.adapters.mysql.catalog import read_tables
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from tests.servers.sink_case import Place
 
     from penstock.dev.mariadb import MariadbServer
+
+
+TEXTS = {DuckdbTarget: "VARCHAR", PostgresTarget: "TEXT", RedshiftTarget: "VARCHAR(36)"}
 
 
 def do(mariadb: MariadbServer, *statements: str) -> None:
@@ -51,9 +54,19 @@ def config(
         monkeypatch.setenv("SINK_PASSWORD", server.password)
         login = f"host: {server.host}, port: {server.port}, database: {server.database}, user: {server.user}"
         sink = f"kind: postgres, {login}, password_env: SINK_PASSWORD"
+    objects = "{}"
+    if isinstance(place.target, RedshiftTarget):
+        cluster, rights = place.target.cluster, place.target.rights
+        monkeypatch.setenv("SINK_PASSWORD", cluster.password)
+        login = f"host: {cluster.host}, port: {cluster.port}, database: {cluster.database}, user: {cluster.user}"
+        sink = f"kind: redshift, {login}, password_env: SINK_PASSWORD, sslmode: disable, iam_role: '{rights.iam_role}'"
+        objects = f"{{url: '{place.target.store_url}'}}"
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "penstock")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "penstock")
     file = tmp_path / "shop.yaml"
     file.write_text(f"""\
 pipeline: shop
+objects: {objects}
 sources:
   - {{name: shopdb, kind: mysql, host: {mariadb.host}, port: {mariadb.port}, user: {mariadb.user},
      password_env: SOURCE_PASSWORD, tables: ["{fresh_database}.*"]}}
@@ -90,7 +103,7 @@ def test_the_next_load_s_sql_is_shown_and_nothing_is_changed(
     assert any("CREATE TABLE" in str(line) for line in first["statements"])  # type: ignore[attr-defined]
     assert (same[0], same[1][0]["statements"], same[1][0]["error"]) == (0, [], "")
     assert [str(line).split("ADD COLUMN")[1].strip() for line in added["statements"]] == [  # type: ignore[attr-defined]
-        f"\"title\" {'TEXT' if isinstance(place.target, PostgresTarget) else 'VARCHAR'} DEFAULT 'x'"
+        f"\"title\" {TEXTS[type(place.target)]} DEFAULT 'x'"
     ]
     assert (code, bool(wrong["error"]), wrong["statements"]) == (1, True, [])
     assert "1 table(s) would change, 0 would stay as they are; nothing was changed" in told.stdout

@@ -17,13 +17,13 @@ from tests.servers.test_warehouse_loader import MemoryRegistry
 
 from penstock.adapters.objects.store import ObjectsSpec, open_objects
 from penstock.adapters.postgres.connection import PostgresServer as PostgresLogin
+from penstock.adapters.redshift.load_files import write_manifest
 from penstock.adapters.state.store import open_state
 from penstock.config.crash_points import VARIABLE
 from penstock.core.errors import FencedError, PositionError
 from penstock.links.objects.publish import BatchPublisher
 from penstock.links.objects.retention import FileRetention
 from penstock.links.warehouse.load import WarehouseLoader
-from penstock.links.warehouse.manifests import write_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

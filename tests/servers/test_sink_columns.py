@@ -284,5 +284,5 @@ def test_an_interrupted_load_leaves_what_was_known_of_the_columns(place: Place) 
 
 def _assert_untouched(sink: SqlSink, place: Place) -> None:
     assert rows_in(sink) == [(1, hashed("ann@example.com"), "*****56")]
-    ((history,),) = place.ask("SELECT history FROM penstock.columns")
+    ((history,),) = place.ask(f"SELECT history FROM {place.state}.columns")
     assert "contact" not in str(history)

@@ -50,7 +50,7 @@ def load_cut(
     """Load from one offset to the next over a connection that is cut at a statement; return whether it was."""
     table, sink = schemas[1].table, None
     try:
-        sink = SqlSink(CutWarehouse(place.target.connect(str(table)), left), "p", "s", place.objects)  # type: ignore[arg-type]
+        sink = SqlSink(CutWarehouse(place.target.connect("p/s"), left), "p", "s", place.objects)  # type: ignore[arg-type]
         if sink.batch_offset() == offsets[0]:
             sink.load(table, batches, schemas)
             sink.finish(offsets[1])

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from penstock.cli.explain_spolt import explain_spolt
 from penstock.config.places import lake_url, lock_file, objects_url, state_file
 from penstock.config.secrets import is_set
-from penstock.config.specs import EMBEDDED_PARTS, DeltaSinkSpec, DuckdbSinkSpec, PostgresSinkSpec
+from penstock.config.sinks import DeltaSinkSpec, DuckdbSinkSpec, PostgresSinkSpec, RedshiftSinkSpec
+from penstock.config.specs import EMBEDDED_PARTS
 from penstock.links.transforms import open_salt
 
 if TYPE_CHECKING:
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 
     from penstock.config.columns import ColumnsSpec
     from penstock.config.objects_spec import ObjectsSpec
-    from penstock.config.specs import LinkSpec, MysqlSourceSpec, PipelineSpec, SchematizerSpec, SinkSpec
+    from penstock.config.sinks import SinkSpec
+    from penstock.config.specs import LinkSpec, MysqlSourceSpec, PipelineSpec, SchematizerSpec
 
 _START = {
     "auto": "from the start of the binlog if the server still has it whole, else with a copy of the tables",
@@ -84,6 +86,10 @@ def _explain_sink(spec: PipelineSpec, sink: SinkSpec) -> Iterator[str]:
             yield f"Sink {sink.name}: the database {sink.database} of the PostgreSQL server {sink.host}:{sink.port}"
             yield f"  login    {sink.user}, with the password in {sink.password_env}"
             yield f"  tls      {_TLS[sink.tls.verify] if sink.tls else 'only if the server offers it'}"
+        case RedshiftSinkSpec():
+            yield f"Sink {sink.name}: the database {sink.database} of the Redshift {sink.host}:{sink.port}"
+            yield f"  login    {sink.user}, with the password in {sink.password_env}; {sink.sslmode}"
+            yield f"  files    read as {sink.iam_role or 'the owner of AWS_ACCESS_KEY_ID'}"
         case DeltaSinkSpec():
             yield f"Sink {sink.name}: the folder of Delta tables {lake_url(spec, sink)}"
             yield "  commits  one per table and step; Spark reads and writes them"

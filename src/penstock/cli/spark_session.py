@@ -16,7 +16,7 @@ def plan_session(spec: PipelineSpec, name: str) -> SessionSpec:
     """
     from penstock.config.places import lake_endpoint, lake_url  # noqa: PLC0415 - PySpark is slow to import
     from penstock.config.secrets import secret  # noqa: PLC0415
-    from penstock.config.specs import DeltaSinkSpec  # noqa: PLC0415
+    from penstock.config.sinks import DeltaSinkSpec  # noqa: PLC0415
     from penstock.dev.class_archive import spark_archive  # noqa: PLC0415
     from penstock.dev.jars import JarSet, ensure_jars  # noqa: PLC0415
     from penstock.spark.delta.session import delta_settings, store_settings  # noqa: PLC0415

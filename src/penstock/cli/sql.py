@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from rich.table import Table
 
-    from penstock.config.specs import DeltaSinkSpec, PipelineSpec, SinkSpec
+    from penstock.config.sinks import DeltaSinkSpec, SinkSpec
+    from penstock.config.specs import PipelineSpec
     from penstock.ports.queries import QueryResult, ReadLimits
 
 app = typer.Typer()
@@ -42,7 +43,7 @@ def sql(
     """
     # Imported here so that `sql --help` need not wait for databases' drivers.
     from penstock.config.load import load  # noqa: PLC0415
-    from penstock.config.specs import DeltaSinkSpec  # noqa: PLC0415
+    from penstock.config.sinks import DeltaSinkSpec  # noqa: PLC0415
     from penstock.ports.queries import ReadLimits  # noqa: PLC0415
     from penstock.wiring.queries import query_sink  # noqa: PLC0415
 

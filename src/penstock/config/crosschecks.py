@@ -41,6 +41,7 @@ def find_conflicts(document: object) -> Iterator[Found]:
     for index, sink in enumerate(_sequence(pipeline.get("sinks"))):
         yield from _tls_conflicts(("sinks", index), _mapping(sink))
         yield from _delta_conflicts(("sinks", index), _mapping(sink))
+    yield from _redshift_conflicts(pipeline)
     yield from _embedded_on_cluster(pipeline)
 
 
@@ -167,6 +168,22 @@ def _delta_conflicts(where: Location, sink: Mapping[str, object]) -> Iterator[Fo
         yield (*where, "url"), "give path or url, not both"
     if sink.get("endpoint") and not (isinstance(url, str) and url.startswith("s3:")):
         yield (*where, "endpoint"), "is of no use without url: s3://..."
+
+
+def _redshift_conflicts(pipeline: Mapping[str, object]) -> Iterator[Found]:
+    url = _mapping(pipeline.get("objects")).get("url")
+    for index, item in enumerate(_sequence(pipeline.get("sinks"))):
+        sink = _mapping(item)
+        if sink.get("kind") != "redshift":
+            continue
+        if not (isinstance(url, str) and url.startswith("s3://")):
+            yield ("sinks", index, "kind"), "Redshift loads files from S3: give objects.url, s3://bucket/prefix"
+        for number, table in enumerate(_sequence(sink.get("tables"))):
+            where = ("sinks", index, "tables", number)
+            if _mapping(table).get("distkey") and _mapping(table).get("distribution") is not None:
+                yield (*where, "distribution"), "give distribution or distkey, not both"
+            if _mapping(table).get("interleaved") and not _mapping(table).get("sortkey"):
+                yield (*where, "interleaved"), "is of no use without sortkey"
 
 
 def _embedded_on_cluster(pipeline: Mapping[str, object]) -> Iterator[Found]:

@@ -9,15 +9,9 @@ from typing import TYPE_CHECKING, get_args
 from pydantic import ValidationError
 
 from penstock.config.crosschecks import find_conflicts
-from penstock.config.spec import Spec, known_keys
-from penstock.config.specs import (
-    DeltaSinkSpec,
-    DuckdbSinkSpec,
-    PipelineSpec,
-    PostgresSinkSpec,
-    SinkSpec,
-    TlsSpec,
-)
+from penstock.config.sinks import DeltaSinkSpec, DuckdbSinkSpec, PostgresSinkSpec, RedshiftSinkSpec, SinkSpec
+from penstock.config.spec import Spec, TlsSpec, known_keys
+from penstock.config.specs import PipelineSpec
 from penstock.config.spolt_crosschecks import find_spolt_conflicts
 from penstock.config.yaml_lines import Document, Location, Mistake, parse_yaml
 from penstock.core.errors import ConfigError, UsageError
@@ -117,6 +111,8 @@ def _absolute_sink(sink: SinkSpec, directory: Path) -> SinkSpec:
             return sink.model_copy(update={"path": (directory / sink.path).resolve()})
         case PostgresSinkSpec():
             return sink.model_copy(update={"tls": _absolute(sink.tls, directory)})
+        case RedshiftSinkSpec():
+            return sink
         case DeltaSinkSpec():
             return sink.model_copy(update={"path": sink.path and (directory / sink.path).resolve()})
 

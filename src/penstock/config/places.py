@@ -9,7 +9,8 @@ from penstock.config.secrets import secret
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from penstock.config.specs import DeltaSinkSpec, PipelineSpec
+    from penstock.config.sinks import DeltaSinkSpec
+    from penstock.config.specs import PipelineSpec
 
 
 def state_url(spec: PipelineSpec) -> str:

@@ -123,6 +123,7 @@ def _check_heartbeat_table(table: str) -> str:
     return table
 
 
+RedshiftEncoding: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9]+$")]
 EnvironmentName: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 SourceName: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,47}$")]
 HeartbeatTable: TypeAlias = Annotated[str, AfterValidator(_check_heartbeat_table)]

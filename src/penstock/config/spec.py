@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from pathlib import Path  # noqa: TC003 - pydantic reads it from fields' annotations
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,47}$")]
 Positive: TypeAlias = Annotated[int, Field(strict=True, ge=1)]
+Port: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=65535)]
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
 
 
@@ -23,6 +25,21 @@ class Spec(BaseModel):
             return given
         known = known_keys(cls)
         return {key: value for key, value in given.items() if value is not None or key not in known}
+
+
+class TlsSpec(Spec):
+    """How a connection to MySQL or MariaDB is encrypted. `tls: {}` is enough where the server's certificate is public.
+
+    The server's certificate must be signed by `ca`, by default by one of this
+    machine's authorities, and be for `host`. `verify: ca` does not look at the
+    host, `verify: none` at nothing. `cert` and `key` are ours, for a server that
+    wants one. All are files in PEM.
+    """
+
+    verify: Literal["full", "ca", "none"] = "full"
+    ca: Path | None = None
+    cert: Path | None = None
+    key: Path | None = None
 
 
 def known_keys(spec: type[Spec]) -> tuple[str, ...]:

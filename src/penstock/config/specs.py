@@ -20,7 +20,6 @@ from penstock.config.rules import (
     EnvironmentName,
     HeartbeatTable,
     KafkaServers,
-    ObjectsUrl,
     SourceName,
     SparkMaster,
     StateUrl,
@@ -31,7 +30,8 @@ from penstock.config.rules import (
     refuse_unless_empty,
     spark_value,
 )
-from penstock.config.spec import Name, Positive, Spec, Text
+from penstock.config.sinks import PostgresSinkSpec, RedshiftSinkSpec, SinkSpec
+from penstock.config.spec import Name, Port, Positive, Spec, Text, TlsSpec
 from penstock.config.spolts import SpoltSpec  # noqa: TC001 - pydantic reads it from a field's annotation
 from penstock.core.mysql.table_policy import RowImages, TablePolicy
 from penstock.core.mysql.zero_dates import ZeroDates  # noqa: TC001 - pydantic reads it from a field's annotation
@@ -49,7 +49,6 @@ EMBEDDED_PARTS: tuple[EmbeddedPart, ...] = ("kafka", "schematizer", "state", "tr
 SERVER_IDS_PER_SOURCE = 1024
 _SERVER_ID_MIN = 2**31
 
-Port: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=65535)]
 SparkConf: TypeAlias = dict[str, Annotated[str, BeforeValidator(spark_value)]]
 
 
@@ -106,21 +105,6 @@ class LockSpec(Spec):
 
     zookeeper: Zookeeper | None = None
     session_seconds: Annotated[float, Field(strict=True, ge=1, le=60)] = 6.0
-
-
-class TlsSpec(Spec):
-    """How a connection to MySQL or MariaDB is encrypted. `tls: {}` is enough where the server's certificate is public.
-
-    The server's certificate must be signed by `ca`, by default by one of this
-    machine's authorities, and be for `host`. `verify: ca` does not look at the
-    host, `verify: none` at nothing. `cert` and `key` are ours, for a server that
-    wants one. All are files in PEM.
-    """
-
-    verify: Literal["full", "ca", "none"] = "full"
-    ca: Path | None = None
-    cert: Path | None = None
-    key: Path | None = None
 
 
 class TrackerSpec(Spec):
@@ -208,56 +192,6 @@ class MysqlSourceSpec(Spec):
         return TablePolicy(self.zero_dates, self.row_images)
 
 
-class DuckdbSinkSpec(Spec):
-    """A DuckDB file, which Penstock alone writes."""
-
-    name: Name
-    kind: Literal["duckdb"]
-    path: Path
-
-
-class PostgresSinkSpec(Spec):
-    """A database of a PostgreSQL server. Penstock makes its schemas and tables, and a schema `penstock`, in it.
-
-    Without `tls` the connection is encrypted where the server offers it, and
-    nobody looks at the server's certificate. So many tables as it has
-    `connections` are loaded side by side.
-    """
-
-    name: Name
-    kind: Literal["postgres"]
-    host: Text
-    port: Port = 5432
-    database: Text
-    user: Text
-    password_env: EnvironmentName
-    tls: TlsSpec | None = None
-    connections: Annotated[int, Field(strict=True, ge=1, le=16)] = 2
-
-
-class DeltaSinkSpec(Spec):
-    """A folder of Delta tables, `SCHEMA/TABLE` each: at `path` on this machine, or at `url`, or beside the objects.
-
-    `endpoint` is for a store that speaks S3 without being AWS.
-    """
-
-    name: Name
-    kind: Literal["delta"]
-    path: Path | None = None
-    url: ObjectsUrl | None = None
-    endpoint: WebUrl | None = None
-
-
-def _refuse_later_sinks(given: object) -> object:
-    return refuse_later_kinds(given, ("redshift", "snowflake"), "sink of kind")
-
-
-SinkSpec: TypeAlias = Annotated[
-    Annotated[DuckdbSinkSpec | PostgresSinkSpec | DeltaSinkSpec, Field(discriminator="kind")],
-    BeforeValidator(_refuse_later_sinks),
-]
-
-
 class LinkSpec(Spec):
     """From a source to a sink: all of the source's tables, or those that `tables` matches too.
 
@@ -323,7 +257,7 @@ class PipelineSpec(Spec):
     def secret_names(self) -> tuple[str, ...]:
         """The environment variables that hold the pipeline's secrets."""
         names = {self.state.url_env, self.kafka.security.password_env, *(s.password_env for s in self.sources)}
-        names |= {sink.password_env for sink in self.sinks if isinstance(sink, PostgresSinkSpec)}
+        names |= {sink.password_env for sink in self.sinks if isinstance(sink, PostgresSinkSpec | RedshiftSinkSpec)}
         names |= {link.columns.salt_env for link in self.links}
         names |= {salt for spolt in self.spolts for salt in spolt.salt_names}
         if self.tracker is not None:

@@ -41,7 +41,7 @@ from penstock.core.errors import CorruptLogError, TableStoppedError
 from penstock.core.tables import Column, IntegerType, TextType
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from penstock.core.avro.envelope_decode import DecodedChanges
     from penstock.core.tables import TableSchema
@@ -79,6 +79,12 @@ def file_columns(schema: TableSchema) -> tuple[Column, ...]:
     """Return the columns of the batch files of a table, in their order, as a warehouse may stage them."""
     lacking = (_LACKS_COLUMN,) if schema.partial_rows else ()
     return (*schema.columns, *(_KEYED_COLUMNS if schema.key else LOG_FILE_COLUMNS), *lacking)
+
+
+def staged_columns(schema: TableSchema, names: Collection[str]) -> list[Column]:
+    """Return the columns of rows to be staged, in their order, of which there are those called `names`."""
+    known = {column.name: column for column in (*file_columns(schema), *LOG_FILE_COLUMNS) if column.name in names}
+    return list(known.values())
 
 
 def file_schema(schema: TableSchema) -> pa.Schema:

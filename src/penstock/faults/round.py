@@ -35,9 +35,9 @@ from penstock.wiring.open import (
     open_pipeline_state,
     open_publisher,
     open_registry,
-    open_sink,
     open_topic_log,
 )
+from penstock.wiring.warehouses import open_sink
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

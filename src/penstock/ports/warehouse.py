@@ -10,8 +10,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from penstock.core.batches import Batch
     from penstock.core.tables import TableId, TableSchema
-    from penstock.core.warehouse.attributes import Attributes
+    from penstock.core.warehouse.attributes import Attributes, Spread
     from penstock.core.warehouse.dialect import Dialect
     from penstock.core.warehouse.migration import Dependent
 
@@ -63,6 +64,13 @@ class Warehouse(Protocol):
         """
         ...
 
+    def staged_files(self, schema: TableSchema, batches: Sequence[Batch]) -> AbstractContextManager[str] | None:
+        """Let statements read the files of `batches` of `schema` as `staged` does, fetched by the warehouse itself.
+
+        None where it cannot: then rows have to be staged. Raises what `staged` does.
+        """
+        ...
+
     def exists(self, table: TableId) -> bool:
         """Whether there is a table of this name, upper and lower case not counted where the database does not."""
         ...
@@ -73,6 +81,10 @@ class Warehouse(Protocol):
 
     def columns(self, table: TableId) -> Mapping[str, str]:
         """Return a table's columns, in order, and their types as the dialect writes them."""
+        ...
+
+    def layout(self, schema: TableSchema) -> Spread | None:
+        """Return how a table that is made is to be spread and sorted; None where there is nothing to say."""
         ...
 
     def attributes(self, table: TableId) -> Attributes:

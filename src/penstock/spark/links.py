@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 import structlog
 
-from penstock.config.specs import DeltaSinkSpec
+from penstock.config.sinks import DeltaSinkSpec
 from penstock.links.capture.backlog import publish_ranges
 from penstock.links.capture.live import LeaseEnded
 from penstock.links.counts import CarriedRows
@@ -31,9 +31,9 @@ from penstock.wiring.open import (
     create_ledgers,
     open_publisher,
     open_registry,
-    open_sinks,
     spark_kafka_options,
 )
+from penstock.wiring.warehouses import open_sinks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -18,9 +18,10 @@ from penstock.adapters.mysql import preflight
 from penstock.adapters.mysql.connection import connect, server_of
 from penstock.adapters.mysql.heartbeat import HeartbeatWriter
 from penstock.adapters.postgres.preflight import examine_database
+from penstock.adapters.redshift.preflight import examine_database as examine_redshift
 from penstock.adapters.state.migrate import has_current_tables
 from penstock.config.places import lake_url, objects_url, state_url
-from penstock.config.specs import DeltaSinkSpec, DuckdbSinkSpec, PostgresSinkSpec
+from penstock.config.sinks import DeltaSinkSpec, DuckdbSinkSpec, PostgresSinkSpec, RedshiftSinkSpec
 from penstock.core.errors import PenstockError, UnfitServerError, UsageError
 from penstock.wiring.check_started import examine_started
 from penstock.wiring.findings import Finding, examine
@@ -31,15 +32,16 @@ from penstock.wiring.open import (
     open_lake_store,
     open_lock,
     open_object_store,
-    postgres_server,
     tracker_server,
 )
 from penstock.wiring.registry_probe import probe_registry
+from penstock.wiring.warehouses import postgres_server, redshift_cluster, redshift_loads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from penstock.config.specs import MysqlSourceSpec, PipelineSpec, SchematizerSpec, SinkSpec, TrackerSpec
+    from penstock.config.sinks import SinkSpec
+    from penstock.config.specs import MysqlSourceSpec, PipelineSpec, SchematizerSpec, TrackerSpec
 
 _TIMEOUT_SECONDS = 10.0
 _FREE_BYTES_MIN = 1 << 30
@@ -195,6 +197,8 @@ def _examine_sink(spec: PipelineSpec, sink: SinkSpec) -> str:
             return _examine_file(sink.path)
         case PostgresSinkSpec():
             return examine_database(postgres_server(sink))
+        case RedshiftSinkSpec():
+            return examine_redshift(redshift_cluster(sink), redshift_loads(spec, sink, spec.sources[0].name))
         case DeltaSinkSpec():
             return _examine_lake(spec, sink)
         case _:

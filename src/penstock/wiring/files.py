@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import structlog
 
-from penstock.config.specs import DeltaSinkSpec
+from penstock.config.sinks import DeltaSinkSpec
 from penstock.core.errors import FencedError, PenstockError
 from penstock.core.file_formats import FileFormat
 from penstock.links.objects.closing import BatchClosing
@@ -22,9 +22,9 @@ from penstock.wiring.open import (
     committed_position,
     open_lake_store,
     open_object_store,
-    open_sink,
     open_topic_log,
 )
+from penstock.wiring.warehouses import open_sink
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 
 from penstock.adapters.mysql.catalog import read_tables
 from penstock.adapters.mysql.connection import connect
-from penstock.config.specs import DeltaSinkSpec, DuckdbSinkSpec
-from penstock.core.errors import PenstockError, UsageError
+from penstock.config.sinks import DuckdbSinkSpec
+from penstock.core.errors import PenstockError
 from penstock.core.transforms.column_history import ColumnHistory
 from penstock.core.warehouse.dialect import DUCKDB
 from penstock.core.warehouse.overflow import fit_schema
 from penstock.core.warehouse.planner import plan_create
 from penstock.core.warehouse.target_table import TargetTable
-from penstock.wiring.open import load_rules, mysql_server, postgres_server
+from penstock.wiring.open import mysql_server
+from penstock.wiring.warehouses import load_rules, open_to_read
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from penstock.config.specs import LinkSpec, PipelineSpec
     from penstock.core.tables import TableSchema
-    from penstock.ports.warehouse import Warehouse
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def _plan_link(spec: PipelineSpec, link: LinkSpec) -> Iterator[TablePlan]:
     if _is_new(spec, link):
         yield from (_plan_first(link, schema) for schema in tables)
         return
-    with closing(_open_to_read(spec, link)) as warehouse:
+    with closing(open_to_read(spec, link)) as warehouse:
         preview = LoadPreview(warehouse, spec.pipeline, link.source, load_rules(link))
         for schema in tables:
             try:
@@ -87,19 +87,3 @@ def _present_tables(spec: PipelineSpec, link: LinkSpec) -> Sequence[TableSchema]
     heartbeat = source.heartbeat.table_id if source.heartbeat else None
     wanted = (table for table in found if source.patterns.matches(table) and link.patterns.matches(table))
     return [found[table] for table in wanted if table != heartbeat]
-
-
-def _open_to_read(spec: PipelineSpec, link: LinkSpec) -> Warehouse:
-    sink = spec.sink(link.sink)
-    if isinstance(sink, DeltaSinkSpec):
-        message = "changes of Delta tables are no SQL, but entries in their logs"
-        raise UsageError(message, "see what each load did in the table's log: DESCRIBE HISTORY")
-    if isinstance(sink, DuckdbSinkSpec):
-        from penstock.adapters.duckdb.warehouse import DuckdbWarehouse  # noqa: PLC0415
-
-        return DuckdbWarehouse(sink.path, read_only=True)
-    from penstock.adapters.postgres.warehouse import PostgresWarehouse  # noqa: PLC0415
-
-    warehouse = PostgresWarehouse(postgres_server(sink), "")
-    warehouse.run("SET default_transaction_read_only = on")
-    return warehouse

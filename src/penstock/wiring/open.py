@@ -43,31 +43,21 @@ from penstock.config.places import (
     state_url,
 )
 from penstock.config.secrets import secret
-from penstock.config.specs import DeltaSinkSpec, PostgresSinkSpec
 from penstock.core.errors import FencedError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from penstock.adapters.postgres.connection import PostgresServer
     from penstock.adapters.state.store import SqlState
-    from penstock.config.specs import (
-        LinkSpec,
-        MysqlSourceSpec,
-        PipelineSpec,
-        SchematizerSpec,
-        TlsSpec,
-        TrackerSpec,
-    )
-    from penstock.links.warehouse.sink import LoadRules
+    from penstock.config.sinks import DeltaSinkSpec
+    from penstock.config.spec import TlsSpec
+    from penstock.config.specs import MysqlSourceSpec, PipelineSpec, SchematizerSpec, TrackerSpec
     from penstock.ports.checkpoints import Checkpoints
     from penstock.ports.lock import Lock
     from penstock.ports.objects import ObjectStore
     from penstock.ports.publisher import MessageCheck, Publisher
     from penstock.ports.registry import Registry
-    from penstock.ports.sink import Sink
     from penstock.ports.subjects import Subjects
-    from penstock.ports.warehouse import Warehouse
 
 OBJECTS_LINK = "objects"
 
@@ -250,22 +240,6 @@ def open_tracker(spec: PipelineSpec, source: MysqlSourceSpec) -> MysqlTracker:
         return MysqlTracker(tracker_server(spec.tracker), read_source_defaults(connection), source.policy)
 
 
-def postgres_server(sink: PostgresSinkSpec) -> PostgresServer:
-    """The sink's database and our login to it."""
-    from penstock.adapters.postgres.connection import PostgresServer  # noqa: PLC0415 - see the module's docstring
-
-    tls = {} if sink.tls is None else _libpq_tls(sink.tls)
-    return PostgresServer(sink.host, sink.port, sink.database, sink.user, secret(sink.password_env), tls)
-
-
-def _libpq_tls(tls: TlsSpec) -> dict[str, str]:
-    mode = {"full": "verify-full", "ca": "verify-ca", "none": "require"}[tls.verify]
-    # Without a file of its own libpq trusts the machine's authorities only where the host is looked at, too.
-    given = {"sslrootcert": tls.ca or ("system" if tls.verify == "full" else None), "sslcert": tls.cert}
-    given["sslkey"] = tls.key
-    return {"sslmode": mode, **{name: str(file) for name, file in given.items() if file is not None}}
-
-
 def open_lock(spec: PipelineSpec) -> Lock:
     """The leader's lock of the pipeline; nothing is connected yet."""
     if spec.lock.zookeeper is None:
@@ -275,59 +249,6 @@ def open_lock(spec: PipelineSpec) -> Lock:
 
     servers, slash, path = spec.lock.zookeeper.partition("/")
     return ZookeeperLock(ZookeeperPlace(servers, slash + path, spec.lock.session_seconds), spec.pipeline)
-
-
-def open_sink(spec: PipelineSpec, link: LinkSpec, *, serve_queries: bool = True) -> Sink:
-    """The target of `link`; `serve_queries` lets other processes query it through us where only one may open it."""
-    from penstock.links.warehouse.sink import SqlSink  # noqa: PLC0415 - see the module's docstring
-
-    rules = load_rules(link).shared_by(_connections(spec, link))
-    warehouse = _open_warehouse(spec, link, serve_queries=serve_queries)
-    return SqlSink(warehouse, spec.pipeline, link.source, open_object_store(spec), rules)
-
-
-def open_sinks(spec: PipelineSpec, link: LinkSpec) -> list[Sink]:
-    """Open the target of `link` as often as tables are to be loaded side by side."""
-    opened: list[Sink] = []
-    try:
-        while len(opened) < _connections(spec, link):
-            opened.append(open_sink(spec, link))
-    except BaseException:
-        for sink in opened:
-            sink.close()
-        raise
-    return opened
-
-
-def _connections(spec: PipelineSpec, link: LinkSpec) -> int:
-    sink = spec.sink(link.sink)
-    return sink.connections if isinstance(sink, PostgresSinkSpec) else 1
-
-
-def load_rules(link: LinkSpec) -> LoadRules:
-    """How `link` loads, by itself."""
-    from penstock.links.transforms import open_column_rules  # noqa: PLC0415 - see the module's docstring
-    from penstock.links.warehouse.sink import LoadRules  # noqa: PLC0415
-
-    columns = open_column_rules(link.columns)
-    return LoadRules(dropped_tables=link.dropped_tables, deletes=link.deletes, overflow=link.overflow, columns=columns)
-
-
-def _open_warehouse(spec: PipelineSpec, link: LinkSpec, *, serve_queries: bool) -> Warehouse:
-    sink = spec.sink(link.sink)
-    if isinstance(sink, PostgresSinkSpec):
-        from penstock.adapters.postgres.warehouse import PostgresWarehouse  # noqa: PLC0415
-
-        return PostgresWarehouse(postgres_server(sink), f"{spec.pipeline}/{link.source}")
-    if isinstance(sink, DeltaSinkSpec):
-        raise TypeError(sink)
-    from penstock.adapters.duckdb.query_wire import run_file  # noqa: PLC0415
-    from penstock.adapters.duckdb.warehouse import DuckdbWarehouse  # noqa: PLC0415
-
-    warehouse = DuckdbWarehouse(sink.path)
-    if serve_queries:
-        warehouse.serve_queries(run_file(spec.home, sink.name))
-    return warehouse
 
 
 def _not_started(part: str) -> UsageError:

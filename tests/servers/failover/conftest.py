@@ -50,9 +50,9 @@ from penstock.wiring.open import (
     open_pipeline_state,
     open_publisher,
     open_registry,
-    open_sink,
     open_topic_log,
 )
+from penstock.wiring.warehouses import open_sink
 
 os.environ["CASE_PASSWORD"] = PASSWORD
 from penstock.ports.queries import ReadLimits

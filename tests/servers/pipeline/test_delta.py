@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from penstock.config.places import lake_url
-from penstock.config.specs import DeltaSinkSpec
+from penstock.config.sinks import DeltaSinkSpec
 from penstock.ports.queries import ReadLimits
 from penstock.spark.delta.query import query_lake
 

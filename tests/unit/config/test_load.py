@@ -17,14 +17,9 @@ from penstock.config.places import (
     objects_url,
     state_url,
 )
+from penstock.config.sinks import DeltaSinkSpec, DuckdbSinkSpec
 from penstock.config.spec import known_keys
-from penstock.config.specs import (
-    EMBEDDED_PARTS,
-    SERVER_IDS_PER_SOURCE,
-    DeltaSinkSpec,
-    DuckdbSinkSpec,
-    PipelineSpec,
-)
+from penstock.config.specs import EMBEDDED_PARTS, SERVER_IDS_PER_SOURCE, PipelineSpec
 from penstock.core.errors import ConfigError, UsageError
 from penstock.core.mysql.scan import PREPARED_BYTES_MAX
 from penstock.core.tables import TableId
@@ -201,7 +196,7 @@ links:
         (f"sources: [{SOURCE[:-1]}, lease_seconds: 0}}]\n", "lease_seconds: should be greater than or equal to 1"),
         ("sources: [{name: f, kind: postgres, x: y}]\n", "line 1: sources.0: a source of kind postgres is not in this"),
         ("sources: [{name: f, kind: oracle}]\n", "line 1: sources.0.kind: should be 'mysql'"),
-        ("sinks: [{name: f, kind: redshift}]\n", "line 1: sinks.0: a sink of kind redshift is not in this release"),
+        ("sinks: [{name: f, kind: snowflake}]\n", "line 1: sinks.0: a sink of kind snowflake is not in this release"),
         ("joins: [a.yaml]\n", "line 1: joins: a join is not in this release; leave it out"),
         ("audits: [{}]\n", "line 1: audits: an audit is not in this release; leave it out"),
         ("lock: {zookeeper: z}\n", "line 1: lock.zookeeper: should be host:port, or several of them"),
@@ -243,6 +238,19 @@ links:
         (
             "sinks: [{name: a, kind: delta, url: http://h/x}]\n",
             "sinks.0.url: should be s3://bucket/prefix, gs://bucket/prefix",
+        ),
+        ("sinks: [{name: a, kind: redshift}]\n", "sinks.0.kind: Redshift loads files from S3: give objects.url"),
+        (
+            "sinks: [{name: a, kind: redshift, tables: [{match: [a.b], distkey: c, distribution: all}]}]\n",
+            "sinks.0.tables.0.distribution: give distribution or distkey, not both",
+        ),
+        (
+            "sinks: [{name: a, kind: redshift, tables: [{match: [a.b], interleaved: true}]}]\n",
+            "sinks.0.tables.0.interleaved: is of no use without sortkey",
+        ),
+        (
+            "sinks: [{name: a, kind: redshift, tables: [{match: [a.b], encode: {c: 'zstd, x'}}]}]\n",
+            "sinks.0.tables.0.encode.c",
         ),
         ("links: [{from: a, to: b}, {from: a, to: b}]\n", "line 1: links.1: there is a link from a to b already"),
     ],

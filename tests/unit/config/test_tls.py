@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from penstock.adapters.mysql.login import Tls
 from penstock.config.load import parse
-from penstock.config.specs import PipelineSpec, TlsSpec
+from penstock.config.spec import TlsSpec
 from penstock.core.errors import ConfigError
 from penstock.wiring.open import mysql_server, tracker_server
+
+if TYPE_CHECKING:
+    from penstock.config.specs import PipelineSpec
 
 SMALL = """\
 pipeline: shop

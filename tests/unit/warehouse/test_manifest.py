@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.adapters.objects.store import ObjectsSpec, open_objects
+from penstock.adapters.redshift.load_files import write_manifest
 from penstock.core.batches import Batch
 from penstock.core.csv_dialect import CsvDialect
 from penstock.core.tables import TableId
 from penstock.core.warehouse.manifest import manifest_key, manifest_written_at, plan_manifest
-from penstock.links.warehouse.manifests import write_manifest
 
 if TYPE_CHECKING:
     from pathlib import Path

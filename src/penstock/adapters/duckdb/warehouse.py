@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from penstock.core.batches import Batch
     from penstock.core.tables import TableId, TableSchema
     from penstock.core.warehouse.attributes import Attributes
     from penstock.core.warehouse.migration import Dependent
@@ -94,6 +95,9 @@ class DuckdbWarehouse:
             with suppress(duckdb.Error):
                 self._connection.unregister(_STAGED)
 
+    def staged_files(self, schema: TableSchema, batches: Sequence[Batch]) -> None:
+        """See `Warehouse`: rows are read where they are."""
+
     def exists(self, table: TableId) -> bool:
         """See `Warehouse`. DuckDB does not count upper and lower case."""
         query = (
@@ -110,6 +114,9 @@ class DuckdbWarehouse:
     def columns(self, table: TableId) -> Mapping[str, str]:
         """See `Warehouse`."""
         return read_columns(self.fetch, table)
+
+    def layout(self, schema: TableSchema) -> None:
+        """See `Warehouse`: there is one file."""
 
     def attributes(self, table: TableId) -> Attributes:
         """See `Warehouse`. A file has no owners and grants."""

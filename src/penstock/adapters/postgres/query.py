@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import Any
 
 import psycopg
 import pyarrow as pa
 from psycopg import errors
 
 from penstock.adapters.postgres.connection import PostgresServer, connect, explain
+from penstock.core.arrow_columns import any_column
 from penstock.core.errors import SinkError, UsageError
 from penstock.ports.queries import QueryResult, ReadLimits
 
@@ -56,14 +56,5 @@ def _fetch(connection: psycopg.Connection, statement: str, limits: ReadLimits) -
                 break
             rows.append(row)
         names = [column.name for column in cursor.description or ()]
-    columns = [_column([row[index] for row in rows]) for index in range(len(names))]
+    columns = [any_column([row[index] for row in rows]) for index in range(len(names))]
     return QueryResult(pa.Table.from_arrays(columns, names), truncated)
-
-
-def _column(values: list[Any]) -> pa.Array[Any]:
-    """Return the values as Arrow has them, as their text where it has no type for them."""
-    try:
-        column: pa.Array[Any] = pa.array(values)
-    except pa.ArrowException:
-        return pa.array([None if value is None else str(value) for value in values], pa.string())
-    return column

@@ -15,7 +15,7 @@ from penstock.adapters.postgres.catalog import find_dependents, read_attributes,
 from penstock.adapters.postgres.connection import PostgresServer, connect, explain
 from penstock.adapters.postgres.copy_text import render_csv
 from penstock.core.errors import PenstockError, SinkError, TableStoppedError, TableWaitsError, UnavailableError
-from penstock.core.files import LOG_FILE_COLUMNS, file_columns
+from penstock.core.files import staged_columns
 from penstock.core.warehouse.dialect import Dialect, quote_name, render_type
 from penstock.core.warehouse.dialects import POSTGRES
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from penstock.core.batches import Batch
     from penstock.core.tables import TableId, TableSchema
     from penstock.core.warehouse.attributes import Attributes
     from penstock.core.warehouse.migration import Dependent
@@ -109,11 +110,8 @@ class PostgresWarehouse:
     def staged(self, schema: TableSchema, rows: pa.Table) -> Iterator[str]:
         """See `Warehouse`. The rows are copied into a temporary table."""
         name = quote_name(POSTGRES, _STAGED)
-        there = set(rows.column_names)
-        columns = [column for column in (*file_columns(schema), *LOG_FILE_COLUMNS) if column.name in there]
-        columns = list({column.name: column for column in columns}.values())
         listed = ", ".join(f"{quote_name(POSTGRES, column.name)} {render_type(POSTGRES, column.type)}"
-                           for column in columns)  # fmt: skip
+                           for column in staged_columns(schema, rows.column_names))  # fmt: skip
         self.run(f"CREATE TEMPORARY TABLE {name} ({listed}) ON COMMIT DROP")
         copied = self._copy(name, schema, rows)
         if copied != rows.num_rows:
@@ -125,6 +123,9 @@ class PostgresWarehouse:
             # After a failure nothing can be done here any more, and the table goes with the transaction.
             with suppress(PenstockError):
                 self.run(f"DROP TABLE {name}")
+
+    def staged_files(self, schema: TableSchema, batches: Sequence[Batch]) -> None:
+        """See `Warehouse`: PostgreSQL fetches no files."""
 
     def exists(self, table: TableId) -> bool:
         """See `Warehouse`. To PostgreSQL quoted names that differ in case are different names."""
@@ -141,6 +142,9 @@ class PostgresWarehouse:
     def columns(self, table: TableId) -> Mapping[str, str]:
         """See `Warehouse`."""
         return read_columns(self.fetch, table)
+
+    def layout(self, schema: TableSchema) -> None:
+        """See `Warehouse`: a table is in one place here."""
 
     def attributes(self, table: TableId) -> Attributes:
         """See `Warehouse`."""

@@ -36,12 +36,16 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """How Redshift spreads and sorts the rows: DISTSTYLE, the column of KEY, and the sort key's style and columns."""
+    """How Redshift spreads and sorts the rows: DISTSTYLE, the column of KEY, and the sort key's style and columns.
+
+    `encodings` are the ENCODE of columns, where somebody asks for one.
+    """
 
     style: str = "AUTO"
     key: str = ""
     sort_style: str = "COMPOUND"
     sort_key: tuple[str, ...] = ()
+    encodings: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

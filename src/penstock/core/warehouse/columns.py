@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from penstock.core.errors import TableStoppedError
@@ -12,6 +13,8 @@ from penstock.core.warehouse.fill_values import render_fill_value
 from penstock.core.warehouse.widening import widens
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.core.tables import TableSchema
     from penstock.core.warehouse.load_plan import Deletes
 
@@ -40,10 +43,16 @@ def by_name(schema: TableSchema) -> dict[str, Column]:
     return {column.name.casefold(): column for column in schema.columns}
 
 
-def define_columns(dialect: Dialect, schema: TableSchema, deletes: Deletes) -> str:
+def define_columns(
+    dialect: Dialect, schema: TableSchema, deletes: Deletes, encodings: Mapping[str, str] = MappingProxyType({})
+) -> str:
     """Return what stands between the brackets of CREATE TABLE; TableStoppedError for what the warehouse cannot hold."""
-    columns = [*schema.columns, *own_columns(schema, deletes)]
-    return ", ".join(f"{quote_name(dialect, column.name)} {column_type(dialect, schema, column)}" for column in columns)
+    encoded = {name.casefold(): f" ENCODE {encoding}" for name, encoding in encodings.items()}
+    return ", ".join(
+        f"{quote_name(dialect, column.name)} {column_type(dialect, schema, column)}"
+        f"{encoded.get(column.name.casefold(), '')}"
+        for column in (*schema.columns, *own_columns(schema, deletes))
+    )
 
 
 def column_type(dialect: Dialect, schema: TableSchema, column: Column) -> str:

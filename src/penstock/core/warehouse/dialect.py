@@ -68,14 +68,16 @@ class Dialect:
     that it can make, unless `retypes_in_transaction` ahead of the transaction
     that needs them. For any other one the table is copied: into a new one that
     takes its place, or by `replace_as`, one statement for both, filled with the
-    table's quoted `path`, its `columns` and the `select` of its rows.
+    table's quoted `path`, its `columns` in brackets and the `select` of its rows.
     `not_grouped` are types that GROUP BY does not take. `fills_by_default`: a
     column that is added with a DEFAULT has it in the rows that are there.
 
     Where `key_index_bytes_max` is given, a key of so many bytes at most gets an
     index. `moves_tables`: ALTER TABLE can move a table to another schema.
     `distinct_on`: SELECT DISTINCT ON is there, and quick. `scratch` is what can be
-    made TEMPORARY of a query's rows.
+    made TEMPORARY of a query's rows. `deletes_using`: the table of a DELETE has no
+    alias, and other tables are read by USING. `any_text` is a text of any length
+    that there may be, and `locks_tables` says that who writes a row locks its table.
     """
 
     name: str
@@ -117,6 +119,9 @@ class Dialect:
     moves_tables: bool = False
     distinct_on: bool = False
     scratch: Literal["TABLE", "VIEW"] = "TABLE"
+    deletes_using: bool = False
+    any_text: str = "VARCHAR"
+    locks_tables: bool = False
 
     def text_type(self, characters: int, bytes_: int) -> str:
         """Return the type of texts of up to so many characters, or bytes of UTF-8."""

@@ -112,6 +112,9 @@ REDSHIFT: Final = Dialect(
     retype="ALTER COLUMN {name} TYPE {type}",
     retypes=frozenset({Retype.LONGER_TEXT}),
     retypes_in_transaction=False,
+    deletes_using=True,
+    any_text=_REDSHIFT_VARCHAR,
+    locks_tables=True,
 )
 """Amazon Redshift. Its ALTER COLUMN TYPE runs in no transaction, its copy of a table in one."""
 
@@ -152,7 +155,7 @@ SNOWFLAKE: Final = Dialect(
     name_bytes_max=255,
     first_date=_FIRST_DATE,
     retypes=frozenset({Retype.LONGER_TEXT, Retype.LONGER_BINARY, Retype.MORE_DIGITS}),
-    replace_as="CREATE OR REPLACE TABLE {path} ({columns}) COPY GRANTS AS {select}",
+    replace_as="CREATE OR REPLACE TABLE {path} {columns} COPY GRANTS AS {select}",
     fills_by_default=False,
 )
 """Snowflake. A column that is added gets its value by an UPDATE: a DEFAULT there may be no expression.

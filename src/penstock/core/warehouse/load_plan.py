@@ -36,6 +36,11 @@ class Piece:
     from_offset: int
     treatment: Treatment | None = None
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether every row of the batch is new."""
+        return self.from_offset <= self.batch.start_offset
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -53,6 +58,11 @@ class Step:
     def kind(self) -> Kind:
         """What becomes of the table."""
         return self.pieces[0].batch.kind
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether any of its batches has a file."""
+        return any(piece.batch.rows for piece in self.pieces)
 
     @property
     def column_renames(self) -> tuple[tuple[str, str], ...]:

@@ -49,11 +49,12 @@ def plan_manifest(store_url: str, batches: Sequence[Batch]) -> Manifest:
         told = ", ".join(sorted(f"{name} {compression} {dialect}" for name, compression, dialect in kinds))
         message = f"the files of one manifest must be written alike: {told}"
         raise ValueError(message)
-    entries = [
-        {"url": f"{store_url}/{batch.path}", "mandatory": True, "meta": {"content_length": batch.size_bytes}}
-        for batch in files
-    ]
-    return Manifest(json.dumps({"entries": entries}, indent=1).encode(), sum(batch.rows for batch in files))
+    return _of_files([(f"{store_url}/{batch.path}", batch.size_bytes, batch.rows) for batch in files])
+
+
+def plan_rows_manifest(url: str, size_bytes: int, rows: int) -> Manifest:
+    """Return the manifest of one file that was made for this load."""
+    return _of_files([(url, size_bytes, rows)])
 
 
 def manifest_folder(pipeline: str) -> str:
@@ -67,6 +68,18 @@ def manifest_key(pipeline: str, sink: str, manifest: Manifest, attempt: tuple[in
     return f"{manifest_folder(pipeline)}/{key_folder(sink)}/{now_ms:013d}-{manifest.digest}-{token}.json"
 
 
+def rows_key(pipeline: str, sink: str, attempt: tuple[int, str]) -> str:
+    """Return the key of a CSV file of rows that one `attempt` to load a sink needs."""
+    now_ms, token = attempt
+    return f"{manifest_folder(pipeline)}/{key_folder(sink)}/{now_ms:013d}-{token}.csv.gz"
+
+
 def manifest_written_at(key: str) -> int:
-    """Return when a manifest was written, in Unix ms, from its key; ValueError for another key."""
+    """Return when a manifest or a file of rows was written, in Unix ms, from its key; ValueError for another key."""
     return int(key.rpartition("/")[2].partition("-")[0])
+
+
+def _of_files(files: Sequence[tuple[str, int, int]]) -> Manifest:
+    """Return the manifest of files: URL, bytes, rows."""
+    entries = [{"url": url, "mandatory": True, "meta": {"content_length": size}} for url, size, _ in files]
+    return Manifest(json.dumps({"entries": entries}, indent=1).encode(), sum(rows for *_, rows in files))

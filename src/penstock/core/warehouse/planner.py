@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from penstock.core.tables import Column, TableSchema
+    from penstock.core.warehouse.attributes import Spread
     from penstock.core.warehouse.load_plan import Deletes
     from penstock.core.warehouse.target_table import LogPlace, TargetTable
 
@@ -50,16 +51,19 @@ def plan_schema(dialect: Dialect, catalog: str, schema: str) -> str:
     return f"CREATE SCHEMA IF NOT EXISTS {quote_name(dialect, catalog, schema)}"
 
 
-def plan_create(dialect: Dialect, target: TargetTable, *, with_schema: bool = True) -> list[str]:
+def plan_create(
+    dialect: Dialect, target: TargetTable, layout: Spread | None = None, *, with_schema: bool = True
+) -> list[str]:
     """Return the statements that make the table, and `with_schema` its schema if there is none.
 
-    Raises TableStoppedError for a column that the warehouse cannot hold.
+    `layout` says how its rows are spread and sorted. Raises TableStoppedError for a
+    column that the warehouse cannot hold.
     """
     schema = target.schema
     check_names(dialect, schema, target.deletes)
     return [
         *([plan_schema(dialect, target.catalog, schema.table.schema)] if with_schema else ()),
-        f"CREATE TABLE {target.path(dialect)} ({target.definition(dialect)})",
+        f"CREATE TABLE {target.path(dialect)} {target.definition(dialect, layout)}",
         *plan_key_index(dialect, target.path(dialect), schema),
     ]
 
@@ -172,10 +176,9 @@ def plan_merge(dialect: Dialect, target: TargetTable, arriving: TableSchema, sta
         return [f"{into} FROM {staged} AS s"]
     check_key(target.schema, arriving)
     key = [quote_name(dialect, name) for name in arriving.key]
-    same_row = " AND ".join(f"s.{name} = t.{name}" for name in key)
     kept = "" if target.deletes == "soft" else f" WHERE s.{quote_name(dialect, OP)} <> 'd'"
     return [
-        f"DELETE FROM {target.path(dialect)} AS t WHERE EXISTS (SELECT 1 FROM {staged} AS s WHERE {same_row})",  # noqa: S608 - names are quoted
+        _plan_delete(dialect, target.path(dialect), key, staged),
         f"{into} FROM {newest_rows(dialect, key, staged)}{kept}",
     ]
 
@@ -188,6 +191,14 @@ def newest_rows(dialect: Dialect, key: Sequence[str], staged: str) -> str:
     latest = f"SELECT {listed}, MAX({offset}) AS {offset} FROM {staged} GROUP BY {listed}"  # noqa: S608 - names are quoted
     same_change = " AND ".join(f"s.{name} = latest.{name}" for name in [*key, offset])
     return f"{staged} AS s JOIN ({latest}) AS latest ON {same_change}"
+
+
+def _plan_delete(dialect: Dialect, path: str, key: Sequence[str], staged: str) -> str:
+    if dialect.deletes_using:
+        same_row = " AND ".join(f"{staged}.{name} = {path}.{name}" for name in key)
+        return f"DELETE FROM {path} USING {staged} WHERE {same_row}"  # noqa: S608 - names are quoted
+    same_row = " AND ".join(f"s.{name} = t.{name}" for name in key)
+    return f"DELETE FROM {path} AS t WHERE EXISTS (SELECT 1 FROM {staged} AS s WHERE {same_row})"  # noqa: S608 - names are quoted
 
 
 def _plan_rename(dialect: Dialect, catalog: str, old: TableId, new: TableId) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from penstock.core.files import FILE, OP, POS, ROW, TS_MS
 from penstock.core.tables import TableId
-from penstock.core.warehouse.attributes import Attributes, plan_attributes, render_spread
+from penstock.core.warehouse.attributes import Attributes, plan_attributes
 from penstock.core.warehouse.columns import DELETED_AT, by_name, cast_value, column_type, fill_value, stopped
 from penstock.core.warehouse.dialect import Dialect, quote_name, quote_text
 from penstock.core.warehouse.key_index import plan_key_index
@@ -35,14 +35,13 @@ def plan_rebuild(dialect: Dialect, target: TargetTable, after: TableSchema, arou
     _refuse_losses(target, around)
     path, name = target.path(dialect), quote_name(dialect, after.table.name)
     copy = replace(new, schema=replace(after, table=TableId(after.table.schema, _COPY))).path(dialect)
-    definition = new.definition(dialect)
-    spread = render_spread(dialect, around.attributes.spread, new.column_names)
+    definition = new.definition(dialect, around.attributes.spread)
     names = ", ".join(quote_name(dialect, column) for column in new.column_names)
     if dialect.replace_as and around.has_rows:
         select = _select(dialect, target, after, around.place)
         statements = [dialect.replace_as.format(path=path, columns=definition, select=select)]
     else:
-        statements = [f"CREATE TABLE {copy} ({definition}){spread}"]
+        statements = [f"CREATE TABLE {copy} {definition}"]
         if around.has_rows:
             statements.append(f"INSERT INTO {copy} ({names}) {_select(dialect, target, after, around.place)}")
         statements += [f"DROP TABLE {path}", f"ALTER TABLE {copy} RENAME TO {name}"]

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from penstock.core.warehouse.attributes import render_spread
 from penstock.core.warehouse.columns import define_columns, own_columns
 from penstock.core.warehouse.dialect import Dialect, quote_name
 
 if TYPE_CHECKING:
     from penstock.core.tables import Column, TableId, TableSchema
+    from penstock.core.warehouse.attributes import Spread
     from penstock.core.warehouse.load_plan import Deletes
 
 
@@ -46,9 +48,11 @@ class TargetTable:
         """All of its columns, in order."""
         return tuple(column.name for column in (*self.schema.columns, *self.own_columns))
 
-    def definition(self, dialect: Dialect) -> str:
-        """What stands between the brackets of CREATE TABLE; TableStoppedError for what the warehouse cannot hold."""
-        return define_columns(dialect, self.schema, self.deletes)
+    def definition(self, dialect: Dialect, layout: Spread | None = None) -> str:
+        """What stands behind CREATE TABLE and its name; TableStoppedError for what the warehouse cannot hold."""
+        encodings = layout.encodings if layout else {}
+        columns = define_columns(dialect, self.schema, self.deletes, encodings)
+        return f"({columns}){render_spread(dialect, layout, self.column_names)}"
 
 
 @dataclass(frozen=True, slots=True)

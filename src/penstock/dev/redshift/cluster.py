@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
@@ -43,8 +42,6 @@ class Cluster:
     user: str
     password: str = field(repr=False)
     types: Mapping[int, int] = field(default_factory=dict)
-    _own: dict[str, psycopg.AsyncConnection] = field(default_factory=dict, repr=False)
-    _turn: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
 
     def login(self, database: str) -> str:
         """How psycopg connects as the superuser."""
@@ -58,11 +55,7 @@ class Cluster:
 
     async def execute(self, statement: str, *parameters: object, database: str = "postgres") -> None:
         """Run a statement as the superuser, at once and for good, whatever becomes of a client's transaction."""
-        async with self._turn:
-            connection = self._own.get(database)
-            if connection is None or connection.closed:
-                connection = await psycopg.AsyncConnection.connect(self.login(database), autocommit=True)
-                self._own[database] = connection
+        async with await psycopg.AsyncConnection.connect(self.login(database), autocommit=True) as connection:
             await connection.execute(statement.encode(), parameters or None)
 
     def s3(self) -> S3Place:

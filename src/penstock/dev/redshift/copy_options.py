@@ -42,6 +42,10 @@ class Authorization:
         elif reading.take("SECRET_ACCESS_KEY"):
             reading.take("AS")
             self.secret_access_key = reading.string()
+        elif reading.take("SESSION_TOKEN"):
+            # Keys for a time have one; those of the S3 server here do not need it.
+            reading.take("AS")
+            reading.string()
         elif reading.take("CREDENTIALS"):
             reading.take("AS")
             self._credentials(reading.string())

@@ -70,5 +70,7 @@ def _column(number: int, row: Sequence[str | None]) -> Column:
     name, type_name, text, modifier, not_null, identity = (str(part or "") for part in row[:6])
     size = int(modifier)
     length = size - _HEADER if type_name in _LIMITED and size > _HEADER else None
+    if type_name == "varbyte" and size > 0:
+        length = size
     scale = (size - _HEADER) & 0x7FF if type_name == "numeric" and size > _HEADER else None
     return Column(number, name, type_name, text, length, scale, not_null == "t", identity)

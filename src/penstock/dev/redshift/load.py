@@ -59,11 +59,11 @@ class Copy:
     async def run(self, place: Place) -> str:
         """Load all of it or nothing. RedshiftError, after the errors are in stl_load_errors."""
         target = await read_target(place, self.table, self.columns, explicit_ids=self.options.explicit_ids)
-        ((query,),) = await place.rows("SELECT nextval('standin_queries')")
+        ((query, session),) = await place.rows("SELECT nextval('standin_queries'), pg_backend_pid()")
         s3 = self.options.authorization.place(place.cluster)
         files = await asyncio.to_thread(list_files, s3, self.bucket, self.key, manifest=self.options.manifest)
         feed = Feed(files, s3, self._reader(target), self.options.compression)
-        errors = Errors(place, target, int(query or 0), self.options.ignore_header)
+        errors = Errors(place, target, int(query or 0), int(session or 0), self.options.ignore_header)
         if self.options.errors_max or self.options.no_load:
             await self._rehearse(place, feed, target, errors)
         if not self.options.no_load:
@@ -142,6 +142,7 @@ class Errors:
     place: Place
     target: Target
     query: int
+    session: int
     header: int
 
     async def failed(self, found: list[tuple[int, BadRow]], feed: Feed) -> RedshiftError:
@@ -157,10 +158,12 @@ class Errors:
             column = self.target.columns[bad.column] if bad.column is not None else None
             value = bad.value or (fields[column.number] if column is not None and len(fields) > column.number else "")
             await self.place.cluster.execute(
-                "INSERT INTO stl_load_errors (slice, tbl, starttime, query, filename, line_number, colname, type,"
-                " col_length, position, raw_line, raw_field_value, err_code, err_reason, is_partial, start_offset)"
-                " VALUES (0, %s, localtimestamp, %s, %s, %s, %s, %s, %s, 0, %s, %s, %s, %s, 0, 0)",
+                "INSERT INTO stl_load_errors (slice, tbl, starttime, session, query, filename, line_number, colname,"
+                " type, col_length, position, raw_line, raw_field_value, err_code, err_reason, is_partial,"
+                " start_offset)"
+                " VALUES (0, %s, localtimestamp, %s, %s, %s, %s, %s, %s, %s, 0, %s, %s, %s, %s, 0, 0)",
                 self.target.number,
+                self.session,
                 self.query,
                 feed.files[number].url[:256],
                 bad.line + self.header,

@@ -12,10 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an action runs: a session's backend, in the simple or the extended protocol, with what it may tell.
-
-    `key` is the backend's process id, which numbers queries; `is_cancelled` is asked while it waits.
-    """
+    """Where an action runs: a session's backend, in the simple or the extended protocol, with what it may tell."""
 
     backend: Backend
     cluster: Cluster

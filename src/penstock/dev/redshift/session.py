@@ -179,6 +179,8 @@ class Session:
             if not await self._ask(message):
                 return
         else:
+            # As a new portal of this name would, so that nothing is in the way of what the stand-in does.
+            await self._backend.ask(Message(b"C", b"P" + portal.encode() + b"\0"), _LAST[b"C"], lambda _answer: None)
             self._client.tell(Message(b"2"))
         self._portals[portal] = plan or Plan("")
 

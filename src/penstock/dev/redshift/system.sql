@@ -10,10 +10,11 @@ CREATE CAST (json AS super) WITHOUT FUNCTION AS ASSIGNMENT;
 CREATE CAST (super AS json) WITHOUT FUNCTION;
 CREATE CAST (super AS jsonb) WITH INOUT;
 
+-- Its length is kept as that of a bit string is, which may be longer than a VARCHAR's.
 CREATE TYPE varbyte;
 CREATE FUNCTION varbyte_out(varbyte) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'textout';
-CREATE FUNCTION varbyte_typmod_in(cstring[]) RETURNS integer LANGUAGE internal IMMUTABLE STRICT AS 'varchartypmodin';
-CREATE FUNCTION varbyte_typmod_out(integer) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'varchartypmodout';
+CREATE FUNCTION varbyte_typmod_in(cstring[]) RETURNS integer LANGUAGE internal IMMUTABLE STRICT AS 'bittypmodin';
+CREATE FUNCTION varbyte_typmod_out(integer) RETURNS cstring LANGUAGE internal IMMUTABLE STRICT AS 'bittypmodout';
 CREATE FUNCTION varbyte_in(cstring) RETURNS varbyte LANGUAGE internal IMMUTABLE STRICT AS 'textin';
 CREATE TYPE varbyte (
     INPUT = varbyte_in, OUTPUT = varbyte_out, LIKE = text,
@@ -165,13 +166,15 @@ CREATE FUNCTION standin_renamed(this regclass, former text, latter text) RETURNS
 CREATE FUNCTION standin_limits(this regclass) RETURNS TABLE (attnum smallint, name name, condition text)
 LANGUAGE sql STABLE AS $$
     SELECT a.attnum,
-        format('standin_%s_%s_%s', CASE t.typname WHEN 'bpchar' THEN 'char' ELSE t.typname END, a.atttypmod - 4, a.attnum),
+        format('standin_%s_%s_%s', CASE t.typname WHEN 'bpchar' THEN 'char' ELSE t.typname END,
+            a.atttypmod - CASE t.typname WHEN 'varbyte' THEN 0 ELSE 4 END, a.attnum),
         CASE t.typname
             WHEN 'varbyte' THEN
-                format('char_length(%1$I::text) <= %2$s AND %1$I::text ~ ''^([0-9a-f]{2})*$''', a.attname, 2 * (a.atttypmod - 4))
+                format('char_length(%1$I::text) <= %2$s AND %1$I::text ~ ''^([0-9a-f]{2})*$''', a.attname, 2 * a.atttypmod)
             ELSE format('octet_length(%I) <= %s', a.attname, a.atttypmod - 4) END
     FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
-    WHERE a.attrelid = this AND a.attnum > 0 AND NOT a.attisdropped AND a.atttypmod > 4
+    WHERE a.attrelid = this AND a.attnum > 0 AND NOT a.attisdropped
+        AND a.atttypmod > CASE t.typname WHEN 'varbyte' THEN 0 ELSE 4 END
         AND t.typname IN ('varchar', 'bpchar', 'varbyte') $$;
 CREATE FUNCTION standin_limit(this regclass) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
@@ -281,7 +284,38 @@ CREATE VIEW pg_table_def AS
     LEFT JOIN standin_tables o ON o.id = c.oid
     WHERE c.relkind IN ('r', 'v') AND a.attnum > 0 AND NOT a.attisdropped AND pg_table_is_visible(c.oid)
         AND n.nspname NOT IN ('information_schema', 'pg_toast');
+-- "SVV_REDSHIFT_COLUMNS", "SVV_RELATION_PRIVILEGES".
+CREATE VIEW svv_redshift_columns AS
+    SELECT current_database()::text AS database_name, n.nspname::text AS schema_name, c.relname::text AS table_name,
+        a.attname::text AS column_name, a.attnum::integer AS ordinal_position,
+        replace(format_type(a.atttypid, a.atttypmod), 'varbyte', 'binary varying') AS data_type,
+        pg_get_expr(d.adbin, d.adrelid) AS column_default,
+        CASE WHEN a.attnotnull THEN 'NO' ELSE 'YES' END AS is_nullable,
+        coalesce(o.notes -> 'encodings' ->> a.attname, 'none') AS encoding,
+        coalesce(o.notes ->> 'distkey' = a.attname, false) AS distkey,
+        coalesce((SELECT k.place::integer * CASE
+                WHEN lower(coalesce(o.notes ->> 'sortstyle', '')) = 'interleaved' AND k.place % 2 = 0 THEN -1 ELSE 1 END
+            FROM jsonb_array_elements_text(o.notes -> 'sortkeys') WITH ORDINALITY k (name, place)
+            WHERE k.name = a.attname), 0) AS sortkey,
+        NULL::text AS column_acl, col_description(c.oid, a.attnum) AS remarks
+    FROM pg_attribute a
+    JOIN pg_class c ON c.oid = a.attrelid
+    JOIN pg_namespace n ON n.oid = c.relnamespace
+    LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum
+    LEFT JOIN standin_tables o ON o.id = c.oid
+    WHERE c.relkind IN ('r', 'v') AND a.attnum > 0 AND NOT a.attisdropped
+        AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast');
+CREATE VIEW svv_relation_privileges AS
+    SELECT n.nspname::text AS namespace_name, c.relname::text AS relation_name, g.privilege_type,
+        coalesce(g.grantee, 0)::integer AS identity_id, coalesce(r.rolname, 'public')::text AS identity_name,
+        CASE WHEN r.oid IS NULL THEN 'public' WHEN r.rolcanlogin THEN 'user' ELSE 'group' END AS identity_type,
+        g.is_grantable AS admin_option, 'TABLE'::text AS privilege_scope
+    FROM pg_class c
+    JOIN pg_namespace n ON n.oid = c.relnamespace
+    CROSS JOIN LATERAL aclexplode(c.relacl) g
+    LEFT JOIN pg_roles r ON r.oid = g.grantee
+    WHERE c.relkind IN ('r', 'v') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast');
 GRANT INSERT ON stl_load_commits TO PUBLIC;
 GRANT USAGE ON SEQUENCE standin_queries TO PUBLIC;
-GRANT SELECT ON stl_load_errors, sys_load_error_detail, stl_loaderror_detail, stl_load_commits, svv_table_info, pg_table_def
-    TO PUBLIC;
+GRANT SELECT ON stl_load_errors, sys_load_error_detail, stl_loaderror_detail, stl_load_commits, svv_table_info, pg_table_def,
+    svv_redshift_columns, svv_relation_privileges TO PUBLIC;

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.core.errors import SinkError
 from penstock.core.warehouse.overflow import fit_schema
+from penstock.core.warehouse.state_schema import state_schema
 from penstock.core.warehouse.target_table import LogPlace
 from penstock.links.warehouse.progress import TargetProgress
 from penstock.links.warehouse.target_tables import TargetTables
@@ -24,7 +25,8 @@ class LoadPreview:
         """Look into `warehouse`, which the caller closes."""
         self._dialect = warehouse.dialect
         self._progress = TargetProgress(warehouse, pipeline, source)
-        self._tables = TargetTables(warehouse, rules.deletes)
+        self._state = state_schema(warehouse.dialect, pipeline, source)
+        self._tables = TargetTables(warehouse, rules.deletes, self._state)
         self._columns = TreatedColumns(warehouse, pipeline, source, rules.columns)
         self._rules = rules
 
@@ -36,7 +38,7 @@ class LoadPreview:
         table, and SinkError for a target that an older release has written last.
         """
         if self._progress.is_older():
-            message = "the target's schema `penstock` is of an older release"
+            message = f"the target's schema `{self._state}` is of an older release"
             raise SinkError(message, "run the pipeline once, which brings it up to date, and ask again")
         known = self._progress.table(schema.table) if self._progress.is_made() else None
         fitted = fit_schema(self._dialect, self._columns.preview(known, schema), self._rules.overflow)

@@ -1,4 +1,4 @@
-"""What a target knows of its own progress: the tables of its schema `penstock`.
+"""What a target knows of its own progress: the tables of its state schema (`penstock`, see `state_schema`).
 
 `positions`  for each topic partition of a table, the first Kafka offset not loaded
 `tables`     for each table, the schema that it has now, the furthest place in the
@@ -20,34 +20,39 @@ from penstock.core.errors import PositionError, TableStoppedError
 from penstock.core.warehouse.dialect import quote_name
 from penstock.core.warehouse.load_plan import SchemaInPlace
 from penstock.core.warehouse.schema_text import parse_schema, render_schema
+from penstock.core.warehouse.state_schema import state_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from penstock.core.tables import TableId, TableSchema
     from penstock.core.warehouse.load_plan import Deletes, Step
     from penstock.ports.warehouse import Value, Warehouse
 
-_SCHEMA = "penstock"
-_TABLES = (
-    """positions (
-        pipeline VARCHAR NOT NULL, source VARCHAR NOT NULL, source_table VARCHAR NOT NULL,
-        topic VARCHAR NOT NULL, partition INTEGER NOT NULL, next_offset BIGINT NOT NULL)""",
-    """batches (
-        pipeline VARCHAR NOT NULL, source VARCHAR NOT NULL, next_batch_offset BIGINT NOT NULL)""",
+_TEXT = "text"
+_OF_ALL = {"pipeline": _TEXT, "source": _TEXT}
+_TABLES = {
+    "positions": {**_OF_ALL, "source_table": _TEXT, "topic": _TEXT, "partition": "INTEGER", "next_offset": "BIGINT"},
+    "batches": {**_OF_ALL, "next_batch_offset": "BIGINT"},
     # The last one: where it is there, the others are.
-    """tables (
-        pipeline VARCHAR NOT NULL, source VARCHAR NOT NULL, source_table VARCHAR NOT NULL,
-        schema_id INTEGER NOT NULL, schema VARCHAR NOT NULL,
-        log_file BIGINT NOT NULL, log_offset BIGINT NOT NULL, log_row BIGINT NOT NULL)""",
-)
+    "tables": {
+        **_OF_ALL,
+        "source_table": _TEXT,
+        "schema_id": "INTEGER",
+        "schema": _TEXT,
+        "log_file": "BIGINT",
+        "log_offset": "BIGINT",
+        "log_row": "BIGINT",
+    },
+}
+"""Their columns, none of which is ever NULL; `_TEXT` stands for whatever a warehouse calls a text of any length."""
 _LATER_COLUMNS = {
-    "border_file": "BIGINT DEFAULT -1",
-    "border_offset": "BIGINT DEFAULT -1",
-    "border_row": "BIGINT DEFAULT -1",
-    "ended": "BOOLEAN DEFAULT FALSE",
-    "deletes": "VARCHAR DEFAULT 'hard'",
-    "misfits": "BIGINT DEFAULT 0",
+    "border_file": ("BIGINT", "-1"),
+    "border_offset": ("BIGINT", "-1"),
+    "border_row": ("BIGINT", "-1"),
+    "ended": ("BOOLEAN", "FALSE"),
+    "deletes": (_TEXT, "'hard'"),
+    "misfits": ("BIGINT", "0"),
 }
 """What the first release's `tables` lacked."""
 NO_BORDER = (-1, -1, -1)
@@ -111,7 +116,8 @@ class TargetProgress:
         """Use `warehouse`, which the caller closes."""
         self._warehouse = warehouse
         self._mine: dict[str, Value] = {"pipeline": pipeline, "source": source}
-        self._schema = quote_name(warehouse.dialect, warehouse.catalog, _SCHEMA)
+        self._name = state_schema(warehouse.dialect, pipeline, source)
+        self._schema = quote_name(warehouse.dialect, warehouse.catalog, self._name)
 
     def is_made(self) -> bool:
         """Whether there are such tables."""
@@ -126,17 +132,19 @@ class TargetProgress:
         """Make the tables if they are missing, and the columns that older releases did not have."""
         found = self._columns()
         if not found:
-            if not self._warehouse.has_schema(_SCHEMA):
+            if not self._warehouse.has_schema(self._name):
                 self._warehouse.run(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
-            for table in _TABLES:
-                self._warehouse.run(f"CREATE TABLE {self._schema}.{table}")
-        for name, definition in _LATER_COLUMNS.items():
+            for table, columns in _TABLES.items():
+                listed = ", ".join(f"{self._column(name, type_)} NOT NULL" for name, type_ in columns.items())
+                self._warehouse.run(f"CREATE TABLE {self._schema}.{table} ({listed})")
+        for name, (type_, default) in _LATER_COLUMNS.items():
             if name not in found:
-                self._warehouse.run(f"ALTER TABLE {self._schema}.tables ADD COLUMN {name} {definition}")
+                column = f"{self._column(name, type_)} DEFAULT {default}"
+                self._warehouse.run(f"ALTER TABLE {self._schema}.tables ADD COLUMN {column}")
 
     def batch_offset(self) -> int:
         """Return where to read on in the batch topic; 0 at first."""
-        for (offset,) in self._select("batches", "next_batch_offset"):
+        for (offset,) in self._select("batches", ("next_batch_offset",)):
             return int(offset)
         return 0
 
@@ -146,7 +154,7 @@ class TargetProgress:
 
     def positions(self, table: TableId) -> dict[tuple[str, int], int]:
         """Return the first offset not loaded, by topic and partition."""
-        found = self._select("positions", "topic, partition, next_offset", {"source_table": str(table)})
+        found = self._select("positions", ("topic", "partition", "next_offset"), {"source_table": str(table)})
         return {(str(topic), int(partition)): int(offset) for topic, partition, offset in found}
 
     def set_positions(self, table: TableId, positions: Mapping[tuple[str, int], int]) -> None:
@@ -157,7 +165,7 @@ class TargetProgress:
 
     def table(self, table: TableId) -> TableState | None:
         """Return the schema of the target's table; None if it has not been made."""
-        columns = f"schema, schema_id, log_file, log_offset, log_row, {', '.join(_LATER_COLUMNS)}"
+        columns = ("schema", "schema_id", "log_file", "log_offset", "log_row", *_LATER_COLUMNS)
         for text, schema_id, *numbers, ended, deletes, misfits in self._select(
             "tables", columns, {"source_table": str(table)}
         ):
@@ -188,14 +196,23 @@ class TargetProgress:
 
     def _columns(self) -> set[Value]:
         query = "SELECT column_name FROM information_schema.columns WHERE table_schema = ? AND table_name = ?"
-        values: list[Value] = [_SCHEMA, "tables"]
+        values: list[Value] = [self._name, "tables"]
         if self._warehouse.catalog:
             query, values = f"{query} AND table_catalog = ?", [*values, self._warehouse.catalog]
         return {name for (name,) in self._warehouse.fetch(query, values)}
 
-    def _select(self, name: str, columns: str, key: Mapping[str, Value] | None = None) -> list[tuple[Value, ...]]:
+    def _column(self, name: str, type_: str) -> str:
+        return f"{self._quoted(name)} {self._warehouse.dialect.any_text if type_ == _TEXT else type_}"
+
+    def _quoted(self, *names: str) -> str:
+        """Some of the names are words of SQL in one warehouse or another."""
+        return ", ".join(quote_name(self._warehouse.dialect, name) for name in names)
+
+    def _select(
+        self, name: str, columns: Sequence[str], key: Mapping[str, Value] | None = None
+    ) -> list[tuple[Value, ...]]:
         where, values = self._where(key or {})
-        statement = f"SELECT {columns} FROM {self._schema}.{name} WHERE {where}"  # noqa: S608 - names of ours
+        statement = f"SELECT {self._quoted(*columns)} FROM {self._schema}.{name} WHERE {where}"  # noqa: S608 - names of ours
         return self._warehouse.fetch(statement, values)
 
     def _replace(self, name: str, key: Mapping[str, Value], row: Mapping[str, Value]) -> None:
@@ -203,9 +220,9 @@ class TargetProgress:
         self._warehouse.run(f"DELETE FROM {self._schema}.{name} WHERE {where}", values)  # noqa: S608 - names of ours
         whole = {**self._mine, **key, **row}
         marks = ", ".join("?" for _ in whole)
-        statement = f"INSERT INTO {self._schema}.{name} ({', '.join(whole)}) VALUES ({marks})"  # noqa: S608 - names of ours
+        statement = f"INSERT INTO {self._schema}.{name} ({self._quoted(*whole)}) VALUES ({marks})"  # noqa: S608 - names of ours
         self._warehouse.run(statement, list(whole.values()))
 
     def _where(self, key: Mapping[str, Value]) -> tuple[str, list[Value]]:
         whole = {**self._mine, **key}
-        return " AND ".join(f"{column} = ?" for column in whole), list(whole.values())
+        return " AND ".join(f"{self._quoted(column)} = ?" for column in whole), list(whole.values())

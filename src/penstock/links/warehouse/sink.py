@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -10,14 +11,16 @@ from typing import TYPE_CHECKING, TypeVar
 from penstock.config.crash_points import CrashPoint
 from penstock.core.announcements import Kind
 from penstock.core.errors import RefusedStatementError, TableStoppedError
+from penstock.core.files import OP
 from penstock.core.positions import FILE_BITS
 from penstock.core.tables import TableId
 from penstock.core.transforms.column_rules import ColumnRules
 from penstock.core.warehouse.dialect import quote_name
 from penstock.core.warehouse.load_plan import SchemaInPlace, plan_positions, plan_steps, plan_transactions
 from penstock.core.warehouse.overflow import fit_rows, fit_schema
-from penstock.core.warehouse.partial_rows import WHOLE, plan_completion
+from penstock.core.warehouse.partial_rows import WHOLE, Lacking, plan_completion
 from penstock.core.warehouse.planner import keep_fill_values, plan_merge, plan_truncate
+from penstock.core.warehouse.state_schema import state_schema
 from penstock.core.warehouse.target_table import LogPlace
 from penstock.links.warehouse.borders import dropped_note, log_place, refuse_orphans, rename_origin
 from penstock.links.warehouse.pieces import count_changes, find_lacking, newest_rows, read_pieces
@@ -27,13 +30,13 @@ from penstock.links.warehouse.treated_columns import TreatedColumns
 from penstock.ports.sink import Loaded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from penstock.core.announcements import Move
     from penstock.core.batches import Batch
     from penstock.core.tables import TableSchema
     from penstock.core.warehouse.load_plan import Deletes, DroppedTables, Overflow, Step
-    from penstock.core.warehouse.partial_rows import Lacking
     from penstock.core.warehouse.target_table import TargetTable
     from penstock.ports.objects import ObjectStore
     from penstock.ports.warehouse import Warehouse
@@ -77,6 +80,7 @@ class _Counts:
 
 
 _DEFAULTS = LoadRules()
+_ANY_BYTES = 1 << 62
 
 
 class SqlSink:
@@ -91,7 +95,7 @@ class SqlSink:
         self._objects = objects
         self._rules = rules
         self._progress = TargetProgress(warehouse, pipeline, source)
-        self._tables = TargetTables(warehouse, rules.deletes)
+        self._tables = TargetTables(warehouse, rules.deletes, state_schema(warehouse.dialect, pipeline, source))
         self._columns = TreatedColumns(warehouse, pipeline, source, rules.columns)
         try:
             warehouse.transact(self._create_state)
@@ -155,7 +159,7 @@ class SqlSink:
     ) -> tuple[_Counts, str | None]:
         counts = _Counts()
         positions = self._progress.positions(table)
-        steps = plan_steps(positions, batches, self._rules.rows_max, self._rules.bytes_max)
+        steps = self._steps(positions, batches, schemas)
         known = self._known(table) if steps else None
         if known and not known.ended and known.deletes != self._rules.deletes:
             self._progress.set_table(table, self._tables.settle_deletes(known))
@@ -210,8 +214,12 @@ class SqlSink:
         fitted = fit_schema(self._dialect, schema, self._rules.overflow)
         self._tables.check_types(fitted)
         state = self._follow_schema(known, step, fitted)
-        rows = read_pieces(self._objects, schema, step.pieces, timed=state.deletes == "soft")
-        if rows is not None:
+        files = self._files(fitted, step) if step.has_rows else None
+        if files is not None:
+            with self._checked(files, schema, step) as staged:
+                self._merge(self._tables.target(state), fitted, staged, Lacking((), ()))
+                counts.changes += self._count_changes(step, fitted, staged)
+        elif (rows := read_pieces(self._objects, schema, step.pieces, timed=state.deletes == "soft")) is not None:
             held = fit_rows(self._dialect, schema, rows, self._rules.overflow)
             state = replace(state, misfits=state.misfits + held.changed)
             with self._warehouse.staged(fitted, newest_rows(fitted, held.rows)) as staged:
@@ -220,6 +228,45 @@ class SqlSink:
             counts.misfits += held.changed
         if state != known:
             self._progress.set_table(table, state)
+
+    def _steps(
+        self, positions: Mapping[tuple[str, int], int], batches: Sequence[Batch], schemas: Mapping[int, TableSchema]
+    ) -> list[Step]:
+        """Plan the steps: of any size where the warehouse fetches all files, for then no row comes by here."""
+        steps = plan_steps(positions, batches, self._rules.transaction_rows_max, _ANY_BYTES)
+        if all(self._files(schemas[step.schema_id], step) for step in steps if step.has_rows):
+            return steps
+        return plan_steps(positions, batches, self._rules.rows_max, self._rules.bytes_max)
+
+    def _files(self, schema: TableSchema, step: Step) -> AbstractContextManager[str] | None:
+        """The files of `step` for the warehouse to fetch; None where it cannot, or has to get other rows."""
+        as_they_are = self._rules.overflow == "stop" and self._rules.deletes == "hard" and not schema.partial_rows
+        if not as_they_are or self._columns.is_active or not all(piece.is_whole for piece in step.pieces):
+            return None
+        return self._warehouse.staged_files(schema, [piece.batch for piece in step.pieces if piece.batch.rows])
+
+    @contextmanager
+    def _checked(self, files: AbstractContextManager[str], schema: TableSchema, step: Step) -> Iterator[str]:
+        """Stage files; of one that the warehouse does not take, say what we find in it."""
+        with ExitStack() as stack:
+            try:
+                staged = stack.enter_context(files)
+            except TableStoppedError:
+                for piece in step.pieces:
+                    rows = read_pieces(self._objects, schema, [piece])
+                    if rows is not None:
+                        fit_rows(self._dialect, schema, rows, self._rules.overflow)
+                raise
+            yield staged
+
+    def _count_changes(self, step: Step, schema: TableSchema, staged: str) -> int:
+        """Count the changes of files that the warehouse fetched: an update's two images are one."""
+        rows = sum(piece.batch.rows for piece in step.pieces)
+        if schema.key:
+            return rows
+        doubled = f"SELECT COUNT(*) FROM {staged} WHERE {quote_name(self._dialect, OP)} = 'u-'"  # noqa: S608 - names are quoted
+        ((befores,),) = self._warehouse.fetch(doubled)
+        return rows - int(befores)
 
     def _follow_schema(self, known: TableState | None, step: Step, schema: TableSchema) -> TableState:
         """Make or change the table for what `step` brings; return it as it is then."""

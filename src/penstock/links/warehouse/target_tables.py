@@ -43,11 +43,12 @@ class AheadOfTransactionError(Exception):
 class TargetTables:
     """Plans what becomes of tables, holds it against what is there, and does it."""
 
-    def __init__(self, warehouse: Warehouse, deletes: Deletes) -> None:
-        """Work over `warehouse`; tables that are made have these `deletes`."""
+    def __init__(self, warehouse: Warehouse, deletes: Deletes, state: str) -> None:
+        """Work over `warehouse`; tables that are made have these `deletes`, and the schema `state` has our notes."""
         self._warehouse = warehouse
         self._dialect = warehouse.dialect
         self._deletes = deletes
+        self._state = state
         self._done_ahead: set[str] = set()
 
     def target(self, state: TableState) -> TargetTable:
@@ -60,8 +61,8 @@ class TargetTables:
         found = self._warehouse.columns(table)
         if not found:
             hint = (
-                "to load its files again, delete its rows in penstock.tables and penstock.positions of the target, "
-                "set next_batch_offset in penstock.batches to 0, and run again"
+                f"to load its files again, delete its rows in {self._state}.tables and {self._state}.positions of the "
+                f"target, set next_batch_offset in {self._state}.batches to 0, and run again"
             )
             raise TableStoppedError(str(table), "", "the target's table", "somebody dropped it from the target", hint)
         there = {name.casefold(): type_ for name, type_ in found.items()}
@@ -100,7 +101,7 @@ class TargetTables:
         self.refuse_foreign(schema.table)
         with_schema = not self._warehouse.has_schema(schema.table.schema)
         target = TargetTable(self._warehouse.catalog, schema, self._deletes)
-        return plan_create(self._dialect, target, with_schema=with_schema)
+        return plan_create(self._dialect, target, self._warehouse.layout(schema), with_schema=with_schema)
 
     def create_anew(self, state: TableState, schema: TableSchema) -> None:
         """Make an empty table for `schema` in the place of one that may be there; grants and comments stay."""
@@ -111,7 +112,7 @@ class TargetTables:
 
     def _plan_anew(self, state: TableState, schema: TableSchema) -> Migration:
         check_names(self._dialect, schema, self._deletes)
-        around = Around(has_rows=False, attributes=self._warehouse.attributes(state.schema.table))
+        around = Around(has_rows=False, attributes=self._attributes(state.schema))
         return plan_rebuild(self._dialect, replace(self.target(state), deletes=self._deletes), schema, around)
 
     def drop(self, state: TableState) -> None:
@@ -165,7 +166,7 @@ class TargetTables:
         before = state.schema
         keeps = keeps_shape(self._dialect, before, after)
         remade = needs_rebuild(self._dialect, before, after) if has_rows else not keeps
-        attributes = self._warehouse.attributes(before.table) if remade else Attributes()
+        attributes = self._attributes(before) if remade else Attributes()
         return plan_migration(self._dialect, target, after, Around(place, has_rows, attributes))
 
     def check(self, change: Migration, schema: TableSchema) -> None:
@@ -185,6 +186,13 @@ class TargetTables:
         """Run what has to be done before the transaction, which is over."""
         self.run(error.statements)
         self._done_ahead.update(error.statements)
+
+    def _attributes(self, schema: TableSchema) -> Attributes:
+        """What the table has, and the encodings that are asked for: other ones are the warehouse's choice."""
+        found, layout = self._warehouse.attributes(schema.table), self._warehouse.layout(schema)
+        if found.spread is None or layout is None:
+            return found
+        return replace(found, spread=replace(found.spread, encodings=layout.encodings))
 
     def _carry_out(self, change: Migration, schema: TableSchema) -> None:
         self.check(change, schema)

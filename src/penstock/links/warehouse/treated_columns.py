@@ -1,6 +1,6 @@
 """Keeps a link's rules for columns, in the transactions of its loads.
 
-The table `columns` of the target's schema `penstock` has a row per table: what
+The table `columns` of the target's state schema has a row per table: what
 `ColumnHistory` says of it. It is made for links that have rules; where it is
 there, links without rules look into it too, for what was hidden must not show.
 """
@@ -14,6 +14,7 @@ from penstock.core.announcements import Kind
 from penstock.core.tables import TableId
 from penstock.core.transforms.column_history import ColumnHistory
 from penstock.core.warehouse.dialect import quote_name
+from penstock.core.warehouse.state_schema import state_schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from penstock.links.warehouse.progress import TableState
     from penstock.ports.warehouse import Value, Warehouse
 
-_SCHEMA = "penstock"
 _TABLE = "columns"
 
 
@@ -37,16 +37,23 @@ class TreatedColumns:
         self._warehouse = warehouse
         self._mine: dict[str, Value] = {"pipeline": pipeline, "source": source}
         self._rules = rules
-        self._path = quote_name(warehouse.dialect, warehouse.catalog, _SCHEMA, _TABLE)
+        self._table = TableId(state_schema(warehouse.dialect, pipeline, source), _TABLE)
+        self._path = quote_name(warehouse.dialect, warehouse.catalog, self._table.schema, _TABLE)
         self._is_active = False
 
     def create(self) -> None:
         """Make the table if it is needed and missing. The schema is there."""
-        self._is_active = self._warehouse.exists(TableId(_SCHEMA, _TABLE))
+        self._is_active = self._warehouse.exists(self._table)
         if self._rules and not self._is_active:
-            names = "pipeline VARCHAR NOT NULL, source VARCHAR NOT NULL, source_table VARCHAR NOT NULL"
-            self._warehouse.run(f"CREATE TABLE {self._path} ({names}, history VARCHAR NOT NULL)")
+            names = ("pipeline", "source", "source_table", "history")
+            columns = ", ".join(f"{name} {self._warehouse.dialect.any_text} NOT NULL" for name in names)
+            self._warehouse.run(f"CREATE TABLE {self._path} ({columns})")
             self._is_active = True
+
+    @property
+    def is_active(self) -> bool:
+        """Whether anything may have to be done to rows, as `create` found."""
+        return self._is_active
 
     def treat(
         self, table: TableId, known: TableState | None, step: Step, schema: TableSchema
@@ -79,7 +86,7 @@ class TreatedColumns:
 
     def preview(self, known: TableState | None, schema: TableSchema) -> TableSchema:
         """Return what `schema` would become in the next load, if no column has got another name. Raises as `treat`."""
-        is_kept = self._warehouse.exists(TableId(_SCHEMA, _TABLE))
+        is_kept = self._warehouse.exists(self._table)
         if not (is_kept or self._rules):
             return schema
         plain = ColumnHistory() if known is None else ColumnHistory.of_plain(known.schema)

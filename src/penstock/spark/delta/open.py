@@ -14,7 +14,8 @@ from penstock.wiring.open import open_lake_store, open_object_store
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from penstock.config.specs import DeltaSinkSpec, LinkSpec, PipelineSpec
+    from penstock.config.sinks import DeltaSinkSpec
+    from penstock.config.specs import LinkSpec, PipelineSpec
     from penstock.ports.sink import Sink
 
 

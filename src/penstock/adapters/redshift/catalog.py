@@ -1,0 +1,135 @@
+"""What Redshift's catalogs know of a table, in our words.
+
+Source: Amazon Redshift Database Developer Guide, "System catalog tables" (those of
+PostgreSQL 8), "SVV_REDSHIFT_COLUMNS", "SVV_RELATION_PRIVILEGES", "SVV_TABLE_INFO".
+Names are in small letters there, however they were written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from typing import TYPE_CHECKING, TypeAlias
+
+from penstock.core.warehouse.attributes import Attributes, Grant, Spread
+from penstock.core.warehouse.dialect import quote_name
+from penstock.core.warehouse.dialects import REDSHIFT
+from penstock.core.warehouse.migration import Dependent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from penstock.core.tables import TableId
+    from penstock.ports.warehouse import Value
+
+    Fetch: TypeAlias = Callable[[str, Sequence[Value]], list[tuple[Value, ...]]]
+
+_OF_TABLE = "JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = LOWER(?) AND c.relname = LOWER(?)"
+_NAMES = (
+    ("character varying", "VARCHAR"),
+    ("binary varying", "VARBYTE"),
+    ("numeric", "DECIMAL"),
+    (" without time zone", ""),
+    ("timestamp with time zone", "TIMESTAMPTZ"),
+)
+_AUTO = re.compile(r"AUTO\b")
+
+
+def has_table(fetch: Fetch, table: TableId) -> bool:
+    """Whether there is a table or view of this name."""
+    return bool(fetch(f"SELECT 1 FROM pg_class c {_OF_TABLE}", [table.schema, table.name]))  # noqa: S608 - texts of ours
+
+
+def read_columns(fetch: Fetch, table: TableId) -> Mapping[str, str]:
+    """Return a table's columns, in order, and their types as the dialect writes them."""
+    query = f"""
+        SELECT a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_class c
+        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped {_OF_TABLE}
+        ORDER BY a.attnum"""  # noqa: S608 - texts of ours
+    return {str(name): _type(str(type_)) for name, type_ in fetch(query, [table.schema, table.name])}
+
+
+def read_attributes(fetch: Fetch, table: TableId) -> Attributes:
+    """Return a table's owner, grants, comments, and how its rows are spread and sorted."""
+    comments = f"""
+        SELECT COALESCE(a.attname, ''), d.description FROM pg_class c
+        JOIN pg_description d ON d.objoid = c.oid
+        LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = d.objsubid AND d.objsubid > 0 {_OF_TABLE}"""  # noqa: S608 - texts of ours
+    described = {str(column): str(text) for column, text in fetch(comments, [table.schema, table.name])}
+    return Attributes(
+        columns=tuple(read_columns(fetch, table)),
+        owner=_owner(fetch, table),
+        comment=described.pop("", ""),
+        column_comments=described,
+        grants=tuple(_grants(fetch, table)),
+        spread=_spread(fetch, table),
+    )
+
+
+def find_dependents(fetch: Fetch, table: TableId) -> list[Dependent]:
+    """Return the views that are bound to the table, and which of its columns they read."""
+    query = f"""
+        SELECT vn.nspname, v.relname, COALESCE(a.attname, '') FROM pg_class c
+        JOIN pg_depend d ON d.refobjid = c.oid
+        JOIN pg_rewrite r ON r.oid = d.objid
+        JOIN pg_class v ON v.oid = r.ev_class AND v.oid <> c.oid
+        JOIN pg_namespace vn ON vn.oid = v.relnamespace
+        LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = d.refobjsubid AND d.refobjsubid > 0
+        {_OF_TABLE}"""  # noqa: S608 - texts of ours
+    read: dict[str, set[str]] = defaultdict(set)
+    for schema, view, column in fetch(query, [table.schema, table.name]):
+        read[f"view {schema}.{view}"].add(str(column))
+    return [Dependent(name, "bound view", frozenset(columns - {""})) for name, columns in read.items()]
+
+
+def _type(name: str) -> str:
+    for theirs, ours in _NAMES:
+        name = name.replace(theirs, ours)
+    return name.replace(",", ", ").upper()
+
+
+def _owner(fetch: Fetch, table: TableId) -> str:
+    """Return the owner, "" where that is us."""
+    query = f"SELECT pg_get_userbyid(c.relowner), current_user FROM pg_class c {_OF_TABLE}"  # noqa: S608 - texts of ours
+    found = fetch(query, [table.schema, table.name])
+    return "".join(str(owner) for owner, we in found if owner != we)
+
+
+def _grants(fetch: Fetch, table: TableId) -> list[Grant]:
+    """Return the rights that others have; the owner's own are not among them."""
+    query = """
+        SELECT privilege_type, identity_name, identity_type, CASE WHEN admin_option THEN 1 ELSE 0 END
+        FROM svv_relation_privileges WHERE namespace_name = LOWER(?) AND relation_name = LOWER(?)"""
+    name = [table.schema, table.name]
+    owner = f"SELECT pg_get_userbyid(c.relowner) FROM pg_class c {_OF_TABLE}"  # noqa: S608 - texts of ours
+    owners = {str(user) for (user,) in fetch(owner, name)}
+    return [
+        Grant(str(privilege), _grantee(str(who), str(kind)), grantable=bool(grantable))
+        for privilege, who, kind, grantable in fetch(query, name)
+        if kind != "user" or who not in owners
+    ]
+
+
+def _grantee(name: str, kind: str) -> str:
+    if kind == "public":
+        return "PUBLIC"
+    prefix = "" if kind == "user" else f"{kind.upper()} "
+    return prefix + quote_name(REDSHIFT, name)
+
+
+def _spread(fetch: Fetch, table: TableId) -> Spread:
+    keys = """
+        SELECT column_name, CASE WHEN distkey THEN 1 ELSE 0 END, sortkey FROM svv_redshift_columns
+        WHERE schema_name = LOWER(?) AND table_name = LOWER(?) ORDER BY ABS(sortkey)"""
+    found = [(str(column), bool(dist), int(sort)) for column, dist, sort in fetch(keys, [table.schema, table.name])]
+    sort_key = tuple(column for column, _, sort in found if sort)
+    # The numbers of an interleaved key are above and below 0 by turns.
+    sort_style = "INTERLEAVED" if any(sort < 0 for *_, sort in found) else "COMPOUND"
+    for column, dist, _ in found:
+        if dist:
+            return Spread("KEY", column, sort_style, sort_key)
+    style = 'SELECT diststyle FROM svv_table_info WHERE "schema" = LOWER(?) AND "table" = LOWER(?)'
+    # A table without rows is not in there, and may be spread anew.
+    for (text,) in fetch(style, [table.schema, table.name]):
+        return Spread("AUTO" if _AUTO.match(str(text)) else str(text), "", sort_style, sort_key)
+    return Spread("AUTO", "", sort_style, sort_key)

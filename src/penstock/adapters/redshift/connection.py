@@ -1,0 +1,157 @@
+"""Connecting to Amazon Redshift, and saying in our words what it refuses."""
+
+from __future__ import annotations
+
+import struct
+import traceback
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import redshift_connector
+from redshift_connector.core import Connection
+from redshift_connector.error import Error as DriverError
+
+from penstock.core.errors import PenstockError, RefusedStatementError, SinkError, UnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from redshift_connector.cursor import Cursor
+
+_KEEPALIVE_SECONDS = 30
+_CONNECT_SECONDS = 30
+DRIVER_ERRORS: Final = (DriverError, OSError, struct.error, AttributeError, LookupError, ValueError)
+"""What the driver raises: where a connection ends in mid-answer, also what it stumbles over then."""
+
+_AWAY_HINT = "check that the cluster runs (is it paused?) and can be reached"
+_LOGIN_HINT = "check the sink's user, password and database"
+LOCK_HINT = "somebody holds a lock on the table: look into svv_transactions, and end that transaction"
+_CONFLICTS = ("40001", "40P01", "42P06", "42P07")
+_CONFLICT_WORDS = ("conflict with concurrent transaction", "deadlock detected", 'unique constraint "pg_')
+_ABOUT_A_TABLE = ("22", "23", "42", "2B", "0A")
+_SYNTAX_ERROR = "42601"
+_KINDS: Final[Sequence[tuple[tuple[str, ...], type[PenstockError], str, str]]] = (
+    (("28000", "28P01", "3D000"), SinkError, "does not let us in", _LOGIN_HINT),
+    (("08", "57P01", "57P02", "57P03", "53300"), UnavailableError, "is away", _AWAY_HINT),
+    (("53100",), SinkError, "has a full disk", "free some space there, or resize it; a rerun goes on from here"),
+    (
+        ("42501",),
+        RefusedStatementError,
+        "does not permit it",
+        "grant it: our user must own its tables, and needs CREATE and TEMP on the database",
+    ),
+    (("25006",), UnavailableError, "is read-only", "point the sink at the producer, or make the database writable"),
+    (
+        ("57014",),
+        UnavailableError,
+        "ended a statement of ours",
+        "see who cancelled it, or which limit of its workload management (WLM)",
+    ),
+    (
+        ("2BP01",),
+        RefusedStatementError,
+        "cannot change what others depend on",
+        "drop what is named above, and make it again when the table has gone on",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RedshiftCluster:
+    """A database of a cluster or a workgroup, and our login to it."""
+
+    host: str
+    port: int
+    database: str
+    user: str
+    password: str = field(repr=False)
+    sslmode: Literal["verify-full", "verify-ca", "disable"] = "verify-full"
+
+    def __str__(self) -> str:
+        """Where it is, without the password."""
+        return f"redshift://{self.user}@{self.host}:{self.port}/{self.database}"
+
+
+def connect(cluster: RedshiftCluster) -> Connection:
+    """Connect, without a transaction, reading and writing times in UTC.
+
+    Raises UnavailableError and SinkError as `explain` says.
+    """
+    is_encrypted = cluster.sslmode != "disable"
+    try:
+        connection = redshift_connector.connect(
+            host=cluster.host,
+            port=cluster.port,
+            database=cluster.database,
+            user=cluster.user,
+            password=cluster.password,
+            ssl=is_encrypted,
+            sslmode=cluster.sslmode if is_encrypted else None,
+            application_name="penstock",
+            timeout=_CONNECT_SECONDS,
+            tcp_keepalive=True,
+            tcp_keepalive_idle=_KEEPALIVE_SECONDS,
+            tcp_keepalive_interval=_KEEPALIVE_SECONDS // 3,
+            tcp_keepalive_count=3,
+        )
+        # From here on statements take as long as they take; keepalive notices who is gone.
+        connection._usock.settimeout(None)  # noqa: SLF001 - there is no other way to tell connecting from waiting
+        connection.autocommit = True
+        execute(connection, "SET timezone TO 'UTC'")
+    except DRIVER_ERRORS as error:
+        _abandon(error)
+        raise explain(cluster, error) from error
+    return connection
+
+
+def _abandon(error: BaseException) -> None:
+    """Close the socket of a connection that did not come about; the driver leaves it open and gives it to nobody."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        half = frame.f_locals.get("self")
+        if isinstance(half, Connection) and hasattr(half, "_usock"):
+            half._usock.close()  # noqa: SLF001 - as above
+
+
+def execute(connection: Connection, statement: str, values: Sequence[object] = ()) -> Cursor:
+    """Run one statement; each `?` in it takes the next of `values`. Raises what the driver does (DRIVER_ERRORS)."""
+    cursor = connection.cursor()
+    cursor.paramstyle = "qmark"
+    return cursor.execute(statement, list(values) or None)
+
+
+def close(connection: Connection) -> None:
+    """Let go of the connection, broken or not."""
+    with suppress(*DRIVER_ERRORS):
+        connection.close()
+
+
+def told(error: BaseException | None) -> Mapping[str, str]:
+    """Return the fields of what the server said (C, M, D: its code, message, detail); nothing if it said nothing."""
+    first: Any = error.args[0] if isinstance(error, DriverError) and error.args else None
+    return first if isinstance(first, Mapping) else {}
+
+
+def is_conflict(error: BaseException | None) -> bool:
+    """Whether another writer is to blame: error 1023, a deadlock, or somebody who made the same thing just now."""
+    said = told(error)
+    message = said.get("M", "")
+    words = any(word in message for word in _CONFLICT_WORDS)
+    return said.get("C") in _CONFLICTS or message.strip() == "1023" or words
+
+
+def explain(cluster: RedshiftCluster, error: BaseException) -> PenstockError:
+    """Turn a driver's error into ours: UnavailableError where trying again may help, else SinkError."""
+    said = told(error)
+    code = said.get("C", "")
+    if not code:
+        return UnavailableError(f"{cluster} is away: {error}", _AWAY_HINT)
+    cause = " ".join(part.strip() for part in (said.get("M", ""), said.get("D", "")) if part)
+    for codes, class_, what, hint in _KINDS:
+        if code.startswith(codes) or ("53100" in codes and "Disk Full" in cause):
+            return class_(f"{cluster} {what}: {cause}", hint)
+    if code.startswith(_ABOUT_A_TABLE) and code != _SYNTAX_ERROR:
+        hint = "somebody altered the table or what depends on it: see the message, put it back as it was, and run again"
+        return RefusedStatementError(f"{cluster} refused a statement: {cause}", hint)
+    return SinkError(f"{cluster} refused a statement: {cause}", "run again; report it if it stays")

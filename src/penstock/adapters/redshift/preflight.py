@@ -1,0 +1,46 @@
+"""Whether a Redshift database can be a target."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from penstock.adapters.redshift.warehouse import RedshiftLoads, RedshiftWarehouse
+from penstock.core.errors import UnfitServerError
+from penstock.core.files import file_schema
+from penstock.core.tables import Column, IntegerType, TableId, TableSchema
+
+if TYPE_CHECKING:
+    from penstock.adapters.redshift.connection import RedshiftCluster
+
+_PROBE = TableSchema(
+    TableId("penstock", "probe"), (Column("id", IntegerType(32, unsigned=False), nullable=False),), ("id",)
+)
+
+
+def examine_database(cluster: RedshiftCluster, loads: RedshiftLoads) -> str:
+    """Say what lets us in; a file is written, copied into a temporary table, and deleted.
+
+    Raises UnfitServerError for a database that is no Redshift's, or that does not
+    let us make schemas or temporary tables, and what a load raises.
+    """
+    with closing(RedshiftWarehouse(cluster, loads)) as warehouse:
+        query = """
+            SELECT version(), CASE WHEN has_database_privilege(current_database(), 'CREATE') THEN 1 ELSE 0 END,
+                CASE WHEN has_database_privilege(current_database(), 'TEMP') THEN 1 ELSE 0 END"""
+        ((version, may_create, may_stage),) = warehouse.fetch(query)
+        if "Redshift" not in str(version):
+            message = f"{cluster} is {version}"
+            raise UnfitServerError(message, "give the sink kind: postgres, or the address of a Redshift")
+        for may, right, what in ((may_create, "CREATE", "schemas"), (may_stage, "TEMP", "temporary tables")):
+            if not may:
+                message = f"{cluster} does not let us make {what}"
+                hint = f"grant it: GRANT {right} ON DATABASE {cluster.database} TO {cluster.user}"
+                raise UnfitServerError(message, hint)
+        rows = pa.Table.from_pylist([{"id": 1, "__penstock_op": "c", "__penstock_offset": 0}], file_schema(_PROBE))
+        warehouse.run("BEGIN")
+        with warehouse.staged(_PROBE, rows):
+            warehouse.run("ROLLBACK")
+    return "lets us in, and make schemas; COPY reads our files"

@@ -1,0 +1,112 @@
+"""What a pipeline's YAML file may say of its sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping  # noqa: TC003 - pydantic reads it from a field's annotation
+from pathlib import Path  # noqa: TC003 - as above
+from typing import Annotated, Literal, TypeAlias
+
+from pydantic import BeforeValidator, Field
+
+from penstock.config.rules import (
+    EnvironmentName,
+    ObjectsUrl,
+    RedshiftEncoding,
+    TableList,
+    WebUrl,
+    refuse_later_kinds,
+)
+from penstock.config.spec import Name, Port, Spec, Text, TlsSpec
+from penstock.core.patterns import TablePatterns
+
+
+class DuckdbSinkSpec(Spec):
+    """A DuckDB file, which Penstock alone writes."""
+
+    name: Name
+    kind: Literal["duckdb"]
+    path: Path
+
+
+class PostgresSinkSpec(Spec):
+    """A database of a PostgreSQL server. Penstock makes its schemas and tables, and a schema `penstock`, in it.
+
+    Without `tls` the connection is encrypted where the server offers it, and
+    nobody looks at the server's certificate. So many tables as it has
+    `connections` are loaded side by side.
+    """
+
+    name: Name
+    kind: Literal["postgres"]
+    host: Text
+    port: Port = 5432
+    database: Text
+    user: Text
+    password_env: EnvironmentName
+    tls: TlsSpec | None = None
+    connections: Annotated[int, Field(strict=True, ge=1, le=16)] = 2
+
+
+class RedshiftTableSpec(Spec):
+    """How the tables that `match` are made: spread, sorted and compressed. What is not said is left to Redshift.
+
+    Keys of columns that a table has not are passed over. Tables that are there
+    already stay as they are.
+    """
+
+    match: TableList
+    distribution: Literal["auto", "even", "all"] = "auto"
+    distkey: Text | None = None
+    sortkey: tuple[Text, ...] = ()
+    interleaved: Annotated[bool, Field(strict=True)] = False
+    encode: Mapping[Text, RedshiftEncoding] = Field(default_factory=dict)
+
+    @property
+    def patterns(self) -> TablePatterns:
+        """Which tables are meant."""
+        return TablePatterns(self.match)
+
+
+class RedshiftSinkSpec(Spec):
+    """A database of an Amazon Redshift cluster or workgroup, into which COPY brings the files of `objects`.
+
+    They must be on S3. The cluster reads them as `iam_role`, else with the keys in
+    AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN). The server's
+    certificate must be signed by one of Amazon's or this machine's authorities,
+    and be for `host` unless `sslmode` is verify-ca. Of `tables`, the first that
+    matches counts.
+    """
+
+    name: Name
+    kind: Literal["redshift"]
+    host: Text
+    port: Port = 5439
+    database: Text
+    user: Text
+    password_env: EnvironmentName
+    sslmode: Literal["verify-full", "verify-ca", "disable"] = "verify-full"
+    iam_role: Text | None = None
+    tables: tuple[RedshiftTableSpec, ...] = ()
+
+
+class DeltaSinkSpec(Spec):
+    """A folder of Delta tables, `SCHEMA/TABLE` each: at `path` on this machine, or at `url`, or beside the objects.
+
+    `endpoint` is for a store that speaks S3 without being AWS.
+    """
+
+    name: Name
+    kind: Literal["delta"]
+    path: Path | None = None
+    url: ObjectsUrl | None = None
+    endpoint: WebUrl | None = None
+
+
+def _refuse_later_sinks(given: object) -> object:
+    return refuse_later_kinds(given, ("snowflake",), "sink of kind")
+
+
+SinkSpec: TypeAlias = Annotated[
+    Annotated[DuckdbSinkSpec | PostgresSinkSpec | RedshiftSinkSpec | DeltaSinkSpec, Field(discriminator="kind")],
+    BeforeValidator(_refuse_later_sinks),
+]

@@ -1,0 +1,351 @@
+"""Redshift as a target, beside what every kind of target does: COPY, its errors, bad states, layouts, and who waits."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.servers.redshift_case import log_in, run
+from tests.servers.sink_case import (
+    FIRST,
+    SCHEMAS,
+    TABLE,
+    TOPIC,
+    Place,
+    RedshiftTarget,
+    announcement,
+    rows_in,
+    schema,
+    write_batch,
+)
+
+from penstock.adapters.redshift.preflight import examine_database
+from penstock.adapters.redshift.query import query
+from penstock.adapters.redshift.warehouse import RedshiftLoads, RedshiftWarehouse
+from penstock.core.errors import SinkError, TableStoppedError, TableWaitsError, UnavailableError, UsageError
+from penstock.core.file_formats import FileFormat
+from penstock.core.patterns import TablePatterns
+from penstock.core.tables import BytesType, IntegerType, TextType
+from penstock.core.warehouse.attributes import Spread
+from penstock.core.warehouse.redshift_copy import CopyRights
+from penstock.core.warehouse.table_layout import TableLayouts
+from penstock.dev.redshift.control import Fault
+from penstock.ports.queries import ReadLimits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.core.batches import Batch
+    from penstock.dev.redshift import RedshiftServer
+    from penstock.links.warehouse.sink import SqlSink
+
+NOTE = schema(note=TextType(5, "ascii"))
+LONGER = schema(note=TextType(9, "ascii"))
+
+
+@pytest.fixture
+def place(redshift_place: Place) -> Place:
+    """A database of a Redshift, with files that COPY reads."""
+    return redshift_place
+
+
+@pytest.fixture
+def sink(place: Place) -> SqlSink:
+    """A target with one row."""
+    sink = place.open()
+    sink.load(TABLE, [write_batch(place, FIRST, 1, 0, [("a", 1, "c")])], SCHEMAS)
+    return sink
+
+
+@pytest.fixture
+def healthy(redshift: RedshiftServer) -> Iterator[RedshiftServer]:
+    """The server, which is well again at the end, whatever a test does to it."""
+    yield redshift
+    redshift.fault(None)
+
+
+def target(place: Place) -> RedshiftTarget:
+    assert isinstance(place.target, RedshiftTarget)
+    return place.target
+
+
+def loads_of(target: RedshiftTarget) -> RedshiftLoads:
+    with closing(target.connect("shop/shopdb")) as warehouse:
+        assert isinstance(warehouse, RedshiftWarehouse)
+        return warehouse._loads
+
+
+def statements(sink: SqlSink) -> list[str]:
+    """What the sink will have run, from now on."""
+    seen: list[str] = []
+    warehouse = sink._warehouse
+    inner = warehouse.run
+
+    def noting(statement: str, values: Sequence[str | int] = ()) -> None:
+        seen.append(statement)
+        inner(statement, values)
+
+    warehouse.run = noting  # type: ignore[method-assign]
+    return seen
+
+
+def test_all_files_of_a_load_are_one_copy_by_a_manifest(place: Place, sink: SqlSink) -> None:
+    seen = statements(sink)
+    batches = [write_batch(place, FIRST, 1, start, [(f"k{start % 7}", start, "u")]) for start in range(1, 30)]
+
+    assert sink.load(TABLE, batches, SCHEMAS).rows == 29
+
+    copies = [statement for statement in seen if statement.startswith("COPY")]
+    assert len(copies) == 1
+    assert "MANIFEST FORMAT AS CSV NULL AS '\\\\N' GZIP" in copies[0]
+    assert rows_in(sink, "SELECT COUNT(*) FROM shop.orders") == [(8,)]
+    assert rows_in(sink, "SELECT qty FROM shop.orders WHERE id = 'k1'") == [(29,)]
+
+
+def test_files_that_are_written_in_other_ways_are_copied_too(place: Place, sink: SqlSink) -> None:
+    ways = [FileFormat(), FileFormat("csv", "zstd"), FileFormat("csv", "gzip")]
+    for start, way in enumerate(ways, start=1):
+        batch = write_batch(replace(place, format=way), FIRST, 1, start, [(f"k{start}", start, "c")])
+        sink.load(TABLE, [batch], SCHEMAS)
+    words = [("\\N", 1, "c"), ("\\N1", 2, "c")]
+    sink.load(
+        TABLE, [write_batch(place, FIRST, 1, 4, words), write_batch(place, FIRST, 1, 6, [("x", 1, "c")])], SCHEMAS
+    )
+
+    found = ["\\N", "\\N1", "a", "k1", "k2", "k3", "x"]
+    assert sorted(str(key) for (key,) in rows_in(sink, "SELECT id FROM shop.orders")) == found
+
+
+@pytest.mark.parametrize("null", [[("c", None)], []], ids=["nullable", "never null"])
+def test_an_empty_binary_is_not_null(place: Place, null: list[tuple[str, None]]) -> None:
+    binary = schema(body=BytesType(20, fixed=False))
+    columns = (binary.columns[0], replace(binary.columns[1], nullable=bool(null)))
+    wanted = replace(binary, columns=columns)
+    sink = place.open()
+    rows: list[tuple[object, ...]] = [("a", b"", "c"), ("b", b"\x00", "c"), *((*row, "c") for row in null)]
+
+    sink.load(TABLE, [write_batch(place, wanted, 1, 0, rows)], {1: wanted})
+
+    found = rows_in(sink, "SELECT id, TO_HEX(body) FROM shop.orders ORDER BY id")
+    assert found == [("a", ""), ("b", "00"), *null]
+
+
+def test_layouts_are_given_and_kept_when_a_table_is_made_anew(place: Place) -> None:
+    spread = Spread("KEY", "qty", "COMPOUND", ("qty", "id"), {"id": "zstd"})
+    layouts = TableLayouts([(TablePatterns(("shop.*",)), spread)])
+    laid_out = replace(place, target=replace(target(place), layouts=layouts))
+    with closing(laid_out.open()) as sink:
+        sink.load(TABLE, [write_batch(place, FIRST, 1, 0, [("a", 1, "c")])], SCHEMAS)
+        first = sink._warehouse.attributes(TABLE)
+        place.do("COMMENT ON TABLE shop.orders IS 'ours'", "GRANT SELECT ON shop.orders TO PUBLIC")
+        sink.load(TABLE, [announcement(2, 1), write_batch(place, SCHEMAS[2], 2, 1, [("b", 2**40, "c")])], SCHEMAS)
+        second = sink._warehouse.attributes(TABLE)
+        encoded = rows_in(
+            sink, "SELECT encoding FROM svv_redshift_columns WHERE column_name = 'id' AND schema_name = 'shop'"
+        )
+
+    assert first.spread == second.spread == replace(spread, encodings={})
+    assert (second.comment, [grant.grantee for grant in second.grants]) == ("ours", ["PUBLIC"])
+    assert sink._warehouse.dialect.name == "redshift"
+    assert encoded == [("zstd",)]
+
+
+def test_a_longer_text_is_made_room_for_ahead_of_the_transaction(place: Place) -> None:
+    schemas = {1: NOTE, 2: LONGER}
+    sink = place.open()
+    sink.load(TABLE, [write_batch(place, NOTE, 1, 0, [("a", "short", "c")])], schemas)
+
+    sink.load(TABLE, [announcement(2, 1), write_batch(place, LONGER, 2, 1, [("b", "longer", "c")])], schemas)
+
+    assert sink._warehouse.columns(TABLE)["note"] == "VARCHAR(9)"
+    assert rows_in(sink) == [("a", "short"), ("b", "longer")]
+
+
+# What harms a load of ("b", 2), and what is said of it.
+HARMS = {
+    "gone": "orders-1-1: .*no such file|not found|does not exist",
+    "not gzip": "orders-1-1",
+    "cut short": "orders-1-1",
+    "too few rows": "orders-1-1.* 1 rows, and its batch message says 2",
+    "another schema": "orders-1-1",
+}
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_a_copy_that_fails_is_never_taken_for_a_success(place: Place, sink: SqlSink, harm: str) -> None:
+    good = write_batch(place, FIRST, 1, 1, [("b", 2, "c")])
+    content = place.objects.get(good.path)
+
+    def harmed() -> Batch:
+        match harm:
+            case "gone":
+                place.objects.delete([good.path])
+            case "not gzip":
+                place.objects.put(good.path, b"b,2,c,1" + bytes(len(content) - 7))
+            case "cut short":
+                place.objects.put(good.path, content[:-9])
+            case "too few rows":
+                return replace(good, rows=2, end_offset=3)
+            case _:
+                other = write_batch(place, schema(), 1, 1, [("b", "c")])
+                return replace(good, size_bytes=other.size_bytes)
+        return good
+
+    bad = harmed()
+    with pytest.raises(TableStoppedError, match=f"(?s){HARMS[harm]}"):
+        sink.load(TABLE, [bad, write_batch(place, FIRST, 1, bad.end_offset, [("c", 3, "c")])], SCHEMAS)
+    assert (rows_in(sink), sink.positions(TABLE)) == ([("a", 1)], {(TOPIC, 0): 1})
+
+    place.objects.put(good.path, content)
+    sink.load(TABLE, [good], SCHEMAS)
+    assert rows_in(sink) == [("a", 1), ("b", 2)]
+
+
+def test_a_value_that_does_not_fit_is_named_with_its_key(place: Place) -> None:
+    long = schema(note=TextType(90_000, "ascii"))
+    sink = place.open()
+    sink.load(TABLE, [announcement(1)], {1: long})
+    bad = write_batch(place, long, 1, 0, [("fine", "ok", "c"), ("long-key", "long" * 20_000, "c")])
+
+    with pytest.raises(TableStoppedError, match=r"(?s)orders\.note .*long-key"):
+        sink.load(TABLE, [bad], {1: long})
+
+    assert rows_in(sink) == []
+
+
+def test_a_row_that_only_redshift_refuses_is_told_with_file_line_and_value(place: Place, sink: SqlSink) -> None:
+    batch = write_batch(place, FIRST, 1, 1, [("b", 2, "c"), ("c", 3, "c")])
+    # Our own reader takes the number, which is too large for the column that COPY fills.
+    wide = schema(qty=IntegerType(64, unsigned=False))
+    other = write_batch(place, replace(wide, table=TABLE), 1, 1, [("b", 2, "c"), ("c", 2**40, "c")])
+    told = replace(batch, size_bytes=other.size_bytes)
+
+    with pytest.raises(TableStoppedError) as stopped:
+        sink.load(TABLE, [told], SCHEMAS)
+
+    assert "1099511627776" in stopped.value.message
+    assert "line 2" in stopped.value.message or "row 2" in stopped.value.message
+    assert rows_in(sink) == [("a", 1)]
+
+
+def test_rights_that_do_not_do_are_told_and_no_table_is_blamed(place: Place, sink: SqlSink) -> None:
+    stranger = replace(target(place), rights=CopyRights("arn:aws:iam::1:role/stranger"))
+    more = [write_batch(place, FIRST, 1, 1, [("b", 2, "c")])]
+    with (
+        closing(replace(place, target=stranger, opened=[]).open()) as other,
+        pytest.raises(SinkError, match=r"may not read the files to load: .*not authorized to assume"),
+    ):
+        other.load(TABLE, more, SCHEMAS)
+    with pytest.raises(SinkError, match="may not read"):
+        examine_database(stranger.cluster, loads_of(stranger))
+
+    assert rows_in(sink) == [("a", 1)]
+
+
+@pytest.mark.parametrize(("fault", "error", "said"), [
+    (Fault("paused", ""), UnavailableError, "is away"),
+    (Fault("cut", "COPY"), UnavailableError, "is away"),
+    (Fault("cut", "COMMIT"), UnavailableError, "is away"),
+    (Fault("read_only", "CREATE"), UnavailableError, "is read-only"),
+    (Fault("disk_full", "COPY"), SinkError, "has a full disk: .*1016"),
+    (Fault("disk_full", 'INSERT INTO "shop"'), SinkError, "has a full disk"),
+    (Fault("queue_timeout", "COPY"), UnavailableError, "WLM"),
+    (Fault("query_killed", "DELETE"), UnavailableError, "cancelled on user's request"),
+    (Fault("timeout", "INSERT"), UnavailableError, "ended a statement of ours"),
+])  # fmt: skip
+def test_bad_states_are_told_and_nothing_moves_until_they_are_over(
+    place: Place, sink: SqlSink, healthy: RedshiftServer, fault: Fault, error: type[Exception], said: str
+) -> None:
+    more = [write_batch(place, FIRST, 1, 1, [("b", 2, "c")])]
+
+    healthy.fault(fault)
+    with pytest.raises(error, match=f"(?s){said}"):
+        sink.load(TABLE, more, SCHEMAS)
+    healthy.fault(None)
+
+    sink.close()
+    with closing(place.open()) as again:
+        assert (rows_in(again), again.positions(TABLE)) == ([("a", 1)], {(TOPIC, 0): 1})
+        assert again.load(TABLE, more, SCHEMAS).rows == 1
+        assert rows_in(again) == [("a", 1), ("b", 2)]
+
+
+def test_an_isolation_error_is_tried_again_and_no_more_often_than_it_may(
+    place: Place, sink: SqlSink, healthy: RedshiftServer
+) -> None:
+    healthy.fault(Fault("isolation", 'DELETE FROM "shop"', times=2))
+    assert sink.load(TABLE, [write_batch(place, FIRST, 1, 1, [("b", 2, "c")])], SCHEMAS).rows == 1
+
+    healthy.fault(Fault("isolation", 'DELETE FROM "shop"'))
+    with pytest.raises(SinkError, match="1023"):
+        sink.load(TABLE, [write_batch(place, FIRST, 1, 2, [("c", 3, "c")])], SCHEMAS)
+    healthy.fault(None)
+
+    assert sink.load(TABLE, [write_batch(place, FIRST, 1, 2, [("c", 3, "c")])], SCHEMAS).rows == 1
+    assert [row[0] for row in rows_in(sink)] == ["a", "b", "c"]
+
+
+def test_loads_side_by_side_into_a_serializable_database_agree(place: Place, redshift: RedshiftServer) -> None:
+    cluster = target(place).cluster
+    with closing(log_in(redshift)) as connection:
+        run(connection, f"ALTER DATABASE {cluster.database} ISOLATION LEVEL SERIALIZABLE")
+    sinks = [place.open("shopdb" if number < 2 else "other") for number in range(3)]
+    failures: list[BaseException] = []
+
+    def load(sink: SqlSink, name: str) -> None:
+        table = replace(TABLE, name=name)
+        try:
+            for start in range(5):
+                batch = write_batch(place, replace(FIRST, table=table), 1, start, [("a", start, "u")])
+                sink.load(table, [batch], {1: replace(FIRST, table=table)})
+        except BaseException as error:  # noqa: BLE001 - told by the test's own thread
+            failures.append(error)
+
+    threads = [threading.Thread(target=load, args=(sink, f"t{number}")) for number, sink in enumerate(sinks)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert failures == []
+    assert [place.ask(f"SELECT qty FROM shop.t{number}") for number in range(3)] == [[(4,)]] * 3
+
+
+def test_a_table_that_somebody_holds_waits_and_says_so(
+    place: Place, sink: SqlSink, redshift: RedshiftServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.adapters.redshift.warehouse._LOCK_SECONDS", 1)
+    more = [write_batch(place, FIRST, 1, 1, [("b", 2, "c")])]
+
+    with closing(log_in(redshift, autocommit=False, dbname=target(place).cluster.database)) as somebody:
+        run(somebody, "LOCK shop.orders")
+        with pytest.raises(TableWaitsError, match=r"did not give us a lock of shop\.orders within 1 s"):
+            sink.load(TABLE, more, SCHEMAS)
+
+    assert sink.load(TABLE, more, SCHEMAS).rows == 1
+
+
+def test_a_query_is_answered_cut_and_never_writes(place: Place, sink: SqlSink) -> None:
+    cluster, limits = target(place).cluster, ReadLimits(rows_max=2)
+    sink.load(TABLE, [write_batch(place, FIRST, 1, 1, [("b", 2, "c"), ("c", None, "c")])], SCHEMAS)
+
+    found = query(cluster, "SELECT id, qty FROM shop.orders ORDER BY id", limits)
+
+    assert (found.rows.to_pydict(), found.truncated) == ({"id": ["a", "b"], "qty": [1, 2]}, True)
+    for wrong in ("DELETE FROM shop.orders", "SELECT nothing FROM shop.orders", "", "SELECT 1; SELECT 2"):
+        with pytest.raises(UsageError):
+            query(cluster, wrong, limits)
+
+
+def test_what_lets_us_in_is_examined_with_a_copy(place: Place) -> None:
+    loads = loads_of(target(place))
+
+    assert examine_database(target(place).cluster, loads) == "lets us in, and make schemas; COPY reads our files"
+    assert place.objects.list("") == []
+    with pytest.raises(SinkError, match="does not let us in"):
+        examine_database(replace(target(place).cluster, password="wrong"), loads)
+    with pytest.raises(SinkError, match="does not let us in"):
+        examine_database(replace(target(place).cluster, database="nowhere"), loads)
