@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Self
 from penstock.dev.kafka import KafkaBroker, start_kafka
 from penstock.dev.mariadb import MariadbServer, start_mariadb
 from penstock.dev.postgres import PostgresServer, start_postgres
+from penstock.dev.redshift import RedshiftServer, start_redshift
+from penstock.dev.s3 import S3Server, start_s3
 from penstock.dev.schematizer import SchematizerServer, start_schematizer
 
 if TYPE_CHECKING:
@@ -43,6 +45,8 @@ class Lab:
         self._kafka: KafkaBroker | None = None
         self._schematizer: SchematizerServer | None = None
         self._postgres: PostgresServer | None = None
+        self._s3: S3Server | None = None
+        self._redshift: RedshiftServer | None = None
 
     def __enter__(self) -> Self:
         """Nothing runs yet."""
@@ -77,6 +81,18 @@ class Lab:
         if self._postgres is None:
             self._postgres = self._stack.enter_context(start_postgres(self.home / "postgres"))
         return self._postgres
+
+    def s3(self) -> S3Server:
+        """An S3 server with an empty bucket. Raises UsageError without Java and UnavailableError without its jars."""
+        if self._s3 is None:
+            self._s3 = self._stack.enter_context(start_s3(self.home / "s3"))
+        return self._s3
+
+    def redshift(self) -> RedshiftServer:
+        """Redshift's stand-in, which reads files of `s3`. Raises UsageError where there is no PostgreSQL."""
+        if self._redshift is None:
+            self._redshift = self._stack.enter_context(start_redshift(self.home / "redshift", s3=self.s3()))
+        return self._redshift
 
     def folder(self, name: str) -> Path:
         """A new folder for one measurement."""

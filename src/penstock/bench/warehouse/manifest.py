@@ -18,7 +18,8 @@ from penstock.bench.programs.load_manifest import SCHEMA, SCHEMA_ID, SOURCE
 from penstock.bench.warehouse.compare import connect_postgres, create_database
 from penstock.core.batches import Batch
 from penstock.core.errors import PenstockError
-from penstock.core.files import file_schema, object_key, render_file
+from penstock.core.file_formats import PARQUET, FileFormat, render_as
+from penstock.core.files import file_schema, object_key
 from penstock.dev.processes import start_child
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.bench.lab import Lab
+    from penstock.ports.objects import ObjectStore
 
 _TIMES: Final = 10
 """How many times the rows of the other parts."""
@@ -42,7 +44,8 @@ def measure(lab: Lab) -> Sequence[Figure]:
     lab.say(f"manifest: writing {rows:,} rows into files")
     url = (folder / "objects").as_uri()
     messages = folder / "messages"
-    messages.write_bytes(b"".join(batch.to_json() + b"\n" for batch in _write_files(url, rows)))
+    batches = write_files(open_objects(ObjectsSpec(url)), rows, _FILE_ROWS, PARQUET)
+    messages.write_bytes(b"".join(batch.to_json() + b"\n" for batch in batches))
     figures = [*_measure_duckdb(lab, folder, url, rows), *_measure_postgres(lab, folder, url, rows)]
     shutil.rmtree(folder)
     return figures
@@ -99,14 +102,13 @@ def _measure(folder: Path, kind: str, rows: int, arguments: Sequence[object]) ->
     ]
 
 
-def _write_files(url: str, rows: int) -> Iterator[Batch]:
-    """Write the files, and yield what is told of each."""
-    objects = open_objects(ObjectsSpec(url))
-    for start in range(0, rows, _FILE_ROWS):
-        end = min(start + _FILE_ROWS, rows)
+def write_files(objects: ObjectStore, rows: int, file_rows: int, format_: FileFormat) -> Iterator[Batch]:
+    """Write `rows` changes, of which half are of new keys, into files of `file_rows`; yield what is told of each."""
+    for start in range(0, rows, file_rows):
+        end = min(start + file_rows, rows)
         key = object_key(SOURCE, SOURCE, _TOPIC, 0, (start, end), SCHEMA_ID)
-        content = render_file(SCHEMA, _rows(np.arange(start, end), rows))
-        objects.put(key, content)
+        file = render_as(format_, SCHEMA, _rows(np.arange(start, end), rows))
+        objects.put(key, file.content)
         yield Batch(
             source=SOURCE,
             table=SCHEMA.table,
@@ -116,8 +118,10 @@ def _write_files(url: str, rows: int) -> Iterator[Batch]:
             end_offset=end,
             rows=end - start,
             path=key,
-            size_bytes=len(content),
-            format="parquet",
+            size_bytes=len(file.content),
+            format=format_.name,
+            compression=format_.compression,
+            dialect=file.dialect,
             schema_id=SCHEMA_ID,
             first_order=(1, start, 0),
             last_order=(1, end, 0),

@@ -1,0 +1,39 @@
+"""The Redshift bench, with so few rows that nothing can be concluded from them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.bench.lab import Lab, Settings
+from penstock.bench.redshift.load import measure_copy, measure_inserts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    with Lab(tmp_path_factory.mktemp("bench"), Settings(rows=1_200), lambda _: None) as opened:
+        yield opened
+
+
+def test_a_load_by_copy_is_measured_whole(lab: Lab) -> None:
+    memory, share, speed, cpu = measure_copy(lab)
+
+    assert 0 < (memory.value or 0) < 300
+    assert 0 < (share.value or 0) < 1
+    assert (speed.value or 0) > 0
+    assert (cpu.value or 0) > 0
+    assert "12,000 changes in one transaction" in memory.name
+
+
+def test_inserts_are_measured_beside_it(lab: Lab) -> None:
+    figures = measure_inserts(lab)
+
+    assert [figure.peer for figure in figures] == [
+        *["a DELETE and an INSERT per row"] * 2,
+        *["a DELETE and an INSERT per 500 rows"] * 2,
+    ]
+    assert all(figure.value and figure.peer_value for figure in figures)
