@@ -24,6 +24,10 @@ FIRST = (
     "INSERT INTO b VALUES (2, 'b'), (3, 'b'), (4, 'b')",
     "CREATE TABLE log (what VARCHAR(9))",
     "INSERT INTO log VALUES ('one'), ('one')",
+    "CREATE TABLE keyed (id INT PRIMARY KEY, code INT NOT NULL, note VARCHAR(20))",
+    "INSERT INTO keyed SELECT seq, 1000 - seq, 'first' FROM seq_1_to_300",
+    "CREATE TABLE keyless (code INT NOT NULL, note VARCHAR(20))",
+    "INSERT INTO keyless VALUES (1, 'a'), (2, 'b'), (3, 'c')",
 )
 EMPTIED = (
     "INSERT INTO orders SELECT seq, 'before' FROM seq_501_to_700",
@@ -57,6 +61,17 @@ EMPTIED = (
     "INSERT INTO old_log VALUES ('two', 2)",
     "CREATE TABLE log (what VARCHAR(9))",
     "INSERT INTO log VALUES ('new')",
+    "UPDATE keyed SET note = 'by id' WHERE id % 3 = 0",
+    "ALTER TABLE keyed DROP PRIMARY KEY, ADD PRIMARY KEY (code)",
+    "UPDATE keyed SET note = 'by code', id = id + 1000 WHERE code % 4 = 0",
+    "UPDATE keyed SET code = code + 5000 WHERE code % 5 = 0",
+    "DELETE FROM keyed WHERE code % 7 = 0",
+    "ALTER TABLE keyed DROP PRIMARY KEY, ADD PRIMARY KEY (id, code), ADD COLUMN more INT DEFAULT 3",
+    "INSERT INTO keyed VALUES (1, 1, 'twice', 4), (1, 2, 'twice', 5)",
+    "DELETE FROM keyless WHERE code = 2",
+    "ALTER TABLE keyless ADD PRIMARY KEY (code)",
+    "UPDATE keyless SET note = 'changed' WHERE code = 3",
+    "INSERT INTO keyless VALUES (2, 'again')",
 )
 MADE_ANEW = (
     "DROP TABLE orders, audit",
@@ -69,7 +84,9 @@ MADE_ANEW = (
     "INSERT INTO audit VALUES ('more')",
     "DROP TABLE _users_del, a, log, old_log",
     # A table that stopped goes on once it is made anew.
-    "ALTER TABLE b DROP PRIMARY KEY",
+    "ALTER TABLE b MODIFY note VARCHAR(3)",
+    "ALTER TABLE keyed DROP PRIMARY KEY",
+    "INSERT INTO keyed VALUES (1, 1, 'twice', 4)",
     "INSERT INTO b VALUES (8, 'not carried')",
     "DROP TABLE b",
     "CREATE TABLE b (id BIGINT PRIMARY KEY)",
@@ -91,7 +108,7 @@ def test_tables_are_emptied_dropped_made_anew_and_renamed_in_the_order_of_the_lo
     case.run_once()
 
     assert case.records("db")[-1]["stopped"] == {}
-    whole = {"orders", "audit", "users", "_users_del", "a", "b", "log", "old_log"}
+    whole = {"orders", "audit", "users", "_users_del", "a", "b", "log", "old_log", "keyed", "keyless"}
     assert {name: c.examples for name, c in case.compare().items() if name in whole} == dict.fromkeys(whole, ())
     assert case.query(f"SELECT id FROM {case.database}.gone ORDER BY id") == [{"id": 1}, {"id": 2}, {"id": 3}]
     assert set(case.notes()) == {f"{case.database}.gone", f"{case.database}._users_gho"}
@@ -103,6 +120,6 @@ def test_tables_are_emptied_dropped_made_anew_and_renamed_in_the_order_of_the_lo
     stopped = case.records("db")[-1]["stopped"]
     assert set(stopped) == {f"{case.database}.users"}
     assert f"{case.database}.hidden_users, which was not carried" in stopped[f"{case.database}.users"]["error"]
-    anew = {"orders", "audit", "gone", "_users_old", "b"}
+    anew = {"orders", "audit", "gone", "_users_old", "b", "keyed"}
     assert {name: c.examples for name, c in case.compare().items() if name in anew} == dict.fromkeys(anew, ())
     assert not anew & {name.rpartition(".")[2] for name in case.notes()}

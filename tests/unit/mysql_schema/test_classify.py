@@ -60,7 +60,9 @@ TABLE_STATEMENTS = {
 
 ALTERS = {
     "alter table t add column x int": TableDdl("alter", ((None, "t"),)),
-    "alter online ignore table if exists a.t wait 5 add x int": TableDdl("alter", (("a", "t"),), conditional=True),
+    "alter online ignore table if exists a.t wait 5 add x int": TableDdl(
+        "alter", (("a", "t"),), conditional=True, changes_rows=True
+    ),
     "alter table t rename to u": TableDdl("alter", ((None, "t"), (None, "u")), renames=(((None, "t"), (None, "u")),)),
     "alter table t add x int, rename a.u": TableDdl(
         "alter", ((None, "t"), ("a", "u")), renames=(((None, "t"), ("a", "u")),)
@@ -77,6 +79,7 @@ ALTERS = {
     "alter table t modify change_at enum('a,change x y','b')": TableDdl("alter", ((None, "t"),)),
     "alter table t add x int default (change(1, rename column))": TableDdl("alter", ((None, "t"),)),
     "alter table t drop partition p1, p2": TableDdl("alter", ((None, "t"),), changes_rows=True),
+    "alter ignore table t add unique (a)": TableDdl("alter", ((None, "t"),), changes_rows=True),
     "alter table t exchange partition p with table a.u": TableDdl(
         "alter", ((None, "t"), ("a", "u")), changes_rows=True
     ),

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -135,12 +137,21 @@ def test_a_column_can_be_dropped_or_moved() -> None:
 
 
 @pytest.mark.parametrize("key", [(), ("c",), ("id", "c"), ("c", "id")])
-def test_another_primary_key_is_refused(key: tuple[str, ...]) -> None:
-    refused = refusal(table(column(INT)), table(column(INT), key=key))
+def test_another_primary_key_knows_the_same_rows(key: tuple[str, ...]) -> None:
+    assert refusal(table(column(INT)), table(column(INT), key=key)) is None
+    assert refusal(table(column(INT), key=key), table(column(INT))) is None
 
-    assert refused is not None
-    assert refused.column == ""
-    assert "(id)" in refused.reason
+
+def test_another_primary_key_is_refused_where_rows_come_or_go_with_it_or_are_not_whole() -> None:
+    row_end = column(TimestampType(6), "timestamp(6) GENERATED ALWAYS AS (ROW END) STORED", name="row_end")
+    versioned = table(row_end, key=("id", "row_end"))
+    partial = replace(table(column(INT), key=("c",)), partial_rows=True)
+
+    for before, after in ((table(), versioned), (versioned, table()), (replace(table(), partial_rows=True), partial)):
+        refused = refusal(before, after)
+        assert refused is not None
+        assert refused.column == ""
+        assert "its primary key changed from (" in refused.reason
 
 
 @given(

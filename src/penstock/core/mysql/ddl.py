@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from penstock.core.mysql.sql_tokens import TokenReader, read_tokens
@@ -49,7 +49,7 @@ class TableDdl:
     `conditional`      it says IF EXISTS or IF NOT EXISTS, so it may have done nothing
     `column_renames`   pairs of a column's old and its new name, given all at once; "" for what is not readable
     `changes_rows`     rows come or go with no row event: TRUNCATE, partitions,
-                       tablespaces, CREATE TABLE ... SELECT logged as a statement
+                       tablespaces, ALTER IGNORE, CREATE TABLE ... SELECT logged as a statement
     `changes_columns`  False if the tables look afterwards as before
     """
 
@@ -196,7 +196,10 @@ def _read_drop(reader: TokenReader) -> Statement:
 
 
 def _read_alter(reader: TokenReader) -> Statement:
+    start = reader.at
     kind = _find_object(reader)
+    # MariaDB drops what a new key has twice, and logs no row of it.
+    drops_rows = any(token.upper == "IGNORE" for token in reader.tokens[start : reader.at])
     if kind in _HARMLESS_OBJECTS:
         return Harmless(f"ALTER {kind}")
     conditional = reader.skip("IF", "EXISTS")
@@ -207,7 +210,8 @@ def _read_alter(reader: TokenReader) -> Statement:
         return _UNKNOWN
     if kind == "SEQUENCE":
         return TableDdl("sequence", (table,), conditional=conditional)
-    return _alter_table(reader, table, conditional=conditional)
+    read = _alter_table(reader, table, conditional=conditional)
+    return replace(read, changes_rows=True) if drops_rows else read
 
 
 def _alter_table(reader: TokenReader, table: TableName, *, conditional: bool) -> TableDdl:

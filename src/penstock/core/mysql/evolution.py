@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from penstock.core.charset_sizes import has_characters
 from penstock.core.mysql.charsets import BYTES_PER_CHARACTER
+from penstock.core.mysql.describe import is_system_versioned
 from penstock.core.tables import (
     BitType,
     BytesType,
@@ -51,14 +52,17 @@ class Refusal:
 def refusal(before: TableSchema, after: TableSchema) -> Refusal | None:
     """Return why `before` cannot become `after` without a new copy, None if it can.
 
-    A renamed column looks like one that was dropped and another that was added:
-    give `before` its new names first, see `find_column_renames`. A column that
-    becomes NOT NULL is carried: in strict mode, the default, the source refuses
-    that while there are NULLs.
+    Another primary key knows the same rows, so it can; targets see to it that none
+    is there twice. Narrower types cannot: the source may round or cut existing
+    values, and says so to nobody but who changes the type. A renamed column looks
+    like one that was dropped and another that was added: give `before` its new
+    names first, see `find_column_renames`. A column that becomes NOT NULL is
+    carried: in strict mode, the default, the source refuses that while there are
+    NULLs.
     """
-    if before.key != after.key:
+    if before.key != after.key and (reason := _key_reason(before, after)):
         was, now = ", ".join(before.key) or "none", ", ".join(after.key) or "none"
-        return Refusal("", f"its primary key changed from ({was}) to ({now})", _COPY_AGAIN)
+        return Refusal("", f"its primary key changed from ({was}) to ({now}), {reason}", _COPY_AGAIN)
     old = {column.name: column for column in before.columns}
     for column in after.columns:
         found = _column_refusal(old[column.name], column) if column.name in old else _added(column)
@@ -87,6 +91,15 @@ def find_column_renames(
             return Refusal(new, reason, _COPY_AGAIN)
         found.append((was, is_now))
     return tuple(found)
+
+
+def _key_reason(before: TableSchema, after: TableSchema) -> str:
+    """Say why another key makes other rows of a table's rows; "" if it does not."""
+    if is_system_versioned(before) != is_system_versioned(after):
+        return "because rows of its history came or went"
+    if before.partial_rows or after.partial_rows:
+        return "and rows that lack columns are known by it"
+    return ""
 
 
 def _added(column: Column) -> Refusal | None:
