@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import threading
+import time
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -328,6 +330,51 @@ def test_a_table_that_somebody_holds_waits_and_says_so(
     assert sink.load(TABLE, more, SCHEMAS).rows == 1
 
 
+def test_tables_that_differ_in_nothing_but_case_are_one_table_there(place: Place, sink: SqlSink) -> None:
+    loud = replace(FIRST, table=replace(TABLE, name="ORDERS"))
+
+    with pytest.raises(TableStoppedError, match=r"ORDERS .* not ours \(upper and lower case do not count\)"):
+        sink.load(loud.table, [write_batch(place, loud, 1, 0, [("b", 2, "c")])], {1: loud})
+    mixed = replace(schema(Qty=IntegerType(32, unsigned=False)), table=replace(TABLE, name="MiXed"))
+    sink.load(mixed.table, [write_batch(place, mixed, 1, start, [("b", 2, "u")]) for start in (0, 1)], {1: mixed})
+
+    assert rows_in(sink) == [("a", 1)]
+    assert rows_in(sink, "SELECT * FROM shop.mixed") == [("b", 2)]
+
+
+def test_a_name_that_is_too_long_stops_its_table(place: Place, sink: SqlSink) -> None:
+    long = replace(FIRST, table=replace(TABLE, name="é" * 64))
+
+    with pytest.raises(TableStoppedError, match="longer than the 127 bytes that names have in redshift"):
+        sink.load(long.table, [write_batch(place, long, 1, 0, [("b", 2, "c")])], {1: long})
+
+
+def test_a_table_that_belongs_to_another_stops_until_it_is_ours_again(
+    place: Place, sink: SqlSink, redshift: RedshiftServer
+) -> None:
+    database = target(place).cluster.database
+    more = [announcement(2, 1), write_batch(place, SCHEMAS[2], 2, 1, [("b", 2**40, "c")])]
+    with closing(log_in(redshift, dbname=database)) as connection:
+        run(connection, f"CREATE USER limited_{database} PASSWORD 'Penstock1'")
+        run(connection, f"GRANT ALL ON SCHEMA shop, {place.state} TO limited_{database}")
+        run(connection, f"GRANT ALL ON ALL TABLES IN SCHEMA {place.state} TO limited_{database}")
+        run(connection, f"GRANT SELECT ON shop.orders TO limited_{database}")
+        limited = replace(target(place).cluster, user=f"limited_{database}", password="Penstock1")
+        try:
+            with closing(replace(place, target=replace(target(place), cluster=limited), opened=[]).open()) as other:
+                with pytest.raises(TableStoppedError, match=r"permi|owner"):
+                    other.load(TABLE, more, SCHEMAS)
+                run(connection, f"ALTER TABLE shop.orders OWNER TO limited_{database}")
+
+                other.load(TABLE, more, SCHEMAS)
+        finally:
+            run(connection, f"ALTER TABLE shop.orders OWNER TO {redshift.user}")
+            run(connection, f"REASSIGN OWNED BY limited_{database} TO {redshift.user}")
+            run(connection, f"DROP OWNED BY limited_{database}", f"DROP USER limited_{database}")
+
+    assert rows_in(sink) == [("a", 1), ("b", 2**40)]
+
+
 def test_a_query_is_answered_cut_and_never_writes(place: Place, sink: SqlSink) -> None:
     cluster, limits = target(place).cluster, ReadLimits(rows_max=2)
     sink.load(TABLE, [write_batch(place, FIRST, 1, 1, [("b", 2, "c"), ("c", None, "c")])], SCHEMAS)
@@ -340,11 +387,28 @@ def test_a_query_is_answered_cut_and_never_writes(place: Place, sink: SqlSink) -
             query(cluster, wrong, limits)
 
 
+def wait_for_statistics(place: Place) -> None:
+    """PostgreSQL, which the stand-in asks, counts changed rows with a delay."""
+    deadline = time.monotonic() + 30
+    while not place.ask("SELECT 1 FROM svv_table_info WHERE \"table\" = 'orders' AND stats_off > 20"):
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
 def test_what_lets_us_in_is_examined_with_a_copy(place: Place) -> None:
     loads = loads_of(target(place))
 
     assert examine_database(target(place).cluster, loads) == "lets us in, and make schemas; COPY reads our files"
     assert place.objects.list("") == []
+    sink = place.open()
+    sink.load(TABLE, [write_batch(place, FIRST, 1, 0, [(f"k{n}", n, "c") for n in range(200)])], SCHEMAS)
+    place.do("ANALYZE shop.orders")
+    assert "stale" not in examine_database(target(place).cluster, loads)
+    more = write_batch(place, FIRST, 1, 200, [(f"k{n}", n, "c") for n in range(200, 900)])
+    sink.load(TABLE, [more], SCHEMAS)
+    wait_for_statistics(place)
+    told = examine_database(target(place).cluster, loads)
+    assert re.search(r"; statistics are stale \(ANALYZE\): shop\.orders \(\d+ % off\)", told)
     with pytest.raises(SinkError, match="does not let us in"):
         examine_database(replace(target(place).cluster, password="wrong"), loads)
     with pytest.raises(SinkError, match="does not let us in"):

@@ -19,9 +19,14 @@ _PROBE = TableSchema(
     TableId("penstock", "probe"), (Column("id", IntegerType(32, unsigned=False), nullable=False),), ("id",)
 )
 
+_STALE = """
+    SELECT "schema", "table", stats_off FROM svv_table_info
+    WHERE stats_off > 20 AND "schema" NOT LIKE 'penstock%' ORDER BY stats_off DESC LIMIT 5"""
+"""Redshift analyzes tables by itself, where its load lets it."""
+
 
 def examine_database(cluster: RedshiftCluster, loads: RedshiftLoads) -> str:
-    """Say what lets us in; a file is written, copied into a temporary table, and deleted.
+    """Say what lets us in, and which statistics are stale. A file is written, copied into a temporary table and deleted.
 
     Raises UnfitServerError for a database that is no Redshift's, or that does not
     let us make schemas or temporary tables, and what a load raises.
@@ -43,4 +48,7 @@ def examine_database(cluster: RedshiftCluster, loads: RedshiftLoads) -> str:
         warehouse.run("BEGIN")
         with warehouse.staged(_PROBE, rows):
             warehouse.run("ROLLBACK")
-    return "lets us in, and make schemas; COPY reads our files"
+        stale = warehouse.fetch(_STALE)
+    listed = ", ".join(f"{schema}.{table} ({float(off):.0f} % off)" for schema, table, off in stale)
+    told = f"; statistics are stale (ANALYZE): {listed}" if listed else ""
+    return f"lets us in, and make schemas; COPY reads our files{told}"

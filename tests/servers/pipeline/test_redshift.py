@@ -1,0 +1,131 @@
+"""One source into two Redshifts and a DuckDB file, by the command line, with keys in the environment."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+from tests.servers.redshift_case import log_in, run
+
+from penstock.dev.redshift.cluster import ROLE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.servers.pipeline.conftest import PipelineCase
+
+    from penstock.dev.redshift import RedshiftServer
+    from penstock.dev.s3 import S3Server
+
+RUN_SECONDS = 240
+TABLES = (
+    "CREATE TABLE users (id INT PRIMARY KEY, name VARCHAR(40), score DECIMAL(10,2), body BLOB NOT NULL, doc JSON)",
+    """INSERT INTO users VALUES (1, 'Ada, "A"', 1.50, '', '{"a": [1]}'), (2, '', NULL, x'00FF', NULL)""",
+    "INSERT INTO users VALUES (3, CONCAT(CHAR(92), 'N'), 0, '', 'null')",
+    "CREATE TABLE log (what VARCHAR(20))",
+    "INSERT INTO log VALUES ('a'), ('a'), (NULL)",
+)
+
+
+@pytest.fixture
+def case(
+    make_case: Callable[..., PipelineCase], redshift: RedshiftServer, s3: S3Server, fresh_name: str
+) -> Iterator[PipelineCase]:
+    """A pipeline into a DuckDB file and two databases of a Redshift, of which the second gets one table only."""
+    case = make_case()
+    config = yaml.safe_load(case.file.read_text())
+    config["objects"] = {
+        "url": f"s3://{s3.bucket}/{fresh_name}",
+        "endpoint": s3.endpoint,
+        "format": "csv",
+        "compression": "gzip",
+    }
+    login = {"host": redshift.host, "port": redshift.port, "user": redshift.user, "password_env": "REDSHIFT_PASSWORD"}
+    kind = {"kind": "redshift", "sslmode": "disable", **login}
+    layout = {"match": ["*.users"], "distkey": "id", "sortkey": ["name"]}
+    config["sinks"] += [
+        {"name": "first", "database": f"{fresh_name}_1", "iam_role": ROLE, "tables": [layout], **kind},
+        {"name": "second", "database": f"{fresh_name}_2", **kind},
+    ]
+    config["links"] += [{"from": "db", "to": "first"}, {"from": "db", "to": "second", "tables": ["*.users"]}]
+    case.file.write_text(yaml.safe_dump(config))
+    names = [f"{fresh_name}_{number}" for number in (1, 2)]
+    with closing(log_in(redshift)) as connection:
+        for name in names:
+            run(connection, f"CREATE DATABASE {name}")
+        yield case
+        for name in names:
+            run(connection, f"DROP DATABASE {name}")
+
+
+def penstock(
+    case: PipelineCase, redshift: RedshiftServer, s3: S3Server, *arguments: str, crash: str = ""
+) -> tuple[int, str]:
+    """Run a command on the pipeline; its exit code and all that it says."""
+    secrets = {
+        "REDSHIFT_PASSWORD": redshift.password,
+        "AWS_ACCESS_KEY_ID": s3.access_key_id,
+        "AWS_SECRET_ACCESS_KEY": s3.secret_access_key,
+        "PENSTOCK_CRASH_AT": crash,
+    }
+    command, *options = arguments
+    done = subprocess.run(
+        [sys.executable, "-m", "penstock", command, str(case.file), *options],
+        env={**os.environ, **secrets},
+        capture_output=True,
+        text=True,
+        timeout=RUN_SECONDS,
+        check=False,
+    )
+    return done.returncode, (done.stdout + done.stderr)[-6000:]
+
+
+def rows(case: PipelineCase, redshift: RedshiftServer, number: int, query: str) -> list[tuple[object, ...]]:
+    database = case.spec.sinks[number].database  # type: ignore[union-attr]
+    with closing(log_in(redshift, dbname=database)) as connection:
+        return run(connection, query)
+
+
+@pytest.mark.timeout(900)
+def test_redshifts_have_what_the_source_has_whatever_ends_on_the_way(
+    case: PipelineCase, redshift: RedshiftServer, s3: S3Server
+) -> None:
+    case.write(*TABLES)
+    checked, said = penstock(case, redshift, s3, "check", "--connect")
+    assert checked == 0, said
+    assert said.count("COPY reads our files") == 2
+    code, said = penstock(case, redshift, s3, "run", "--once", crash="load.positions_set:3")
+    assert code == -signal.SIGKILL, said
+    code, said = penstock(case, redshift, s3, "run", "--once")
+    assert code == 0, said
+    case.write(
+        "UPDATE users SET name = 'Ada Lovelace', body = x'01' WHERE id = 1",
+        "ALTER TABLE users ADD COLUMN karma BIGINT NOT NULL DEFAULT 7, MODIFY name VARCHAR(60)",
+        "DELETE FROM users WHERE id = 2",
+        "INSERT INTO users (id, name, body, karma) VALUES (4, REPEAT('é', 60), 'x', 1)",
+        "INSERT INTO log VALUES ('b')",
+    )
+    code, said = penstock(case, redshift, s3, "run", "--once")
+    assert code == 0, said
+
+    case.assert_equal()
+    columns = f"id, name, score, TO_HEX(body), doc, karma FROM {case.database}.users ORDER BY id"
+    found = rows(case, redshift, 1, f"SELECT {columns}")
+    assert [row[:2] for row in found] == [(1, "Ada Lovelace"), (3, "\\N"), (4, "é" * 60)]
+    assert [row[3:] for row in found] == [("01", '{"a": [1]}', 7), ("", "null", 7), ("78", None, 1)]
+    assert rows(case, redshift, 2, f"SELECT {columns}") == found
+    logged = f"SELECT what, COUNT(*) FROM {case.database}.log GROUP BY what ORDER BY what"
+    assert rows(case, redshift, 1, logged) == [("a", 2), ("b", 1), (None, 1)]
+    assert rows(case, redshift, 2, "SELECT 1 FROM pg_class WHERE relname = 'log'") == []
+    of_users = f"\"schema\" = '{case.database}' AND \"table\" = 'users'"
+    spread = f"SELECT diststyle, sortkey1 FROM svv_table_info WHERE {of_users}"
+    assert rows(case, redshift, 1, spread) == [("KEY(id)", "name")]
+    count = f"SELECT COUNT(*) AS n FROM {case.database}.users"
+    code, said = penstock(case, redshift, s3, "sql", count, "--sink", "second")
+    assert (code, "3" in said) == (0, True), said
