@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -34,14 +34,17 @@ from penstock.core.tables import BytesType, IntegerType, TextType
 from penstock.core.warehouse.attributes import Spread
 from penstock.core.warehouse.redshift_copy import CopyRights
 from penstock.core.warehouse.table_layout import TableLayouts
+from penstock.dev.redshift import start_redshift
 from penstock.dev.redshift.control import Fault
 from penstock.ports.queries import ReadLimits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from penstock.core.batches import Batch
     from penstock.dev.redshift import RedshiftServer
+    from penstock.dev.s3 import S3Server
     from penstock.links.warehouse.sink import SqlSink
 
 NOTE = schema(note=TextType(5, "ascii"))
@@ -273,6 +276,55 @@ def test_bad_states_are_told_and_nothing_moves_until_they_are_over(
         assert (rows_in(again), again.positions(TABLE)) == ([("a", 1)], {(TOPIC, 0): 1})
         assert again.load(TABLE, more, SCHEMAS).rows == 1
         assert rows_in(again) == [("a", 1), ("b", 2)]
+
+
+@pytest.mark.parametrize("statement", [
+    "LOCK", "CREATE TEMPORARY", "COPY", "pg_last_copy_count", 'DELETE FROM "shop"', 'INSERT INTO "shop"', "DROP TABLE",
+    'DELETE FROM "penstock', 'INSERT INTO "penstock', "COMMIT",
+])  # fmt: skip
+def test_wherever_the_cluster_hangs_up_rows_and_state_agree(
+    place: Place, sink: SqlSink, healthy: RedshiftServer, statement: str
+) -> None:
+    more = [write_batch(place, FIRST, 1, 1, [("a", 2, "u"), ("b", 2, "c")])]
+
+    healthy.fault(Fault("cut", statement, times=1))
+    with pytest.raises(UnavailableError):
+        sink.load(TABLE, more, SCHEMAS)
+    healthy.fault(None)
+
+    sink.close()
+    with closing(place.open()) as again:
+        assert (rows_in(again), again.positions(TABLE)) == ([("a", 1)], {(TOPIC, 0): 1})
+        again.load(TABLE, more, SCHEMAS)
+        assert (rows_in(again), again.positions(TABLE)) == ([("a", 2), ("b", 2)], {(TOPIC, 0): 3})
+
+
+def test_a_cluster_that_is_killed_has_all_of_a_load_or_nothing_of_it(
+    s3: S3Server, place: Place, tmp_path: Path
+) -> None:
+    seen = set()
+    cluster = replace(target(place).cluster, database="dev")
+    for number, seconds in enumerate((0.02, 0.05, 0.1, 0.2, 0.4)):
+        key = f"k{number}"
+        more = [write_batch(place, FIRST, 1, start, [(key, start, "u")]) for start in range(number * 5, number * 5 + 5)]
+        with start_redshift(tmp_path / "redshift", s3=s3) as server:
+            own = replace(target(place), cluster=replace(cluster, port=server.port))
+            sink = replace(place, target=own, opened=[]).open()
+            end = threading.Timer(seconds, server.kill)
+            end.start()
+            with suppress(UnavailableError):
+                sink.load(TABLE, more, SCHEMAS)
+            end.join()
+            sink.close()
+        with start_redshift(tmp_path / "redshift", s3=s3) as server:
+            own = replace(target(place), cluster=replace(cluster, port=server.port))
+            with closing(replace(place, target=own, opened=[]).open()) as sink:
+                reached = sink.positions(TABLE).get((TOPIC, 0), 0)
+                seen.add(reached - number * 5)
+                sink.load(TABLE, more, SCHEMAS)
+                assert rows_in(sink, f"SELECT qty FROM shop.orders WHERE id = '{key}'") == [(number * 5 + 4,)]
+
+    assert seen <= {0, 5}
 
 
 def test_an_isolation_error_is_tried_again_and_no_more_often_than_it_may(

@@ -26,7 +26,7 @@ _STALE = """
 
 
 def examine_database(cluster: RedshiftCluster, loads: RedshiftLoads) -> str:
-    """Say what lets us in, and which statistics are stale. A file is written, copied into a temporary table and deleted.
+    """Say what lets us in, and which statistics are stale; a file is written, copied and deleted.
 
     Raises UnfitServerError for a database that is no Redshift's, or that does not
     let us make schemas or temporary tables, and what a load raises.
