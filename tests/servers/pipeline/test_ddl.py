@@ -84,7 +84,7 @@ MADE_ANEW = (
     "INSERT INTO audit VALUES ('more')",
     "DROP TABLE _users_del, a, log, old_log",
     # A table that stopped goes on once it is made anew.
-    "ALTER TABLE b MODIFY note VARCHAR(3)",
+    "ALTER TABLE b MODIFY note VARCHAR(15)",
     "ALTER TABLE keyed DROP PRIMARY KEY",
     "INSERT INTO keyed VALUES (1, 1, 'twice', 4)",
     "INSERT INTO b VALUES (8, 'not carried')",

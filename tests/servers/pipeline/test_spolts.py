@@ -143,3 +143,62 @@ def _penstock(*arguments: str) -> str:
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-4000:]
     return done.stdout
+
+
+CONTACTS = """\
+spolts:
+  - name: contacts
+    from: src_{name}.{name}.customers
+    to: {name}.contacts
+    transforms:
+      - lookup: {{file: countries.csv, match: {{country: code}}, add: region}}
+      - expression: {{name: gross, sql: "round(total * 1.19, 2)", type: "decimal(12,2)"}}
+      - filter: gross >= 100 AND region IN ('EU', 'UK')
+      - hash: {{columns: [email], salt_env: CONTACTS_SALT}}
+      - mask: {{columns: phone, keep_last: 2}}
+      - rename: {{id: customer}}
+      - drop: [country, total]
+"""
+
+
+@pytest.mark.timeout(600)
+def test_transforms_of_the_page_run_with_an_expression_that_spark_evaluates(
+    tmp_path: Path,
+    fresh_database: str,
+    mariadb: MariadbServer,
+    chain_parts: tuple[KafkaBroker, str, int],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("CONTACTS_SALT", "a salt that nobody guesses")
+    (tmp_path / "countries.csv").write_text("code,region\nDE,EU\nGB,UK\nUS,NA\n")
+    case = make_chain(tmp_path, fresh_database, mariadb, chain_parts, CONTACTS.format(name=fresh_database))
+    text = case.file.read_text()
+    case.file.write_text(text[: text.index("sinks:")])
+    case.write(
+        "CREATE TABLE customers (id INT PRIMARY KEY, email VARCHAR(40), phone VARCHAR(20), country CHAR(2), "
+        "total DECIMAL(10,2))",
+        "INSERT INTO customers VALUES (1, 'a@x', '030 1234', 'DE', 100), (2, 'b@x', '555', 'US', 900)",
+        "INSERT INTO customers VALUES (3, 'c@x', NULL, 'GB', 84.02), (4, 'd@x', '7', 'DE', 84.04)",
+    )
+    case.start()
+    case.write("UPDATE customers SET total = 50 WHERE id = 1", "UPDATE customers SET country = 'GB' WHERE id = 2")
+    case.capture()
+
+    _penstock("run", str(case.file), "--once", "--only", "contacts")
+
+    with closing(open_topic_log(case.spec)) as log, closing(open_subjects(case.spec)) as subjects:
+        ends = log.ends([(f"{fresh_database}.contacts", partition) for partition in range(3)])
+        found = []
+        for raws in log.read_messages({place: (0, end) for place, end in ends.items()}, 1 << 30).values():
+            for raw in raws:
+                schema_id, content = split(raw.value or b"")
+                found.append(avro_records(subjects.value_schema(schema_id)).decode(content))
+    told = [(each["op"], (each["after"] or each["before"])["customer"]) for each in found]
+    assert sorted(told) == [("c", 2), ("d", 1), ("r", 1), ("r", 4)]
+    rows = {each["after"]["customer"]: each["after"] for each in found if each["after"]}
+    assert {number: (row["phone"], row["region"], str(row["gross"])) for number, row in rows.items()} == {
+        1: ("******34", "EU", "119.00"),
+        2: ("*55", "UK", "1071.00"),
+        4: ("*", "EU", "100.01"),
+    }
+    assert all(len(row["email"]) == 64 and "total" not in row and "country" not in row for row in rows.values())
