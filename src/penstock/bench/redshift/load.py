@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.adapters.redshift.connection import RedshiftCluster, connect, execute
@@ -91,7 +91,7 @@ def _figures_of_copy(rows: int, load: _Loaded) -> list[Figure]:
             note="what is not spent waiting for the database's answers",
         ),
         Figure(f"{name}, speed", "rows per second", "more", rows / load.seconds, note=note),
-        *_figures_of_all(rows, load)[1:],
+        *(replace(figure, name=f"{name}, {figure.name}") for figure in _figures_of_all(rows, load)[1:]),
     ]
 
 

@@ -26,7 +26,7 @@ def _versions(lab: Lab) -> Mapping[str, str]:
     return {
         **python_versions(_PACKAGES),
         "java": java_version(),
-        "postgresql": server,
+        "postgresql server": server,
         "dlt": DLT_VERSION,
         **jar_versions(JarSet.KAFKA_BROKER, ["kafka_2.13"]),
         **jar_versions(JarSet.DEBEZIUM, ["connect-runtime"]),
