@@ -1,16 +1,19 @@
-"""What tests of the Redshift stand-in share."""
+"""What tests of Redshift and of its stand-in share."""
 
 from __future__ import annotations
 
 import gzip
 import json
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import obstore
 import psycopg
 from obstore.store import S3Store
+from tests.servers.sink_case import FIRST, SCHEMAS, TABLE, Place, RedshiftTarget, write_batch
 
+from penstock.adapters.redshift.warehouse import RedshiftLoads, RedshiftWarehouse
 from penstock.dev.redshift.cluster import ROLE
 
 if TYPE_CHECKING:
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
 
     from penstock.dev.redshift import RedshiftServer
     from penstock.dev.s3 import S3Server
+    from penstock.links.warehouse.sink import SqlSink
 
 CREDENTIALS = f"IAM_ROLE '{ROLE}'"
 
@@ -74,3 +78,23 @@ class Files:
         """Write a manifest of mandatory files; its URL."""
         entries = [{"url": url, "mandatory": True, **(more or {})} for url in urls]
         return self.put(name, json.dumps({"entries": entries}))
+
+
+def target(place: Place) -> RedshiftTarget:
+    """A place's target, which is a Redshift."""
+    assert isinstance(place.target, RedshiftTarget)
+    return place.target
+
+
+def loads_of(target: RedshiftTarget) -> RedshiftLoads:
+    """How a target's warehouse loads."""
+    with closing(target.connect("shop/shopdb")) as warehouse:
+        assert isinstance(warehouse, RedshiftWarehouse)
+        return warehouse._loads
+
+
+def with_one_row(place: Place) -> SqlSink:
+    """A sink that has loaded ("a", 1)."""
+    sink = place.open()
+    sink.load(TABLE, [write_batch(place, FIRST, 1, 0, [("a", 1, "c")])], SCHEMAS)
+    return sink

@@ -1,23 +1,21 @@
-"""Redshift as a target, beside what every kind of target does: COPY, its errors, bad states, layouts, and who waits."""
+"""Redshift as a target, beside what every kind of target does: COPY, its errors, layouts, and names."""
 
 from __future__ import annotations
 
 import re
-import threading
 import time
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.servers.redshift_case import log_in, run
+from tests.servers.redshift_case import loads_of, log_in, run, target, with_one_row
 from tests.servers.sink_case import (
     FIRST,
     SCHEMAS,
     TABLE,
     TOPIC,
     Place,
-    RedshiftTarget,
     announcement,
     rows_in,
     schema,
@@ -26,25 +24,20 @@ from tests.servers.sink_case import (
 
 from penstock.adapters.redshift.preflight import examine_database
 from penstock.adapters.redshift.query import query
-from penstock.adapters.redshift.warehouse import RedshiftLoads, RedshiftWarehouse
-from penstock.core.errors import SinkError, TableStoppedError, TableWaitsError, UnavailableError, UsageError
+from penstock.core.errors import SinkError, TableStoppedError, UsageError
 from penstock.core.file_formats import FileFormat
 from penstock.core.patterns import TablePatterns
 from penstock.core.tables import BytesType, IntegerType, TextType
 from penstock.core.warehouse.attributes import Spread
 from penstock.core.warehouse.redshift_copy import CopyRights
 from penstock.core.warehouse.table_layout import TableLayouts
-from penstock.dev.redshift import start_redshift
-from penstock.dev.redshift.control import Fault
 from penstock.ports.queries import ReadLimits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from pathlib import Path
+    from collections.abc import Sequence
 
     from penstock.core.batches import Batch
     from penstock.dev.redshift import RedshiftServer
-    from penstock.dev.s3 import S3Server
     from penstock.links.warehouse.sink import SqlSink
 
 NOTE = schema(note=TextType(5, "ascii"))
@@ -60,27 +53,7 @@ def place(redshift_place: Place) -> Place:
 @pytest.fixture
 def sink(place: Place) -> SqlSink:
     """A target with one row."""
-    sink = place.open()
-    sink.load(TABLE, [write_batch(place, FIRST, 1, 0, [("a", 1, "c")])], SCHEMAS)
-    return sink
-
-
-@pytest.fixture
-def healthy(redshift: RedshiftServer) -> Iterator[RedshiftServer]:
-    """The server, which is well again at the end, whatever a test does to it."""
-    yield redshift
-    redshift.fault(None)
-
-
-def target(place: Place) -> RedshiftTarget:
-    assert isinstance(place.target, RedshiftTarget)
-    return place.target
-
-
-def loads_of(target: RedshiftTarget) -> RedshiftLoads:
-    with closing(target.connect("shop/shopdb")) as warehouse:
-        assert isinstance(warehouse, RedshiftWarehouse)
-        return warehouse._loads
+    return with_one_row(place)
 
 
 def statements(sink: SqlSink) -> list[str]:
@@ -248,138 +221,6 @@ def test_rights_that_do_not_do_are_told_and_no_table_is_blamed(place: Place, sin
         examine_database(stranger.cluster, loads_of(stranger))
 
     assert rows_in(sink) == [("a", 1)]
-
-
-@pytest.mark.parametrize(("fault", "error", "said"), [
-    (Fault("paused", ""), UnavailableError, "is away"),
-    (Fault("cut", "COPY"), UnavailableError, "is away"),
-    (Fault("cut", "COMMIT"), UnavailableError, "is away"),
-    (Fault("read_only", "CREATE"), UnavailableError, "is read-only"),
-    (Fault("disk_full", "COPY"), SinkError, "has a full disk: .*1016"),
-    (Fault("disk_full", 'INSERT INTO "shop"'), SinkError, "has a full disk"),
-    (Fault("queue_timeout", "COPY"), UnavailableError, "WLM"),
-    (Fault("query_killed", "DELETE"), UnavailableError, "cancelled on user's request"),
-    (Fault("timeout", "INSERT"), UnavailableError, "ended a statement of ours"),
-])  # fmt: skip
-def test_bad_states_are_told_and_nothing_moves_until_they_are_over(
-    place: Place, sink: SqlSink, healthy: RedshiftServer, fault: Fault, error: type[Exception], said: str
-) -> None:
-    more = [write_batch(place, FIRST, 1, 1, [("b", 2, "c")])]
-
-    healthy.fault(fault)
-    with pytest.raises(error, match=f"(?s){said}"):
-        sink.load(TABLE, more, SCHEMAS)
-    healthy.fault(None)
-
-    sink.close()
-    with closing(place.open()) as again:
-        assert (rows_in(again), again.positions(TABLE)) == ([("a", 1)], {(TOPIC, 0): 1})
-        assert again.load(TABLE, more, SCHEMAS).rows == 1
-        assert rows_in(again) == [("a", 1), ("b", 2)]
-
-
-@pytest.mark.parametrize("statement", [
-    "LOCK", "CREATE TEMPORARY", "COPY", "pg_last_copy_count", 'DELETE FROM "shop"', 'INSERT INTO "shop"', "DROP TABLE",
-    'DELETE FROM "penstock', 'INSERT INTO "penstock', "COMMIT",
-])  # fmt: skip
-def test_wherever_the_cluster_hangs_up_rows_and_state_agree(
-    place: Place, sink: SqlSink, healthy: RedshiftServer, statement: str
-) -> None:
-    more = [write_batch(place, FIRST, 1, 1, [("a", 2, "u"), ("b", 2, "c")])]
-
-    healthy.fault(Fault("cut", statement, times=1))
-    with pytest.raises(UnavailableError):
-        sink.load(TABLE, more, SCHEMAS)
-    healthy.fault(None)
-
-    sink.close()
-    with closing(place.open()) as again:
-        assert (rows_in(again), again.positions(TABLE)) == ([("a", 1)], {(TOPIC, 0): 1})
-        again.load(TABLE, more, SCHEMAS)
-        assert (rows_in(again), again.positions(TABLE)) == ([("a", 2), ("b", 2)], {(TOPIC, 0): 3})
-
-
-def test_a_cluster_that_is_killed_has_all_of_a_load_or_nothing_of_it(
-    s3: S3Server, place: Place, tmp_path: Path
-) -> None:
-    seen = set()
-    cluster = replace(target(place).cluster, database="dev")
-    for number, seconds in enumerate((0.02, 0.05, 0.1, 0.2, 0.4)):
-        key = f"k{number}"
-        more = [write_batch(place, FIRST, 1, start, [(key, start, "u")]) for start in range(number * 5, number * 5 + 5)]
-        with start_redshift(tmp_path / "redshift", s3=s3) as server:
-            own = replace(target(place), cluster=replace(cluster, port=server.port))
-            sink = replace(place, target=own, opened=[]).open()
-            end = threading.Timer(seconds, server.kill)
-            end.start()
-            with suppress(UnavailableError):
-                sink.load(TABLE, more, SCHEMAS)
-            end.join()
-            sink.close()
-        with start_redshift(tmp_path / "redshift", s3=s3) as server:
-            own = replace(target(place), cluster=replace(cluster, port=server.port))
-            with closing(replace(place, target=own, opened=[]).open()) as sink:
-                reached = sink.positions(TABLE).get((TOPIC, 0), 0)
-                seen.add(reached - number * 5)
-                sink.load(TABLE, more, SCHEMAS)
-                assert rows_in(sink, f"SELECT qty FROM shop.orders WHERE id = '{key}'") == [(number * 5 + 4,)]
-
-    assert seen <= {0, 5}
-
-
-def test_an_isolation_error_is_tried_again_and_no_more_often_than_it_may(
-    place: Place, sink: SqlSink, healthy: RedshiftServer
-) -> None:
-    healthy.fault(Fault("isolation", 'DELETE FROM "shop"', times=2))
-    assert sink.load(TABLE, [write_batch(place, FIRST, 1, 1, [("b", 2, "c")])], SCHEMAS).rows == 1
-
-    healthy.fault(Fault("isolation", 'DELETE FROM "shop"'))
-    with pytest.raises(SinkError, match="1023"):
-        sink.load(TABLE, [write_batch(place, FIRST, 1, 2, [("c", 3, "c")])], SCHEMAS)
-    healthy.fault(None)
-
-    assert sink.load(TABLE, [write_batch(place, FIRST, 1, 2, [("c", 3, "c")])], SCHEMAS).rows == 1
-    assert [row[0] for row in rows_in(sink)] == ["a", "b", "c"]
-
-
-def test_loads_side_by_side_into_a_serializable_database_agree(place: Place, redshift: RedshiftServer) -> None:
-    cluster = target(place).cluster
-    with closing(log_in(redshift)) as connection:
-        run(connection, f"ALTER DATABASE {cluster.database} ISOLATION LEVEL SERIALIZABLE")
-    sinks = [place.open("shopdb" if number < 2 else "other") for number in range(3)]
-    failures: list[BaseException] = []
-
-    def load(sink: SqlSink, name: str) -> None:
-        table = replace(TABLE, name=name)
-        try:
-            for start in range(5):
-                batch = write_batch(place, replace(FIRST, table=table), 1, start, [("a", start, "u")])
-                sink.load(table, [batch], {1: replace(FIRST, table=table)})
-        except BaseException as error:  # noqa: BLE001 - told by the test's own thread
-            failures.append(error)
-
-    threads = [threading.Thread(target=load, args=(sink, f"t{number}")) for number, sink in enumerate(sinks)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert failures == []
-    assert [place.ask(f"SELECT qty FROM shop.t{number}") for number in range(3)] == [[(4,)]] * 3
-
-
-def test_a_table_that_somebody_holds_waits_and_says_so(
-    place: Place, sink: SqlSink, redshift: RedshiftServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("penstock.adapters.redshift.warehouse._LOCK_SECONDS", 1)
-    more = [write_batch(place, FIRST, 1, 1, [("b", 2, "c")])]
-
-    with closing(log_in(redshift, autocommit=False, dbname=target(place).cluster.database)) as somebody:
-        run(somebody, "LOCK shop.orders")
-        with pytest.raises(TableWaitsError, match=r"did not give us a lock of shop\.orders within 1 s"):
-            sink.load(TABLE, more, SCHEMAS)
-
-    assert sink.load(TABLE, more, SCHEMAS).rows == 1
 
 
 def test_tables_that_differ_in_nothing_but_case_are_one_table_there(place: Place, sink: SqlSink) -> None:
