@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from contextlib import closing, suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.servers.redshift_case import log_in, run, target, with_one_row
 from tests.servers.sink_case import FIRST, SCHEMAS, TABLE, TOPIC, Place, rows_in, write_batch
 
+from penstock.adapters.redshift.warehouse import RedshiftWarehouse
 from penstock.core.errors import SinkError, TableWaitsError, UnavailableError
 from penstock.dev.redshift import start_redshift
 from penstock.dev.redshift.control import Fault
+from penstock.faults.proxy import Proxy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from penstock.dev.redshift import RedshiftServer
     from penstock.dev.s3 import S3Server
     from penstock.links.warehouse.sink import SqlSink
+
+_ANSWERS_MIN = 30
 
 
 @pytest.fixture
@@ -41,6 +47,25 @@ def healthy(redshift: RedshiftServer) -> Iterator[RedshiftServer]:
     """The server, which is well again at the end, whatever a test does to it."""
     yield redshift
     redshift.fault(None)
+
+
+def break_at(sink: SqlSink, number: int, harm: Callable[[], None]) -> list[int]:
+    """Do `harm` when the client waits for its answer `number`, from 0; what is returned is empty then."""
+    warehouse = sink._warehouse
+    assert isinstance(warehouse, RedshiftWarehouse)
+    connection, left = warehouse._connection, [number + 1]
+    wait = connection.handle_messages
+
+    def counting(cursor: object) -> None:
+        if left:
+            left[0] -= 1
+            if not left[0]:
+                left.clear()
+                harm()
+        wait(cursor)
+
+    connection.handle_messages = counting  # type: ignore[method-assign]
+    return left
 
 
 @pytest.mark.parametrize(("fault", "error", "said"), [
@@ -90,6 +115,35 @@ def test_wherever_the_cluster_hangs_up_rows_and_state_agree(
         assert (rows_in(again), again.positions(TABLE)) == ([("a", 1)], {(TOPIC, 0): 1})
         again.load(TABLE, more, SCHEMAS)
         assert (rows_in(again), again.positions(TABLE)) == ([("a", 2), ("b", 2)], {(TOPIC, 0): 3})
+
+
+@pytest.mark.parametrize("harm", [Proxy.cut, Proxy.half_close], ids=["cut", "answers lost"])
+def test_wherever_the_connection_breaks_rows_and_state_agree(
+    place: Place, sink: SqlSink, redshift: RedshiftServer, harm: Callable[[Proxy], None]
+) -> None:
+    """Each load is broken one answer later than the one before it, until one comes through."""
+    both = f"SELECT qty, next_offset FROM shop.orders CROSS JOIN {place.state}.positions WHERE id = 'a'"
+    loaded = []
+    with Proxy("redshift", redshift.port) as proxy:
+        own = replace(target(place), cluster=replace(target(place).cluster, port=proxy.port))
+        for number in itertools.count():
+            start = 1 + 2 * number
+            more = [write_batch(place, FIRST, 1, start, [("a", start, "u"), (f"k{number:02}", start, "c")])]
+            with closing(replace(place, target=own, opened=[]).open()) as broken:
+                left = break_at(broken, number, partial(harm, proxy))
+                with suppress(UnavailableError):
+                    broken.load(TABLE, more, SCHEMAS)
+            assert rows_in(sink, both) in ([(start, start + 2)], [(max(start - 2, 1), start)])
+            # This waits for the end of the session that broke.
+            loaded.append(not sink.load(TABLE, more, SCHEMAS).rows)
+            assert sink.positions(TABLE) == {(TOPIC, 0): start + 2}
+            assert rows_in(sink) == [("a", start), *((f"k{n:02}", 1 + 2 * n) for n in range(number + 1))]
+            if left:
+                break
+
+    assert number > _ANSWERS_MIN
+    # The COMMIT's answer was lost, and what was committed was not loaded twice.
+    assert harm is Proxy.cut or any(loaded[:-1])
 
 
 def test_a_cluster_that_is_killed_has_all_of_a_load_or_nothing_of_it(
