@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from redshift_connector.cursor import Cursor
+
     from penstock.dev.redshift import RedshiftServer
     from penstock.dev.s3 import S3Server
     from penstock.links.warehouse.sink import SqlSink
@@ -56,7 +58,7 @@ def break_at(sink: SqlSink, number: int, harm: Callable[[], None]) -> list[int]:
     connection, left = warehouse._connection, [number + 1]
     wait = connection.handle_messages
 
-    def counting(cursor: object) -> None:
+    def counting(cursor: Cursor) -> None:
         if left:
             left[0] -= 1
             if not left[0]:
