@@ -8,6 +8,7 @@ import pytest
 
 from penstock.bench.lab import Lab, Settings
 from penstock.bench.redshift.load import measure_copy, measure_inserts
+from penstock.bench.redshift.topics import measure_topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,3 +38,10 @@ def test_inserts_are_measured_beside_it(lab: Lab) -> None:
         *["a DELETE and an INSERT per 500 rows"] * 2,
     ]
     assert all(figure.value and figure.peer_value for figure in figures)
+
+
+def test_both_spolts_are_measured_at_once(lab: Lab) -> None:
+    figures = measure_topics(lab)
+
+    assert [figure.unit for figure in figures] == ["rows per second", "CPU seconds per million rows"]
+    assert all(figure.value for figure in figures)

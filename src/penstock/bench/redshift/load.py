@@ -104,7 +104,7 @@ def _figures_of_all(rows: int, load: _Loaded) -> list[Figure]:
 
 def _load(lab: Lab, way: str, rows: int, figures: Callable[[int, _Loaded], list[Figure]]) -> list[Figure]:
     folder = lab.folder(f"redshift-{way}-{rows}-{len(list(lab.home.iterdir()))}")
-    place = _make_place(lab, folder)
+    place = make_place(lab, folder)
     lab.say(f"redshift: writing {rows:,} rows into files")
     batches = write_files(place.objects(), rows, _FILE_ROWS, _CSV)
     (folder / "messages").write_bytes(b"".join(batch.to_json() + b"\n" for batch in batches))
@@ -125,7 +125,8 @@ def _load(lab: Lab, way: str, rows: int, figures: Callable[[int, _Loaded], list[
     return figures(rows, _Loaded(end - begin, waited, cpu, peak))
 
 
-def _make_place(lab: Lab, folder: Path) -> RedshiftPlace:
+def make_place(lab: Lab, folder: Path) -> RedshiftPlace:
+    """Make a database of the lab's Redshift, and say where its files are: a folder of the lab's bucket."""
     s3, server = lab.s3(), lab.redshift()
     database = folder.name.replace("-", "_")
     first = RedshiftCluster(server.host, server.port, server.database, server.user, server.password, "disable")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from penstock.bench.bench import Bench
-from penstock.bench.redshift import load
+from penstock.bench.redshift import load, topics
 from penstock.bench.versions import jar_versions, java_version, python_versions
 from penstock.dev.jars import JarSet
 
@@ -14,11 +14,13 @@ if TYPE_CHECKING:
 
     from penstock.bench.lab import Lab
 
-_PACKAGES: Final = ("penstock", "pyarrow", "numpy", "obstore", "redshift-connector")
+_PACKAGES: Final = ("penstock", "pyarrow", "numpy", "obstore", "redshift-connector", "pyspark")
 
 
 def _versions(_: Lab) -> Mapping[str, str]:
     return {**python_versions(_PACKAGES), "java": java_version(), **jar_versions(JarSet.S3PROXY, ["s3proxy"])}
 
 
-REDSHIFT: Final = Bench("redshift", {"copy": load.measure_copy, "insert": load.measure_inserts}, _versions)
+REDSHIFT: Final = Bench(
+    "redshift", {"copy": load.measure_copy, "insert": load.measure_inserts, "topics": topics.measure_topics}, _versions
+)

@@ -27,7 +27,7 @@ from penstock.core.errors import PenstockError, UnavailableError
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
     import psycopg
@@ -67,8 +67,8 @@ class Loaded:
 def measure_files(lab: Lab) -> Sequence[Figure]:
     """What the S3 spolt takes to write Parquet files."""
     table = TableId("bench_files", "orders")
-    pipeline = _prepare(lab, table, {"unused": duckdb_sink(lab.home)})
-    ours = _measure_ours(lab, pipeline, table, (OBJECTS,))
+    pipeline = prepare(lab, table, {"unused": duckdb_sink(lab.home)})
+    ours = measure_ours(lab, pipeline, table, (OBJECTS,))
     per_second = ours.work.rows_per_cpu_second
     note = f"{ours.work.rows:,} changes, some with two images; Spark, Kafka's client and Parquet with zstd included"
     name = "S3 spolt: topics to Parquet"
@@ -82,8 +82,8 @@ def measure_duckdb(lab: Lab) -> Sequence[Figure]:
     """Topics to DuckDB, and dlt's merge of the same changes from memory."""
     table = TableId("bench_duckdb", "orders")
     target = lab.home / "ours.duckdb"
-    pipeline = _prepare(lab, table, {"duckdb": duckdb_sink(target)})
-    ours = _measure_ours(lab, pipeline, table, (OBJECTS, pipeline.link))
+    pipeline = prepare(lab, table, {"duckdb": duckdb_sink(target)})
+    ours = measure_ours(lab, pipeline, table, (OBJECTS, pipeline.link))
     require_equal_duckdb(lab.source(), table, "Penstock", target, str(table))
     files = _batch_files(pipeline)
     figures: list[Figure] = []
@@ -102,8 +102,8 @@ def measure_postgres(lab: Lab) -> Sequence[Figure]:
     """Topics to PostgreSQL, and Debezium's JDBC sink in Kafka Connect."""
     table = TableId("bench_postgres", "orders")
     create_database(lab.postgres(), "ours")
-    pipeline = _prepare(lab, table, {"postgres": postgres_sink(lab.postgres(), "ours")})
-    ours = _measure_ours(lab, pipeline, table, (OBJECTS, pipeline.link), lab.postgres().pid)
+    pipeline = prepare(lab, table, {"postgres": postgres_sink(lab.postgres(), "ours")})
+    ours = measure_ours(lab, pipeline, table, (OBJECTS, pipeline.link), lab.postgres().pid)
     require_equal_postgres(lab.source(), table, "Penstock", (lab.postgres(), "ours", str(table)))
     try:
         theirs: Loaded | PenstockError = _measure_jdbc(lab, table, _batch_files(pipeline))
@@ -113,20 +113,23 @@ def measure_postgres(lab: Lab) -> Sequence[Figure]:
     return _figures("topics to PostgreSQL", _JDBC, ours, theirs, targets)
 
 
-def _prepare(lab: Lab, table: TableId, sinks: dict[str, str]) -> TargetPipeline:
-    """Make the table with its first rows, and a pipeline that has them in its topic."""
+def prepare(
+    lab: Lab, table: TableId, sinks: dict[str, str], objects: str = "", keys: Mapping[str, str] | None = None
+) -> TargetPipeline:
+    """Make the table with its first rows, and a pipeline that has them in its topic; see `TargetPipeline`."""
     create_table(lab.source(), table)
     write_warm_up(lab.source(), table)
-    pipeline = TargetPipeline(lab, table.schema, str(table), lab.folder(table.schema), sinks)
+    pipeline = TargetPipeline(lab, table.schema, str(table), lab.folder(table.schema), sinks, objects, keys or {})
     pipeline.write_file()
     lab.say(f"{table.schema}: starting ours")
     pipeline.capture("first.log")
     return pipeline
 
 
-def _measure_ours(
+def measure_ours(
     lab: Lab, pipeline: TargetPipeline, table: TableId, links: Sequence[str], target_pid: int | None = None
 ) -> Loaded:
+    """Let `links` carry the changes of the settings, all of which are in the table's topic when they begin."""
     mix = Mix.of(lab.settings.rows)
     with pipeline.warm(table, WARM_UP_ROWS, *links) as warm:
         lab.say(f"{table.schema}: writing {mix.rows:,} changes")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from penstock.adapters.state.store import open_state
@@ -18,7 +18,7 @@ from penstock.dev.postgres import PASSWORD
 from penstock.dev.processes import start_child
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from penstock.bench.lab import Lab
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 OBJECTS: Final = "objects"
 _PASSWORD_ENV: Final = "BENCH_PASSWORD"  # noqa: S105 - the variable's name
-_TARGET_PASSWORD_ENV: Final = "BENCH_TARGET_PASSWORD"  # noqa: S105 - as above
+TARGET_PASSWORD_ENV: Final = "BENCH_TARGET_PASSWORD"  # noqa: S105 - as above
 _POLL_SECONDS: Final = 0.05
 _START_SECONDS: Final = 600.0
 _WAIT_SECONDS: Final = 1800.0
@@ -39,6 +39,7 @@ pipeline: {name}
 home: ./home
 kafka: {{bootstrap_servers: "{bootstrap_servers}"}}
 schematizer: {{url: "{schematizer}"}}
+{objects}
 sources:
   - {{name: {name}, kind: mysql, host: {source.host}, port: {source.port}, user: {source.user},
       password_env: {env}, tables: ["{tables}"], start: copy}}
@@ -51,13 +52,19 @@ links:
 
 @dataclass(frozen=True, slots=True)
 class TargetPipeline:
-    """A pipeline called `name` from the tables `tables` of the lab's source into `sinks`, name to YAML."""
+    """A pipeline called `name` from the tables `tables` of the lab's source into `sinks`, name to YAML.
+
+    `objects` is the YAML of where the files are, "" for a folder; `keys` are the
+    environment's variables that it needs.
+    """
 
     lab: Lab
     name: str
     tables: str
     folder: Path
     sinks: dict[str, str]
+    objects: str = ""
+    keys: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def link(self) -> str:
@@ -72,7 +79,7 @@ class TargetPipeline:
     @property
     def environment(self) -> dict[str, str]:
         """The secrets that it names."""
-        return {_PASSWORD_ENV: self.lab.source().password, _TARGET_PASSWORD_ENV: PASSWORD}
+        return {_PASSWORD_ENV: self.lab.source().password, TARGET_PASSWORD_ENV: PASSWORD, **self.keys}
 
     def link_to(self, sink: str) -> str:
         """The name of the link to a sink."""
@@ -87,6 +94,7 @@ class TargetPipeline:
             source=self.lab.source(),
             env=_PASSWORD_ENV,
             tables=self.tables,
+            objects=f"objects: {{{self.objects}}}" if self.objects else "",
             sinks="\n".join(f"  - {{name: {name}, {rest}}}" for name, rest in self.sinks.items()),
             links="\n".join(f"  - {{from: {self.name}, to: {name}}}" for name in self.sinks),
         )
@@ -174,5 +182,5 @@ def duckdb_sink(file: Path) -> str:
 
 def postgres_sink(server: PostgresServer, database: str) -> str:
     """The YAML of a database of a bench's own PostgreSQL as a sink."""
-    login = f"user: {server.user}, password_env: {_TARGET_PASSWORD_ENV}"
+    login = f"user: {server.user}, password_env: {TARGET_PASSWORD_ENV}"
     return f"kind: postgres, host: {server.host}, port: {server.port}, database: {database}, {login}"
