@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from penstock.adapters.objects.store import Objects
     from penstock.adapters.postgres.connection import PostgresServer
     from penstock.adapters.redshift.connection import RedshiftCluster
+    from penstock.core.warehouse.dialect import Dialect
     from penstock.core.warehouse.redshift_copy import CopyRights
     from penstock.ports.warehouse import Value, Warehouse
 
@@ -94,13 +95,16 @@ class RedshiftTarget:
     store_url: str
     rights: CopyRights
     layouts: TableLayouts = field(default_factory=TableLayouts)
+    dialect: Dialect = REDSHIFT
 
     def connect(self, owner: str) -> Warehouse:
         """See `Target`."""
         pipeline, _, source = owner.partition("/")
         state = state_schema(REDSHIFT, pipeline, source)
-        loads = RedshiftLoads(self.store, self.store_url, self.rights, pipeline, "redshift", state, self.layouts)
-        return RedshiftWarehouse(self.cluster, loads)
+        files = (self.store, self.store_url, self.rights)
+        return RedshiftWarehouse(
+            self.cluster, RedshiftLoads(*files, pipeline, "redshift", state, self.layouts, self.dialect)
+        )
 
 
 @dataclass(frozen=True, slots=True)

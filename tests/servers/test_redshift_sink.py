@@ -25,10 +25,11 @@ from tests.servers.sink_case import (
 from penstock.adapters.redshift.preflight import examine_database
 from penstock.adapters.redshift.query import query
 from penstock.core.errors import SinkError, TableStoppedError, UsageError
-from penstock.core.file_formats import FileFormat
+from penstock.core.file_formats import PARQUET, FileFormat
 from penstock.core.patterns import TablePatterns
-from penstock.core.tables import BytesType, IntegerType, TextType
+from penstock.core.tables import BytesType, IntegerType, PrintedType, TextType
 from penstock.core.warehouse.attributes import Spread
+from penstock.core.warehouse.dialects import REDSHIFT_SUPER
 from penstock.core.warehouse.redshift_copy import CopyRights
 from penstock.core.warehouse.table_layout import TableLayouts
 from penstock.ports.queries import ReadLimits
@@ -140,6 +141,52 @@ def test_a_longer_text_is_made_room_for_ahead_of_the_transaction(place: Place) -
 
     assert sink._warehouse.columns(TABLE)["note"] == "VARCHAR(9)"
     assert rows_in(sink) == [("a", "short"), ("b", "longer")]
+
+
+JSON = schema(doc=PrintedType("json"))
+MORE_JSON = schema(doc=PrintedType("json"), qty=IntegerType(32, unsigned=False))
+
+
+def with_super(place: Place) -> Place:
+    return replace(place, target=replace(target(place), dialect=REDSHIFT_SUPER), opened=[])
+
+
+def test_json_is_super_where_that_is_asked_for(place: Place) -> None:
+    documents = ['{"a": [1, {"b": "x y"}], "n": 1.50}', "null", '"text"', "[]", None]
+    rows = [(f"k{number}", document, "c") for number, document in enumerate(documents)]
+    with closing(with_super(place).open()) as sink:
+        sink.load(TABLE, [write_batch(place, JSON, 1, 0, rows)], {1: JSON})
+        marked = [write_batch(replace(place, format=PARQUET), JSON, 1, 5, [("k5", '{"c": 2}', "c")])]
+        sink.load(TABLE, marked, {1: JSON})
+        grown = [announcement(2, 6), write_batch(place, MORE_JSON, 2, 6, [("k0", '{"a": [7]}', 3, "u")])]
+        sink.load(TABLE, grown, {1: JSON, 2: MORE_JSON})
+
+        assert sink._warehouse.columns(TABLE)["doc"] == "SUPER"
+        found = rows_in(sink, "SELECT id, JSON_SERIALIZE(doc), JSON_TYPEOF(doc) FROM shop.orders ORDER BY id")
+    assert found == [
+        ("k0", '{"a":[7]}', "object"), ("k1", "null", "null"), ("k2", '"text"', "string"), ("k3", "[]", "array"),
+        ("k4", None, None), ("k5", '{"c":2}', "object"),
+    ]  # fmt: skip
+
+
+def test_a_document_that_is_too_long_for_super_is_named(place: Place) -> None:
+    long = '["' + "x" * 4_000_000 + '"]'
+    with (
+        closing(with_super(place).open()) as sink,
+        pytest.raises(TableStoppedError, match=r"(?s)orders\.doc .*'k'"),
+    ):
+        sink.load(TABLE, [write_batch(place, JSON, 1, 0, [("k", long, "c")])], {1: JSON})
+
+
+def test_a_table_keeps_its_json_when_the_type_in_the_config_changes(place: Place) -> None:
+    sink = place.open()
+    sink.load(TABLE, [write_batch(place, JSON, 1, 0, [("a", "[1]", "c")])], {1: JSON})
+
+    with closing(with_super(place).open()) as other, pytest.raises(TableStoppedError, match=r"VARCHAR.*SUPER"):
+        other.load(TABLE, [write_batch(place, JSON, 1, 1, [("b", "[2]", "c")])], {1: JSON})
+
+    sink.load(TABLE, [write_batch(place, JSON, 1, 1, [("b", "[2]", "c")])], {1: JSON})
+    assert rows_in(sink) == [("a", "[1]"), ("b", "[2]")]
 
 
 # What harms a load of ("b", 2), and what is said of it.

@@ -73,8 +73,9 @@ class RedshiftSinkSpec(Spec):
     They must be on S3. The cluster reads them as `iam_role`, else with the keys in
     AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN). The server's
     certificate must be signed by one of Amazon's or this machine's authorities,
-    and be for `host` unless `sslmode` is verify-ca. Of `tables`, the first that
-    matches counts.
+    and be for `host` unless `sslmode` is verify-ca. JSON documents are texts as the
+    source has them, or SUPER, which is for looking into. Of `tables`, the first
+    that matches counts.
     """
 
     name: Name
@@ -86,6 +87,7 @@ class RedshiftSinkSpec(Spec):
     password_env: EnvironmentName
     sslmode: Literal["verify-full", "verify-ca", "disable"] = "verify-full"
     iam_role: Text | None = None
+    json_type: Literal["varchar", "super"] = "varchar"
     tables: tuple[RedshiftTableSpec, ...] = ()
 
 

@@ -11,7 +11,7 @@ from penstock.config.secrets import secret
 from penstock.config.sinks import DeltaSinkSpec, DuckdbSinkSpec, PostgresSinkSpec, RedshiftSinkSpec
 from penstock.core.errors import UsageError
 from penstock.core.warehouse.attributes import Spread
-from penstock.core.warehouse.dialects import DIALECTS
+from penstock.core.warehouse.dialects import REDSHIFT, REDSHIFT_SUPER
 from penstock.core.warehouse.redshift_copy import CopyRights
 from penstock.core.warehouse.state_schema import state_schema
 from penstock.core.warehouse.table_layout import TableLayouts
@@ -66,8 +66,9 @@ def redshift_loads(spec: PipelineSpec, sink: RedshiftSinkSpec, source: str) -> R
         _copy_rights(spec, sink),
         spec.pipeline,
         sink.name,
-        state_schema(DIALECTS[sink.kind], spec.pipeline, source),
+        state_schema(REDSHIFT, spec.pipeline, source),
         TableLayouts([(table.patterns, _spread(table)) for table in sink.tables]),
+        REDSHIFT_SUPER if sink.json_type == "super" else REDSHIFT,
     )
 
 

@@ -24,6 +24,7 @@ from penstock.core.tables import (
     VectorType,
 )
 from penstock.core.warehouse.alter import plan_migration
+from penstock.core.warehouse.dialect import is_same_kind
 from penstock.core.warehouse.dialects import POSTGRES, REDSHIFT, SNOWFLAKE
 from penstock.core.warehouse.limits import describe_limits
 from penstock.core.warehouse.migration import Around
@@ -294,3 +295,18 @@ def test_values_that_may_be_too_long_are_named() -> None:
         "raw: snowflake refuses values of more than 8388608 bytes",
     ]
     assert describe_limits(POSTGRES, long) == []
+
+
+@pytest.mark.parametrize(
+    ("seen", "type_", "same"),
+    [
+        ("VARCHAR(9)", "VARCHAR(20)", True),
+        ("VARCHAR(9)", "SUPER", False),
+        ("SUPER", "VARCHAR(9)", False),
+        ("DECIMAL(9, 2)", "DECIMAL(12, 2)", True),
+        ("INTEGER", "BIGINT", False),
+        ("SOMETHING ELSE(3)", "VARBYTE(3)", True),
+    ],
+)
+def test_types_that_differ_in_more_than_their_length_are_told_apart(seen: str, type_: str, same: bool) -> None:  # noqa: FBT001
+    assert is_same_kind(REDSHIFT, seen, type_) is same

@@ -74,7 +74,8 @@ class RedshiftLoads:
     `store` has the batch files, at the S3 URL `store_url`; `rights` let the
     cluster read them. Manifests are `pipeline`'s and the `sink`'s. `state` is the
     schema of the state tables, of which one is locked by whoever loads, and
-    `layouts` say how tables that are made are spread and sorted.
+    `layouts` say how tables that are made are spread and sorted. `dialect` is one
+    of Redshift's.
     """
 
     store: ObjectStore
@@ -84,6 +85,7 @@ class RedshiftLoads:
     sink: str
     state: str
     layouts: TableLayouts
+    dialect: Dialect = REDSHIFT
 
 
 class RedshiftWarehouse:
@@ -102,7 +104,7 @@ class RedshiftWarehouse:
     @property
     def dialect(self) -> Dialect:
         """See `Warehouse`."""
-        return REDSHIFT
+        return self._loads.dialect
 
     @property
     def catalog(self) -> str:
@@ -254,7 +256,7 @@ class RedshiftWarehouse:
 
     def _create_staged(self, columns: Sequence[Column]) -> str:
         name = quote_name(REDSHIFT, _STAGED)
-        listed = ", ".join(f"{quote_name(REDSHIFT, column.name)} {render_type(REDSHIFT, column.type)}"
+        listed = ", ".join(f"{quote_name(REDSHIFT, column.name)} {render_type(self.dialect, column.type)}"
                            for column in columns)  # fmt: skip
         self.run(f"CREATE TEMPORARY TABLE {name} ({listed})")
         return name

@@ -59,7 +59,8 @@ class Dialect:
 
     `text` and `binary` may be filled with `length`, which is in bytes of UTF-8 or
     in characters, and at most `text_length_max` and `binary_length_max`: where a
-    value may be longer, the warehouse refuses that value. It refuses dates before
+    value may be longer, the warehouse refuses that value; of a JSON document it
+    refuses more than `json_bytes_max` bytes, 0 where it is a text. It refuses dates before
     `first_date`, and texts with the character NUL unless `text_has_nul`. `time_is_microseconds`
     where no type holds spans of time, and `escapes_backslash` where a backslash
     in a text means something. `name_bytes_max` is 0 without a limit.
@@ -102,6 +103,7 @@ class Dialect:
     first_date: dt.date | None = None
     text_length_max: int = 0
     text_length_is_bytes: bool = False
+    json_bytes_max: int = 0
     binary_length_max: int = 0
     decimal_scale_max: int = 1 << 30
     vector_dimensions_max: int = 1 << 30
@@ -214,6 +216,15 @@ def render_type(dialect: Dialect, type_: ColumnType) -> str:  # noqa: PLR0912, C
             raise ValueError(message)
         case _:
             assert_never(type_)
+
+
+def is_same_kind(dialect: Dialect, seen: str, type_: str) -> bool:
+    """Whether `seen` is `type_` but for its length, or written as the dialect writes no type."""
+    given = (dialect.decimal, dialect.text, dialect.binary, dialect.date, dialect.time, dialect.datetime)
+    more = (dialect.timestamp, dialect.year, dialect.vector)
+    known = {*dialect.integers.values(), *dialect.floats.values(), *dialect.printed.values(), *given, *more}
+    kind = seen.partition("(")[0]
+    return kind == type_.partition("(")[0] or kind not in {name.partition("(")[0] for name in known}
 
 
 def _decimal(dialect: Dialect, precision: int, scale: int) -> str:

@@ -10,6 +10,7 @@ scale of a number stays).
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from typing import Final
 
 from penstock.core.warehouse.dialect import DUCKDB, Dialect, Retype
@@ -117,6 +118,9 @@ REDSHIFT: Final = Dialect(
     locks_tables=True,
 )
 """Amazon Redshift. Its ALTER COLUMN TYPE runs in no transaction, its copy of a table in one."""
+
+REDSHIFT_SUPER: Final = replace(REDSHIFT, printed={**REDSHIFT.printed, "json": "SUPER"}, json_bytes_max=4_000_000)
+"""Amazon Redshift with JSON as SUPER. COPY takes rows of up to 4 MiB ("COPY")."""
 
 SNOWFLAKE: Final = Dialect(
     name="snowflake",

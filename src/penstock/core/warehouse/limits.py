@@ -31,6 +31,8 @@ def value_lengths(dialect: Dialect, type_: ColumnType) -> tuple[int, int, str]:
         case TextType(characters_max, charset):
             factor = utf8_bytes_max(charset) if dialect.text_length_is_bytes else 1
             return characters_max * factor, dialect.text_length_max, unit
+        case PrintedType("json") if dialect.json_bytes_max:
+            return _NO_LENGTH, dialect.json_bytes_max, "bytes of UTF-8"
         case PrintedType("json" | "postgres"):
             return _NO_LENGTH, dialect.text_length_max, unit
         case BytesType(bytes_max):

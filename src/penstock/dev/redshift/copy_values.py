@@ -53,6 +53,7 @@ _PARTS = {
 }
 _PART = re.compile("|".join(_PARTS))
 _BLANK = r"^\s*$"
+_BLANK_IN_JSON = r'("(?:[^"\\]|\\.)*")|\s+'
 
 
 def convert_column(values: pa.Array[Any], column: Column, options: CopyOptions, first_row: int) -> _Texts:
@@ -68,6 +69,8 @@ def convert_column(values: pa.Array[Any], column: Column, options: CopyOptions, 
         texts = _dates(texts, column, options, first_row)
     elif column.type_name == "numeric" and column.scale is not None and not options.round_decimals:
         texts = _truncated_decimals(texts, column.scale)
+    elif column.type_name == "super":
+        texts = pc.replace_substring_regex(texts, _BLANK_IN_JSON, r"\1")
     elif column.length:
         texts = _limited(texts, column, options, first_row)
     return escape(texts)
