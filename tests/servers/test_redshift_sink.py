@@ -132,6 +132,28 @@ def test_layouts_are_given_and_kept_when_a_table_is_made_anew(place: Place) -> N
     assert encoded == [("zstd",)]
 
 
+def test_late_binding_views_are_named_where_a_change_breaks_them(place: Place) -> None:
+    both = schema(note=TextType(5, "ascii"), qty=IntegerType(32, unsigned=False))
+    schemas = {1: both, 2: schema(qty=IntegerType(32, unsigned=False)), 3: FIRST, 4: SCHEMAS[2]}
+    sink = place.open()
+    sink.load(TABLE, [write_batch(place, both, 1, 0, [("a", "x", 1, "c")])], schemas)
+    late = "WITH NO SCHEMA BINDING"
+    place.do(
+        f"CREATE VIEW public.notes AS SELECT id, note FROM shop.orders {late}",
+        f"CREATE VIEW public.all_of_it AS SELECT * FROM shop.orders {late}",
+        f"CREATE VIEW public.others AS SELECT note FROM shop.notes {late}",
+    )
+    gone = [announcement(2, 1), write_batch(place, schemas[2], 2, 1, [("b", 2, "c")])]
+
+    with pytest.raises(TableStoppedError, match=r"it: view public\.notes\n"):
+        sink.load(TABLE, gone, schemas)
+    place.do("DROP VIEW public.notes")
+    sink.load(TABLE, gone, schemas)
+    sink.load(TABLE, [announcement(4, 2), write_batch(place, SCHEMAS[2], 4, 2, [("c", 2**40, "c")])], schemas)
+
+    assert place.ask("SELECT * FROM public.all_of_it ORDER BY id") == [("a", 1), ("b", 2), ("c", 2**40)]
+
+
 def test_a_longer_text_is_made_room_for_ahead_of_the_transaction(place: Place) -> None:
     schemas = {1: NOTE, 2: LONGER}
     sink = place.open()

@@ -333,3 +333,32 @@ def test_statistics_are_stale_until_analyze(connection: psycopg.Connection) -> N
     run(connection, "INSERT INTO t (id) VALUES (1)", "ANALYZE t (id) ", "ANALYZE t PREDICATE COLUMNS", "VACUUM FULL t")
 
     assert run(connection, "SELECT stats_off >= 0 FROM svv_table_info WHERE schema = current_schema()") == [(True,)]
+
+
+def test_late_binding_views_find_their_tables_when_they_are_read(
+    connection: psycopg.Connection, fresh_name: str
+) -> None:
+    # "CREATE VIEW", WITH NO SCHEMA BINDING; "PG_VIEWS"
+    view = f"CREATE VIEW public.{fresh_name} (k, v) AS SELECT id, w.name FROM {fresh_name}.w WITH NO SCHEMA BINDING"
+    run(connection, view)
+    with pytest.raises(psycopg.errors.UndefinedTable, match="w"):
+        run(connection, f"SELECT * FROM public.{fresh_name}")
+
+    for kind in ("VARCHAR(5)", "INT"):
+        run(
+            connection,
+            f"CREATE TABLE {fresh_name}.w (id INT, name {kind})",
+            f"INSERT INTO {fresh_name}.w VALUES (1, 2)",
+        )
+        found = run(connection, f'SELECT v::text, o.k FROM t RIGHT JOIN public."{fresh_name}" o ON t.id = o.k')
+        with pytest.raises(psycopg.errors.DuplicateTable):
+            run(connection, view)
+        assert found == [("2", 1)]
+        run(connection, f"DROP TABLE {fresh_name}.w")
+    again = f"CREATE OR REPLACE VIEW public.{fresh_name} AS SELECT 'it''s \\\\' AS x WITH NO SCHEMA BINDING"
+    run(connection, again)
+
+    assert run(connection, f"SELECT x FROM public.{fresh_name}") == [("it's \\",)]
+    told = run(connection, f"SELECT definition, schemaname FROM pg_views WHERE viewname = '{fresh_name}'")
+    assert told == [(f"{again};", "public")]
+    run(connection, f"DROP VIEW public.{fresh_name}")

@@ -17,7 +17,7 @@ from penstock.core.warehouse.dialects import REDSHIFT
 from penstock.core.warehouse.migration import Dependent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from penstock.core.tables import TableId
     from penstock.ports.warehouse import Value
@@ -33,6 +33,8 @@ _NAMES = (
     ("timestamp with time zone", "TIMESTAMPTZ"),
 )
 _AUTO = re.compile(r"AUTO\b")
+_LATE = "%with no schema binding%"
+_WORD = re.compile(r"\w+")
 
 
 def has_table(fetch: Fetch, table: TableId) -> bool:
@@ -67,7 +69,11 @@ def read_attributes(fetch: Fetch, table: TableId) -> Attributes:
 
 
 def find_dependents(fetch: Fetch, table: TableId) -> list[Dependent]:
-    """Return the views that are bound to the table, and which of its columns they read."""
+    """Return the views that read the table, and which of its columns.
+
+    Of late-binding views the catalogs know the text alone: the table and the columns
+    that they may read are those whose names are words of it.
+    """
     query = f"""
         SELECT vn.nspname, v.relname, COALESCE(a.attname, '') FROM pg_class c
         JOIN pg_depend d ON d.refobjid = c.oid
@@ -79,7 +85,18 @@ def find_dependents(fetch: Fetch, table: TableId) -> list[Dependent]:
     read: dict[str, set[str]] = defaultdict(set)
     for schema, view, column in fetch(query, [table.schema, table.name]):
         read[f"view {schema}.{view}"].add(str(column))
-    return [Dependent(name, "bound view", frozenset(columns - {""})) for name, columns in read.items()]
+    bound = [Dependent(name, "bound view", frozenset(columns - {""})) for name, columns in read.items()]
+    return [*bound, *_late_views(fetch, table)]
+
+
+def _late_views(fetch: Fetch, table: TableId) -> Iterator[Dependent]:
+    """Yield the late-binding views that may read the table. What `*` stands for is found whenever one is read."""
+    columns = {name.casefold() for name in read_columns(fetch, table)}
+    query = "SELECT schemaname, viewname, definition FROM pg_views WHERE LOWER(definition) LIKE ?"
+    for schema, view, definition in fetch(query, [_LATE]):
+        words = {word.casefold() for word in _WORD.findall(str(definition))}
+        if {table.schema.casefold(), table.name.casefold()} <= words:
+            yield Dependent(f"view {schema}.{view}", "view", frozenset(columns & words))
 
 
 def _type(name: str) -> str:

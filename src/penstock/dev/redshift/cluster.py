@@ -34,7 +34,10 @@ class S3Place:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The stand-in's home, and its PostgreSQL with the superuser's login. `types` numbers Redshift's own types."""
+    """The stand-in's home, and its PostgreSQL with the superuser's login. `types` numbers Redshift's own types.
+
+    `late_views` knows of databases whether they may have late-binding views.
+    """
 
     home: Path
     host: str
@@ -42,6 +45,7 @@ class Cluster:
     user: str
     password: str = field(repr=False)
     types: Mapping[int, int] = field(default_factory=dict)
+    late_views: dict[str, bool] = field(default_factory=dict)
 
     def login(self, database: str) -> str:
         """How psycopg connects as the superuser."""

@@ -18,6 +18,7 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from penstock.dev.redshift import late_views
 from penstock.dev.redshift.control import take_fault
 from penstock.dev.redshift.errors import refuse, translate
 from penstock.dev.redshift.plan import Place, Plan
@@ -68,6 +69,9 @@ class Session:
 
     async def run(self) -> None:
         """Serve until the client goes. ConnectionError and asyncio.IncompleteReadError where PostgreSQL has gone."""
+        known = self._cluster.late_views
+        if self._login.database not in known:
+            known[self._login.database] = bool(await self._backend.rows(late_views.FIND, sync=True))
         while (message := await self._client.read()) is not None:
             if message.kind == b"Q":
                 await self._simple(message)
@@ -116,7 +120,7 @@ class Session:
         if plan.action is not None:
             await self._act(plan, sync=True)
             return True
-        whole = await self._backend.simple(plan.sql, self._told)
+        whole = await self._backend.simple(await self._with_late_views(plan, sync=True), self._told)
         if whole and plan.commits and self._backend.status == b"T":
             await self._backend.rows("COMMIT", sync=True)
         await self._client.flush(only_if_much=True)
@@ -163,7 +167,8 @@ class Session:
             raise refuse(what, sqlstate="42601")
         plan = plan_statement(statements[0]) if statements else Plan("", "")
         if plan.action is None:
-            body = f"{name}\0{plan.sql}\0".encode() + message.body[rest:]
+            sql = await self._with_late_views(plan, sync=False)
+            body = f"{name}\0{sql}\0".encode() + message.body[rest:]
             if not await self._ask(Message(b"P", body)):
                 return
         else:
@@ -217,6 +222,11 @@ class Session:
             self._client.tell(Message(b"3"))
 
     # Both.
+
+    async def _with_late_views(self, plan: Plan, *, sync: bool) -> str:
+        if not self._cluster.late_views[self._login.database] or self._backend.status == b"E":
+            return plan.sql
+        return late_views.put_in(plan.sql, late_views.read_views(await self._backend.rows(late_views.LIST, sync=sync)))
 
     async def _before(self, plan: Plan, *, in_block: bool, sync: bool) -> None:
         """What comes before a statement: bad states, rules of transactions, locks."""

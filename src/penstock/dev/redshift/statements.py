@@ -10,6 +10,7 @@ from penstock.dev.redshift.create_table import plan_create_table
 from penstock.dev.redshift.databases import plan_alter_database, plan_create_database
 from penstock.dev.redshift.errors import refuse, unknown
 from penstock.dev.redshift.expressions import rewrite_tokens
+from penstock.dev.redshift.late_views import BINDING, plan_late_view
 from penstock.dev.redshift.load import plan_copy
 from penstock.dev.redshift.plan import Nothing, Plan
 from penstock.dev.redshift.reading import Reading
@@ -60,9 +61,8 @@ def _definition(statement: Statement, second: str) -> Plan:
     planner = _DEFINITIONS.get((first, second))
     if planner is not None:
         return planner(statement)
-    if _ends_with(statement, "WITH", "NO", "SCHEMA", "BINDING"):
-        tokens = statement.tokens[:-4]
-        return Plan(statement.text, _rewritten(Statement(statement.text[: tokens[-1].end], tokens)))
+    if _ends_with(statement, *BINDING):
+        return plan_late_view(statement)
     never = "DROP DATABASE" if (first, second) == ("DROP", "DATABASE") else ""
     return Plan(statement.text, _rewritten(statement), never_in_block=never)
 

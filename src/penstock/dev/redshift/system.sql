@@ -162,6 +162,12 @@ CREATE FUNCTION standin_renamed(this regclass, former text, latter text) RETURNS
     UPDATE standin_tables
     SET notes = replace(notes::text, to_jsonb(former)::text, to_jsonb(latter)::text)::jsonb WHERE id = this $$;
 
+-- A late-binding view is told as it was written.
+CREATE OR REPLACE VIEW pg_views AS
+    SELECT n.nspname AS schemaname, c.relname AS viewname, pg_get_userbyid(c.relowner) AS viewowner,
+        coalesce(standin_notes(c.oid) ->> 'definition', pg_get_viewdef(c.oid)) AS definition
+    FROM pg_class c LEFT JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind = 'v';
+
 -- VARCHAR, CHAR and VARBYTE are limited in bytes, PostgreSQL counts characters: a check for each column.
 CREATE FUNCTION standin_limits(this regclass) RETURNS TABLE (attnum smallint, name name, condition text)
 LANGUAGE sql STABLE AS $$
