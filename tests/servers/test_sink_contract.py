@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +16,7 @@ from penstock.core.errors import PositionError, TableStoppedError
 from penstock.core.tables import Column, TableId, TimestampType
 
 if TYPE_CHECKING:
-    from tests.servers.sink_case import Place
+    from tests.servers.sink_case import Change, Place
 
 
 def test_the_newest_change_of_each_key_counts_and_deleting_nothing_is_fine(place: Place) -> None:
@@ -171,6 +172,23 @@ def test_a_table_that_somebody_dropped_is_not_begun_anew_unasked(place: Place) -
 
     with pytest.raises(TableStoppedError, match="somebody dropped it"):
         sink.load(TABLE, [place.batch(1, [("c", "b", 1)])], SCHEMAS)
+
+
+@pytest.mark.parametrize("files", range(1, 9))
+def test_into_however_many_files_changes_are_cut_they_make_the_same_rows(place: Place, files: int) -> None:
+    changes: list[Change] = [("c", key, 0) for key in "abcd"]
+    changes += [(op, key, n) for n in range(1, 5) for op, key in (("u", "a"), ("d", "b"), ("c", "b"), ("u", "c"))]
+    changes += [("d", "c", 4), ("d", "never", 0), ("u", "d", None)]
+    cuts = [len(changes) * n // files for n in range(files + 1)]
+    batches = [place.batch(start, changes[start:end]) for start, end in itertools.pairwise(cuts)]
+    sink = place.open()
+
+    assert sink.load(TABLE, batches, SCHEMAS).rows == len(changes)
+    found = [rows_in(sink)]
+    assert sink.load(TABLE, batches, SCHEMAS).rows == 0
+
+    assert [*found, rows_in(sink)] == [[("a", 4), ("b", 4), ("d", None)]] * 2
+    assert sink.positions(TABLE) == {(TOPIC, 0): len(changes)}
 
 
 def test_a_thousand_files_are_one_load(place: Place) -> None:
