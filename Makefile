@@ -26,8 +26,8 @@ bench: setup  ## Measure ourselves beside our peers: docs/benchmarks.md; ARGS="-
 faults: setup  ## Break a running pipeline 200 times, for an hour or two: docs/reliability.md; ARGS="--faults 20 --seed 7"
 	$(BIN)/penstock faults $(ARGS)
 
-# Two processes, each with servers of its own: most tests wait for something.
-TESTS := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+# More processes than cores, each with servers of its own: most tests wait for something.
+TESTS := $(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 test: setup  ## Run all tests
 	@sh scripts/install_chromium.sh

@@ -155,7 +155,7 @@ def database(place: Place) -> str:
 
 def test_a_quota_that_is_reached_is_told_and_nothing_moved(place: Place, sink: SqlSink) -> None:
     if not isinstance(place.target, PostgresTarget):
-        pytest.skip("full disks of the others are in test_duckdb_sink and test_redshift_sink")
+        pytest.skip("full disks of the others are in test_duckdb_sink and test_redshift_trouble")
     rows: list[tuple[object, ...]] = [(f"{n:020}", n, "c") for n in range(20_000)]
     sink._warehouse.run("SET work_mem = '64kB'")
     sink._warehouse.run("SET temp_file_limit = '64kB'")

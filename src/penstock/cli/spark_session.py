@@ -12,14 +12,15 @@ if TYPE_CHECKING:
 def plan_session(spec: PipelineSpec, name: str) -> SessionSpec:
     """Return how to start Spark for `spec`; jars are fetched first where this machine has them not.
 
-    What Delta tables need is loaded only where a sink is made of them.
+    What Delta tables need is loaded only where a sink is made of them, and Hadoop's
+    library for S3 only where they are there.
     """
-    from penstock.config.places import lake_endpoint, lake_url  # noqa: PLC0415 - PySpark is slow to import
+    from penstock.config.places import lake_endpoint, lake_region, lake_url  # noqa: PLC0415 - PySpark is slow to import
     from penstock.config.secrets import secret  # noqa: PLC0415
     from penstock.config.sinks import DeltaSinkSpec  # noqa: PLC0415
     from penstock.dev.class_archive import spark_archive  # noqa: PLC0415
     from penstock.dev.jars import JarSet, ensure_jars  # noqa: PLC0415
-    from penstock.spark.delta.session import delta_settings, store_settings  # noqa: PLC0415
+    from penstock.spark.delta.session import delta_settings, is_on_s3, store_settings  # noqa: PLC0415
     from penstock.spark.session import SessionSpec  # noqa: PLC0415
 
     jars, conf = ensure_jars(JarSet.SPARK_KAFKA), dict(spec.spark.conf)
@@ -27,7 +28,10 @@ def plan_session(spec: PipelineSpec, name: str) -> SessionSpec:
     if lakes:
         jars += ensure_jars(JarSet.SPARK_DELTA)
         conf = delta_settings(conf)
-    for sink in lakes:
-        conf = {**store_settings(lake_url(spec, sink), lake_endpoint(spec, sink)), **conf}
+    on_s3 = [sink for sink in lakes if is_on_s3(lake_url(spec, sink))]
+    if on_s3:
+        jars += ensure_jars(JarSet.SPARK_S3A)
+    for sink in on_s3:
+        conf = {**store_settings(lake_endpoint(spec, sink), lake_region(spec, sink)), **conf}
     secrets = {name: secret(name) for name in spec.secret_names()}
     return SessionSpec(name, spec.spark.master, conf, jars, spark_archive().options(), secrets)

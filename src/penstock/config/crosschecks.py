@@ -166,8 +166,9 @@ def _delta_conflicts(where: Location, sink: Mapping[str, object]) -> Iterator[Fo
     url = sink.get("url")
     if url and sink.get("path"):
         yield (*where, "url"), "give path or url, not both"
-    if sink.get("endpoint") and not (isinstance(url, str) and url.startswith("s3:")):
-        yield (*where, "endpoint"), "is of no use without url: s3://..."
+    for key in ("endpoint", "region"):
+        if sink.get(key) and not (isinstance(url, str) and url.startswith("s3:")):
+            yield (*where, key), "is of no use without url: s3://..."
 
 
 def _redshift_conflicts(pipeline: Mapping[str, object]) -> Iterator[Found]:

@@ -44,6 +44,12 @@ def lake_endpoint(spec: PipelineSpec, sink: DeltaSinkSpec) -> str:
     return spec.objects.endpoint or ""
 
 
+def lake_region(spec: PipelineSpec, sink: DeltaSinkSpec) -> str:
+    """The region of its bucket, which counts for S3 alone."""
+    beside_objects = sink.url is None and sink.path is None
+    return spec.objects.region if beside_objects else sink.region
+
+
 def lock_file(spec: PipelineSpec) -> Path:
     """The leader's lock."""
     return spec.home / f"{spec.pipeline}.lock"

@@ -94,7 +94,7 @@ class RedshiftSinkSpec(Spec):
 class DeltaSinkSpec(Spec):
     """A folder of Delta tables, `SCHEMA/TABLE` each: at `path` on this machine, or at `url`, or beside the objects.
 
-    `endpoint` is for a store that speaks S3 without being AWS.
+    `endpoint` is for a store that speaks S3 without being AWS; `region` is the bucket's.
     """
 
     name: Name
@@ -102,6 +102,7 @@ class DeltaSinkSpec(Spec):
     path: Path | None = None
     url: ObjectsUrl | None = None
     endpoint: WebUrl | None = None
+    region: Text = "us-east-1"
 
 
 def _refuse_later_sinks(given: object) -> object:

@@ -39,13 +39,17 @@ class JarSet(enum.Enum):
     KAFKA_BROKER = "kafka-broker"
     SPARK_KAFKA = "spark-kafka"
     SPARK_DELTA = "spark-delta"
+    SPARK_S3A = "spark-s3a"
     DEBEZIUM = "debezium"
     DEBEZIUM_JDBC = "debezium-jdbc"
     S3PROXY = "s3proxy"
 
 
-_WHEN_NEEDED = frozenset({JarSet.DEBEZIUM, JarSet.DEBEZIUM_JDBC, JarSet.S3PROXY})
-"""Peers that we are measured against, and servers of tests: fetched by the first that needs them, not with the rest."""
+_WHEN_NEEDED = frozenset({JarSet.DEBEZIUM, JarSet.DEBEZIUM_JDBC, JarSet.S3PROXY, JarSet.SPARK_S3A})
+"""Peers that we are measured against, servers of tests, and what few pipelines need.
+
+They are fetched by the first that needs them, not with the rest.
+"""
 
 
 @dataclass(frozen=True, slots=True)

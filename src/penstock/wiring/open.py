@@ -36,6 +36,7 @@ from penstock.adapters.registry.client import HttpRegistry
 from penstock.config.places import (
     kafka_client_options,
     lake_endpoint,
+    lake_region,
     lake_url,
     lock_file,
     objects_url,
@@ -211,7 +212,7 @@ def open_object_store(spec: PipelineSpec) -> ObjectStore:
 
 def open_lake_store(spec: PipelineSpec, sink: DeltaSinkSpec) -> ObjectStore:
     """Where a folder of Delta tables is."""
-    return open_objects(ObjectsSpec(lake_url(spec, sink), lake_endpoint(spec, sink)))
+    return open_objects(ObjectsSpec(lake_url(spec, sink), lake_endpoint(spec, sink), lake_region(spec, sink)))
 
 
 def mysql_server(source: MysqlSourceSpec) -> MysqlServer:

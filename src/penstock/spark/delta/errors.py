@@ -38,8 +38,8 @@ def _explain(what: str, printed: str) -> SinkError | ConflictError:
         return SinkError(f"cannot {what}: a disk is full", hint)
     if _NO_FILE_SYSTEM.search(printed):
         hint = (
-            "Spark needs Hadoop's library for that store: give it as spark.conf of the file, for example "
-            "spark.jars.packages: org.apache.hadoop:hadoop-aws:3.5.0"
+            "Spark needs Hadoop's library for that store, which Penstock brings for S3 alone: name it in the file "
+            "under spark.conf as spark.jars.packages"
         )
         return SinkError(f"cannot {what}: Spark cannot reach a store of that kind", hint)
     reason = " ".join(printed.partition("\n\tat ")[0].split())[:600]

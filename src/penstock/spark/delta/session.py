@@ -40,11 +40,17 @@ def delta_settings(conf: Mapping[str, str]) -> dict[str, str]:
     return {**_LIBRARY_SETTINGS, **conf, _EXTENSIONS: ",".join([_DELTA_EXTENSION, *given])}
 
 
-def store_settings(url: str, endpoint: str) -> dict[str, str]:
-    """Return how Spark reaches an S3 server other than Amazon's."""
-    if not (url.startswith("s3:") and endpoint):
-        return {}
-    return {"spark.hadoop.fs.s3a.endpoint": endpoint, "spark.hadoop.fs.s3a.path.style.access": "true"}
+def is_on_s3(url: str) -> bool:
+    """Whether a folder is on S3."""
+    return url.startswith("s3:")
+
+
+def store_settings(endpoint: str, region: str) -> dict[str, str]:
+    """Return how Spark reaches S3: its region, and the server where it is not Amazon's, else ""."""
+    given = {"spark.hadoop.fs.s3a.endpoint.region": region}
+    if endpoint:
+        given |= {"spark.hadoop.fs.s3a.endpoint": endpoint, "spark.hadoop.fs.s3a.path.style.access": "true"}
+    return given
 
 
 def own_session(session: SparkSession) -> SparkSession:
@@ -58,4 +64,4 @@ def own_session(session: SparkSession) -> SparkSession:
 def spark_url(url: str) -> str:
     """Return the folder or bucket as Spark's file systems call it."""
     # Hadoop takes a path as it is, without percent-encoding.
-    return f"s3a:{url.removeprefix('s3:')}" if url.startswith("s3:") else unquote(url)
+    return f"s3a:{url.removeprefix('s3:')}" if is_on_s3(url) else unquote(url)
