@@ -34,6 +34,7 @@ from tests.servers.test_sink_contract import (
     test_rows_older_than_a_column_take_the_default_it_came_with_however_late_they_are,
     test_the_newest_change_of_each_key_counts_and_deleting_nothing_is_fine,
 )
+from tests.servers.test_sink_policies import test_digits_that_a_target_does_not_hold_are_counted_and_let_go
 from tests.servers.test_sink_types import CASES, load, of_types
 
 from penstock.core.errors import TableStoppedError
@@ -57,6 +58,7 @@ __all__ = [
     "test_a_thousand_files_are_one_load",
     "test_an_announcement_makes_the_table_and_an_empty_table_can_become_any_other",
     "test_columns_swap_names_with_all_their_values_once",
+    "test_digits_that_a_target_does_not_hold_are_counted_and_let_go",
     "test_into_however_many_files_changes_are_cut_they_make_the_same_rows",
     "test_keys_that_differ_in_case_accents_or_spaces_are_different_rows",
     "test_loading_again_changes_nothing",
@@ -68,6 +70,7 @@ __all__ = [
 
 
 _AT_ONCE = {
+    "test_digits_that_a_target_does_not_hold_are_counted_and_let_go",
     "test_a_hole_is_refused_and_leaves_everything_as_it_was",
     "test_a_table_of_the_same_name_that_is_not_ours_is_left_alone",
     "test_the_newest_change_of_each_key_counts_and_deleting_nothing_is_fine",

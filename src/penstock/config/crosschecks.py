@@ -97,7 +97,7 @@ def _delta_links(pipeline: Mapping[str, object]) -> Iterator[Found]:
     ]
     for index, item in enumerate(_sequence(pipeline.get("links"))):
         link = _mapping(item)
-        for key, plain in (("deletes", "hard"), ("overflow", "stop"), ("columns", {})):
+        for key, plain in (("deletes", "hard"), ("columns", {})):
             if link.get("to") in lakes and link.get(key) not in (None, plain):
                 text = f'is not there for Delta tables, which "{link["to"]}" has: leave it out, or link to another sink'
                 yield ("links", index, key), text

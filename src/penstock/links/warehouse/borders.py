@@ -1,4 +1,4 @@
-"""What every kind of sink says and asks where a table begins, ends, is emptied or renamed."""
+"""What every kind of sink says and asks where a table begins, ends, is emptied or renamed, and of values in it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from penstock.core.batches import Batch
-    from penstock.core.warehouse.load_plan import Step
+    from penstock.core.warehouse.dialect import Dialect
+    from penstock.core.warehouse.load_plan import Overflow, Step
     from penstock.links.warehouse.progress import TableState
 
 
@@ -49,3 +50,9 @@ def log_place(step: Step) -> LogPlace:
     batch = step.pieces[0].batch
     number, pos, row = batch.first_order
     return LogPlace(batch.file, pos, row, batch.last_timestamp_ms, number >> FILE_BITS)
+
+
+def misfits_note(misfits: int, dialect: Dialect, overflow: Overflow) -> str:
+    """Say of a table that some values did not fit, and what became of them."""
+    became = "became NULL" if overflow == "null" else "became others (overflow of the link)"
+    return f"{misfits} value(s) did not fit into {dialect.name} and {became}"

@@ -154,6 +154,7 @@ def _render(standing: Standing) -> dict[str, object]:
         "order": state.in_place.order,
         "border": state.border,
         "ended": state.ended,
+        "misfits": state.misfits,
         "positions": [[topic, partition, offset] for (topic, partition), offset in standing.positions.items()],
         "leaving": standing.leaving,
     }
@@ -161,7 +162,14 @@ def _render(standing: Standing) -> dict[str, object]:
 
 def _parse(fields: Mapping[str, Any]) -> Standing:
     in_place = SchemaInPlace(int(fields["schema_id"]), _place(fields["order"]))
-    state = TableState(parse_schema(fields["schema"]), in_place, _place(fields["border"]), bool(fields["ended"]))
+    # Lakes of older releases counted no misfits.
+    state = TableState(
+        parse_schema(fields["schema"]),
+        in_place,
+        _place(fields["border"]),
+        bool(fields["ended"]),
+        misfits=int(fields.get("misfits", 0)),
+    )
     positions = {(str(topic), int(partition)): int(offset) for topic, partition, offset in fields["positions"]}
     return Standing(state, positions, bool(fields["leaving"]))
 

@@ -24,9 +24,10 @@ from penstock.core.warehouse.delta import (
 from penstock.core.warehouse.delta_schema import amend_metadata, changes_in_log_alone
 from penstock.core.warehouse.dialect import quote_name
 from penstock.core.warehouse.load_plan import SchemaInPlace, plan_positions, plan_steps
+from penstock.core.warehouse.overflow import fit_rows, fit_schema
 from penstock.core.warehouse.partial_rows import WHOLE, plan_completion
 from penstock.core.warehouse.planner import keep_fill_values
-from penstock.links.warehouse.borders import dropped_note, log_place, refuse_orphans, rename_origin
+from penstock.links.warehouse.borders import dropped_note, log_place, misfits_note, refuse_orphans, rename_origin
 from penstock.links.warehouse.lake_book import LakeBook, Rename, Standing
 from penstock.links.warehouse.lake_tables import LakeTables
 from penstock.links.warehouse.pieces import count_changes, find_lacking, read_pieces
@@ -88,11 +89,12 @@ class LakeSink:
         """See `Sink`. Each step is committed with the positions behind it."""
         known = self._tables.open(table)
         positions = known.positions if known else {}
-        rows = 0
+        rows, misfits = 0, known.state.misfits if known else 0
         for step in plan_steps(positions, batches, self._rules.rows_max, self._rules.bytes_max):
             known, took = self._take(table, step, schemas[step.schema_id], known)
             rows += took
-        return Loaded(rows, time.time_ns() // 1_000_000, self._note(table, known, batches))
+        grown = max(0, known.state.misfits - misfits) if known else 0
+        return Loaded(rows, time.time_ns() // 1_000_000, self._note(table, known, batches), grown)
 
     def rename(self, moves: Sequence[Move], order: tuple[int, int, int], schemas: Mapping[int, TableSchema]) -> None:
         """See `Sink`. The rows are copied, table by table; what is to be done is written down before."""
@@ -103,7 +105,7 @@ class LakeSink:
         planned = []
         for move in moves:
             old, new = TableId.parse(move.origin), TableId.parse(move.table)
-            standing, schema, there = known[old], schemas[move.schema_id], known[new]
+            standing, schema, there = known[old], self._fitted(schemas[move.schema_id]), known[new]
             origin = require_rows(standing.state if standing else None, old, new)
             self._check_rewrite(old, origin.schema, schema)
             state = TableState(
@@ -152,20 +154,27 @@ class LakeSink:
             check_behind_border(known.state if known else None, step)
             return self._take_rows(table, step, schema, known)
         if known is None or known.state.has_before_it(step):
-            return self._cross_border(table, step, schema, known), 0
+            return self._cross_border(table, step, self._fitted(schema), known), 0
         return known, 0
 
+    def _fitted(self, schema: TableSchema) -> TableSchema:
+        return fit_schema(DELTA, schema, self._rules.overflow)
+
     def _take_rows(
-        self, table: TableId, step: Step, schema: TableSchema, known: Standing | None
+        self, table: TableId, step: Step, filed: TableSchema, known: Standing | None
     ) -> tuple[Standing, int]:
         """Bring the schema and the rows of `step` in."""
         # Before anything is written: a file that is not what it should be leaves no trace.
-        rows = read_pieces(self._objects, schema, step.pieces)
+        rows, misfits, schema = read_pieces(self._objects, filed, step.pieces), 0, self._fitted(filed)
+        check_table(schema)
+        if rows is not None:
+            held = fit_rows(DELTA, filed, rows, self._rules.overflow)
+            rows, misfits = held.rows, held.changed
         if known is None:
             known = self._create(Standing(TableState(schema, SchemaInPlace(step.schema_id, step.last_order))))
         elif known.state.in_place.gives_way_to(step):
             known = self._migrate(known, step, schema)
-        state = replace(known.state, in_place=known.state.in_place.after(step))
+        state = replace(known.state, in_place=known.state.in_place.after(step), misfits=known.state.misfits + misfits)
         after = known.after(state, plan_positions(known.positions, [piece.batch for piece in step.pieces]))
         if rows is not None:
             with self._lake.staged(schema, rows) as staged:
@@ -274,6 +283,8 @@ class LakeSink:
 
     def _note(self, table: TableId, known: Standing | None, batches: Sequence[Batch]) -> str | None:
         state = known.state if known else None
+        if state and state.misfits and not state.ended:
+            return misfits_note(state.misfits, DELTA, self._rules.overflow)
         return dropped_note(state, batches, is_kept=lambda: self._lake.exists(table))
 
 

@@ -22,7 +22,7 @@ from penstock.core.warehouse.partial_rows import WHOLE, Lacking, plan_completion
 from penstock.core.warehouse.planner import keep_fill_values, plan_merge, plan_truncate
 from penstock.core.warehouse.state_schema import state_schema
 from penstock.core.warehouse.target_table import LogPlace
-from penstock.links.warehouse.borders import dropped_note, log_place, refuse_orphans, rename_origin
+from penstock.links.warehouse.borders import dropped_note, log_place, misfits_note, refuse_orphans, rename_origin
 from penstock.links.warehouse.pieces import count_changes, find_lacking, newest_rows, read_pieces
 from penstock.links.warehouse.progress import TableState, TargetProgress, check_behind_border, require_rows
 from penstock.links.warehouse.target_tables import AheadOfTransactionError, TargetTables
@@ -305,8 +305,7 @@ class SqlSink:
         """Say what people should know of the table; None if these batches change nothing about that."""
         known = self._progress.table(table)
         if known and known.misfits and not known.ended:
-            became = "became NULL" if self._rules.overflow == "null" else "became others (overflow of the link)"
-            return f"{known.misfits} value(s) did not fit into {self._dialect.name} and {became}"
+            return misfits_note(known.misfits, self._dialect, self._rules.overflow)
         return dropped_note(known, batches, is_kept=lambda: self._warehouse.exists(table))
 
     def _merge(self, target: TargetTable, arriving: TableSchema, staged: str, lacking: Lacking) -> None:

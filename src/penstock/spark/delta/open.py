@@ -23,5 +23,5 @@ def open_lake_sink(spec: PipelineSpec, link: LinkSpec, sink: DeltaSinkSpec, sess
     """The target of `link`, a folder of Delta tables."""
     store = open_lake_store(spec, sink)
     lake = DeltaLake(session, store, lake_url(spec, sink), f"penstock/{spec.pipeline}/{link.source}")
-    rules = LoadRules(dropped_tables=link.dropped_tables)
+    rules = LoadRules(dropped_tables=link.dropped_tables, overflow=link.overflow)
     return LakeSink(lake, LakeBook(store, spec.pipeline, link.source), open_object_store(spec), rules)
