@@ -57,12 +57,12 @@ class DeltaReader:
 
     def fetch(self, query: str) -> list[tuple[Value, ...]]:
         """Run a query, in the UTC that a lake's own session has."""
-        rows = self.target.lake()._session.sql(self._named(query)).toArrow()
+        rows = self._lake()._session.sql(self._named(query)).toArrow()
         return [tuple(row.values()) for row in rows.to_pylist()]
 
     def run(self, statement: str) -> None:
         """Run a statement; DROP TABLE deletes the folder, as people do."""
-        lake = self.target.lake()
+        lake = self._lake()
         if name := re.fullmatch(r"DROP TABLE (\S+)", statement):
             lake.remove(TableId.parse(name[1]))
             return
@@ -73,6 +73,10 @@ class DeltaReader:
 
     def close(self) -> None:
         """Spark stays."""
+
+    def _lake(self) -> DeltaLake:
+        """Somebody else's: who opens one deletes what an earlier one of the same owner has staged."""
+        return self.target.lake("reader")
 
     def _named(self, statement: str) -> str:
         for ours, sparks in _IN_SPARK:
