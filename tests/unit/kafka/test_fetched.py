@@ -7,7 +7,8 @@ import gc
 import pytest
 from confluent_kafka import Message
 
-from penstock.adapters.kafka.fetched import by_place, no_collection, take
+from penstock.adapters.kafka.fetched import by_place, take
+from penstock.core.garbage import no_collection
 
 
 def _message(offset: int, *, topic: str = "t", partition: int = 0, value: bytes | None = b"1234") -> Message:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-from contextlib import contextmanager
 from itertools import groupby
 from typing import TYPE_CHECKING, cast
 
@@ -15,18 +13,6 @@ from penstock.core.spolts.raw import RawMessage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-
-@contextmanager
-def no_collection() -> Iterator[None]:
-    """Keep Python from looking for cycles: among hundreds of thousands of messages it finds none, again and again."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def by_place(fetched: Sequence[Message]) -> Iterator[tuple[tuple[str, int], Sequence[Message]]]:

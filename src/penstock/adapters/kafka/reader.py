@@ -10,8 +10,9 @@ from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-d
 
 from penstock.adapters.kafka.cluster import REQUEST_TIMEOUT_SECONDS, KafkaCluster, explain
 from penstock.adapters.kafka.described import describe_topics
-from penstock.adapters.kafka.fetched import by_place, ends_at, entry, no_collection, take, take_whole
+from penstock.adapters.kafka.fetched import by_place, ends_at, entry, take, take_whole
 from penstock.core.errors import UnavailableError
+from penstock.core.garbage import no_collection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

@@ -20,6 +20,7 @@ from penstock.core.eras import eras_at
 from penstock.core.errors import PenstockError
 from penstock.core.file_formats import PARQUET, FileFormat, render_as
 from penstock.core.files import file_rows, object_key
+from penstock.core.garbage import no_collection
 from penstock.core.seals import foreign_message
 from penstock.core.tables import TableId
 from penstock.links.objects.in_order import order_at, read_orders, require_forward, require_own
@@ -102,9 +103,10 @@ class FileWriter:
         have written there.
         """
         asked = {(r.topic, r.partition): (r.start, r.end) for r in ranges}
-        read = self._log.read_together(asked, self._rules.bytes_max)
-        for topic_range in ranges:
-            yield self._write_range(topic_range, read[topic_range.topic, topic_range.partition])
+        with no_collection():
+            read = self._log.read_together(asked, self._rules.bytes_max)
+            for topic_range in ranges:
+                yield self._write_range(topic_range, read[topic_range.topic, topic_range.partition])
 
     def _write_range(self, topic_range: TopicRange, messages: Sequence[tuple[int, bytes]]) -> RangeWritten:
         # zip(*messages) takes ten times as long: it makes an iterator of each message, which Python counts as garbage.
