@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
-from contextlib import closing
+import time
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +16,7 @@ import yaml
 from tests.servers.redshift_case import log_in, run
 
 from penstock.dev.redshift.cluster import ROLE
+from penstock.faults.proxy import Proxy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
     from penstock.dev.s3 import S3Server
 
 RUN_SECONDS = 240
+DOWN_SECONDS = int(os.environ.get("PENSTOCK_TEST_DOWN_SECONDS", "15"))
+"""How long a cluster is away; 3600 for an hour."""
 TABLES = (
     "CREATE TABLE users (id INT PRIMARY KEY, name VARCHAR(40), score DECIMAL(10,2), body BLOB NOT NULL, doc JSON)",
     """INSERT INTO users VALUES (1, 'Ada, "A"', 1.50, '', '{"a": [1]}'), (2, '', NULL, x'00FF', NULL)""",
@@ -64,26 +69,57 @@ def case(
             run(connection, f"DROP DATABASE {name}")
 
 
+def secrets(redshift: RedshiftServer, s3: S3Server) -> dict[str, str]:
+    """The environment with what logs in to both."""
+    keys = {"AWS_ACCESS_KEY_ID": s3.access_key_id, "AWS_SECRET_ACCESS_KEY": s3.secret_access_key}
+    return {**os.environ, **keys, "REDSHIFT_PASSWORD": redshift.password}
+
+
 def penstock(
     case: PipelineCase, redshift: RedshiftServer, s3: S3Server, *arguments: str, crash: str = ""
 ) -> tuple[int, str]:
     """Run a command on the pipeline; its exit code and all that it says."""
-    secrets = {
-        "REDSHIFT_PASSWORD": redshift.password,
-        "AWS_ACCESS_KEY_ID": s3.access_key_id,
-        "AWS_SECRET_ACCESS_KEY": s3.secret_access_key,
-        "PENSTOCK_CRASH_AT": crash,
-    }
     command, *options = arguments
     done = subprocess.run(
         [sys.executable, "-m", "penstock", command, str(case.file), *options],
-        env={**os.environ, **secrets},
+        env={**secrets(redshift, s3), "PENSTOCK_CRASH_AT": crash},
         capture_output=True,
         text=True,
         timeout=RUN_SECONDS,
         check=False,
     )
     return done.returncode, (done.stdout + done.stderr)[-6000:]
+
+
+@contextmanager
+def running(case: PipelineCase, redshift: RedshiftServer, s3: S3Server) -> Iterator[Callable[[str, int], None]]:
+    """Let the pipeline run; what waits until a database (`first`, `second`) has so many users."""
+    log = case.file.with_name("run.log")
+    with log.open("wb") as out:
+        command = [sys.executable, "-m", "penstock", "run", str(case.file)]
+        process = subprocess.Popen(command, env=secrets(redshift, s3), stdout=out, stderr=out, start_new_session=True)
+
+    def wait(name: str, wanted: int) -> None:
+        deadline = time.monotonic() + RUN_SECONDS
+        while count(case, redshift, name) != wanted:
+            assert process.poll() is None, log.read_text()[-4000:]
+            assert time.monotonic() < deadline, log.read_text()[-4000:]
+            time.sleep(0.5)
+
+    try:
+        yield wait
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(30)
+
+
+def count(case: PipelineCase, redshift: RedshiftServer, name: str) -> int:
+    """How many users a database has, -1 for no table."""
+    number = [sink.name for sink in case.spec.sinks].index(name)
+    if not rows(case, redshift, number, "SELECT 1 FROM pg_class WHERE relname = 'users'"):
+        return -1
+    ((found,),) = rows(case, redshift, number, f"SELECT COUNT(*) FROM {case.database}.users")
+    return int(str(found))
 
 
 def rows(case: PipelineCase, redshift: RedshiftServer, number: int, query: str) -> list[tuple[object, ...]]:
@@ -129,3 +165,36 @@ def test_redshifts_have_what_the_source_has_whatever_ends_on_the_way(
     count = f"SELECT COUNT(*) AS n FROM {case.database}.users"
     code, said = penstock(case, redshift, s3, "sql", count, "--sink", "second")
     assert (code, "3" in said) == (0, True), said
+
+
+@pytest.mark.timeout(900 + DOWN_SECONDS)
+def test_a_cluster_that_is_away_holds_no_other_up_and_catches_up(
+    case: PipelineCase, redshift: RedshiftServer, s3: S3Server
+) -> None:
+    with Proxy("redshift", redshift.port) as proxy:
+        config = yaml.safe_load(case.file.read_text())
+        (first,) = [sink for sink in config["sinks"] if sink["name"] == "first"]
+        first["port"] = proxy.port
+        case.file.write_text(yaml.safe_dump(config))
+        case.write(*TABLES)
+        with running(case, redshift, s3) as wait:
+            wait("first", 3)
+            wait("second", 3)
+
+            proxy.refuse()
+            number, end = 3, time.monotonic() + DOWN_SECONDS
+            while time.monotonic() < end:
+                number += 1
+                case.write(f"INSERT INTO users (id, name, body) VALUES ({number}, 'away', '')")
+                time.sleep(1)
+            wait("second", number)
+            left = count(case, redshift, "first")
+            told = json.loads(penstock(case, redshift, s3, "status", "--json")[1])
+
+            proxy.heal()
+            wait("first", number)
+
+    assert left == 3
+    assert next(link for link in told["links"] if link["link"] == "db-to-first")["error"] is not None, told
+    columns = f"id, name, score, TO_HEX(body), doc FROM {case.database}.users ORDER BY id"
+    assert rows(case, redshift, 1, f"SELECT {columns}") == rows(case, redshift, 2, f"SELECT {columns}")
