@@ -34,7 +34,6 @@ _NAMES = (
 )
 _AUTO = re.compile(r"AUTO\b")
 _LATE = "%with no schema binding%"
-_WORD = re.compile(r"\w+")
 
 
 def has_table(fetch: Fetch, table: TableId) -> bool:
@@ -72,7 +71,7 @@ def find_dependents(fetch: Fetch, table: TableId) -> list[Dependent]:
     """Return the views that read the table, and which of its columns.
 
     Of late-binding views the catalogs know the text alone: the table and the columns
-    that they may read are those whose names are words of it.
+    that they may read are those whose names stand in it.
     """
     query = f"""
         SELECT vn.nspname, v.relname, COALESCE(a.attname, '') FROM pg_class c
@@ -91,12 +90,17 @@ def find_dependents(fetch: Fetch, table: TableId) -> list[Dependent]:
 
 def _late_views(fetch: Fetch, table: TableId) -> Iterator[Dependent]:
     """Yield the late-binding views that may read the table. What `*` stands for is found whenever one is read."""
-    columns = {name.casefold() for name in read_columns(fetch, table)}
+    columns = list(read_columns(fetch, table))
     query = "SELECT schemaname, viewname, definition FROM pg_views WHERE LOWER(definition) LIKE ?"
     for schema, view, definition in fetch(query, [_LATE]):
-        words = {word.casefold() for word in _WORD.findall(str(definition))}
-        if {table.schema.casefold(), table.name.casefold()} <= words:
-            yield Dependent(f"view {schema}.{view}", "view", frozenset(columns & words))
+        text = str(definition)
+        if _names(text, table.schema) and _names(text, table.name):
+            read = frozenset(column for column in columns if _names(text, column))
+            yield Dependent(f"view {schema}.{view}", "view", read)
+
+
+def _names(text: str, name: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE) is not None
 
 
 def _type(name: str) -> str:

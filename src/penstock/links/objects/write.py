@@ -109,7 +109,7 @@ class FileWriter:
                 yield self._write_range(topic_range, read[topic_range.topic, topic_range.partition])
 
     def _write_range(self, topic_range: TopicRange, messages: Sequence[tuple[int, bytes]]) -> RangeWritten:
-        # zip(*messages) takes ten times as long: it makes an iterator of each message, which Python counts as garbage.
+        # zip(*messages) takes ten times as long: it makes an iterator of each, and Python looks for garbage among them.
         read_offsets, read_values = [offset for offset, _ in messages], [value for _, value in messages]
         size = sum(map(len, read_values))
         end = read_offsets[-1] + 1 if size >= self._rules.bytes_max else topic_range.end
