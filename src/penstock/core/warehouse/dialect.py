@@ -218,8 +218,14 @@ def render_type(dialect: Dialect, type_: ColumnType) -> str:  # noqa: PLR0912, C
             assert_never(type_)
 
 
-def is_same_kind(dialect: Dialect, seen: str, type_: str) -> bool:
-    """Whether `seen` is `type_` but for its length, or written as the dialect writes no type."""
+def may_have_become(dialect: Dialect, seen: str, type_: str) -> bool:
+    """Whether a column of `type_` may have the type `seen` because a change ahead of a failed transaction stayed.
+
+    Where the dialect changes nothing but lengths, that is `type_` but for its
+    length; so may be what is written as the dialect writes no type.
+    """
+    if dialect.retypes_in_transaction or dialect.retypes & {Retype.ANY, Retype.WIDER}:
+        return not dialect.retypes_in_transaction
     given = (dialect.decimal, dialect.text, dialect.binary, dialect.date, dialect.time, dialect.datetime)
     more = (dialect.timestamp, dialect.year, dialect.vector)
     known = {*dialect.integers.values(), *dialect.floats.values(), *dialect.printed.values(), *given, *more}

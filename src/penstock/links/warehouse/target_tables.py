@@ -9,7 +9,7 @@ from penstock.core.errors import TableStoppedError
 from penstock.core.warehouse.alter import keeps_shape, needs_rebuild, plan_migration
 from penstock.core.warehouse.attributes import Attributes, plan_attributes
 from penstock.core.warehouse.columns import check_names, column_type, define_columns
-from penstock.core.warehouse.dialect import is_same_kind
+from penstock.core.warehouse.dialect import may_have_become
 from penstock.core.warehouse.migration import Around, Migration
 from penstock.core.warehouse.planner import (
     plan_column_renames,
@@ -72,9 +72,7 @@ class TargetTables:
         for column in (*state.schema.columns, *target.own_columns):
             type_ = column_type(self._dialect, state.schema, column)
             seen = there.get(column.name.casefold())
-            # Lengths that change ahead of a transaction may have changed although it failed.
-            may_have_changed = not self._dialect.retypes_in_transaction
-            if seen == type_ or (seen and may_have_changed and is_same_kind(self._dialect, seen, type_)):
+            if seen == type_ or (seen and may_have_become(self._dialect, seen, type_)):
                 continue
             was = "dropped it" if seen is None else f"gave it the type {seen}"
             reason = f"somebody {was}; here it is {type_}"
