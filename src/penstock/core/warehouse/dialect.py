@@ -224,8 +224,10 @@ def may_have_become(dialect: Dialect, seen: str, type_: str) -> bool:
     Where the dialect changes nothing but lengths, that is `type_` but for its
     length; so may be what is written as the dialect writes no type.
     """
-    if dialect.retypes_in_transaction or dialect.retypes & {Retype.ANY, Retype.WIDER}:
-        return not dialect.retypes_in_transaction
+    if dialect.retypes_in_transaction:
+        return False
+    if dialect.retypes & {Retype.ANY, Retype.WIDER}:
+        return True
     given = (dialect.decimal, dialect.text, dialect.binary, dialect.date, dialect.time, dialect.datetime)
     more = (dialect.timestamp, dialect.year, dialect.vector)
     known = {*dialect.integers.values(), *dialect.floats.values(), *dialect.printed.values(), *given, *more}

@@ -15,6 +15,7 @@ from penstock.dev.redshift.errors import refuse
 from penstock.dev.redshift.names import checked_name
 from penstock.dev.redshift.plan import Plan, Run
 from penstock.dev.redshift.reading import Reading
+from penstock.dev.redshift.tokens import literal
 
 if TYPE_CHECKING:
     from penstock.dev.redshift.plan import Place
@@ -60,7 +61,7 @@ class ResizeColumn:
         name = self.column.strip('"')
         found = await place.rows(
             f"SELECT format_type(atttypid, NULL), atttypmod - 4, atthasdef OR attidentity <> ''"  # noqa: S608 - a name that PostgreSQL knows
-            f" FROM pg_attribute WHERE attrelid = '{_literal(self.table)}'::regclass AND attname = '{_literal(name)}'"
+            f" FROM pg_attribute WHERE attrelid = {literal(self.table)}::regclass AND attname = {literal(name)}"
         )
         if not found:
             message = f'column "{name}" of relation {self.table} does not exist'
@@ -108,14 +109,14 @@ class Note:
 
     async def run(self, place: Place) -> str:
         """Note it."""
-        content = _literal(json.dumps(self.notes))
-        await place.rows(f"SELECT standin_note('{_literal(self.table)}'::regclass, '{content}'::jsonb)")
+        content = literal(json.dumps(self.notes))
+        await place.rows(f"SELECT standin_note({literal(self.table)}::regclass, {content}::jsonb)")
         return _TAG
 
 
 async def read_notes(place: Place, table: str) -> dict[str, object]:
     """What is noted of a table; RedshiftError if there is none."""
-    found = await place.rows(f"SELECT standin_notes('{_literal(table)}'::regclass)")
+    found = await place.rows(f"SELECT standin_notes({literal(table)}::regclass)")
     notes: dict[str, object] = json.loads(found[0][0] or "{}")
     return notes
 
@@ -165,9 +166,7 @@ def _add(statement: Statement, reading: Reading, table: str) -> Plan:
     sql = f"ALTER TABLE {table} ADD COLUMN {column}"
     if not notes.encodings:
         return Plan(statement.text, sql)
-    note = (
-        f"SELECT standin_note('{_literal(table)}'::regclass, '{_literal(json.dumps({'encodings': notes.encodings}))}')"
-    )
+    note = f"SELECT standin_note({literal(table)}::regclass, {literal(json.dumps({'encodings': notes.encodings}))})"
     return Plan(statement.text, action=Run(_TAG, (sql, note)))
 
 
@@ -256,7 +255,7 @@ def _append(statement: Statement, reading: Reading, table: str) -> Plan:
     action = Run(
         _TAG,
         (
-            f"SELECT standin_same_columns('{_literal(table)}'::regclass, '{_literal(source)}'::regclass)",
+            f"SELECT standin_same_columns({literal(table)}::regclass, {literal(source)}::regclass)",
             f"INSERT INTO {table} SELECT * FROM {source}",  # noqa: S608 - the statement's own names
             f"TRUNCATE {source}",
         ),
@@ -271,7 +270,7 @@ def _rename(statement: Statement, reading: Reading, table: str) -> Plan:
     column = checked_name(reading.next())
     reading.expect("TO")
     new = _last(reading)
-    note = f"SELECT standin_renamed('{_literal(table)}'::regclass, '{_literal(column[1:-1])}', '{_literal(new[1:-1])}')"
+    note = f"SELECT standin_renamed({literal(table)}::regclass, {literal(column[1:-1])}, {literal(new[1:-1])})"
     return Plan(statement.text, action=Run(_TAG, (f"ALTER TABLE {table} RENAME COLUMN {column} TO {new}", note)))
 
 
@@ -281,10 +280,6 @@ def _last(reading: Reading) -> str:
     if not reading.at_end():
         raise reading.error()
     return name
-
-
-def _literal(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("'", "''")
 
 
 def _names(value: object) -> list[str]:

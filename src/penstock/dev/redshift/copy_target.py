@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.dev.redshift.errors import refuse
+from penstock.dev.redshift.tokens import literal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,11 +48,10 @@ class Target:
 
 async def read_target(place: Place, name: str, listed: Sequence[str], *, explicit_ids: bool) -> Target:
     """Look the table up in the client's own transaction. RedshiftError where it or a column is not there."""
-    literal = name.replace("\\", "\\\\").replace("'", "''")
     found = await place.rows(
         "SELECT a.attname, t.typname, format_type(a.atttypid, a.atttypmod), a.atttypmod, a.attnotnull, a.attidentity,"  # noqa: S608 - the statement's own name
         " a.attrelid::integer FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid"
-        f" WHERE a.attrelid = '{literal}'::regclass AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
+        f" WHERE a.attrelid = {literal(name)}::regclass AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
     )
     rows = {str(row[0]): row for row in found}
     # Without a list, identity columns are in the files only where EXPLICIT_IDS says so.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from penstock.dev.redshift.names import quoted
 from penstock.dev.redshift.plan import Plan, Run
 from penstock.dev.redshift.reading import Reading
-from penstock.dev.redshift.tokens import Kind, Statement, render, tokenize
+from penstock.dev.redshift.tokens import Kind, Statement, literal, render, tokenize
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -60,7 +60,7 @@ def plan_late_view(statement: Statement) -> Plan:
     reading.expect("AS")
     query = f"SELECT * FROM ({reading.rest()}) AS v {columns}" if columns else reading.rest()  # noqa: S608 - the client's own words
     notes = {"query": query, "definition": statement.text.strip() + ";"}
-    note = f"SELECT standin_note({_literal(name)}::regclass, {_literal(json.dumps(notes))}::jsonb)"
+    note = f"SELECT standin_note({literal(name)}::regclass, {literal(json.dumps(notes))}::jsonb)"
     return Plan(statement.text, action=CreateLateView((f"CREATE {replace}VIEW {name} AS SELECT", note)))
 
 
@@ -106,7 +106,3 @@ def _path(tokens: Sequence[Token], index: int) -> list[Token]:
 
 def _is_alias(token: Token) -> bool:
     return token.kind is Kind.QUOTED or (token.kind is Kind.WORD and token.word not in _NO_ALIAS)
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"

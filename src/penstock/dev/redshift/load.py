@@ -34,6 +34,7 @@ from penstock.dev.redshift.load_errors import (
 from penstock.dev.redshift.names import quoted
 from penstock.dev.redshift.plan import Plan
 from penstock.dev.redshift.reading import Reading
+from penstock.dev.redshift.tokens import literal
 from penstock.dev.redshift.wire import RedshiftError
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ class Copy:
     async def _finish(self, place: Place, feed: Feed, query: int) -> None:
         """What pg_last_copy_count() and stl_load_commits tell."""
         values = ", ".join(
-            f"({query}, 0, '{_literal(file.url[:256])}', {feed.rows_of_files.get(number, 0)}, 0, localtimestamp, 1)"
+            f"({query}, 0, {literal(file.url[:256])}, {feed.rows_of_files.get(number, 0)}, 0, localtimestamp, 1)"
             for number, file in enumerate(feed.files)
         )
         if values:
@@ -241,7 +242,3 @@ def _bad_row(fields: Mapping[str, str], feed: Feed, target: Target) -> tuple[int
 
 def _cut(text: str, size: int) -> str:
     return text.replace("\0", "").encode()[:size].decode(errors="ignore")
-
-
-def _literal(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("'", "''")

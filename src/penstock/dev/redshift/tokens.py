@@ -108,6 +108,11 @@ def tokenize(text: str) -> list[Token]:
     ]
 
 
+def literal(text: str) -> str:
+    """`text` as a string, of which `Token.value` is `text` again."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
 def render(text: str, edits: Sequence[tuple[int, int, str]]) -> str:
     """`text` with each (start, end, replacement) done; they do not overlap."""
     parts: list[str] = []
