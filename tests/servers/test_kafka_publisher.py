@@ -21,6 +21,7 @@ from penstock.adapters.kafka.publisher import TransactionalPublisher, read_posit
 from penstock.adapters.kafka.reader import TopicReader, written_ends
 from penstock.adapters.kafka.topics import position_topic
 from penstock.core.changes import Messages
+from penstock.core.errors import FencedError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,6 +47,24 @@ def test_what_is_settled_is_what_readers_see(kafka: KafkaBroker) -> None:
             assert number_of(read_position(reader, position_topic(pipeline, "link"))) == number
             places = [(topic, 0) for topic in topics]
             assert reader.ends(places) == written_ends(admin, places)
+
+
+@pytest.mark.parametrize("headers", [None, [[]] * 200_000], ids=["in batches", "one by one"])
+def test_a_fenced_publisher_says_so_at_whichever_message_kafka_tells_it(
+    kafka: KafkaBroker, headers: list[list[tuple[str, bytes]]] | None
+) -> None:
+    """Kafka's answer about the first message comes while later ones are handed over: at another one each time."""
+    cluster = KafkaCluster(kafka.bootstrap_servers)
+    values = pa.array([b"value"] * 200_000, pa.binary())
+    for _ in range(5):
+        pipeline = uuid4().hex
+        many = Messages(f"{pipeline}.topic", values, values, np.zeros(len(values), np.int64), headers=headers)
+        with closing(TransactionalPublisher(cluster, pipeline, "link")) as older:
+            older.create_topics([many.topic])
+            with closing(TransactionalPublisher(cluster, pipeline, "link")):
+                for _ in range(2):
+                    with pytest.raises(FencedError):
+                        older.publish([many], dict)
 
 
 def test_settling_waits_for_a_transaction_that_is_not_decided(kafka: KafkaBroker) -> None:

@@ -115,9 +115,9 @@ class TransactionalPublisher:
             self._commit()
             _COMMITTED.pass_by()
         except KafkaException as error:
-            self._abort()
+            ended = self._abort()
             self._require_topics(error)
-            raise explain_publishing(self._cluster, self._unsettled, error, self._link) from error
+            raise explain_publishing(self._cluster, self._unsettled, ended or error, self._link) from error
         except BaseException:
             self._abort()
             raise
@@ -140,8 +140,7 @@ class TransactionalPublisher:
             self._produce_seal()
             self._commit()
         except KafkaException as error:
-            self._abort()
-            raise explain(error, f"publishing for {self._link}") from error
+            raise explain(self._abort() or error, f"publishing for {self._link}") from error
 
     def _produce_seal(self) -> None:
         seal = self._seals.uncommitted()
@@ -168,10 +167,16 @@ class TransactionalPublisher:
         with contextlib.suppress(KafkaException):
             self._producer.flush(1.0)
 
-    def _abort(self) -> None:
-        """Abort the open transaction if there is one; the error that led here is the one worth telling."""
-        with contextlib.suppress(KafkaException):
+    def _abort(self) -> KafkaException | None:
+        """Abort the open transaction if there is one, and return what ended this producer for good, if anything did.
+
+        A producer that was fenced while messages were handed to it says of each only that it failed, and not why.
+        """
+        try:
             self._producer.abort_transaction(REQUEST_TIMEOUT_SECONDS)
+        except KafkaException as error:
+            return error if error.args[0].fatal() else None
+        return None
 
     def _produce(self, messages: Messages) -> None:
         if messages.headers is not None or (messages.lanes is not None and messages.keys.null_count):
