@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
@@ -46,7 +46,9 @@ class Instance:
     def signal_all(self, number: int) -> None:
         """Send a signal to every process: the driver, Spark's JVM and its Python workers, which have a group each."""
         for pid in self.pids():
-            os.kill(pid, number)
+            # The first to wake may have ended others by now.
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     def pids(self) -> list[int]:
         listed = subprocess.run(["/bin/ps", "-eo", "pid=,sess="], capture_output=True, text=True, check=True).stdout
