@@ -23,8 +23,11 @@ if TYPE_CHECKING:
     from penstock.links.warehouse.sink import LoadRules, SqlSink
     from penstock.ports.warehouse import Value, Warehouse
 
-_IN_SPARK = (("AS VARCHAR)", "AS STRING)"), ("CAST(EXTRACT(epoch FROM _committed_at) * 1000 AS BIGINT)",
-             "UNIX_MILLIS(_committed_at)"))  # fmt: skip
+_IN_SPARK = (
+    ("AS VARCHAR)", "AS STRING)"),
+    ("CAST(EXTRACT(epoch FROM _committed_at) * 1000 AS BIGINT)", "UNIX_MILLIS(_committed_at)"),
+    ("CAST(EXTRACT(epoch FROM _deleted_at) AS BIGINT)", "UNIX_SECONDS(_deleted_at)"),
+)
 
 
 @dataclass(frozen=True, slots=True)

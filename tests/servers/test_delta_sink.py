@@ -17,6 +17,9 @@ from penstock.core.announcements import Kind, Move
 from penstock.core.errors import PositionError, UnavailableError
 from penstock.core.files import file_schema, render_file
 from penstock.core.tables import Column, TableId, TextType
+from penstock.core.transforms.column_patterns import ColumnPatterns
+from penstock.core.transforms.column_rules import ColumnRule, ColumnRules
+from penstock.core.transforms.masks import Blank
 from penstock.links.warehouse.lake_sink import LakeSink
 from penstock.links.warehouse.sink import LoadRules
 from penstock.spark.delta.query import query_lake
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
 AFTER = replace(FIRST, columns=(*FIRST.columns, Column("size", INT, nullable=False, default="7", comment="in cm")))
 SCHEMAS = {1: FIRST, 4: AFTER}
 MOVED = TableId("shop", "moved to; here")
+HIDING = ColumnRules((ColumnRule(ColumnPatterns(("shop.orders.qty",)), Blank()),))
+RULES = LoadRules(dropped_tables="drop", deletes="soft", columns=HIDING)
 
 
 class CutError(UnavailableError):
@@ -73,7 +78,7 @@ def test_whatever_is_cut_off_every_change_is_in_once(lake_place: DeltaPlace) -> 
         # The second life of each step is cut one call later than the first, and so on.
         cut = CutLake(target.lake(), 1 + cuts % 9)
         try:
-            sink = LakeSink(cast("DeltaLake", cut), target.book(), lake_place.objects, LoadRules(dropped_tables="drop"))
+            sink = LakeSink(cast("DeltaLake", cut), target.book(), lake_place.objects, RULES)
             while done < len(steps):
                 steps[done](sink)
                 done += 1
@@ -84,14 +89,16 @@ def test_whatever_is_cut_off_every_change_is_in_once(lake_place: DeltaPlace) -> 
     assert cuts >= 5
     assert lake_place.tables() == ["shop.log", str(MOVED)]
     path = target.lake().path(MOVED)
-    assert reader.fetch(f"SELECT id, qty, size FROM {path} ORDER BY id") == [("a", 1, 7), ("c", 3, 8)]
+    assert reader.fetch(f"SELECT id, qty, size, _deleted_at IS NULL FROM {path} ORDER BY id") == [
+        ("a", 0, 7, True), ("b", 0, 7, False), ("c", 0, 8, True), ("d", 0, 9, True)
+    ]  # fmt: skip
     assert reader.fetch("SELECT id, _op FROM shop.log ORDER BY _pos, _op") == [("x", "c"), ("x", "c"), (None, "t")]
     comment = reader.fetch(f"DESCRIBE TABLE {path}")
     assert ("size", "int", "in cm") in comment
 
 
 def story(place: DeltaPlace) -> list[Callable[[LakeSink], object]]:
-    """A keyed table that is filled, altered, filled again and renamed, and a change log."""
+    """A keyed table that is filled, altered, filled again, renamed and filled again, and a change log."""
     first = [announcement(1), place.batch(0, [("c", "a", 1), ("c", "b", 2)])]
     log = replace(FIRST, table=TableId("shop", "log"), key=())
     layout = file_schema(log)
@@ -102,22 +109,26 @@ def story(place: DeltaPlace) -> list[Callable[[LakeSink], object]]:
     emptied = replace(told, start_offset=2, rows=0, path="", kind=Kind.TRUNCATE, first_order=(1, 9, 0),
                       last_order=(1, 9, 0), file="bin.000001")  # fmt: skip
     moved = replace(AFTER, table=MOVED)
+    behind = replace(
+        filed(place, 4, ("d", 4, 9, "c", 4)), table=MOVED, topic="moved", schema_id=9, start_offset=0, end_offset=1,
+        first_order=(9, 5, 0), last_order=(9, 5, 0),
+    )  # fmt: skip
     return [
         lambda sink: sink.load(TABLE, first, SCHEMAS),
-        lambda sink: sink.load(TABLE, [*first, second(place)], SCHEMAS),
+        lambda sink: sink.load(TABLE, [*first, filed(place, 2, ("b", 2, 7, "d", 2), ("c", 3, 8, "c", 3))], SCHEMAS),
         lambda sink: sink.load(log.table, [told, emptied], {1: log}),
         lambda sink: sink.rename([Move(str(TABLE), str(MOVED), 9)], (9, 0, 0), {9: moved}),
+        lambda sink: sink.load(MOVED, [behind], {9: moved}),
     ]
 
 
-def second(place: DeltaPlace) -> Batch:
-    """Rows of the altered table: one goes, one comes."""
+def filed(place: DeltaPlace, start: int, *rows: tuple[object, ...]) -> Batch:
+    """Rows of the altered table in a file."""
     layout = file_schema(AFTER)
-    rows = [("b", 2, 7, "d", 2), ("c", 3, 8, "c", 3)]
     table = pa.Table.from_pylist([dict(zip(layout.names, row, strict=True)) for row in rows], layout)
-    place.objects.put("second", render_file(AFTER, table))
-    told = announcement(4, 2)
-    return replace(told, start_offset=2, end_offset=4, rows=2, path="second")
+    place.objects.put(f"from-{start}", render_file(AFTER, table))
+    end = start + len(rows)
+    return replace(announcement(4, end), start_offset=start, end_offset=end, rows=len(rows), path=f"from-{start}")
 
 
 def test_an_instance_that_was_overtaken_adds_nothing_until_it_looks_again(lake_place: DeltaPlace) -> None:

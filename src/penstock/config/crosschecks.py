@@ -26,7 +26,6 @@ def find_conflicts(document: object) -> Iterator[Found]:
     yield from _repeated(pipeline, "sinks", "url")
     yield from _loose_links(pipeline)
     yield from _soft_deletes_of_partial_rows(pipeline)
-    yield from _delta_links(pipeline)
     yield from _kafka_conflicts(_mapping(pipeline.get("kafka")))
     yield from _state_conflicts(_mapping(pipeline.get("state")))
     yield from _schematizer_conflicts(_mapping(pipeline.get("schematizer")))
@@ -88,19 +87,6 @@ def _soft_deletes_of_partial_rows(pipeline: Mapping[str, object]) -> Iterator[Fo
         if link.get("deletes") == "soft" and link.get("from") in partial:
             text = f'soft needs whole rows, and "{link["from"]}" has row_images: partial: say hard'
             yield ("links", index, "deletes"), text
-
-
-def _delta_links(pipeline: Mapping[str, object]) -> Iterator[Found]:
-    """A lake takes rows as they are."""
-    lakes = [
-        _mapping(sink).get("name") for sink in _sequence(pipeline.get("sinks")) if _mapping(sink).get("kind") == "delta"
-    ]
-    for index, item in enumerate(_sequence(pipeline.get("links"))):
-        link = _mapping(item)
-        for key, plain in (("deletes", "hard"), ("columns", {})):
-            if link.get("to") in lakes and link.get(key) not in (None, plain):
-                text = f'is not there for Delta tables, which "{link["to"]}" has: leave it out, or link to another sink'
-                yield ("links", index, key), text
 
 
 def _kafka_conflicts(kafka: Mapping[str, object]) -> Iterator[Found]:

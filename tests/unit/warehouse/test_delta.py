@@ -26,6 +26,7 @@ from penstock.core.tables import (
     VectorType,
 )
 from penstock.core.warehouse.delta import (
+    at_path,
     check_table,
     plan_append,
     plan_delta_merge,
@@ -41,6 +42,7 @@ LONG = IntegerType(64, unsigned=False)
 ID = Column("id", INT, nullable=False)
 NAME = Column("na`me", TextType(20, "utf8mb4"), nullable=True)
 PATH = "`delta`.`file:///lake/w/t`"
+LOG = (("_op", "string"), ("_file", "string"), ("_pos", "long"), ("_row", "integer"), ("_committed_at", "timestamp"))
 
 
 def table(*columns: Column, key: tuple[str, ...] = ("id",)) -> TableSchema:
@@ -58,7 +60,9 @@ def parsed(statement: str) -> str:
 
 def test_a_merge_takes_the_newest_change_of_each_key_and_drops_deletes() -> None:
     arriving = table(ID, NAME)
-    statement = parsed(plan_delta_merge(PATH, table(ID, NAME, column(LONG, default="7")), arriving, "`staged`"))
+    statement = parsed(
+        plan_delta_merge(at_path(table(ID, NAME, column(LONG, default="7")), PATH), arriving, "`staged`")
+    )
 
     latest = "SELECT `id`, MAX(`__penstock_offset`) AS `__penstock_offset` FROM `staged` GROUP BY `id`"
     assert statement == (
@@ -68,6 +72,25 @@ def test_a_merge_takes_the_newest_change_of_each_key_and_drops_deletes() -> None
         "WHEN MATCHED THEN UPDATE SET t.`id` = s.`id`, t.`na``me` = s.`na``me`, t.`c` = CAST('7' AS BIGINT) "
         "WHEN NOT MATCHED AND NOT (s.`__penstock_op` = 'd') THEN INSERT (`id`, `na``me`, `c`) "
         "VALUES (s.`id`, s.`na``me`, CAST('7' AS BIGINT))"
+    )
+
+
+def test_a_merge_with_soft_deletes_keeps_rows_and_says_when_they_went() -> None:
+    target = at_path(table(ID), PATH, "soft")
+    deleted_at = "CASE WHEN s.`__penstock_op` = 'd' THEN TIMESTAMP_MILLIS(s.`__penstock_ts_ms`) END"
+
+    statement = parsed(plan_delta_merge(target, table(ID), "`staged`"))
+
+    assert statement.rpartition(" AS s ON ")[2] == (
+        f"s.`id` = t.`id` WHEN MATCHED THEN UPDATE SET t.`id` = s.`id`, t.`_deleted_at` = {deleted_at} "
+        f"WHEN NOT MATCHED THEN INSERT (`id`, `_deleted_at`) VALUES (s.`id`, {deleted_at})"
+    )
+    assert parsed(plan_no_rows(target)) == (
+        "SELECT CAST(NULL AS INT) AS `id`, CAST(NULL AS TIMESTAMP) AS `_deleted_at` WHERE 1 = 0"
+    )
+    assert parsed(plan_rewrite(target, (), table(ID, column(INT, default="1")))) == (
+        "SELECT s.`id` AS `id`, CAST('1' AS INT) AS `c`, s.`_deleted_at` AS `_deleted_at` "
+        f"FROM (SELECT `id` AS `id`, `_deleted_at` AS `_deleted_at` FROM {PATH}) AS s"
     )
 
 
@@ -86,18 +109,18 @@ def test_a_change_log_gets_entries_and_says_where_it_was_emptied() -> None:
 
 
 def test_a_table_is_made_by_a_query_without_rows() -> None:
-    assert parsed(plan_no_rows(table(ID, NAME))) == (
+    assert parsed(plan_no_rows(at_path(table(ID, NAME), PATH))) == (
         "SELECT CAST(NULL AS INT) AS `id`, CAST(NULL AS STRING) AS `na``me` WHERE 1 = 0"
     )
     with pytest.raises(TableStoppedError, match="delta holds 38 decimal digits"):
-        check_table(table(ID, column(DecimalType(39, 0))))
+        check_table(table(ID, column(DecimalType(39, 0))), "hard")
 
 
 def test_a_rewrite_renames_casts_and_fills() -> None:
     before = table(ID, Column("a", INT, nullable=True), Column("b", INT, nullable=True))
     after = table(ID, Column("b", DecimalType(12, 2), nullable=True), column(BytesType(2, fixed=False), default="x"))
 
-    assert parsed(plan_rewrite(PATH, before, [("a", "b")], after)) == (
+    assert parsed(plan_rewrite(at_path(before, PATH), [("a", "b")], after)) == (
         "SELECT s.`id` AS `id`, CAST(s.`b` AS DECIMAL(12, 2)) AS `b`, X'78' AS `c` "
         f"FROM (SELECT `id` AS `id`, `a` AS `b` FROM {PATH}) AS s"
     )
@@ -132,7 +155,7 @@ def test_only_columns_that_are_null_in_old_rows_come_without_new_files() -> None
 def test_columns_swap_names_go_come_and_widen_in_one_change_of_the_log() -> None:
     fields = [
         {"name": name, "type": type_, "nullable": True, "metadata": {"delta.columnMapping.physicalName": f"p-{name}"}}
-        for name, type_ in (("id", "integer"), ("a", "string"), ("b", "integer"), ("old", "date"), ("_op", "string"))
+        for name, type_ in (("id", "integer"), ("a", "string"), ("b", "integer"), ("old", "date"), *LOG)
     ]
     schema = json.dumps({"type": "struct", "fields": fields})
     metadata = json.dumps({"metaData": {"schemaString": schema, "configuration": {}}})
@@ -158,4 +181,25 @@ def test_columns_swap_names_go_come_and_widen_in_one_change_of_the_log() -> None
         "metadata": {},
     }
     assert (keyed["configuration"], keyed["description"]) == ({"delta.enableTypeWidening": "true"}, "all")
-    assert [field["name"] for field in json.loads(log["schemaString"])["fields"]] == ["id", "b", "a", "_op", "c"]
+    assert [field["name"] for field in json.loads(log["schemaString"])["fields"]] == [
+        "id", "b", "a", *dict(LOG), "c"
+    ]  # fmt: skip
+    assert "delta.typeChanges" not in str(log["schemaString"]).partition('"_op"')[2]
+
+
+def test_a_table_gets_and_loses_the_column_of_soft_deletes_in_its_log_alone() -> None:
+    fields = [{"name": "id", "type": "integer", "nullable": True, "metadata": {}}]
+    schema = json.dumps({"type": "struct", "fields": fields})
+    plain = json.dumps({"metaData": {"schemaString": schema, "configuration": {}}})
+
+    soft = amend_metadata(plain, (), table(ID), "soft")
+    renamed = amend_metadata(soft, [("id", "no")], table(Column("no", INT, nullable=False), key=("no",)), "soft")
+    hard = amend_metadata(soft, (), table(ID), "hard")
+
+    def names(metadata: str) -> list[tuple[str, str]]:
+        found = json.loads(json.loads(metadata)["metaData"]["schemaString"])["fields"]
+        return [(field["name"], field["type"]) for field in found]
+
+    assert names(soft) == [("id", "integer"), ("_deleted_at", "timestamp")]
+    assert names(renamed) == [("no", "integer"), ("_deleted_at", "timestamp")]
+    assert names(hard) == [("id", "integer")]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.core.tables import TableSchema
+    from penstock.core.warehouse.load_plan import Deletes
     from penstock.core.warehouse.migration import Check
     from penstock.core.warehouse.target_table import LogPlace
 
@@ -73,39 +74,38 @@ DELTA: Final = Dialect(
 """Spark SQL over Delta tables. DECIMAL ends at 38 digits; there are no unsigned integers and no spans of time."""
 
 
-def check_table(schema: TableSchema) -> None:
+def check_table(schema: TableSchema, deletes: Deletes) -> None:
     """Raise TableStoppedError for a table that Delta cannot hold."""
-    plan_create(DELTA, TargetTable("", schema))
+    plan_create(DELTA, TargetTable("", schema, deletes))
 
 
-def plan_checks(
-    path: str, before: TableSchema, renames: Sequence[tuple[str, str]], after: TableSchema
-) -> tuple[Check, ...]:
-    """Return what must be true before the rows at `path`, of the table for `before`, become those of one for `after`.
+def plan_checks(before: TargetTable, renames: Sequence[tuple[str, str]], after: TableSchema) -> tuple[Check, ...]:
+    """Return what must be true before the rows of `before`, a table `at_path`, become those of one for `after`.
 
     First some columns get other names (old, new). Raises TableStoppedError where the rows cannot.
     """
-    if bool(before.key) != bool(after.key):
+    if bool(before.schema.key) != bool(after.key):
         reason = f"its primary key was {'added' if after.key else 'dropped'}, which makes it another kind of table"
         raise stopped(after, "", reason, COPY_AGAIN)
-    there = at_path(before.with_columns_renamed(renames), _renamed_rows(path, before, renames))
+    renamed = before.schema.with_columns_renamed(renames)
+    there = at_path(renamed, _renamed_rows(before, renames), before.deletes)
     return plan_migration(DELTA, there, after).checks
 
 
-def plan_no_rows(schema: TableSchema) -> str:
+def plan_no_rows(table: TargetTable) -> str:
     """Return a query with the columns of the table and without rows."""
-    columns = [*schema.columns, *(() if schema.key else LOG_COLUMNS.values())]
+    columns = (*table.schema.columns, *table.own_columns)
     values = (f"CAST(NULL AS {render_type(DELTA, c.type)}) AS {quote_name(DELTA, c.name)}" for c in columns)
     return f"SELECT {', '.join(values)} WHERE 1 = 0"
 
 
-def plan_rewrite(path: str, before: TableSchema, renames: Sequence[tuple[str, str]], after: TableSchema) -> str:
-    """Return the query for the rows of the table for `before` at `path`, as the one for `after` has them.
+def plan_rewrite(before: TargetTable, renames: Sequence[tuple[str, str]], after: TableSchema) -> str:
+    """Return the query for the rows of `before`, a table `at_path`, as the one for `after` has them.
 
     First some columns get other names (old, new), all at once.
     """
-    names, values = _project_table(before.with_columns_renamed(renames), after)
-    return f"SELECT {_aliased(names, values)} FROM {_renamed_rows(path, before, renames)} AS s"  # noqa: S608 - names are quoted
+    names, values = _project_table(before.schema.with_columns_renamed(renames), after, before.deletes)
+    return f"SELECT {_aliased(names, values)} FROM {_renamed_rows(before, renames)} AS s"  # noqa: S608 - names are quoted
 
 
 def plan_append(schema: TableSchema, arriving: TableSchema, staged: str) -> str:
@@ -128,41 +128,44 @@ def plan_truncate_entry(schema: TableSchema, place: LogPlace) -> str:
     return f"SELECT {_aliased(names, [*values, *(logged[name] for name in LOG_COLUMNS)])}"
 
 
-def plan_delta_merge(path: str, schema: TableSchema, arriving: TableSchema, staged: str) -> str:
-    """Return the MERGE that brings the newest change of each key among the rows of `staged` into the table at `path`.
+def plan_delta_merge(target: TargetTable, arriving: TableSchema, staged: str) -> str:
+    """Return the MERGE that brings the newest change of each key among the rows of `staged` into a table `at_path`.
 
     `staged` and `arriving` are as in `plan_merge`. Raises TableStoppedError where the rows do not fit.
     """
-    names, values = project_rows(DELTA, TargetTable("", schema), arriving)
-    check_key(schema, arriving)
+    names, values = project_rows(DELTA, target, arriving)
+    check_key(target.schema, arriving)
     key = [quote_name(DELTA, name) for name in arriving.key]
     same_row = " AND ".join(f"s.{name} = t.{name}" for name in key)
-    deleted = f"s.{quote_name(DELTA, OP)} = 'd'"
     changes = ", ".join(f"t.{name} = {value}" for name, value in zip(names, values, strict=True))
+    gone = f"s.{quote_name(DELTA, OP)} = 'd'"
+    goes, comes = (
+        (f"WHEN MATCHED AND {gone} THEN DELETE ", f"AND NOT ({gone}) ") if target.deletes == "hard" else ("", "")
+    )
     return (
-        f"MERGE INTO {path} AS t USING (SELECT s.* FROM {newest_rows(DELTA, key, staged)}) AS s ON {same_row} "  # noqa: S608 - names are quoted
-        f"WHEN MATCHED AND {deleted} THEN DELETE WHEN MATCHED THEN UPDATE SET {changes} "
-        f"WHEN NOT MATCHED AND NOT ({deleted}) THEN INSERT ({', '.join(names)}) VALUES ({', '.join(values)})"
+        f"MERGE INTO {target.path(DELTA)} AS t USING (SELECT s.* FROM {newest_rows(DELTA, key, staged)}) AS s "  # noqa: S608 - names are quoted
+        f"ON {same_row} {goes}WHEN MATCHED THEN UPDATE SET {changes} "
+        f"WHEN NOT MATCHED {comes}THEN INSERT ({', '.join(names)}) VALUES ({', '.join(values)})"
     )
 
 
-def at_path(schema: TableSchema, path: str) -> TargetTable:
+def at_path(schema: TableSchema, path: str, deletes: Deletes = "hard") -> TargetTable:
     """Return the table as one whose name in statements is `path`, quoted already."""
-    return TargetTable("", schema, known_as=path)
+    return TargetTable("", schema, deletes, known_as=path)
 
 
-def _renamed_rows(path: str, before: TableSchema, renames: Sequence[tuple[str, str]]) -> str:
+def _renamed_rows(before: TargetTable, renames: Sequence[tuple[str, str]]) -> str:
     new_names = dict(renames)
     taken = set(new_names.values()) - set(new_names)
-    kept = [name for name in TargetTable("", before).column_names if name not in taken]
+    kept = [name for name in before.column_names if name not in taken]
     listed = ", ".join(_named(quote_name(DELTA, name), new_names.get(name, name)) for name in kept)
-    return f"(SELECT {listed} FROM {path})"  # noqa: S608 - names are quoted
+    return f"(SELECT {listed} FROM {before.path(DELTA)})"  # noqa: S608 - names are quoted
 
 
-def _project_table(before: TableSchema, after: TableSchema) -> tuple[list[str], list[str]]:
+def _project_table(before: TableSchema, after: TableSchema, deletes: Deletes) -> tuple[list[str], list[str]]:
     """Return the (quoted) columns of the table for `after`, and what each is in a row `s` of the table for `before`."""
     there = by_name(before)
-    names = [quote_name(DELTA, column) for column in TargetTable("", after).column_names]
+    names = [quote_name(DELTA, column) for column in TargetTable("", after, deletes).column_names]
     values = []
     for name, column in by_name(after).items():
         old = there.get(name)

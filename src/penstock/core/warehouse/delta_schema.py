@@ -15,6 +15,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.core.warehouse.columns import own_columns
 from penstock.core.warehouse.delta import DELTA
 from penstock.core.warehouse.dialect import render_type
 from penstock.core.warehouse.fill_values import render_fill_value
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.core.tables import Column, ColumnType, TableSchema
+    from penstock.core.warehouse.load_plan import Deletes
 
 _TYPES: Final = {
     "TINYINT": "byte",
@@ -56,10 +58,13 @@ def changes_in_log_alone(before: TableSchema, after: TableSchema) -> bool:
     return all(_is_light(kept.get(column.name.casefold()), column) for column in after.columns)
 
 
-def amend_metadata(metadata: str, renames: Sequence[tuple[str, str]], after: TableSchema) -> str:
+def amend_metadata(
+    metadata: str, renames: Sequence[tuple[str, str]], after: TableSchema, deletes: Deletes = "hard"
+) -> str:
     """Return the action `metaData`, JSON, of a table whose columns get other names (old, new) and become `after`'s.
 
-    Columns that `after` has not go, but for those of a change log, which are the target's own.
+    Columns that `after` has not go, but for the target's own, which it then has: those of a
+    change log, and that of soft deletes.
     """
     action = json.loads(metadata)
     meta = action["metaData"]
@@ -69,12 +74,12 @@ def amend_metadata(metadata: str, renames: Sequence[tuple[str, str]], after: Tab
     fields = [field for field in schema["fields"] if field["name"] not in taken]
     for field in fields:
         field["name"] = new_names.get(field["name"], field["name"])
-    wanted = {column.name.casefold(): column for column in after.columns}
+    ours = own_columns(after, deletes)
+    wanted = {column.name.casefold(): column for column in (*after.columns, *ours)}
     there = {field["name"].casefold() for field in fields}
-    kept = [field for field in fields if field["name"].casefold() in wanted or (not after.key and _is_ours(field))]
+    kept = [field for field in fields if field["name"].casefold() in wanted]
     for field in kept:
-        if column := wanted.get(field["name"].casefold()):
-            _amend_field(field, column, meta["configuration"])
+        _amend_field(field, wanted[field["name"].casefold()], meta["configuration"])
     kept += [_new_field(column) for name, column in wanted.items() if name not in there]
     meta["schemaString"] = json.dumps(schema | {"fields": kept})
     meta["description"] = after.comment or None
@@ -128,7 +133,3 @@ def _set_comment(field: dict[str, Any], column: Column) -> None:
     field["metadata"].pop("comment", None)
     if column.comment:
         field["metadata"]["comment"] = column.comment
-
-
-def _is_ours(field: dict[str, Any]) -> bool:
-    return field["name"] in {"_op", "_file", "_pos", "_row", "_committed_at"}

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from penstock.core.errors import PositionError
+from penstock.core.transforms.column_history import ColumnHistory
 from penstock.core.warehouse.load_plan import SchemaInPlace
 from penstock.core.warehouse.schema_text import parse_schema, render_schema
 from penstock.links.warehouse.progress import TableState
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from penstock.core.tables import TableId
+    from penstock.core.warehouse.load_plan import Deletes
     from penstock.ports.objects import ObjectStore
 
 FOLDER = "_penstock"
@@ -39,12 +41,14 @@ _RESTORE = "restore the lake as it was, or carry it from a fresh copy: another `
 class Standing:
     """How far a table is: its schema and borders, and the first Kafka offset not loaded by (topic, partition).
 
-    `leaving`: the table is to be deleted, or is deleted already.
+    `leaving`: the table is to be deleted, or is deleted already. `columns` is what is
+    known of its columns once a link's rules have treated them.
     """
 
     state: TableState
     positions: Mapping[tuple[str, int], int] = field(default_factory=dict)
     leaving: bool = False
+    columns: ColumnHistory | None = None
 
     def after(self, state: TableState, positions: Mapping[tuple[str, int], int] | None = None) -> Standing:
         """Return it with another state, and with these positions moved."""
@@ -154,24 +158,27 @@ def _render(standing: Standing) -> dict[str, object]:
         "order": state.in_place.order,
         "border": state.border,
         "ended": state.ended,
+        "deletes": state.deletes,
         "misfits": state.misfits,
         "positions": [[topic, partition, offset] for (topic, partition), offset in standing.positions.items()],
         "leaving": standing.leaving,
+        "columns": standing.columns.to_json() if standing.columns else None,
     }
 
 
 def _parse(fields: Mapping[str, Any]) -> Standing:
     in_place = SchemaInPlace(int(fields["schema_id"]), _place(fields["order"]))
-    # Lakes of older releases counted no misfits.
+    # Lakes of older releases counted no misfits, deleted what the source deleted, and had columns as they are.
+    deletes: Deletes = "soft" if fields.get("deletes") == "soft" else "hard"
+    misfits = int(fields.get("misfits", 0))
     state = TableState(
-        parse_schema(fields["schema"]),
-        in_place,
-        _place(fields["border"]),
-        bool(fields["ended"]),
-        misfits=int(fields.get("misfits", 0)),
+        parse_schema(fields["schema"]), in_place, _place(fields["border"]), bool(fields["ended"]), deletes, misfits
     )
     positions = {(str(topic), int(partition)): int(offset) for topic, partition, offset in fields["positions"]}
-    return Standing(state, positions, bool(fields["leaving"]))
+    treated = fields.get("columns")
+    return Standing(
+        state, positions, bool(fields["leaving"]), ColumnHistory.from_json(treated) if treated is not None else None
+    )
 
 
 def _place(numbers: list[int]) -> tuple[int, int, int]:

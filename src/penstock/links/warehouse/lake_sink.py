@@ -26,13 +26,14 @@ from penstock.core.warehouse.dialect import quote_name
 from penstock.core.warehouse.load_plan import SchemaInPlace, plan_positions, plan_steps
 from penstock.core.warehouse.overflow import fit_rows, fit_schema
 from penstock.core.warehouse.partial_rows import WHOLE, plan_completion
-from penstock.core.warehouse.planner import keep_fill_values
+from penstock.core.warehouse.planner import keep_fill_values, plan_deletes, plan_truncate
 from penstock.links.warehouse.borders import dropped_note, log_place, misfits_note, refuse_orphans, rename_origin
 from penstock.links.warehouse.lake_book import LakeBook, Rename, Standing
 from penstock.links.warehouse.lake_tables import LakeTables
 from penstock.links.warehouse.pieces import count_changes, find_lacking, read_pieces
 from penstock.links.warehouse.progress import TableState, check_behind_border, require_rows
 from penstock.links.warehouse.sink import LoadRules
+from penstock.links.warehouse.treatments import Treated, first_history, treat_moves, treat_step
 from penstock.ports.sink import Loaded
 
 if TYPE_CHECKING:
@@ -43,7 +44,10 @@ if TYPE_CHECKING:
     from penstock.core.announcements import Move
     from penstock.core.batches import Batch
     from penstock.core.tables import TableSchema
+    from penstock.core.transforms.column_history import ColumnHistory
     from penstock.core.warehouse.load_plan import Step
+    from penstock.core.warehouse.migration import Check
+    from penstock.core.warehouse.target_table import TargetTable
     from penstock.ports.lake import Lake
     from penstock.ports.objects import ObjectStore
 
@@ -90,8 +94,12 @@ class LakeSink:
         known = self._tables.open(table)
         positions = known.positions if known else {}
         rows, misfits = 0, known.state.misfits if known else 0
-        for step in plan_steps(positions, batches, self._rules.rows_max, self._rules.bytes_max):
-            known, took = self._take(table, step, schemas[step.schema_id], known)
+        steps = plan_steps(positions, batches, self._rules.rows_max, self._rules.bytes_max)
+        if steps and known and not known.state.ended and known.state.deletes != self._rules.deletes:
+            known = self._settle_deletes(known)
+        for arriving in steps:
+            treated = self._treat(known, arriving, schemas[arriving.schema_id])
+            known, took = self._take(table, treated, known)
             rows += took
         grown = max(0, known.state.misfits - misfits) if known else 0
         return Loaded(rows, time.time_ns() // 1_000_000, self._note(table, known, batches), grown)
@@ -103,15 +111,15 @@ class LakeSink:
         if any(standing and standing.state.border >= order for standing in known.values()):
             return
         planned = []
+        treated, histories = self._treat_moves(moves, known, schemas)
         for move in moves:
             old, new = TableId.parse(move.origin), TableId.parse(move.table)
-            standing, schema, there = known[old], self._fitted(schemas[move.schema_id]), known[new]
+            standing, schema, there = known[old], self._fitted(treated[move.schema_id]), known[new]
             origin = require_rows(standing.state if standing else None, old, new)
-            self._check_rewrite(old, origin.schema, schema)
-            state = TableState(
-                keep_fill_values(replace(origin.schema, table=new), schema), SchemaInPlace(move.schema_id, order), order
-            )
-            after = Standing(state, there.positions if there else {})
+            self._check_rewrite(old, origin, schema)
+            kept = keep_fill_values(replace(origin.schema, table=new), schema)
+            state = TableState(kept, SchemaInPlace(move.schema_id, order), order, deletes=origin.deletes)
+            after = Standing(state, there.positions if there else {}, columns=histories.get(new))
             planned.append(Rename(Standing(origin, standing.positions if standing else {}), 0, after))
         # The last thing: nothing may be committed between a version and its place in the plan.
         self._book.set_renames([replace(plan, version=self._lake.version(_origin(plan))) for plan in planned])
@@ -120,6 +128,15 @@ class LakeSink:
     def close(self) -> None:
         """See `Sink`."""
         self._lake.close()
+
+    def _treat_moves(
+        self, moves: Sequence[Move], known: Mapping[TableId, Standing | None], schemas: Mapping[int, TableSchema]
+    ) -> tuple[Mapping[int, TableSchema], Mapping[TableId, ColumnHistory]]:
+        origins = {TableId.parse(move.origin): known[TableId.parse(move.origin)] for move in moves}
+        if not (self._rules.columns or any(standing and standing.columns for standing in origins.values())):
+            return schemas, {}
+        histories = {origin: _history(standing) for origin, standing in origins.items()}
+        return treat_moves(self._rules.columns, moves, histories, schemas)
 
     def _finish_renames(self) -> None:
         plans = self._book.renames()
@@ -141,37 +158,45 @@ class LakeSink:
 
     def _move(self, plan: Rename) -> None:
         """Give a table the rows of another, as they were in a version of it."""
-        before, schema = plan.origin.state.schema, plan.after.state.schema
-        path = self._lake.path(before.table, plan.version)
-        query = plan_rewrite(path, before, (), schema)
+        schema = plan.after.state.schema
+        query = plan_rewrite(self._target(plan.origin.state, plan.version), (), schema)
         self._tables.commit(schema.table, plan.after, lambda number: self._lake.replace(schema, query, number))
 
-    def _take(
-        self, table: TableId, step: Step, schema: TableSchema, known: Standing | None
-    ) -> tuple[Standing | None, int]:
+    def _treat(self, known: Standing | None, step: Step, schema: TableSchema) -> Treated:
+        """Do what the link's rules say; where it has none, what was hidden by those that it had must not show."""
+        if not (self._rules.columns or (known and known.columns)):
+            return Treated(step, schema)
+        return treat_step(self._rules.columns, _history(known), known.state if known else None, step, schema)
+
+    def _take(self, table: TableId, treated: Treated, known: Standing | None) -> tuple[Standing | None, int]:
         """Bring a step in; return how far the table is then, and how many changes the step had."""
+        step = treated.step
+        if known and treated.history:
+            known = replace(known, columns=treated.history)
         if step.kind is Kind.SCHEMA:
             check_behind_border(known.state if known else None, step)
-            return self._take_rows(table, step, schema, known)
+            return self._take_rows(table, treated, known)
         if known is None or known.state.has_before_it(step):
-            return self._cross_border(table, step, self._fitted(schema), known), 0
+            return self._cross_border(table, treated, known), 0
         return known, 0
 
     def _fitted(self, schema: TableSchema) -> TableSchema:
         return fit_schema(DELTA, schema, self._rules.overflow)
 
-    def _take_rows(
-        self, table: TableId, step: Step, filed: TableSchema, known: Standing | None
-    ) -> tuple[Standing, int]:
-        """Bring the schema and the rows of `step` in."""
+    def _take_rows(self, table: TableId, treated: Treated, known: Standing | None) -> tuple[Standing, int]:
+        """Bring the schema and the rows of a step in."""
+        step, filed = treated.step, treated.schema
         # Before anything is written: a file that is not what it should be leaves no trace.
-        rows, misfits, schema = read_pieces(self._objects, filed, step.pieces), 0, self._fitted(filed)
-        check_table(schema)
+        rows = read_pieces(self._objects, filed, step.pieces, timed=self._rules.deletes == "soft")
+        misfits, schema = 0, self._fitted(filed)
+        check_table(schema, self._rules.deletes)
         if rows is not None:
             held = fit_rows(DELTA, filed, rows, self._rules.overflow)
             rows, misfits = held.rows, held.changed
         if known is None:
-            known = self._create(Standing(TableState(schema, SchemaInPlace(step.schema_id, step.last_order))))
+            in_place = SchemaInPlace(step.schema_id, step.last_order)
+            state = TableState(schema, in_place, deletes=self._rules.deletes)
+            known = self._create(Standing(state, columns=treated.history))
         elif known.state.in_place.gives_way_to(step):
             known = self._migrate(known, step, schema)
         state = replace(known.state, in_place=known.state.in_place.after(step), misfits=known.state.misfits + misfits)
@@ -186,8 +211,8 @@ class LakeSink:
     def _create(self, standing: Standing) -> Standing:
         """Make the table, or make it anew without rows."""
         schema = standing.state.schema
-        check_table(schema)
-        query = plan_no_rows(schema)
+        check_table(schema, standing.state.deletes)
+        query = plan_no_rows(self._target(standing.state))
         self._tables.commit(schema.table, standing, lambda number: self._lake.replace(schema, query, number))
         return standing
 
@@ -202,46 +227,69 @@ class LakeSink:
         if self._lake.is_empty(schema.table):
             # An empty table can become any other, for it has no values to keep.
             return self._create(after)
-        self._check_rows(self._lake.path(schema.table), before, step.column_renames, schema)
+        self._check_rows(self._target(known.state), step.column_renames, schema)
         if bool(renamed.key) == bool(schema.key) and changes_in_log_alone(renamed, schema):
             self._tables.commit(
                 schema.table,
                 after,
                 lambda number: self._lake.amend(
-                    schema.table, lambda meta: amend_metadata(meta, step.column_renames, schema), number
+                    schema.table,
+                    lambda meta: amend_metadata(meta, step.column_renames, schema, state.deletes),
+                    number,
                 ),
             )
             return after
-        query = plan_rewrite(self._lake.path(schema.table), before, step.column_renames, schema)
+        query = plan_rewrite(self._target(known.state), step.column_renames, schema)
         self._tables.commit(schema.table, after, lambda number: self._lake.replace(schema, query, number))
         return after
 
-    def _check_rewrite(self, origin: TableId, before: TableSchema, after: TableSchema) -> None:
-        check_table(after)
-        if not self._lake.is_empty(origin):
-            self._check_rows(self._lake.path(origin), replace(before, table=after.table), (), after)
+    def _settle_deletes(self, known: Standing) -> Standing:
+        """Give the table the deletes that are configured, which changes its log alone; return it as it is then."""
+        schema = known.state.schema
+        self._check(plan_deletes(DELTA, self._target(known.state), self._rules.deletes).checks, schema)
+        after = known.after(replace(known.state, deletes=self._rules.deletes))
+        self._tables.commit(
+            schema.table,
+            after,
+            lambda number: self._lake.amend(
+                schema.table, lambda meta: amend_metadata(meta, (), schema, self._rules.deletes), number
+            ),
+        )
+        return after
 
-    def _check_rows(
-        self, path: str, before: TableSchema, renames: Sequence[tuple[str, str]], after: TableSchema
-    ) -> None:
-        for check in plan_checks(path, before, renames, after):
+    def _check_rewrite(self, origin: TableId, before: TableState, after: TableSchema) -> None:
+        check_table(after, before.deletes)
+        if not self._lake.is_empty(origin):
+            there = self._target(before)
+            self._check_rows(replace(there, schema=replace(there.schema, table=after.table)), (), after)
+
+    def _check_rows(self, before: TargetTable, renames: Sequence[tuple[str, str]], after: TableSchema) -> None:
+        self._check(plan_checks(before, renames, after), after)
+
+    def _check(self, checks: Sequence[Check], after: TableSchema) -> None:
+        for check in checks:
             if self._lake.count(f"SELECT COUNT(*) FROM ({check.query})"):  # noqa: S608 - names are quoted
                 raise stopped(after, check.column, check.reason, check.hint)
 
-    def _cross_border(self, table: TableId, step: Step, schema: TableSchema, known: Standing | None) -> Standing:
+    def _target(self, state: TableState, version: int | None = None) -> TargetTable:
+        """The table as statements call it, or an older version of it."""
+        return at_path(state.schema, self._lake.path(state.schema.table, version), state.deletes)
+
+    def _cross_border(self, table: TableId, treated: Treated, known: Standing | None) -> Standing:
         """Begin, empty or end the table; return how far it is then. It is done at most once."""
+        step, schema = treated.step, self._fitted(treated.schema)
         order = step.last_order
         if step.kind is Kind.RENAME:
             # Where the rows of the other name are here too, `rename` came before, and the table is past this.
             require_rows(None, rename_origin(step), schema.table)
-        begun = TableState(schema, SchemaInPlace(step.schema_id, order), order)
+        begun = TableState(schema, SchemaInPlace(step.schema_id, order), order, deletes=self._rules.deletes)
         if known is None and step.kind is not Kind.DROP:
-            return self._create(Standing(begun))
+            return self._create(Standing(begun, columns=treated.history))
         known = known or Standing(begun.end(order), leaving=True)
         if step.kind is Kind.TRUNCATE:
             return self._truncate(known.after(replace(known.state, border=order)), step)
         if step.kind is Kind.CREATE:
-            return self._create(Standing(begun, known.positions))
+            return self._create(Standing(begun, known.positions, columns=known.columns))
         ended = replace(known, state=known.state.end(order))
         if known.leaving or self._rules.dropped_tables == "drop":
             self._tables.leave(table, ended)
@@ -251,9 +299,9 @@ class LakeSink:
 
     def _truncate(self, after: Standing, step: Step) -> Standing:
         schema = after.state.schema
-        table, path = schema.table, self._lake.path(schema.table)
+        table = schema.table
         if schema.key:
-            statement = f"DELETE FROM {path}"  # noqa: S608 - the path is quoted
+            (statement,) = plan_truncate(DELTA, self._target(after.state), log_place(step))
             self._tables.commit(table, after, lambda number: self._lake.change(table, statement, number))
         else:
             query = plan_truncate_entry(schema, log_place(step))
@@ -261,22 +309,22 @@ class LakeSink:
         return after
 
     def _merge(self, after: Standing, arriving: TableSchema, staged: str, rows: pa.Table) -> None:
-        schema = after.state.schema
-        table, path = schema.table, self._lake.path(schema.table)
+        schema, target = after.state.schema, self._target(after.state)
+        table = schema.table
         if not schema.key:
             query = plan_append(schema, arriving, staged)
             self._tables.commit(table, after, lambda number: self._lake.append(table, query, number))
             return
         lacking = find_lacking(arriving, rows)
         if not lacking:
-            statement = plan_delta_merge(path, schema, arriving, staged)
+            statement = plan_delta_merge(target, arriving, staged)
             self._tables.commit(table, after, lambda number: self._lake.change(table, statement, number))
             return
-        completion = plan_completion(DELTA, at_path(schema, path), arriving, staged, lacking)
+        completion = plan_completion(DELTA, target, arriving, staged, lacking)
         self._lake.run(completion.create)
         try:
             refuse_orphans(arriving.table, self._lake.count(completion.count_orphans))
-            statement = plan_delta_merge(path, schema, arriving, quote_name(DELTA, WHOLE))
+            statement = plan_delta_merge(target, arriving, quote_name(DELTA, WHOLE))
             self._tables.commit(table, after, lambda number: self._lake.change(table, statement, number))
         finally:
             self._lake.run(completion.drop)
@@ -286,6 +334,10 @@ class LakeSink:
         if state and state.misfits and not state.ended:
             return misfits_note(state.misfits, DELTA, self._rules.overflow)
         return dropped_note(state, batches, is_kept=lambda: self._lake.exists(table))
+
+
+def _history(known: Standing | None) -> ColumnHistory:
+    return known.columns if known and known.columns else first_history(known.state if known else None)
 
 
 def _origin(plan: Rename) -> TableId:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.config.crash_points import CrashPoint
@@ -103,7 +103,7 @@ class LakeTables:
 
     def leave(self, table: TableId, standing: Standing) -> None:
         """Delete the table; what `standing` says of it is kept."""
-        left = Standing(standing.state, standing.positions, leaving=True)
+        left = replace(standing, leaving=True)
         if self._lake.exists(table):
             self.commit(table, left, lambda number: self._lake.note(table, number))
             _LEFT.pass_by()

@@ -7,21 +7,20 @@ there, links without rules look into it too, for what was hidden must not show.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.core.announcements import Kind
 from penstock.core.tables import TableId
 from penstock.core.transforms.column_history import ColumnHistory
 from penstock.core.warehouse.dialect import quote_name
 from penstock.core.warehouse.state_schema import state_schema
+from penstock.links.warehouse.treatments import first_history, treat_moves, treat_step
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from penstock.core.announcements import Move
     from penstock.core.tables import TableSchema
-    from penstock.core.transforms.column_rules import ColumnRules, Treatment
+    from penstock.core.transforms.column_rules import ColumnRules
     from penstock.core.warehouse.load_plan import Step
     from penstock.links.warehouse.progress import TableState
     from penstock.ports.warehouse import Value, Warehouse
@@ -64,33 +63,18 @@ class TreatedColumns:
         """
         if not self._is_active:
             return step, schema
-        history = self._history(table, known)
-        begins = known is None or (step.kind is Kind.CREATE and known.has_before_it(step))
-        if known is None or begins:
-            if step.kind is not Kind.DROP:
-                self._rules.require_known(schema)
-            treatment, history = self._rules.treat(schema, ColumnHistory())
-            self._keep(table, history)
-            return _treated(step, treatment, ()), treatment.schema
-        if step.kind is not Kind.SCHEMA:
-            # The table empties or ends; its columns stay as they are.
-            return step, known.schema
-        if not known.in_place.gives_way_to(step):
-            treatment, _ = self._rules.treat(schema, history)
-            return _treated(step, treatment, ()), treatment.schema
-        treatment, followed = self._rules.treat(schema, history.with_columns_renamed(step.column_renames))
-        self._keep(table, followed)
-        there = {column.name for column in known.schema.columns}
-        renames = tuple((old, new) for old, new in step.column_renames if old in there)
-        return _treated(step, treatment, renames), treatment.schema
+        treated = treat_step(self._rules, self._history(table, known), known, step, schema)
+        if treated.history is not None:
+            self._keep(table, treated.history)
+        return treated.step, treated.schema
 
     def preview(self, known: TableState | None, schema: TableSchema) -> TableSchema:
         """Return what `schema` would become in the next load, if no column has got another name. Raises as `treat`."""
         is_kept = self._warehouse.exists(self._table)
         if not (is_kept or self._rules):
             return schema
-        plain = ColumnHistory() if known is None else ColumnHistory.of_plain(known.schema)
-        treatment, _ = self._rules.treat(schema, self._history(schema.table, known) if is_kept else plain)
+        history = self._history(schema.table, known) if is_kept else first_history(known)
+        treatment, _ = self._rules.treat(schema, history)
         return treatment.schema
 
     def move(
@@ -99,24 +83,19 @@ class TreatedColumns:
         """Follow tables that get other names; return what `schemas` become. Raises as `treat`."""
         if not self._is_active:
             return dict(schemas)
-        # All are read before one is kept: names may be swapped.
-        origins = {move: TableId.parse(move.origin) for move in moves}
-        histories = {move: self._history(origin, known[origin]) for move, origin in origins.items()}
-        found = {}
-        for move, history in histories.items():
-            followed = history.with_table_renamed(origins[move])
-            treatment, followed = self._rules.treat(schemas[move.schema_id], followed)
-            self._keep(TableId.parse(move.table), followed)
-            found[move.schema_id] = treatment.schema
-        return found
+        origins = [TableId.parse(move.origin) for move in moves]
+        histories = {origin: self._history(origin, known[origin]) for origin in origins}
+        treated, followed = treat_moves(self._rules, moves, histories, schemas)
+        for table, history in followed.items():
+            self._keep(table, history)
+        return treated
 
     def _history(self, table: TableId, known: TableState | None) -> ColumnHistory:
         where, values = self._where(table)
         query = f"SELECT history FROM {self._path} WHERE {where}"  # noqa: S608 - names of ours
         for (text,) in self._warehouse.fetch(query, values):
             return ColumnHistory.from_json(str(text))
-        # What came in before the link had any rules came as it is.
-        return ColumnHistory() if known is None else ColumnHistory.of_plain(known.schema)
+        return first_history(known)
 
     def _keep(self, table: TableId, history: ColumnHistory) -> None:
         where, values = self._where(table)
@@ -127,8 +106,3 @@ class TreatedColumns:
     def _where(self, table: TableId) -> tuple[str, list[Value]]:
         return "pipeline = ? AND source = ? AND source_table = ?", [*self._mine.values(), str(table)]
 
-
-def _treated(step: Step, treatment: Treatment, renames: tuple[tuple[str, str], ...]) -> Step:
-    """Return `step` with the treatment of its rows, and the renames of columns that the target has."""
-    first, *rest = (replace(piece, treatment=treatment if treatment.steps else None) for piece in step.pieces)
-    return replace(step, pieces=(replace(first, batch=replace(first.batch, column_renames=renames)), *rest))

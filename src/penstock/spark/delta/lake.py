@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
-from penstock.core.files import file_columns
+from penstock.core.files import staged_columns
 from penstock.core.warehouse.delta import DELTA
 from penstock.core.warehouse.dialect import quote_name, render_type
 from penstock.links.warehouse.lake_book import FOLDER
@@ -20,12 +20,12 @@ from penstock.spark.delta.log import DeltaLogs
 from penstock.spark.delta.session import own_session, spark_url
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.readwriter import DataFrameWriter
 
-    from penstock.core.tables import TableId, TableSchema
+    from penstock.core.tables import Column, TableId, TableSchema
     from penstock.ports.objects import ObjectStore
 
 _STAGED = "__penstock_staged"
@@ -137,9 +137,9 @@ class DeltaLake:
     @contextmanager
     def staged(self, schema: TableSchema, rows: pa.Table) -> Iterator[str]:
         """See `Lake`. The rows are a file of the store, which Spark reads wherever it runs, a part at a time."""
-        columns = file_columns(schema)
+        columns = staged_columns(schema, rows.column_names)
         key = f"{self._staging}/{uuid.uuid4().hex}.parquet"
-        self._store.put(key, _spark_file(schema, rows))
+        self._store.put(key, _spark_file(columns, rows))
         try:
             with explained("stage rows"):
                 types = ", ".join(f"c{n} {render_type(DELTA, column.type)}" for n, column in enumerate(columns))
@@ -191,9 +191,9 @@ def _commented(rows: DataFrame, schema: TableSchema) -> DataFrame:
     )
 
 
-def _spark_file(schema: TableSchema, rows: pa.Table) -> bytes:
-    """Return the rows, laid out as files of `schema`, as Parquet, in types that Spark has, columns c0, c1, ..."""
-    types = [_STAGED_AS.get(render_type(DELTA, column.type)) for column in file_columns(schema)]
+def _spark_file(columns: Sequence[Column], rows: pa.Table) -> bytes:
+    """Return the rows, which have these columns, as Parquet, in types that Spark has, columns c0, c1, ..."""
+    types = [_STAGED_AS.get(render_type(DELTA, column.type)) for column in columns]
     fields = [pa.field(f"c{n}", type_ or rows.field(n).type) for n, type_ in enumerate(types)]
     named = rows.rename_columns([field.name for field in fields]).cast(pa.schema(fields))
     sink = pa.BufferOutputStream()

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from penstock.config.places import lake_url
 from penstock.links.warehouse.lake_book import LakeBook
 from penstock.links.warehouse.lake_sink import LakeSink
-from penstock.links.warehouse.sink import LoadRules
 from penstock.spark.delta.lake import DeltaLake
 from penstock.wiring.open import open_lake_store, open_object_store
+from penstock.wiring.warehouses import load_rules
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,5 +23,4 @@ def open_lake_sink(spec: PipelineSpec, link: LinkSpec, sink: DeltaSinkSpec, sess
     """The target of `link`, a folder of Delta tables."""
     store = open_lake_store(spec, sink)
     lake = DeltaLake(session, store, lake_url(spec, sink), f"penstock/{spec.pipeline}/{link.source}")
-    rules = LoadRules(dropped_tables=link.dropped_tables, overflow=link.overflow)
-    return LakeSink(lake, LakeBook(store, spec.pipeline, link.source), open_object_store(spec), rules)
+    return LakeSink(lake, LakeBook(store, spec.pipeline, link.source), open_object_store(spec), load_rules(link))
