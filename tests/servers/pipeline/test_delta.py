@@ -101,7 +101,7 @@ def test_a_lake_equals_its_source_after_kill_9_between_two_commits(make_case: Ca
 
 
 @pytest.mark.timeout(900)
-def test_a_lake_on_s3_equals_its_source_after_kill_9(
+def test_a_lake_on_s3_that_keeps_deleted_rows_and_hides_a_column_equals_its_source_after_kill_9(
     make_case: Callable[..., PipelineCase], s3: S3Server, fresh_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", s3.access_key_id)
@@ -110,6 +110,7 @@ def test_a_lake_on_s3_equals_its_source_after_kill_9(
     config = yaml.safe_load(case.file.read_text())
     config["objects"] = {"url": f"s3://{s3.bucket}/{fresh_name}", "endpoint": s3.endpoint}
     config["sinks"] = [{"name": "warehouse", "kind": "delta"}]
+    config["links"][0] |= {"deletes": "soft", "columns": {"drop": [f"{case.database}.users.score"]}}
     case.file.write_text(yaml.safe_dump(config))
     case.write(TABLE, "INSERT INTO users VALUES (1, 'Ada', 1.50, 18446744073709551615), (2, '', NULL, 0)")
     kill_at(case, "lake.recorded:2")
@@ -122,8 +123,10 @@ def test_a_lake_on_s3_equals_its_source_after_kill_9(
 
     penstock(case, "run", "--once")
 
-    listed = f"SELECT id, name, karma FROM {case.database}.users ORDER BY id"
-    found = [json.loads(line) for line in penstock(case, "sql", listed, "--json").splitlines()]
+    there = f"SELECT *, _deleted_at IS NULL AS living FROM {case.database}.users ORDER BY id"
+    found = [json.loads(line) for line in penstock(case, "sql", there, "--json").splitlines()]
+    assert list(found[0]) == ["id", "name", "big", "karma", "_deleted_at", "living"]
+    assert [row["id"] for row in found if not row["living"]] == [2]
     with case.connect() as connection, connection.cursor() as cursor:
-        cursor.execute(listed)
-        assert [tuple(row.values()) for row in found] == list(cursor.fetchall())
+        cursor.execute(f"SELECT id, name, karma FROM {case.database}.users ORDER BY id")
+        assert [(row["id"], row["name"], row["karma"]) for row in found if row["living"]] == list(cursor.fetchall())
