@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from penstock.dev.mysql import OracleMysql
 
 os.environ["CHAIN_PASSWORD"] = PASSWORD
+_OFFSETS_PER_TASK = 4
+"""So few that ranges are cut in pieces."""
 
 CONFIG = """\
 pipeline: {name}
@@ -135,7 +137,7 @@ class Chain:
     def write_objects(self) -> None:
         """Bring everything that is in Kafka into files."""
         spec = self.spec
-        planner = ObjectsLinkPlanner(spec, 1)
+        planner = ObjectsLinkPlanner(spec, 3, _OFFSETS_PER_TASK)
         with closing(open_publisher(spec, OBJECTS_LINK, 1)) as publisher, closing(open_pipeline_state(spec)) as state:
             batches = BatchPublisher(publisher, batch_topic(spec), 1)
             while planner.has_work():

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from penstock.links.capture.backlog import RangePart
 
 _AT_ONCE: Final = 2
+_OFFSETS_PER_TASK: Final = 20
+"""So few, for a round has few rows: large ranges are cut in pieces, and these are to be interrupted too."""
 # Processes are forked from one that has everything imported (pandas is pyarrow's own wish), and no threads.
 _FORKS: Final = multiprocessing.get_context("forkserver")
 _WAREHOUSE: Final = ("penstock.adapters.duckdb.warehouse", "penstock.links.warehouse.sink")
@@ -110,7 +112,7 @@ def _exhaust(outcomes: Iterator[object]) -> None:
 
 
 def _write_files(spec: PipelineSpec, epoch: int) -> None:
-    planner = ObjectsLinkPlanner(spec, _AT_ONCE)
+    planner = ObjectsLinkPlanner(spec, _AT_ONCE, _OFFSETS_PER_TASK)
     publisher = BatchPublisher(open_publisher(spec, OBJECTS_LINK, epoch), batch_topic(spec), epoch)
     with closing(publisher):
         while planner.has_work():

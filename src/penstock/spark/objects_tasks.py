@@ -11,8 +11,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.links.objects.plan import ObjectsPlan, ObjectsPlanner, TopicRange, share_out
+from penstock.links.objects.plan import ObjectsPlan, ObjectsPlanner, TopicRange
 from penstock.links.objects.record import ObjectsRecord
+from penstock.links.objects.shares import share_out
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from penstock.ports.topics import TopicLog
     from penstock.spark.link_source import Task
 
-_OFFSETS_PER_TASK = 40_000
+_OFFSETS_PER_TASK = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +69,14 @@ def _kept_log(pipeline: PipelineSpec) -> TopicLog:
 class ObjectsLinkPlanner:
     """Plans from the S3 spolt's committed record and the ends of the topics."""
 
-    def __init__(self, pipeline: PipelineSpec, tasks_max: int) -> None:
-        """Plan at most `tasks_max` tasks side by side."""
+    def __init__(self, pipeline: PipelineSpec, tasks_max: int, offsets_per_task: int = _OFFSETS_PER_TASK) -> None:
+        """Plan at most `tasks_max` tasks side by side, each of some `offsets_per_task` if there is more than one."""
         from penstock.wiring.files import batch_closing  # noqa: PLC0415
         from penstock.wiring.open import announcements_topic, failovers_topic, open_topic_log  # noqa: PLC0415
 
         self._pipeline = pipeline
         self._tasks_max = tasks_max
+        self._offsets_per_task = offsets_per_task
         self._log = open_topic_log(pipeline)
         topics = announcements_topic(pipeline), failovers_topic(pipeline)
         self._planner = ObjectsPlanner(self._log, *topics, batch_closing(pipeline))
@@ -108,14 +110,21 @@ class ObjectsLinkPlanner:
         """Share the plan out."""
         if self._planned is None:
             self.has_work()
-        plan, self._planned, self._record = self._planned, None, None
-        if plan is None:
+        plan, record = self._planned, self._record
+        self._planned, self._record = None, None
+        if plan is None or record is None:
             return []
-        shares = share_out(plan.ranges, self._tasks_max, _OFFSETS_PER_TASK) if plan.ranges else [()]
+        shares = self._share_out(plan, record) if plan.ranges else [()]
         passed_on = ObjectsPlan(plan.settled, plan.announcements, ())
         return [
             WriteFiles(self._pipeline, share, passed_on if index == 0 else None) for index, share in enumerate(shares)
         ]
+
+    def _share_out(self, plan: ObjectsPlan, record: ObjectsRecord) -> Sequence[tuple[TopicRange, ...]]:
+        from penstock.wiring.files import file_rules  # noqa: PLC0415 - see the module's docstring
+
+        bytes_max = file_rules(self._pipeline).bytes_max
+        return share_out(plan.ranges, self._tasks_max, self._offsets_per_task, bytes_max, record.message_bytes)
 
 
 def _next_sweep(pipeline: PipelineSpec) -> float:

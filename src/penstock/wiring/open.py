@@ -169,10 +169,18 @@ def create_ledgers(spec: PipelineSpec) -> None:
     create_topics(kafka_cluster(spec), ledgers, LEDGER_SETTINGS, partitions=1)
 
 
+_FETCH_WAIT_MS = "20"
+"""Behind the last message of a micro-batch stands a transaction's marker, which no fetch returns: the default is 500."""
+
+
 def spark_kafka_options(spec: PipelineSpec) -> dict[str, str]:
     """How Spark's Kafka source reaches the brokers."""
     cluster = kafka_cluster(spec)
-    return {"kafka.bootstrap.servers": cluster.bootstrap_servers, **cluster.java_settings()}
+    return {
+        "kafka.bootstrap.servers": cluster.bootstrap_servers,
+        "kafka.fetch.max.wait.ms": _FETCH_WAIT_MS,
+        **cluster.java_settings(),
+    }
 
 
 def open_registry(spec: PipelineSpec) -> Registry:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from penstock.links.objects import plan as planning
-from penstock.links.objects.plan import ObjectsPlanner, TopicRange, share_out
+from penstock.links.objects.plan import ObjectsPlanner
 from penstock.links.objects.record import ObjectsRecord
 
 if TYPE_CHECKING:
     import pytest
     from tests.unit.links.conftest import MemoryTopics
+
+    from penstock.links.objects.plan import TopicRange
 
 SCHEMAS = "schemas"
 ERAS = "eras"
@@ -106,18 +105,3 @@ def test_announcements_that_were_passed_on_before_one_that_waits_are_not_planned
     plan = ObjectsPlanner(topics, SCHEMAS, ERAS).plan(ObjectsRecord(schemas_offset=1, passed=(2,)))
 
     assert [offset for offset, _ in plan.announcements] == [1, 3]
-
-
-@given(
-    st.lists(st.integers(1, 100_000), min_size=1, max_size=30),
-    st.integers(1, 8),
-    st.integers(1, 50_000),
-)
-def test_sharing_out_loses_no_range_and_makes_no_idle_task(sizes: list[int], tasks: int, per_task: int) -> None:
-    ranges = [TopicRange("db", "s.t", f"t{n}", 0, 0, 0, size, ()) for n, size in enumerate(sizes)]
-
-    shares = share_out(ranges, tasks, per_task)
-
-    assert sorted(r.topic for share in shares for r in share) == sorted(r.topic for r in ranges)
-    assert 1 <= len(shares) <= tasks
-    assert all(shares)

@@ -202,16 +202,3 @@ def _generation(topic: str, topics: Mapping[str, Announcement]) -> int:
         topic = before
         generation += 1
     return generation
-
-
-def share_out(ranges: Sequence[TopicRange], tasks_max: int, offsets_per_task: int) -> list[tuple[TopicRange, ...]]:
-    """Share ranges out among at most `tasks_max` tasks, largest first, small ones together."""
-    wanted = sum(r.end - r.start for r in ranges) // offsets_per_task + 1
-    count = max(1, min(tasks_max, wanted, len(ranges)))
-    shares: list[list[TopicRange]] = [[] for _ in range(count)]
-    loads = [0] * count
-    for topic_range in sorted(ranges, key=lambda r: r.start - r.end):
-        least = loads.index(min(loads))
-        shares[least].append(topic_range)
-        loads[least] += topic_range.end - topic_range.start
-    return [tuple(share) for share in shares]

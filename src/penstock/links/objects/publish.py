@@ -14,6 +14,7 @@ from penstock.core.errors import FencedError, PositionError
 from penstock.core.publication import count_rows
 from penstock.links.objects.barriers import pass_on
 from penstock.links.objects.record import ObjectsRecord
+from penstock.links.objects.shares import join
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +49,7 @@ class BatchPublisher:
 
     def publish(self, plan: ObjectsPlan, written: Sequence[RangeWritten]) -> dict[str, tuple[int, int]]:
         """Commit what of a plan may go on; return table to (rows, newest commit time in Unix ms)."""
-        passage = pass_on(plan, written)
+        passage = pass_on(plan, join(written))
         batches = [_announcing(announcement) for _, announcement in passage.announcements]
         places = dict(self._record.places)
         ids, reached = dict(self._record.ids), dict(self._record.reached)
