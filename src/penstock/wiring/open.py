@@ -170,7 +170,7 @@ def create_ledgers(spec: PipelineSpec) -> None:
 
 
 _FETCH_WAIT_MS = "20"
-"""Behind the last message of a micro-batch stands a transaction's marker, which no fetch returns: the default is 500."""
+"""Behind a micro-batch's last message stands a transaction's marker, which no fetch returns: the default is 500."""
 
 
 def spark_kafka_options(spec: PipelineSpec) -> dict[str, str]:

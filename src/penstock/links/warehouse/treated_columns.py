@@ -105,4 +105,3 @@ class TreatedColumns:
 
     def _where(self, table: TableId) -> tuple[str, list[Value]]:
         return "pipeline = ? AND source = ? AND source_table = ?", [*self._mine.values(), str(table)]
-
