@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from tests.servers.sink_case import SCHEMAS, TABLE, announcement, rows_in
+from tests.servers.sink_case import SCHEMAS, TABLE, announcement, rows_in, write_batch
 from tests.servers.test_sink_borders import (
     test_a_change_log_says_where_it_was_emptied_and_adds_up_as_the_page_says,
     test_a_dropped_table_is_kept_or_dropped_and_said_so_until_it_begins_anew,
@@ -58,8 +59,10 @@ from tests.servers.test_sink_policies import (
 )
 from tests.servers.test_sink_types import CASES, load, of_types
 
+from penstock.core.announcements import Kind
 from penstock.core.errors import TableStoppedError
 from penstock.core.tables import DecimalType, FloatType
+from penstock.links.warehouse.sink import LoadRules
 
 if TYPE_CHECKING:
     from tests.servers.delta_case import DeltaPlace
@@ -153,6 +156,20 @@ def _in_a_lake(value: object) -> object:
 def test_a_decimal_of_39_digits_stops_its_table(place: Place) -> None:
     with pytest.raises(TableStoppedError, match="delta holds 38 decimal digits"):
         load(place, of_types([DecimalType(39, 0)]), [[Decimal(10**38)]])
+
+
+def test_misfits_on_both_sides_of_a_new_beginning_are_counted(place: Place) -> None:
+    wide = of_types([DecimalType(39, 0)])
+    digits = Decimal("9" * 39)
+    created = replace(announcement(1, 1), kind=Kind.CREATE, first_order=(2, 0, 0), last_order=(2, 0, 0))
+    behind = replace(write_batch(place, wide, 1, 1, [(2, digits, "c")]), first_order=(2, 1, 0), last_order=(2, 1, 0))
+
+    loaded = place.open(rules=LoadRules(overflow="null")).load(
+        TABLE, [write_batch(place, wide, 1, 0, [(1, digits, "c")]), created, behind], {1: wide}
+    )
+
+    assert loaded.misfits == 2
+    assert place.ask("SELECT id FROM shop.orders") == [(2,)]
 
 
 def test_what_comes_before_a_change_that_cannot_be_followed_is_in(place: Place) -> None:

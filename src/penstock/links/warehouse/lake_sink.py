@@ -93,16 +93,18 @@ class LakeSink:
         """See `Sink`. Each step is committed with the positions behind it."""
         known = self._tables.open(table)
         positions = known.positions if known else {}
-        rows, misfits = 0, known.state.misfits if known else 0
+        rows = misfits = 0
         steps = plan_steps(positions, batches, self._rules.rows_max, self._rules.bytes_max)
         if steps and known and not known.state.ended and known.state.deletes != self._rules.deletes:
             known = self._settle_deletes(known)
         for arriving in steps:
+            before = known.state.misfits if known else 0
             treated = self._treat(known, arriving, schemas[arriving.schema_id])
             known, took = self._take(table, treated, known)
             rows += took
-        grown = max(0, known.state.misfits - misfits) if known else 0
-        return Loaded(rows, time.time_ns() // 1_000_000, self._note(table, known, batches), grown)
+            # A table that begins anew counts from 0.
+            misfits += max(0, known.state.misfits - before) if known else 0
+        return Loaded(rows, time.time_ns() // 1_000_000, self._note(table, known, batches), misfits)
 
     def rename(self, moves: Sequence[Move], order: tuple[int, int, int], schemas: Mapping[int, TableSchema]) -> None:
         """See `Sink`. The rows are copied, table by table; what is to be done is written down before."""
