@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -12,8 +13,9 @@ from typing import TYPE_CHECKING
 import psycopg
 import pyarrow as pa
 import pytest
-from tests.servers.sink_case import FIRST, SCHEMAS, TABLE, WIDER, Place, PostgresTarget, announcement, rows_in
+from tests.servers.sink_case import FIRST, SCHEMAS, TABLE, TOPIC, WIDER, Place, PostgresTarget, announcement, rows_in
 from tests.servers.test_mysql_tls import Authority, authority
+from tests.servers.test_state_databases import MOUNT, UMOUNT, fill_up
 
 from penstock.adapters.postgres.connection import PostgresServer, connect
 from penstock.adapters.postgres.preflight import examine_database
@@ -57,6 +59,55 @@ def stranger(server: PostgresServer, place: Place) -> Iterator[PostgresServer]:
     place.do(f"CREATE ROLE {name} LOGIN PASSWORD 'secret of a stranger'")
     yield replace(server, user=name, password="secret of a stranger")
     place.do(f"DROP OWNED BY {name}", f"DROP ROLE {name}")
+
+
+@pytest.fixture
+def small_disk(place: Place, server: PostgresServer, postgres: RunningPostgres) -> Iterator[Path]:
+    """A file system of 32 MiB, on which the target's tables are made; skips where we may not mount one."""
+    disk, name = postgres.home / f"disk_{server.database}", f"small_{server.database}"
+    disk.mkdir()
+    owner = (postgres.home / "data").stat()
+    options = f"size=32m,mode=700,uid={owner.st_uid},gid={owner.st_gid}"
+    mounted = subprocess.run(
+        [MOUNT, "-t", "tmpfs", "-o", options, "tmpfs", str(disk)], capture_output=True, text=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip(f"this takes the right to mount a file system: {mounted.stderr.strip()}")
+    try:
+        place.do(
+            f"CREATE TABLESPACE {name} LOCATION '{disk}'",
+            *(
+                f"ALTER DATABASE {server.database} SET {setting} = {name}"
+                for setting in ("default_tablespace", "temp_tablespaces")
+            ),
+        )
+        yield disk
+        for sink in place.opened:
+            sink.close()
+        place.do("DROP SCHEMA shop CASCADE", "DROP SCHEMA penstock CASCADE", f"DROP TABLESPACE {name}")
+    finally:
+        subprocess.run([UMOUNT, "--lazy", str(disk)], check=True)
+
+
+def test_a_full_disk_leaves_everything_as_it_was_and_the_next_try_succeeds(place: Place, small_disk: Path) -> None:
+    sink = place.open()
+    sink.load(TABLE, [texts(place, ["there"])], SCHEMAS)
+    many = replace(texts(place, [f"{number:030}" for number in range(100_000)]), topic="t.2")
+    filler = small_disk / "filler"
+    with pytest.raises(OSError, match="No space left"):
+        fill_up(filler)
+
+    for _ in range(2):
+        with pytest.raises(SinkError, match="has a full disk") as caught:
+            sink.load(TABLE, [many], SCHEMAS)
+    before = rows_in(sink), sink.positions(TABLE)
+    filler.unlink()
+    loaded = sink.load(TABLE, [many], SCHEMAS)
+
+    assert "free some space there; a rerun goes on from here" in caught.value.hint
+    assert before == ([("there", 1)], {(TOPIC, 0): 1})
+    assert loaded.rows == 100_000
+    assert place.ask("SELECT count(*) FROM shop.orders") == [(100_001,)]
 
 
 def texts(place: Place, values: list[str]) -> Batch:
