@@ -37,7 +37,7 @@ def written(piece: TopicRange, first: int, *, read_to: int | None = None, rows: 
     end = piece.end if read_to is None else read_to
     fields = ("db", TableId("s", "t"), piece.topic, 0, piece.batch_start, end, end - piece.start, "path", 1, "parquet")
     batch = Batch(*fields, 1, (1, first, 0), (1, first + end - piece.start - 1, 0), 7)
-    return RangeWritten(piece, end, (batch,) if rows else (), 100)
+    return RangeWritten(piece, end, (batch,), 100) if rows else RangeWritten(piece, end, ())
 
 
 AHEAD, BEHIND = planned("t", 0, 4), replace(planned("t", 4, 8), after=None)
@@ -122,3 +122,4 @@ def test_a_last_piece_without_messages_moves_the_place_on(publisher: MemoryPubli
     link.publish(NOTHING, [written(AHEAD, 10), written(BEHIND, 14, rows=False)])
 
     assert ObjectsRecord.from_mapping(publisher.records[-1]).places == {("t", 0): (4, 8)}
+    assert link.record.message_bytes == {"t": 100}
