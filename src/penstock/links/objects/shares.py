@@ -42,11 +42,14 @@ def share_out(
     count = max(1, min(tasks_max, total // offsets_per_task))
     fair = -(-total // count)
     pieces = [piece for r in ranges for piece in _cut(r, fair, bytes_max, message_bytes.get(r.topic, 0))]
-    shares: list[list[TopicRange]] = [[] for _ in range(count)]
+    shares: list[dict[tuple[str, int], TopicRange]] = [{} for _ in range(count)]
+    loads = [0] * count
     for piece in sorted(pieces, key=_size, reverse=True):
-        free = [share for share in shares if not any(_place(piece) == _place(other) for other in share)]
-        min(free, key=lambda share: sum(map(_size, share))).append(piece)
-    return [tuple(share) for share in shares if share]
+        free = [number for number, share in enumerate(shares) if _place(piece) not in share]
+        least = min(free, key=loads.__getitem__)
+        shares[least][_place(piece)] = piece
+        loads[least] += _size(piece)
+    return [tuple(share.values()) for share in shares if share]
 
 
 def join(written: Sequence[RangeWritten]) -> list[RangeWritten]:
