@@ -69,9 +69,9 @@ class Writer(threading.Thread):
         assert answer.status_code == 200, answer.text
         self.kept[name] = answer.json()["id"]
         if number % 3 == 0:
-            client.delete(f"/subjects/{subject}").raise_for_status()
+            # From here on it may be gone, whether we hear of that or not.
             schema_id = self.kept.pop(name)
-            self.unknown = name
+            client.delete(f"/subjects/{subject}").raise_for_status()
             client.delete(f"/subjects/{subject}", params={"permanent": "true"}).raise_for_status()
             self.gone[name] = schema_id
         self.unknown = ""
