@@ -9,8 +9,11 @@ from penstock.core.errors import UnavailableError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    import pyarrow as pa
+
     from penstock.core.tables import TableId
     from penstock.core.warehouse.dialect import Dialect
+    from penstock.core.warehouse.target_table import TargetTable
     from penstock.ports.warehouse import Value, Warehouse
 
 T = TypeVar("T")
@@ -34,6 +37,17 @@ class CutWarehouse:
     def fetch(self, statement: str, values: Sequence[Value] = ()) -> list[tuple[Value, ...]]:
         self._count()
         return self._warehouse.fetch(statement, values)
+
+    def adding(self) -> Callable[[TargetTable, pa.Table], None] | None:
+        add = self._warehouse.adding()
+        if add is None:
+            return None
+
+        def counted(target: TargetTable, rows: pa.Table) -> None:
+            self._count()
+            add(target, rows)
+
+        return counted
 
     def transact(self, work: Callable[[], T], table: TableId | None = None) -> T:
         def counted() -> T:

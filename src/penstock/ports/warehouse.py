@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from penstock.core.warehouse.attributes import Attributes, Spread
     from penstock.core.warehouse.dialect import Dialect
     from penstock.core.warehouse.migration import Dependent
+    from penstock.core.warehouse.target_table import TargetTable
 
 Value: TypeAlias = str | int
 """What a state table's column holds."""
@@ -68,6 +69,13 @@ class Warehouse(Protocol):
         """Let statements read the files of `batches` of `schema` as `staged` does, fetched by the warehouse itself.
 
         None where it cannot: then rows have to be staged. Raises what `staged` does.
+        """
+        ...
+
+    def adding(self) -> Callable[[TargetTable, pa.Table], None] | None:
+        """Return what adds rows, whose columns are all those of a table, to it; None where to stage them is as quick.
+
+        It raises what `staged` does.
         """
         ...
 

@@ -98,6 +98,9 @@ class DuckdbWarehouse:
     def staged_files(self, schema: TableSchema, batches: Sequence[Batch]) -> None:
         """See `Warehouse`: rows are read where they are."""
 
+    def adding(self) -> None:
+        """See `Warehouse`: DuckDB reads staged rows where they are."""
+
     def exists(self, table: TableId) -> bool:
         """See `Warehouse`. DuckDB does not count upper and lower case."""
         query = (

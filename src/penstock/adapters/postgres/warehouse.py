@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from penstock.core.tables import TableId, TableSchema
     from penstock.core.warehouse.attributes import Attributes
     from penstock.core.warehouse.migration import Dependent
+    from penstock.core.warehouse.target_table import TargetTable
     from penstock.ports.warehouse import Value
 
 T = TypeVar("T")
@@ -113,10 +114,7 @@ class PostgresWarehouse:
         listed = ", ".join(f"{quote_name(POSTGRES, column.name)} {render_type(POSTGRES, column.type)}"
                            for column in staged_columns(schema, rows.column_names))  # fmt: skip
         self.run(f"CREATE TEMPORARY TABLE {name} ({listed}) ON COMMIT DROP")
-        copied = self._copy(name, schema, rows)
-        if copied != rows.num_rows:
-            message = f"{self._server} says that it copied {copied} rows of {rows.num_rows} of {schema.table}"
-            raise SinkError(message, "run again; report it if it stays")
+        self._copy(name, schema.table, rows)
         try:
             yield name
         finally:
@@ -126,6 +124,10 @@ class PostgresWarehouse:
 
     def staged_files(self, schema: TableSchema, batches: Sequence[Batch]) -> None:
         """See `Warehouse`: PostgreSQL fetches no files."""
+
+    def adding(self) -> Callable[[TargetTable, pa.Table], None]:
+        """See `Warehouse`. A row that is copied where it belongs is neither written nor sorted a second time."""
+        return self._add
 
     def exists(self, table: TableId) -> bool:
         """See `Warehouse`. To PostgreSQL quoted names that differ in case are different names."""
@@ -158,20 +160,27 @@ class PostgresWarehouse:
         """See `Warehouse`."""
         self._connection.close()
 
-    def _copy(self, name: str, schema: TableSchema, rows: pa.Table) -> int:
+    def _add(self, target: TargetTable, rows: pa.Table) -> None:
+        names = ", ".join(quote_name(POSTGRES, name) for name in rows.column_names)
+        self._copy(f"{target.path(POSTGRES)} ({names})", target.schema.table, rows)
+
+    def _copy(self, into: str, table: TableId, rows: pa.Table) -> None:
         content = memoryview(render_csv(rows))
         try:
             with self._connection.cursor() as cursor:
-                with cursor.copy(f"COPY {name} FROM STDIN (FORMAT csv)") as copy:
+                with cursor.copy(f"COPY {into} FROM STDIN (FORMAT csv)") as copy:
                     copy.write(content)
-                return cursor.rowcount
+                copied = cursor.rowcount
         except errors.DataError as error:
             # The context has the line and the column: COPY __penstock_staged, line 3, column seen_at: "..."
             reason = f"{error.diag.message_primary} ({error.diag.context or 'no place is told'})"
             hint = "mend the value in the source, or leave the table out of the link's `tables`"
-            raise TableStoppedError(str(schema.table), "", "the target's table", reason, hint) from error
+            raise TableStoppedError(str(table), "", "the target's table", reason, hint) from error
         except psycopg.Error as error:
             raise explain(self._server, error) from error
+        if copied != rows.num_rows:
+            message = f"{self._server} says that it copied {copied} rows of {rows.num_rows} of {table}"
+            raise SinkError(message, "run again; report it if it stays")
 
     def _execute(self, statement: str, values: Sequence[Value] = ()) -> psycopg.Cursor[tuple[Value, ...]]:
         text = statement.replace("?", "%s") if values else statement

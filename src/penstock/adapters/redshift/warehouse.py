@@ -226,6 +226,9 @@ class RedshiftWarehouse:
             self.run(statement)
         yield from self._leave(name)
 
+    def adding(self) -> None:
+        """See `Warehouse`: Redshift copies from files alone."""
+
     def exists(self, table: TableId) -> bool:
         """See `Warehouse`."""
         return has_table(self.fetch, table)

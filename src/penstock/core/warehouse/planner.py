@@ -174,11 +174,10 @@ def plan_merge(dialect: Dialect, target: TargetTable, arriving: TableSchema, sta
     into = f"INSERT INTO {target.path(dialect)} ({', '.join(names)}) SELECT {', '.join(values)}"
     if not target.schema.key:
         return [f"{into} FROM {staged} AS s"]
-    check_key(target.schema, arriving)
     key = [quote_name(dialect, name) for name in arriving.key]
     kept = "" if target.deletes == "soft" else f" WHERE s.{quote_name(dialect, OP)} <> 'd'"
     return [
-        _plan_delete(dialect, target.path(dialect), key, staged),
+        plan_delete(dialect, target, arriving, staged),
         f"{into} FROM {newest_rows(dialect, key, staged)}{kept}",
     ]
 
@@ -193,7 +192,14 @@ def newest_rows(dialect: Dialect, key: Sequence[str], staged: str) -> str:
     return f"{staged} AS s JOIN ({latest}) AS latest ON {same_change}"
 
 
-def _plan_delete(dialect: Dialect, path: str, key: Sequence[str], staged: str) -> str:
+def plan_delete(dialect: Dialect, target: TargetTable, arriving: TableSchema, staged: str) -> str:
+    """Return the statement that deletes the rows of the table which have the keys of rows of `staged`.
+
+    `staged` and `arriving` are as in `plan_merge`, and need have no column but the key's.
+    """
+    _check_kind(target.schema, arriving)
+    check_key(target.schema, arriving)
+    path, key = target.path(dialect), [quote_name(dialect, name) for name in arriving.key]
     if dialect.deletes_using:
         same_row = " AND ".join(f"{staged}.{name} = {path}.{name}" for name in key)
         return f"DELETE FROM {path} USING {staged} WHERE {same_row}"  # noqa: S608 - names are quoted

@@ -19,12 +19,13 @@ from penstock.core.warehouse.dialect import quote_name
 from penstock.core.warehouse.load_plan import SchemaInPlace, plan_positions, plan_steps, plan_transactions
 from penstock.core.warehouse.overflow import fit_rows, fit_schema
 from penstock.core.warehouse.partial_rows import WHOLE, Lacking, plan_completion
-from penstock.core.warehouse.planner import keep_fill_values, plan_merge, plan_truncate
+from penstock.core.warehouse.planner import keep_fill_values, plan_delete, plan_merge, plan_truncate
 from penstock.core.warehouse.state_schema import state_schema
 from penstock.core.warehouse.target_table import LogPlace
 from penstock.links.warehouse.borders import dropped_note, log_place, misfits_note, refuse_orphans, rename_origin
 from penstock.links.warehouse.pieces import count_changes, find_lacking, newest_rows, read_pieces
 from penstock.links.warehouse.progress import TableState, TargetProgress, check_behind_border, require_rows
+from penstock.links.warehouse.straight import goes_straight, keys_of, living_rows
 from penstock.links.warehouse.target_tables import AheadOfTransactionError, TargetTables
 from penstock.links.warehouse.treated_columns import TreatedColumns
 from penstock.ports.sink import Loaded
@@ -32,6 +33,8 @@ from penstock.ports.sink import Loaded
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
+
+    import pyarrow as pa
 
     from penstock.core.announcements import Move
     from penstock.core.batches import Batch
@@ -222,8 +225,8 @@ class SqlSink:
         elif (rows := read_pieces(self._objects, schema, step.pieces, timed=state.deletes == "soft")) is not None:
             held = fit_rows(self._dialect, schema, rows, self._rules.overflow)
             state = replace(state, misfits=state.misfits + held.changed)
-            with self._warehouse.staged(fitted, newest_rows(fitted, held.rows)) as staged:
-                self._merge(self._tables.target(state), fitted, staged, find_lacking(schema, rows))
+            newest, lacking = newest_rows(fitted, held.rows), find_lacking(schema, rows)
+            self._bring_in(self._tables.target(state), fitted, newest, lacking)
             counts.changes += count_changes(rows)
             counts.misfits += held.changed
         if state != known:
@@ -307,6 +310,16 @@ class SqlSink:
         if known and known.misfits and not known.ended:
             return misfits_note(known.misfits, self._dialect, self._rules.overflow)
         return dropped_note(known, batches, is_kept=lambda: self._warehouse.exists(table))
+
+    def _bring_in(self, target: TargetTable, arriving: TableSchema, rows: pa.Table, lacking: Lacking) -> None:
+        add = self._warehouse.adding()
+        if add is None or lacking or not goes_straight(self._dialect, target, arriving):
+            with self._warehouse.staged(arriving, rows) as staged:
+                self._merge(target, arriving, staged, lacking)
+            return
+        with self._warehouse.staged(*keys_of(arriving, rows)) as staged:
+            self._tables.run([plan_delete(self._dialect, target, arriving, staged)])
+        add(target, living_rows(target, rows))
 
     def _merge(self, target: TargetTable, arriving: TableSchema, staged: str, lacking: Lacking) -> None:
         if not lacking:
