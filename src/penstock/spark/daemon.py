@@ -24,6 +24,7 @@ _NEEDED_BY_TASKS = (
     "penstock.links.capture.backlog",
     "penstock.links.objects.write",
     "penstock.links.spolts.process",
+    "penstock.spark.link_source",
     "penstock.spark.objects_tasks",
     "penstock.wiring.capture",
     "penstock.wiring.files",
