@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +14,7 @@ import pyarrow as pa
 import pytest
 from tests.servers.sink_case import FIRST, SCHEMAS, TABLE, TOPIC, WIDER, Place, PostgresTarget, announcement, rows_in
 from tests.servers.test_mysql_tls import Authority, authority
-from tests.servers.test_state_databases import MOUNT, UMOUNT, fill_up
+from tests.servers.test_state_databases import fill_up, mounted_disk
 
 from penstock.adapters.postgres.connection import PostgresServer, connect
 from penstock.adapters.postgres.preflight import examine_database
@@ -64,16 +63,9 @@ def stranger(server: PostgresServer, place: Place) -> Iterator[PostgresServer]:
 @pytest.fixture
 def small_disk(place: Place, server: PostgresServer, postgres: RunningPostgres) -> Iterator[Path]:
     """A file system of 32 MiB, on which the target's tables are made; skips where we may not mount one."""
-    disk, name = postgres.home / f"disk_{server.database}", f"small_{server.database}"
-    disk.mkdir()
-    owner = (postgres.home / "data").stat()
+    name, owner = f"small_{server.database}", (postgres.home / "data").stat()
     options = f"size=32m,mode=700,uid={owner.st_uid},gid={owner.st_gid}"
-    mounted = subprocess.run(
-        [MOUNT, "-t", "tmpfs", "-o", options, "tmpfs", str(disk)], capture_output=True, text=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip(f"this takes the right to mount a file system: {mounted.stderr.strip()}")
-    try:
+    with mounted_disk(postgres.home / f"disk_{server.database}", options) as disk:
         place.do(
             f"CREATE TABLESPACE {name} LOCATION '{disk}'",
             *(
@@ -85,8 +77,6 @@ def small_disk(place: Place, server: PostgresServer, postgres: RunningPostgres) 
         for sink in place.opened:
             sink.close()
         place.do("DROP SCHEMA shop CASCADE", "DROP SCHEMA penstock CASCADE", f"DROP TABLESPACE {name}")
-    finally:
-        subprocess.run([UMOUNT, "--lazy", str(disk)], check=True)
 
 
 def test_a_full_disk_leaves_everything_as_it_was_and_the_next_try_succeeds(place: Place, small_disk: Path) -> None:

@@ -44,7 +44,7 @@ REVISIONS = [revision.revision for revision in SCRIPT.walk_revisions()][::-1]
 TEXTS = {"prepared": '[["ÿ😀", "binlog.000001", 4]]'}
 OPEN = """
 import sys
-from contextlib import closing
+from contextlib import closing, contextmanager
 from penstock.adapters.state.store import open_state
 print("ready", flush=True)
 sys.stdin.readline()
@@ -218,18 +218,26 @@ def test_a_server_that_goes_away_is_named_and_work_goes_on_when_it_is_back(
         assert "check that the database runs" in caught.value.hint
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of its own with 1 MiB; skips where we may not mount one."""
-    place = tmp_path / "disk"
+@contextmanager
+def mounted_disk(place: Path, options: str) -> Iterator[Path]:
+    """A file system of its own at `place`, which is made; skips where we may not mount one."""
     place.mkdir()
     mounted = subprocess.run(
-        [MOUNT, "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)], capture_output=True, text=True, check=False
+        [MOUNT, "-t", "tmpfs", "-o", options, "tmpfs", str(place)], capture_output=True, text=True, check=False
     )
     if mounted.returncode:
         pytest.skip(f"this takes the right to mount a file system: {mounted.stderr.strip()}")
-    yield place
-    subprocess.run([UMOUNT, "--lazy", str(place)], check=True)
+    try:
+        yield place
+    finally:
+        subprocess.run([UMOUNT, "--lazy", str(place)], check=True)
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own with 1 MiB."""
+    with mounted_disk(tmp_path / "disk", "size=1m") as place:
+        yield place
 
 
 def fill_up(file: Path) -> None:

@@ -231,15 +231,7 @@ class LakeSink:
             return self._create(after)
         self._check_rows(self._target(known.state), step.column_renames, schema)
         if bool(renamed.key) == bool(schema.key) and changes_in_log_alone(renamed, schema):
-            self._tables.commit(
-                schema.table,
-                after,
-                lambda number: self._lake.amend(
-                    schema.table,
-                    lambda meta: amend_metadata(meta, step.column_renames, schema, state.deletes),
-                    number,
-                ),
-            )
+            self._amend(after, step.column_renames, schema)
             return after
         query = plan_rewrite(self._target(known.state), step.column_renames, schema)
         self._tables.commit(schema.table, after, lambda number: self._lake.replace(schema, query, number))
@@ -250,14 +242,16 @@ class LakeSink:
         schema = known.state.schema
         self._check(plan_deletes(DELTA, self._target(known.state), self._rules.deletes).checks, schema)
         after = known.after(replace(known.state, deletes=self._rules.deletes))
-        self._tables.commit(
-            schema.table,
-            after,
-            lambda number: self._lake.amend(
-                schema.table, lambda meta: amend_metadata(meta, (), schema, self._rules.deletes), number
-            ),
-        )
+        self._amend(after, (), schema)
         return after
+
+    def _amend(self, after: Standing, renames: Sequence[tuple[str, str]], schema: TableSchema) -> None:
+        """Give some columns of the table other names (old, new), and then the columns of `schema`, in its log alone."""
+
+        def change(metadata: str) -> str:
+            return amend_metadata(metadata, renames, schema, after.state.deletes)
+
+        self._tables.commit(schema.table, after, lambda number: self._lake.amend(schema.table, change, number))
 
     def _check_rewrite(self, origin: TableId, before: TableState, after: TableSchema) -> None:
         check_table(after, before.deletes)

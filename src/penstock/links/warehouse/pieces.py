@@ -16,7 +16,7 @@ from penstock.core.warehouse.partial_rows import Lacking
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.core.tables import TableSchema
+    from penstock.core.tables import Column, TableSchema
     from penstock.core.warehouse.load_plan import Piece
     from penstock.ports.objects import ObjectStore
 
@@ -43,7 +43,7 @@ def newest_rows(schema: TableSchema, rows: pa.Table) -> pa.Table:
     """
     if not schema.key or schema.partial_rows:
         return rows
-    names = [column.name for column in schema.columns for key in schema.key if column.name.casefold() == key.casefold()]
+    names = [column.name for column in key_columns(schema)]
     if any(pa.types.is_nested(rows.schema.field(name).type) for name in names):
         return rows
     # Sorting is stable. Several partitions are in the order of their batches, not of their offsets.
@@ -58,6 +58,12 @@ def newest_rows(schema: TableSchema, rows: pa.Table) -> pa.Table:
         ahead, behind = keys.column(name).slice(1), keys.column(name).slice(0, rows.num_rows - 1)
         last[:-1] |= pc.not_equal(ahead, behind).to_numpy()
     return rows.take(order.to_numpy()[last])
+
+
+def key_columns(schema: TableSchema) -> tuple[Column, ...]:
+    """Return the columns of the key, in the order of the columns."""
+    key = {name.casefold() for name in schema.key}
+    return tuple(column for column in schema.columns if column.name.casefold() in key)
 
 
 def count_changes(rows: pa.Table) -> int:

@@ -11,9 +11,10 @@ import pyarrow.compute as pc
 from penstock.core.files import OP
 from penstock.core.tables import BytesType, DateTimeType, DateType, DecimalType, IntegerType, TextType, TimestampType
 from penstock.core.warehouse.planner import project_rows
+from penstock.links.warehouse.pieces import key_columns
 
 if TYPE_CHECKING:
-    from penstock.core.tables import Column, TableSchema
+    from penstock.core.tables import TableSchema
     from penstock.core.warehouse.dialect import Dialect
     from penstock.core.warehouse.target_table import TargetTable
 
@@ -28,7 +29,7 @@ def goes_straight(dialect: Dialect, target: TargetTable, arriving: TableSchema) 
     """
     if not (target.schema.key and arriving.key) or target.deletes == "soft" or arriving.partial_rows:
         return False
-    if not all(isinstance(column.type, _EXACT) for column in _key_columns(arriving)):
+    if not all(isinstance(column.type, _EXACT) for column in key_columns(arriving)):
         return False
     names, values = project_rows(dialect, target, arriving)
     return values == [f"s.{name}" for name in names]
@@ -36,7 +37,7 @@ def goes_straight(dialect: Dialect, target: TargetTable, arriving: TableSchema) 
 
 def keys_of(arriving: TableSchema, rows: pa.Table) -> tuple[TableSchema, pa.Table]:
     """Return the keys of `rows`, and a schema as which they can be staged."""
-    columns = _key_columns(arriving)
+    columns = key_columns(arriving)
     return replace(arriving, columns=columns), rows.select([column.name for column in columns])
 
 
@@ -44,8 +45,3 @@ def living_rows(target: TargetTable, rows: pa.Table) -> pa.Table:
     """Return those of `rows` that the source has, with the table's columns."""
     is_there = pc.not_equal(rows.column(OP), pa.scalar("d"))
     return rows.select(target.column_names).filter(is_there)
-
-
-def _key_columns(schema: TableSchema) -> tuple[Column, ...]:
-    key = {name.casefold() for name in schema.key}
-    return tuple(column for column in schema.columns if column.name.casefold() in key)
