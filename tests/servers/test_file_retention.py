@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from penstock.core.changes import Messages
     from penstock.dev.postgres import PostgresServer
     from penstock.links.objects.record import ObjectsRecord
+    from penstock.ports.topics import Fetched
 
 _HOUR = 3_600_000
 _SPAWN = multiprocessing.get_context("spawn")
@@ -49,7 +50,7 @@ class BatchTopic:
         del topic, partition
         yield list(enumerate(self.values))[start:end]
 
-    def read_together(self, ranges: object, bytes_max: int) -> Mapping[tuple[str, int], Sequence[tuple[int, bytes]]]:
+    def read_together(self, ranges: object, bytes_max: int) -> Iterator[tuple[tuple[str, int], Fetched]]:
         raise AssertionError((ranges, bytes_max))
 
     def ends(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:

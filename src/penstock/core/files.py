@@ -37,12 +37,15 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from penstock.core.arrow_types import arrow_schema, arrow_type
+from penstock.core.avro.envelope_decode import DecodedRows
+from penstock.core.changes import Op
 from penstock.core.errors import CorruptLogError, TableStoppedError
 from penstock.core.tables import Column, IntegerType, TextType
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from penstock.core.avro.arrays import ArrowArray
     from penstock.core.avro.envelope_decode import DecodedChanges
     from penstock.core.tables import TableSchema
 
@@ -106,27 +109,38 @@ def file_schema(schema: TableSchema) -> pa.Schema:
     return pa.schema([*columns, *ours])
 
 
-def file_rows(schema: TableSchema, changes: DecodedChanges, offsets: npt.NDArray[np.int64]) -> pa.Table:
+def file_rows(schema: TableSchema, changes: DecodedChanges | DecodedRows, offsets: npt.NDArray[np.int64]) -> pa.Table:
     """Lay out n decoded changes as rows of a file; `offsets` (int64[n]) are their Kafka offsets.
 
-    Raises CorruptLogError for a change that lacks the row image it needs.
+    A table without a key needs both rows of its changes. Raises CorruptLogError for
+    a change that lacks the row it needs.
     """
+    if isinstance(changes, DecodedRows):
+        return _changed_rows(schema, changes, offsets)
     ops = np.asarray(changes.op.to_pylist(), dtype="U2")
-    change, is_before, labels = _row_images(ops, doubled=not schema.key)
-    _check_images(schema, changes, change, is_before, offsets)
+    change, is_before, labels = _row_images(ops)
+    there = np.where(is_before, changes.has_before[change], changes.has_after[change])
+    _require_rows(schema, there, is_before, offsets[change])
     images = pa.Table.from_batches([changes.after, changes.before.cast(changes.after.schema)])
-    image = change + is_before.astype(np.int64) * len(ops)
-    rows = images.take(pa.array(image))
-    layout = file_schema(schema)
-    arrays = [rows.column(column.name).combine_chunks() for column in schema.columns]
+    image = pa.array(change + is_before.astype(np.int64) * len(ops))
+    arrays = [column.combine_chunks() for column in images.take(image).columns]
     arrays += [pa.array(labels, pa.string()), pa.array(offsets[change], pa.int64())]
-    if not schema.key:
-        arrays.append(changes.file.take(pa.array(change, pa.int64())))
-        arrays += [pa.array(numbers[change]) for numbers in (changes.pos, changes.row, changes.ts_ms)]
-    if schema.partial_rows:
-        lists = pa.concat_arrays([changes.after_lacks, changes.before_lacks]).take(pa.array(image))
-        arrays.append(_lacking(schema, lists))
-    cast = [array.cast(field.type) for array, field in zip(arrays, layout, strict=True)]
+    arrays.append(changes.file.take(pa.array(change, pa.int64())))
+    arrays += [pa.array(numbers[change]) for numbers in (changes.pos, changes.row, changes.ts_ms)]
+    lists = pa.concat_arrays([changes.after_lacks, changes.before_lacks]).take(image)
+    return _laid_out(schema, arrays, lists)
+
+
+def _changed_rows(schema: TableSchema, changes: DecodedRows, offsets: npt.NDArray[np.int64]) -> pa.Table:
+    is_delete = pc.equal(changes.op, pa.scalar(Op.DELETE.value)).to_numpy(zero_copy_only=False)
+    _require_rows(schema, is_delete == changes.is_before, is_delete, offsets)
+    return _laid_out(schema, [*changes.rows.columns, changes.op, pa.array(offsets, pa.int64())], changes.lacks)
+
+
+def _laid_out(schema: TableSchema, arrays: Sequence[ArrowArray], lacks: pa.StringArray) -> pa.Table:
+    layout = file_schema(schema)
+    whole = [*arrays, _lacking(schema, lacks)] if schema.partial_rows else arrays
+    cast = [array.cast(field.type) for array, field in zip(whole, layout, strict=True)]
     return pa.Table.from_arrays(cast, schema=layout)
 
 
@@ -207,13 +221,13 @@ def _flags(schema: TableSchema, lacking: Sequence[str]) -> str:
 
 
 def _row_images(
-    ops: npt.NDArray[np.str_], *, doubled: bool
+    ops: npt.NDArray[np.str_],
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], npt.NDArray[np.str_]]:
     """Return for every row of the file: the change it is of, whether it is its before image, and its op.
 
-    `doubled` gives an update two rows, `u-` and `u+`, in this order.
+    An update has two rows, `u-` and `u+`, in this order.
     """
-    updates = (ops == "u") & doubled
+    updates = ops == "u"
     change = np.repeat(np.arange(len(ops), dtype=np.int64), 1 + updates)
     second = np.zeros(len(change), dtype=np.bool_)
     second[1:] = change[1:] == change[:-1]
@@ -224,16 +238,14 @@ def _row_images(
     return change, is_before, labels
 
 
-def _check_images(
+def _require_rows(
     schema: TableSchema,
-    changes: DecodedChanges,
-    change: npt.NDArray[np.int64],
+    there: npt.NDArray[np.bool_],
     is_before: npt.NDArray[np.bool_],
     offsets: npt.NDArray[np.int64],
 ) -> None:
-    there = np.where(is_before, changes.has_before[change], changes.has_after[change])
     if not there.all():
         first = int(np.argmin(there))
         image = "before" if is_before[first] else "after"
-        message = f"a change of {schema.table} at offset {offsets[change[first]]} lacks the row {image} it"
+        message = f"a change of {schema.table} at offset {offsets[first]} lacks the row {image} it"
         raise CorruptLogError(message, "set binlog_row_image=FULL in the source and have the table copied again")

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """Messages of one (topic, partition): offsets, and values of as many, `size_bytes` in all."""
+
+    offsets: Sequence[int]
+    values: Sequence[bytes]
+    size_bytes: int
 
 
 class TopicLog(Protocol):
@@ -21,12 +31,12 @@ class TopicLog(Protocol):
 
     def read_together(
         self, ranges: Mapping[tuple[str, int], tuple[int, int]], bytes_max: int
-    ) -> Mapping[tuple[str, int], Sequence[tuple[int, bytes]]]:
+    ) -> Iterator[tuple[tuple[str, int], Fetched]]:
         """Read `[start, end)` of many (topic, partition) at once, which is much quicker than one after another.
 
-        Returns (offset, value) pairs for each of them. A partition whose messages have
-        `bytes_max` bytes is left there: its last message is then short of its end.
-        Raises what `read` raises.
+        Yields them as they come, in stretches of one (topic, partition), in order
+        within each. A partition whose messages have `bytes_max` bytes is left there:
+        its last message is then short of its end. Raises what `read` raises.
         """
         ...
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import replace
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core.arrow_types import arrow_schema
-from penstock.core.avro.envelope_decode import DecodedChanges
+from penstock.core.avro.envelope_decode import DecodedChanges, DecodedRows
 from penstock.core.errors import CorruptLogError, TableStoppedError
 from penstock.core.files import file_rows, file_schema, object_key, parse_file, render_file
 from penstock.core.tables import (
@@ -34,6 +35,9 @@ from penstock.core.tables import (
     YearType,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 ID = Column("id", IntegerType(64, unsigned=True), nullable=False)
 NAME = Column("name", TextType(20, "utf8mb4"), nullable=True)
 KEYED = TableSchema(TableId("shop", "users"), (ID, NAME), ("id",))
@@ -42,22 +46,43 @@ KEYLESS = TableSchema(TableId("shop", "log"), (ID, NAME), ())
 Change = tuple[str, str | None, str | None]
 
 
-def decoded(schema: TableSchema, changes: list[Change]) -> DecodedChanges:
-    """Decode as the Avro part does: a letter, and the name in the row before and after (the id is the change's)."""
+def image(schema: TableSchema, names: Sequence[str | None]) -> pa.RecordBatch:
+    """One of the two rows of each change; its id is the change's number."""
     fields = [field.with_nullable(nullable=True) for field in arrow_schema(schema)]
+    rows = [{} if name is None else {"id": number, "name": name} for number, name in enumerate(names)]
+    return pa.RecordBatch.from_pylist(rows, pa.schema(fields))
 
-    def image(names: list[str | None]) -> pa.RecordBatch:
-        rows = [{} if name is None else {"id": number, "name": name} for number, name in enumerate(names)]
-        return pa.RecordBatch.from_pylist(rows, pa.schema(fields))
 
+def decoded(schema: TableSchema, changes: list[Change]) -> DecodedChanges | DecodedRows:
+    """Decode as the Avro part does: a letter, and the name in the row before and after."""
+    return one_row(schema, changes) if schema.key else both_rows(schema, changes)
+
+
+def one_row(schema: TableSchema, changes: list[Change]) -> DecodedRows:
+    count = len(changes)
+    texts = pa.array([""] * count, pa.string())
+    return DecodedRows(
+        op=pa.array([change[0] for change in changes], pa.string()),
+        rows=image(schema, [before if after is None else after for _, before, after in changes]),
+        is_before=np.array([after is None for _, _, after in changes], np.bool_),
+        source=texts,
+        file=texts,
+        pos=np.zeros(count, np.int64),
+        row=np.zeros(count, np.int32),
+        ts_ms=np.zeros(count, np.int64),
+        lacks=texts,
+    )
+
+
+def both_rows(schema: TableSchema, changes: list[Change]) -> DecodedChanges:
     count = len(changes)
     before, after = [change[1] for change in changes], [change[2] for change in changes]
     texts = pa.array([""] * count, pa.string())
     return DecodedChanges(
         op=pa.array([change[0] for change in changes], pa.string()),
-        before=image(before),
+        before=image(schema, before),
         has_before=np.array([name is not None for name in before], np.bool_),
-        after=image(after),
+        after=image(schema, after),
         has_after=np.array([name is not None for name in after], np.bool_),
         source=texts,
         file=pa.array(["bin.000007"] * count, pa.string()),
@@ -108,11 +133,10 @@ def test_a_table_without_a_key_has_a_row_per_image_and_its_place_in_the_log() ->
 
 def test_rows_that_may_lack_columns_say_which() -> None:
     schema = replace(KEYED, partial_rows=True)
-    changes = decoded(schema, [*CHANGES, ("u", "a", "b")])
-    before = pa.array(["", "", '["name"]', "", '["id", "name"]'])
-    after = pa.array(["", '["name"]', "", "", ""])
+    lacks = pa.array(["", '["name"]', '["name"]', "", ""])
+    changes = replace(one_row(schema, [*CHANGES, ("u", "a", "b")]), lacks=lacks)
 
-    table = file_rows(schema, replace(changes, before_lacks=before, after_lacks=after), np.arange(5, dtype=np.int64))
+    table = file_rows(schema, changes, np.arange(5, dtype=np.int64))
 
     assert table.column("__penstock_lacks").to_pylist() == ["", "01", "01", "", ""]
     assert parse_file(schema, render_file(schema, table)).equals(table)
@@ -161,9 +185,9 @@ def test_every_type_comes_back_from_a_file_as_it_went_in() -> None:
 @pytest.mark.parametrize("schema", [KEYED, KEYLESS])
 def test_a_missing_row_image_is_refused_with_its_offset(schema: TableSchema) -> None:
     with pytest.raises(CorruptLogError, match="at offset 51 lacks the row before it"):
-        rows(schema, [("c", None, "a"), ("d", None, None)])
+        rows(schema, [("c", None, "a"), ("d", None, "b")])
     with pytest.raises(CorruptLogError, match="at offset 50 lacks the row after it"):
-        rows(schema, [("c", None, None)])
+        rows(schema, [("u", "a", None)])
 
 
 def test_an_update_in_a_table_without_a_key_needs_both_images() -> None:

@@ -16,9 +16,9 @@ def _message(offset: int, *, topic: str = "t", partition: int = 0, value: bytes 
 
 
 def _offsets(end: int, room: int, *messages: Message) -> tuple[list[int], bool]:
-    into: list[tuple[int, bytes]] = []
-    size = take(messages, end, room, into)
-    return [offset for offset, _ in into], size >= room
+    taken, more = take(messages, end, room)
+    assert taken.size_bytes == sum(map(len, taken.values))
+    return list(taken.offsets), not more
 
 
 def test_messages_before_the_end_are_kept() -> None:
@@ -41,11 +41,9 @@ def test_the_message_that_takes_the_last_room_is_the_last_one() -> None:
 
 
 def test_a_message_without_a_value_is_an_empty_one() -> None:
-    into: list[tuple[int, bytes]] = []
+    taken, more = take([_message(1), _message(2, value=None)], 100, 1000)
 
-    take([_message(1), _message(2, value=None)], 100, 1000, into)
-
-    assert into == [(1, b"1234"), (2, b"")]
+    assert (taken.offsets, taken.values, taken.size_bytes, more) == ([1, 2], [b"1234", b""], 4, True)
 
 
 def test_messages_of_many_places_are_told_apart_in_their_order() -> None:

@@ -11,6 +11,7 @@ import pytest
 from penstock.core.announcements import Announcement
 from penstock.core.spolts.raw import RawMessage
 from penstock.core.tables import TableId
+from penstock.ports.topics import Fetched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -35,14 +36,13 @@ class MemoryTopics:
 
     def read_together(
         self, ranges: Mapping[tuple[str, int], tuple[int, int]], bytes_max: int
-    ) -> Mapping[tuple[str, int], Sequence[tuple[int, bytes]]]:
-        read: dict[tuple[str, int], list[tuple[int, bytes]]] = {}
+    ) -> Iterator[tuple[tuple[str, int], Fetched]]:
         for place, (start, end) in ranges.items():
-            taken = read.setdefault(place, [])
-            for message in list(enumerate(self.values[place]))[start:end]:
-                if sum(len(value) for _, value in taken) < bytes_max:
-                    taken.append(message)
-        return read
+            room = bytes_max
+            for offset, value in list(enumerate(self.values[place]))[start:end]:
+                if room > 0:
+                    yield place, Fetched([offset], [value], len(value))
+                room -= len(value)
 
     def ends(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
         if self.before_ends and partitions[0][0] != SCHEMAS:

@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError, Message
 from penstock.adapters.kafka.cluster import explain
 from penstock.core.errors import PositionError
 from penstock.core.spolts.raw import RawMessage
+from penstock.ports.topics import Fetched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,21 +26,19 @@ def by_place(fetched: Sequence[Message]) -> Iterator[tuple[tuple[str, int], Sequ
         yield place, list(stretch)
 
 
-def take(messages: Sequence[Message], end: int, room: int, into: list[tuple[int, bytes]]) -> int:
-    """Add (offset, value) of the messages of one place to `into`, those before `end` and as long as there is `room`.
+def take(messages: Sequence[Message], end: int, room: int) -> tuple[Fetched, bool]:
+    """Return the messages of one place before `end`, as long as there is `room` bytes, and whether more may come.
 
-    Returns how many bytes there were: `room` at least where nothing more is to come,
-    which is also when `end` is reached. Raises what `judge` raises.
+    Raises what `judge` raises.
     """
-    last = messages[-1].offset() or 0
     values = list(map(Message.value, messages))
+    last = messages[-1].offset() or 0
     if last >= end - 1 or None in values or any(map(Message.error, messages)):
-        return _take_singly(messages, end, room, into)
+        return _take_singly(messages, end, room)
     size = sum(map(len, values))  # type: ignore[arg-type]  # none of them is None
     if size >= room:
-        return _take_singly(messages, end, room, into)
-    into.extend(zip(map(Message.offset, messages), values, strict=True))  # type: ignore[arg-type]  # as above
-    return size
+        return _take_singly(messages, end, room)
+    return Fetched(list(map(Message.offset, messages)), values, size), True  # type: ignore[arg-type]  # as above
 
 
 def take_whole(messages: Sequence[Message], end: int, room: int, into: list[RawMessage]) -> int:
@@ -56,17 +55,22 @@ def take_whole(messages: Sequence[Message], end: int, room: int, into: list[RawM
     return size
 
 
-def _take_singly(messages: Sequence[Message], end: int, room: int, into: list[tuple[int, bytes]]) -> int:
-    size = 0
+def _take_singly(messages: Sequence[Message], end: int, room: int) -> tuple[Fetched, bool]:
+    offsets: list[int] = []
+    values: list[bytes] = []
+    size, more = 0, True
     for message in messages:
         if ends_at(message, end):
-            return room
-        if message.error() is None:
-            into.append(entry(message))
-            size += len(into[-1][1])
-            if into[-1][0] == end - 1 or size >= room:
-                return room
-    return size
+            more = False
+        elif message.error() is None:
+            offset, value = entry(message)
+            offsets.append(offset)
+            values.append(value)
+            size += len(value)
+            more = offset < end - 1 and size < room
+        if not more:
+            break
+    return Fetched(offsets, values, size), more
 
 
 def _whole(message: Message) -> RawMessage:

@@ -15,11 +15,14 @@ from penstock.core.errors import UnavailableError
 from penstock.core.garbage import no_collection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from penstock.core.spolts.raw import RawMessage
+    from penstock.ports.topics import Fetched
 
-_FETCH_MESSAGES = 10_000
+_FETCH_MESSAGES = 8192
+_QUEUED_KIBIBYTES = 8192
+"""How much of a partition waits in memory to be taken: more only makes what is taken colder."""
 _TAIL_OFFSETS = 64
 _POLL_SECONDS = 0.5
 _SETTLE_POLL_SECONDS = 0.005
@@ -63,7 +66,7 @@ class TopicReader:
                 "auto.offset.reset": "error",
                 "fetch.wait.max.ms": 20,
                 "fetch.queue.backoff.ms": 5,
-                "queued.max.messages.kbytes": 65_536,
+                "queued.max.messages.kbytes": _QUEUED_KIBIBYTES,
             }
         )
 
@@ -88,48 +91,45 @@ class TopicReader:
 
     def read_together(
         self, ranges: Mapping[tuple[str, int], tuple[int, int]], bytes_max: int
-    ) -> Mapping[tuple[str, int], Sequence[tuple[int, bytes]]]:
+    ) -> Iterator[tuple[tuple[str, int], Fetched]]:
         """Read many ranges at once; see ports/topics.TopicLog."""
-        read: dict[tuple[str, int], list[tuple[int, bytes]]] = {place: [] for place in ranges}
-        self._gather(
-            ranges, bytes_max, lambda place, messages, room: take(messages, ranges[place][1], room, read[place])
-        )
-        return read
+        room = {place: bytes_max for place, (start, end) in ranges.items() if start < end}
+        for place, messages in self._gather(ranges, room):
+            taken, more = take(messages, ranges[place][1], room[place])
+            room[place] -= taken.size_bytes
+            if not more:
+                del room[place]
+            if taken.offsets:
+                yield place, taken
 
     def read_messages(
         self, ranges: Mapping[tuple[str, int], tuple[int, int]], bytes_max: int
     ) -> Mapping[tuple[str, int], Sequence[RawMessage]]:
         """Read many ranges at once, whole messages; see ports/messages.MessageLog."""
         read: dict[tuple[str, int], list[RawMessage]] = {place: [] for place in ranges}
-        self._gather(
-            ranges, bytes_max, lambda place, messages, room: take_whole(messages, ranges[place][1], room, read[place])
-        )
+        room = {place: bytes_max for place, (start, end) in ranges.items() if start < end}
+        with no_collection():
+            for place, messages in self._gather(ranges, room):
+                room[place] -= take_whole(messages, ranges[place][1], room[place], read[place])
+                if room[place] <= 0:
+                    del room[place]
         return read
 
     def _gather(
-        self,
-        ranges: Mapping[tuple[str, int], tuple[int, int]],
-        bytes_max: int,
-        take_some: Callable[[tuple[str, int], Sequence[Message], int], int],
-    ) -> None:
-        """Hand out the messages of many ranges as they come, of each until its end or until it has `bytes_max` bytes.
-
-        `take_some` is given a place, messages of it and how many bytes there is room
-        for, and returns how many it took: no fewer than that where nothing more is to come.
-        """
-        room = {place: bytes_max for place, (start, end) in ranges.items() if start < end}
-        self._consumer.assign([TopicPartition(*place, ranges[place][0]) for place in room])
-        with no_collection():
-            for fetched in self._fetches(f"{len(room)} topics") if room else ():
+        self, ranges: Mapping[tuple[str, int], tuple[int, int]], wanted: Mapping[tuple[str, int], object]
+    ) -> Iterator[tuple[tuple[str, int], Sequence[Message]]]:
+        """Yield what comes of many ranges, in stretches of one place, as long as a place is in `wanted`."""
+        self._consumer.assign([TopicPartition(*place, ranges[place][0]) for place in wanted])
+        try:
+            for fetched in self._fetches(f"{len(wanted)} topics") if wanted else ():
                 for place, messages in by_place(fetched):
-                    if place in room:
-                        room[place] -= take_some(place, messages, room[place])
-                        if room[place] <= 0:
-                            del room[place]
-                if not room:
-                    break
-        # Whatever stays assigned is fetched on and on in the background.
-        self._consumer.unassign()
+                    if place in wanted:
+                        yield place, messages
+                if not wanted:
+                    return
+        finally:
+            # Whatever stays assigned is fetched on and on in the background.
+            self._consumer.unassign()
 
     def ends(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
         """For each (topic, partition): the first offset that is not yet committed. Absent ones are left out."""

@@ -54,6 +54,26 @@ def read_column(  # noqa: PLR0911 - one return per Avro type
             assert_never(field.type)
 
 
+def pass_column(cursors: Cursors, field: FieldLayout) -> None:
+    """Pass over one field of every message, whatever its value is."""
+    valid = cursors.read_branches(field.name) if field.nullable else None
+    match field.type:
+        case "int" | "long":
+            cursors.pass_numbers(valid, field.name)
+        case "float":
+            cursors.read_fixed(_FLOAT_BYTES, valid, field.name)
+        case "double":
+            cursors.read_fixed(_WORD_BYTES, valid, field.name)
+        case "floats":
+            cursors.read_blocks(_FLOAT_BYTES, valid, field.name)
+        case "string" | "bytes":
+            cursors.read_spans(valid, field.name)
+        case RecordLayout():
+            refuse(f"the row has a record in {field.name}")
+        case _:
+            assert_never(field.type)
+
+
 def read_text(cursors: Cursors, field: str, *, nullable: bool = False) -> pa.StringArray:
     """Read a string of every message, "" where it is null."""
     valid = cursors.read_branches(field) if nullable else None

@@ -65,6 +65,14 @@ class Cursors:
         """Move on to where the cursors that `chosen(flags)` gave have come."""
         self._at[flags] = part._at
 
+    def places(self) -> Integers:
+        """Where the cursors are, for `go_to`."""
+        return self._at.copy()
+
+    def go_to(self, places: Integers) -> None:
+        """Put the cursors where `places` says."""
+        self._at = places.copy()
+
     def words(self, places: Integers) -> Unsigned:
         """Return the eight bytes at each of `places` as little-endian integers."""
         return self._words[places].view(np.dtype("<u8"))
@@ -92,6 +100,16 @@ class Cursors:
         if bits == _INT_BITS:
             self.require_all((numbers >> (_INT_BITS - 1)) == (numbers >> 63), valid, field, "it is no int")
         return numbers
+
+    def pass_numbers(self, valid: Flags | None, field: str) -> None:
+        """Pass over an int or a long of every message."""
+        stops = ~self.words(self._at) & _TOP_BITS
+        lengths = (np.bitwise_count(stops ^ (stops - np.uint64(1))) >> 3).astype(np.int64)
+        more = stops == 0
+        if more.any():
+            those = np.flatnonzero(more if valid is None else more & valid)
+            self._read_long(those, np.zeros(len(self), np.uint64), lengths, field)
+        self._forward(lengths, valid, field)
 
     def read_spans(self, valid: Flags | None, field: str) -> Spans:
         """Read the length of a string or of bytes and pass over its content; empty where not valid."""

@@ -14,13 +14,13 @@ from penstock.core.seals import foreign_message
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from penstock.core.avro.envelope_decode import DecodedChanges
+    from penstock.core.avro.envelope_decode import DecodedChanges, DecodedRows
     from penstock.core.positions import Order
     from penstock.core.tables import TableId
     from penstock.links.objects.plan import TopicRange
 
 
-def read_orders(changes: DecodedChanges, eras: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def read_orders(changes: DecodedChanges | DecodedRows, eras: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """(file number, offset, row) of each change, behind those of earlier eras: int64[n, 3].
 
     ValueError for a log file without a number.
@@ -43,7 +43,7 @@ def order_at(orders: npt.NDArray[np.int64], index: int) -> Order:
 
 
 def require_own(
-    topic_range: TopicRange, table: TableId, changes: DecodedChanges, offsets: npt.NDArray[np.int64]
+    topic_range: TopicRange, table: TableId, changes: DecodedChanges | DecodedRows, offsets: npt.NDArray[np.int64]
 ) -> None:
     """Raise PositionError unless all changes, at `offsets`, are of the range's source and its `table`."""
     if str(table) != topic_range.table:

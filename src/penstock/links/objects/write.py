@@ -9,22 +9,15 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from penstock.config.crash_points import CrashPoint
-from penstock.core.avro.envelope_decode import DecodedChanges, decode_changes
-from penstock.core.avro.schemas import table_schema
-from penstock.core.avro.wire import schema_ids
 from penstock.core.batches import Batch
-from penstock.core.eras import eras_at
-from penstock.core.errors import PenstockError
 from penstock.core.file_formats import PARQUET, FileFormat, render_as
 from penstock.core.files import file_rows, object_key
 from penstock.core.garbage import no_collection
-from penstock.core.seals import foreign_message
 from penstock.core.tables import TableId
-from penstock.links.objects.in_order import order_at, read_orders, require_forward, require_own
-from penstock.links.own_messages import read_change
+from penstock.links.objects.decoding import RangeDecoder
+from penstock.links.objects.in_order import order_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,7 +25,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from penstock.core.positions import Order
-    from penstock.core.tables import TableSchema
+    from penstock.links.objects.decoding import Stretch
     from penstock.links.objects.plan import TopicRange
     from penstock.ports.objects import ObjectStore
     from penstock.ports.registry import Registry
@@ -71,17 +64,6 @@ class RangeWritten:
         return self.range.is_whole and self.read_to == self.range.end
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """Consecutive messages with one schema, none of them across a cut from the others, each with its order."""
-
-    schema_id: int
-    schema: TableSchema
-    offsets: npt.NDArray[np.int64]
-    changes: DecodedChanges
-    orders: npt.NDArray[np.int64]
-
-
 class FileWriter:
     """Turns topic ranges into files of one pipeline."""
 
@@ -103,55 +85,28 @@ class FileWriter:
         have written there.
         """
         asked = {(r.topic, r.partition): (r.start, r.end) for r in ranges}
+        decoders = {(r.topic, r.partition): RangeDecoder(r, self._registry) for r in ranges}
         with no_collection():
-            read = self._log.read_together(asked, self._rules.bytes_max)
+            for place, fetched in self._log.read_together(asked, self._rules.bytes_max):
+                decoders[place].add(fetched)
             for topic_range in ranges:
-                yield self._write_range(topic_range, read[topic_range.topic, topic_range.partition])
+                yield self._write_range(topic_range, decoders.pop((topic_range.topic, topic_range.partition)))
 
-    def _write_range(self, topic_range: TopicRange, messages: Sequence[tuple[int, bytes]]) -> RangeWritten:
-        # zip(*messages) takes ten times as long: it makes an iterator of each, and Python looks for garbage among them.
-        read_offsets, read_values = [offset for offset, _ in messages], [value for _, value in messages]
-        size = sum(map(len, read_values))
-        end = read_offsets[-1] + 1 if size >= self._rules.bytes_max else topic_range.end
-        offsets, values = np.array(read_offsets, np.int64), pa.array(read_values, pa.binary())
-        try:
-            runs = list(self._runs(topic_range, offsets, values))
-        except (PenstockError, ValueError) as error:
-            if not (isinstance(error, PenstockError) and error.retryable):
-                self._find_foreign(topic_range, messages, error)
-            raise
+    def _write_range(self, topic_range: TopicRange, decoder: RangeDecoder) -> RangeWritten:
+        end = decoder.last_offset + 1 if decoder.size_bytes >= self._rules.bytes_max else topic_range.end
+        runs = [run for stretch in decoder.finish() for run in self._runs(stretch, topic_range.cuts)]
         starts = [topic_range.batch_start, *(int(run.offsets[0]) for run in runs[1:]), end]
         batches = tuple(
             self._write_file(topic_range, run, limits) for run, limits in zip(runs, pairwise(starts), strict=False)
         )
-        return RangeWritten(topic_range, end, batches, size // max(len(messages), 1))
+        return RangeWritten(topic_range, end, batches, decoder.size_bytes // max(decoder.count, 1))
 
-    def _runs(self, topic_range: TopicRange, offsets: npt.NDArray[np.int64], values: pa.BinaryArray) -> Iterator[_Run]:
-        if not len(offsets):
-            return
-        ids = schema_ids(values)
-        edges = [0, *(np.flatnonzero(np.diff(ids)) + 1).tolist(), len(ids)]
-        after = topic_range.after
-        for start, end in pairwise(edges):
-            schema_id = int(ids[start])
-            text = self._registry.value_schema(schema_id)
-            schema = table_schema(text)
-            changes = decode_changes(schema, text, values.slice(start, end - start))
-            orders = read_orders(changes, eras_at(topic_range.eras, offsets[start:end]))
-            require_own(topic_range, schema.table, changes, offsets[start:end])
-            after = require_forward(topic_range, orders, after, offsets[start:end])
-            for low, high in pairwise(_cut_points(orders, topic_range.cuts, self._rules.rows_max)):
-                part = changes.part(low, high)
-                yield _Run(schema_id, schema, offsets[start + low : start + high], part, orders[low:high])
+    def _runs(self, stretch: Stretch, cuts: Sequence[Order]) -> Iterator[Stretch]:
+        """Cut a stretch into what goes into a file each."""
+        for low, high in pairwise(_cut_points(stretch.orders, cuts, self._rules.rows_max)):
+            yield stretch.part(low, high)
 
-    def _find_foreign(self, topic_range: TopicRange, messages: Sequence[tuple[int, bytes]], cause: Exception) -> None:
-        """Raise PositionError for the first message that no capture of the range's source can have written."""
-        for offset, value in messages:
-            fault, _ = read_change(value, topic_range.source, self._registry.value_schema)
-            if fault:
-                raise foreign_message(topic_range.topic, topic_range.partition, offset, fault) from cause
-
-    def _write_file(self, topic_range: TopicRange, run: _Run, limits: tuple[int, int]) -> Batch:
+    def _write_file(self, topic_range: TopicRange, run: Stretch, limits: tuple[int, int]) -> Batch:
         start, end = limits
         place = (topic_range.topic, topic_range.partition, limits)
         format_ = self._rules.format
