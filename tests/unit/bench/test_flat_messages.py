@@ -1,4 +1,4 @@
-"""What Debezium's JDBC sink reads is what our files say."""
+"""What peers read is what our files say."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from datetime import datetime
 from decimal import Decimal
 
 import pyarrow as pa
+import pytest
 
 from penstock.bench.programs.load_manifest import SCHEMA
-from penstock.bench.warehouse.flat_messages import _messages
+from penstock.bench.warehouse.flat_messages import _messages, _row_messages
 from penstock.core.files import file_schema
 
 _ROW = {
@@ -29,6 +30,17 @@ def _sent(op: str) -> tuple[bytes, bytes | None]:
     row = {**_ROW, "__penstock_op": op, "__penstock_offset": 0}
     ((key, value),) = _messages(pa.Table.from_pylist([row], file_schema(SCHEMA)))
     return key, value
+
+
+@pytest.mark.parametrize(("op", "is_deleted"), [("u", False), ("d", True)])
+def test_a_change_is_a_row_that_says_what_happened_to_it(op: str, is_deleted: bool) -> None:  # noqa: FBT001 - a parameter
+    row = {**_ROW, "__penstock_op": op, "__penstock_offset": 41}
+
+    ((key, value),) = _row_messages(pa.Table.from_pylist([row], file_schema(SCHEMA)))
+
+    assert key == b"7"
+    as_text = {"price": "-1.05", "ordered_at": "2026-01-02 03:04:05.000006"}
+    assert json.loads(value) == {**_ROW, **as_text, "is_deleted": is_deleted, "change_offset": 41}
 
 
 def test_a_row_that_came_is_a_message_with_its_schema() -> None:

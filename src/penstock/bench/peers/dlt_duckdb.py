@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from penstock.bench.programs.measured import Work
 
 VERSION: Final = "1.31.0"
-_PROGRAM: Final = Path(__file__).with_name("dlt_merge.py")
-_PACKAGES: Final = (f"dlt[duckdb]=={VERSION}", "duckdb==2.0.0", "pyarrow==26.0.1")
-"""DuckDB and Arrow are those that we use ourselves."""
+_FOLDER: Final = Path(__file__).parent
+_KAFKA_VERSION: Final = "2.16.0"
+_PACKAGES: Final = (f"dlt[duckdb]=={VERSION}", "duckdb==2.0.0", "pyarrow==26.0.1", f"confluent-kafka=={_KAFKA_VERSION}")
+"""DuckDB, Arrow and Kafka's client are those that we use ourselves."""
 _INSTALL_SECONDS: Final = 600.0
 _WAIT_SECONDS: Final = 3600.0
 
@@ -30,8 +31,8 @@ def ensure_dlt() -> Path:
 
     UnavailableError when the packages cannot be fetched.
     """
-    home = cache_directory("peers") / f"dlt-{VERSION}"
-    with locked(home.with_suffix(".lock")):
+    home = cache_directory("peers") / f"dlt-{VERSION}-kafka-{_KAFKA_VERSION}"
+    with locked(home.with_name(f"{home.name}.lock")):
         if not (home / "done").exists():
             shutil.rmtree(home, ignore_errors=True)
             _install(home)
@@ -43,12 +44,23 @@ def measure_merge(files: Sequence[Path], database: Path, folder: Path, loads: in
     """Merge our batch files into `database`; the first is its warm-up, the others are measured, in so many loads."""
     listed = folder / "files.txt"
     listed.write_text("".join(f"{file}\n" for file in files))
-    command = [str(ensure_dlt()), str(_PROGRAM), str(listed), str(database), str(folder / "dlt"), str(loads)]
+    return _measure("dlt_merge.py", [str(listed)], database, folder, loads)
+
+
+def measure_topic_merge(
+    topic: tuple[str, str], counts: tuple[int, int], database: Path, folder: Path, loads: int
+) -> Work:
+    """Merge a topic (brokers and its name) of rows into `database`; `counts` are of its warm-up and of what follows."""
+    return _measure("dlt_kafka.py", [*topic, *map(str, counts)], database, folder, loads)
+
+
+def _measure(program: str, what: Sequence[str], database: Path, folder: Path, loads: int) -> Work:
+    command = [str(ensure_dlt()), str(_FOLDER / program), *what, str(database), str(folder / "dlt"), str(loads)]
     return measure_command("dlt", command, folder / "dlt.log", _WAIT_SECONDS)
 
 
 def _install(home: Path) -> None:
-    log = home.with_suffix(".log")
+    log = home.with_name(f"{home.name}.log")
     try:
         run_to_end("venv", [sys.executable, "-m", "venv", str(home)], log, _INSTALL_SECONDS)
         pip = [str(home / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]

@@ -1,15 +1,17 @@
-"""Batch files of ours as a topic of flat JSON rows, as sink connectors read them.
+"""Batch files of ours as topics of flat JSON rows, as peers read them.
 
-A message has the row that came, or nothing where it went. Its schema comes with it,
-as Kafka Connect's JsonConverter writes and reads it; types are those of Debezium's
-documentation, "Data type mappings". A change of Debezium's own would have the row
-before it, too, which a sink only skips over.
+For sink connectors a message has the row that came, or nothing where it went. Its
+schema comes with it, as Kafka Connect's JsonConverter writes and reads it; types are
+those of Debezium's documentation, "Data type mappings". A change of Debezium's own
+would have the row before it, too, which a sink only skips over. For dlt a message is
+a row alone, which says itself whether it is deleted and which change it is of.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+from itertools import chain
 from typing import TYPE_CHECKING, Final, cast
 
 import pyarrow as pa
@@ -19,10 +21,10 @@ from confluent_kafka import Producer
 
 from penstock.adapters.kafka.cluster import KafkaCluster, create_topics
 from penstock.core.errors import PenstockError
-from penstock.core.files import OP
+from penstock.core.files import OFFSET, OP
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from decimal import Decimal
     from pathlib import Path
 
@@ -52,12 +54,22 @@ _UNSCALED_BYTES: Final = 8
 
 def send_changes(bootstrap_servers: str, topic: str, files: Sequence[Path], mark: int) -> None:
     """Write the changes of `files`, in order, to partition 0 of `topic`, and then row `MARK_ID + mark`."""
+    changes = (message for file in files for message in _messages(pq.read_table(file)))
+    _send_all(bootstrap_servers, topic, chain(changes, [_marker(MARK_ID + mark)]))
+
+
+def send_rows(bootstrap_servers: str, topic: str, files: Sequence[Path]) -> int:
+    """Write the changes of `files`, in order, to partition 0 of `topic` as rows without schemas; return how many."""
+    tables = [pq.read_table(file) for file in files]
+    _send_all(bootstrap_servers, topic, (message for table in tables for message in _row_messages(table)))
+    return sum(table.num_rows for table in tables)
+
+
+def _send_all(bootstrap_servers: str, topic: str, messages: Iterable[tuple[bytes, bytes | None]]) -> None:
     create_topics(KafkaCluster(bootstrap_servers), [topic], {}, partitions=1)
     producer = Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 20, "compression.type": "lz4"})
-    for file in files:
-        for key, value in _messages(pq.read_table(file)):
-            _send(producer, topic, key, value)
-    _send(producer, topic, *_marker(MARK_ID + mark))
+    for key, value in messages:
+        _send(producer, topic, key, value)
     if producer.flush(_FLUSH_SECONDS):
         message = f"Kafka did not take the messages of {topic} within {_FLUSH_SECONDS:.0f} s"
         raise PenstockError(message, "this is a mistake in the bench: report it")
@@ -87,6 +99,18 @@ def _messages(rows: pa.Table) -> Iterator[tuple[bytes, bytes | None]]:
             _key(id_),
             None if op == "d" else _value((id_, customer, quantity, price, moment, remark, status, details)),
         )
+
+
+def _row_messages(rows: pa.Table) -> Iterator[tuple[bytes, bytes]]:
+    """Yield (key, value) of each change as a row; decimals and moments as text, of which dlt makes what they are."""
+    is_text = {"price", "ordered_at"}
+    columns = {name: rows.column(name).cast(pa.string()) if name in is_text else rows.column(name) for name in _NAMES}
+    deleted, offsets = [op == "d" for op in rows.column(OP).to_pylist()], rows.column(OFFSET).to_pylist()
+    for row, is_deleted, offset in zip(
+        pa.Table.from_arrays(list(columns.values()), list(columns)).to_pylist(), deleted, offsets, strict=True
+    ):
+        whole = {**row, "is_deleted": is_deleted, "change_offset": offset}
+        yield str(row["id"]).encode(), json.dumps(whole, separators=(",", ":")).encode()
 
 
 def _base64_prices(prices: Sequence[Decimal]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from penstock.bench.capture.workload import create_table
@@ -12,7 +13,7 @@ from penstock.bench.figure import Figure
 from penstock.bench.meter import Meter
 from penstock.bench.peers.debezium_connect import start_connect
 from penstock.bench.peers.debezium_jdbc import jdbc_plugin, jdbc_settings
-from penstock.bench.peers.dlt_duckdb import measure_merge
+from penstock.bench.peers.dlt_duckdb import measure_merge, measure_topic_merge
 from penstock.bench.programs.measured import Work
 from penstock.bench.warehouse.compare import (
     connect_postgres,
@@ -20,7 +21,7 @@ from penstock.bench.warehouse.compare import (
     require_equal_duckdb,
     require_equal_postgres,
 )
-from penstock.bench.warehouse.flat_messages import MARK_ID, send_changes
+from penstock.bench.warehouse.flat_messages import MARK_ID, send_changes, send_rows
 from penstock.bench.warehouse.pipeline import OBJECTS, TargetPipeline, duckdb_sink, postgres_sink
 from penstock.bench.warehouse.workload import WARM_UP_ROWS, Mix, write_changes, write_warm_up
 from penstock.core.errors import PenstockError, UnavailableError
@@ -36,8 +37,9 @@ if TYPE_CHECKING:
     from penstock.bench.lab import Lab
     from penstock.bench.peers.debezium_connect import ConnectWorker
 
+_DLT_TOPIC_LOADS: Final = 20
 _DLT_LOADS: Final = (20, 1)
-"""In how many loads dlt gets the changes: often, as a stream wants it, and at once, which is its best."""
+"""In how many loads dlt gets the changes from memory: often, as a stream wants it, and at once, which is its best."""
 _JDBC: Final = "Debezium's JDBC sink, tuned"
 _JDBC_TABLE: Final = "orders"
 _POLL_SECONDS: Final = 0.1
@@ -79,22 +81,19 @@ def measure_files(lab: Lab) -> Sequence[Figure]:
 
 
 def measure_duckdb(lab: Lab) -> Sequence[Figure]:
-    """Topics to DuckDB, and dlt's merge of the same changes from memory."""
+    """Topics to DuckDB, and dlt's merge of the same changes from a topic and from memory."""
     table = TableId("bench_duckdb", "orders")
     target = lab.home / "ours.duckdb"
     pipeline = prepare(lab, table, {"duckdb": duckdb_sink(target)})
     ours = measure_ours(lab, pipeline, table, (OBJECTS, pipeline.link))
     require_equal_duckdb(lab.source(), table, "Penstock", target, str(table))
     files = _batch_files(pipeline)
-    figures: list[Figure] = []
+    name, targets = "topics to DuckDB", {"speed": 3.0}
+    peer = f"dlt's merge from a topic, {_DLT_TOPIC_LOADS} loads"
+    figures = _figures(name, peer, ours, _tried(partial(_measure_dlt_topic, lab, table, files)), targets)
     for loads in _DLT_LOADS:
-        peer = f"dlt's merge, {loads} load{'s' * (loads > 1)}"
-        try:
-            theirs: Loaded | PenstockError = _measure_dlt(lab, table, files, loads)
-        except PenstockError as error:
-            theirs = error
-        targets = {"speed": 3.0} if loads == max(_DLT_LOADS) else {}
-        figures += _figures("topics to DuckDB", peer, ours, theirs, targets)
+        peer = f"dlt's merge from memory, {loads} load{'s' * (loads > 1)}"
+        figures += _figures(name, peer, ours, _tried(partial(_measure_dlt, lab, table, files, loads)), {})
     return figures
 
 
@@ -105,10 +104,7 @@ def measure_postgres(lab: Lab) -> Sequence[Figure]:
     pipeline = prepare(lab, table, {"postgres": postgres_sink(lab.postgres(), "ours")})
     ours = measure_ours(lab, pipeline, table, (OBJECTS, pipeline.link), lab.postgres().pid)
     require_equal_postgres(lab.source(), table, "Penstock", (lab.postgres(), "ours", str(table)))
-    try:
-        theirs: Loaded | PenstockError = _measure_jdbc(lab, table, _batch_files(pipeline))
-    except PenstockError as error:
-        theirs = error
+    theirs = _tried(partial(_measure_jdbc, lab, table, _batch_files(pipeline)))
     targets = {"speed": 4.0, "cpu": 3.0}
     return _figures("topics to PostgreSQL", _JDBC, ours, theirs, targets)
 
@@ -142,6 +138,26 @@ def measure_ours(
 def _batch_files(pipeline: TargetPipeline) -> list[Path]:
     """The files that the S3 spolt wrote, in the order of their rows; the first has what was there before."""
     return sorted((pipeline.folder / "home" / "objects").rglob("*.parquet"))
+
+
+def _tried(measure: Callable[[], Loaded]) -> Loaded | PenstockError:
+    """What came of a peer, or why nothing did."""
+    try:
+        return measure()
+    except PenstockError as error:
+        return error
+
+
+def _measure_dlt_topic(lab: Lab, table: TableId, files: Sequence[Path]) -> Loaded:
+    brokers, topic = lab.kafka().bootstrap_servers, f"{table.schema}-rows"
+    lab.say(f"{table.schema}: writing them as rows of a topic for dlt")
+    counts = send_rows(brokers, topic, files[:1]), send_rows(brokers, topic, files[1:])
+    lab.say(f"{table.schema}: merging them, dlt from a topic")
+    folder = lab.folder("dlt-topic")
+    database = folder / "theirs.duckdb"
+    work = measure_topic_merge((brokers, topic), counts, database, folder, _DLT_TOPIC_LOADS)
+    require_equal_duckdb(lab.source(), table, "dlt from a topic", database, "bench.orders")
+    return Loaded(work)
 
 
 def _measure_dlt(lab: Lab, table: TableId, files: Sequence[Path], loads: int) -> Loaded:
