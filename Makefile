@@ -30,7 +30,7 @@ faults: setup  ## Break a running pipeline 200 times, for an hour or two: docs/r
 TESTS := $(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 test: setup  ## Run all tests
-	@sh scripts/install_chromium.sh
+	@sh scripts/install_for_tests.sh
 	$(TESTS) $(ARGS)
 
 unit: setup  ## Run the tests that need no servers
