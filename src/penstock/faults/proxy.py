@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 from penstock.dev.ports import LOOPBACK
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Iterable, Sequence
     from types import TracebackType
 
 _CHUNK_BYTES = 65_536
@@ -38,6 +38,7 @@ class Proxy:
         self._flowing.set()
         self._delay_seconds = 0.0
         self._refusing = False
+        self._answers_to_cut = 0
         self._pairs: set[tuple[asyncio.StreamWriter, asyncio.StreamWriter]] = set()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -64,6 +65,10 @@ class Proxy:
         """Reset every connection there is and every new one, until `heal`."""
         self._refusing = True
         self.cut()
+
+    def cut_answers(self, count: int) -> None:
+        """Reset the connection at each of the next `count` answers of a server, of which nothing arrives."""
+        self._answers_to_cut = count
 
     def half_close(self) -> None:
         """End what servers say on every connection there is; what clients say still arrives."""
@@ -102,14 +107,21 @@ class Proxy:
         self._pairs.add(pair)
         for task in (
             self._loop.create_task(self._forward(reader, far_writer)),
-            self._loop.create_task(self._forward(far_reader, writer)),
+            self._loop.create_task(self._forward(far_reader, writer, cut=pair)),
         ):
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _forward(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, cut: Sequence[asyncio.StreamWriter] = ()
+    ) -> None:
+        """Deliver what `reader` says; `cut` is what to reset where that is an answer to be cut off."""
         with suppress(OSError, RuntimeError):
             while chunk := await reader.read(_CHUNK_BYTES):
+                if cut and self._answers_to_cut:
+                    self._answers_to_cut -= 1
+                    _abort_all(cut)
+                    break
                 await self._flowing.wait()
                 if self._delay_seconds:
                     await asyncio.sleep(self._delay_seconds)
@@ -125,8 +137,7 @@ class Proxy:
     async def _reset(self) -> None:
         pairs, self._pairs = self._pairs, set()
         for pair in pairs:
-            for writer in pair:
-                _abort(writer)
+            _abort_all(pair)
 
     async def _end_answers(self) -> None:
         for near, _ in self._pairs:
@@ -140,6 +151,11 @@ class Proxy:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+def _abort_all(writers: Iterable[asyncio.StreamWriter]) -> None:
+    for writer in writers:
+        _abort(writer)
 
 
 def _abort(writer: asyncio.StreamWriter) -> None:

@@ -91,6 +91,16 @@ def test_a_cut_resets_what_is_there_and_welcomes_what_comes(proxy: Proxy) -> Non
         assert _ask(after, b"three") == b"three"
 
 
+def test_answers_are_cut_off_after_the_server_has_heard_the_question(proxy: Proxy, echo: Echo) -> None:
+    proxy.cut_answers(2)
+    for _ in range(2):
+        with _connect(proxy) as cut, pytest.raises(ConnectionError):
+            _ask(cut, b"one")
+    with _connect(proxy) as whole:
+        assert _ask(whole, b"two") == b"two"
+    assert echo.heard == b"oneonetwo"
+
+
 def test_who_is_refused_is_welcome_once_it_is_healed(proxy: Proxy, echo: Echo) -> None:
     proxy.refuse()
     with pytest.raises(ConnectionError):
