@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import psycopg
 import pymysql
 import pytest
+from tests.servers.azurite import AzuriteServer, start_azurite
+from tests.servers.clouds import CLOUDS, CloudPlace
 from tests.servers.redshift_case import log_in
 from tests.servers.sink_case import DuckdbTarget, Place, PostgresTarget, RedshiftTarget
 
@@ -110,6 +112,29 @@ def s3(servers_home: Path) -> Iterator[S3Server]:
     """An S3 server with an empty bucket."""
     with start_s3(servers_home / "s3") as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def gcs(servers_home: Path) -> Iterator[S3Server]:
+    """A server of Google's XML API, which checks no tokens, with an empty bucket."""
+    with start_s3(servers_home / "gcs", checks_keys=False) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def azure(servers_home: Path) -> Iterator[AzuriteServer]:
+    """An Azure server with an empty container; tests skip where Azurite is not installed."""
+    with start_azurite(servers_home / "azure") as server:
+        yield server
+
+
+@pytest.fixture(params=CLOUDS)
+def cloud(request: pytest.FixtureRequest, fresh_name: str, monkeypatch: pytest.MonkeyPatch) -> CloudPlace:
+    """An empty folder on each kind of store, whose keys are in the environment."""
+    kind = CLOUDS[request.param]
+    for name, value in kind.keys.items():
+        monkeypatch.setenv(name, value)
+    return CloudPlace(kind, request.getfixturevalue(request.param).port, fresh_name)
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,8 @@
 Settings are those of S3Proxy's own documentation. It checks keys and signatures
 as Amazon's does, and answers with Amazon's error codes. What it lacks: rules of
 lifecycle (501 NotImplemented), and a key `a` beside a key `a/b`, because keys are
-files and folders.
+files and folders. Where it checks no keys, Google's clients may talk to it too:
+obstore's speaks the protocol that Google took over from S3 (the XML API).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _JVM_OPTIONS = ("-Xms32m", "-Xmx256m", "-XX:+UseSerialGC", "-Djava.awt.headless=
 
 _SETTINGS = """\
 s3proxy.endpoint=http://{host}:{port}
-s3proxy.authorization=aws-v2-or-v4
+s3proxy.authorization={authorization}
 s3proxy.identity={identity}
 s3proxy.credential={credential}
 # In bytes: what one request without chunks may hold.
@@ -77,9 +78,10 @@ class S3Server(OneProcessServer):
         return {**OneProcessServer.facts(self), "endpoint": self.endpoint, **keys, **place}
 
 
-def start_s3(home: Path, *, port: int | None = None) -> S3Server:
+def start_s3(home: Path, *, port: int | None = None, checks_keys: bool = True) -> S3Server:
     """Start a server with its data under `home`; later starts find the data and port of the first.
 
+    Without `checks_keys` it answers everybody, and looks at no signature.
     Raises UsageError without Java or when the port is in use, UnavailableError
     when the jars cannot be fetched.
     """
@@ -90,23 +92,26 @@ def start_s3(home: Path, *, port: int | None = None) -> S3Server:
     chosen = choose_port(home / "port", port)
     settings, logging = home / "s3proxy.conf", home / "logback.xml"
     keys = {"identity": ACCESS_KEY_ID, "credential": SECRET_ACCESS_KEY}
+    keys["authorization"] = "aws-v2-or-v4" if checks_keys else "none"
     settings.write_text(_SETTINGS.format(host=LOOPBACK, port=chosen, data=home / "data", **keys))
     logging.write_text(_LOGGING)
     options = [*_JVM_OPTIONS, f"-Dlogback.configurationFile={logging}"]
     command = [java(), *options, "-cp", class_path, "org.gaul.s3proxy.Main", "--properties", str(settings)]
     child = start_child("S3Proxy", command, home / "s3proxy.log")
-    wait_until_ready(child, lambda: _answers(chosen), _START_SECONDS)
+    # Without a key, a list of buckets is refused as S3 refuses it.
+    expected = HTTPStatus.FORBIDDEN if checks_keys else HTTPStatus.OK
+    wait_until_ready(child, lambda: _answers(chosen, expected), _START_SECONDS)
     return S3Server(chosen, home, child)
 
 
-def _answers(port: int) -> bool:
-    """Whether the server refuses a request without a key, as S3 does."""
+def _answers(port: int, expected: HTTPStatus) -> bool:
+    """Whether the server answers a request without a key as it should."""
     if not is_listening(port):
         return False
     connection = http.client.HTTPConnection(LOOPBACK, port, timeout=_PROBE_SECONDS)
     try:
         connection.request("GET", "/")
-        return connection.getresponse().status == HTTPStatus.FORBIDDEN
+        return connection.getresponse().status == expected
     except (OSError, http.client.HTTPException):
         return False
     finally:
