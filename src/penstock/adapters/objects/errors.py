@@ -11,14 +11,16 @@ from obstore.exceptions import PermissionDeniedError, UnauthenticatedError
 from penstock.core.errors import SinkError, UnavailableError
 
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
-_HTTP_STATUS = re.compile(r"status(?: code)?:? (\d{3})")
-_CODE = re.compile(r"<Code>(\w+)</Code>")
+# In brackets: what became of one file of a deletion of several. S3 says a code, Azure a status.
+_HTTP_STATUS = re.compile(r"(?:status(?: code)?:?|\(code:) (\d{3})\b")
+_CODE = re.compile(r"(?:<Code>|\(code: )([A-Za-z]\w*)[<)]")
 _DISK_IS_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _ASK_AGAIN = frozenset({408, 429, 500, 502, 503, 504})
-_REFUSED = frozenset({401, 403})
+_REFUSED = frozenset({"401", "403", "AccessDenied"})
 _ANSWER = re.compile(r"(?:<\?xml[^>]*\?>\s*)?<Error>.*", re.DOTALL)
-_MESSAGE = re.compile(r"<Message>([^<]*)</Message>")
-_NO_KEYS = ("Account must be specified", "token request")
+# Azure's goes on with an id and a time in lines of their own.
+_MESSAGE = re.compile(r"<Message>([^<\n]*)")
+_NO_KEYS = "token request"
 """Of a store that finds no keys in the environment, and asks the machine's cloud for some."""
 _LENGTH_MAX = 500
 
@@ -35,7 +37,7 @@ _NO_SPACE = frozenset({"QuotaExceeded", "InsufficientStorage", "XMinioStorageFul
 
 def explain(url: str, endpoint: str, what: str, error: Exception) -> SinkError | UnavailableError:
     """Turn the error of an obstore call into ours. `what` was tried, such as `read shop/1.parquet`."""
-    cause = str(error).partition("\n\nDebug source")[0]
+    cause = _cause(error)
     message = f"cannot {what} at {url}: {_ANSWER.sub(_shorter, cause)[:_LENGTH_MAX]}"
     kind, status = store_kind(url), _HTTP_STATUS.search(cause)
     hint = _known_hint(kind, error, cause)
@@ -44,9 +46,21 @@ def explain(url: str, endpoint: str, what: str, error: Exception) -> SinkError |
     return SinkError(message, hint or "check objects.url and that the place exists and may be written to")
 
 
+def explain_opening(url: str, error: Exception) -> SinkError:
+    """Turn the error of opening a store into ours. Nothing was asked yet: it is about the folder, or the keys."""
+    kind, cause = store_kind(url), _cause(error)
+    known = _known_hint(kind, error, cause) if kind == "file" else f"check {_ENVIRONMENT[kind]}, and objects.url"
+    return SinkError(f"cannot open files at {url}: {cause[:_LENGTH_MAX]}", known or "check objects.url")
+
+
+def _cause(error: Exception) -> str:
+    return str(error).partition("\n\nDebug source")[0]
+
+
 def _known_hint(kind: str, error: Exception, cause: str) -> str | None:
     """What to do about an error whose cause we know; None for others."""
     code, status = _CODE.search(cause), _HTTP_STATUS.search(cause)
+    named = {found[1] for found in (code, status) if found}
     by_code = _by_code(kind, code[1] if code else "")
     if by_code is not None:
         return by_code
@@ -57,7 +71,7 @@ def _known_hint(kind: str, error: Exception, cause: str) -> str | None:
     if kind == "file":
         return "check objects.url, and the folder's owner and rights"
     refused = isinstance(error, PermissionDeniedError | UnauthenticatedError)
-    if refused or (status and int(status[1]) in _REFUSED) or any(sign in cause for sign in _NO_KEYS):
+    if refused or named & _REFUSED or _NO_KEYS in cause:
         return f"check {_ENVIRONMENT[kind]}, and what they are allowed to do there"
     return None
 

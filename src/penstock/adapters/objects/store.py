@@ -12,7 +12,7 @@ from obstore.exceptions import BaseError
 from obstore.store import LocalStore
 
 from penstock.adapters.objects.clouds import Access, azure_store, gcs_store, s3_store
-from penstock.adapters.objects.errors import explain, store_kind
+from penstock.adapters.objects.errors import explain, explain_opening, store_kind
 from penstock.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def open_objects(spec: ObjectsSpec) -> Objects:
     try:
         return Objects(spec, _open_cloud(spec), None)
     except (BaseError, ValueError) as error:
-        raise explain(spec.url, spec.endpoint, "open files", error) from error
+        raise explain_opening(spec.url, error) from error
 
 
 class Objects:
@@ -133,7 +133,7 @@ def _open_local(folder: Path, spec: ObjectsSpec) -> Objects:
         folder.mkdir(parents=True, exist_ok=True)
         return Objects(spec, LocalStore(prefix=folder), folder)
     except (BaseError, OSError) as error:
-        raise explain(spec.url, "", "open files", error) from error
+        raise explain_opening(spec.url, error) from error
 
 
 def _open_cloud(spec: ObjectsSpec) -> S3Store | GCSStore | AzureStore:
