@@ -15,9 +15,9 @@ class ObjectsSpec(Spec):
     """An object store and the files in it; without `url` they are in a directory under home.
 
     `url` is s3://bucket/prefix, gs://bucket/prefix, az://container/prefix (or
-    abfs://) or file:///directory; `endpoint` is for a server that speaks S3 or
-    Azure's protocol without being Amazon's or Microsoft's, `region` is S3's. Keys
-    are in the environment, as every tool of these stores reads them.
+    abfs://) or file:///directory; `endpoint` is for a server that speaks S3's,
+    Google's or Azure's protocol and is not theirs, `region` is S3's. Keys are in the
+    environment, as every tool of these stores reads them.
 
     A file is closed when what waits in a topic partition has `batch_rows_max` rows
     or `batch_mebibytes_max` (as messages), has waited for `batch_seconds`, or its

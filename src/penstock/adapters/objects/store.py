@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,14 +14,17 @@ from obstore.store import LocalStore
 
 from penstock.adapters.objects.clouds import Access, azure_store, gcs_store, s3_store
 from penstock.adapters.objects.errors import explain, explain_opening, store_kind
-from penstock.core.errors import UsageError
+from penstock.core.errors import UnavailableError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from obstore.store import AzureStore, GCSStore, S3Store
 
-    from penstock.core.errors import SinkError, UnavailableError
+    from penstock.core.errors import SinkError
+
+_PAUSES_SECONDS = (0.1, 0.5, 1.0)
+"""Before a deletion is begun again, once for each; none begins `timeout_seconds` after the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +32,10 @@ class ObjectsSpec:
     """Where files go. It travels; the store it opens does not.
 
     `url` is file:///folder, s3://bucket/prefix, gs://bucket/prefix, or
-    az://container/prefix (abfs:// and abfss:// too). `endpoint` is a server of S3's
-    or Azure's protocol other than Amazon's or Microsoft's. With empty keys, access
-    comes from the environment, as the tools of each store read it; that of Google
-    and Azure always does.
+    az://container/prefix (abfs:// and abfss:// too). `endpoint` is a server of S3's,
+    Google's or Azure's protocol that is not theirs. With empty keys, access comes
+    from the environment, as the tools of each store read it; that of Google and
+    Azure always does.
     """
 
     url: str
@@ -100,29 +104,45 @@ class Objects:
             raise self._explain(error, "list", prefix or "files") from error
 
     def delete(self, keys: Sequence[str]) -> None:
-        """Delete files; those that are gone already are no mistake."""
+        """Delete files; those that are gone already are no mistake.
+
+        Deleting twice is deleting once. obstore does not know that, and begins no
+        deletion again whose connection broke; so we do.
+        """
+        deadline = time.monotonic() + self._spec.timeout_seconds
+        for pause_seconds in (*_PAUSES_SECONDS, None):
+            try:
+                self._delete_once(keys)
+            except UnavailableError:
+                if pause_seconds is None or time.monotonic() + pause_seconds > deadline:
+                    raise
+                time.sleep(pause_seconds)
+            else:
+                return
+
+    def local_path(self, key: str) -> str | None:
+        """Where the file is on this machine's disk; None for a store that is elsewhere."""
+        return str(self._folder / key) if self._folder else None
+
+    def _delete_once(self, keys: Sequence[str]) -> None:
         if not keys:
             return
         try:
             obstore.delete(self._store, keys)
         except FileNotFoundError:
             # The first that is gone ends a deletion of several.
-            self._delete_each(keys)
+            for key in keys:
+                self._delete_if_there(key)
         except (BaseError, OSError, ValueError) as error:
             raise self._explain(error, "delete", f"{len(keys)} files") from error
 
-    def local_path(self, key: str) -> str | None:
-        """Where the file is on this machine's disk; None for a store that is elsewhere."""
-        return str(self._folder / key) if self._folder else None
-
-    def _delete_each(self, keys: Sequence[str]) -> None:
-        for key in keys:
-            try:
-                obstore.delete(self._store, key)
-            except FileNotFoundError:
-                continue
-            except (BaseError, OSError, ValueError) as error:
-                raise self._explain(error, "delete", key) from error
+    def _delete_if_there(self, key: str) -> None:
+        try:
+            obstore.delete(self._store, key)
+        except FileNotFoundError:
+            return
+        except (BaseError, OSError, ValueError) as error:
+            raise self._explain(error, "delete", key) from error
 
     def _explain(self, error: Exception, verb: str, what: str) -> SinkError | UnavailableError:
         return explain(self._spec.url, self._spec.endpoint, f"{verb} {what}", error)
