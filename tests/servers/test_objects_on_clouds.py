@@ -1,4 +1,4 @@
-"""A pipeline whose files are CSV on S3: what it carries, what it deletes, and what check says of the store."""
+"""A pipeline with CSV files on each kind of store: what it carries and deletes, and what check says of the store."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import pytest
 from tests.servers.chain import make_chain
 from typer.testing import CliRunner
 
-from penstock.adapters.objects.store import ObjectsSpec, open_objects
+from penstock.adapters.objects.store import open_objects
 from penstock.cli.main import app
 from penstock.core.errors import PositionError
-from penstock.dev.s3 import ACCESS_KEY_ID, BUCKET, SECRET_ACCESS_KEY
 from penstock.links.objects.publish import BatchPublisher
 from penstock.wiring.files import files_from, sweep_files
 from penstock.wiring.open import OBJECTS_LINK, batch_topic, open_publisher
@@ -19,25 +18,24 @@ from penstock.wiring.open import OBJECTS_LINK, batch_topic, open_publisher
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.servers.clouds import CloudPlace
+
     from penstock.dev.kafka import KafkaBroker
     from penstock.dev.mariadb import MariadbServer
-    from penstock.dev.s3 import S3Server
 
 
-def test_rows_of_any_text_go_through_csv_on_s3_and_old_files_go_when_the_target_has_them(
+def test_rows_of_any_text_go_through_csv_on_a_store_and_old_files_go_when_the_target_has_them(
     tmp_path: Path,
     mariadb: MariadbServer,
     fresh_database: str,
     chain_parts: tuple[KafkaBroker, str, int],
-    s3: S3Server,
-    monkeypatch: pytest.MonkeyPatch,
+    cloud: CloudPlace,
 ) -> None:
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY_ID)
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_ACCESS_KEY)
-    place = f"s3://{BUCKET}/{fresh_database}"
-    more = f'objects: {{url: "{place}", endpoint: "{s3.endpoint}", format: csv, compression: gzip, keep_hours: 0}}'
+    more = (
+        f'objects: {{url: "{cloud.url}", endpoint: "{cloud.endpoint}", format: csv, compression: gzip, keep_hours: 0}}'
+    )
     chain = make_chain(tmp_path, fresh_database, mariadb, chain_parts, more)
-    objects = open_objects(ObjectsSpec(place, s3.endpoint))
+    objects = open_objects(cloud.spec())
     chain.write(
         "CREATE TABLE notes (id INT PRIMARY KEY, note TEXT, data VARBINARY(20))",
         r"INSERT INTO notes VALUES (1, 'a,\"b\"\r\n\\N', x'00ff22'), (2, '', NULL), (3, NULL, ''), (4, '\\N', 'x')",
@@ -61,7 +59,7 @@ def test_rows_of_any_text_go_through_csv_on_s3_and_old_files_go_when_the_target_
         (4, "\\N", b"x"),
         (5, "later", None),
     ]
-    assert f"objects {place}: can be written, read, listed and deleted from" in " ".join(checked.stdout.split())
+    assert f"objects {cloud.url}: can be written, read, listed and deleted from" in " ".join(checked.stdout.split())
     assert [key.rpartition(".csv")[2] for key in written] == [".gz"] * len(written)
     assert len(written) >= 2
     assert len(objects.list(fresh_database)) == 1
