@@ -88,6 +88,24 @@ def test_a_lease_publishes_up_to_its_stop_although_more_was_read(
     assert not live.can_go_on
 
 
+def test_a_lease_ends_at_its_stop_however_long_publications_are_apart(
+    mariadb: MariadbServer, fresh_name: str, tmp_path: Path
+) -> None:
+    server, table, publisher = login(mariadb), TableId(fresh_name, "orders"), MemoryPublisher()
+    create_table(mariadb, table)
+    with closing(connect(server)) as connection:
+        begin = head(connection)
+        with closing(follow(server, table, begin, publisher, tmp_path, Pace(3600.0))) as live:
+            insert_range(connection, table, 1, 10)
+            live.run(1.0, None)
+            insert_range(connection, table, 11, 30)
+            started = time.monotonic()
+            ended = live.run(30.0, head(connection))
+
+    assert time.monotonic() - started < 10.0
+    assert (publisher.count, ended.rows, ended.publications) == (30, 20, 1)
+
+
 def test_a_lease_whose_process_was_orphaned_ends_with_an_error_after_which_its_link_starts_again(
     mariadb: MariadbServer, fresh_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,14 +185,19 @@ def test_a_lease_that_never_comes_is_not_waited_for(mariadb: MariadbServer, fres
 
 
 def follow(
-    server: MysqlServer, table: TableId, begin: BinlogPosition, publisher: MemoryPublisher, home: Path
+    server: MysqlServer,
+    table: TableId,
+    begin: BinlogPosition,
+    publisher: MemoryPublisher,
+    home: Path,
+    pace: Pace = _PACE,
 ) -> LiveCapture:
     """Follow the log of one table from `begin` on."""
     book = open_book(server, table)
     handler = StatementHandler(open_state(f"sqlite:///{home}/state.db", "p"), book, 1)
     capture = OpenCapture(CaptureParts(publisher, book, handler, "schemas", 1), 1, begin, 0)
     stream = open_binlog(server, begin, _SERVER_ID, book.wanted, Stop.NEVER)
-    return LiveCapture(capture, stream, LogFollower(book, {}, begin, _PACE))
+    return LiveCapture(capture, stream, LogFollower(book, {}, begin, pace))
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

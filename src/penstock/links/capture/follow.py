@@ -115,6 +115,10 @@ class LogFollower:
         """Yield every whole transaction that is still waiting."""
         yield from self._finish(self._boundary)
 
+    def has_read(self, position: BinlogPosition) -> bool:
+        """Whether every transaction before `position` is here; some may wait for a publication."""
+        return self._boundary.order >= position.order
+
     def pass_by(self) -> BinlogPosition | None:
         """Move over what held nothing for us; None if there is nothing to move over or changes still wait."""
         if self.is_waiting or self._boundary.order <= self.position.order:

@@ -122,7 +122,7 @@ class LiveCapture:
         self._capture.parts.close()
 
     def _reached(self, stop: BinlogPosition | None) -> bool:
-        return stop is not None and self._capture.position.order >= stop.order
+        return stop is not None and self._follower.has_read(stop)
 
     def _commit(self, work: Iterable[Publication | StatementLogged]) -> None:
         for part in work:
