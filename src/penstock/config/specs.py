@@ -153,7 +153,9 @@ class MysqlSourceSpec(Spec):
     `tls` nothing is encrypted. `zero_dates` says what becomes of 0000-00-00 and
     other dates that no calendar has, `row_images` of rows that were logged
     without all of their columns. Rows of XA transactions are held in memory from
-    XA PREPARE to XA COMMIT, `prepared_xa_mebibytes_max` of them at most.
+    XA PREPARE to XA COMMIT, `prepared_xa_mebibytes_max` of them at most. A
+    publication begins `publish_interval_ms` after the one before, or later; 0
+    gives the least latency, for more CPU.
     `retention_warning_hours` is how soon the binlog that we need may be purged
     before we warn.
     Without `heartbeat` nothing is written to the source.
@@ -173,6 +175,7 @@ class MysqlSourceSpec(Spec):
     zero_dates: ZeroDates = "stop"
     row_images: RowImages = "full"
     prepared_xa_mebibytes_max: Annotated[int, Field(strict=True, ge=1, le=1 << 20)] = 256
+    publish_interval_ms: Annotated[int, Field(strict=True, ge=0, le=10_000)] = 20
     retention_warning_hours: Annotated[float, Field(strict=True, ge=0, le=8760)] = 24.0
     heartbeat: HeartbeatSpec | None = None
 

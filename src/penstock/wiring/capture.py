@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from penstock.ports.log import LogStream
     from penstock.ports.publisher import Publisher
 
-LIVE_PACE = Pace(interval_seconds=0.02)
 BACKLOG_PACE = Pace(interval_seconds=3600.0, bytes_wanted=8 << 20)
 _COPY_SECONDS = 900.0
 """Kafka's own upper limit of a transaction's time, as brokers have it by default."""
@@ -52,8 +51,13 @@ def open_live(spec: CaptureSpec) -> LiveCapture:
     """Take the capture over and follow the log from its committed position."""
     capture = open_capture(spec)
     stream = _open_stream(spec, capture.position, Stop.NEVER, lane=0)
-    follower = _follower(spec, capture.parts.book, capture.stopped, capture.position, LIVE_PACE)
+    follower = _follower(spec, capture.parts.book, capture.stopped, capture.position, live_pace(spec))
     return LiveCapture(capture, stream, follower)
+
+
+def live_pace(spec: CaptureSpec) -> Pace:
+    """How much the live tail gathers before it publishes."""
+    return Pace(interval_seconds=spec.source.publish_interval_ms / 1000)
 
 
 def open_capture(spec: CaptureSpec) -> OpenCapture:

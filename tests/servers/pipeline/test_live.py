@@ -47,7 +47,8 @@ class CutOff:
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Transactions of more than 2,000 bytes are published in pieces."""
-    monkeypatch.setattr(wiring, "LIVE_PACE", Pace(interval_seconds=0.0, bytes_wanted=500, bytes_max=2000))
+    pace = Pace(interval_seconds=0.0, bytes_wanted=500, bytes_max=2000)
+    monkeypatch.setattr(wiring, "live_pace", lambda _: pace)
 
 
 @pytest.mark.usefixtures("small_pieces")

@@ -118,6 +118,7 @@ def test_a_source_says_which_tables_it_wants() -> None:
     assert not source.patterns.matches(TableId("other", "orders"))
     assert (source.port, source.start, source.lease_seconds) == (3306, "auto", 60.0)
     assert source.prepared_xa_mebibytes_max << 20 == PREPARED_BYTES_MAX
+    assert source.publish_interval_ms == 20
 
 
 def test_server_ids_are_stable_and_differ_by_pipeline_and_source() -> None:
@@ -194,6 +195,22 @@ links:
         ("sources:\n- tables:\n  - !a.x\n", "line 3: sources.0.tables.0: text that begins with ! needs quotes: '!a.x'"),
         (f"sources: [{SOURCE[:-1]}, start: never}}]\n", "line 1: sources.0.start: should be 'auto', 'log' or 'copy'"),
         (f"sources: [{SOURCE[:-1]}, lease_seconds: 0}}]\n", "lease_seconds: should be greater than or equal to 1"),
+        (
+            f"sources: [{SOURCE[:-1]}, publish_interval_ms: -1}}]\n",
+            "line 1: sources.0.publish_interval_ms: should be greater than or equal to 0",
+        ),
+        (
+            f"sources: [{SOURCE[:-1]}, publish_interval_ms: 10001}}]\n",
+            "line 1: sources.0.publish_interval_ms: should be less than or equal to 10000",
+        ),
+        (
+            f"sources: [{SOURCE[:-1]}, publish_interval_ms: 0.5}}]\n",
+            "line 1: sources.0.publish_interval_ms: should be a whole number",
+        ),
+        (
+            f"sources: [{SOURCE[:-1]}, publish_interval_ms: '20'}}]\n",
+            "line 1: sources.0.publish_interval_ms: should be a whole number",
+        ),
         ("sources: [{name: f, kind: postgres, x: y}]\n", "line 1: sources.0: a source of kind postgres is not in this"),
         ("sources: [{name: f, kind: oracle}]\n", "line 1: sources.0.kind: should be 'mysql'"),
         ("sinks: [{name: f, kind: snowflake}]\n", "line 1: sinks.0: a sink of kind snowflake is not in this release"),

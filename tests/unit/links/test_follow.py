@@ -66,6 +66,10 @@ def messages_of(publication: Publication) -> dict[str, list[tuple[object, bytes]
     }
 
 
+def rows_of(parts: Sequence[object]) -> int:
+    return sum(rows for part in parts if isinstance(part, Publication) for rows, _ in part.rows.values())
+
+
 @pytest.mark.parametrize("bytes_wanted", [1 << 20, 1])
 def test_runs_of_transactions_are_published_as_single_ones_are(bytes_wanted: int) -> None:
     log = a_log()
@@ -94,3 +98,15 @@ def test_what_comes_soon_behind_a_small_publication_waits_for_more(bytes_wanted:
     assert [*follower.feed(items), *follower.due()]
 
     assert (follower.wait_seconds() > 3000.0) == waits
+
+
+@pytest.mark.parametrize(("interval_seconds", "expected"), [(0.0, 28), (3600.0, 1)])
+def test_the_larger_the_interval_the_fewer_publications(interval_seconds: float, expected: int) -> None:
+    items = EventScanner(START, lambda _: True, run_events_min=1 << 30).feed(*a_log().stream())
+    follower = a_follower(Pace(interval_seconds))
+
+    found = [part for item in items for part in (*follower.feed([item]), *follower.due())]
+    waited = [*follower.finish()]
+
+    assert (len(found), len(waited)) == (expected, 0 if expected == 28 else 1)
+    assert rows_of([*found, *waited]) == rows_of(published(items, Pace(3600.0))) == 127
