@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,7 +10,7 @@ from tests.unit.mysql_log.conftest import LogWriter
 
 from penstock.bench.capture.known_tables import KnownTables
 from penstock.core.announcements import Announcement
-from penstock.core.mysql.log_items import TransactionsLogged
+from penstock.core.mysql.log_items import TransactionEnded, TransactionsLogged
 from penstock.core.mysql.scan import EventScanner
 from penstock.core.positions import BinlogPosition
 from penstock.core.publication import Publication
@@ -79,7 +80,7 @@ def test_runs_of_transactions_are_published_as_single_ones_are(bytes_wanted: int
     )
 
     expected = published(one_by_one, Pace(3600.0))
-    found = published(in_runs, Pace(3600.0, bytes_wanted))
+    found = published(in_runs, Pace(3600.0, bytes_wanted=bytes_wanted))
 
     assert len(in_runs) < 5
     assert any(isinstance(item, TransactionsLogged) for item in in_runs)
@@ -92,7 +93,7 @@ def test_runs_of_transactions_are_published_as_single_ones_are(bytes_wanted: int
 @pytest.mark.parametrize(("bytes_wanted", "waits"), [(1 << 20, True), (1, False)])
 def test_what_comes_soon_behind_a_small_publication_waits_for_more(bytes_wanted: int, *, waits: bool) -> None:
     items = EventScanner(START, lambda _: True, run_events_min=1 << 30).feed(*a_log().stream())
-    follower = a_follower(Pace(3600.0, bytes_wanted))
+    follower = a_follower(Pace(3600.0, bytes_wanted=bytes_wanted))
 
     assert follower.wait_seconds() == 0.0
     assert [*follower.feed(items), *follower.due()]
@@ -110,3 +111,36 @@ def test_the_larger_the_interval_the_fewer_publications(interval_seconds: float,
 
     assert (len(found), len(waited)) == (expected, 0 if expected == 28 else 1)
     assert rows_of([*found, *waited]) == rows_of(published(items, Pace(3600.0))) == 127
+
+
+@pytest.mark.parametrize(
+    ("interval_seconds", "rest_seconds", "begun", "committed"),
+    [(0.0, 3600.0, 0.0, 3600.0), (7200.0, 3600.0, 7200.0, 7200.0), (7200.0, 0.0, 7200.0, 7200.0), (0.0, 0.0, 0.0, 0.0)],
+)
+def test_a_publication_waits_from_the_beginning_and_from_the_end_of_the_one_before(
+    interval_seconds: float, rest_seconds: float, begun: float, committed: float
+) -> None:
+    items = EventScanner(START, lambda _: True, run_events_min=1 << 30).feed(*a_log().stream())
+    follower = a_follower(Pace(interval_seconds, rest_seconds=rest_seconds))
+    assert not [*follower.feed(items)]
+
+    committing = follower.due()
+    next(committing)
+    waits_while_it_is_committed = follower.wait_seconds()
+    assert not [*committing]
+
+    assert waits_while_it_is_committed == pytest.approx(begun, abs=600.0)
+    assert follower.wait_seconds() == pytest.approx(committed, abs=600.0)
+
+
+def test_what_came_during_a_rest_is_published_behind_it() -> None:
+    items = EventScanner(START, lambda _: True, run_events_min=1 << 30).feed(*a_log().stream())
+    half = next(place for place, item in enumerate(items) if isinstance(item, TransactionEnded)) + 1
+    follower = a_follower(Pace(0.0, rest_seconds=0.5))
+
+    first = [*follower.feed(items[:half]), *follower.due()]
+    during = [*follower.feed(items[half:]), *follower.due()]
+    time.sleep(follower.wait_seconds())
+    behind = [*follower.due()]
+
+    assert [len(first), len(during), len(behind)] == [1, 0, 1]

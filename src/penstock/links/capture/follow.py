@@ -31,13 +31,14 @@ if TYPE_CHECKING:
 class Pace:
     """How much to gather before publishing.
 
-    A publication is due when the one before is `interval_seconds` old, so that a
-    lone change goes out at once and many go out together; or at once with
-    `bytes_wanted` of row data. A transaction larger than `bytes_max` is published
-    in pieces, so that memory stays bounded.
+    A publication is due when the one before began `interval_seconds` ago, so that a
+    lone change goes out at once and many go out together, and was committed
+    `rest_seconds` ago; or at once with `bytes_wanted` of row data. A transaction
+    larger than `bytes_max` is published in pieces, so that memory stays bounded.
     """
 
     interval_seconds: float
+    rest_seconds: float = 0.0
     bytes_wanted: int = 4 << 20
     bytes_max: int = 32 << 20
 
@@ -71,7 +72,10 @@ class LogFollower:
         self._heartbeats = heartbeats
 
     def feed(self, items: Sequence[LogItem]) -> Iterator[Publication | StatementLogged]:
-        """Take items; yield what they complete. A statement comes after everything before it."""
+        """Take items; yield what they complete. A statement comes after everything before it.
+
+        Whoever asks for more, here and of what else yields, has committed what was yielded before.
+        """
         for item in items:
             match item:
                 case TransactionBegan():
@@ -177,3 +181,4 @@ class LogFollower:
         is_large = self._collector.bytes >= self._pace.bytes_wanted
         self._due_at = time.monotonic() + (0.0 if is_large else self._pace.interval_seconds)
         yield self._collector.take(begin, end)
+        self._due_at = max(self._due_at, time.monotonic() + self._pace.rest_seconds)
