@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.bench.capture import decode
+from penstock.bench.capture import decode, latency
 from penstock.bench.capture.workload import create_table, login, write_bulk, write_one_by_one
 from penstock.bench.lab import Lab, Settings
 from penstock.bench.programs.measured import measure_python
+from penstock.config.load import load
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ _ROWS = 2_000
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    with Lab(tmp_path_factory.mktemp("bench"), Settings(rows=_ROWS), lambda _: None) as opened:
+    with Lab(tmp_path_factory.mktemp("bench"), Settings(rows=_ROWS, seconds=2), lambda _: None) as opened:
         yield opened
 
 
@@ -34,6 +35,17 @@ def test_the_decode_figure_is_measured(lab: Lab) -> None:
     assert figure.value is not None
     assert figure.value > 0
     assert figure.ok in {True, False}
+
+
+def test_the_latency_of_our_side_is_measured_with_the_interval_that_is_asked_for(lab: Lab) -> None:
+    create_table(lab.source(), latency.TABLE)
+
+    times = latency.measure_ours(lab, latency.Ids(), 0)
+
+    config = load(lab.home / "latency-ours_0_ms" / "pipeline.yaml")
+    assert [source.publish_interval_ms for source in config.sources] == [0]
+    assert list(times) == [200, 1_000]
+    assert all(0.0 < each.p50_ms <= each.p99_ms and each.cores > 0.0 for each in times.values())
 
 
 @pytest.mark.parametrize("write", [write_bulk, write_one_by_one])

@@ -1,6 +1,7 @@
 """Figures: from COMMIT in the source to a reader of Kafka, at steady rates of transactions of one row.
 
-Ours beside Debezium in Kafka Connect as it comes, and beside Debezium set up for low latency.
+Ours beside Debezium in Kafka Connect as it comes, and beside Debezium set up for low latency; and ours set up for it
+(`publish_interval_ms: 0`) beside the latter.
 """
 
 from __future__ import annotations
@@ -8,9 +9,10 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from penstock.adapters.mysql.connection import ask, connect
 from penstock.bench.capture.arrivals import Arrivals
@@ -27,19 +29,22 @@ from penstock.core.tables import TableId
 from penstock.dev.processes import start_child
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from penstock.bench.lab import Lab
 
-_TABLE: Final = TableId("bench_latency", "orders")
+TABLE: Final = TableId("bench_latency", "orders")
 _RATES: Final = (200, 1_000)
 _WARM_UP_SECONDS_MAX: Final = 10
 _START_SECONDS: Final = 120.0
+_COPY_SECONDS: Final = 600.0
+"""The second of our sides copies what was written for the first."""
 _ARRIVE_SECONDS: Final = 120.0
 _MILLISECONDS: Final = 1_000
 _TUNED: Final = {"poll.interval.ms": "5", "producer.override.linger.ms": "0"}
-_DEFAULTS: Final = "Debezium in Kafka Connect, defaults"
-_LOW: Final = "Debezium in Kafka Connect, poll.interval.ms=5, linger.ms=0"
+DEFAULTS: Final = "Debezium in Kafka Connect, defaults"
+LOW: Final = "Debezium in Kafka Connect, poll.interval.ms=5, linger.ms=0"
+_AT_ONCE: Final = "publish_interval_ms: 0"
 _P50_TARGET_MS: Final = 30.0
 _P99_TARGET_MS: Final = 400.0
 
@@ -54,6 +59,10 @@ class Times:
     rate: float
 
 
+Theirs: TypeAlias = Mapping[int, Times] | PenstockError
+"""A peer's times by rate, or why there are none."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Side:
     """One of those who carry the rows: its process, its topic, and how its keys tell the row's id."""
@@ -66,21 +75,21 @@ class _Side:
 
 
 def measure(lab: Lab) -> Sequence[Figure]:
-    """p50, p99 and busy cores at each rate, beside each of the two peers."""
-    create_table(lab.source(), _TABLE)
-    ids = _Ids()
+    """p50, p99 and busy cores at each rate, beside each of the two peers; and set up for low latency, beside one."""
+    create_table(lab.source(), TABLE)
+    ids = Ids()
     with closing(connect(login(lab.source()))) as connection, without_sync(connection):
-        ours = _measure_ours(lab, ids)
-        peers = {
-            _DEFAULTS: _measure_debezium(lab, ids, "latency-debezium", NO_EXTRAS),
-            _LOW: _measure_debezium(lab, ids, "latency-debezium-tuned", _TUNED),
+        ours, at_once = (measure_ours(lab, ids, interval_ms) for interval_ms in (None, 0))
+        peers: dict[str, Theirs] = {
+            DEFAULTS: _measure_debezium(lab, ids, "latency-debezium", NO_EXTRAS),
+            LOW: _measure_debezium(lab, ids, "latency-debezium-tuned", _TUNED),
         }
-        ask(connection, f"DROP DATABASE {_TABLE.schema}")
-    return [figure for rate in _RATES for peer in peers for figure in _figures(rate, ours[rate], peer, peers[peer])]
+        ask(connection, f"DROP DATABASE {TABLE.schema}")
+    return plan_figures(ours, at_once, peers)
 
 
 @dataclass(slots=True)
-class _Ids:
+class Ids:
     """The next row's id: every row of the table gets its own."""
 
     following: int = 1
@@ -91,43 +100,46 @@ class _Ids:
         return first
 
 
-def _measure_ours(lab: Lab, ids: _Ids) -> Mapping[int, Times]:
-    pipeline = BenchPipeline(lab, "bench_latency", _TABLE, lab.folder("latency-ours"))
+def measure_ours(lab: Lab, ids: Ids, publish_interval_ms: int | None) -> Mapping[int, Times]:
+    """Our side's times by rate, with an interval that is given or, for None, with the one that is left out."""
+    suffix = "" if publish_interval_ms is None else f"_{publish_interval_ms}_ms"
+    folder = lab.folder(f"latency-ours{suffix}")
+    pipeline = BenchPipeline(lab, f"bench_latency{suffix}", TABLE, folder, publish_interval_ms=publish_interval_ms)
     pipeline.write_file()
-    lab.say("latency: starting ours")
-    pipeline.run_once("first.log", _START_SECONDS)
+    lab.say(f"latency: starting {pipeline.name}")
+    pipeline.run_once("first.log", _COPY_SECONDS)
     child = pipeline.start("run.log", once=False)
     try:
         await_session(child)
-        side = _Side("ours", child.pid, child.alive, pipeline.topic, id_of_avro)
+        side = _Side(pipeline.name, child.pid, child.alive, pipeline.topic, id_of_avro)
         return _measure_rates(lab, ids, side)
     finally:
         child.stop()
 
 
-def _measure_debezium(lab: Lab, ids: _Ids, name: str, extras: Mapping[str, str]) -> Mapping[int, Times] | PenstockError:
+def _measure_debezium(lab: Lab, ids: Ids, name: str, extras: Mapping[str, str]) -> Theirs:
     lab.say(f"latency: starting {name}")
     try:
-        with start_following(lab, _TABLE, name, extras) as worker:
-            side = _Side(name, worker.pid, worker.alive, topic_of(_TABLE), id_of_json)
+        with start_following(lab, TABLE, name, extras) as worker:
+            side = _Side(name, worker.pid, worker.alive, topic_of(TABLE), id_of_json)
             return _measure_rates(lab, ids, side)
     except PenstockError as error:
         return error
 
 
-def _measure_rates(lab: Lab, ids: _Ids, side: _Side) -> Mapping[int, Times]:
+def _measure_rates(lab: Lab, ids: Ids, side: _Side) -> Mapping[int, Times]:
     warm_up = min(_WARM_UP_SECONDS_MAX, lab.settings.seconds)
     _measure_rate(lab, ids, side, _RATES[0], warm_up)
     return {rate: _measure_rate(lab, ids, side, rate, lab.settings.seconds) for rate in _RATES}
 
 
-def _measure_rate(lab: Lab, ids: _Ids, side: _Side, rate: int, seconds: int) -> Times:
+def _measure_rate(lab: Lab, ids: Ids, side: _Side, rate: int, seconds: int) -> Times:
     lab.say(f"latency: {side.name}, {rate} transactions a second for {seconds} s")
     count = rate * seconds
     first = ids.take(count)
     server = login(lab.source())
     commits = lab.home / f"commits-{first}.txt"
-    command = (server.host, server.port, server.user, server.password, _TABLE, first, count, rate, commits)
+    command = (server.host, server.port, server.user, server.password, TABLE, first, count, rate, commits)
     module = "penstock.bench.programs.write_paced"
     with Arrivals(lab.kafka().bootstrap_servers, side.topic, keep_keys=True) as arrivals, Meter(side.pid) as meter:
         before = arrivals.settled()
@@ -172,12 +184,22 @@ def id_of_json(key: bytes) -> int:
     return int(json.loads(key)["id"])
 
 
-def _figures(rate: int, ours: Times, peer: str, theirs: Mapping[int, Times] | PenstockError) -> Sequence[Figure]:
+def plan_figures(
+    ours: Mapping[int, Times], at_once: Mapping[int, Times], peers: Mapping[str, Theirs]
+) -> Sequence[Figure]:
+    """What is shown of the times by rate: ours beside each peer, ours without an interval beside the tuned one."""
+    told = [figure for rate in _RATES for peer in peers for figure in _figures(rate, ours[rate], peer, peers[peer])]
+    for rate in _RATES:
+        told += _figures(rate, at_once[rate], LOW, peers[LOW], f", {_AT_ONCE}")
+    return told
+
+
+def _figures(rate: int, ours: Times, peer: str, theirs: Theirs, setting: str = "") -> Sequence[Figure]:
     got = None if isinstance(theirs, PenstockError) else theirs[rate]
     p50, p99, cores = (None, None, None) if got is None else (got.p50_ms, got.p99_ms, got.cores)
     reached = f"the writer reached {ours.rate:.0f}/s" + (f" and {got.rate:.0f}/s" if got else "")
     note = f"the peer could not be measured: {theirs.message}" if isinstance(theirs, PenstockError) else reached
-    name = f"commit to Kafka at {rate:,} one-row transactions a second"
+    name = f"commit to Kafka at {rate:,} one-row transactions a second{setting}"
     return [
         Figure(f"{name}, p50", "ms", "less", ours.p50_ms, peer, p50, _P50_TARGET_MS, "value", note),
         Figure(f"{name}, p99", "ms", "less", ours.p99_ms, peer, p99, _P99_TARGET_MS, "value", note),

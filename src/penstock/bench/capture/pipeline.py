@@ -43,13 +43,17 @@ sources:
 
 @dataclass(frozen=True, slots=True)
 class BenchPipeline:
-    """A pipeline called `name` that carries `table`, with everything but source and broker embedded in `folder`."""
+    """A pipeline called `name` that carries `table`, with everything but source and broker embedded in `folder`.
+
+    `publish_interval_ms` None is what a config has that does not say it.
+    """
 
     lab: Lab
     name: str
     table: TableId
     folder: Path
     master: str = "local[*]"
+    publish_interval_ms: int | None = None
 
     @property
     def topic(self) -> str:
@@ -69,6 +73,8 @@ class BenchPipeline:
             env=_PASSWORD_ENV,
             table=self.table,
         )
+        if self.publish_interval_ms is not None:
+            text += f"    publish_interval_ms: {self.publish_interval_ms}\n"
         self._file.write_text(text)
 
     def start(self, log: str, *, once: bool) -> Child:

@@ -1,0 +1,40 @@
+"""What a bench of latency makes of keys and times."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.bench.capture.latency import DEFAULTS, LOW, Times, id_of_avro, id_of_json, percentile, plan_figures
+from penstock.core.avro.varints import varint
+from penstock.core.avro.wire import frame
+from penstock.core.errors import PenstockError
+
+
+@given(st.integers(-(2**63), 2**63 - 1))
+def test_an_avro_key_of_ours_tells_its_id(row: int) -> None:
+    assert id_of_avro(frame(7) + varint(row)) == row
+
+
+def test_a_json_key_tells_its_id() -> None:
+    assert id_of_json(b'{"id":12}') == 12
+
+
+def test_percentiles_are_values_that_were_measured() -> None:
+    ranked = [float(number) for number in range(1, 101)]
+
+    assert (percentile(ranked, 50), percentile(ranked, 99), percentile([3.0], 99)) == (50.0, 99.0, 3.0)
+
+
+def test_ours_is_beside_both_peers_and_ours_without_an_interval_beside_the_tuned_one() -> None:
+    ours, at_once, tuned = ({rate: Times(p50, p50 + 1, 0.5, rate) for rate in (200, 1_000)} for p50 in (16.0, 4.0, 5.0))
+
+    figures = plan_figures(ours, at_once, {DEFAULTS: PenstockError("no jars", "fetch them"), LOW: tuned})
+
+    name = "commit to Kafka at 200 one-row transactions a second"
+    found = {(each.name, each.peer): (each.value, each.peer_value) for each in figures}
+    assert len(found) == len(figures) == 18
+    assert found[f"{name}, p50", DEFAULTS] == (16.0, None)
+    assert found[f"{name}, p99", LOW] == (17.0, 6.0)
+    assert found[f"{name}, publish_interval_ms: 0, p50", LOW] == (4.0, 5.0)
+    assert found[f"{name}, publish_interval_ms: 0, CPU", LOW] == (0.5, 0.5)
