@@ -27,7 +27,7 @@ from penstock.core.mysql.rows_event import OPS
 from penstock.core.mysql.transaction_payload import INNER, inner_events
 from penstock.core.mysql.transaction_runs import RunReader
 from penstock.core.mysql.transactions import TransactionReader
-from penstock.core.mysql.unreadable import COPY_AGAIN, begun_anew, incident, unknown
+from penstock.core.mysql.unreadable import COPY_AGAIN, begun_anew, incident, rows_in_parts, unknown
 from penstock.core.positions import BinlogPosition, file_number
 
 if TYPE_CHECKING:
@@ -245,6 +245,7 @@ class EventScanner:
             **dict.fromkeys(STATEMENTS, transactions.query),
             **dict.fromkeys(_SKIPPED, _skip),
             Code.INCIDENT: self._incident,
+            Code.MARIADB_PARTIAL_ROW_DATA: self._rows_in_parts,
             Code.TABLE_MAP: self._table_map,
             Code.ROTATE: self._rotate,
             Code.TRANSACTION_PAYLOAD: self._payload,
@@ -347,6 +348,9 @@ class EventScanner:
     def _incident(self, body: memoryview, _: Header, __: list[LogItem]) -> None:
         if not self._transactions.gathering:
             raise incident(body, self._place)
+
+    def _rows_in_parts(self, _: memoryview, __: Header, ___: list[LogItem]) -> None:
+        raise rows_in_parts(self._place)
 
     def _corrupt(self, reason: str) -> CorruptLogError:
         return CorruptLogError(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.core.errors import LogError
 from penstock.core.mysql.bytes_reader import BytesReader
+from penstock.core.mysql.event_codes import EventCode
 
 if TYPE_CHECKING:
     from penstock.core.mysql.event_frame import Header
@@ -36,6 +37,22 @@ def begun_anew(position: BinlogPosition, created: int) -> LogError:
     now, before = (datetime.fromtimestamp(seconds, UTC).isoformat() for seconds in (created, position.file_created))
     message = f"the log is not the one in which we stood at {position}: that file was begun at {before}, this at {now}"
     return LogError(message, "the log was reset, or another server answers: start a new pipeline with a copy")
+
+
+def rows_in_parts(place: Place) -> LogError:
+    """Name an event that holds a part of a ROWS event which was too large for the server.
+
+    Source: MariaDB Server documentation, "PARTIAL_ROW_DATA_EVENT" and "binlog_row_event_fragment_threshold".
+    """
+    message = (
+        f"a part of a ROWS event, of the type {EventCode.MARIADB_PARTIAL_ROW_DATA:d} (PARTIAL_ROW_DATA), at {place}: "
+        "this release does not read parts"
+    )
+    hint = (
+        "set binlog_row_event_fragment_threshold on the server to 1 GB, as it is by default, and "
+        f"write no row that is larger; then {COPY_AGAIN}"
+    )
+    return LogError(message, hint)
 
 
 def unknown(header: Header, place: Place) -> LogError:
