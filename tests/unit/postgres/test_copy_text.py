@@ -27,6 +27,16 @@ def test_null_is_nothing_and_an_empty_text_is_quoted() -> None:
         "number": [Decimal("1.50"), None, None, None],
     })  # fmt: skip
 
-    assert render_csv(rows).to_pybytes().decode() == (
+    assert b"".join(render_csv(rows)).decode() == (
         '"","\\x00ff","-1000000 us","{1.5,2}",1.50\n,"\\x",,"{}",\n"say ""hi""",,,,\n"a,b\nc","\\x78",,,\n'
     )
+
+
+def test_many_rows_come_in_parts_and_in_order() -> None:
+    numbers = range(40_000)
+    rows = pa.concat_tables([pa.table({"n": numbers[:100]}), pa.table({"n": numbers[100:]})])
+
+    parts = [bytes(part) for part in render_csv(rows)]
+
+    assert b"".join(parts).decode().split() == [str(number) for number in numbers]
+    assert len(parts) == 3

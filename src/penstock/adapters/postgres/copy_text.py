@@ -7,23 +7,27 @@ input formats those of its "Data Types": `\x` and hexadecimal digits for bytea,
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.csv
 
 from penstock.core.printed_arrays import hexadecimal, joined, with_commas
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 _ROWS_AT_ONCE = 16_384
 
 
-def render_csv(rows: pa.Table) -> pa.Buffer:
-    """Return `rows` as CSV without a header, in UTF-8."""
-    columns = [_printable(column.combine_chunks()) for column in rows.columns]
-    sink = pa.BufferOutputStream()
+def render_csv(rows: pa.Table) -> Iterator[memoryview]:
+    """Yield `rows` as CSV without a header, in UTF-8, some at a time: PostgreSQL reads them while we print more."""
     options = pyarrow.csv.WriteOptions(include_header=False, batch_size=_ROWS_AT_ONCE, quoting_style="needed")
-    pyarrow.csv.write_csv(pa.table(columns, names=[str(n) for n in range(len(columns))]), sink, options)
-    return sink.getvalue()
+    for start in range(0, rows.num_rows, _ROWS_AT_ONCE):
+        columns = [_printable(column.combine_chunks()) for column in rows.slice(start, _ROWS_AT_ONCE).columns]
+        sink = pa.BufferOutputStream()
+        pyarrow.csv.write_csv(pa.table(columns, names=[str(n) for n in range(len(columns))]), sink, options)
+        yield memoryview(sink.getvalue())
 
 
 def _printable(array: pa.Array[Any]) -> pa.Array[Any]:

@@ -165,11 +165,11 @@ class PostgresWarehouse:
         self._copy(f"{target.path(POSTGRES)} ({names})", target.schema.table, rows)
 
     def _copy(self, into: str, table: TableId, rows: pa.Table) -> None:
-        content = memoryview(render_csv(rows))
         try:
             with self._connection.cursor() as cursor:
                 with cursor.copy(f"COPY {into} FROM STDIN (FORMAT csv)") as copy:
-                    copy.write(content)
+                    for content in render_csv(rows):
+                        copy.write(content)
                 copied = cursor.rowcount
         except errors.DataError as error:
             # The context has the line and the column: COPY __penstock_staged, line 3, column seen_at: "..."
