@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import hypothesis
+
+# What a shell starts in the background inherits that Ctrl-C is ignored, and so would every program that the
+# tests start and send one to.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A slow machine must not fail a property that holds, and a failure must be the same the next time.
 hypothesis.settings.register_profile("penstock", deadline=None, derandomize=True, print_blob=True)
