@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import random
+import re
 import socket
+import time
 from typing import TYPE_CHECKING
 
 from penstock.core.errors import UnavailableError, UsageError
+from penstock.dev.cache import cache_directory, locked
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
 LOOPBACK = "127.0.0.1"
@@ -18,6 +22,11 @@ LOOPBACK = "127.0.0.1"
 _LOWEST = 20_000
 _HIGHEST = 32_000
 _ATTEMPTS = 200
+_START_SECONDS = 120
+"""Who is given a port listens on it by then, or never."""
+
+_NOTE = re.compile(r"^(\d+) (\d+)$", re.MULTILINE)
+"""A port, and the second since 1970 in which it was given."""
 
 
 def choose_port(remembered_in: Path, wanted: int | None = None) -> int:
@@ -37,10 +46,37 @@ def choose_port(remembered_in: Path, wanted: int | None = None) -> int:
 
 
 def free_port() -> int:
-    """A port on which nobody listens just now."""
-    for _ in range(_ATTEMPTS):
-        # Not for secrecy: two processes that ask at the same time should get different ports.
-        port = random.SystemRandom().randint(_LOWEST, _HIGHEST)
+    """A port on which nobody listens just now, and that no process of this user was given in the last two minutes.
+
+    What was given is noted in the cache, because a server needs seconds until it
+    listens. Where the cache cannot be written, two processes that ask at the same
+    time get the same port by a chance of one in thousands.
+    """
+    notes = cache_directory("ports")
+    try:
+        with locked(notes / "lock"):
+            now = int(time.time())
+            given = _recent(notes / "given", now)
+            port = _free_port_beside(given)
+            (notes / "given").write_text("".join(f"{each} {at}\n" for each, at in {**given, port: now}.items()))
+            return port
+    except (UsageError, OSError):
+        return _free_port_beside(())
+
+
+def _recent(notes: Path, now: int) -> Mapping[int, int]:
+    """When each of the ports was given that was given lately; what a full disk left of a line tells nothing."""
+    try:
+        noted = _NOTE.findall(notes.read_text(errors="replace"))
+    except FileNotFoundError:
+        return {}
+    return {int(port): int(at) for port, at in noted if 0 <= now - int(at) < _START_SECONDS}
+
+
+def _free_port_beside(given: Collection[int]) -> int:
+    candidates = [port for port in range(_LOWEST, _HIGHEST + 1) if port not in given]
+    # Not for secrecy: where nothing can be noted, processes that ask at the same time should get different ports.
+    for port in random.SystemRandom().sample(candidates, min(_ATTEMPTS, len(candidates))):
         if is_free(port):
             return port
     message = f"no free port between {_LOWEST} and {_HIGHEST} on {LOOPBACK}"
