@@ -1,13 +1,40 @@
-"""Runs a link's driver side for each micro-batch."""
+"""Runs a link's driver side for each micro-batch.
+
+What a driver side raises ends its query. Spark gets a line of it only: when a
+query is stopped, Spark searches the text of what its micro-batch raised for signs
+of an interruption, with a regular expression that needs stack for every letter,
+and dies of a few thousand of them.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+import structlog
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from penstock.core.errors import PenstockError
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
+
+_log = structlog.get_logger()
+
+_LETTERS_MAX = 300
+
+# What Spark's own work ends with when its query is stopped: the first where a job ran, else one of the others.
+_INTERRUPTIONS = (
+    "[SPARK_JOB_CANCELLED]",
+    "java.lang.InterruptedException",
+    "java.io.InterruptedIOException",
+    "java.nio.channels.ClosedByInterruptException",
+)
+
+# Source: Spark's StreamExecution.isInterruptionException; without this, Spark prints a stopped query as a failed one.
+_INTERRUPTED = "py4j.protocol.Py4JJavaError: An error occurred while calling Spark: java.lang.InterruptedException: "
 
 
 class TakeRows(Protocol):
@@ -20,15 +47,43 @@ class TakeRows(Protocol):
 
 @dataclass(slots=True)
 class Finisher:
-    """Runs a link's driver side for each micro-batch and keeps the error that ended it."""
+    """Runs a link's driver side for each micro-batch and keeps the error that ended it.
+
+    That may be Spark's word for an interruption: of no interest to who stopped the
+    query, and a failure to everybody else.
+    """
 
     take: TakeRows
     error: BaseException | None = None
 
     def __call__(self, frame: DataFrame, _batch: int) -> None:
-        """Take the rows of one micro-batch."""
+        """Take the rows of one micro-batch. Raises RuntimeError, of one line, for whatever goes wrong."""
         try:
             self.take(frame.toArrow())
-        except BaseException as error:
+        except BaseException as error:  # noqa: BLE001 - it is kept, and told
             self.error = error
-            raise
+            raise RuntimeError(_note(error)) from None
+
+
+def _note(error: BaseException) -> str:
+    """Return the line for Spark; what nobody foresaw is logged with where it comes from, which Spark cannot print."""
+    lines = str(error).splitlines() or [""]
+    line = f"{type(error).__name__}: {lines[0]}"[:_LETTERS_MAX]
+    if _is_interruption(error):
+        return _INTERRUPTED + line
+    if not isinstance(error, PenstockError):
+        _log.error("a micro-batch failed on the driver", exc_info=error)
+    return line
+
+
+def _is_interruption(error: BaseException | None) -> bool:
+    """Whether `error`, or one that it comes from, is Spark's word for an interruption."""
+    while error is not None:
+        if isinstance(error, (Py4JJavaError, PySparkException)) and _names_interruption(str(error)):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _names_interruption(printed: str) -> bool:
+    return any(name in printed for name in _INTERRUPTIONS)

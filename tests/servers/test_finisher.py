@@ -1,0 +1,174 @@
+"""What a link's driver side raises reaches us whole and Spark in one line, and a stop is no failure."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from threading import Event
+from typing import TYPE_CHECKING
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import StreamingQueryException
+from structlog.testing import capture_logs
+
+from penstock.core.errors import SinkError
+from penstock.spark.delta.errors import explained
+from penstock.spark.finisher import Finisher
+from penstock.spark.queries import QueryPlace
+from penstock.spark.supervisor import Supervisor
+from penstock.wiring.mirror import LinkCondition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_LONG = "py4j.protocol.Py4JJavaError: An error occurred while calling " + 5_000 * "o334.merge"
+_SECONDS = 60
+
+
+@pytest.fixture
+def start(spark: SparkSession, tmp_path: Path) -> Callable[[Finisher], StreamingQuery]:
+    """Start a query whose micro-batches go to a finisher."""
+
+    def started(finisher: Finisher) -> StreamingQuery:
+        rows = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 3).load()
+        return rows.writeStream.option("checkpointLocation", str(tmp_path)).foreachBatch(finisher).start()
+
+    return started
+
+
+def test_a_long_error_is_kept_as_it_was_and_told_to_spark_in_one_line(
+    start: Callable[[Finisher], StreamingQuery],
+) -> None:
+    raised = SinkError(f"{_LONG}\nand so on", "none")
+
+    def take(rows: pa.Table) -> None:  # noqa: ARG001 - whatever they are
+        raise raised
+
+    finisher = Finisher(take)
+
+    query = start(finisher)
+    with pytest.raises(StreamingQueryException):
+        query.awaitTermination(_SECONDS)
+
+    assert finisher.error is raised
+    told = query.status["message"]
+    assert "RuntimeError: SinkError: py4j.protocol.Py4JJavaError: An error occurred" in told
+    assert len(told) < 3_000
+
+
+def test_where_an_error_comes_from_that_nobody_foresaw_is_logged(
+    start: Callable[[Finisher], StreamingQuery],
+) -> None:
+    def take(rows: pa.Table) -> None:
+        raise TypeError(rows.num_rows)
+
+    with capture_logs() as logged:
+        query = start(Finisher(take))
+        with pytest.raises(StreamingQueryException):
+            query.awaitTermination(_SECONDS)
+
+    (event,) = logged
+    assert event["exc_info"].args == (3,)
+    assert event["exc_info"].__traceback__ is not None
+
+
+def run_a_job(spark: SparkSession) -> None:
+    """Keep Spark busy for much longer than a test takes."""
+    spark.range(10**13).selectExpr("sum(hash(id) % 7)").toArrow()
+
+
+def run_a_job_for_a_lake(spark: SparkSession) -> None:
+    """Do the same as a sink of Delta tables does."""
+    with explained("merge shop.orders"):
+        run_a_job(spark)
+
+
+def sleep_in_the_jvm(spark: SparkSession) -> None:
+    """Wait where Spark can only interrupt."""
+    spark.sparkContext._jvm.java.lang.Thread.sleep(600_000)  # type: ignore[union-attr]
+
+
+@dataclass(slots=True)
+class Busy:
+    """A link with work for longer than a test takes."""
+
+    begin: Callable[[Finisher], StreamingQuery]
+    work: Callable[[SparkSession], None]
+    name: str = "busy"
+    begun: Event = field(default_factory=Event)
+    finisher: Finisher = field(init=False)
+    query: StreamingQuery = field(init=False)
+
+    def start(self, place: QueryPlace) -> StreamingQuery:
+        def take(rows: pa.Table) -> None:  # noqa: ARG001 - whatever they are
+            self.begun.set()
+            self.work(place.session)
+
+        self.finisher = Finisher(take)
+        self.query = self.begin(self.finisher)
+        return self.query
+
+    def failure(self) -> BaseException | None:
+        return self.finisher.error
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+@dataclass(frozen=True, slots=True)
+class CtrlC:
+    """Interrupts the pipeline while its link works."""
+
+    spark: SparkSession
+    link: Busy
+
+    def ensure(self) -> None:
+        if self.link.begun.is_set():
+            if self.link.work is not sleep_in_the_jvm:
+                await_job(self.spark)
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("work", [run_a_job, run_a_job_for_a_lake, sleep_in_the_jvm])
+def test_a_link_that_is_stopped_at_its_work_has_not_failed(
+    spark: SparkSession,
+    start: Callable[[Finisher], StreamingQuery],
+    work: Callable[[SparkSession], None],
+    tmp_path: Path,
+) -> None:
+    link, conditions = Busy(start, work), dict[str, LinkCondition]()
+
+    with pytest.raises(KeyboardInterrupt), capture_logs() as logged:
+        Supervisor([link], QueryPlace(spark, tmp_path, once=False), CtrlC(spark, link), conditions).run()
+
+    assert conditions == {"busy": LinkCondition("running")}
+    assert logged == []
+    assert link.query.status["message"] == "Stopped"
+    assert link.query.exception() is None
+
+
+def test_a_link_whose_work_somebody_else_stops_has_failed(
+    spark: SparkSession, start: Callable[[Finisher], StreamingQuery], tmp_path: Path
+) -> None:
+    link = Busy(start, run_a_job)
+    query = link.start(QueryPlace(spark, tmp_path, once=False))
+    assert link.begun.wait(_SECONDS)
+    await_job(spark)
+
+    query.stop()
+
+    assert isinstance(link.failure(), Py4JJavaError)
+
+
+def await_job(spark: SparkSession) -> None:
+    """Wait until Spark works on something."""
+    deadline = time.monotonic() + _SECONDS
+    while not spark.sparkContext.statusTracker().getActiveJobsIds():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
