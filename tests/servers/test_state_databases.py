@@ -15,9 +15,9 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import BigInteger, Engine, Float, MetaData, select, text
 from tests.servers.conftest import state_database
 
-from penstock.adapters.state import migrate as migrations
 from penstock.adapters.state.database import open_engine, transaction
 from penstock.adapters.state.migrate import VERSION_TABLE, has_current_tables
+from penstock.adapters.state.revisions import migrations
 from penstock.adapters.state.store import open_state
 from penstock.adapters.state.tables import METADATA
 from penstock.core.errors import UnavailableError, UsageError
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from penstock.dev.postgres import PostgresServer
 
 MOUNT, UMOUNT = "/bin/mount", "/bin/umount"
-CONFIG = migrations._config()
+CONFIG = migrations()
 SCRIPT = ScriptDirectory.from_config(CONFIG)
 # Oldest first.
 REVISIONS = [revision.revision for revision in SCRIPT.walk_revisions()][::-1]
@@ -45,6 +45,7 @@ TEXTS = {"prepared": '[["ÿ😀", "binlog.000001", 4]]'}
 OPEN = """
 import sys
 from contextlib import closing, contextmanager
+from penstock.adapters.state.revisions import migrations
 from penstock.adapters.state.store import open_state
 print("ready", flush=True)
 sys.stdin.readline()

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 
 from penstock.adapters.state.database import open_engine
-from penstock.adapters.state.migrate import VERSION_TABLE, has_current_tables
+from penstock.adapters.state.migrate import NEWEST, VERSION_TABLE, has_current_tables
+from penstock.adapters.state.revisions import migrations
 from penstock.adapters.state.store import open_state
 from penstock.adapters.state.tables import METADATA
 from penstock.core.errors import UnavailableError, UsageError
@@ -33,6 +35,16 @@ state.add_rows("l", {"shop.orders": (1, 1)})
 """
 
 
+OPEN_WITHOUT_ALEMBIC = """
+import sys
+from penstock.adapters.state.migrate import has_current_tables
+from penstock.adapters.state.store import open_state
+assert has_current_tables(sys.argv[1])
+open_state(sys.argv[1], "shop").close()
+assert not any(name.partition(".")[0] in {"alembic", "mako"} for name in sys.modules)
+"""
+
+
 @pytest.fixture
 def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/home/state.db"
@@ -48,6 +60,20 @@ def test_the_migrations_end_at_the_tables_we_use(url: str) -> None:
 
     engine.dispose()
     assert differences == []
+
+
+def test_the_newest_revision_is_known_without_alembic() -> None:
+    assert ScriptDirectory.from_config(migrations()).get_heads() == [NEWEST]
+
+
+def test_a_database_with_the_newest_tables_is_opened_without_alembic(url: str) -> None:
+    open_state(url, "shop").close()
+
+    opened = subprocess.run(
+        [sys.executable, "-c", OPEN_WITHOUT_ALEMBIC, url], check=False, capture_output=True, text=True, timeout=60
+    )
+
+    assert (opened.returncode, opened.stderr) == (0, "")
 
 
 def test_what_was_written_is_there_after_a_restart(url: str) -> None:

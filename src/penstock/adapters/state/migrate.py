@@ -1,16 +1,15 @@
-"""Bringing a state database to this release's tables, also when several processes start at once."""
+"""Bringing a state database to this release's tables, also when several processes start at once.
+
+Almost every start finds them there already. Alembic, which takes a third of a second
+of CPU to import and to look at its revisions, is asked only where they are not.
+"""
 
 from __future__ import annotations
 
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from alembic import command
-from alembic.config import Config
-from alembic.runtime.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from sqlalchemy import text
+from sqlalchemy import inspect, text
 
 from penstock.adapters.state.database import open_engine, transaction
 from penstock.core.errors import UnavailableError, UsageError
@@ -21,6 +20,9 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
 VERSION_TABLE = "penstock_state_version"
+
+NEWEST = "heartbeats"
+"""The last of the revisions in `migrations/versions`."""
 
 _LOCK_NAME = "penstock_state_migration"
 _LOCK_NUMBER = 0x70656E73  # "pens"; PostgreSQL names its advisory locks by number.
@@ -34,15 +36,14 @@ def migrate(engine: Engine) -> None:
     UnavailableError when it is away or another process migrates it for longer
     than half a minute.
     """
-    config = _config()
-    script = ScriptDirectory.from_config(config)
     with transaction(engine) as connection:
-        if _is_current(connection, script):
+        if _is_current(connection):
             return
+    from penstock.adapters.state.revisions import upgrade  # noqa: PLC0415 - see the module's docstring
+
     with _alone(engine), transaction(engine, begin="BEGIN IMMEDIATE") as connection:
-        if not _is_current(connection, script):
-            config.attributes["connection"] = connection
-            command.upgrade(config, "head")
+        if not _is_current(connection):
+            upgrade(connection)
 
 
 def has_current_tables(url: str) -> bool:
@@ -53,27 +54,30 @@ def has_current_tables(url: str) -> bool:
     engine = open_engine(url)
     try:
         with transaction(engine) as connection:
-            return _is_current(connection, ScriptDirectory.from_config(_config()))
+            return _is_current(connection)
     finally:
         engine.dispose()
 
 
-def _config() -> Config:
-    config = Config()
-    # A per cent sign would begin an interpolation.
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
-    return config
+def _is_current(connection: Connection) -> bool:
+    applied = _applied(connection)
+    if applied == {NEWEST}:
+        return True
+    from penstock.adapters.state.revisions import known_revisions  # noqa: PLC0415 - see the module's docstring
 
-
-def _is_current(connection: Connection, script: ScriptDirectory) -> bool:
-    context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE})
-    applied = set(context.get_current_heads())
-    unknown = applied - {revision.revision for revision in script.walk_revisions()}
+    unknown = applied - known_revisions()
     if unknown:
         where = connection.engine.url.render_as_string(hide_password=True)
         message = f"the state database {where} was written by a newer release (revision {', '.join(sorted(unknown))})"
         raise UsageError(message, "upgrade Penstock here too, or give this pipeline another state database")
-    return applied == set(script.get_heads())
+    return False
+
+
+def _applied(connection: Connection) -> set[str]:
+    """Read the revision that Alembic wrote; nothing where it has not been."""
+    if not inspect(connection).has_table(VERSION_TABLE):
+        return set()
+    return set(connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalars())  # noqa: S608 - a constant
 
 
 @contextmanager
