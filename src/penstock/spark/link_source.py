@@ -10,6 +10,10 @@ is a pickled object: many encoded messages in one row, because rows that cross
 between Python and the JVM are expensive. A task that fails in a way we can
 explain sends its PenstockError as its last body, so that the driver sees the
 error itself and not a printed stack.
+
+Spark starts a process to look at the data source, another to look at its reader
+and a third to plan with it, before there are workers. Each imports this module
+and unpickles the reader, so what only one of them needs is imported there.
 """
 
 from __future__ import annotations
@@ -19,7 +23,6 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
@@ -28,12 +31,11 @@ from penstock.core.errors import PenstockError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import pyarrow as pa
     from pyspark.sql.streaming.datasource import ReadLimit
     from pyspark.sql.types import StructType
 
 SCHEMA = "part int, sequence int, body binary"
-_COLUMNS: dict[str, pa.DataType] = {"part": pa.int32(), "sequence": pa.int32(), "body": pa.binary()}
-_ARROW_SCHEMA = pa.schema(_COLUMNS)
 
 
 class Task(Protocol):
@@ -89,9 +91,9 @@ class _Failing:
 class LinkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Counts micro-batches for Spark and leaves the rest to a planner and its tasks."""
 
-    def __init__(self, make_planner: PlannerFactory) -> None:
-        """Make the planner when it is first asked: this object travels to executors."""
-        self._make_planner = make_planner
+    def __init__(self, planning: bytes) -> None:
+        """Make the planner with a pickled `PlannerFactory` when it is first asked: this object travels to executors."""
+        self._planning = planning
         self._planner: Planner | None = None
         self._broken: PenstockError | None = None
 
@@ -143,19 +145,23 @@ class LinkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __getstate__(self) -> dict[str, object]:
         """Leave the planner's connections where they are."""
-        return {"_make_planner": self._make_planner, "_planner": None, "_broken": None}
+        return {"_planning": self._planning, "_planner": None, "_broken": None}
 
     def _open_planner(self) -> Planner:
         if self._broken is not None:
             raise self._broken
         if self._planner is None:
-            self._planner = self._make_planner()
+            make_planner: PlannerFactory = pickle.loads(self._planning)  # noqa: S301 - written by our own driver
+            self._planner = make_planner()
         return self._planner
 
 
 def _row(part: int, sequence: int, outcome: object) -> pa.RecordBatch:
+    import pyarrow as pa  # noqa: PLC0415 - see the module's docstring
+
+    columns: dict[str, pa.DataType] = {"part": pa.int32(), "sequence": pa.int32(), "body": pa.binary()}
     row = {"part": part, "sequence": sequence, "body": pickle.dumps(outcome)}
-    return pa.RecordBatch.from_pylist([row], schema=_ARROW_SCHEMA)
+    return pa.RecordBatch.from_pylist([row], schema=pa.schema(columns))
 
 
 def outcomes_by_part(rows: pa.Table) -> list[Iterator[object]]:
@@ -187,8 +193,7 @@ class LinkDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> LinkReader:  # noqa: ARG002, N802 - Spark's
         """Make the reader."""
-        planner = bytes.fromhex(self.options["planner"])
-        return LinkReader(pickle.loads(planner))  # noqa: S301 - written by this program's own driver
+        return LinkReader(bytes.fromhex(self.options["planner"]))
 
 
 class MysqlDataSource(LinkDataSource):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+import subprocess
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
@@ -12,14 +15,22 @@ from penstock.core.errors import UnavailableError
 from penstock.spark.link_source import LinkReader, TaskPartition, outcomes_by_part
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 
-def _no_planner() -> NoReturn:
+def _fail() -> NoReturn:
     raise AssertionError
 
 
-_READER = LinkReader(_no_planner)
+class _NotToBeUnpickled:
+    """A planner's factory for processes that do not plan."""
+
+    def __reduce__(self) -> tuple[Callable[[], NoReturn], tuple[()]]:
+        return _fail, ()
+
+
+_PICKLED = pickle.dumps(LinkReader(pickle.dumps(_NotToBeUnpickled())))
+_READER: LinkReader = pickle.loads(_PICKLED)  # noqa: S301 - written above
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +62,26 @@ def test_a_tasks_error_is_raised_in_its_place() -> None:
     assert next(outcomes) == "before"
     with pytest.raises(UnavailableError, match="the source is away"):
         next(outcomes)
+
+
+def test_a_reader_unpickles_its_planner_where_it_plans() -> None:
+    assert _READER.initialOffset() == {"batch": 0}
+
+    with pytest.raises(AssertionError):
+        _READER.partitions({"batch": 0}, {"batch": 1})
+
+
+def test_a_process_that_only_looks_at_a_source_waits_for_no_library_of_tasks() -> None:
+    look = """
+import sys
+from penstock.spark.link_source import LinkReader, MysqlDataSource
+MysqlDataSource({"planner": b"".hex()}).streamReader(MysqlDataSource({}).schema())
+print(*sys.modules.keys() & {"pyarrow", "numpy", "httpx", "penstock.wiring.open"})
+"""
+
+    looked = subprocess.run([sys.executable, "-c", look], check=True, capture_output=True, text=True, timeout=60)
+
+    assert looked.stdout == "\n"
 
 
 def _run(*tasks: _Telling) -> pa.Table:
