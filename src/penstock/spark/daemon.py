@@ -17,8 +17,10 @@ from pyspark.daemon import manager
 _TASKS = "pyspark.worker"
 # Clients are only imported here, never made: nothing that has threads may be forked.
 _NEEDED_BY_TASKS = (
+    "httpcore",  # httpx imports it when it makes a client
     "pandas",
     "pyarrow.compute",
+    "penstock.adapters.registry.client",
     "penstock.adapters.state.store",
     "penstock.config.specs",
     "penstock.links.capture.backlog",

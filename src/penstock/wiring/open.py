@@ -31,8 +31,6 @@ from penstock.adapters.mysql.connection import MysqlServer, connect
 from penstock.adapters.mysql.login import Tls
 from penstock.adapters.mysql.tracker import MysqlTracker, read_source_defaults
 from penstock.adapters.objects.store import ObjectsSpec, open_objects
-from penstock.adapters.registry.access import RegistryAccess
-from penstock.adapters.registry.client import HttpRegistry
 from penstock.config.places import (
     kafka_client_options,
     lake_endpoint,
@@ -49,6 +47,8 @@ from penstock.core.errors import FencedError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from penstock.adapters.registry.access import RegistryAccess
+    from penstock.adapters.registry.client import HttpRegistry
     from penstock.adapters.state.store import SqlState
     from penstock.config.sinks import DeltaSinkSpec
     from penstock.config.spec import TlsSpec
@@ -197,11 +197,15 @@ def _open_http_registry(spec: PipelineSpec) -> HttpRegistry:
     if spec.schematizer is None:
         message = "Schematizer"
         raise _not_started(message)
+    from penstock.adapters.registry.client import HttpRegistry  # noqa: PLC0415 - see the module's docstring
+
     return HttpRegistry(registry_access(spec.schematizer), cache_directory=schema_directory(spec))
 
 
 def registry_access(spec: SchematizerSpec) -> RegistryAccess:
     """Where the Schematizer is, and how we sign in there."""
+    from penstock.adapters.registry.access import RegistryAccess  # noqa: PLC0415 - see the module's docstring
+
     return RegistryAccess(spec.url, spec.user, spec.password_env, spec.token_env, spec.ca_file)
 
 
