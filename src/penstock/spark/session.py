@@ -22,6 +22,16 @@ _LOCAL_SLOTS_MIN = 8
 _QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m"
 """The driver's JVM plans small batches; the best compiler costs more there than it gives back."""
 
+_NO_PROGRAM = f"{os.devnull}/none"
+"""A path at which nothing can be.
+
+With PYSPARK_DRIVER_PYTHON Spark's JVM does one thing only: it starts that Python
+to look for data sources in installed packages (spark-sql's DataSourceManager),
+most of a second of CPU before the first query, and leaves it where there is no
+such program. Ours are registered. /dev/null itself would not do: to some shells
+whatever exists is a program, and Spark then tries to start it.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class SessionSpec:
@@ -47,7 +57,8 @@ def open_session(spec: SessionSpec) -> SparkSession:
     # What ends a micro-batch on the driver side, an orderly stop too, is kept by its link and told in words;
     # Py4J would print its stack as well.
     logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = _NO_PROGRAM
     builder = SparkSession.builder.appName(spec.name).master(_master(spec.master))
     for key, value in {**_settings(spec), **spec.conf}.items():
         builder = builder.config(key, value)
