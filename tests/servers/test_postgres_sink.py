@@ -28,7 +28,7 @@ from penstock.core.errors import (
     UsageError,
 )
 from penstock.core.files import file_schema, render_file
-from penstock.core.tables import Column, TableId, TextType
+from penstock.core.tables import Column, IntegerType, TableId, TableSchema, TextType
 from penstock.dev.postgres import start_postgres
 from penstock.ports.queries import ReadLimits
 
@@ -334,3 +334,27 @@ def test_a_conflict_that_stays_is_told_after_some_tries(place: Place) -> None:
 
     assert isinstance(refused.value.__cause__, psycopg.errors.SerializationFailure)
     assert len(tries) == 6
+
+
+def test_keys_are_joined_with_a_table_that_postgresql_knows_and_not_looked_up_one_by_one(place: Place) -> None:
+    place.do(
+        "CREATE SCHEMA IF NOT EXISTS shop",
+        "CREATE TABLE shop.big AS SELECT g AS id, repeat('x', 100) AS filling FROM generate_series(1, 100000) AS g",
+        "CREATE INDEX ON shop.big (id)",
+        "ANALYZE shop.big",
+    )
+    keys = TableSchema(
+        TableId("shop", "big"), (Column("id", IntegerType(32, unsigned=False), nullable=False),), ("id",)
+    )
+    rows = pa.table({"id": pa.array(range(1, 60_000, 2), pa.int32())})
+    delete = "DELETE FROM shop.big AS t WHERE EXISTS (SELECT 1 FROM {} AS s WHERE s.id = t.id)"
+
+    def plan() -> str:
+        with warehouse.staged(keys, rows) as staged:
+            return "\n".join(str(line) for (line,) in warehouse.fetch(f"EXPLAIN {delete.format(staged)}"))
+
+    with closing(place.target.connect("pipeline/source")) as warehouse:
+        found = warehouse.transact(plan)
+
+    assert "Semi Join" in found
+    assert "Nested Loop" not in found

@@ -121,6 +121,10 @@ def _conninfo(server: PostgresServer) -> str:
         "synchronous_commit": "on",
         # Sorting and joining staged rows: one connection at a time does it.
         "work_mem": "64MB",
+        # Of what we ANALYZE, which are staged rows, PostgreSQL has to know how many keys there are, and no more.
+        "default_statistics_target": "1",
+        # Statements are of many rows and little arithmetic: to compile them takes longer than it saves.
+        "jit": "off",
     }
     return make_conninfo(
         host=server.host,

@@ -115,6 +115,8 @@ class PostgresWarehouse:
                            for column in staged_columns(schema, rows.column_names))  # fmt: skip
         self.run(f"CREATE TEMPORARY TABLE {name} ({listed}) ON COMMIT DROP")
         self._copy(name, schema.table, rows)
+        # Else PostgreSQL supposes 200 keys, and looks up one after the other where it should join.
+        self.run(f"ANALYZE {name}")
         try:
             yield name
         finally:
