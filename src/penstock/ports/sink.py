@@ -49,7 +49,9 @@ class Sink(Protocol):
         """For each (topic, partition) of `table`: the first Kafka offset that is not loaded."""
         ...
 
-    def load(self, table: TableId, batches: Sequence[Batch], schemas: Mapping[int, TableSchema]) -> Loaded:
+    def load(
+        self, table: TableId, batches: Sequence[Batch], schemas: Mapping[int, TableSchema], at_once: int = 1
+    ) -> Loaded:
         """Load `batches` of one table, in order, in one transaction, or very many rows in several.
 
         A target whose transactions are smaller takes several, each of which has
@@ -57,8 +59,9 @@ class Sink(Protocol):
 
         `schemas` has the table's schema for every schema id in `batches`. Batches
         that are already in are skipped; a hole before a batch raises PositionError.
-        Raises TableStoppedError when the table cannot take them and SinkError when
-        the target fails.
+        `at_once` tables are loaded side by side, in the same memory. Raises
+        TableStoppedError when the table cannot take them and SinkError when the target
+        fails.
         """
         ...
 

@@ -92,7 +92,7 @@ def open_sink(spec: PipelineSpec, link: LinkSpec, *, serve_queries: bool = True)
     """The target of `link`; `serve_queries` lets other processes query it through us where only one may open it."""
     from penstock.links.warehouse.sink import SqlSink  # noqa: PLC0415 - drivers are slow to import
 
-    rules = load_rules(link).shared_by(_connections(spec, link))
+    rules = load_rules(link)
     if isinstance(spec.sink(link.sink), RedshiftSinkSpec):
         rules = replace(rules, transaction_rows_max=_REDSHIFT_ROWS_MAX)
     warehouse = _open_warehouse(spec, link, serve_queries=serve_queries)

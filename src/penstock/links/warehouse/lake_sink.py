@@ -89,12 +89,15 @@ class LakeSink:
         known = self._tables.look(table)
         return dict(known.positions) if known else {}
 
-    def load(self, table: TableId, batches: Sequence[Batch], schemas: Mapping[int, TableSchema]) -> Loaded:
+    def load(
+        self, table: TableId, batches: Sequence[Batch], schemas: Mapping[int, TableSchema], at_once: int = 1
+    ) -> Loaded:
         """See `Sink`. Each step is committed with the positions behind it."""
         known = self._tables.open(table)
         positions = known.positions if known else {}
         rows = misfits = 0
-        steps = plan_steps(positions, batches, self._rules.rows_max, self._rules.bytes_max)
+        share = self._rules.shared_by(at_once)
+        steps = plan_steps(positions, batches, share.rows_max, share.bytes_max)
         if steps and known and not known.state.ended and known.state.deletes != self._rules.deletes:
             known = self._settle_deletes(known)
         for arriving in steps:

@@ -37,14 +37,15 @@ class SideBySide:
         Raises, when no thread works any more, what is not about a table alone.
         """
         if len(self._sinks) == 1 or len(work) == 1:
-            yield from ((table, self._load(table, batches, schemas, _TRIES)) for table, batches in work.items())
+            yield from ((table, self._load(table, work[table], schemas, _TRIES, 1)) for table in work)
             return
+        at_once = min(len(self._sinks), len(work))
         with ThreadPoolExecutor(len(self._sinks), thread_name_prefix="load") as threads:
-            begun = {table: threads.submit(self._load, table, work[table], schemas, 1) for table in work}
+            begun = {table: threads.submit(self._load, table, work[table], schemas, 1, at_once) for table in work}
             outcomes = {table: future.result() for table, future in begun.items()}
         for table, outcome in outcomes.items():
             again = isinstance(outcome, TableWaitsError)
-            yield table, self._load(table, work[table], schemas, _TRIES - 1) if again else outcome
+            yield table, self._load(table, work[table], schemas, _TRIES - 1, 1) if again else outcome
 
     def close(self) -> None:
         """Close the sinks."""
@@ -52,13 +53,13 @@ class SideBySide:
             sink.close()
 
     def _load(
-        self, table: TableId, batches: Sequence[Batch], schemas: Mapping[int, TableSchema], tries: int
+        self, table: TableId, batches: Sequence[Batch], schemas: Mapping[int, TableSchema], tries: int, at_once: int
     ) -> Loaded | TableStoppedError:
         sink = self._free.get()
         try:
-            return sink.load(table, batches, schemas)
+            return sink.load(table, batches, schemas, at_once)
         except TableStoppedError as error:
             outcome = error
         finally:
             self._free.put(sink)
-        return self._load(table, batches, schemas, tries - 1) if outcome.retryable and tries > 1 else outcome
+        return self._load(table, batches, schemas, tries - 1, at_once) if outcome.retryable and tries > 1 else outcome

@@ -69,9 +69,9 @@ class LoadRules:
     overflow: Overflow = "stop"
     columns: ColumnRules = field(default_factory=ColumnRules)
 
-    def shared_by(self, sinks: int) -> LoadRules:
-        """Return the rules for each of several sinks that work side by side in the same memory."""
-        return replace(self, rows_max=max(1, self.rows_max // sinks), bytes_max=max(1, self.bytes_max // sinks))
+    def shared_by(self, tables: int) -> LoadRules:
+        """Return the rules for each of several tables that are loaded side by side in the same memory."""
+        return replace(self, rows_max=max(1, self.rows_max // tables), bytes_max=max(1, self.bytes_max // tables))
 
 
 @dataclass(slots=True)
@@ -97,6 +97,7 @@ class SqlSink:
         self._dialect = warehouse.dialect
         self._objects = objects
         self._rules = rules
+        self._share = rules
         self._progress = TargetProgress(warehouse, pipeline, source)
         self._tables = TargetTables(warehouse, rules.deletes, state_schema(warehouse.dialect, pipeline, source))
         self._columns = TreatedColumns(warehouse, pipeline, source, rules.columns)
@@ -118,9 +119,12 @@ class SqlSink:
         """See `Sink`."""
         return self._progress.positions(table)
 
-    def load(self, table: TableId, batches: Sequence[Batch], schemas: Mapping[int, TableSchema]) -> Loaded:
+    def load(
+        self, table: TableId, batches: Sequence[Batch], schemas: Mapping[int, TableSchema], at_once: int = 1
+    ) -> Loaded:
         """See `Sink`. The files of a transaction are merged some at a time."""
         done, note = _Counts(), None
+        self._share = self._rules.shared_by(at_once)
         try:
             for part in plan_transactions(batches, self._rules.transaction_rows_max):
                 counts, told = self._transact(partial(self._load, table, part, schemas), table)
@@ -239,7 +243,7 @@ class SqlSink:
         steps = plan_steps(positions, batches, self._rules.transaction_rows_max, _ANY_BYTES)
         if all(self._files(schemas[step.schema_id], step) for step in steps if step.has_rows):
             return steps
-        return plan_steps(positions, batches, self._rules.rows_max, self._rules.bytes_max)
+        return plan_steps(positions, batches, self._share.rows_max, self._share.bytes_max)
 
     def _files(self, schema: TableSchema, step: Step) -> AbstractContextManager[str] | None:
         """The files of `step` for the warehouse to fetch; None where it cannot, or has to get other rows."""

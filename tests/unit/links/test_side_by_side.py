@@ -1,0 +1,84 @@
+"""Tables are loaded side by side, and share memory only with those that are loaded at the same time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.core.errors import TableWaitsError
+from penstock.core.tables import TableId
+from penstock.links.warehouse.side_by_side import SideBySide
+from penstock.links.warehouse.sink import LoadRules
+from penstock.ports.sink import Loaded
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.core.announcements import Move
+    from penstock.core.batches import Batch
+    from penstock.core.tables import TableSchema
+
+TABLES = [TableId("shop", name) for name in ("users", "orders", "items")]
+
+
+class ListedLoads:
+    """A target without rows, which remembers what it was asked; the first load of `held` finds somebody in the way."""
+
+    def __init__(self, loads: list[tuple[TableId, int]], held: set[TableId]) -> None:
+        self._loads = loads
+        self._held = held
+
+    def load(
+        self, table: TableId, batches: Sequence[Batch], schemas: Mapping[int, TableSchema], at_once: int = 1
+    ) -> Loaded:
+        del batches, schemas
+        self._loads.append((table, at_once))
+        if table in self._held:
+            self._held.remove(table)
+            raise TableWaitsError(str(table), "", "the target's table", "somebody holds it", "wait")
+        return Loaded(1, 0)
+
+    def batch_offset(self) -> int:
+        raise AssertionError
+
+    def finish(self, batch_offset: int) -> None:
+        raise AssertionError(batch_offset)
+
+    def positions(self, table: TableId) -> dict[tuple[str, int], int]:
+        raise AssertionError(table)
+
+    def rename(self, moves: Sequence[Move], order: tuple[int, int, int], schemas: Mapping[int, TableSchema]) -> None:
+        raise AssertionError((moves, order, schemas))
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def load(tables: Sequence[TableId], sinks: int, held: set[TableId] | None = None) -> list[tuple[TableId, int]]:
+    loads: list[tuple[TableId, int]] = []
+    side_by_side = SideBySide([ListedLoads(loads, held or set()) for _ in range(sinks)])
+    outcomes = dict(side_by_side.load({table: [] for table in tables}, {}))
+    assert all(isinstance(outcomes[table], Loaded) for table in tables)
+    return sorted(loads, key=str)
+
+
+def test_a_table_that_is_loaded_alone_has_all_memory() -> None:
+    assert load(TABLES[:1], sinks=2) == [(TABLES[0], 1)]
+    assert load(TABLES, sinks=1) == sorted([(table, 1) for table in TABLES], key=str)
+
+
+def test_tables_share_with_as_many_as_are_loaded_at_once() -> None:
+    assert load(TABLES, sinks=2) == sorted([(table, 2) for table in TABLES], key=str)
+    assert load(TABLES[:2], sinks=4) == sorted([(table, 2) for table in TABLES[:2]], key=str)
+
+
+def test_a_table_that_somebody_held_is_tried_again_alone() -> None:
+    loads = load(TABLES[:2], sinks=2, held={TABLES[0]})
+
+    assert loads == sorted([(TABLES[0], 1), (TABLES[0], 2), (TABLES[1], 2)], key=str)
+
+
+def test_a_share_is_of_rows_and_bytes_and_never_nothing() -> None:
+    rules = LoadRules(rows_max=10, bytes_max=3)
+
+    assert (rules.shared_by(4).rows_max, rules.shared_by(4).bytes_max) == (2, 1)
+    assert rules.shared_by(1) == rules
