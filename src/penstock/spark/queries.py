@@ -22,6 +22,14 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 
+_UNTRACKED = {
+    "asyncProgressTrackingEnabled": "true",
+    "asyncProgressTrackingCheckpointIntervalMs": str(24 * 3600 * 1000),
+    "_asyncProgressTrackingOverrideSinkSupportCheck": "true",
+}
+"""Spark's own books of offsets and commits, which nobody reads, are kept in memory: docs/decisions/0032."""
+
+
 @dataclass(frozen=True, slots=True)
 class QueryPlace:
     """Where queries run: the session, a folder for checkpoints, and whether they end when all is read."""
@@ -72,4 +80,4 @@ def _start(
     )
     if place.once:
         return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=f"{trigger_milliseconds} milliseconds").start()
+    return writer.options(**_UNTRACKED).trigger(processingTime=f"{trigger_milliseconds} milliseconds").start()
