@@ -11,8 +11,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, assert_never
 
 import pyarrow as pa
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
 
 from penstock.core.arrow_types import arrow_type
@@ -37,6 +35,7 @@ from penstock.core.tables import (
     YearType,
 )
 from penstock.core.transforms.transform import columns_of, lay_out, refuse
+from penstock.spark.expression_errors import EXPRESSION_HINT, SPARK_FAILURES, explain_failure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,7 +62,6 @@ _SETTINGS: Final = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
 }
 _ROW_BY_ROW: Final = frozenset({"Project", "LocalRelation", "LogicalRDD", "SubqueryAlias", "View"})
-_HINT: Final = "correct the expression; it is in Spark SQL, and sees one row"
 
 
 class SparkExpressions:
@@ -79,21 +77,23 @@ class SparkExpressions:
         """Return the table with the column, and `rows` with its values.
 
         Raises TableStoppedError for an expression that does not parse, does not fit
-        the columns, is not of one row, or fails on a value.
+        the columns, is not of one row, or fails on a value; UnavailableError where Spark
+        is stopped, its job cancelled or its JVM gone, so that no message is to blame.
         """
         after, columns = column.derive(schema), columns_of(schema, rows)
         try:
             frame = self._select(column, self._frame(schema, columns, rows.num_rows))
             _require_row_by_row(schema, column, frame)
             found = frame.toArrow() if rows.num_rows else None
-        except (PySparkException, Py4JError) as error:
-            raise refuse(schema, column.name, f"{column.sql!r}: {_first_line(error)}", _HINT) from error
+        except SPARK_FAILURES as error:
+            gateway = self._session.sparkContext._gateway  # noqa: SLF001 - PySpark has no other way to its JVM
+            raise explain_failure(schema, column, error, gateway) from error
         wanted = arrow_type(column.type)
         if found is None:
             return lay_out(schema, rows, after, [*columns, pa.array([], wanted)])
         if found.num_rows != rows.num_rows:
             reason = f"{column.sql!r} made {found.num_rows} rows of {rows.num_rows}"
-            raise refuse(schema, column.name, reason, _HINT)
+            raise refuse(schema, column.name, reason, EXPRESSION_HINT)
         values = found.sort_by(_NUMBER).column(column.name).combine_chunks().cast(wanted)
         return lay_out(schema, rows, after, [*columns, values])
 
@@ -154,8 +154,4 @@ def _require_row_by_row(schema: TableSchema, column: ExpressionColumn, frame: Da
     }
     for reason, is_so in reasons.items():
         if is_so:
-            raise refuse(schema, column.name, f"{column.sql!r}: {reason}", _HINT)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]
+            raise refuse(schema, column.name, f"{column.sql!r}: {reason}", EXPRESSION_HINT)
