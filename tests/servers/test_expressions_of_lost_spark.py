@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 SCHEMA = TableSchema(
     TableId("shop", "orders"), (Column("id", IntegerType(32, unsigned=False), nullable=False),), ("id",)
 )
-LONG = "aggregate(sequence(0L, 20000L), CAST(id AS BIGINT), (sum, n) -> sum + n % 7)"
-"""About a millisecond for a row."""
+LONG = "aggregate(sequence(0L, 1000000L), CAST(id AS BIGINT), (sum, n) -> sum + n % 7)"
+"""About two seconds for each row."""
 PIPELINE = f"""\
 pipeline: shop
 sources:
@@ -58,17 +58,28 @@ def expressions(spark: SparkSession) -> SparkExpressions:
     return found
 
 
-def evaluate(found: SparkExpressions, sql: str, count: int = 100_000) -> list[object]:
+def evaluate(found: SparkExpressions, sql: str, count: int = 1_000) -> list[object]:
     rows = pa.table({"id": pa.array(range(count), pa.int32())}, schema=arrow_schema(SCHEMA))
     return found(ExpressionColumn("x", sql, parse_type("bigint")), SCHEMA, rows)[1].column("x").to_pylist()
 
 
 @contextmanager
-def cancelled_once_at_work(spark: SparkSession) -> Iterator[None]:
-    canceller = threading.Thread(target=once_at_work, args=(spark, spark.sparkContext.cancelAllJobs))
+def cancelling(spark: SparkSession) -> Iterator[None]:
+    """Cancel what Spark works on, again and again."""
+    over = threading.Event()
+    canceller = threading.Thread(target=cancel_jobs, args=(spark, over))
     canceller.start()
-    yield
-    canceller.join(_SECONDS)
+    try:
+        yield
+    finally:
+        over.set()
+        canceller.join(_SECONDS)
+
+
+def cancel_jobs(spark: SparkSession, over: threading.Event) -> None:
+    while not over.wait(0.05):
+        if spark.sparkContext.statusTracker().getActiveJobsIds():
+            spark.sparkContext.cancelAllJobs()
 
 
 def once_at_work(spark: SparkSession, act: Callable[[], object]) -> None:
@@ -86,7 +97,7 @@ def await_job(spark: SparkSession) -> None:
 def test_a_cancelled_evaluation_is_worth_another_try(spark: SparkSession) -> None:
     found = expressions(spark)
 
-    with cancelled_once_at_work(spark), pytest.raises(UnavailableError, match=r"shop\.orders\.x.*SPARK_JOB_CANCELLED"):
+    with cancelling(spark), pytest.raises(UnavailableError, match=r"shop\.orders\.x.*SPARK_JOB_CANCELLED"):
         evaluate(found, LONG)
 
     assert evaluate(found, "id + 1", 3) == [1, 2, 3]
@@ -118,10 +129,10 @@ def test_messages_whose_evaluation_was_cancelled_are_no_dead_letters(spark: Spar
     function = load_code(harness.job.spolt).function
     assert isinstance(function, Transforms)
     code = replace(load_code(harness.job.spolt), function=replace(function, evaluate=expressions(spark)))
-    given = [harness._raw(create("shop.orders", {"id": number}), number) for number in range(5_000)]
+    given = [harness._raw(create("shop.orders", {"id": number}), number) for number in range(4)]
     runner = SpoltRunner(harness.job, code, given[0][1], harness.schemas)
 
-    with cancelled_once_at_work(spark), pytest.raises(UnavailableError, match="SPARK_JOB_CANCELLED"):
+    with cancelling(spark), pytest.raises(UnavailableError, match="SPARK_JOB_CANCELLED"):
         list(runner.run([raw for raw, _ in given]))
 
 
