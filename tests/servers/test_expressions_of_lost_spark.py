@@ -48,7 +48,7 @@ spolts:
     transforms:
       - expression: {{name: x, sql: "{LONG}", type: bigint}}
 """
-_SECONDS = 60
+_SECONDS = 120
 
 
 def expressions(spark: SparkSession) -> SparkExpressions:
