@@ -6,6 +6,7 @@ there: a job that was cancelled, a session that was stopped, a JVM that is gone.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from py4j.java_gateway import is_instance_of
@@ -17,13 +18,14 @@ from penstock.core.errors import TableStoppedError, UnavailableError
 from penstock.core.transforms.transform import refuse
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from py4j.java_gateway import JavaGateway, JavaObject
+    from pyspark.sql import SparkSession
 
     from penstock.core.tables import TableSchema
     from penstock.core.transforms.expressions import ExpressionColumn
 
-SPARK_FAILURES: Final = (PySparkException, Py4JError, OSError)
-"""What a call of Spark raises; OSError where nobody listens any more."""
 EXPRESSION_HINT: Final = "correct the expression; it is in Spark SQL, and sees one row"
 _AWAY_HINT: Final = (
     "nothing was published, and no message put aside: the link goes on with the same ones, after a stop with the next "
@@ -46,31 +48,52 @@ _OF_VALUES: Final = ("java.lang.RuntimeException", "java.lang.StackOverflowError
 _CAUSES_MAX: Final = 50
 
 
-def explain_failure(
-    schema: TableSchema, column: ExpressionColumn, error: Exception, gateway: JavaGateway | None
-) -> TableStoppedError | UnavailableError:
-    """Return what to raise for `error`, one of SPARK_FAILURES; `gateway` leads to the JVM, which may be gone."""
+@contextmanager
+def explained(session: SparkSession, schema: TableSchema, column: ExpressionColumn) -> Iterator[None]:
+    """Raise TableStoppedError or UnavailableError in place of what Spark raises while `session` evaluates `column`."""
     try:
-        is_fault, said = _judge(error, gateway)
+        yield
+    except (PySparkException, Py4JError, OSError) as error:
+        # OSError where nobody listens any more.
+        raise _explain(session, schema, column, error) from error
+    except (AttributeError, AssertionError) as error:
+        # PySpark calls methods of None once its context was stopped.
+        if session.sparkContext._jsc is not None:  # noqa: SLF001 - PySpark has no other word for it
+            raise
+        raise _away(schema, column, str(error)) from error
+
+
+def _explain(
+    session: SparkSession, schema: TableSchema, column: ExpressionColumn, error: Exception
+) -> TableStoppedError | UnavailableError:
+    try:
+        is_fault, said = _judge(session, error)
     except (Py4JError, OSError):
         # Whom we ask about the error is gone, and the error came of that.
         is_fault, said = False, _first_line(str(error))
     if is_fault:
         return refuse(schema, column.name, f"{column.sql!r}: {said}", EXPRESSION_HINT)
+    return _away(schema, column, said)
+
+
+def _away(schema: TableSchema, column: ExpressionColumn, said: str) -> UnavailableError:
     message = f"Spark did not come to evaluate {column.sql!r} for {schema.table}.{column.name}: {said}"
     return UnavailableError(message, _AWAY_HINT)
 
 
-def _judge(error: Exception, gateway: JavaGateway | None) -> tuple[bool, str]:
+def _judge(session: SparkSession, error: Exception) -> tuple[bool, str]:
     """Return whether an expression or a value is at fault, and what Spark says."""
     said = _first_line(str(error))
-    thrown = _thrown(error)
+    thrown, gateway = _thrown(error), session.sparkContext._gateway  # noqa: SLF001 - there is no other way to the JVM
     if gateway is None or thrown is None:
         return isinstance(error, PySparkException), said
     told = _telling(thrown, gateway)
     if isinstance(error, Py4JJavaError):
         # Such an error says in its first line only which of Py4J's objects was called.
         said = _first_line(told.toString())
+    if session._jsparkSession.sparkContext().isStopped():  # noqa: SLF001 - as above
+        # Whatever comes then, a NullPointerException too, may come of it.
+        return False, said
     return isinstance(error, AnalysisException) or _is_of_value(told, gateway), said
 
 

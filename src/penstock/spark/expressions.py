@@ -35,7 +35,7 @@ from penstock.core.tables import (
     YearType,
 )
 from penstock.core.transforms.transform import columns_of, lay_out, refuse
-from penstock.spark.expression_errors import EXPRESSION_HINT, SPARK_FAILURES, explain_failure
+from penstock.spark.expression_errors import EXPRESSION_HINT, explained
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,13 +81,10 @@ class SparkExpressions:
         is stopped, its job cancelled or its JVM gone, so that no message is to blame.
         """
         after, columns = column.derive(schema), columns_of(schema, rows)
-        try:
+        with explained(self._session, schema, column):
             frame = self._select(column, self._frame(schema, columns, rows.num_rows))
             _require_row_by_row(schema, column, frame)
             found = frame.toArrow() if rows.num_rows else None
-        except SPARK_FAILURES as error:
-            gateway = self._session.sparkContext._gateway  # noqa: SLF001 - PySpark has no other way to its JVM
-            raise explain_failure(schema, column, error, gateway) from error
         wanted = arrow_type(column.type)
         if found is None:
             return lay_out(schema, rows, after, [*columns, pa.array([], wanted)])
