@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import dlt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
 _MERGE = {"is_deleted": {"hard_delete": True}, "change_offset": {"dedup_sort": "desc"}}
 
@@ -22,14 +22,13 @@ def open_pipeline(database: str, folder: str) -> dlt.Pipeline:
     )
 
 
-def merge(pipeline: dlt.Pipeline, rows: Iterable[object], columns: Mapping[str, object] | None = None) -> None:
-    """Merge rows with dlt's defaults for it; `columns` are further hints.
+def merge(pipeline: dlt.Pipeline, rows: Iterable[object]) -> None:
+    """Merge rows with dlt's defaults for it.
 
     dlt documentation, "Merge loading": delete-insert, hard_delete, dedup_sort.
     """
-    hints = {**_MERGE, **(columns or {})}
     pipeline.run(
-        dlt.resource(rows, name="orders", primary_key="id", write_disposition="merge", columns=hints)
+        dlt.resource(rows, name="orders", primary_key="id", write_disposition="merge", columns=_MERGE)
     ).raise_on_failed_jobs()
 
 
