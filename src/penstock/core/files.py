@@ -127,20 +127,21 @@ def file_rows(schema: TableSchema, changes: DecodedChanges | DecodedRows, offset
     arrays += [pa.array(labels, pa.string()), pa.array(offsets[change], pa.int64())]
     arrays.append(changes.file.take(pa.array(change, pa.int64())))
     arrays += [pa.array(numbers[change]) for numbers in (changes.pos, changes.row, changes.ts_ms)]
-    lists = pa.concat_arrays([changes.after_lacks, changes.before_lacks]).take(image)
-    return _laid_out(schema, arrays, lists)
+    if schema.partial_rows:
+        arrays.append(_lacking(schema, pa.concat_arrays([changes.after_lacks, changes.before_lacks]).take(image)))
+    return _laid_out(schema, arrays)
 
 
 def _changed_rows(schema: TableSchema, changes: DecodedRows, offsets: npt.NDArray[np.int64]) -> pa.Table:
     is_delete = pc.equal(changes.op, pa.scalar(Op.DELETE.value)).to_numpy(zero_copy_only=False)
     _require_rows(schema, is_delete == changes.is_before, is_delete, offsets)
-    return _laid_out(schema, [*changes.rows.columns, changes.op, pa.array(offsets, pa.int64())], changes.lacks)
+    lacks = [_lacking(schema, changes.lacks)] if schema.partial_rows else []
+    return _laid_out(schema, [*changes.rows.columns, changes.op, pa.array(offsets, pa.int64()), *lacks])
 
 
-def _laid_out(schema: TableSchema, arrays: Sequence[ArrowArray], lacks: pa.StringArray) -> pa.Table:
+def _laid_out(schema: TableSchema, arrays: Sequence[ArrowArray]) -> pa.Table:
     layout = file_schema(schema)
-    whole = [*arrays, _lacking(schema, lacks)] if schema.partial_rows else arrays
-    cast = [array.cast(field.type) for array, field in zip(whole, layout, strict=True)]
+    cast = [array.cast(field.type) for array, field in zip(arrays, layout, strict=True)]
     return pa.Table.from_arrays(cast, schema=layout)
 
 

@@ -97,7 +97,6 @@ class SqlSink:
         self._dialect = warehouse.dialect
         self._objects = objects
         self._rules = rules
-        self._share = rules
         self._progress = TargetProgress(warehouse, pipeline, source)
         self._tables = TargetTables(warehouse, rules.deletes, state_schema(warehouse.dialect, pipeline, source))
         self._columns = TreatedColumns(warehouse, pipeline, source, rules.columns)
@@ -124,10 +123,10 @@ class SqlSink:
     ) -> Loaded:
         """See `Sink`. The files of a transaction are merged some at a time."""
         done, note = _Counts(), None
-        self._share = self._rules.shared_by(at_once)
+        share = self._rules.shared_by(at_once)
         try:
             for part in plan_transactions(batches, self._rules.transaction_rows_max):
-                counts, told = self._transact(partial(self._load, table, part, schemas), table)
+                counts, told = self._transact(partial(self._load, table, part, schemas, share), table)
                 _COMMITTED.pass_by()
                 done = _Counts(done.changes + counts.changes, done.misfits + counts.misfits)
                 note = note if told is None else told
@@ -162,11 +161,11 @@ class SqlSink:
         return {number: fit_schema(self._dialect, schema, self._rules.overflow) for number, schema in schemas.items()}
 
     def _load(
-        self, table: TableId, batches: Sequence[Batch], schemas: Mapping[int, TableSchema]
+        self, table: TableId, batches: Sequence[Batch], schemas: Mapping[int, TableSchema], share: LoadRules
     ) -> tuple[_Counts, str | None]:
         counts = _Counts()
         positions = self._progress.positions(table)
-        steps = self._steps(positions, batches, schemas)
+        steps = self._steps(positions, batches, schemas, share)
         known = self._known(table) if steps else None
         if known and not known.ended and known.deletes != self._rules.deletes:
             self._progress.set_table(table, self._tables.settle_deletes(known))
@@ -237,13 +236,17 @@ class SqlSink:
             self._progress.set_table(table, state)
 
     def _steps(
-        self, positions: Mapping[tuple[str, int], int], batches: Sequence[Batch], schemas: Mapping[int, TableSchema]
+        self,
+        positions: Mapping[tuple[str, int], int],
+        batches: Sequence[Batch],
+        schemas: Mapping[int, TableSchema],
+        share: LoadRules,
     ) -> list[Step]:
         """Plan the steps: of any size where the warehouse fetches all files, for then no row comes by here."""
         steps = plan_steps(positions, batches, self._rules.transaction_rows_max, _ANY_BYTES)
         if all(self._files(schemas[step.schema_id], step) for step in steps if step.has_rows):
             return steps
-        return plan_steps(positions, batches, self._share.rows_max, self._share.bytes_max)
+        return plan_steps(positions, batches, share.rows_max, share.bytes_max)
 
     def _files(self, schema: TableSchema, step: Step) -> AbstractContextManager[str] | None:
         """The files of `step` for the warehouse to fetch; None where it cannot, or has to get other rows."""
