@@ -70,11 +70,13 @@ make_environment() {
         "$(find_python)" -m venv --clear .venv
     fi
     say "installing the packages of requirements.lock"
-    # Not compiled: Python does that for the modules that are used, when they are. -qq: an older pip warns
-    # that PySpark, which is only served as source, is installed the old way.
+    # -qq: an older pip warns that PySpark, which is only served as source, is installed the old way.
     .venv/bin/python -m pip install -qq --disable-pip-version-check --no-compile --require-hashes -r requirements.lock
     # setuptools is in the lock file: nothing but what is locked takes part in the build.
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+    # Here, and not by pip, which has one core for it, nor by Python on the way: where PYTHONDONTWRITEBYTECODE is set
+    # each of a run's dozen processes would compile all that it imports. Some packages come with files of other Pythons.
+    .venv/bin/python -m compileall -q -j 0 .venv/lib src >/dev/null || true
 }
 
 install_missing
