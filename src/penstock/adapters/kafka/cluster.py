@@ -109,7 +109,7 @@ def create_topics(cluster: KafkaCluster, topics: Iterable[str], config: Mapping[
     admin = AdminClient({**cluster.client_settings(), "socket.timeout.ms": int(REQUEST_TIMEOUT_SECONDS * 1000)})
     for topic, outcome in admin.create_topics(wanted, request_timeout=REQUEST_TIMEOUT_SECONDS).items():
         try:
-            outcome.result(timeout=REQUEST_TIMEOUT_SECONDS)
+            outcome.result()
         except KafkaException as error:
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise explain(error, f"creating topic {topic}") from error

@@ -35,7 +35,7 @@ def describe_topics(admin: AdminClient, topics: Collection[str]) -> Mapping[str,
     answers = admin.describe_topics(asked, request_timeout=REQUEST_TIMEOUT_SECONDS)
     for topic, answer in answers.items():
         try:
-            described = answer.result(timeout=REQUEST_TIMEOUT_SECONDS)
+            described = answer.result()
         except KafkaException as error:
             if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise explain(error, f"being asked what topic {topic} is") from error

@@ -54,7 +54,7 @@ def read_durability(cluster: KafkaCluster, prefixes: Sequence[str]) -> Sequence[
         broker = ConfigResource(ResourceType.BROKER, str(min(known.brokers)))
         resources = [broker, *(ConfigResource(ResourceType.TOPIC, topic) for topic in topics)]
         answers = admin.describe_configs(resources, request_timeout=_TIMEOUT_SECONDS)
-        settings = {resource.name: answer.result(_TIMEOUT_SECONDS) for resource, answer in answers.items()}
+        settings = {resource.name: answer.result() for resource, answer in answers.items()}
     except KafkaException as error:
         raise explain(error, "being asked how it keeps topics") from error
     found = [Durability("new topics", cluster.replication, int(settings[broker.name][_SETTING].value))]

@@ -267,7 +267,7 @@ def _list_offsets(
         for partition, answer in answers.items():
             place = (partition.topic, partition.partition)
             try:
-                offsets[place] = answer.result(timeout=REQUEST_TIMEOUT_SECONDS).offset
+                offsets[place] = answer.result().offset
             except KafkaException as error:
                 code = error.args[0].code()
                 if code in _MOVING and time.monotonic() < deadline:
