@@ -1,7 +1,7 @@
 """Publishes numbered messages without transactions, from where the checkpoint stands, until killed or done.
 
-Arguments: bootstrap servers, database URL, pipeline, kind (repeatable, varying or broken),
-how many messages, partitions.
+Arguments: bootstrap servers, database URL, pipeline, kind (repeatable, seldom saved,
+varying or broken), how many messages, partitions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.adapters.kafka.cluster import KafkaCluster
-from penstock.adapters.kafka.watermarks import WatermarkPublisher
+from penstock.adapters.kafka.watermarks import Saving, WatermarkPublisher
 from penstock.adapters.state.checkpoints import open_checkpoints
 from penstock.core.changes import Messages
 
@@ -33,9 +33,8 @@ def main(servers: str, url: str, pipeline: str, kind: str, count: str, partition
     chance = random.SystemRandom()
     checkpoints = open_checkpoints(url, pipeline, LINK)
     cluster = KafkaCluster(servers, int(partitions))
-    with closing(
-        WatermarkPublisher(cluster, pipeline, LINK, checkpoints, is_repeatable=kind != "varying")
-    ) as publisher:
+    saving = Saving(is_repeatable=kind != "varying", seconds=0.03 if kind == "seldom saved" else 0.0)
+    with closing(WatermarkPublisher(cluster, pipeline, LINK, checkpoints, saving)) as publisher:
         record = publisher.position()
         if record is None and kind != "broken":
             # What is broken off before there is a record does not come again.
@@ -48,6 +47,7 @@ def main(servers: str, url: str, pipeline: str, kind: str, count: str, partition
             parts = [messages(f"{pipeline}.{name}", start, end, mark) for name in ("a", "b")]
             publisher.publish(parts, lambda end=end: {"next": end})  # type: ignore[misc]
             start = end
+        publisher.settle()
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections import defaultdict
 from contextlib import closing
 from pathlib import Path
@@ -23,8 +24,14 @@ from penstock.core.avro.schemas import table_schema
 from penstock.core.avro.wire import schema_ids
 from penstock.core.batches import Batch
 from penstock.core.errors import PositionError
+from penstock.core.publication import CaptureRecord
+from penstock.links.capture.spec import CaptureSpec
+from penstock.wiring.capture import open_live
+from penstock.wiring.open import committed_position, open_topic_log
 
 if TYPE_CHECKING:
+    from penstock.adapters.kafka.reader import TopicReader
+    from penstock.core.positions import BinlogPosition
     from penstock.dev.kafka import KafkaBroker
     from penstock.dev.mariadb import MariadbServer
 
@@ -166,6 +173,27 @@ def test_a_foreign_message_behind_the_checkpoint_stops_the_capture(case: Capture
 
     with pytest.raises(PositionError, match="has a foreign message at offset"):
         case.run()
+
+
+def test_where_a_capture_stands_is_saved_when_nothing_more_comes(
+    case: CaptureCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("penstock.wiring.open._SAVE_SECONDS", 3600.0)
+    case.start()
+    with closing(open_topic_log(case.spec)) as log, closing(open_live(CaptureSpec(case.spec, "db", 2))) as live:
+        live.go_on(60.0)
+        for number in (1, 2, 3):
+            case.write(f"UPDATE t SET n = {number}")
+            wanted = case.head()
+            deadline = time.monotonic() + 30
+            while stands(case, log).order < wanted.order:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+
+
+def stands(case: CaptureCase, log: TopicReader) -> BinlogPosition:
+    """Where the checkpoint says that the capture is."""
+    return CaptureRecord.from_mapping(committed_position(case.spec, log, "db") or {}).position
 
 
 def source_rows(case: CaptureCase) -> dict[object, object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import random
 import signal
@@ -25,13 +26,17 @@ from tests.servers.publishing_program import LINK, messages
 
 from penstock.adapters.kafka.cluster import KafkaCluster
 from penstock.adapters.kafka.publisher import TransactionalPublisher
-from penstock.adapters.kafka.watermarks import WatermarkPublisher
+from penstock.adapters.kafka.reader import TopicReader
+from penstock.adapters.kafka.topics import position_topic
+from penstock.adapters.kafka.watermarks import Saving, WatermarkPublisher
 from penstock.adapters.state.checkpoints import open_checkpoints
 from penstock.config.crash_points import VARIABLE
 from penstock.core.errors import FencedError, PositionError
 from penstock.core.partitions import partitions_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from penstock.dev.kafka import KafkaBroker
 
 PROGRAM = Path(__file__).with_name("publishing_program.py")
@@ -47,9 +52,23 @@ class Case:
         self.pipeline = uuid4().hex
         self.url = f"sqlite:///{home}/state.db"
 
-    def open(self, *, is_repeatable: bool = True) -> WatermarkPublisher:
+    def open(self, *, save_seconds: float = 0.0) -> WatermarkPublisher:
         checkpoints = open_checkpoints(self.url, self.pipeline, LINK)
-        return WatermarkPublisher(self.cluster, self.pipeline, LINK, checkpoints, is_repeatable=is_repeatable)
+        saving = Saving(is_repeatable=True, seconds=save_seconds)
+        return WatermarkPublisher(self.cluster, self.pipeline, LINK, checkpoints, saving)
+
+    def saved(self) -> int:
+        """How far the checkpoint says that it was published."""
+        with closing(open_checkpoints(self.url, self.pipeline, LINK)) as checkpoints:
+            return int(json.loads(checkpoints.read().record)["next"])
+
+    def mirrored(self) -> list[int]:
+        """How far each record says that it was published, in the topic that mirrors them."""
+        topic = position_topic(self.pipeline, LINK)
+        with closing(TopicReader(self.cluster)) as reader:
+            end = reader.ends([(topic, 0)])[topic, 0]
+            found = [value for part in reader.read(topic, 0, 0, end) for _, value in part]
+        return [json.loads(value)["next"] for value in found]
 
     def publish(self, *ends: int) -> None:
         """Open the link, and publish from where it stands to each of `ends`."""
@@ -104,6 +123,13 @@ class Case:
         assert producer.flush(30) == 0
 
 
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
 @pytest.fixture
 def case(kafka: KafkaBroker, tmp_path: Path) -> Case:
     return Case(kafka, tmp_path)
@@ -116,6 +142,7 @@ def case(kafka: KafkaBroker, tmp_path: Path) -> Case:
             ("repeatable", place)
             for place in ("sending", "sending:2", "sending:7", "flushed:2", "flushed:4", "saved:2")
         ),
+        *(("seldom saved", place) for place in ("sending:9", "flushed:2", "flushed:6", "saved")),
         *(("varying", place) for place in ("saved_ahead", "saved_ahead:3", "sending:5", "flushed:2", "saved:2")),
     ],
 )
@@ -133,7 +160,7 @@ def test_a_publisher_that_is_killed_between_two_writes_loses_and_repeats_nothing
     case.assert_whole("b", 400)
 
 
-@pytest.mark.parametrize("kind", ["repeatable", "varying"])
+@pytest.mark.parametrize("kind", ["repeatable", "seldom saved", "varying"])
 def test_a_publisher_that_is_killed_at_any_time_loses_and_repeats_nothing(case: Case, kind: str) -> None:
     chance = random.Random(7)  # noqa: S311 - no secret
     for _ in range(6):
@@ -146,6 +173,47 @@ def test_a_publisher_that_is_killed_at_any_time_loses_and_repeats_nothing(case: 
 
     case.assert_whole("a", 6_000)
     case.assert_whole("b", 6_000)
+
+
+def test_rows_that_follow_on_a_checkpoint_are_saved_when_it_is_time(case: Case) -> None:
+    with closing(case.open(save_seconds=3600.0)) as publisher:
+        case.go_on(publisher, 10)
+        assert case.saved() == 10
+        for end in (20, 30):
+            case.go_on(publisher, end)
+        assert case.saved() == 10
+        publisher.save()
+        assert case.saved() == 30
+        wait_until(lambda: case.mirrored() == [10, 20, 30])
+        case.go_on(publisher, 40)
+        publisher.settle()
+        assert case.saved() == 40
+        case.go_on(publisher, 50)
+        publisher.publish((), lambda: {"next": 50})
+        assert case.saved() == 50
+        for end in (60, 70):
+            case.go_on(publisher, end)
+
+    assert case.saved() == 50
+    case.publish(55, 80)
+    case.assert_whole("a", 80)
+
+
+def test_announcements_are_saved_at_once(case: Case) -> None:
+    with closing(case.open(save_seconds=3600.0)) as publisher:
+        case.go_on(publisher, 10)
+        own = messages(f"penstock.{case.pipeline}.schemas", 0, 1, "")
+        publisher.publish([own, messages(f"{case.pipeline}.a", 10, 20, "")], lambda: {"next": 20})
+
+    assert case.saved() == 20
+
+
+def test_one_who_was_replaced_notices_when_it_saves(case: Case) -> None:
+    with closing(case.open(save_seconds=3600.0)) as old:
+        case.go_on(old, 10)
+        case.go_on(old, 20)
+        with closing(case.open()), pytest.raises(FencedError):
+            old.save()
 
 
 def test_a_foreign_message_behind_the_checkpoint_stops_it(case: Case) -> None:
@@ -199,7 +267,7 @@ def test_how_a_pipeline_publishes_is_not_changed(case: Case, tmp_path: Path) -> 
         publisher.publish((), lambda: {"next": 0})
     checkpoints = open_checkpoints(f"sqlite:///{tmp_path}/state.db", other, LINK)
     with closing(checkpoints), pytest.raises(PositionError, match="has no checkpoint of db, but Kafka has"):
-        WatermarkPublisher(case.cluster, other, LINK, checkpoints, is_repeatable=True)
+        WatermarkPublisher(case.cluster, other, LINK, checkpoints, Saving(is_repeatable=True))
 
 
 def test_what_a_broken_first_publication_left_is_counted_until_another_is_whole(case: Case) -> None:

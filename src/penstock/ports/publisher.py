@@ -28,8 +28,8 @@ class Publisher(Protocol):
     Opening one fences every older publisher of the same link, and holds the link's
     record against the topics: PositionError where they do not explain each other.
     All messages of a `publish` and its record become visible together or not at all;
-    or, with brokers that cannot do that, the messages first, and after a crash the
-    rest of them before anything else.
+    or, with brokers that cannot do that, the messages first and the record soon
+    after, and after a crash the rest of them before anything else.
     """
 
     def position(self) -> Mapping[str, object] | None:
@@ -62,8 +62,16 @@ class Publisher(Protocol):
         """
         ...
 
+    def save(self) -> None:
+        """Make the record of what was published durable, where `publish` has left that for later.
+
+        Whoever has nothing more to publish calls it, so that others soon see where the link stands.
+        Raises what `publish` raises.
+        """
+        ...
+
     def settle(self) -> None:
-        """Return when readers see everything that was published.
+        """Return when readers see everything that was published, and its record is durable.
 
         Kafka answers a commit when it is decided, and tells the partitions
         afterwards: a reader that asks at once may still find the record before.

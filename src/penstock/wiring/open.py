@@ -61,6 +61,8 @@ if TYPE_CHECKING:
     from penstock.ports.subjects import Subjects
 
 OBJECTS_LINK = "objects"
+_SAVE_SECONDS = 0.02
+"""A checkpoint takes longer than a publication of a few rows. An instance that was replaced notices this much later."""
 
 
 def kafka_cluster(spec: PipelineSpec) -> KafkaCluster:
@@ -89,13 +91,13 @@ def open_publisher(spec: PipelineSpec, link: str, epoch: int, transaction_timeou
     cluster, check = kafka_cluster(spec), _own_messages(spec, link)
     if spec.kafka.transactions:
         return TransactionalPublisher(cluster, spec.pipeline, link, transaction_timeout_seconds, check)
-    from penstock.adapters.kafka.watermarks import WatermarkPublisher  # noqa: PLC0415 - see the module's docstring
+    from penstock.adapters.kafka.watermarks import Saving, WatermarkPublisher  # noqa: PLC0415 - see the module's docstring
 
     checkpoints = _open_checkpoints(spec, link)
     # What the S3 spolt plans depends on how far topics reach when it looks; a capture's changes on the log alone.
-    is_repeatable = link != OBJECTS_LINK
+    saving = Saving(is_repeatable=link != OBJECTS_LINK, seconds=_SAVE_SECONDS)
     try:
-        return WatermarkPublisher(cluster, spec.pipeline, link, checkpoints, is_repeatable=is_repeatable, check=check)
+        return WatermarkPublisher(cluster, spec.pipeline, link, checkpoints, saving, check)
     except BaseException:
         checkpoints.close()
         raise

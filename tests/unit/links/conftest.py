@@ -111,6 +111,9 @@ class MemoryPublisher:
         self.records.append(json.loads(json.dumps(record())))
         self.committed.extend(values)
 
+    def save(self) -> None:
+        """A record is there when it is published."""
+
     def settle(self) -> None:
         """Readers see at once what is published."""
 

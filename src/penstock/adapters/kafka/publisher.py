@@ -122,6 +122,9 @@ class TransactionalPublisher:
             self._abort()
             raise
 
+    def save(self) -> None:
+        """Do nothing: a record is committed with its messages."""
+
     def settle(self) -> None:
         """Wait until the markers of our commits are written; see ports/publisher.Publisher."""
         described = describe_topics(self._admin, self._unsettled)

@@ -4,8 +4,9 @@ Messages are sent by an idempotent producer and acknowledged by all replicas.
 Then one database transaction saves the record and where every partition ends
 that got messages. After a crash in between, what lies behind the checkpoint is
 the beginning of what comes next, as long as that is always the same: so it is
-held against it, message by message, and not sent again (`tails`). A link whose
-messages are others each time saves what it is about to publish before it does.
+held against it, message by message, and not sent again (`tails`). One such
+transaction may therefore be for several publications. A link whose messages are
+others each time saves what it is about to publish before it does.
 
 Nothing fences an older producer. The checkpoint does, afterwards: an older
 publisher cannot save, and a newer one finds messages that are not its own.
@@ -16,6 +17,9 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import math
+import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,7 +38,7 @@ from penstock.core.partitions import partitions_of
 from penstock.core.seals import NO_TRANSACTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from confluent_kafka import KafkaError
     from confluent_kafka import Message as KafkaMessage
@@ -44,11 +48,26 @@ if TYPE_CHECKING:
 
 _PRODUCE_MESSAGES = 5_000
 _QUEUE_MESSAGES = 500_000
+_OWN = "penstock."
+"""Topics of Penstock's own begin so; all others have rows."""
 
 _SAVED_AHEAD = CrashPoint("watermarks.saved_ahead", "what is about to be published is saved, nothing of it is sent")
 _SENDING = CrashPoint("watermarks.sending", "some of a publication is on its way, nothing is acknowledged")
 _FLUSHED = CrashPoint("watermarks.flushed", "everything is acknowledged, the checkpoint is the one before")
 _SAVED = CrashPoint("watermarks.saved", "the checkpoint is saved")
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """When checkpoints are saved.
+
+    `is_repeatable` says that after a crash the same messages come again, in the same
+    order per partition: then nothing has to be saved before it is sent, and rows that
+    are published within `seconds` of a checkpoint are saved with what comes later.
+    """
+
+    is_repeatable: bool
+    seconds: float = 0.0
 
 
 class WatermarkPublisher:
@@ -63,29 +82,29 @@ class WatermarkPublisher:
         pipeline: str,
         link: str,
         checkpoints: Checkpoints,
-        *,
-        is_repeatable: bool,
+        saving: Saving,
         check: MessageCheck | None = None,
     ) -> None:
         """Take the link over, and bring what a crash left to its end.
 
-        `is_repeatable` says that after a crash the same messages come again, in the
-        same order per partition. Raises PositionError if the topics are not what
-        the checkpoint says, or the link was run with transactions before.
+        Raises PositionError if the topics are not what the checkpoint says, or the
+        link was run with transactions before.
         """
         self._cluster = cluster
         self._link = link
         self._position_topic = position_topic(pipeline, link)
         self._checkpoints = checkpoints
-        self._is_repeatable = is_repeatable
+        self._saving = saving
         self._known_topics: set[str] = set()
         self._failure: KafkaError | None = None
         admin = AdminClient(cluster.client_settings())
         self._tails = TopicTails(cluster, admin, check)
         create_topics(cluster, [self._position_topic], POSITION_SETTINGS, partitions=1)
         self._producer = Producer(_producer_settings(cluster))
+        self._saved_at = -math.inf
+        self._unsaved: list[Mapping[str, object]] = []
         checkpoint = checkpoints.take_over()
-        self._record = checkpoint.record
+        self._record: Mapping[str, object] | None = json.loads(checkpoint.record) if checkpoint.record else None
         if checkpoint.record or checkpoint.ahead:
             self._tails.recover(checkpoint.topics)
         else:
@@ -96,8 +115,8 @@ class WatermarkPublisher:
             self._send(messages, lambda: record)
 
     def position(self) -> Mapping[str, object] | None:
-        """Return the record of the newest checkpoint, None before the first."""
-        return json.loads(self._record) if self._record else None
+        """Return the record of the newest publication, None before the first."""
+        return self._record
 
     def left_over(self, topic: str) -> int:
         """How many messages of a first publication that broke off are in `topic`."""
@@ -115,7 +134,7 @@ class WatermarkPublisher:
 
     def publish(self, messages: Iterable[Messages], record: Callable[[], Mapping[str, object]]) -> None:
         """Send `messages`, then save `record`; see ports/publisher.Publisher."""
-        if self._is_repeatable:
+        if self._saving.is_repeatable:
             self._send(messages, record)
             return
         planned, covered = list(messages), record()
@@ -124,8 +143,26 @@ class WatermarkPublisher:
         _SAVED_AHEAD.pass_by()
         self._send(planned, lambda: covered)
 
+    def save(self) -> None:
+        """Save what was left for later; see ports/publisher.Publisher."""
+        if not self._unsaved:
+            return
+        records, self._unsaved = self._unsaved, []
+        newest = records[-1]
+        with self._explained():
+            topics = self._tails.settle(newest)
+        self._checkpoints.save(topics, record=json.dumps(newest), ahead="")
+        _SAVED.pass_by()
+        self._saved_at = time.monotonic()
+        # For whoever mirrors what is published, and counts what each record adds; nobody goes on from there.
+        for record in records:
+            mirrored = json.dumps({**record, **NO_TRANSACTIONS}).encode()
+            self._producer.produce(self._position_topic, key=self._link.encode(), value=mirrored, partition=0)
+        self._producer.poll(0)
+
     def settle(self) -> None:
-        """Return at once: readers see what is acknowledged, and nothing is published before it is."""
+        """Save: readers see what is acknowledged, and nothing is published before it is."""
+        self.save()
 
     def close(self) -> None:
         """Drop the connections."""
@@ -135,28 +172,33 @@ class WatermarkPublisher:
         self._checkpoints.close()
 
     def _send(self, messages: Iterable[Messages], record: Callable[[], Mapping[str, object]]) -> None:
-        try:
+        topics: set[str] = set()
+        with self._explained():
             for part in messages:
+                topics.add(part.topic)
                 self.create_topics([part.topic])
                 self._produce(part)
                 _SENDING.pass_by()
-                if part.topic.startswith("penstock."):
+                if part.topic.startswith(_OWN):
                     # Nobody may find rows before what is announced of them.
                     self._flush()
             self._flush()
-            covered = record()
-            topics = self._tails.settle(covered)
+        _FLUSHED.pass_by()
+        self._record = record()
+        self._unsaved.append(self._record)
+        is_rows = bool(topics) and not any(topic.startswith(_OWN) for topic in topics)
+        is_early = time.monotonic() - self._saved_at < self._saving.seconds
+        if not (self._saving.is_repeatable and is_rows and is_early):
+            self.save()
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Raise what Kafka's client raises in our words."""
+        try:
+            yield
         except KafkaException as error:
             self._require_topics(error)
             raise explain(error, f"publishing for {self._link}") from error
-        _FLUSHED.pass_by()
-        self._record = json.dumps(covered)
-        self._checkpoints.save(topics, record=self._record, ahead="")
-        _SAVED.pass_by()
-        # For whoever mirrors what is published; nobody goes on from there.
-        mirrored = json.dumps({**covered, **NO_TRANSACTIONS}).encode()
-        self._producer.produce(self._position_topic, key=self._link.encode(), value=mirrored, partition=0)
-        self._producer.poll(0)
 
     def _produce(self, part: Messages) -> None:
         keys, values = part.keys.to_pylist(), part.values.to_pylist()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import time
+from functools import cache
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from penstock.adapters.state.database import open_engine, transaction
 from penstock.adapters.state.migrate import migrate
@@ -19,7 +20,7 @@ from penstock.ports.checkpoints import Checkpoint
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from sqlalchemy import Engine, Table
+    from sqlalchemy import Engine, Table, Update
     from sqlalchemy.sql.elements import ColumnElement
 
 # SQLite lets a reader become a writer only if nobody else wrote in between.
@@ -66,22 +67,22 @@ class SqlCheckpoints:
 
     def save(self, topics: Mapping[str, TopicState], *, record: str | None = None, ahead: str | None = None) -> None:
         """See ports/checkpoints.Checkpoints."""
-        table = PUBLISHED_RECORDS
-        given = {"record": record, "ahead": ahead, "updated_at_ms": _now_ms()}
+        now_ms = _now_ms()
+        given = {"record": record, "ahead": ahead, "updated_at_ms": now_ms}
         values = {name: value for name, value in given.items() if value is not None}
+        turn = {f"own_{name}": value for name, value in {**self._key, "turn": self._turn}.items()}
         rows = [
             {
                 **self._key,
                 "topic": topic,
                 "topic_id": state.id,
                 "ends": json.dumps(state.ends),
-                "updated_at_ms": _now_ms(),
+                "updated_at_ms": now_ms,
             }
             for topic, state in sorted(topics.items())
         ]
         with transaction(self._engine, _WRITE) as connection:
-            changed = update(table).where(*self._mine(table), table.c.turn == self._turn).values(**values)
-            if connection.execute(changed).rowcount != 1:
+            if connection.execute(_update_of_turn(*values), {**values, **turn}).rowcount != 1:
                 message = f"another publisher of {self._key['link']} has taken over: this one may no longer publish"
                 raise FencedError(message, "stop one of the two instances; what this one sent last is not counted")
             upsert(connection, PUBLISHED_TOPICS, rows)
@@ -101,6 +102,15 @@ class SqlCheckpoints:
 
     def _mine(self, table: Table) -> tuple[ColumnElement[bool], ...]:
         return tuple(table.c[name] == value for name, value in self._key.items())
+
+
+# Saved many times a second: making the statement takes longer than executing it.
+@cache
+def _update_of_turn(*changed: str) -> Update:
+    """Change columns of the record of `own_pipeline` and `own_link`, if its turn is still `own_turn`."""
+    table = PUBLISHED_RECORDS
+    own = [table.c[name] == bindparam(f"own_{name}") for name in ("pipeline", "link", "turn")]
+    return update(table).where(*own).values({name: bindparam(name) for name in changed})
 
 
 def _now_ms() -> int:

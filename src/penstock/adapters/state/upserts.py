@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from sqlalchemy import case
@@ -32,13 +33,16 @@ def upsert(
     and those in `keeping` stay.
     """
     if rows:
-        connection.execute(_statement(connection, table, adding, growing, keeping), [dict(row) for row in rows])
+        statement = _statement(connection.dialect.name, table, tuple(adding), tuple(growing), tuple(keeping))
+        connection.execute(statement, [dict(row) for row in rows])
 
 
+# Making a statement takes longer than executing it.
+@cache
 def _statement(
-    connection: Connection, table: Table, adding: Collection[str], growing: Collection[str], keeping: Collection[str]
+    dialect: str, table: Table, adding: tuple[str, ...], growing: tuple[str, ...], keeping: tuple[str, ...]
 ) -> Insert:
-    match connection.dialect.name:
+    match dialect:
         case "sqlite":
             lite = sqlite.insert(table)
             changes = _changes(table, lite.excluded, adding, growing, keeping)

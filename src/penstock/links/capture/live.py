@@ -107,6 +107,8 @@ class LiveCapture:
             self._commit(self._follower.feed(wanted))
             self._commit(self._follower.due())
             self._pass_by(at_once=stop is not None)
+            if not items:
+                self._capture.parts.publisher.save()
             if os.getppid() != parent:
                 message = "the process that started this lease is gone"
                 raise UnavailableError(message, "the link starts again by itself")
