@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.config.specs import PipelineSpec
+    from penstock.core.positions import BinlogPosition
     from penstock.dev.kafka import KafkaBroker
     from penstock.dev.mariadb import MariadbServer
 
@@ -65,11 +66,15 @@ class CaptureCase:
         """Copy the tables."""
         wiring.start_capture(CaptureSpec(self.spec, "db", epoch))
 
-    def run(self, epoch: int = 1) -> None:
-        """Capture what is committed in the source now."""
+    def head(self) -> BinlogPosition:
+        """Where the source's log ends."""
         source = MysqlServer(self.server.host, self.server.port, self.server.user, self.server.password)
         with closing(connect(source)) as connection:
-            stop = head(connection)
+            return head(connection)
+
+    def run(self, epoch: int = 1) -> None:
+        """Capture what is committed in the source now."""
+        stop = self.head()
         with closing(wiring.open_live(CaptureSpec(self.spec, "db", epoch))) as live:
             live.run(60.0, stop)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.bench.capture import decode, latency
+from penstock.bench.capture.pipeline import LOW_LATENCY
 from penstock.bench.capture.workload import create_table, login, write_bulk, write_one_by_one
 from penstock.bench.lab import Lab, Settings
 from penstock.bench.programs.measured import measure_python
@@ -37,13 +38,15 @@ def test_the_decode_figure_is_measured(lab: Lab) -> None:
     assert figure.ok in {True, False}
 
 
-def test_the_latency_of_our_side_is_measured_with_the_interval_that_is_asked_for(lab: Lab) -> None:
+def test_the_latency_of_our_side_is_measured_with_the_settings_that_are_said(lab: Lab) -> None:
     create_table(lab.source(), latency.TABLE)
 
-    times = latency.measure_ours(lab, latency.Ids(), 0)
+    times = latency.measure_ours(lab, latency.Ids(), is_low_latency=True)
 
-    config = load(lab.home / "latency-ours_0_ms" / "pipeline.yaml")
-    assert [source.publish_interval_ms for source in config.sources] == [0]
+    config = load(lab.home / "bench_latency_tuned" / "pipeline.yaml")
+    (source,) = config.sources
+    assert f"kafka.transactions: false, publish_interval_ms: {source.publish_interval_ms}" == LOW_LATENCY
+    assert not config.kafka.transactions
     assert list(times) == [200, 1_000]
     assert all(0.0 < each.p50_ms <= each.p99_ms and each.cores > 0.0 for each in times.values())
 

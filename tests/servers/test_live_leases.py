@@ -60,6 +60,9 @@ class MemoryPublisher:
         self.count += sum(map(len, messages))
         self.record = record()
 
+    def save(self) -> None:
+        """A record is there when it is published."""
+
     def settle(self) -> None:
         """Readers see at once what is published."""
 

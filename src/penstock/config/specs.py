@@ -155,7 +155,9 @@ class MysqlSourceSpec(Spec):
     without all of their columns. Rows of XA transactions are held in memory from
     XA PREPARE to XA COMMIT, `prepared_xa_mebibytes_max` of them at most. A
     publication begins `publish_interval_ms` after the one before, or later; 0
-    gives the least latency, for more CPU.
+    gives the least latency, for more CPU. `backlog_tasks` files of a backlog are
+    read side by side, each by a task, and published by the driver; with 1 a single
+    task reads and publishes it.
     `retention_warning_hours` is how soon the binlog that we need may be purged
     before we warn.
     Without `heartbeat` nothing is written to the source.
@@ -175,7 +177,8 @@ class MysqlSourceSpec(Spec):
     zero_dates: ZeroDates = "stop"
     row_images: RowImages = "full"
     prepared_xa_mebibytes_max: Annotated[int, Field(strict=True, ge=1, le=1 << 20)] = 256
-    publish_interval_ms: Annotated[int, Field(strict=True, ge=0, le=10_000)] = 20
+    publish_interval_ms: Annotated[int, Field(strict=True, ge=0, le=10_000)] = 30
+    backlog_tasks: Annotated[int, Field(strict=True, ge=1, le=64)] = 1
     retention_warning_hours: Annotated[float, Field(strict=True, ge=0, le=8760)] = 24.0
     heartbeat: HeartbeatSpec | None = None
 

@@ -94,7 +94,7 @@ def carry(spec: PipelineSpec, link: str = "") -> None:
 def _capture(spec: PipelineSpec, epoch: int) -> None:
     for source in spec.sources:
         capture_spec = CaptureSpec(spec, source.name, epoch)
-        planner = CapturePlanner(capture_spec, _AT_ONCE)
+        planner = CapturePlanner(capture_spec)
         planner.fix_end()
         while planner.has_work():
             parts = [task.run() for task in planner.plan()]

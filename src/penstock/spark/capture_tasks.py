@@ -117,13 +117,13 @@ def _take_over(lease: Lease) -> LiveCapture:
 class CapturePlanner:
     """Plans a capture's micro-batches from its committed position and the source's list of binlogs."""
 
-    def __init__(self, spec: CaptureSpec, ranges_max: int) -> None:
-        """Plan at most `ranges_max` ranges side by side."""
+    def __init__(self, spec: CaptureSpec) -> None:
+        """Plan as many ranges side by side as the source's `backlog_tasks`; with fewer than two, leases alone."""
         from penstock.wiring.open import open_topic_log  # noqa: PLC0415
         from penstock.wiring.source_log import SourceLog  # noqa: PLC0415
 
         self._spec = spec
-        self._ranges_max = ranges_max
+        self._ranges_max = spec.source.backlog_tasks
         self._topics = open_topic_log(spec.pipeline)
         self._log = SourceLog(spec.source)
         self._stop: BinlogPosition | None = None
@@ -151,9 +151,10 @@ class CapturePlanner:
         return self._backlog(record, files) or [self._lease(record, files)]
 
     def _lease(self, record: CaptureRecord, files: Sequence[tuple[str, int]]) -> Lease:
-        """Follow the log; with a backlog behind the file we are in the middle of, only to the end of that file."""
+        """Follow the log; with ranges behind the file we are in the middle of, only to the end of that file."""
         stop = self._stop
-        if len(files) > _BACKLOG_FILES_MIN and record.position.file == files[0][0]:
+        has_ranges = self._ranges_max >= _BACKLOG_FILES_MIN and len(files) > _BACKLOG_FILES_MIN
+        if has_ranges and record.position.file == files[0][0]:
             stop = BinlogPosition(files[1][0], _START_OF_FILE)
         return Lease(self._spec, self._name, self._number, self._spec.source.lease_seconds, stop)
 
@@ -192,8 +193,7 @@ class CapturePlanning:
     """Makes a capture's planner."""
 
     spec: CaptureSpec
-    ranges_max: int
 
     def __call__(self) -> CapturePlanner:
         """Open the planner."""
-        return CapturePlanner(self.spec, self.ranges_max)
+        return CapturePlanner(self.spec)

@@ -78,17 +78,16 @@ class Link(Protocol):
 class CaptureLink:
     """A source's log into Kafka."""
 
-    def __init__(self, spec: CaptureSpec, ranges_max: int) -> None:
-        """Capture with at most `ranges_max` files of backlog read side by side."""
+    def __init__(self, spec: CaptureSpec) -> None:
+        """Capture what `spec` says."""
         self.name = spec.source_name
         self._spec = spec
-        self._ranges_max = ranges_max
         self._finisher = Finisher(self._take)
 
     def start(self, place: QueryPlace) -> StreamingQuery:
         """See `Link`."""
         self._finisher.error = None
-        planning = CapturePlanning(self._spec, self._ranges_max)
+        planning = CapturePlanning(self._spec)
         return start_link_query(place, self.name, "penstock.mysql", planning, self._finisher)
 
     def failure(self) -> BaseException | None:

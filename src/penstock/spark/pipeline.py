@@ -77,9 +77,7 @@ def _heartbeats(run: PipelineRun, epoch: int, state: State) -> AbstractContextMa
 def _stages(run: PipelineRun, session: SparkSession, epoch: int, state: State) -> Sequence[Sequence[Link]]:
     """Links that run side by side. Once through, each stage begins when the one before has read everything."""
     slots = session.sparkContext.defaultParallelism
-    captures = [
-        CaptureLink(CaptureSpec(run.spec, source.name, epoch), _ranges_max(slots)) for source in run.spec.sources
-    ]
+    captures = [CaptureLink(CaptureSpec(run.spec, source.name, epoch)) for source in run.spec.sources]
     objects = ObjectsLink(run.spec, state, epoch, max(1, slots // 2))
     warehouses = [WarehouseLink(run.spec, link, state) for link in run.spec.links]
     tasks_max = max(1, slots // 2)
@@ -92,7 +90,3 @@ def _stages(run: PipelineRun, session: SparkSession, epoch: int, state: State) -
     if run.once:
         return [stage for stage in chosen if stage]
     return [[link for stage in chosen for link in stage]]
-
-
-def _ranges_max(slots: int) -> int:
-    return max(2, slots // 2)

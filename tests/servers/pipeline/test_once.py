@@ -8,7 +8,9 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
 import yaml
+from structlog.testing import capture_logs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -148,6 +150,28 @@ def test_rows_of_several_partitions_arrive(make_case: Callable[..., PipelineCase
     case.run_once()
 
     case.assert_equal()
+
+
+@pytest.mark.parametrize("tasks", [1, 3])
+def test_a_backlog_of_many_files_arrives_in_order(make_case: Callable[..., PipelineCase], tasks: int) -> None:
+    case = make_case(backlog_tasks=tasks)
+    case.write(USERS, "INSERT INTO users (id, score) SELECT seq, 0 FROM seq_1_to_50")
+    case.run_once()
+    for number in range(7):
+        case.write(
+            f"UPDATE users SET score = {number} WHERE id > {number * 5}",
+            f"DELETE FROM users WHERE id = {number * 3 + 1}",
+            f"INSERT INTO users (id) VALUES ({number + 100})",
+            "FLUSH BINARY LOGS",
+        )
+        if number == 4:
+            case.write("ALTER TABLE users ADD COLUMN karma INT DEFAULT 4")
+
+    with capture_logs() as logs:
+        case.run_once()
+
+    case.assert_equal()
+    assert ("backlog published" in {log["event"] for log in logs}) == (tasks > 1)
 
 
 def test_a_broker_without_transactions_is_told_from_the_state_database(make_case: Callable[..., PipelineCase]) -> None:

@@ -41,8 +41,11 @@ def test_rows_arrive_with_their_commit_in_whichever_run_that_is(make_case: Calla
     assert [len(messages) for messages in case.messages().values()] == [4]
 
 
-def test_any_number_of_files_may_be_between_prepare_and_commit(make_case: Callable[..., PipelineCase]) -> None:
-    case = make_case()
+@pytest.mark.parametrize("tasks", [1, 2])
+def test_any_number_of_files_may_be_between_prepare_and_commit(
+    make_case: Callable[..., PipelineCase], tasks: int
+) -> None:
+    case = make_case(backlog_tasks=tasks)
     case.write("CREATE TABLE t (id INT PRIMARY KEY, name TEXT)")
     case.run_once()
 

@@ -118,7 +118,8 @@ def test_a_source_says_which_tables_it_wants() -> None:
     assert not source.patterns.matches(TableId("other", "orders"))
     assert (source.port, source.start, source.lease_seconds) == (3306, "auto", 60.0)
     assert source.prepared_xa_mebibytes_max << 20 == PREPARED_BYTES_MAX
-    assert source.publish_interval_ms == 20
+    assert source.publish_interval_ms == 30
+    assert source.backlog_tasks == 1
 
 
 def test_server_ids_are_stable_and_differ_by_pipeline_and_source() -> None:
@@ -198,6 +199,10 @@ links:
         (
             f"sources: [{SOURCE[:-1]}, publish_interval_ms: -1}}]\n",
             "line 1: sources.0.publish_interval_ms: should be greater than or equal to 0",
+        ),
+        (
+            f"sources: [{SOURCE[:-1]}, backlog_tasks: 0}}]\n",
+            "line 1: sources.0.backlog_tasks: should be greater than or equal to 1",
         ),
         (
             f"sources: [{SOURCE[:-1]}, publish_interval_ms: 10001}}]\n",

@@ -22,36 +22,43 @@ if TYPE_CHECKING:
     from penstock.bench.lab import Lab
     from penstock.bench.peers.debezium_connect import ConnectWorker
 
-_TABLE = TableId("bench_kafka", "orders")
 _PEER = "Debezium in Kafka Connect, JSON"
+_SIZES = (1, 5)
+"""Backlogs, in `--rows`: our start weighs less in the larger one."""
 _FILES = 4
-"""A backlog is read file by file, so it has more than one."""
+"""A backlog is read file by file, so each `--rows` of it are in more than one."""
 _WAIT_SECONDS = 1800.0
 _START_SECONDS = 120.0
 
 
 def measure(lab: Lab) -> Sequence[Figure]:
     """CPU per million rows, and rows per second, from telling a worker that runs to begin until the last arrival."""
-    create_table(lab.source(), _TABLE)
-    pipeline = BenchPipeline(lab, "bench_kafka", _TABLE, lab.folder("kafka-ours"))
+    return [figure for size in _SIZES for figure in _measure_size(lab, size)]
+
+
+def _measure_size(lab: Lab, size: int) -> Sequence[Figure]:
+    name = f"bench_kafka_{size}"
+    table = TableId(name, "orders")
+    create_table(lab.source(), table)
+    pipeline = BenchPipeline(lab, name, table, lab.folder(name))
     pipeline.write_file()
     lab.say("kafka: starting ours on an empty table")
     pipeline.run_once("first.log", _START_SECONDS)
     lab.say("kafka: starting Debezium")
     try:
-        worker = start_following(lab, _TABLE, "kafka-debezium")
+        worker = start_following(lab, table, f"{name}-debezium")
     except PenstockError as error:
-        return _figures(_measure_ours(lab, pipeline), error)
+        return _figures(_measure_ours(lab, pipeline, size), error)
     with worker:
         worker.stop_connector()
-        ours = _measure_ours(lab, pipeline)
-        return _figures(ours, _measure_debezium(lab, worker))
+        ours = _measure_ours(lab, pipeline, size)
+        return _figures(ours, _measure_debezium(lab, worker, table, ours.rows))
 
 
-def _measure_ours(lab: Lab, pipeline: BenchPipeline) -> Work:
-    rows = lab.settings.rows
+def _measure_ours(lab: Lab, pipeline: BenchPipeline, size: int) -> Work:
+    rows = lab.settings.rows * size
     lab.say(f"kafka: writing {rows:,} rows")
-    write_bulk(lab.source(), _TABLE, rows, _FILES)
+    write_bulk(lab.source(), pipeline.table, rows, _FILES * size)
     lab.say("kafka: carrying them, ours")
     with Arrivals(lab.kafka().bootstrap_servers, pipeline.topic) as arrivals:
         child = pipeline.start("second.log", once=True)
@@ -66,11 +73,10 @@ def _measure_ours(lab: Lab, pipeline: BenchPipeline) -> Work:
     return Work(rows, meter.cpu_between(begin, arrivals.last_at), arrivals.last_at - begin)
 
 
-def _measure_debezium(lab: Lab, worker: ConnectWorker) -> Work | PenstockError:
-    rows = lab.settings.rows
+def _measure_debezium(lab: Lab, worker: ConnectWorker, table: TableId, rows: int) -> Work | PenstockError:
     lab.say("kafka: carrying them, Debezium")
     try:
-        with Arrivals(lab.kafka().bootstrap_servers, topic_of(_TABLE)) as arrivals, Meter(worker.pid) as meter:
+        with Arrivals(lab.kafka().bootstrap_servers, topic_of(table)) as arrivals, Meter(worker.pid) as meter:
             begin = time.monotonic()
             worker.resume_connector()
             arrivals.wait_for(rows, _WAIT_SECONDS, worker.alive)
@@ -80,8 +86,8 @@ def _measure_debezium(lab: Lab, worker: ConnectWorker) -> Work | PenstockError:
 
 
 def _figures(ours: Work, theirs: Work | PenstockError) -> Sequence[Figure]:
-    note = f"{ours.rows:,} rows in bulk; start-up of Spark and of Connect's worker not counted"
-    return into_kafka("into Kafka through Spark, backlog", ours, theirs, note)
+    note = "rows in bulk; start-up of Spark and of Connect's worker not counted"
+    return into_kafka(f"into Kafka through Spark, backlog of {ours.rows:,} rows", ours, theirs, note)
 
 
 def into_kafka(name: str, ours: Work, theirs: Work | PenstockError, note: str) -> Sequence[Figure]:

@@ -1,7 +1,7 @@
 """Figures: from COMMIT in the source to a reader of Kafka, at steady rates of transactions of one row.
 
 Ours beside Debezium in Kafka Connect as it comes, and beside Debezium set up for low latency; and ours set up for it
-(`publish_interval_ms: 0`) beside the latter.
+beside the latter.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from penstock.adapters.mysql.connection import ask, connect
 from penstock.bench.capture.arrivals import Arrivals
 from penstock.bench.capture.debezium import NO_EXTRAS, start_following
-from penstock.bench.capture.pipeline import BenchPipeline, await_session
+from penstock.bench.capture.pipeline import LOW_LATENCY, BenchPipeline, await_session
 from penstock.bench.capture.workload import create_table, login, without_sync
 from penstock.bench.figure import Figure
 from penstock.bench.marks import await_mark
@@ -44,7 +44,6 @@ _MILLISECONDS: Final = 1_000
 _TUNED: Final = {"poll.interval.ms": "5", "producer.override.linger.ms": "0"}
 DEFAULTS: Final = "Debezium in Kafka Connect, defaults"
 LOW: Final = "Debezium in Kafka Connect, poll.interval.ms=5, linger.ms=0"
-_AT_ONCE: Final = "publish_interval_ms: 0"
 _P50_TARGET_MS: Final = 30.0
 _P99_TARGET_MS: Final = 400.0
 
@@ -79,13 +78,13 @@ def measure(lab: Lab) -> Sequence[Figure]:
     create_table(lab.source(), TABLE)
     ids = Ids()
     with closing(connect(login(lab.source()))) as connection, without_sync(connection):
-        ours, at_once = (measure_ours(lab, ids, interval_ms) for interval_ms in (None, 0))
+        ours, tuned = (measure_ours(lab, ids, is_low_latency=tuned) for tuned in (False, True))
         peers: dict[str, Theirs] = {
             DEFAULTS: _measure_debezium(lab, ids, "latency-debezium", NO_EXTRAS),
             LOW: _measure_debezium(lab, ids, "latency-debezium-tuned", _TUNED),
         }
         ask(connection, f"DROP DATABASE {TABLE.schema}")
-    return plan_figures(ours, at_once, peers)
+    return plan_figures(ours, tuned, peers)
 
 
 @dataclass(slots=True)
@@ -100,11 +99,10 @@ class Ids:
         return first
 
 
-def measure_ours(lab: Lab, ids: Ids, publish_interval_ms: int | None) -> Mapping[int, Times]:
-    """Our side's times by rate, with an interval that is given or, for None, with the one that is left out."""
-    suffix = "" if publish_interval_ms is None else f"_{publish_interval_ms}_ms"
-    folder = lab.folder(f"latency-ours{suffix}")
-    pipeline = BenchPipeline(lab, f"bench_latency{suffix}", TABLE, folder, publish_interval_ms=publish_interval_ms)
+def measure_ours(lab: Lab, ids: Ids, *, is_low_latency: bool) -> Mapping[int, Times]:
+    """Our side's times by rate, as it comes or set up for low latency."""
+    name = "bench_latency_tuned" if is_low_latency else "bench_latency"
+    pipeline = BenchPipeline(lab, name, TABLE, lab.folder(name), is_low_latency=is_low_latency)
     pipeline.write_file()
     lab.say(f"latency: starting {pipeline.name}")
     pipeline.run_once("first.log", _COPY_SECONDS)
@@ -185,12 +183,12 @@ def id_of_json(key: bytes) -> int:
 
 
 def plan_figures(
-    ours: Mapping[int, Times], at_once: Mapping[int, Times], peers: Mapping[str, Theirs]
+    ours: Mapping[int, Times], tuned: Mapping[int, Times], peers: Mapping[str, Theirs]
 ) -> Sequence[Figure]:
-    """What is shown of the times by rate: ours beside each peer, ours without an interval beside the tuned one."""
+    """What is shown of the times by rate: ours beside each peer, ours set up for low latency beside the tuned one."""
     told = [figure for rate in _RATES for peer in peers for figure in _figures(rate, ours[rate], peer, peers[peer])]
     for rate in _RATES:
-        told += _figures(rate, at_once[rate], LOW, peers[LOW], f", {_AT_ONCE}")
+        told += _figures(rate, tuned[rate], LOW, peers[LOW], f", {LOW_LATENCY}")
     return told
 
 

@@ -27,7 +27,7 @@ _START_SECONDS: Final = 120.0
 _FILE: Final = """\
 pipeline: {name}
 home: ./home
-kafka: {{bootstrap_servers: "{bootstrap_servers}"}}
+kafka: {{bootstrap_servers: "{bootstrap_servers}", transactions: {transactions}}}
 spark: {{master: "{master}"}}
 sources:
   - name: {name}
@@ -38,14 +38,17 @@ sources:
     password_env: {env}
     tables: ["{table}"]
     start: copy
+    backlog_tasks: {backlog_tasks}
 """
+LOW_LATENCY: Final = "kafka.transactions: false, publish_interval_ms: 3"
+_LOW_LATENCY_LINE: Final = "    publish_interval_ms: 3\n"
 
 
 @dataclass(frozen=True, slots=True)
 class BenchPipeline:
     """A pipeline called `name` that carries `table`, with everything but source and broker embedded in `folder`.
 
-    `publish_interval_ms` None is what a config has that does not say it.
+    It is as it comes, or with `is_low_latency` has the settings LOW_LATENCY; `backlog_tasks` is the source's setting.
     """
 
     lab: Lab
@@ -53,7 +56,8 @@ class BenchPipeline:
     table: TableId
     folder: Path
     master: str = "local[*]"
-    publish_interval_ms: int | None = None
+    is_low_latency: bool = False
+    backlog_tasks: int = 1
 
     @property
     def topic(self) -> str:
@@ -66,16 +70,16 @@ class BenchPipeline:
         text = _FILE.format(
             name=self.name,
             bootstrap_servers=self.lab.kafka().bootstrap_servers,
+            transactions=str(not self.is_low_latency).lower(),
             master=self.master,
             host=source.host,
             port=source.port,
             user=source.user,
             env=_PASSWORD_ENV,
             table=self.table,
+            backlog_tasks=self.backlog_tasks,
         )
-        if self.publish_interval_ms is not None:
-            text += f"    publish_interval_ms: {self.publish_interval_ms}\n"
-        self._file.write_text(text)
+        self._file.write_text(text + _LOW_LATENCY_LINE * self.is_low_latency)
 
     def start(self, log: str, *, once: bool) -> Child:
         """Run its capture, for ever or `once`, as a child process that writes to `log` in the folder."""

@@ -62,7 +62,7 @@ def measure(lab: Lab) -> Sequence[Figure]:
 
 def _pipeline(lab: Lab, slots: int) -> BenchPipeline:
     name = f"bench_slots_{slots}"
-    pipeline = BenchPipeline(lab, name, _TABLE, lab.folder(name), f"local[{slots}]")
+    pipeline = BenchPipeline(lab, name, _TABLE, lab.folder(name), f"local[{slots}]", backlog_tasks=slots)
     pipeline.write_file()
     return pipeline
 
