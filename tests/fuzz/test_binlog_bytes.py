@@ -19,6 +19,7 @@ from tests.unit.mysql_log.single_items import without_beginnings
 
 from penstock.core.errors import LogError, TableStoppedError
 from penstock.core.mysql.decode import decode_rows
+from penstock.core.mysql.gtid_sets import parse_gtids
 from penstock.core.mysql.log_items import LogItem, RowsLogged, TransactionBegan
 from penstock.core.mysql.scan import EventScanner
 from penstock.core.mysql.transaction_payload import inner_events
@@ -139,6 +140,7 @@ def scan(events: list[bytes]) -> list[LogItem]:
                 refused.append(error)
         elif not isinstance(item, TransactionBegan):
             assert item.end.order >= (0, 0, 0)
+            parse_gtids(item.end.gtids)
     for why in refused:
         assert re.search(r"\.[0-9]+:[0-9]+", why.message), why.message
         assert why.hint

@@ -101,6 +101,14 @@ def test_previous_gtids_of_mysql_are_read() -> None:
     assert str(MysqlGtids.decode_previous(body)) == f"{UUID}:1-5:9"
 
 
+@pytest.mark.parametrize(("first", "behind"), [(0, 2), (2, 2), (1, 0), (1, (1 << 63) + 1)])
+def test_previous_gtids_with_numbers_that_there_are_not_are_malformed(first: int, behind: int) -> None:
+    body = struct.pack("<Q", 1) + bytes.fromhex(UUID.replace("-", "")) + struct.pack("<QQQ", 1, first, behind)
+
+    with pytest.raises(MalformedError, match="a GTID interval that ends before it begins, or has numbers"):
+        MysqlGtids.decode_previous(body)
+
+
 def test_a_gtid_event_of_mysql_has_its_commit_time() -> None:
     front = b"\1" + bytes.fromhex(UUID.replace("-", "")) + struct.pack("<QBQQ", 23, 2, 0, 1)
     microseconds = 1_700_000_000_123_456

@@ -7,6 +7,7 @@ import struct
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 import pytest
 from hypothesis import given, settings
@@ -48,6 +49,8 @@ FRONTS = (
     b"\x01",
     b"",
 )
+NO_NUMBERS = (0, 1 << 63, (1 << 64) - 1)
+"""What a GTID of MySQL never has."""
 UUIDS = (bytes(range(16)), bytes(15) + b"\0", bytes(range(1, 16)) + b"\0")
 
 
@@ -94,6 +97,7 @@ def add_mariadb(log: LogWriter, chance: Chance, number: int) -> None:
 def add_mysql(log: LogWriter, chance: Chance, number: int) -> None:
     code = 34 if chance.seldom(10) else 33
     number += 1 << 62 if chance.seldom(20) else 5 if chance.seldom(5) else 0
+    number = chance.choice(NO_NUMBERS) if chance.seldom(100) else number
     time = chance.choice([b"", bytes(7), struct.pack("<Q", 1_700_000_000_123_456)[:7], b"\xff" * 7])
     uuid = chance.choice(UUIDS) if chance.seldom(3) else UUIDS[0]
     log.event(code, b"\1" + uuid + struct.pack("<QBQQ", number, 2, 0, 1) + time)
@@ -320,3 +324,21 @@ def test_a_run_ends_before_a_table_map_that_cannot_be_read(log: LogWriter) -> No
     assert "are announced" in in_runs.error
     assert in_runs.error == scan(log, START, NEVER).error
     assert [len(run.ends) for run in in_runs.runs] == [6]
+
+
+@pytest.mark.parametrize("number", NO_NUMBERS)
+def test_a_run_ends_before_a_gtid_that_no_set_can_hold(log_writer: type[LogWriter], number: int) -> None:
+    log = log_writer().opening()
+    log.event(35, struct.pack("<Q", 1) + UUIDS[0] + struct.pack("<QQQ", 1, 1, 2))
+    for each in (2, 3, 4, number):
+        log.event(33, b"\1" + UUIDS[0] + struct.pack("<QBQQ", each, 2, 0, 1))
+        log.query("BEGIN")
+        log.table_map("users")
+        log.rows()
+        log.xid()
+
+    in_runs = scan(log, START, 1, cuts=[3])
+
+    assert f"a GTID with the number {number}" in in_runs.error
+    assert in_runs.error == scan(log, START, NEVER).error
+    assert [run.end.gtids for run in in_runs.runs] == [f"{UUID(bytes=UUIDS[0])}:1-4"]

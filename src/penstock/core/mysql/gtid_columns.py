@@ -13,6 +13,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.core.mysql.gtid_sets import MYSQL_NUMBER_MAX
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -110,8 +112,10 @@ def mysql_beginnings(events: EventColumns, *, anonymous: bool) -> Beginnings:
         known, origin = _distinct(events.words.at_every_byte("S16")[events.bodies + _MYSQL_UUID_AT])
         # numpy leaves out NULs at the end.
         origins = tuple(f"{UUID(bytes=uuid.ljust(16, bytes(1)))}:" for uuid in known.tolist())
-    gtids = GtidColumn(origins, origin, _numbers(events, events.bodies + _MYSQL_NUMBER_AT))
-    return Beginnings(gtids, _mysql_times(events), np.zeros(len(events), np.bool_))
+    numbers = _numbers(events, events.bodies + _MYSQL_NUMBER_AT)
+    wrong = (numbers == 0) | (numbers > MYSQL_NUMBER_MAX)
+    unusual = np.zeros(len(events), np.bool_) if anonymous else wrong
+    return Beginnings(GtidColumn(origins, origin, numbers), _mysql_times(events), unusual)
 
 
 def _mysql_times(events: EventColumns) -> Int64s:

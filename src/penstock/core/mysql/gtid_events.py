@@ -14,6 +14,7 @@ from typing import Final
 from uuid import UUID
 
 from penstock.core.mysql.bytes_reader import BytesReader, MalformedError
+from penstock.core.mysql.gtid_sets import MYSQL_NUMBER_MAX
 
 _MARIADB_FIELDS: Final = struct.Struct("<QIB")
 _STANDALONE: Final = 0x01
@@ -64,11 +65,14 @@ def parse_mariadb_gtid(body: bytes | memoryview, server_id: int) -> MariadbGtid:
     )
 
 
-def parse_mysql_gtid(body: bytes | memoryview) -> tuple[str, int | None]:
-    """Read a MySQL GTID event after its header: the GTID, and its commit time in Unix ms where it has one."""
+def parse_mysql_gtid(body: bytes | memoryview, *, anonymous: bool = False) -> tuple[str, int | None]:
+    """Read a MySQL GTID event after its header: the GTID, and its commit time in Unix ms where it has one.
+
+    That of an ANONYMOUS_GTID event is "".
+    """
     reader = BytesReader(body, 1)
-    uuid = UUID(bytes=reader.take(16))
-    gtid = f"{uuid}:{reader.integer(8)}"
+    uuid, number = UUID(bytes=reader.take(16)), reader.integer(8)
+    gtid = "" if anonymous else f"{uuid}:{_checked(number)}"
     if len(body) < _MYSQL_FIXED_BYTES + _MYSQL_COMMIT_TIME_BYTES:
         return gtid, None
     commit_time = BytesReader(body, _MYSQL_FIXED_BYTES).integer(_MYSQL_COMMIT_TIME_BYTES)
@@ -97,11 +101,19 @@ def parse_tagged_gtid(body: bytes | memoryview) -> tuple[str, int]:
         else:
             message = f"field {field} in a tagged GTID before its commit time"
             raise MalformedError(message)
-    if not uuid or not _TAG.fullmatch(tag) or not found.get(_NUMBER_FIELD):
-        message = "a tagged GTID without server, number or a tag that may be one"
+    if not uuid or not _TAG.fullmatch(tag):
+        message = "a tagged GTID without server or a tag that may be one"
         raise MalformedError(message)
-    gtid = ":".join([str(UUID(bytes=uuid)), *([tag] if tag else []), str(found[_NUMBER_FIELD])])
+    gtid = ":".join([str(UUID(bytes=uuid)), *([tag] if tag else []), str(_checked(found.get(_NUMBER_FIELD, 0)))])
     return gtid, found[_COMMIT_TIME_FIELD] // 1000
+
+
+def _checked(number: int) -> int:
+    """A number that a set of GTIDs can hold."""
+    if not 0 < number <= MYSQL_NUMBER_MAX:
+        message = f"a GTID with the number {number}"
+        raise MalformedError(message)
+    return number
 
 
 def _serialized(reader: BytesReader) -> int:

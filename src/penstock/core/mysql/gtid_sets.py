@@ -14,10 +14,12 @@ from uuid import UUID
 from penstock.core.errors import PositionError
 from penstock.core.mysql.bytes_reader import BytesReader, MalformedError
 
+MYSQL_NUMBER_MAX: Final = (1 << 63) - 1
+"""The highest number of a GTID of MySQL; the first is 1."""
+
 _LIST_COUNT_MASK: Final = (1 << 28) - 1
 _INTERVAL_BYTES: Final = 16
 _TAGGED_FORM: Final = 1
-_NUMBER_MAX: Final = (1 << 63) - 1
 _MARIADB_GTID: Final = re.compile("[0-9]{1,10}-[0-9]{1,10}-[0-9]{1,20}")
 _INTERVAL: Final = re.compile("([0-9]{1,19})(?:-([0-9]{1,19}))?")
 _TAG: Final = re.compile("[a-zA-Z_][a-zA-Z0-9_]{0,31}")
@@ -203,7 +205,7 @@ def _interval(word: str) -> tuple[int, int]:
     found = _INTERVAL.fullmatch(word)
     first = int(found[1]) if found else 0
     last = int(found[2] or first) if found else 0
-    if not 0 < first <= last <= _NUMBER_MAX:
+    if not 0 < first <= last <= MYSQL_NUMBER_MAX:
         message = f"{word!r} is neither an interval of numbers nor a tag"
         raise ValueError(message)
     return first, last
@@ -239,8 +241,8 @@ def _decoded_intervals(reader: BytesReader) -> list[tuple[int, int]]:
         message = f"{count} GTID intervals do not fit in {reader.left} bytes"
         raise MalformedError(message)
     intervals = [(reader.integer(8), reader.integer(8) - 1) for _ in range(count)]
-    if any(not 0 < first <= last for first, last in intervals):
-        message = "a GTID interval that ends before it begins"
+    if any(not 0 < first <= last <= MYSQL_NUMBER_MAX for first, last in intervals):
+        message = "a GTID interval that ends before it begins, or has numbers that there are not"
         raise MalformedError(message)
     return _merged(intervals)
 

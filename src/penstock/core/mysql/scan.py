@@ -334,9 +334,9 @@ class EventScanner:
         transaction.alter_undecided = found.alter_undecided
 
     def _mysql_gtid(self, body: memoryview, header: Header, _: list[LogItem]) -> None:
-        gtid, commit_ms = parse_tagged_gtid(body) if header.code == Code.GTID_TAGGED else parse_mysql_gtid(body)
-        if header.code == Code.ANONYMOUS_GTID:
-            gtid = ""
+        is_anonymous = header.code == Code.ANONYMOUS_GTID
+        is_tagged = header.code == Code.GTID_TAGGED
+        gtid, commit_ms = parse_tagged_gtid(body) if is_tagged else parse_mysql_gtid(body, anonymous=is_anonymous)
         timestamp_ms = header.timestamp * 1000 if commit_ms is None else commit_ms
         self._transactions.begin(gtid, timestamp_ms, explicit=False)
 
