@@ -33,11 +33,16 @@ _NEEDED_BY_TASKS = (
 )
 
 
+def import_for_tasks() -> None:
+    """Import what every task of ours needs."""
+    for name in _NEEDED_BY_TASKS:
+        importlib.import_module(name)
+
+
 def main(worker_module: str) -> None:
     """Import what workers of this kind need, then serve them."""
     if worker_module == _TASKS:
-        for name in _NEEDED_BY_TASKS:
-            importlib.import_module(name)
+        import_for_tasks()
         # What was imported is never garbage: without this each worker looks through all of it now and then.
         gc.collect()
         gc.freeze()
