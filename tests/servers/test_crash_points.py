@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 _COMMITS = 25
 _EXPIRIES = int(os.environ.get("PENSTOCK_TEST_EXPIRIES", "8"))
 _SESSION_SECONDS = 1.0
+_TAKE_OVER_SECONDS_MAX = 120.0
 _TABLES = ("accounts", "entries", "last_versions")
 _OF_FIRST_STARTS = {"start.tracker_filled"}
 _OF_RESTORED_TRACKERS = {"statement.restored", "tracker.emptied"}
@@ -287,6 +288,9 @@ def test_two_instances_that_fall_asleep_by_turns_publish_every_change_once(
         with Workload(case.connect, "while they race"):
             slept = [_let_leader_sleep(case, lock, racers) for _ in range(_EXPIRIES)]
         assert set(slept) == {racer.pid for racer in racers}
+    except AssertionError as error:
+        message = f"{error}\n{_where_they_are(racers, tmp_path)}"
+        raise AssertionError(message) from error
     finally:
         for racer in racers:
             racer.kill()
@@ -305,13 +309,22 @@ def _let_leader_sleep(case: CrashCase, lock: ZookeeperLock, racers: Sequence[Bas
     time.sleep(1.5)
     os.kill(sleeper, signal.SIGSTOP)
     try:
-        epoch, deadline = case.newest_record()["epoch"], time.monotonic() + 60
+        epoch, deadline = case.newest_record()["epoch"], time.monotonic() + _TAKE_OVER_SECONDS_MAX
         while (record := case.newest_record())["epoch"] == epoch or not record["rows"]:
-            assert time.monotonic() < deadline, record
+            assert time.monotonic() < deadline, (sleeper, epoch, lock.holder(), record)
             time.sleep(0.1)
     finally:
         os.kill(sleeper, signal.SIGCONT)
     return sleeper
+
+
+def _where_they_are(racers: Sequence[BaseProcess], logs: Path) -> str:
+    """What the racers wrote, and where each of their threads is now."""
+    for racer in racers:
+        assert racer.pid is not None
+        os.kill(racer.pid, signal.SIGUSR1)
+    time.sleep(1.0)
+    return "\n".join(f"--- {log.name}\n{log.read_text()}" for log in sorted(logs.glob("racer-*.log")))
 
 
 def _leader(lock: ZookeeperLock, pids: Mapping[str, int | None]) -> int:

@@ -7,7 +7,9 @@ keeps it from harm is Kafka's fencing.
 
 from __future__ import annotations
 
+import faulthandler
 import multiprocessing
+import signal
 import threading
 import traceback
 from contextlib import closing
@@ -32,7 +34,10 @@ _PROCESSES: Final = multiprocessing.get_context("spawn")
 
 
 def start_racer(file: Path, log: Path) -> SpawnProcess:
-    """Start an instance of the pipeline of `file`, which was started before; it ends by being killed."""
+    """Start an instance of the pipeline of `file`, which was started before; it ends by being killed.
+
+    Into `log` go the errors after which it begins again, and upon SIGUSR1 where each of its threads is.
+    """
     process = _PROCESSES.Process(target=_race, args=(file, log), daemon=True)
     process.start()
     return process
@@ -41,6 +46,7 @@ def start_racer(file: Path, log: Path) -> SpawnProcess:
 def _race(file: Path, log: Path) -> None:
     spec = load(file)
     with log.open("a") as output:
+        faulthandler.register(signal.SIGUSR1, output)
         while True:
             try:
                 _lead(spec)
