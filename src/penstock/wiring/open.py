@@ -61,8 +61,11 @@ if TYPE_CHECKING:
     from penstock.ports.subjects import Subjects
 
 OBJECTS_LINK = "objects"
-_SAVE_SECONDS = 0.02
-"""A checkpoint takes longer than a publication of a few rows. An instance that was replaced notices this much later."""
+_SAVE_SECONDS = 0.2
+"""So that less than one publication in a hundred waits for a checkpoint, which takes longer than itself.
+
+An instance that was replaced notices this much later, while its successor waits for half a second of rest.
+"""
 
 
 def kafka_cluster(spec: PipelineSpec) -> KafkaCluster:

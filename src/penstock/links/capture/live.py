@@ -101,13 +101,14 @@ class LiveCapture:
             pause = self._follower.wait_seconds()
             if pause:
                 time.sleep(min(pause, _READ_WAIT_SECONDS))
-            items = self._stream.read(0.0 if self._follower.is_waiting else _READ_WAIT_SECONDS)
+            is_waiting = self._follower.is_waiting
+            items = self._stream.read(0.0 if is_waiting else _READ_WAIT_SECONDS)
             wanted = items_until(items, stop)
             self.can_go_on = wanted is items
             self._commit(self._follower.feed(wanted))
             self._commit(self._follower.due())
             self._pass_by(at_once=stop is not None)
-            if not items:
+            if not (items or is_waiting):
                 self._capture.parts.publisher.save()
             if os.getppid() != parent:
                 message = "the process that started this lease is gone"
