@@ -40,8 +40,9 @@ sources:
     start: copy
     backlog_tasks: {backlog_tasks}
 """
-LOW_LATENCY: Final = "kafka.transactions: false, publish_interval_ms: 3"
-_LOW_LATENCY_LINE: Final = "    publish_interval_ms: 3\n"
+_LOW_LATENCY_INTERVAL: Final = "publish_interval_ms: 3"
+LOW_LATENCY: Final = f"kafka.transactions: false, {_LOW_LATENCY_INTERVAL}"
+_LOW_LATENCY_LINE: Final = f"    {_LOW_LATENCY_INTERVAL}\n"
 
 
 @dataclass(frozen=True, slots=True)
