@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import pyarrow as pa
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     import numpy.typing as npt
-    import pyarrow as pa
 
     from penstock.core.tables import TableSchema
 
@@ -64,7 +65,6 @@ class RowBatch:
         return len(self.offsets)
 
 
-@dataclass(frozen=True, slots=True)
 class Messages:
     """Encoded Kafka messages of one topic, in log order.
 
@@ -73,15 +73,60 @@ class Messages:
     publication across topics. `lanes` (int32[n]) spread messages without a key over
     the partitions, those of one lane into the same; None leaves it to the producer.
     `headers` are each message's, None for none.
+
+    Keys, values and order may be given as lists. They become columns when they are
+    asked for as such: for a few messages that costs more than to make them.
     """
 
-    topic: str
-    keys: pa.BinaryArray
-    values: pa.BinaryArray
-    order: npt.NDArray[np.int64]
-    lanes: npt.NDArray[np.int32] | None = None
-    headers: Sequence[Sequence[tuple[str, bytes]]] | None = None
+    __slots__ = ("_keys", "_order", "_values", "headers", "lanes", "topic")
+
+    def __init__(
+        self,
+        topic: str,
+        keys: Binaries,
+        values: Binaries,
+        order: npt.NDArray[np.int64] | Sequence[int],
+        lanes: npt.NDArray[np.int32] | None = None,
+        headers: Sequence[Sequence[tuple[str, bytes]]] | None = None,
+    ) -> None:
+        """Take messages as columns or as lists."""
+        self.topic = topic
+        self.lanes = lanes
+        self.headers = headers
+        self._keys = keys
+        self._values = values
+        self._order = order
+
+    @property
+    def keys(self) -> pa.BinaryArray:
+        """The keys as a column."""
+        return _column(self._keys)
+
+    @property
+    def values(self) -> pa.BinaryArray:
+        """The values as a column."""
+        return _column(self._values)
+
+    @property
+    def order(self) -> npt.NDArray[np.int64]:
+        """The order as a column."""
+        return np.asarray(self._order, np.int64)
+
+    def lists(self) -> tuple[Sequence[bytes | None], Sequence[bytes | None]]:
+        """Keys and values as lists."""
+        return _list(self._keys), _list(self._values)
 
     def __len__(self) -> int:
         """How many messages there are."""
-        return len(self.order)
+        return len(self._order)
+
+
+Binaries: TypeAlias = "pa.BinaryArray | Sequence[bytes | None]"
+
+
+def _column(binaries: Binaries) -> pa.BinaryArray:
+    return binaries if isinstance(binaries, pa.Array) else pa.array(binaries, pa.binary())
+
+
+def _list(binaries: Binaries) -> Sequence[bytes | None]:
+    return binaries.to_pylist() if isinstance(binaries, pa.Array) else binaries

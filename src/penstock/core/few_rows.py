@@ -10,11 +10,8 @@ reference, and which say what is wrong.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
-
-import numpy as np
-import pyarrow as pa
 
 from penstock.core.avro.envelope_encode import EncodableTable, envelope_end, source_front, source_names
 from penstock.core.avro.value_bytes import NOT_NULL, NULL, optional_text, sized_text, value_encoder
@@ -29,7 +26,7 @@ from penstock.core.mysql.packed_values import packed_integer
 from penstock.core.mysql.row_layout import row_layout
 from penstock.core.mysql.rows_image import read_images
 from penstock.core.mysql.values import value_reader
-from penstock.core.tables import DecimalType
+from penstock.core.tables import DecimalType, IntegerType, TextType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -67,18 +64,19 @@ class FewRows:
         if sum([event.size_bytes for event in events]) > _BYTES_MAX:
             return None
         found = _Found(processed_at_ms, {}, [], [], [])
+        plan: _Plan | None = None
         try:
             for event in events:
                 if not isinstance(event, RowsLogged) or event.partial:
                     return None
-                plan = self._plan(table, event)
+                if plan is None or not plan.suits(event):
+                    plan = self._plan(table, event)
                 if plan is None:
                     return None
                 plan.encode(event, found)
         except ValueError:
             return None
-        keys, values = (pa.array(each, pa.binary()) for each in (found.keys, found.values))
-        return Messages(topic, keys, values, np.array(found.order, np.int64))
+        return Messages(topic, found.keys, found.values, found.order)
 
     def _plan(self, table: EncodableTable, event: RowsLogged) -> _Plan | None:
         """Plan once per pair of objects: to compare and hash wide tables for each event would cost too much."""
@@ -100,11 +98,19 @@ class _Found:
     keys: list[bytes | None]
     values: list[bytes]
     order: list[int]
+    times: dict[int, bytes] = field(default_factory=dict)
+
+    def encode_time(self, timestamp_ms: int) -> bytes:
+        """Encode a commit time: most transactions of a publication have the same, to the second, or to the moment."""
+        time = self.times.get(timestamp_ms)
+        if time is None:
+            time = self.times[timestamp_ms] = varint(timestamp_ms)
+        return time
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """How to encode the rows of events that are alike but for their place.
+    """How to encode the rows of events that are like `event` but for their place.
 
     `cells` are those of each image: the bytes of the value's length, or those of the
     value itself, how to encode it, and how to encode NULL (None where there may be none).
@@ -114,7 +120,9 @@ class _Plan:
     """
 
     table: EncodableTable
+    event: RowsLogged
     op: Op
+    front: bytes
     begin: int
     null_bytes: int
     cells: tuple[tuple[int, int, CellEncoder, bytes | None], ...]
@@ -125,11 +133,22 @@ class _Plan:
     names: bytes
     file: bytes
 
+    def suits(self, event: RowsLogged) -> bool:
+        """Whether an event of the same table is alike."""
+        mine = self.event
+        return (
+            event.table_map is mine.table_map
+            and event.op is mine.op
+            and event.server_id == mine.server_id
+            and event.file == mine.file
+            and event.payload.startswith(self.front)
+        )
+
     def encode(self, event: RowsLogged, found: _Found) -> None:
         """Add the messages of one event; ValueError if a row has to be left to the reference."""
         payload, at, end = event.payload, self.begin, len(event.payload)
         offset, row = event.rows_offset, event.first_row
-        gtid, time = optional_text(event.gtid), varint(event.timestamp_ms)
+        gtid, time = optional_text(event.gtid), found.encode_time(event.timestamp_ms)
         before_row = b"".join([self.source, time, self.names, gtid, self.file, varint(offset)])
         behind_row = self._end(event, found)
         while at < end:
@@ -196,7 +215,9 @@ def _make_plan(table: EncodableTable, event: RowsLogged) -> _Plan | None:
     value_front = frame(table.value_schema_id)
     return _Plan(
         table=table,
+        event=event,
         op=op,
+        front=event.front,
         begin=images.begin,
         null_bytes=layout.null_bytes,
         cells=tuple(
@@ -221,9 +242,25 @@ def _fronts(op: Op, value_front: bytes) -> tuple[bytes, ...]:
 
 def _encoder(cell: Cell, column: Column) -> CellEncoder:
     """Return the function from the bytes of a value in the log to those in a message."""
-    read, write, there = _integer_reader(cell) or value_reader(cell), value_encoder(column.type), NOT_NULL
-    if not column.nullable:
-        there = b""
+    there = NOT_NULL if column.nullable else b""
+    # The usual ones in one step.
+    match column.type:
+        case IntegerType(unsigned=False) if not cell.compressed:
+            return lambda raw: there + varint(int.from_bytes(raw, "little", signed=True))
+        case TextType(charset="utf8mb4") if not cell.compressed:
+            return lambda raw: there + _sized_utf8(raw)
+        case _:
+            return _encoder_by_value(cell, column, there)
+
+
+def _sized_utf8(raw: bytes) -> bytes:
+    """Return text as Avro's string; ValueError if it is none."""
+    raw.decode()
+    return varint(len(raw)) + raw
+
+
+def _encoder_by_value(cell: Cell, column: Column, there: bytes) -> CellEncoder:
+    read, write = _integer_reader(cell) or value_reader(cell), value_encoder(column.type)
 
     def encode(raw: bytes) -> bytes:
         value = read(raw)

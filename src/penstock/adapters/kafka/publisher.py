@@ -90,8 +90,8 @@ class TransactionalPublisher:
     def create_topics(self, topics: Iterable[str]) -> None:
         """Create those of `topics` that do not exist; see ports/publisher.Publisher."""
         new = [topic for topic in topics if topic not in self._known_topics]
-        create_own_topics(self._cluster, new)
         if new:
+            create_own_topics(self._cluster, new)
             self._seals.meet(new)
             self._known_topics.update(new)
 
@@ -185,8 +185,7 @@ class TransactionalPublisher:
         if messages.headers is not None or (messages.lanes is not None and messages.keys.null_count):
             self._produce_singly(messages)
             return
-        keys = messages.keys.to_pylist()
-        values = messages.values.to_pylist()
+        keys, values = messages.lists()
         for start in range(0, len(values), _PRODUCE_MESSAGES):
             chunk = [
                 {"key": key, "value": value}
@@ -203,7 +202,7 @@ class TransactionalPublisher:
     def _produce_singly(self, messages: Messages) -> None:
         """Produce one by one: in batches the client takes no headers, and passes over each message's partition."""
         partitions = self._seals.partitions(messages.topic)
-        keys, values = messages.keys.to_pylist(), messages.values.to_pylist()
+        keys, values = messages.lists()
         for index, (key, value) in enumerate(zip(keys, values, strict=True)):
             if index % _PRODUCE_MESSAGES == 0:
                 self._make_room(_PRODUCE_MESSAGES)

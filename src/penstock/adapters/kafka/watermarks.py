@@ -201,7 +201,7 @@ class WatermarkPublisher:
             raise explain(error, f"publishing for {self._link}") from error
 
     def _produce(self, part: Messages) -> None:
-        keys, values = part.keys.to_pylist(), part.values.to_pylist()
+        keys, values = part.lists()
         chosen = partitions_of(part.keys, self._tails.partitions(part.topic))
         for partition in np.unique(chosen).tolist():
             place = (part.topic, partition)
@@ -275,10 +275,7 @@ def _producer_settings(cluster: KafkaCluster) -> dict[str, str | int | float | b
 
 
 def _render_ahead(messages: Sequence[Messages], record: Mapping[str, object]) -> str:
-    parts = [
-        [part.topic, *([_text(each) for each in column.to_pylist()] for column in (part.keys, part.values))]
-        for part in messages
-    ]
+    parts = [[part.topic, *([_text(each) for each in contents] for contents in part.lists())] for part in messages]
     return json.dumps({"messages": parts, "record": record})
 
 
