@@ -40,6 +40,8 @@ class CrashPoint:
 
     def pass_by(self) -> None:
         """Go on; or never return, if it is here that this process is to end."""
+        if VARIABLE not in os.environ:
+            return
         wanted, _, count = wanted_point().partition(":")
         if wanted == self.name:
             self._passed += 1

@@ -103,10 +103,9 @@ class Mirror:
                     watch.look(state)
 
     def _save(self, mirror: LinkMirror, log: ProgressLog) -> None:
-        place = mirror.refresh()
         condition = self._conditions.get(mirror.name)
         if condition is not None:
-            log.save(mirror.name, condition, place)
+            log.save(mirror.name, condition, mirror.refresh())
 
 
 def open_mirrors(spec: PipelineSpec, state: State) -> Sequence[LinkMirror]:
