@@ -21,7 +21,7 @@ from penstock.core.errors import LogError, TableStoppedError
 from penstock.core.mysql.decode import decode_rows
 from penstock.core.mysql.gtid_sets import parse_gtids
 from penstock.core.mysql.log_items import LogItem, RowsLogged, TransactionBegan
-from penstock.core.mysql.scan import EventScanner
+from penstock.core.mysql.scan import EventScanner, Grouping
 from penstock.core.mysql.transaction_payload import inner_events
 from penstock.core.positions import BinlogPosition
 from penstock.core.tables import Column, IntegerType, PrintedType, TableId, TableSchema, TextType
@@ -104,7 +104,7 @@ def damaged_inside(event: bytes, data: st.DataObject) -> bytes:
     return sealed(event[:HEADER_BYTES] + b"\2\1\0\0" + packed)
 
 
-def scan_once(events: list[bytes], run_events_min: int) -> tuple[list[LogItem], LogError | None]:
+def scan_once(events: list[bytes], grouping: Grouping) -> tuple[list[LogItem], LogError | None]:
     """Scan all of it as one stream; the items, and what ends them."""
     spans, at = [], 0
     for event in events:
@@ -114,7 +114,7 @@ def scan_once(events: list[bytes], run_events_min: int) -> tuple[list[LogItem], 
         BinlogPosition(FILE, 4),
         lambda table: table.name != "secret",
         held_bytes_max=1 << 20,
-        run_events_min=run_events_min,
+        grouping=grouping,
     )
     items: list[LogItem] = []
     try:
@@ -126,11 +126,12 @@ def scan_once(events: list[bytes], run_events_min: int) -> tuple[list[LogItem], 
 
 
 def scan(events: list[bytes]) -> list[LogItem]:
-    """Scan one by one and in runs, which is the same, and decode what rows there are; errors are those that may be."""
-    items, error = scan_once(events, len(events) + 1)
-    in_runs, same_error = scan_once(events, 1)
-    assert in_runs == items
-    assert str(same_error) == str(error)
+    """Scan one by one and together, which is the same, and decode what rows there are; errors are those that may be."""
+    items, error = scan_once(events, Grouping(len(events) + 1))
+    for grouping in Grouping(1), Grouping(len(events) + 1, few=True):
+        together, same_error = scan_once(events, grouping)
+        assert together == items
+        assert str(same_error) == str(error)
     refused: list[LogError | TableStoppedError] = [error] if error else []
     for item in items:
         if isinstance(item, RowsLogged):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.servers.binlogs import purge_to
 from tests.servers.source_log import address
+from tests.unit.mysql_log.single_items import one_by_one
 
 from penstock.adapters.mysql.binlog_stream import BinlogStream, Stop, open_binlog
 from penstock.adapters.mysql.catalog import read_flavour
@@ -88,7 +89,7 @@ class Reader:
     def read(self, stream: BinlogStream, until: BinlogPosition | None = None) -> None:
         """Read up to a place, or for some seconds if none is given."""
         for _ in range(100):
-            for item in stream.read(0.2):
+            for item in one_by_one(stream.read(0.2)):
                 self.rows += isinstance(item, RowsLogged)
                 if isinstance(item, TransactionEnded | LogAdvanced | StatementLogged):
                     self.position = item.end

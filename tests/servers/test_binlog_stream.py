@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.servers.binlogs import purge_to
 from tests.servers.source_log import address, connected, read_all, wanted
+from tests.unit.mysql_log.single_items import one_by_one
 
 from penstock.adapters.mysql.binlog_stream import BinlogStream, Stop, open_binlog
 from penstock.adapters.mysql.connection import MysqlServer, connect
@@ -177,7 +178,7 @@ def test_a_change_arrives_within_milliseconds_and_idleness_is_heard(
                 pass
             cursor.execute("INSERT INTO users VALUES (%s, 'x')", (key,))
             committed = time.monotonic()
-            items = stream.read(5)
+            items = one_by_one(stream.read(5))
             waits.append(time.monotonic() - committed)
             assert [type(item) for item in items][-1] is TransactionEnded
         began = time.monotonic()

@@ -161,7 +161,7 @@ def test_a_change_comes_at_once_over_tls(server: MysqlServer, trusted: Authority
             ask(connection, f"INSERT INTO shop.u VALUES (1, REPEAT('z', {size}))")
             found = 0
             for _ in range(200):
-                items = stream.read(0.5)
+                items = one_by_one(stream.read(0.5))
                 found += sum(item.payload.count(b"z" * size) for item in items if isinstance(item, RowsLogged))
                 if found:
                     break

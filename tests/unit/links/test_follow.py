@@ -10,8 +10,8 @@ from tests.unit.mysql_log.conftest import LogWriter
 
 from penstock.bench.capture.known_tables import KnownTables
 from penstock.core.announcements import Announcement
-from penstock.core.mysql.log_items import TransactionEnded, TransactionsLogged
-from penstock.core.mysql.scan import EventScanner
+from penstock.core.mysql.log_items import FewTransactions, TransactionEnded, TransactionsLogged
+from penstock.core.mysql.scan import EventScanner, Grouping
 from penstock.core.positions import BinlogPosition
 from penstock.core.publication import Publication
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema
@@ -72,18 +72,22 @@ def rows_of(parts: Sequence[object]) -> int:
 
 
 @pytest.mark.parametrize("bytes_wanted", [1 << 20, 1])
-def test_runs_of_transactions_are_published_as_single_ones_are(bytes_wanted: int) -> None:
+@pytest.mark.parametrize(
+    ("grouping", "kind"), [(Grouping(1), TransactionsLogged), (Grouping(1 << 30, few=True), FewTransactions)]
+)
+def test_what_is_read_together_is_published_as_what_is_read_singly(
+    grouping: Grouping, kind: type[LogItem], bytes_wanted: int
+) -> None:
     log = a_log()
-    one_by_one, in_runs = (
-        EventScanner(START, lambda _: True, run_events_min=events_min).feed(*log.stream())
-        for events_min in (1 << 30, 1)
+    singly, together = (
+        EventScanner(START, lambda _: True, grouping=each).feed(*log.stream()) for each in (Grouping(1 << 30), grouping)
     )
 
-    expected = published(one_by_one, Pace(3600.0))
-    found = published(in_runs, Pace(3600.0, bytes_wanted=bytes_wanted))
+    expected = published(singly, Pace(3600.0))
+    found = published(together, Pace(3600.0, bytes_wanted=bytes_wanted))
 
-    assert len(in_runs) < 5
-    assert any(isinstance(item, TransactionsLogged) for item in in_runs)
+    assert len(together) < 5
+    assert any(isinstance(item, kind) for item in together)
     assert [messages_of(each) for each in found] == [messages_of(each) for each in expected]
     assert [(p.begin, p.end, p.timestamp_ms, p.rows) for p in found] == [
         (p.begin, p.end, p.timestamp_ms, p.rows) for p in expected
@@ -92,7 +96,7 @@ def test_runs_of_transactions_are_published_as_single_ones_are(bytes_wanted: int
 
 @pytest.mark.parametrize(("bytes_wanted", "waits"), [(1 << 20, True), (1, False)])
 def test_what_comes_soon_behind_a_small_publication_waits_for_more(bytes_wanted: int, *, waits: bool) -> None:
-    items = EventScanner(START, lambda _: True, run_events_min=1 << 30).feed(*a_log().stream())
+    items = EventScanner(START, lambda _: True, grouping=Grouping(1 << 30)).feed(*a_log().stream())
     follower = a_follower(Pace(3600.0, bytes_wanted=bytes_wanted))
 
     assert follower.wait_seconds() == 0.0
@@ -103,7 +107,7 @@ def test_what_comes_soon_behind_a_small_publication_waits_for_more(bytes_wanted:
 
 @pytest.mark.parametrize(("interval_seconds", "expected"), [(0.0, 28), (3600.0, 1)])
 def test_the_larger_the_interval_the_fewer_publications(interval_seconds: float, expected: int) -> None:
-    items = EventScanner(START, lambda _: True, run_events_min=1 << 30).feed(*a_log().stream())
+    items = EventScanner(START, lambda _: True, grouping=Grouping(1 << 30)).feed(*a_log().stream())
     follower = a_follower(Pace(interval_seconds))
 
     found = [part for item in items for part in (*follower.feed([item]), *follower.due())]
@@ -120,7 +124,7 @@ def test_the_larger_the_interval_the_fewer_publications(interval_seconds: float,
 def test_a_publication_waits_from_the_beginning_and_from_the_end_of_the_one_before(
     interval_seconds: float, rest_seconds: float, begun: float, committed: float
 ) -> None:
-    items = EventScanner(START, lambda _: True, run_events_min=1 << 30).feed(*a_log().stream())
+    items = EventScanner(START, lambda _: True, grouping=Grouping(1 << 30)).feed(*a_log().stream())
     follower = a_follower(Pace(interval_seconds, rest_seconds=rest_seconds))
     assert not [*follower.feed(items)]
 
@@ -134,7 +138,7 @@ def test_a_publication_waits_from_the_beginning_and_from_the_end_of_the_one_befo
 
 
 def test_what_came_during_a_rest_is_published_behind_it() -> None:
-    items = EventScanner(START, lambda _: True, run_events_min=1 << 30).feed(*a_log().stream())
+    items = EventScanner(START, lambda _: True, grouping=Grouping(1 << 30)).feed(*a_log().stream())
     half = next(place for place, item in enumerate(items) if isinstance(item, TransactionEnded)) + 1
     follower = a_follower(Pace(0.0, rest_seconds=0.5))
 

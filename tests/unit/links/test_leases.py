@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from penstock.core.changes import Op
 from penstock.core.mysql.gtid_columns import GtidColumn
 from penstock.core.mysql.log_items import (
+    FewTransactions,
     LogAdvanced,
     LogItem,
     RowsLogged,
@@ -65,6 +67,25 @@ def test_a_run_of_transactions_ends_with_the_first_one_that_reaches_the_stop(sto
     assert last.ends.tolist() == [100, 200, 300][:count]
     assert last.gtids.texts().to_pylist() == ["0-1-1", "0-1-2", "0-1-3"][:count]
     assert [event.offset for block in last.blocks for event in block] == [10, 110, 210][:count]
+
+
+@pytest.mark.parametrize(("stop", "count"), [(100, 1), (150, 2), (200, 2), (201, 3), (300, 3), (4, 1)], ids=str)
+def test_a_few_transactions_end_with_the_first_one_that_reaches_the_stop(stop: int, count: int) -> None:
+    run = _run(3)
+    places = tuple((n * 100 - 100, n * 100, f"0-1-{n}", 0) for n in (1, 2, 3))
+    rows = tuple(chain.from_iterable(run.blocks))
+    few = FewTransactions(run.begin, run.end, places, (("0-1-", 1, 3),), rows)
+    items: list[LogItem] = [_BEGAN, few]
+
+    until = items_until(items, _before(stop))
+
+    assert (until is items) == (count == 3)
+    assert items_until([*items, _BEHIND], _before(stop))[-1] is not _BEHIND
+    singles = [single for item in until for single in (item.singly() if isinstance(item, FewTransactions) else [item])]
+    assert [item.offset for item in singles if isinstance(item, RowsLogged)] == [10, 110, 210][:count]
+    ends = [item.end for item in singles if isinstance(item, TransactionEnded)]
+    assert ends[-1] == BinlogPosition("binlog.000001", count * 100, 0, f"0-1-{count},5-1-1")
+    assert len(ends) == count
 
 
 def test_a_run_in_a_file_behind_the_stop_is_cut_to_its_first_transaction() -> None:

@@ -6,7 +6,13 @@ from dataclasses import replace
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
-from penstock.core.mysql.log_items import RowsLogged, TransactionBegan, TransactionEnded, TransactionsLogged
+from penstock.core.mysql.log_items import (
+    FewTransactions,
+    RowsLogged,
+    TransactionBegan,
+    TransactionEnded,
+    TransactionsLogged,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -16,7 +22,13 @@ if TYPE_CHECKING:
 
 def one_by_one(items: Iterable[LogItem]) -> list[LogItem]:
     """The items with every run taken apart."""
-    return list(chain.from_iterable(taken_apart(i) if isinstance(i, TransactionsLogged) else [i] for i in items))
+    return list(chain.from_iterable(map(_singly, items)))
+
+
+def _singly(item: LogItem) -> Iterable[LogItem]:
+    if isinstance(item, FewTransactions):
+        return item.singly()
+    return taken_apart(item) if isinstance(item, TransactionsLogged) else [item]
 
 
 def without_beginnings(items: Iterable[LogItem]) -> list[LogItem]:

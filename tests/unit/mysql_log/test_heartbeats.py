@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from penstock.core.errors import LogError
 from penstock.core.mysql.gtid_sets import parse_gtids
 from penstock.core.mysql.heartbeats import HeartbeatWatch
-from penstock.core.mysql.log_items import StatementLogged, TransactionEnded, TransactionsLogged
+from penstock.core.mysql.log_items import FewTransactions, StatementLogged, TransactionEnded, TransactionsLogged
 from penstock.core.mysql.same_place import GtidPlace, HeartbeatPlace
-from penstock.core.mysql.scan import EventScanner
+from penstock.core.mysql.scan import EventScanner, Grouping
 from penstock.core.positions import BinlogPosition, Heartbeat
 from penstock.core.tables import TableId
 
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 
 BEATS = TableId("shop", "beats")
 START = BinlogPosition("mysql-bin.000001", 4)
-NEVER = 1 << 30
+SINGLE = Grouping(1 << 30)
+RUNS = Grouping(1)
+FEW = Grouping(1 << 30, few=True)
 
 
 def add_beat(log: LogWriter, number: int, serial: int, pipeline: bytes = b"p") -> None:
@@ -68,8 +70,8 @@ def write_log(log: LogWriter, seed: int, *, strange: int | None = None, noise: i
     return log
 
 
-def scan(log: LogWriter, events_min: int, cuts: Sequence[int] = ()) -> list[LogItem]:
-    scanner = EventScanner(START, lambda _: True, run_events_min=events_min)
+def scan(log: LogWriter, grouping: Grouping, cuts: Sequence[int] = ()) -> list[LogItem]:
+    scanner = EventScanner(START, lambda _: True, grouping=grouping)
     buffer, spans = log.stream()
     return [
         item
@@ -84,7 +86,7 @@ def marks(items: Sequence[LogItem]) -> dict[int, Heartbeat]:
     watch, found = HeartbeatWatch(BEATS, "p", None), {}
     for item in items:
         watch.take(item)
-        if isinstance(item, TransactionEnded | StatementLogged | TransactionsLogged):
+        if isinstance(item, TransactionEnded | StatementLogged | TransactionsLogged | FewTransactions):
             found[item.end.offset] = watch.mark
     return found
 
@@ -95,27 +97,30 @@ def test_what_is_counted_does_not_depend_on_how_the_log_is_read(
 ) -> None:
     log = write_log(log_writer(), seed)
 
-    one_by_one, in_runs = marks(scan(log, NEVER)), marks(scan(log, 1, cuts))
+    single, in_runs, few = marks(scan(log, SINGLE)), marks(scan(log, RUNS, cuts)), marks(scan(log, FEW, cuts))
 
-    assert in_runs
-    assert in_runs == {offset: one_by_one[offset] for offset in in_runs}
-    assert one_by_one[max(one_by_one)].serial == 3
+    for together in in_runs, few:
+        assert together
+        assert together == {offset: single[offset] for offset in together}
+    assert single[max(single)].serial == 3
 
 
-@given(st.integers(0, 1 << 32), st.integers(3, 11), st.sampled_from([1, NEVER]), st.sampled_from(["gtid", "heartbeat"]))
+@given(
+    st.integers(0, 1 << 32), st.integers(3, 11), st.sampled_from([RUNS, SINGLE]), st.sampled_from(["gtid", "heartbeat"])
+)
 def test_the_same_place_is_found_in_a_log_with_other_offsets(
-    log_writer: type[LogWriter], seed: int, count: int, events_min: int, way: str
+    log_writer: type[LogWriter], seed: int, count: int, grouping: Grouping, way: str
 ) -> None:
-    ours = list(marks(scan(write_log(log_writer(), seed), NEVER)).items())
+    ours = list(marks(scan(write_log(log_writer(), seed), SINGLE)).items())
     theirs = write_log(log_writer(), seed, noise=4)
-    ends = list(marks(scan(theirs, NEVER)))
+    ends = list(marks(scan(theirs, SINGLE)))
     mark = ours[count][1]
     watch = HeartbeatWatch(BEATS, "p", None)
     gtids = parse_gtids(f"0-7-{4 + count + 1}")
     assert gtids is not None
     finder = GtidPlace(gtids, START, lambda _: True) if way == "gtid" else HeartbeatPlace(mark, watch)
 
-    for item in scan(theirs, events_min):
+    for item in scan(theirs, grouping):
         finder.take(item)
 
     assert finder.found is not None
@@ -123,21 +128,21 @@ def test_the_same_place_is_found_in_a_log_with_other_offsets(
     assert finder.behind.transactions == len(ends) - count - 1
 
 
-@pytest.mark.parametrize("events_min", [1, NEVER])
-def test_another_row_behind_the_heartbeat_is_noticed(log_writer: type[LogWriter], events_min: int) -> None:
+@pytest.mark.parametrize("grouping", [RUNS, SINGLE])
+def test_another_row_behind_the_heartbeat_is_noticed(log_writer: type[LogWriter], grouping: Grouping) -> None:
     seed = next(n for n in range(100) if is_rows(write_log(log_writer(), n), 10))
-    mark = marks(scan(write_log(log_writer(), seed), NEVER)).popitem()[1]
+    mark = marks(scan(write_log(log_writer(), seed), SINGLE)).popitem()[1]
     assert mark.transactions == 2
     finder = HeartbeatPlace(mark, HeartbeatWatch(BEATS, "p", None))
 
     with pytest.raises(LogError, match="they are not those that we have read"):
-        take_all(finder.take, scan(write_log(log_writer(), seed, strange=10), events_min))
+        take_all(finder.take, scan(write_log(log_writer(), seed, strange=10), grouping))
 
 
 def is_rows(log: LogWriter, step: int) -> bool:
     """Whether the transaction of a step writes rows of users."""
-    items = [item for item in scan(log, NEVER) if isinstance(item, TransactionEnded | StatementLogged)]
-    return isinstance(items[step], TransactionEnded) and marks(scan(log, NEVER))[items[step].end.offset].row_bytes < 20
+    items = [item for item in scan(log, SINGLE) if isinstance(item, TransactionEnded | StatementLogged)]
+    return isinstance(items[step], TransactionEnded) and marks(scan(log, SINGLE))[items[step].end.offset].row_bytes < 20
 
 
 def take_all(take: Callable[[LogItem], None], items: Sequence[LogItem]) -> None:
@@ -153,12 +158,12 @@ def test_a_serial_that_goes_back_is_told_with_both_places(log: LogWriter) -> Non
     watch = HeartbeatWatch(BEATS, "p", None)
 
     with pytest.raises(LogError, match=r"go back: 4 at mysql-bin.000001:\d+, after 5 at mysql-bin.000001:\d+"):
-        take_all(watch.take, scan(log, NEVER))
+        take_all(watch.take, scan(log, SINGLE))
 
 
 @given(st.integers(0, 1 << 32), st.integers(0, 11))
 def test_counts_of_two_who_do_not_know_each_other_add_up(log_writer: type[LogWriter], seed: int, cut: int) -> None:
-    items = scan(write_log(log_writer(), seed), NEVER)
+    items = scan(write_log(log_writer(), seed), SINGLE)
     ends = [index for index, item in enumerate(items, 1) if isinstance(item, TransactionEnded | StatementLogged)]
     whole, first, second = (HeartbeatWatch(BEATS, "p", None) for _ in range(3))
     take_all(whole.take, items)

@@ -12,10 +12,11 @@ from uuid import UUID
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.mysql_log.single_items import without_beginnings
+from tests.unit.mysql_log.single_items import one_by_one, without_beginnings
 
 from penstock.core.errors import LogError
 from penstock.core.mysql.log_items import (
+    FewTransactions,
     LogAdvanced,
     RowsLogged,
     StatementLogged,
@@ -23,7 +24,7 @@ from penstock.core.mysql.log_items import (
     TransactionEnded,
     TransactionsLogged,
 )
-from penstock.core.mysql.scan import EventScanner
+from penstock.core.mysql.scan import EventScanner, Grouping
 from penstock.core.positions import BinlogPosition
 
 if TYPE_CHECKING:
@@ -35,7 +36,10 @@ if TYPE_CHECKING:
 
 FILE = "mysql-bin.000001"
 START = BinlogPosition(FILE, 4)
-NEVER = 1 << 30
+SINGLE = Grouping(1 << 30)
+RUNS = Grouping(1)
+FEW = Grouping(1 << 30, few=True)
+BOTH = Grouping(40, few=True)
 TABLES = ("users", "orders", "secret")
 ROW = b"\xfe\x2a\0\0\0"
 FRONTS = (
@@ -205,11 +209,15 @@ class Scanned:
     def runs(self) -> list[TransactionsLogged]:
         return [item for item in self.found if isinstance(item, TransactionsLogged)]
 
+    @property
+    def few(self) -> list[FewTransactions]:
+        return [item for item in self.found if isinstance(item, FewTransactions)]
+
 
 def scan(
-    log: LogWriter, position: BinlogPosition, events_min: int, cuts: Sequence[int] = (), *, one_file: bool = False
+    log: LogWriter, position: BinlogPosition, grouping: Grouping, cuts: Sequence[int] = (), *, one_file: bool = False
 ) -> Scanned:
-    scanner = EventScanner(position, lambda table: table.name != "secret", one_file=one_file, run_events_min=events_min)
+    scanner = EventScanner(position, lambda table: table.name != "secret", one_file=one_file, grouping=grouping)
     buffer, spans = log.stream()
     found: list[LogItem] = []
     try:
@@ -239,21 +247,25 @@ def some_position(found: list[LogItem], chance: Chance) -> BinlogPosition:
 
 @settings(max_examples=8 * settings().max_examples)
 @given(st.integers(0, 1 << 64))
-def test_runs_are_what_the_scanner_of_single_events_finds(log_writer: type[LogWriter], seed: int) -> None:
+def test_what_is_read_together_is_what_the_scanner_of_single_events_finds(
+    log_writer: type[LogWriter], seed: int
+) -> None:
     chance = Chance(seed)
     log = random_log(log_writer(), chance)
     cuts = sorted(chance.choices(range(len(log.events) + 1), k=chance.randint(0, 3)))
 
-    expected, in_runs = scan(log, START, NEVER, cuts), scan(log, START, 1, cuts)
-
+    expected = scan(log, START, SINGLE, cuts)
     assert not expected.runs
-    assert (in_runs.items, in_runs.error) == (expected.items, expected.error)
-    position = some_position(expected.found, chance)
-    one_file = chance.seldom(2)
-    expected, again = (scan(log, position, events_min, cuts, one_file=one_file) for events_min in (NEVER, 1))
-    assert (again.items, again.error) == (expected.items, expected.error)
-    for block in chain.from_iterable(run.blocks for run in (*in_runs.runs, *again.runs)):
-        assert len(block) == 1 or {event.front for event in block} == {block.front}
+    assert not expected.few
+    for position, one_file in (START, False), (some_position(expected.found, chance), chance.seldom(2)):
+        single, in_runs, few, both = (
+            scan(log, position, grouping, cuts, one_file=one_file) for grouping in (SINGLE, RUNS, FEW, BOTH)
+        )
+        assert (in_runs.items, in_runs.error) == (single.items, single.error)
+        assert (one_by_one(few.found), few.error) == (single.found, single.error)
+        assert (both.items, both.error) == (single.items, single.error)
+        for block in chain.from_iterable(run.blocks for run in (*in_runs.runs, *both.runs)):
+            assert len(block) == 1 or {event.front for event in block} == {block.front}
 
 
 @pytest.mark.parametrize("leaves_out_ends", [False, True])
@@ -278,10 +290,13 @@ def test_usual_transactions_are_one_run(
         if leaves_out_ends:
             leave_out_ends(log, first)
 
-    found = scan(log, START, 48, cuts=[2]).found
+    found, few = (scan(log, START, grouping, cuts=[2]).found for grouping in (Grouping(48), FEW))
+    single = scan(log, START, SINGLE)
 
     assert [type(item) for item in found] == [TransactionsLogged]
-    assert without_beginnings(found) == scan(log, START, NEVER).items
+    assert without_beginnings(found) == single.items
+    assert [type(item) for item in few] == [FewTransactions]
+    assert one_by_one(few) == single.found
 
 
 def test_what_is_read_on_the_way_to_a_position_is_in_no_run(log: LogWriter) -> None:
@@ -289,11 +304,12 @@ def test_what_is_read_on_the_way_to_a_position_is_in_no_run(log: LogWriter) -> N
     for number in range(3, 9):
         log.insert(number)
     log.xa_finish("COMMIT", b"a")
-    found = scan(log, START, NEVER).found
+    found = scan(log, START, SINGLE).found
     for end in [item.end for item in found if isinstance(item, TransactionEnded)]:
-        expected, in_runs = scan(log, end, NEVER), scan(log, end, 1)
+        expected, in_runs, few = (scan(log, end, grouping) for grouping in (SINGLE, RUNS, FEW))
 
         assert (in_runs.items, in_runs.error) == (expected.items, expected.error)
+        assert (one_by_one(few.found), few.error) == (expected.found, expected.error)
 
 
 @pytest.mark.parametrize("checksums", [False, True])
@@ -304,11 +320,12 @@ def test_a_run_ends_before_an_event_that_says_another_length(log_writer: type[Lo
     last = log.events[-1]
     log.events[-1] = last[:9] + bytes([last[9] ^ 1]) + last[10:]
 
-    in_runs = scan(log, START, 1, cuts=[2])
+    in_runs, few = (scan(log, START, grouping, cuts=[2]) for grouping in (RUNS, FEW))
 
     assert "an event of" in in_runs.error
-    assert in_runs.error == scan(log, START, NEVER).error
+    assert in_runs.error == few.error == scan(log, START, SINGLE).error
     assert [len(run.ends) for run in in_runs.runs] == [5]
+    assert [len(run.places) for run in few.few] == [5]
 
 
 def test_a_run_ends_before_a_table_map_that_cannot_be_read(log: LogWriter) -> None:
@@ -319,11 +336,12 @@ def test_a_run_ends_before_a_table_map_that_cannot_be_read(log: LogWriter) -> No
     log.rows(table_id=21)
     log.xid()
 
-    in_runs = scan(log, START, 1)
+    in_runs, few = (scan(log, START, grouping) for grouping in (RUNS, FEW))
 
     assert "are announced" in in_runs.error
-    assert in_runs.error == scan(log, START, NEVER).error
+    assert in_runs.error == few.error == scan(log, START, SINGLE).error
     assert [len(run.ends) for run in in_runs.runs] == [6]
+    assert [len(run.places) for run in few.few] == [6]
 
 
 @pytest.mark.parametrize("number", NO_NUMBERS)
@@ -337,8 +355,80 @@ def test_a_run_ends_before_a_gtid_that_no_set_can_hold(log_writer: type[LogWrite
         log.rows()
         log.xid()
 
-    in_runs = scan(log, START, 1, cuts=[3])
+    in_runs, few = (scan(log, START, grouping, cuts=[3]) for grouping in (RUNS, FEW))
 
     assert f"a GTID with the number {number}" in in_runs.error
-    assert in_runs.error == scan(log, START, NEVER).error
+    assert in_runs.error == few.error == scan(log, START, SINGLE).error
     assert [run.end.gtids for run in in_runs.runs] == [f"{UUID(bytes=UUIDS[0])}:1-4"]
+    assert few.few[-1].end.gtids == f"{UUID(bytes=UUIDS[0])}:1-4"
+
+
+def test_what_is_read_together_ends_before_a_log_that_goes_back(log: LogWriter) -> None:
+    log.insert(3)
+    log.insert(4)
+    log.gtid(5)
+    log.table_map("users")
+    log.event(23, struct.pack("<IHH", 20, 0, 1) + FRONTS[0] + ROW, end=100)
+    log.xid()
+
+    single, in_runs, few = (scan(log, START, grouping) for grouping in (SINGLE, RUNS, FEW))
+
+    assert "goes back to 100" in single.error
+    assert in_runs.error == few.error == single.error
+    assert one_by_one(few.found) == single.found
+    assert [len(each.places) for each in few.few] == [2]
+
+
+def test_what_is_read_together_ends_before_a_gtid_of_another_kind_of_server(log: LogWriter) -> None:
+    log.gtid_list((0, 7, 2))
+    log.insert(3)
+    log.insert(4)
+    log.event(33, b"\1" + UUIDS[0] + struct.pack("<QBQQ", 1, 2, 0, 1))
+    log.query("BEGIN")
+    log.table_map("users")
+    log.rows()
+    log.xid()
+
+    single, in_runs, few = (scan(log, START, grouping) for grouping in (SINGLE, RUNS, FEW))
+
+    assert "is no GTID of the server" in single.error
+    assert in_runs.error == few.error == single.error
+    assert one_by_one(few.found) == single.found
+    assert [len(each.places) for each in few.few] == [2]
+
+
+def test_what_is_read_together_ends_before_an_event_that_is_shorter_than_its_header(log: LogWriter) -> None:
+    log.insert(3)
+    log.events.append(log.events[-1][:7])
+
+    single, in_runs, few = (scan(log, START, grouping) for grouping in (SINGLE, RUNS, FEW))
+
+    assert "is shorter than its header" in single.error
+    assert in_runs.error == few.error == single.error
+    assert one_by_one(few.found) == single.found
+
+
+def test_the_extra_data_of_rows_are_passed_over(log: LogWriter) -> None:
+    log.gtid(3)
+    log.table_map("users")
+    log.event(30, struct.pack("<IHHH", 20, 0, 1, 2 + 5) + b"extra" + FRONTS[0] + ROW)
+    log.xid()
+
+    single, few = (scan(log, START, grouping) for grouping in (SINGLE, FEW))
+
+    (together,) = few.few
+    assert [rows.payload for rows in together.rows] == [FRONTS[0] + ROW]
+    assert one_by_one(few.found) == single.found
+
+
+def test_a_transaction_that_is_not_small_is_read_by_its_events(log: LogWriter) -> None:
+    log.insert(3)
+    log.gtid(4)
+    log.table_map("users")
+    log.rows(FRONTS[0] + ROW * (20 << 10))
+    log.xid()
+
+    single, few = (scan(log, START, grouping) for grouping in (SINGLE, FEW))
+
+    assert [len(each.places) for each in few.few] == [1]
+    assert one_by_one(few.found) == single.found

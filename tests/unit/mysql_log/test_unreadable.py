@@ -8,7 +8,7 @@ import pytest
 
 from penstock.core.errors import CorruptLogError, LogError
 from penstock.core.mysql.log_items import LogItem, TransactionEnded, TransactionsLogged
-from penstock.core.mysql.scan import EventScanner
+from penstock.core.mysql.scan import EventScanner, Grouping
 from penstock.core.positions import BinlogPosition
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def test_events_that_newer_servers_have_in_place_of_rows_stop_the_capture_where_
     place = log.event(code, b"a part of a row", flags=flags)
     log.xid()
     log.insert(7)
-    scanner = EventScanner(START, lambda _: True, run_events_min=run_events_min)
+    scanner = EventScanner(START, lambda _: True, grouping=Grouping(run_events_min))
 
     items = scanner.feed(*log.stream())
 

@@ -20,7 +20,7 @@ from penstock.adapters.mysql.continuity import Continuity, require_known
 from penstock.core.errors import CorruptLogError, PenstockError, UnavailableError
 from penstock.core.mysql.bytes_reader import MalformedError
 from penstock.core.mysql.packets import PACKET_BYTES_MAX, Events, PacketSplitter
-from penstock.core.mysql.scan import PREPARED_BYTES_MAX, EventScanner
+from penstock.core.mysql.scan import PREPARED_BYTES_MAX, EventScanner, Grouping
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -90,7 +90,10 @@ def open_binlog(
             connection.close()
         raise
     one_file = stop is Stop.END_OF_FILE
-    scanner = EventScanner(position, wanted, one_file=one_file, prepared_bytes_max=prepared_bytes_max)
+    grouping = Grouping(few=True)
+    scanner = EventScanner(
+        position, wanted, one_file=one_file, prepared_bytes_max=prepared_bytes_max, grouping=grouping
+    )
     return BinlogStream(server, position, scanner, stop, connection)
 
 
@@ -157,7 +160,8 @@ class BinlogStream:
             self._pieces = self._scanner.pieces(*self._events.popleft())
             items = next(self._pieces, [])
         if not items:
-            items = self._scanner.feed(b"", ()) or self._server_stopped()
+            self._scanner.require_readable()
+            items = self._server_stopped()
         self._continuity.check(items)
         self._at_end = self._at_end or self._scanner.file_ended
         return items

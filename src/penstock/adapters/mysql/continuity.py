@@ -18,6 +18,7 @@ from penstock.adapters.mysql.connection import ask, server_of
 from penstock.core.errors import LogError, PositionError
 from penstock.core.mysql.gtid_sets import MysqlGtids, parse_gtids
 from penstock.core.mysql.log_items import (
+    FewTransactions,
     LogAdvanced,
     StatementLogged,
     TransactionBegan,
@@ -83,6 +84,8 @@ class Continuity:
         Of GTIDs that is asked of MariaDB only: MySQL never gives one twice.
         """
         for item in items:
+            if isinstance(item, TransactionsLogged | FewTransactions) and not self._is_sure:
+                self._check_first_of(item)
             self._check_numbers(item)
             match item:
                 case LogAdvanced(end):
@@ -93,17 +96,14 @@ class Continuity:
                     self._gtid = gtid
                 case TransactionEnded(end) if not self._is_sure:
                     self._check_first(end)
-                case TransactionsLogged() if not self._is_sure:
-                    first = item.first(1)
-                    self._gtid = str(first.gtids.texts()[0])
-                    self._check_first(first.end)
                 case _:
                     pass
 
     def _check_numbers(self, item: LogItem) -> None:
         """Of each domain and server the numbers grow."""
-        if isinstance(item, TransactionsLogged):
-            for origin, first, last in item.gtids.stretches():
+        if isinstance(item, TransactionsLogged | FewTransactions):
+            stretches = item.stretches if isinstance(item, FewTransactions) else item.gtids.stretches()
+            for origin, first, last in stretches:
                 if not origin.endswith(":"):
                     self._follow_number(origin, first, last, item.end)
         elif isinstance(item, TransactionEnded | StatementLogged) and item.end.gtids != self._gtids:
@@ -122,6 +122,16 @@ class Continuity:
             )
             raise LogError(message, hint)
         self._newest[origin] = last
+
+    def _check_first_of(self, together: TransactionsLogged | FewTransactions) -> None:
+        """Look at the first of the transactions that were read together."""
+        if isinstance(together, TransactionsLogged):
+            first = together.first(1)
+            self._gtid = str(first.gtids.texts()[0])
+            self._check_first(first.end)
+        else:
+            _, _, self._gtid, _ = together.places[0]
+            self._check_first(next(each.end for each in together.singly() if isinstance(each, TransactionEnded)))
 
     def _check_first(self, end: BinlogPosition) -> None:
         """Look at the first transaction, which ends at `end`."""

@@ -13,6 +13,7 @@ from penstock.adapters.mysql.history import binlogs, gtids_at
 from penstock.core.errors import LogError, LogPurgedError, PositionError, UnfitServerError
 from penstock.core.mysql.gtid_sets import MariadbGtids, parse_gtids
 from penstock.core.mysql.heartbeats import HeartbeatWatch
+from penstock.core.mysql.log_items import FewTransactions
 from penstock.core.mysql.same_place import COPY_OR_WAIT, GtidPlace, HeartbeatPlace
 from penstock.core.positions import BinlogPosition, Heartbeat
 
@@ -114,7 +115,8 @@ def _search(connection: pymysql.Connection, start: BinlogPosition, finder: _Find
     with closing(open_binlog(server, start, reading.server_id, reading.wanted, Stop.END_OF_LOG)) as stream:
         while not stream.at_end():
             for item in stream.read(_WAIT_SECONDS):
-                finder.take(item)
+                for single in item.singly() if isinstance(item, FewTransactions) else [item]:
+                    finder.take(single)
     if finder.found is None:
         raise _NotFoundError
     return FoundPlace(finder.found, finder.behind)

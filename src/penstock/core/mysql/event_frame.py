@@ -14,11 +14,11 @@ from typing import Final, NamedTuple
 from penstock.core.mysql.bytes_reader import BytesReader, MalformedError
 from penstock.core.mysql.event_codes import CHECKSUM_BYTES, FLAG_ARTIFICIAL, HEADER_BYTES, EventCode
 
-_HEADER: Final = struct.Struct("<IBIIIH")
+HEADER: Final = struct.Struct("<IBIIIH")
 _FORMAT_VERSION: Final = 4
 _SERVER_VERSION_BYTES: Final = 50
 _CHECKSUM_CRC32: Final = 1
-_CHECKSUM: Final = struct.Struct("<I")
+CHECKSUM: Final = struct.Struct("<I")
 _FILE: Final = re.compile(r".+\.[0-9]{1,20}", re.DOTALL)
 _FORMAT_DESCRIPTION: Final = int(EventCode.FORMAT_DESCRIPTION)
 _HEARTBEATS: Final = frozenset({EventCode.HEARTBEAT, EventCode.HEARTBEAT_V2})
@@ -61,7 +61,7 @@ class FrameReader:
         if len(event) < HEADER_BYTES:
             message = f"an event of {len(event)} bytes is shorter than its header"
             raise MalformedError(message)
-        header = Header._make(_HEADER.unpack_from(event))
+        header = Header._make(HEADER.unpack_from(event))
         if header.length != len(event):
             message = f"an event of {len(event)} bytes says that it has {header.length}"
             raise MalformedError(message)
@@ -71,7 +71,7 @@ class FrameReader:
         if not self.checksums:
             return header, event[HEADER_BYTES:]
         end = header.length - CHECKSUM_BYTES
-        if end < HEADER_BYTES or zlib.crc32(event[:end]) != _CHECKSUM.unpack_from(event, end)[0]:
+        if end < HEADER_BYTES or zlib.crc32(event[:end]) != CHECKSUM.unpack_from(event, end)[0]:
             message = f"the checksum of an event of type {header.code} differs"
             raise MalformedError(message)
         return header, event[HEADER_BYTES:end]
@@ -79,7 +79,7 @@ class FrameReader:
 
 def read_inner(event: memoryview) -> tuple[Header, memoryview]:
     """Return header and body of an event in a compressed transaction, which has no checksum."""
-    header = Header._make(_HEADER.unpack_from(event))
+    header = Header._make(HEADER.unpack_from(event))
     return header, event[HEADER_BYTES:]
 
 

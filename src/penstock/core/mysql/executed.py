@@ -8,7 +8,8 @@ from penstock.core.mysql.bytes_reader import MalformedError
 from penstock.core.mysql.gtid_sets import MysqlGtids, parse_gtids
 
 if TYPE_CHECKING:
-    from penstock.core.mysql.gtid_columns import GtidColumn
+    from collections.abc import Iterable
+
     from penstock.core.mysql.gtid_sets import GtidSet
 
 
@@ -39,16 +40,20 @@ class Executed:
             self._gtids.add(gtid)
             self.text = str(self._gtids)
 
-    def add_all(self, gtids: GtidColumn) -> None:
-        """Count many more, as `add` does."""
+    def add_all(self, stretches: Iterable[tuple[str, int, int]]) -> None:
+        """Count many more, as `add` does: those from [first, last] of each origin, `domain-server-` or `uuid:`."""
         if self._gtids is not None:
-            for origin, first, last in gtids.stretches():
+            for origin, first, last in stretches:
                 self._require_kind(origin)
                 self._gtids.add_stretch(origin, first, last)
             self.text = str(self._gtids)
 
+    def takes(self, gtid: str) -> bool:
+        """Whether a transaction with this GTID, or origin, or with none at all, can be counted."""
+        # Only MySQL's have colons.
+        return self._gtids is None or not gtid or isinstance(self._gtids, MysqlGtids) == (":" in gtid)
+
     def _require_kind(self, gtid: str) -> None:
-        """Only MySQL's GTIDs, and their origins, have colons."""
-        if isinstance(self._gtids, MysqlGtids) != (":" in gtid):
+        if not self.takes(gtid):
             message = f"{gtid!r} is no GTID of the server that has {self.text or 'none'}"
             raise MalformedError(message)

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.core.mysql.gtid_events import MARIADB_UNUSUAL
 from penstock.core.mysql.gtid_sets import MYSQL_NUMBER_MAX
 
 if TYPE_CHECKING:
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 _MARIADB_DOMAIN_AT: Final = 8
 _MARIADB_FLAGS_AT: Final = 12
-_MARIADB_UNUSUAL: Final = 0x01 | 0x40 | 0x80
-"""A lone statement, or one of XA."""
 _MYSQL_UUID_AT: Final = 1
 _MYSQL_NUMBER_AT: Final = 17
 _MYSQL_COMMIT_TIME_AT: Final = 42
@@ -100,7 +99,7 @@ def mariadb_beginnings(events: EventColumns) -> Beginnings:
     known, origin = _distinct(pairs)
     # With the highest bit of a domain set they are negative.
     origins = tuple(f"{pair >> 32 & 0xFFFF_FFFF}-{pair & 0xFFFF_FFFF}-" for pair in known.tolist())
-    unusual = (events.words.u1[bodies + _MARIADB_FLAGS_AT] & _MARIADB_UNUSUAL) != 0
+    unusual = (events.words.u1[bodies + _MARIADB_FLAGS_AT] & MARIADB_UNUSUAL) != 0
     return Beginnings(GtidColumn(origins, origin, _numbers(events, bodies)), events.timestamps() * 1000, unusual)
 
 

@@ -10,17 +10,20 @@ from __future__ import annotations
 import re
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
 from penstock.core.mysql.bytes_reader import BytesReader, MalformedError
 from penstock.core.mysql.gtid_sets import MYSQL_NUMBER_MAX
 
-_MARIADB_FIELDS: Final = struct.Struct("<QIB")
+MARIADB_FIELDS: Final = struct.Struct("<QIB")
 _STANDALONE: Final = 0x01
 _GROUP_COMMIT_ID: Final = 0x02
 _PREPARED_XA: Final = 0x40
 _COMPLETED_XA: Final = 0x80
+MARIADB_UNUSUAL: Final = _STANDALONE | _PREPARED_XA | _COMPLETED_XA
+"""The flags of a lone statement, and of what belongs to XA."""
 _START_ALTER: Final = 0x02
 _ROLLBACK_ALTER: Final = 0x08
 _MYSQL_FIXED_BYTES: Final = 42
@@ -53,10 +56,10 @@ class MariadbGtid:
 
 def parse_mariadb_gtid(body: bytes | memoryview, server_id: int) -> MariadbGtid:
     """Read a MariaDB GTID event after its header; its server is the header's."""
-    if len(body) < _MARIADB_FIELDS.size:
+    if len(body) < MARIADB_FIELDS.size:
         message = f"a GTID event of {len(body)} bytes"
         raise MalformedError(message)
-    sequence, domain, flags = _MARIADB_FIELDS.unpack_from(body)
+    sequence, domain, flags = MARIADB_FIELDS.unpack_from(body)
     return MariadbGtid(
         f"{domain}-{server_id}-{sequence}",
         bool(flags & _STANDALONE),
@@ -71,7 +74,7 @@ def parse_mysql_gtid(body: bytes | memoryview, *, anonymous: bool = False) -> tu
     That of an ANONYMOUS_GTID event is "".
     """
     reader = BytesReader(body, 1)
-    uuid, number = UUID(bytes=reader.take(16)), reader.integer(8)
+    uuid, number = _uuid_text(reader.take(16)), reader.integer(8)
     gtid = "" if anonymous else f"{uuid}:{_checked(number)}"
     if len(body) < _MYSQL_FIXED_BYTES + _MYSQL_COMMIT_TIME_BYTES:
         return gtid, None
@@ -104,8 +107,13 @@ def parse_tagged_gtid(body: bytes | memoryview) -> tuple[str, int]:
     if not uuid or not _TAG.fullmatch(tag):
         message = "a tagged GTID without server or a tag that may be one"
         raise MalformedError(message)
-    gtid = ":".join([str(UUID(bytes=uuid)), *([tag] if tag else []), str(_checked(found.get(_NUMBER_FIELD, 0)))])
+    gtid = ":".join([_uuid_text(uuid), *([tag] if tag else []), str(_checked(found.get(_NUMBER_FIELD, 0)))])
     return gtid, found[_COMMIT_TIME_FIELD] // 1000
+
+
+@lru_cache
+def _uuid_text(octets: bytes) -> str:
+    return str(UUID(bytes=octets))
 
 
 def _checked(number: int) -> int:
@@ -135,7 +143,7 @@ def _byte(reader: BytesReader) -> int:
 
 def _extra_flags(body: bytes | memoryview, flags: int) -> int:
     """The second byte of flags, which stands behind two optional fields and may be missing."""
-    reader = BytesReader(body, _MARIADB_FIELDS.size)
+    reader = BytesReader(body, MARIADB_FIELDS.size)
     if flags & _GROUP_COMMIT_ID:
         reader.take(8)
     if flags & (_PREPARED_XA | _COMPLETED_XA):

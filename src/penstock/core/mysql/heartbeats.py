@@ -18,7 +18,13 @@ import numpy as np
 from penstock.core.changes import Op
 from penstock.core.errors import LogError, TableStoppedError
 from penstock.core.mysql.decode import decode_rows
-from penstock.core.mysql.log_items import RowsLogged, StatementLogged, TransactionEnded, TransactionsLogged
+from penstock.core.mysql.log_items import (
+    FewTransactions,
+    RowsLogged,
+    StatementLogged,
+    TransactionEnded,
+    TransactionsLogged,
+)
 from penstock.core.positions import BinlogPosition, Heartbeat
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema, TextType
 
@@ -73,6 +79,9 @@ class HeartbeatWatch:
                     self._end(item.end)
             case TransactionsLogged():
                 self._take_run(item)
+            case FewTransactions():
+                for single in item.singly():
+                    self.take(single)
             case _:
                 pass
 

@@ -12,6 +12,8 @@ from penstock.core.mysql.executed import Executed
 from penstock.core.positions import file_number
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy.typing as npt
 
     from penstock.core.mysql.gtid_columns import GtidColumn
@@ -168,7 +170,7 @@ class TransactionsLogged:
         offset = int(self.ends[count - 1])
         gtids = self.gtids.first(count)
         executed = Executed(self.begin.gtids)
-        executed.add_all(gtids)
+        executed.add_all(gtids.stretches())
         end = replace(self.end, offset=offset, gtids=executed.text)
         counts = ((block, int(np.searchsorted(block.offsets, offset))) for block in self.blocks)
         blocks = tuple(block.first(events) for block, events in counts if events)
@@ -181,6 +183,43 @@ class TransactionsLogged:
         return self if count == len(self.ends) else self.first(count)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class FewTransactions:
+    """Whole transactions of one file, one behind the other, as `TransactionsLogged`, but too few for columns.
+
+    `begin` is the boundary before the first, `end` the one behind the last. Each of
+    `places` is where a transaction starts and ends in the file, with its GTID and its
+    commit time (Unix ms). `stretches` has all GTIDs as origins (`domain-server-` or
+    `uuid:`) with consecutive numbers, [first, last]. `rows` has those that are wanted.
+    """
+
+    begin: BinlogPosition
+    end: BinlogPosition
+    places: tuple[tuple[int, int, str, int], ...]
+    stretches: tuple[tuple[str, int, int], ...]
+    rows: tuple[RowsLogged, ...]
+
+    def singly(self) -> Iterator[TransactionBegan | RowsLogged | TransactionEnded]:
+        """The items of each transaction, as they are where transactions are read one by one."""
+        executed, at = Executed(self.begin.gtids), 0
+        for start, end, gtid, timestamp_ms in self.places:
+            first = at
+            while at < len(self.rows) and self.rows[at].offset < end:
+                at += 1
+            if at > first:
+                yield TransactionBegan(self.begin.file, start, gtid, timestamp_ms)
+                yield from self.rows[first:at]
+            if gtid:
+                executed.add(gtid)
+            yield TransactionEnded(replace(self.end, offset=end, gtids=executed.text), timestamp_ms)
+
+
 LogItem: TypeAlias = (
-    TransactionBegan | RowsLogged | StatementLogged | TransactionEnded | LogAdvanced | TransactionsLogged
+    TransactionBegan
+    | RowsLogged
+    | StatementLogged
+    | TransactionEnded
+    | LogAdvanced
+    | TransactionsLogged
+    | FewTransactions
 )

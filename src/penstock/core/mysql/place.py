@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from penstock.core.positions import BinlogPosition
 
 _FIRST_OFFSET: Final = 4
-_OFFSET_MASK: Final = 0xFFFF_FFFF
+OFFSET_MASK: Final = 0xFFFF_FFFF
 _BACKWARDS: Final = 1 << 31
 
 
@@ -69,7 +69,7 @@ class Place:
         """
         self.inside = 0
         end = self.offset + header.length
-        left_out = (header.end - end) & _OFFSET_MASK if header.end else 0
+        left_out = (header.end - end) & OFFSET_MASK if header.end else 0
         if left_out >= _BACKWARDS:
             message = f"the log goes back to {header.end}"
             raise MalformedError(message)
@@ -90,8 +90,8 @@ class Place:
         through = np.cumsum(lengths)
         known = np.maximum.accumulate(np.where(ends != 0, np.arange(len(ends)), -1))
         ends_known, through_known = np.append(ends, self.offset), np.append(through, 0)
-        low = (ends_known[known] + through - through_known[known]) & _OFFSET_MASK
-        left_out = (low - np.append(self.offset, low[:-1]) - lengths) & _OFFSET_MASK
+        low = (ends_known[known] + through - through_known[known]) & OFFSET_MASK
+        left_out = (low - np.append(self.offset, low[:-1]) - lengths) & OFFSET_MASK
         return self.offset + through + np.cumsum(left_out), left_out >= _BACKWARDS
 
     def move(self, start: int, offset: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 Kinds: TypeAlias = npt.NDArray[np.uint8]
 
-_THREAD_AND_TIME_BYTES: Final = 8
+THREAD_AND_TIME_BYTES: Final = 8
 """What comes first in a QUERY event and says nothing of the statement."""
 _BEGIN: Final = b"BEGIN"
 
@@ -46,7 +47,7 @@ class Kind(IntEnum):
     COMMIT = 8
 
 
-_KINDS: Final = {
+KINDS: Final = {
     Code.MARIADB_GTID: (Kind.MARIADB_GTID, 13),
     Code.GTID: (Kind.MYSQL_GTID, 25),
     Code.ANONYMOUS_GTID: (Kind.ANONYMOUS_GTID, 25),
@@ -64,7 +65,7 @@ _KINDS: Final = {
 }
 """The usual events, and how many bytes their bodies have at least, so that what is looked at is there."""
 
-_MAY_FOLLOW: Final = {
+MAY_FOLLOW: Final = {
     Kind.MARIADB_GTID: (Kind.COMMENT, Kind.TABLE_MAP),
     Kind.MYSQL_GTID: (Kind.BEGIN,),
     Kind.ANONYMOUS_GTID: (Kind.BEGIN,),
@@ -79,10 +80,10 @@ _MAY_FOLLOW: Final = {
 def _tables() -> tuple[Kinds, Int64s, Bools]:
     """The three tables above by numbers: kinds and sizes by code, and whether one kind may stand before another."""
     kinds, sizes = np.zeros(256, np.uint8), np.zeros(256, np.int64)
-    for code, (kind, size) in _KINDS.items():
+    for code, (kind, size) in KINDS.items():
         kinds[code], sizes[code] = kind, size
     may_follow = np.zeros((len(Kind), len(Kind)), np.bool_)
-    for before, after in _MAY_FOLLOW.items():
+    for before, after in MAY_FOLLOW.items():
         may_follow[before, list(after)] = True
     return kinds, sizes, may_follow
 
@@ -141,15 +142,17 @@ def _begins(events: EventColumns, queries: Int64s) -> Bools:
     ends = events.body_ends[queries]
     likely = np.flatnonzero(events.words.at_every_byte("S5")[ends - len(_BEGIN)] == _BEGIN)
     if len(likely):
-        starts = events.bodies[queries][likely] + _THREAD_AND_TIME_BYTES
+        starts = events.bodies[queries][likely] + THREAD_AND_TIME_BYTES
         pieces = cut_pieces(events.buffer, starts, ends[likely], np.arange(len(likely))).dictionary_encode()
-        is_begin = np.array([_is_begin(piece or b"") for piece in pieces.dictionary.to_pylist()])
-        found[likely] = is_begin[pieces.indices.to_numpy()]
+        are_begin = np.array([is_begin(piece or b"") for piece in pieces.dictionary.to_pylist()])
+        found[likely] = are_begin[pieces.indices.to_numpy()]
     return found
 
 
-def _is_begin(rest: bytes) -> bool:
+@lru_cache
+def is_begin(rest: bytes) -> bool:
+    """Whether a QUERY event is BEGIN, by what stands behind its thread and its time, which is mostly the same."""
     try:
-        return control_of(parse_query(bytes(_THREAD_AND_TIME_BYTES) + rest).sql) is Control.BEGIN
+        return control_of(parse_query(bytes(THREAD_AND_TIME_BYTES) + rest).sql) is Control.BEGIN
     except MalformedError:
         return False

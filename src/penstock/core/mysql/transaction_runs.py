@@ -56,13 +56,13 @@ class RunReader:
         seen = _look_at(stretch, self._place)
         tables, end = seen.maps.describe(self._tables, _first(seen.unusual), is_mariadb=is_mariadb)
         count = int(np.searchsorted(seen.commits, end))
-        if not count:
+        if not count or not all(map(self._executed.takes, seen.begun.gtids.origins)):
             return None, 0
         last = int(seen.commits[count - 1])
         gtids = seen.begun.gtids.first(count)
         blocks = tuple(self._read_rows(seen, last, tables))
         begin = self._transactions.boundary()
-        self._executed.add_all(gtids)
+        self._executed.add_all(gtids.stretches())
         self._place.move(int(seen.log_starts[last]), int(seen.log_ends[last]))
         ends = seen.log_ends[seen.commits[:count]]
         end_of_all = self._transactions.boundary()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, assert_never
 
 from penstock.core.mysql.log_items import (
+    FewTransactions,
     LogAdvanced,
     LogItem,
     RowsLogged,
@@ -89,6 +90,10 @@ class LogFollower:
                 case TransactionsLogged(end=end, blocks=blocks):
                     self._watch(item)
                     self._transaction += [each for each in blocks if self._collector.wants(each.table_map.table)]
+                    yield from self._seal(self._told(end))
+                case FewTransactions(end=end, rows=rows):
+                    self._watch(item)
+                    self._transaction += [each for each in rows if self._collector.wants(each.table_map.table)]
                     yield from self._seal(self._told(end))
                 case StatementLogged():
                     yield from self._finish(self._told(item.begin))

@@ -10,7 +10,7 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from penstock.core.errors import UnavailableError
-from penstock.core.mysql.log_items import RowsLogged, TransactionBegan, TransactionsLogged
+from penstock.core.mysql.log_items import FewTransactions, RowsLogged, TransactionBegan, TransactionsLogged
 from penstock.core.publication import Publication
 
 if TYPE_CHECKING:
@@ -156,6 +156,20 @@ def items_until(items: Sequence[LogItem], stop: BinlogPosition | None) -> Sequen
     if stop is not None:
         for index, item in enumerate(items):
             if not isinstance(item, TransactionBegan | RowsLogged) and item.end.order >= stop.order:
-                wanted = item.until(stop) if isinstance(item, TransactionsLogged) else item
-                return items if wanted is items[-1] else [*items[:index], wanted]
+                wanted = _up_to(item, stop)
+                is_all = len(wanted) == 1 and wanted[0] is items[-1]
+                return items if is_all else [*items[:index], *wanted]
     return items
+
+
+def _up_to(item: LogItem, stop: BinlogPosition) -> Sequence[LogItem]:
+    """What of an item that reaches the stop is up to the first end there; the item itself if that is all."""
+    match item:
+        case TransactionsLogged():
+            return [item.until(stop)]
+        case FewTransactions():
+            singles = list(item.singly())
+            wanted = items_until(singles, stop)
+            return [item] if wanted is singles else wanted
+        case _:
+            return [item]
