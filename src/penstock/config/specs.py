@@ -173,11 +173,11 @@ class MysqlSourceSpec(Spec):
     tables: TableList
     start: Literal["auto", "log", "copy"] = "auto"
     server_id: Annotated[int, Field(strict=True, ge=1, le=2**32 - 1 - SERVER_IDS_PER_SOURCE)] | None = None
-    lease_seconds: Annotated[float, Field(strict=True, ge=1, le=3600)] = 60.0
+    lease_seconds: Annotated[float, Field(strict=True, ge=1, le=3600)] = 300.0
     zero_dates: ZeroDates = "stop"
     row_images: RowImages = "full"
     prepared_xa_mebibytes_max: Annotated[int, Field(strict=True, ge=1, le=1 << 20)] = 256
-    publish_interval_ms: Annotated[int, Field(strict=True, ge=0, le=10_000)] = 30
+    publish_interval_ms: Annotated[int, Field(strict=True, ge=0, le=10_000)] = 36
     backlog_tasks: Annotated[int, Field(strict=True, ge=1, le=64)] = 1
     retention_warning_hours: Annotated[float, Field(strict=True, ge=0, le=8760)] = 24.0
     heartbeat: HeartbeatSpec | None = None

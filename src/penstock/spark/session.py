@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 _LOCAL_SLOTS_MIN = 8
 """A lease holds a task slot while it waits for changes, so a local master has more slots than cores."""
 
-_QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m"
-"""The driver's JVM plans small batches; the best compiler costs more there than it gives back."""
+_FRUGAL = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -Xss4m"
+"""The driver's JVM plans small batches: the best compiler costs more there than it gives back.
+
+Nor does it wake twenty times a second to write down how it is, for jstat; jcmd and jstack work without that.
+"""
 
 _NO_PROGRAM = f"{os.devnull}/none"
 """A path at which nothing can be.
@@ -114,7 +117,7 @@ def _settings(spec: SessionSpec) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": " ".join([_QUICK_START, *spec.java_options]),
+        "spark.driver.extraJavaOptions": " ".join([_FRUGAL, *spec.java_options]),
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.streaming.pollingDelay": "25ms",
         "spark.sql.streaming.numRecentProgressUpdates": "4",

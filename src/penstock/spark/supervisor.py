@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger()
 
-_POLL_SECONDS = 0.25
+_POLL_SECONDS = 1.0
+_POLL_ONCE_SECONDS = 0.25
 _BACKOFF_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0, 15.0)
 _HEALTHY_SECONDS = 60.0
 _DISK_IS_FULL = "No space left on device"
@@ -92,6 +93,7 @@ class Supervisor:
         self._runners = [_Runner(link, place) for link in links]
         self._services = services
         self._conditions = conditions
+        self._poll_seconds = _POLL_ONCE_SECONDS if place.once else _POLL_SECONDS
 
     def run(self) -> None:
         """Run until every link is done or has given up; raises the first error of those that gave up.
@@ -104,7 +106,7 @@ class Supervisor:
                 for runner in self._runners:
                     if not (runner.done or runner.given_up):
                         self._look_after(runner)
-                time.sleep(_POLL_SECONDS)
+                time.sleep(self._poll_seconds)
         except (Py4JError, ConnectionError) as error:
             message = f"Spark's JVM is gone: {error}"
             raise UnavailableError(message, "run the pipeline again: it goes on where the targets stand") from error

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from penstock.wiring.standing import Standing
 
 SILENT_SECONDS = 30.0
-"""A pipeline that runs writes its mirror every second or two; some more for a database that is slow for a moment."""
+"""A pipeline that runs writes its mirror every two seconds; some more for a database that is slow for a moment."""
 
 STUCK_SECONDS = 120.0
 """Longer than a link waits before it tries again."""

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger()
 
-_PERIOD_SECONDS = 1.0
+_PERIOD_SECONDS = 2.0
 _PAUSE_SECONDS = 5.0
 _STOP_SECONDS = 10.0
 

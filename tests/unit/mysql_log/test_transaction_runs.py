@@ -1,20 +1,20 @@
-"""Transactions read as runs are those that are read one by one."""
+"""Transactions that are read together are those that are read one by one."""
 
 from __future__ import annotations
 
 import random
 import struct
-from dataclasses import dataclass, replace
-from itertools import chain, pairwise
+from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.unit.mysql_log.scanning import FEW, FILE, RUNS, SINGLE, START, scan
 from tests.unit.mysql_log.single_items import one_by_one, without_beginnings
 
-from penstock.core.errors import LogError
 from penstock.core.mysql.log_items import (
     FewTransactions,
     LogAdvanced,
@@ -24,21 +24,14 @@ from penstock.core.mysql.log_items import (
     TransactionEnded,
     TransactionsLogged,
 )
-from penstock.core.mysql.scan import EventScanner, Grouping
-from penstock.core.positions import BinlogPosition
+from penstock.core.mysql.scan import Grouping
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from tests.unit.mysql_log.conftest import LogWriter
 
     from penstock.core.mysql.log_items import LogItem
+    from penstock.core.positions import BinlogPosition
 
-FILE = "mysql-bin.000001"
-START = BinlogPosition(FILE, 4)
-SINGLE = Grouping(1 << 30)
-RUNS = Grouping(1)
-FEW = Grouping(1 << 30, few=True)
 BOTH = Grouping(40, few=True)
 TABLES = ("users", "orders", "secret")
 ROW = b"\xfe\x2a\0\0\0"
@@ -194,42 +187,6 @@ def cut_short(log: LogWriter, chance: Chance) -> None:
     log.events[index] = again.events[0]
 
 
-@dataclass(frozen=True)
-class Scanned:
-    """What comes of a log, run by run or one by one, and the error that ends it."""
-
-    found: list[LogItem]
-    error: str
-
-    @property
-    def items(self) -> list[LogItem]:
-        return without_beginnings(self.found)
-
-    @property
-    def runs(self) -> list[TransactionsLogged]:
-        return [item for item in self.found if isinstance(item, TransactionsLogged)]
-
-    @property
-    def few(self) -> list[FewTransactions]:
-        return [item for item in self.found if isinstance(item, FewTransactions)]
-
-
-def scan(
-    log: LogWriter, position: BinlogPosition, grouping: Grouping, cuts: Sequence[int] = (), *, one_file: bool = False
-) -> Scanned:
-    scanner = EventScanner(position, lambda table: table.name != "secret", one_file=one_file, grouping=grouping)
-    buffer, spans = log.stream()
-    found: list[LogItem] = []
-    try:
-        for first, after in pairwise([0, *cuts, len(spans)]):
-            for piece in scanner.pieces(buffer, spans[first:after]):
-                found += piece
-        found += scanner.advanced()
-    except LogError as raised:
-        return Scanned(found, f"{type(raised)} {raised.message} {raised.hint}")
-    return Scanned(found, "")
-
-
 def some_position(found: list[LogItem], chance: Chance) -> BinlogPosition:
     """A boundary, or a place in the middle of a transaction."""
     begin, boundary, places = 0, START, [START]
@@ -361,74 +318,3 @@ def test_a_run_ends_before_a_gtid_that_no_set_can_hold(log_writer: type[LogWrite
     assert in_runs.error == few.error == scan(log, START, SINGLE).error
     assert [run.end.gtids for run in in_runs.runs] == [f"{UUID(bytes=UUIDS[0])}:1-4"]
     assert few.few[-1].end.gtids == f"{UUID(bytes=UUIDS[0])}:1-4"
-
-
-def test_what_is_read_together_ends_before_a_log_that_goes_back(log: LogWriter) -> None:
-    log.insert(3)
-    log.insert(4)
-    log.gtid(5)
-    log.table_map("users")
-    log.event(23, struct.pack("<IHH", 20, 0, 1) + FRONTS[0] + ROW, end=100)
-    log.xid()
-
-    single, in_runs, few = (scan(log, START, grouping) for grouping in (SINGLE, RUNS, FEW))
-
-    assert "goes back to 100" in single.error
-    assert in_runs.error == few.error == single.error
-    assert one_by_one(few.found) == single.found
-    assert [len(each.places) for each in few.few] == [2]
-
-
-def test_what_is_read_together_ends_before_a_gtid_of_another_kind_of_server(log: LogWriter) -> None:
-    log.gtid_list((0, 7, 2))
-    log.insert(3)
-    log.insert(4)
-    log.event(33, b"\1" + UUIDS[0] + struct.pack("<QBQQ", 1, 2, 0, 1))
-    log.query("BEGIN")
-    log.table_map("users")
-    log.rows()
-    log.xid()
-
-    single, in_runs, few = (scan(log, START, grouping) for grouping in (SINGLE, RUNS, FEW))
-
-    assert "is no GTID of the server" in single.error
-    assert in_runs.error == few.error == single.error
-    assert one_by_one(few.found) == single.found
-    assert [len(each.places) for each in few.few] == [2]
-
-
-def test_what_is_read_together_ends_before_an_event_that_is_shorter_than_its_header(log: LogWriter) -> None:
-    log.insert(3)
-    log.events.append(log.events[-1][:7])
-
-    single, in_runs, few = (scan(log, START, grouping) for grouping in (SINGLE, RUNS, FEW))
-
-    assert "is shorter than its header" in single.error
-    assert in_runs.error == few.error == single.error
-    assert one_by_one(few.found) == single.found
-
-
-def test_the_extra_data_of_rows_are_passed_over(log: LogWriter) -> None:
-    log.gtid(3)
-    log.table_map("users")
-    log.event(30, struct.pack("<IHHH", 20, 0, 1, 2 + 5) + b"extra" + FRONTS[0] + ROW)
-    log.xid()
-
-    single, few = (scan(log, START, grouping) for grouping in (SINGLE, FEW))
-
-    (together,) = few.few
-    assert [rows.payload for rows in together.rows] == [FRONTS[0] + ROW]
-    assert one_by_one(few.found) == single.found
-
-
-def test_a_transaction_that_is_not_small_is_read_by_its_events(log: LogWriter) -> None:
-    log.insert(3)
-    log.gtid(4)
-    log.table_map("users")
-    log.rows(FRONTS[0] + ROW * (20 << 10))
-    log.xid()
-
-    single, few = (scan(log, START, grouping) for grouping in (SINGLE, FEW))
-
-    assert [len(each.places) for each in few.few] == [1]
-    assert one_by_one(few.found) == single.found

@@ -28,4 +28,4 @@ def test_between_transactions_of_kafka_there_is_a_rest() -> None:
 
 
 def test_publications_are_as_far_apart_as_the_config_says() -> None:
-    assert [pace_of("}]").interval_seconds, pace_of(", publish_interval_ms: 250}]").interval_seconds] == [0.03, 0.25]
+    assert [pace_of("}]").interval_seconds, pace_of(", publish_interval_ms: 250}]").interval_seconds] == [0.036, 0.25]

@@ -64,3 +64,23 @@ class EventCode(IntEnum):
     MARIADB_UPDATE_ROWS_COMPRESSED = 170
     MARIADB_DELETE_ROWS_COMPRESSED = 171
     MARIADB_PARTIAL_ROW_DATA = 172
+
+
+PASSED_OVER: Final = (
+    EventCode.FORMAT_DESCRIPTION,
+    EventCode.STOP,
+    EventCode.INTVAR,
+    EventCode.APPEND_BLOCK,
+    EventCode.DELETE_FILE,
+    EventCode.BEGIN_LOAD_QUERY,
+    EventCode.RAND,
+    EventCode.USER_VAR,
+    EventCode.IGNORABLE,
+    EventCode.ROWS_QUERY,
+    EventCode.TRANSACTION_CONTEXT,
+    EventCode.VIEW_CHANGE,
+    EventCode.MARIADB_ANNOTATE_ROWS,
+    EventCode.MARIADB_BINLOG_CHECKPOINT,
+    EventCode.MARIADB_START_ENCRYPTION,
+)
+"""The events that say nothing about tables, rows or positions."""

@@ -14,7 +14,7 @@ import numpy as np
 from penstock.core.errors import CorruptLogError, LogError
 from penstock.core.mysql.bytes_reader import MalformedError
 from penstock.core.mysql.described_tables import DescribedTables
-from penstock.core.mysql.event_codes import FLAG_IGNORABLE
+from penstock.core.mysql.event_codes import FLAG_IGNORABLE, PASSED_OVER
 from penstock.core.mysql.event_codes import EventCode as Code
 from penstock.core.mysql.event_frame import FrameReader, Header, parse_rotate, read_inner
 from penstock.core.mysql.executed import Executed
@@ -46,24 +46,6 @@ _FORMAT_DESCRIPTION: Final = int(Code.FORMAT_DESCRIPTION)
 _RUN_EVENTS_MIN: Final = 256
 """Fewer events than this are read faster without columns (measured)."""
 _RUN_BYTES_MAX: Final = 8 << 20
-
-_SKIPPED: Final = (
-    Code.FORMAT_DESCRIPTION,
-    Code.STOP,
-    Code.INTVAR,
-    Code.APPEND_BLOCK,
-    Code.DELETE_FILE,
-    Code.BEGIN_LOAD_QUERY,
-    Code.RAND,
-    Code.USER_VAR,
-    Code.IGNORABLE,
-    Code.ROWS_QUERY,
-    Code.TRANSACTION_CONTEXT,
-    Code.VIEW_CHANGE,
-    Code.MARIADB_ANNOTATE_ROWS,
-    Code.MARIADB_BINLOG_CHECKPOINT,
-    Code.MARIADB_START_ENCRYPTION,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +258,7 @@ class EventScanner:
         return {
             **dict.fromkeys(OPS, transactions.rows),
             **dict.fromkeys(STATEMENTS, transactions.query),
-            **dict.fromkeys(_SKIPPED, _skip),
+            **dict.fromkeys(PASSED_OVER, _skip),
             Code.INCIDENT: self._incident,
             Code.MARIADB_PARTIAL_ROW_DATA: self._rows_in_parts,
             Code.TABLE_MAP: self._table_map,

@@ -1,0 +1,87 @@
+"""A few transactions read together are those that are read one by one."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from tests.unit.mysql_log.scanning import FEW, RUNS, SINGLE, START, scan
+from tests.unit.mysql_log.single_items import one_by_one
+
+if TYPE_CHECKING:
+    from tests.unit.mysql_log.conftest import LogWriter
+
+UUID = bytes(range(16))
+ROW = b"\xfe\x2a\0\0\0"
+FRONT = b"\x01\x01"
+
+
+def test_what_is_read_together_ends_before_a_log_that_goes_back(log: LogWriter) -> None:
+    log.insert(3)
+    log.insert(4)
+    log.gtid(5)
+    log.table_map("users")
+    log.event(23, struct.pack("<IHH", 20, 0, 1) + FRONT + ROW, end=100)
+    log.xid()
+
+    single, in_runs, few = (scan(log, START, grouping) for grouping in (SINGLE, RUNS, FEW))
+
+    assert "goes back to 100" in single.error
+    assert in_runs.error == few.error == single.error
+    assert one_by_one(few.found) == single.found
+    assert [len(each.places) for each in few.few] == [2]
+
+
+def test_what_is_read_together_ends_before_a_gtid_of_another_kind_of_server(log: LogWriter) -> None:
+    log.gtid_list((0, 7, 2))
+    log.insert(3)
+    log.insert(4)
+    log.event(33, b"\1" + UUID + struct.pack("<QBQQ", 1, 2, 0, 1))
+    log.query("BEGIN")
+    log.table_map("users")
+    log.rows()
+    log.xid()
+
+    single, in_runs, few = (scan(log, START, grouping) for grouping in (SINGLE, RUNS, FEW))
+
+    assert "is no GTID of the server" in single.error
+    assert in_runs.error == few.error == single.error
+    assert one_by_one(few.found) == single.found
+    assert [len(each.places) for each in few.few] == [2]
+
+
+def test_what_is_read_together_ends_before_an_event_that_is_shorter_than_its_header(log: LogWriter) -> None:
+    log.insert(3)
+    log.events.append(log.events[-1][:7])
+
+    single, in_runs, few = (scan(log, START, grouping) for grouping in (SINGLE, RUNS, FEW))
+
+    assert "is shorter than its header" in single.error
+    assert in_runs.error == few.error == single.error
+    assert one_by_one(few.found) == single.found
+
+
+def test_the_extra_data_of_rows_are_passed_over(log: LogWriter) -> None:
+    log.gtid(3)
+    log.table_map("users")
+    log.event(30, struct.pack("<IHHH", 20, 0, 1, 2 + 5) + b"extra" + FRONT + ROW)
+    log.xid()
+
+    single, few = (scan(log, START, grouping) for grouping in (SINGLE, FEW))
+
+    (together,) = few.few
+    assert [rows.payload for rows in together.rows] == [FRONT + ROW]
+    assert one_by_one(few.found) == single.found
+
+
+def test_a_transaction_that_is_not_small_is_read_by_its_events(log: LogWriter) -> None:
+    log.insert(3)
+    log.gtid(4)
+    log.table_map("users")
+    log.rows(FRONT + ROW * (20 << 10))
+    log.xid()
+
+    single, few = (scan(log, START, grouping) for grouping in (SINGLE, FEW))
+
+    assert [len(each.places) for each in few.few] == [1]
+    assert one_by_one(few.found) == single.found
