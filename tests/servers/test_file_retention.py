@@ -19,7 +19,7 @@ from penstock.adapters.objects.store import ObjectsSpec, open_objects
 from penstock.adapters.postgres.connection import PostgresServer as PostgresLogin
 from penstock.adapters.redshift.load_files import write_manifest
 from penstock.adapters.state.store import open_state
-from penstock.config.crash_points import VARIABLE, CrashPoint
+from penstock.config.crash_points import VARIABLE
 from penstock.core.errors import FencedError, PositionError
 from penstock.links.objects.publish import BatchPublisher
 from penstock.links.objects.retention import FileRetention
@@ -139,7 +139,6 @@ def sweep(directory: Path, batches: list[Batch], offsets: Mapping[str, int], now
 def sweep_and_crash(point: str, directory: Path, batches: list[Batch]) -> None:
     """Do so in a process that ends at `point`, as by kill -9."""
     os.environ[VARIABLE] = point
-    CrashPoint.armed = True
     sweep(directory, batches, {"one": 10, "two": 10}, 7)
 
 

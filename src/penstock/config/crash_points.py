@@ -25,12 +25,8 @@ _STANDARD_ERROR = 2
 
 
 class CrashPoint:
-    """A place between two writes, called `name`; `state` says what is done there and what is not.
+    """A place between two writes, called `name`; `state` says what is done there and what is not."""
 
-    Whether the environment names any place is looked up once, as the process starts: the live tail comes by here often.
-    """
-
-    armed: ClassVar[bool] = VARIABLE in os.environ
     _declared: ClassVar[dict[str, CrashPoint]] = {}
 
     def __init__(self, name: str, state: str) -> None:
@@ -44,7 +40,7 @@ class CrashPoint:
 
     def pass_by(self) -> None:
         """Go on; or never return, if it is here that this process is to end."""
-        if not self.armed:
+        if VARIABLE not in os.environ:
             return
         wanted, _, count = wanted_point().partition(":")
         if wanted == self.name:
