@@ -102,8 +102,7 @@ class Continuity:
     def _check_numbers(self, item: LogItem) -> None:
         """Of each domain and server the numbers grow."""
         if isinstance(item, TransactionsLogged | FewTransactions):
-            stretches = item.stretches if isinstance(item, FewTransactions) else item.gtids.stretches()
-            for origin, first, last in stretches:
+            for origin, first, last in item.stretches:
                 if not origin.endswith(":"):
                     self._follow_number(origin, first, last, item.end)
         elif isinstance(item, TransactionEnded | StatementLogged) and item.end.gtids != self._gtids:

@@ -12,7 +12,7 @@ from penstock.core.mysql.executed import Executed
 from penstock.core.positions import file_number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     import numpy.typing as npt
 
@@ -164,6 +164,11 @@ class TransactionsLogged:
     times_ms: npt.NDArray[np.int64]
     gtids: GtidColumn
     blocks: tuple[RowsBlock, ...]
+
+    @property
+    def stretches(self) -> Iterable[tuple[str, int, int]]:
+        """All GTIDs as origins with consecutive numbers, [first, last]."""
+        return self.gtids.stretches()
 
     def first(self, count: int) -> TransactionsLogged:
         """The first `count` transactions, at least one."""

@@ -87,11 +87,7 @@ class LogFollower:
                 case TransactionEnded(end):
                     self._watch(item)
                     yield from self._seal(self._told(end))
-                case TransactionsLogged(end=end, blocks=blocks):
-                    self._watch(item)
-                    self._transaction += [each for each in blocks if self._collector.wants(each.table_map.table)]
-                    yield from self._seal(self._told(end))
-                case FewTransactions(end=end, rows=rows):
+                case TransactionsLogged(end=end, blocks=rows) | FewTransactions(end=end, rows=rows):
                     self._watch(item)
                     self._transaction += [each for each in rows if self._collector.wants(each.table_map.table)]
                     yield from self._seal(self._told(end))
