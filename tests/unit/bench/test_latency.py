@@ -39,3 +39,22 @@ def test_ours_is_beside_both_peers_and_ours_for_low_latency_beside_the_tuned_one
     assert found[f"{name}, p99", LOW] == (17.0, 6.0)
     assert found[f"{name}, {LOW_LATENCY}, p50", LOW] == (4.0, 5.0)
     assert found[f"{name}, {LOW_LATENCY}, CPU", LOW] == (0.5, 0.5)
+
+
+def test_each_line_has_its_own_target() -> None:
+    ours, low = ({rate: Times(p50, p50 * 2, 0.06, rate) for rate in (200, 1_000)} for p50 in (25.0, 4.0))
+    loose = {rate: Times(260.0, 500.0, 0.05, rate) for rate in (200, 1_000)}
+    tuned = {rate: Times(5.0, 9.0, 0.4, rate) for rate in (200, 1_000)}
+
+    figures = plan_figures(ours, low, {DEFAULTS: loose, LOW: tuned})
+
+    name = "commit to Kafka at 1,000 one-row transactions a second"
+    found = {(each.name, each.peer): (each.target, each.ok) for each in figures}
+    assert [found[f"{name}, {what}", DEFAULTS] for what in ("p50", "p99", "CPU")] == [
+        (30.0, True),
+        (400.0, True),
+        (1.0, False),
+    ]
+    assert [found[f"{name}, {what}", LOW] for what in ("p50", "p99", "CPU")] == [(None, None)] * 3
+    assert found[f"{name}, {LOW_LATENCY}, p50", LOW] == (None, None)
+    assert found[f"{name}, {LOW_LATENCY}, p99", LOW] == (1.0, True)
