@@ -92,10 +92,13 @@ class LogFollower:
                     self._transaction += [each for each in rows if self._collector.wants(each.table_map.table)]
                     yield from self._seal(self._told(end))
                 case StatementLogged():
+                    # Rows of its own transaction stand before it, too: whoever reads on from its end passes them by.
+                    self._collect_transaction()
                     yield from self._finish(self._told(item.begin))
                     self._watch(item)
                     self.position = self._boundary = self._told(item.end)
-                    self._inside = None
+                    if not item.end.rows_from:
+                        self._inside = None
                     yield replace(item, end=self.position)
                 case LogAdvanced(end):
                     yield from self._advance(self._told(end))
