@@ -163,25 +163,6 @@ def test_without_gtids_begin_and_commit_make_a_transaction(log: LogWriter) -> No
     assert items[0] == TransactionBegan(FILE, begin, "", 1_700_000_000_000)
 
 
-def test_what_was_rolled_back_to_a_savepoint_never_appears(log: LogWriter) -> None:
-    log.gtid(1)
-    log.query("SAVEPOINT `before all`")
-    log.table_map("users")
-    log.rows()
-    log.query("ROLLBACK TO `before all`")
-    kept = log.rows()
-    log.query("SAVEPOINT `s`")
-    log.rows()
-    log.query("ROLLBACK TO `s`")
-    also_kept = log.rows()
-    log.xid()
-
-    items = scan(log)
-
-    assert isinstance(items[0], TransactionBegan)
-    assert [item.offset for item in items if isinstance(item, RowsLogged)] == [kept, also_kept]
-
-
 def test_what_was_rolled_back_never_appears(log: LogWriter) -> None:
     log.gtid(1)
     log.table_map("users")

@@ -35,7 +35,7 @@ class OpenTransaction:
     held_bytes: int = 0
     _announced: bool = False
     _held: list[LogItem] = field(default_factory=list)
-    _savepoints: dict[str, int] = field(default_factory=dict)
+    _savepoints: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     def hold(self, item: LogItem, size_bytes: int) -> None:
         """Keep `item` until the end, or until there is too much."""
@@ -53,15 +53,16 @@ class OpenTransaction:
         return items
 
     def set_savepoint(self, name: str) -> None:
-        """Remember what is there when `name` is set; an older one of that name is gone."""
-        self._savepoints[name] = self.shown + len(self._held)
+        """Remember how many items there are when `name` is set, and what is held; an older one of that name is gone."""
+        self._savepoints[name] = self.shown + len(self._held), self.held_bytes
 
     def roll_back_to(self, name: str) -> bool:
-        """Forget what came after savepoint `name`; False if some of it was shown, or `name` is unknown."""
-        mark = self._savepoints.get(name)
-        if mark is None or mark < self.shown:
+        """Forget what came after savepoint `name`; False if some of it was shown. KeyError if `name` is unknown."""
+        count, held_bytes = self._savepoints[name]
+        if count < self.shown:
             return False
-        del self._held[mark - self.shown :]
+        del self._held[count - self.shown :]
+        self.held_bytes = held_bytes
         return True
 
     def roll_back(self) -> bool:

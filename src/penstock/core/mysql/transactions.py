@@ -11,7 +11,7 @@ from penstock.core.mysql.ddl import Harmless, TransactionControl, classify
 from penstock.core.mysql.event_codes import EventCode
 from penstock.core.mysql.log_items import RowsLogged, StatementLogged, TransactionBegan, TransactionEnded
 from penstock.core.mysql.open_transaction import OpenTransaction
-from penstock.core.mysql.query_event import Control, Query, control_of, parse_query
+from penstock.core.mysql.query_event import Control, Query, control_of, parse_query, savepoint_of
 from penstock.core.mysql.rows_event import OPS, rows_payload
 from penstock.core.mysql.unreadable import COPY_AGAIN
 from penstock.core.mysql.xa import PreparedTransactions, parse_xa_prepare, unknown_xa, xid_of
@@ -111,10 +111,9 @@ class TransactionReader:
             case Control.XA_COMMIT | Control.XA_ROLLBACK:
                 self._finish_xa(query.sql, header, items, commit=control is Control.XA_COMMIT)
             case Control.SAVEPOINT:
-                self._explicit().set_savepoint(_savepoint_name(query.sql))
+                self._explicit().set_savepoint(savepoint_of(query.sql))
             case Control.ROLLBACK_TO:
-                if not self._explicit().roll_back_to(_savepoint_name(query.sql)):
-                    raise self._taken_back(how="was rolled back to a savepoint")
+                self._roll_back_to(query.sql)
             case Control.NONE:
                 self._statement(query, header, items)
             case Control.XA_END:
@@ -183,6 +182,15 @@ class TransactionReader:
             raise self._taken_back(how="was rolled back")
         items.append(TransactionEnded(self._end(), transaction.timestamp_ms))
 
+    def _roll_back_to(self, sql: str) -> None:
+        try:
+            is_hidden = self._explicit().roll_back_to(savepoint_of(sql))
+        except KeyError as error:
+            message = f"{sql[:200]!r} at {self._place}: the transaction has no such savepoint in the log"
+            raise LogError(message, COPY_AGAIN) from error
+        if not is_hidden:
+            raise self._taken_back(how="was rolled back to a savepoint")
+
     def _explicit(self) -> OpenTransaction:
         """Return the open transaction; without one we were started in its middle, or the log lacks something."""
         if self.open is None or not self.open.explicit:
@@ -228,8 +236,3 @@ class TransactionReader:
         begin = self.open.begin if self.open else self._place.start
         message = f"the transaction at {self._place.file}:{begin} {how} at {self._place}, after a part of it was read"
         return LogError(message, f"it was too large to be held back until its end: {COPY_AGAIN}")
-
-
-def _savepoint_name(sql: str) -> str:
-    """Return the name, as the server quotes it, that ends SAVEPOINT and ROLLBACK TO."""
-    return sql[sql.find("`") :]

@@ -1,0 +1,106 @@
+"""ROLLBACK TO SAVEPOINT in a log: what stands between the two never appears, however the name is written."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.core.errors import LogError
+from penstock.core.mysql.log_items import RowsLogged
+from penstock.core.mysql.scan import PREPARED_BYTES_MAX, EventScanner
+from penstock.core.positions import BinlogPosition
+
+if TYPE_CHECKING:
+    from tests.unit.mysql_log.conftest import LogWriter
+
+START = BinlogPosition("mysql-bin.000001", 4)
+MEBIBYTE_OF_ROWS = b"\x01\x01" + b"\xfe\x01\x00\x00\x00" * 210_000
+
+
+def rows_offsets(log: LogWriter, prepared_bytes_max: int = PREPARED_BYTES_MAX) -> list[int]:
+    scanner = EventScanner(START, lambda _: True, prepared_bytes_max=prepared_bytes_max)
+    items = scanner.feed(*log.stream())
+    scanner.require_readable()
+    return [item.offset for item in items if isinstance(item, RowsLogged)]
+
+
+def test_what_was_rolled_back_to_a_savepoint_never_appears(log: LogWriter) -> None:
+    log.gtid(1)
+    log.query("SAVEPOINT `before all`")
+    log.table_map("users")
+    log.rows()
+    log.query("ROLLBACK TO `before all`")
+    kept = log.rows()
+    log.query("SAVEPOINT `s`")
+    log.rows()
+    log.query("ROLLBACK TO `s`")
+    also_kept = log.rows()
+    log.xid()
+
+    assert rows_offsets(log) == [kept, also_kept]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "back"),
+    [
+        ('"a"', '"b"', '"a"'),
+        ("a1", "b1", "a1"),
+        ("`a`", "`b`", "`A`"),
+        ("`a`", "`b`", '"a"'),
+        ("a", "b", "`a`"),
+        ("`\N{LATIN SMALL LETTER E WITH ACUTE}`", "`f`", "`E`"),
+        ("`a``1`", "`b``1`", '"a`1"'),
+        ('"a""1"', '"b""1"', '`a"1`'),
+    ],
+)
+def test_a_savepoint_is_found_however_its_name_is_written(log: LogWriter, first: str, second: str, back: str) -> None:
+    log.gtid(1)
+    log.table_map("users")
+    kept = log.rows()
+    log.query(f"SAVEPOINT {first}")
+    log.rows()
+    log.query(f"SAVEPOINT {second}")
+    log.rows()
+    log.query(f"ROLLBACK TO {back}")
+    log.xid()
+
+    assert rows_offsets(log) == [kept]
+
+
+def test_a_savepoint_that_the_log_does_not_have_is_named(log: LogWriter) -> None:
+    log.gtid(1)
+    log.table_map("users")
+    log.rows()
+    log.query("ROLLBACK TO `nowhere`")
+
+    with pytest.raises(LogError, match=r"ROLLBACK TO `nowhere`.* at mysql-bin.000001:\d+.*no such savepoint"):
+        rows_offsets(log)
+
+
+def test_what_is_rolled_back_needs_no_room(log: LogWriter) -> None:
+    log.gtid(1)
+    log.table_map("users")
+    for _ in range(10):
+        log.query("SAVEPOINT `s`")
+        log.rows(MEBIBYTE_OF_ROWS)
+        log.query("ROLLBACK TO `s`")
+    kept = log.rows()
+    log.xid()
+
+    assert rows_offsets(log) == [kept]
+
+
+def test_nor_does_it_in_an_xa_transaction(log: LogWriter) -> None:
+    name = b"a"
+    log.gtid(1, flags=0x48, rest=struct.pack("<IBB", 1, len(name), 0) + name)
+    log.table_map("users")
+    for _ in range(5):
+        log.query("SAVEPOINT `s`")
+        log.rows(MEBIBYTE_OF_ROWS)
+        log.query("ROLLBACK TO `s`")
+    log.query(f"XA END X'{name.hex()}',X'',1")
+    log.event(38, struct.pack("<BIII", 0, 1, len(name), 0) + name)
+
+    assert rows_offsets(log, prepared_bytes_max=4 << 20) == []
