@@ -203,9 +203,18 @@ class Column:
         """Whether the source computes it whenever it is read; its log may then lack values that have changed."""
         return self.declaration.endswith(VIRTUAL)
 
+    @property
+    def expression(self) -> str:
+        """What the source computes it from in each row, as it prints it; "" for a column that is written."""
+        is_computed = self.declaration.endswith((VIRTUAL, _STORED)) and not self.declaration.endswith(_PERIOD_BOUNDS)
+        return self.declaration.partition(_GENERATED)[2].rpartition(")")[0] if is_computed else ""
+
 
 VIRTUAL: Final = ") VIRTUAL"
 """How the declaration of a column ends that the source does not store."""
+_STORED: Final = ") STORED"
+_GENERATED: Final = " GENERATED ALWAYS AS ("
+_PERIOD_BOUNDS: Final = ("(ROW START) STORED", "(ROW END) STORED")
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,8 @@ PARTIAL = TableSchema(
         Column("computed", INTEGER, nullable=True, default_is_expression=True),
         Column("plain", INTEGER, nullable=True),
         Column("virtual", INTEGER, nullable=True, declaration="int(11) GENERATED ALWAYS AS (`id` * 2) VIRTUAL"),
+        Column("stored", INTEGER, True, "int(11) GENERATED ALWAYS AS (`Plain` + 1) STORED", None, True),  # noqa: FBT003
+        Column("it's", INTEGER, nullable=True),
     ),
     ("id",),
     partial_rows=True,
@@ -119,13 +121,19 @@ def test_rows_without_all_columns_stop_the_table(row_writer: type[RowWriter]) ->
         (PARTIAL, Op.UPDATE, ([], [3]), "as the source computes them"),
         (PARTIAL, Op.CREATE, ([3], []), "as the source computes them"),
         (PARTIAL, Op.CREATE, ([1], []), "default is computed by the source"),
-        (PARTIAL, Op.UPDATE, ([0, 1, 2, 3], [0, 1, 2, 3]), "without any column"),
+        (PARTIAL, Op.CREATE, ([4], []), "default is computed by the source"),
+        (PARTIAL, Op.UPDATE, ([1, 2, 4, 5], [0, 1, 4, 5]), "new ones of what the source computes them from"),
+        (PARTIAL, Op.UPDATE, ([], [0, 1, 4, 5]), "new ones of what the source computes them from"),
+        (PARTIAL, Op.UPDATE, ([4], [0, 1, 2, 4]), "new ones of what the source computes them from"),
+        (replace(PARTIAL, partial_rows=False), Op.UPDATE, ([3, 4], [3, 4]), "the source computes it"),
+        (replace(PARTIAL, partial_rows=False), Op.DELETE, ([4], []), "the source computes it"),
+        (PARTIAL, Op.UPDATE, (range(6), range(6)), "without any column"),
     ],
 )
 def test_rows_that_lack_what_nobody_else_can_know_stop_the_table(
-    row_writer: type[RowWriter], schema: TableSchema, op: Op, lacks: tuple[list[int], list[int]], words: str
+    row_writer: type[RowWriter], schema: TableSchema, op: Op, lacks: tuple[Sequence[int], Sequence[int]], words: str
 ) -> None:
-    event = row_writer(schema).event([[1, 2, 3, 4]] * 2, op, lacks=lacks)
+    event = row_writer(schema).event([[1, 2, 3, 4, 5, 6]] * 2, op, lacks=lacks)
 
     with pytest.raises(TableStoppedError, match=words) as caught:
         decode_rows(schema, [event])
@@ -133,7 +141,15 @@ def test_rows_that_lack_what_nobody_else_can_know_stop_the_table(
     assert caught.value.position == "mysql-bin.000001:1000"
 
 
-def test_a_deleted_row_may_lack_what_the_source_computes(row_writer: type[RowWriter]) -> None:
-    batch = decode_rows(PARTIAL, [row_writer(PARTIAL).event([[1, 2, 3, 4]], Op.DELETE, lacks=[[1, 3]])])
+def test_a_stored_column_is_kept_while_nothing_that_it_is_computed_from_is_set(row_writer: type[RowWriter]) -> None:
+    event = row_writer(PARTIAL).event([[1, 2, 3, 4, 5, 6], [1, 9, 3, 4, 5, 6]], Op.UPDATE, lacks=([4], [0, 2, 4, 5]))
 
-    assert batch.before_lacks == ("computed", "virtual")
+    batch = decode_rows(PARTIAL, [event])
+
+    assert (batch.before_lacks, batch.after_lacks) == (("stored",), ("stored",))
+
+
+def test_a_deleted_row_may_lack_what_the_source_computes(row_writer: type[RowWriter]) -> None:
+    batch = decode_rows(PARTIAL, [row_writer(PARTIAL).event([[1, 2, 3, 4, 5, 6]], Op.DELETE, lacks=[[1, 3, 4]])])
+
+    assert batch.before_lacks == ("computed", "virtual", "stored")

@@ -6,11 +6,14 @@ computed; an updated one lacks before the update all but its key, and after it a
 that stayed as it was. NOBLOB leaves out only TEXT, BLOB, JSON and geometries.
 MariaDB's FULL_NODUP leaves out after an update what stayed as it was. On MariaDB
 all but FULL and NOBLOB leave out virtual columns without an index although they
-change.
+change. MariaDB 11.8 leaves every generated column, STORED ones too, out of updates
+and deletes, whatever the setting is; 10.11 and MySQL log those again that were
+computed from a column that an update sets.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -27,6 +30,11 @@ if TYPE_CHECKING:
     from penstock.core.tables import Column, TableSchema
 
 _SET_FULL = "set binlog_row_image=FULL on the server, for every session, and copy the table again"
+_STALE = "the log lacks its values, and has new ones of what the source computes them from"
+_COMPUTE_ELSEWHERE = (
+    "MariaDB 11.8 leaves generated columns out of updates and deletes, whatever binlog_row_image is: leave the table "
+    "out, or make the column one that the application or a trigger sets, and copy the table again; on other servers "
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +55,17 @@ def find_lacking(schema: TableSchema, op: Op, images: Sequence[Sequence[int]], w
     if all(len(image) == width for image in images):
         return Lacking((), ())
     there = [set(image) for image in images]
+    written = [schema.columns[index] for index in images[-1]]
     if op is Op.UPDATE:
-        there[1] |= {index for index in there[0] if not schema.columns[index].is_virtual}
+        there[1] |= {index for index in there[0] if not _is_stale(schema.columns[index], written)}
     lacking = [tuple(sorted({*range(width)} - image)) for image in there]
     found = Lacking(() if op is Op.CREATE else lacking[0], () if op is Op.DELETE else lacking[-1])
     if any(lacking):
         _check_table(schema, {*found.before, *found.after}, where)
         for index in found.after:
             _check_known(schema, schema.columns[index], op, where)
+            if op is Op.UPDATE and _is_stale(schema.columns[index], written):
+                raise _stopped(schema, schema.columns[index].name, where, _STALE, f"{_COMPUTE_ELSEWHERE}{_SET_FULL}")
     return found
 
 
@@ -79,8 +90,26 @@ def put_together(
     return batches
 
 
+def _is_stale(column: Column, written: Sequence[Column]) -> bool:
+    """Whether a column that an update does not log may have changed with those that it does."""
+    return column.is_virtual or (
+        bool(column.expression) and any(_may_read(column.expression, other.name) for other in written)
+    )
+
+
+def _may_read(expression: str, name: str) -> bool:
+    """Whether `name` stands in `expression`, or cannot be told by its letters."""
+    if re.search(r"[`'\"\\]", name):
+        return True
+    return re.search(rf"(?<![\w$]){re.escape(name)}(?![\w$])", expression, re.IGNORECASE) is not None
+
+
 def _check_table(schema: TableSchema, lacking: Collection[int], where: str) -> None:
     """Raise TableStoppedError unless rows of the table may lack these columns."""
+    if not schema.partial_rows and all(schema.columns[index].expression for index in lacking):
+        name = schema.columns[min(lacking)].name
+        reason = "rows were logged without it: the source computes it"
+        raise _stopped(schema, name, where, reason, f"{_COMPUTE_ELSEWHERE}{_SET_FULL}")
     if not schema.partial_rows:
         reason = "its rows were logged without all of their columns"
         hint = f"{_SET_FULL}; or, if less will do, give the source `row_images: partial`, in a new pipeline"
@@ -98,9 +127,7 @@ def _check_known(schema: TableSchema, column: Column, op: Op, where: str) -> Non
     """Raise TableStoppedError for a column of a new image that is not as it was, nor as the table's schema says."""
     if column.is_virtual:
         reason = "the log lacks its values, as the source computes them whenever they are read"
-        raise _stopped(
-            schema, column.name, where, reason, f"leave the table out, make the column STORED, or {_SET_FULL}"
-        )
+        raise _stopped(schema, column.name, where, reason, f"{_COMPUTE_ELSEWHERE}{_SET_FULL}")
     if op is Op.CREATE and column.default_is_expression:
         reason = "a row was inserted without it, and its default is computed by the source"
         raise _stopped(schema, column.name, where, reason, _SET_FULL)

@@ -1,0 +1,144 @@
+"""Tables of which the log has other columns than one would think: what it decodes to is what a copy has."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+from tests.servers.source_log import address, connected, read_all
+
+from penstock.adapters.mysql.catalog import read_tables
+from penstock.adapters.mysql.connection import ask, connect
+from penstock.adapters.mysql.copy import open_copy
+from penstock.adapters.mysql.history import head
+from penstock.core.errors import TableStoppedError
+from penstock.core.mysql.decode import decode_rows
+from penstock.core.mysql.log_items import RowsLogged
+from penstock.core.mysql.table_policy import TablePolicy
+from penstock.core.tables import TableId
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.servers.source_log import Source
+
+    from penstock.core.changes import RowBatch
+    from penstock.core.tables import TableSchema
+
+Rows = dict[Any, dict[str, Any]]
+
+PARTIAL = TablePolicy("stop", "partial")
+
+
+@pytest.fixture
+def source(request: pytest.FixtureRequest, fresh_name: str) -> Iterator[tuple[Source, TableId]]:
+    """The server that the test is for, and a table `t` in a database of its own."""
+    server = cast("Source", request.getfixturevalue(request.param))
+    with closing(connected(server)) as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {fresh_name}")
+        yield server, TableId(fresh_name, "t")
+        cursor.execute(f"DROP DATABASE {fresh_name}")
+
+
+def everywhere(*servers: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("source", servers, indirect=True)
+
+
+def write(source: tuple[Source, TableId], create: str, *statements: str) -> tuple[TableSchema, list[RowsLogged]]:
+    """Make the table, describe it, run the statements; return what the log has of them."""
+    server, table = source
+    with closing(connect(address(server))) as connection:
+        ask(connection, f"USE {table.schema}")
+        ask(connection, create)
+        begin, schema = head(connection), read_tables(connection, [table])[table]
+        for statement in statements:
+            ask(connection, statement)
+    items = read_all(server, begin, wanted=lambda seen: seen == table)
+    return schema, [item for item in items if isinstance(item, RowsLogged)]
+
+
+def applied(batches: list[RowBatch], key: str) -> Rows:
+    """The rows that are left; every row before a change must be the one that was there."""
+    rows: Rows = {}
+    for batch in batches:
+        for row in batch.before.to_pylist() if batch.before is not None else []:
+            assert rows.pop(row[key]) == row
+        for row in batch.after.to_pylist() if batch.after is not None else []:
+            rows[row[key]] = row
+    return rows
+
+
+def copied(source: tuple[Source, TableId], key: str) -> Rows:
+    server, table = source
+    with open_copy(address(server), lambda seen: seen == table) as copy:
+        batches = list(copy.rows(table, 1000))
+    return applied(batches, key)
+
+
+GENERATED = "CREATE TABLE t (id INT PRIMARY KEY, a INT, c INT, s INT AS (a % 2) STORED, v INT AS (a * 2) VIRTUAL)"
+STORED = GENERATED.replace(", v INT AS (a * 2) VIRTUAL", "")
+
+
+@everywhere("mariadb", "mysql_server")
+def test_generated_columns_are_columns_like_any_other(source: tuple[Source, TableId]) -> None:
+    schema, events = write(
+        source,
+        GENERATED,
+        "INSERT INTO t (id, a) VALUES (1, 1), (2, 2), (3, 3)",
+        "UPDATE t SET a = 7 WHERE id = 2",
+        "UPDATE t SET c = 9",
+        "DELETE FROM t WHERE id = 3",
+    )
+
+    assert applied([decode_rows(schema, [event]) for event in events], "id") == copied(source, "id")
+
+
+@everywhere("newer_mariadb")
+@pytest.mark.parametrize("statement", ["UPDATE t SET a = 4", "DELETE FROM t"])
+def test_a_server_that_does_not_log_generated_columns_stops_their_table(
+    source: tuple[Source, TableId], statement: str
+) -> None:
+    schema, (inserted, changed) = write(source, GENERATED, "INSERT INTO t (id, a) VALUES (1, 1)", statement)
+
+    assert len(decode_rows(schema, [inserted])) == 1
+    with pytest.raises(TableStoppedError, match="the source computes it") as caught:
+        decode_rows(schema, [changed])
+    assert caught.value.column == "s"
+    assert "leaves generated columns out" in caught.value.hint
+
+
+def with_stored_column(source: tuple[Source, TableId], image: str) -> tuple[TableSchema, list[RowsLogged]]:
+    schema, events = write(
+        source,
+        STORED,
+        f"SET SESSION binlog_row_image = {image}",
+        "INSERT INTO t (id, a) VALUES (1, 1)",
+        "UPDATE t SET a = 2",
+        "DELETE FROM t",
+    )
+    return PARTIAL.applied_to(schema), events
+
+
+IMAGES = pytest.mark.parametrize("image", ["FULL", "MINIMAL"])
+
+
+@everywhere("mariadb", "mysql_server")
+@IMAGES
+def test_a_stored_column_is_logged_with_what_it_is_computed_from(source: tuple[Source, TableId], image: str) -> None:
+    schema, (_, changed, _) = with_stored_column(source, image)
+
+    after = decode_rows(schema, [changed]).after
+
+    assert after is not None
+    assert after.column("s").to_pylist() == [0]
+
+
+@everywhere("newer_mariadb")
+@IMAGES
+def test_a_stored_column_that_is_not_logged_never_goes_stale(source: tuple[Source, TableId], image: str) -> None:
+    schema, (_, changed, deleted) = with_stored_column(source, image)
+
+    with pytest.raises(TableStoppedError, match="what the source computes them from"):
+        decode_rows(schema, [changed])
+    assert "s" in decode_rows(schema, [deleted]).before_lacks
