@@ -14,7 +14,7 @@ from penstock.adapters.mysql.catalog import (
     read_tables,
 )
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect
-from penstock.core.tables import IntegerType, TableId, TextType, UnsupportedType
+from penstock.core.tables import IntegerType, SetType, TableId, TextType, UnsupportedType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,6 +68,22 @@ def test_what_the_server_prints_as_a_question_mark_is_not_taken_for_one(
     assert [type(column.type) for column in schema.columns] == [UnsupportedType, UnsupportedType, TextType, TextType]
     defaults = [(column.default, column.default_is_expression) for column in schema.columns[2:]]
     assert defaults == [(None, True), ("日", False)]
+
+
+@pytest.mark.parametrize(
+    ("charset", "labels"),
+    [("cp1250", "'a',x'81'"), ("eucjpms", "'a',x'ff'"), ("big5", "'a',x'a1c3'"), ("binary", "'a',x'ff'")],
+)
+def test_labels_that_the_server_cannot_print_are_not_taken_for_others(
+    connection: pymysql.Connection, database: str, charset: str, labels: str
+) -> None:
+    ask(connection, "SET SESSION sql_mode = ''")
+    ask(connection, f"CREATE TABLE t (e ENUM({labels}) CHARACTER SET {charset}, s SET('a', 'é') CHARACTER SET latin2)")
+    table = TableId(database, "t")
+
+    schema = read_tables(connection, [table])[table]
+
+    assert [type(column.type) for column in schema.columns] == [UnsupportedType, SetType]
 
 
 def test_views_sequences_and_missing_tables_are_no_tables(connection: pymysql.Connection, database: str) -> None:

@@ -90,8 +90,19 @@ TYPES: list[tuple[ColumnRow, ColumnType]] = [
             row(text, charset=charset),
             UnsupportedType(f"{text}, in which ? may stand for a character that the server hides"),
         )
-        for text in ("enum('?','b')", "set('b','why?')")
-        for charset in ("utf8mb4", "utf16")
+        for text in ("enum('?','b')", "set('b','why?')", "enum('\ufffd')")
+        for charset in ("utf8mb4", "utf16", "cp1250", "eucjpms", "big5", "binary", "tis620")
+    ),
+    (row("enum('?','b')", charset="latin1"), EnumType(("?", "b"))),
+    (row("enum('?','b')", charset="koi8r"), EnumType(("?", "b"))),
+    (row("enum('é','b')", charset="binary"), EnumType(("é", "b"))),
+    (
+        row("enum('?','b','?')", charset="ascii"),
+        UnsupportedType("enum('?','b','?'), in which ? may stand for a character that the server hides"),
+    ),
+    (
+        row("set('a',x'ff')"),
+        UnsupportedType("set('a',x'ff'), of whose labels the server prints some as bytes"),
     ),
     (row("bit(3)"), BitType(3)),
     (row("time(2)", digits=2), TimeType(2)),
@@ -132,6 +143,8 @@ DEFAULTS: list[tuple[Flavour, ColumnRow, tuple[str | None, bool]]] = [
     ("mariadb", row("varchar(9)", "'?'", charset="utf8mb3"), ("?", False)),
     ("mariadb", row("varchar(9)", "'?'", charset="utf8mb4"), COMPUTED),
     ("mysql", row("varchar(9)", "a?", charset="gb18030"), COMPUTED),
+    ("mysql", row("varchar(9)", "a?", charset="cp1250"), COMPUTED),
+    ("mysql", row("varchar(9)", "a?", charset="latin1"), ("a?", False)),
     ("mariadb", row("binary(2)", "'a\\0'", length=2), ("a\0", False)),
     ("mariadb", row("varbinary(2)", "'?'", length=2), COMPUTED),
     ("mariadb", row("binary(2)", "x'6100'", length=2), ("a\0", False)),

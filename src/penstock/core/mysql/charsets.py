@@ -89,6 +89,16 @@ def has_ascii(charset: str) -> bool:
     return charset not in _NOT_ASCII
 
 
+def has_character_for_every_byte(charset: str) -> bool:
+    """Whether text in `charset` is any bytes at all, so that the servers print all of it."""
+    if BYTES_PER_CHARACTER.get(charset) != 1:
+        return False
+    try:
+        return len(text_decoder(charset)(bytes(range(256)))) == 256  # noqa: PLR2004 - all bytes
+    except UnicodeDecodeError:
+        return False
+
+
 def text_decoder(charset: str) -> Callable[[bytes], str]:
     """Return the function that decodes text in `charset`, one of BYTES_PER_CHARACTER; KeyError for another.
 

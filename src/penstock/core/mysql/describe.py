@@ -17,7 +17,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from penstock.core.mysql.charsets import BYTES_PER_CHARACTER
+from penstock.core.mysql.charsets import BYTES_PER_CHARACTER, has_character_for_every_byte
 from penstock.core.tables import (
     BitType,
     BytesType,
@@ -72,7 +72,7 @@ GEOMETRY_TYPES = frozenset(
 """What DATA_TYPE of information_schema calls a geometry."""
 _BITS = re.compile(r"b'([01]+)'")
 _NUMBER = re.compile(r"-?\d+(?:\.\d*)?(?:e[+-]?\d+)?", re.IGNORECASE)
-_QUOTED = re.compile(r"'((?:[^'\\]|\\.|'')*)'", re.DOTALL)
+_QUOTED = re.compile(r"'((?:[^'\\]|\\.|'')*+)'", re.DOTALL)
 _HEXADECIMAL = re.compile(r"x'((?:[0-9a-f]{2})*)'", re.IGNORECASE)
 _ESCAPED = re.compile(r"\\(.)|''", re.DOTALL)
 _ESCAPES = {"0": "\0", "n": "\n", "r": "\r", "t": "\t", "b": "\b", "Z": "\x1a"}
@@ -80,8 +80,10 @@ _FLOAT_DIGITS_SAFE = 5
 # How MariaDB marks times that it stores as it did before 10.0, and columns that it compresses; the log says so too.
 _STORED_OTHERWISE = re.compile(r" /\* mariadb-5\.3 \*/| /\*m?!\d+ compressed\*/")
 _PERIOD_BOUNDS = frozenset({"ROW START", "ROW END"})
-# information_schema prints a question mark in place of a character that UTF-8 writes with four bytes.
-_BEYOND_THREE_BYTES = frozenset({"utf8mb4", "utf16", "utf16le", "utf32", "gb18030"})
+_LABELS = re.compile(rf"(?:enum|set)\((?:{_QUOTED.pattern}(?:,(?=')|\)$))+", re.IGNORECASE | re.DOTALL)
+# information_schema prints a question mark in place of a character that UTF-8 writes with four bytes, and of one that
+# the server does not know; for some of these MariaDB has U+FFFD. In these sets only bytes that are no text print so.
+_SAFE_WITH_QUESTION_MARK = frozenset({"", "ascii", "utf8mb3", "utf8", "ucs2"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +199,8 @@ def _time_or_label_type(row: ColumnRow, kind: str) -> ColumnType | None:  # noqa
             return TimestampType(row.fraction_digits)
         case "year":
             return YearType()
-        case "enum" | "set" if _may_be_another_character(row.column_type, row.charset):
-            return UnsupportedType(f"{row.column_type}, in which ? may stand for a character that the server hides")
+        case "enum" | "set" if reason := _why_labels_are_unknown(row.column_type, row.charset):
+            return UnsupportedType(f"{row.column_type}, {reason}")
         case "enum":
             return EnumType(_labels(row.column_type))
         case "set":
@@ -217,8 +219,22 @@ def _special_type(kind: str, declaration: str) -> ColumnType | None:
             return GeometryType() if kind in GEOMETRY_TYPES else None
 
 
+def _why_labels_are_unknown(column_type: str, charset: str) -> str:
+    """Say why what the server prints are not the labels that it has; "" if they are."""
+    if not _LABELS.fullmatch(column_type):
+        return "of whose labels the server prints some as bytes"
+    labels = _labels(column_type)
+    marked = [label for label in labels if "?" in label]
+    if _may_be_another_character("".join(labels), charset) or len(set(marked)) < len(marked):
+        return "in which ? may stand for a character that the server hides"
+    return ""
+
+
 def _may_be_another_character(printed: str, charset: str) -> bool:
-    return "?" in printed and charset.lower() in _BEYOND_THREE_BYTES
+    """Whether a character in `printed` may stand for one that the server cannot print."""
+    if "?" not in printed and "\ufffd" not in printed:
+        return False
+    return charset.lower() not in _SAFE_WITH_QUESTION_MARK and not has_character_for_every_byte(charset.lower())
 
 
 def _labels(column_type: str) -> tuple[str, ...]:
