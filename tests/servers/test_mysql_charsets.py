@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+from itertools import product
 from typing import TYPE_CHECKING
 
 import pymysql
 import pytest
+from tests.servers.source_log import connected
 
 from penstock.core.mysql.charsets import BYTES_PER_CHARACTER, text_decoder
 
@@ -13,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from penstock.dev.mariadb import MariadbServer
+    from penstock.dev.mysql import OracleMysql
 
 _UNICODE = ("utf8mb3", "utf8mb4", "utf16", "utf16le", "utf32", "ucs2")
 _BY_BYTES = tuple(name for name in BYTES_PER_CHARACTER if name not in {*_UNICODE, "gb18030"})
@@ -50,6 +54,33 @@ def test_every_sequence_of_bytes_is_the_text_that_the_server_says(connection: py
         said = dict(cursor.fetchall())
 
     assert len(said) >= 128
+    assert {raw: _text(decode, raw) for raw in said} == {raw: _known(raw, text) for raw, text in said.items()}
+
+
+def _gb18030_sequences() -> Iterator[bytes]:
+    """All that may be in the plane of Unicode with most characters, and some beyond it."""
+    yield from (bytes([byte]) for byte in range(256))
+    yield from (bytes([lead, trail]) for lead in range(0x81, 0xFF) for trail in range(0x40, 0xFF))
+    for first, thirds in ((0x81, 1), (0x82, 1), (0x83, 1), (0x84, 1), (0x90, 9), (0xE3, 9)):
+        for second, third, fourth in product(range(0x30, 0x3A), range(0x81, 0xFF, thirds), range(0x30, 0x3A)):
+            yield bytes([first, second, third, fourth])
+
+
+def test_gb18030_is_the_one_of_the_year_2005(mysql_server: OracleMysql, fresh_name: str) -> None:
+    replacement = bytes.fromhex("8431a437")
+    decode = text_decoder("gb18030")
+    with closing(connected(mysql_server)) as connection, connection.cursor() as cursor:
+        cursor.execute(f"CREATE DATABASE {fresh_name}")
+        cursor.execute(f"USE {fresh_name}")
+        cursor.execute("SET NAMES utf8mb4, sql_mode = ''")
+        cursor.execute("CREATE TABLE t (raw VARBINARY(4) PRIMARY KEY, v VARCHAR(4) CHARACTER SET gb18030)")
+        rows = [(raw, raw) for raw in _gb18030_sequences() if raw != replacement]
+        cursor.executemany("INSERT IGNORE INTO t VALUES (%s, %s)", rows)
+        cursor.execute("SELECT raw, CONVERT(v USING utf8mb4) FROM t WHERE CAST(v AS BINARY) = raw")
+        said = dict(cursor.fetchall())
+        cursor.execute(f"DROP DATABASE {fresh_name}")
+
+    assert len(said) > 60_000
     assert {raw: _text(decode, raw) for raw in said} == {raw: _known(raw, text) for raw, text in said.items()}
 
 

@@ -78,7 +78,7 @@ class LogWriter:
 
     def query(self, sql: str, schema: str = "shop", charset: int = 45, codec: str = "utf-8") -> int:
         """A QUERY event with the status variables that MariaDB writes."""
-        return self.event(2, self._query_front(schema, charset) + sql.encode(codec))
+        return self.event(2, self._query_front(schema, charset) + sql.encode(codec, "surrogateescape"))
 
     def compressed_query(self, sql: str, schema: str = "shop") -> int:
         """The same with its text compressed."""

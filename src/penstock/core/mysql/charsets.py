@@ -38,7 +38,6 @@ _CODECS: Final = {
     "euckr": "cp949",
     "gb2312": "gb2312",
     "gbk": "gbk",
-    "gb18030": "gb18030",
 }
 _UTF8: Final = frozenset({"utf8mb4", "utf8mb3", "utf8"})
 _NOT_ASCII: Final = frozenset({"ucs2", "utf16", "utf16le", "utf32", "swe7"})
@@ -66,6 +65,11 @@ _PRIVATE_3: Final = 0xE3AC
 _SINGLE_SHIFT_3: Final = 0x8F
 _SINGLE_SHIFT_2: Final = 0x8E
 _HALF_WIDTH: Final = range(0xA1, 0xE0)
+GB18030_2005: Final = {
+    ord(b"\xa8\xbc".decode("gb18030")): "\u1e3f",
+    ord(b"\x81\x35\xf4\x37".decode("gb18030")): "\ue7c7",
+}
+"""What MySQL has for the two characters that Python's codec, of the year 2000, has the other way round."""
 _FREE_IN_WINDOWS: Final = frozenset({0x81, 0x8D, 0x8F, 0x90, 0x9D})
 _WINDOWS: Final = {code: bytes([code]).decode("cp1252") for code in range(0x80, 0xA0) if code not in _FREE_IN_WINDOWS}
 
@@ -105,8 +109,6 @@ def text_decoder(charset: str) -> Callable[[bytes], str]:
     It raises UnicodeDecodeError for bytes that are no text in `charset`, or
     have no character in Unicode.
     """
-    if charset == "latin1":
-        return _latin1
     if charset in TABLES:
         table = TABLES[charset]
         ascii_half = "" if len(table) == 256 else bytes(range(128)).decode("ascii")  # noqa: PLR2004 - all bytes
@@ -114,8 +116,8 @@ def text_decoder(charset: str) -> Callable[[bytes], str]:
         return lambda raw: codecs.charmap_decode(raw, "strict", characters)[0]
     if charset in _BY_CHARACTER:
         return _BY_CHARACTER[charset]
-    if charset == "ucs2":
-        return _ucs2
+    if charset in _BY_TEXT:
+        return _BY_TEXT[charset]
     codec = _CODECS[charset]
     return lambda raw: raw.decode(codec)
 
@@ -130,6 +132,13 @@ def _ucs2(raw: bytes) -> str:
     if 2 * len(text) != len(raw):
         _refuse("ucs2", raw, "a character of more than two bytes")
     return text
+
+
+def _gb18030(raw: bytes) -> str:
+    return raw.decode("gb18030").translate(GB18030_2005)
+
+
+_BY_TEXT: Final[Mapping[str, Callable[[bytes], str]]] = {"latin1": _latin1, "ucs2": _ucs2, "gb18030": _gb18030}
 
 
 def _refuse(charset: str, raw: bytes, reason: str) -> NoReturn:

@@ -13,6 +13,7 @@ from enum import Enum, auto
 from typing import Final
 
 from penstock.core.mysql.bytes_reader import BytesReader
+from penstock.core.mysql.charsets import GB18030_2005
 from penstock.core.mysql.compressed import inflate
 from penstock.core.mysql.event_codes import EventCode as Code
 
@@ -69,7 +70,8 @@ def parse_query(body: bytes | memoryview, code: int = Code.QUERY) -> Query:
     schema = reader.text(schema_bytes)
     reader.take(1)
     text = inflate(body[reader.at :]) if code == Code.MARIADB_QUERY_COMPRESSED else reader.take(reader.left)
-    return Query(text.decode(codec, "surrogateescape"), schema)
+    sql = text.decode(codec, "surrogateescape")
+    return Query(sql.translate(GB18030_2005) if codec == "gb18030" else sql, schema)
 
 
 def control_of(sql: str) -> Control:
