@@ -154,6 +154,7 @@ def test_a_tagged_list_of_gtids_is_read() -> None:
         b"\2\1\0\0\0\0\0\1" + bytes(60),
         b"\1\1\0\0\0\0\0\1" + bytes(16) + b"\3" + bytes(60),
         b"\1\1\0\0\0\0\0\1" + bytes(16) + b"\4:;" + bytes(8),
+        b"\1\1\0\0\0\0\0\1" + bytes(16) + b"\6tAg" + bytes(8),
         struct.pack("<Q16sQQQ", 1, b"", 1, 5, 5),
         struct.pack("<Q16sQQQ", 1, b"", 1, 0, 5),
     ],

@@ -126,14 +126,17 @@ class MysqlGtids:
 
     @classmethod
     def decode_previous(cls, body: bytes | memoryview) -> MysqlGtids:
-        """Read a PREVIOUS_GTIDS event after its header, in either of its forms; MalformedError if it is not one."""
+        """Read a PREVIOUS_GTIDS event after its header, in either of its forms; MalformedError if it is not one.
+
+        Tags are in lower case, as in GTID events: that is how the server keeps them.
+        """
         reader = BytesReader(body)
         count, tagged = _origins(reader.integer(8))
         sets: dict[str, list[tuple[int, int]]] = {}
         for _ in range(count):
             origin = str(UUID(bytes=reader.take(16)))
             tag = reader.text(_tag_bytes(reader)) if tagged else ""
-            if tag and not _TAG.fullmatch(tag):
+            if tag and not (_TAG.fullmatch(tag) and tag == tag.lower()):
                 message = f"{tag!r} is no tag of a GTID"
                 raise MalformedError(message)
             sets[f"{origin}:{tag}" if tag else origin] = _decoded_intervals(reader)
