@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.unit.mysql_log.scanning import FEW, RUNS, SINGLE, scan
 
 from penstock.core.errors import CorruptLogError, LogError, PositionError
 from penstock.core.mysql.bytes_reader import MalformedError
@@ -20,6 +21,8 @@ from penstock.core.positions import BinlogPosition
 
 if TYPE_CHECKING:
     from tests.unit.mysql_log.conftest import LogWriter, Recorded
+
+    from penstock.core.mysql.scan import Grouping
 
 FILE = "mysql-bin.000001"
 START = BinlogPosition(FILE, 4)
@@ -174,6 +177,28 @@ def test_a_gtid_of_the_other_kind_of_server_is_malformed(before: str, gtid: str)
         executed.add(gtid)
 
     assert executed.text == before
+
+
+@pytest.mark.parametrize("grouping", [SINGLE, RUNS, FEW])
+def test_a_new_file_that_lists_less_than_was_executed_takes_nothing_away(log: LogWriter, grouping: Grouping) -> None:
+    uuid, position = bytes.fromhex(UUID.replace("-", "")), BinlogPosition(FILE, log.offset, gtids=f"{UUID}:1-1001")
+    for number in range(1002, 1010):
+        if number in {1004, 1007}:
+            log.rotate(f"mysql-bin.{number:06}")
+            log.event(15, log.events[1][19:-4])
+            log.event(35, struct.pack("<Q16sQQQ", 1, uuid, 1, 1001, number))
+        log.event(33, b"\1" + uuid + struct.pack("<QBQQ", number, 2, 0, 1))
+        log.query("BEGIN")
+        log.table_map("users")
+        log.rows()
+        log.xid()
+
+    found = scan(log, position, grouping)
+
+    ends = [item.end.gtids for item in found.items if isinstance(item, TransactionEnded)]
+    assert ends == [f"{UUID}:1-{number}" for number in range(1002, 1010)]
+    assert len(found.runs) == (grouping is RUNS) * 3
+    assert len(found.few) == (grouping is FEW) * 3
 
 
 uuids = st.sampled_from([f"{digit * 8}-1111-1111-1111-111111111111" for digit in "123"])

@@ -173,11 +173,17 @@ def _start_of_search(connection: pymysql.Connection, ours: GtidSet, *, from_the_
 
 
 def _gtids_before(connection: pymysql.Connection, file: str) -> str:
-    """The GTIDs before a file, as it says itself."""
+    """The GTIDs before a file, as it says itself; of MySQL also those that are in no file.
+
+    MySQL's files do not list what a server that was made from a dump or a clone
+    was told to have (`SET GLOBAL gtid_purged`).
+    """
     if read_flavour(connection) == "mariadb":
         return gtids_at(connection, file, _FIRST_OFFSET)
     events = ask(connection, f"SHOW BINLOG EVENTS IN {connection.escape(file)} LIMIT 2")
-    return next((str(event[5]).replace("\n", "") for event in events if event[2] == "Previous_gtids"), "")
+    purged = ask(connection, "SELECT @@GLOBAL.gtid_purged")[0][0]
+    listed = next((event[5] for event in events if event[2] == "Previous_gtids"), "")
+    return str(parse_gtids(",".join(str(gtids) for gtids in (listed, purged) if gtids)) or "")
 
 
 def _is_within(gtids: GtidSet | None, ours: GtidSet) -> bool:

@@ -10,7 +10,7 @@ from penstock.core.mysql.gtid_sets import MysqlGtids, parse_gtids
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.core.mysql.gtid_sets import GtidSet
+    from penstock.core.mysql.gtid_sets import GtidSet, MariadbGtids
 
 
 class Executed:
@@ -28,8 +28,15 @@ class Executed:
         """Whether the log told that nothing came before it, which no position can tell from not knowing."""
         return self._gtids is not None and not self.text
 
-    def replace(self, gtids: GtidSet) -> None:
-        """Take what the log lists."""
+    def replace(self, gtids: MariadbGtids) -> None:
+        """Take what the log lists, which is everything."""
+        self._gtids = gtids
+        self.text = str(gtids)
+
+    def include(self, gtids: MysqlGtids) -> None:
+        """Take what the log lists, beside what is known: MySQL leaves out what came by `SET GLOBAL gtid_purged`."""
+        if isinstance(self._gtids, MysqlGtids):
+            gtids.add_set(self._gtids)
         self._gtids = gtids
         self.text = str(gtids)
 

@@ -157,6 +157,11 @@ class MysqlGtids:
         intervals.append((first, last))
         self._intervals[origin] = _merged(intervals)
 
+    def add_set(self, other: MysqlGtids) -> None:
+        """Count all transactions of another set as executed."""
+        for origin, intervals in other._intervals.items():
+            self._intervals[origin] = _merged([*self._intervals.get(origin, []), *intervals])
+
     def __contains__(self, gtid: str) -> bool:
         """Whether a transaction, `uuid:number` or `uuid:tag:number`, was executed."""
         origin, _, number = gtid.rpartition(":")

@@ -340,7 +340,7 @@ class EventScanner:
         self._executed.replace(MariadbGtids.decode_list(body))
 
     def _previous_gtids(self, body: memoryview, _: Header, __: list[LogItem]) -> None:
-        self._executed.replace(MysqlGtids.decode_previous(body))
+        self._executed.include(MysqlGtids.decode_previous(body))
 
     def _mariadb_gtid(self, body: memoryview, header: Header, _: list[LogItem]) -> None:
         found = parse_mariadb_gtid(body, header.server_id)
