@@ -12,17 +12,20 @@ from tests.servers.source_log import address, read_all
 from penstock.adapters.mysql.connection import connect
 from penstock.adapters.mysql.history import head
 from penstock.adapters.mysql.new_master import LogReading, find_by_gtids
-from penstock.core.errors import LogPurgedError
+from penstock.core.errors import LogPurgedError, UnfitServerError
 from penstock.core.mysql.log_items import TransactionEnded
 from penstock.core.positions import BinlogPosition
+from penstock.dev.mariadb import start_mariadb
 from penstock.dev.mysql import start_mysql
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.servers.source_log import Source
 
     from penstock.dev.debian import DebianPackage
+    from penstock.dev.mariadb import MariadbServer
     from penstock.dev.mysql import OracleMysql
 
 OLD_MASTER: Final = "bbbbbbbb-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
@@ -33,6 +36,14 @@ def mysql(tmp_path_factory: pytest.TempPathFactory, mysql_package: DebianPackage
     """A server with an empty table `shop.t`."""
     del mysql_package
     with start_mysql(tmp_path_factory.mktemp("mysql")) as server:
+        create_table(server)
+        yield server
+
+
+@pytest.fixture
+def mariadb_of_backup(tmp_path: Path) -> Iterator[MariadbServer]:
+    """A server with an empty table `shop.t`."""
+    with start_mariadb(tmp_path, options=["--log-slave-updates=ON"]) as server:
         create_table(server)
         yield server
 
@@ -91,3 +102,20 @@ def test_the_place_is_found_behind_what_a_dump_brought(mysql: OracleMysql) -> No
     assert find(mysql, f"{OLD_MASTER}:1-1000").order <= begin.order
     with pytest.raises(LogPurgedError, match=f"not published yet: {OLD_MASTER}:1000"):
         find(mysql, f"{OLD_MASTER}:1-999")
+
+
+def test_a_domain_in_which_nothing_was_written_since_the_backup_is_reached(mariadb_of_backup: MariadbServer) -> None:
+    server = mariadb_of_backup
+    run(server, "FLUSH BINARY LOGS", "INSERT INTO shop.t VALUES (1)")
+    behind = here(server)
+    run(server, f"SET GLOBAL gtid_slave_pos = '{behind.gtids},5-9-7'", "INSERT INTO shop.t VALUES (2)")
+
+    found = find(server, f"{behind.gtids},5-9-7")
+    assert (found.file, found.gtids) == (behind.file, behind.gtids)
+    # The backup is newer: 5-9-7 is in no log that we could read.
+    with pytest.raises(UnfitServerError, match="but not logged it") as caught:
+        find(server, f"{behind.gtids},5-9-6")
+    assert "backup that is newer" in caught.value.hint
+    # Nothing of ours is in the log: no place of it is behind ours for sure.
+    with pytest.raises(UnfitServerError, match="but not logged it"):
+        find(server, "5-9-7")

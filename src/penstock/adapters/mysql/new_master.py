@@ -74,7 +74,7 @@ def find_by_gtids(connection: pymysql.Connection, ours: BinlogPosition, reading:
     if is_mysql:
         _require_logged_mysql(connection, ours.gtids)
     else:
-        _require_logged_mariadb(connection, gtids)
+        gtids = _require_logged_mariadb(connection, gtids)
     start = _start_of_search(connection, gtids, from_the_oldest=bool(ours.prepared))
     try:
         return _search(connection, start, GtidPlace(gtids, start, reading.wanted), reading)
@@ -134,22 +134,29 @@ def _require_logged_mysql(connection: pymysql.Connection, ours: str) -> None:
         raise _purged(connection, str(purged).replace("\n", ""))
 
 
-def _require_logged_mariadb(connection: pymysql.Connection, ours: GtidSet) -> None:
-    logged, replicated, logs = ask(
+def _require_logged_mariadb(connection: pymysql.Connection, ours: GtidSet) -> MariadbGtids:
+    """Return what of ours its log has: not what a backup brought of domains in which nothing was written since."""
+    *positions, logs = ask(
         connection, "SELECT @@GLOBAL.gtid_binlog_pos, @@GLOBAL.gtid_slave_pos, @@GLOBAL.log_slave_updates"
     )[0]
     assert isinstance(ours, MariadbGtids)  # noqa: S101 - the caller has looked
-    lacking = _mariadb(str(logged)).lacking(ours)
+    logged, replicated = (_mariadb(str(text)) for text in positions)
+    lacking = logged.lacking(ours)
     if not lacking:
-        return
-    if not _mariadb(str(replicated)).lacking(ours):
+        return ours
+    sought = ours.without_quiet(logged, replicated)
+    if logs and str(sought) and not logged.lacking(sought):
+        return sought
+    if not replicated.lacking(ours):
         message = (
             f"{server_of(connection)} has executed what was published, but not logged it: its gtid_slave_pos is "
-            f"{replicated}, its gtid_binlog_pos {logged or 'empty'}, log_slave_updates is {'ON' if logs else 'OFF'}"
+            f"{replicated}, its gtid_binlog_pos {str(logged) or 'empty'}, "
+            f"log_slave_updates is {'ON' if logs else 'OFF'}"
         )
         hint = (
             "a replica that is to become a source needs log_slave_updates=ON in its configuration file from the "
-            "beginning: fail over to one that has it, or start a new pipeline with a copy"
+            "beginning, and must not come from a backup that is newer than what was published: fail over to one that "
+            "has it, or start a new pipeline with a copy"
         )
         raise UnfitServerError(message, hint)
     raise _lacks(connection, lacking)

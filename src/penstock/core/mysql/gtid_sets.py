@@ -88,6 +88,16 @@ class MariadbGtids:
         """Whether the newest of each domain of `other` is the newest here too, with the same server."""
         return all(self._newest.get(domain) == gtid for domain, gtid in other._newest.items())
 
+    def without_quiet(self, logged: MariadbGtids, replicated: MariadbGtids) -> MariadbGtids:
+        """Leave out the domains in which a server is exactly as far, but has logged nothing."""
+        return MariadbGtids(
+            {
+                domain: gtid
+                for domain, gtid in self._newest.items()
+                if domain in logged._newest or replicated._newest.get(domain) != gtid
+            }
+        )
+
     def lacking(self, other: MariadbGtids) -> str:
         """Say which transactions of `other` were not executed here, domain by domain; "" for none."""
         return ", ".join(
