@@ -10,10 +10,10 @@ from pymysql.constants import ER
 
 from penstock.adapters.mysql.catalog import quote_table, read_flavour, read_table_ids
 from penstock.adapters.mysql.connection import ask, error_code, server_of
+from penstock.adapters.mysql.foreign_keys import read_cascades
 from penstock.core.errors import UnfitServerError
 from penstock.core.mysql.table_policy import DEFAULT_POLICY
 from penstock.core.patterns import TablePatterns
-from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -21,14 +21,16 @@ if TYPE_CHECKING:
     import pymysql
 
     from penstock.core.mysql.describe import Flavour
+    from penstock.core.mysql.foreign_keys import Cascade
     from penstock.core.mysql.table_policy import RowImages, TablePolicy
+    from penstock.core.tables import TableId
 
 _DAY_SECONDS = 86_400
 _REFUSED = frozenset({ER.TABLEACCESS_DENIED_ERROR, ER.COLUMNACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR})
 _GLOBAL_GRANT = re.compile(r"GRANT (.*) ON \*\.\* TO", re.IGNORECASE)
 _LISTED_MAX = 10
 _IN_FILE = "in the server's configuration file (SET GLOBAL lasts until its next restart only)"
-_CASCADE = "rows that it deletes or changes by itself (CASCADE, SET NULL) are not in the binlog: the target keeps them"
+_KEPT = "the target keeps them as they were"
 _THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 _WRITTEN = {"1": "ON", "0": "OFF"}
 # With the second, MariaDB logs of an updated row what changed, and all that was before: nothing is missing.
@@ -88,10 +90,9 @@ def examine(
     findings += [_retention_finding(variables), *_name_findings(variables), *_grant_findings(connection, flavour)]
     if wanted is not None:
         tables = [table for table in read_table_ids(connection) if wanted(table)]
-        findings.append(_select_finding(connection, tables))
         # From MySQL 9.6 on the server itself does what foreign keys say, unless told otherwise: then it is in the log.
-        if variables.get("innodb_native_foreign_keys") != "OFF":
-            findings += _cascade_findings(connection, wanted)
+        logs_cascades = variables.get("innodb_native_foreign_keys") == "OFF"
+        findings += _table_findings(connection, tables, logs_cascades=logs_cascades)
     return findings
 
 
@@ -205,10 +206,20 @@ def _grant_finding(connection: pymysql.Connection, names: tuple[str, ...], grant
     return Finding("error", f"grant {name}", f"{user} does not have it", f"GRANT {name} ON *.* TO {user}")
 
 
-def _select_finding(connection: pymysql.Connection, tables: Sequence[TableId]) -> Finding:
+def _table_findings(
+    connection: pymysql.Connection, tables: Sequence[TableId], *, logs_cascades: bool
+) -> Sequence[Finding]:
     refused = [table for table in tables if not _may_read(connection, table)]
+    findings = [_select_finding(connection, len(tables), refused)]
+    if not logs_cascades:
+        readable = set(tables).difference(refused)
+        findings += map(_cascade_finding, read_cascades(connection, readable.__contains__))
+    return findings
+
+
+def _select_finding(connection: pymysql.Connection, wanted: int, refused: Sequence[TableId]) -> Finding:
     if not refused:
-        return Finding("ok", "grant SELECT", f"held on {len(tables)} table(s)")
+        return Finding("ok", "grant SELECT", f"held on {wanted} table(s)")
     user, count = server_of(connection).user, len(refused)
     listed = ", ".join(map(str, refused[:_LISTED_MAX])) + (", ..." if count > _LISTED_MAX else "")
     hint = f"GRANT SELECT ON {quote_table(refused[0])} TO {user}, and so on"
@@ -226,16 +237,8 @@ def _may_read(connection: pymysql.Connection, table: TableId) -> bool:
     return True
 
 
-def _cascade_findings(connection: pymysql.Connection, wanted: Callable[[TableId], bool]) -> Sequence[Finding]:
-    """Look for foreign keys that change rows inside the storage engine, where the log does not see it."""
-    rows = ask(
-        connection,
-        "SELECT CONSTRAINT_SCHEMA, TABLE_NAME, CONSTRAINT_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS "
-        "WHERE DELETE_RULE IN ('CASCADE', 'SET NULL') OR UPDATE_RULE IN ('CASCADE', 'SET NULL') ORDER BY 1, 2, 3",
-    )
+def _cascade_finding(found: Cascade) -> Finding:
+    """Warn of a foreign key that changes rows inside the storage engine, where the log does not see it."""
+    message = f"rows that the server deletes or changes with those of {found.parent} (CASCADE, SET NULL) are not in "
     hint = "make it RESTRICT and change the rows by statements of the application, or leave the table out"
-    return [
-        Finding("warning", f"foreign key {schema}.{name}.{constraint}", _CASCADE, hint)
-        for schema, name, constraint in rows
-        if wanted(TableId(schema, name))
-    ]
+    return Finding("warning", f"foreign key {found.child}.{found.name}", f"{message}the binlog: {_KEPT}", hint)

@@ -1,0 +1,54 @@
+"""Foreign keys by which the server changes rows that no statement names.
+
+Source: MariaDB Knowledge Base, "Foreign Keys"; MySQL Reference Manual, "FOREIGN KEY Constraints".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.core.mysql.sql_tokens import TokenReader, read_tokens
+from penstock.core.tables import TableId
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_RULES = (("CASCADE",), ("SET", "NULL"), ("SET", "DEFAULT"))
+
+
+@dataclass(frozen=True, slots=True)
+class Cascade:
+    """A foreign key of `child` that says CASCADE or SET NULL: rows of it change when those of `parent` do."""
+
+    child: TableId
+    name: str
+    parent: TableId
+
+
+def cascades_of(child: TableId, create: str) -> Sequence[Cascade]:
+    """Read those that the SHOW CREATE TABLE statement of `child` has."""
+    reader = TokenReader(read_tokens(create))
+    found = []
+    while reader.seek("CONSTRAINT"):
+        name = reader.take_identifier()
+        if not reader.skip("FOREIGN", "KEY") or not reader.seek("REFERENCES"):
+            continue
+        parent = reader.take_table()
+        if name is not None and parent is not None and _read_changes(reader):
+            found.append(Cascade(child, name, TableId(parent[0] or child.schema, parent[1])))
+    return found
+
+
+def _read_changes(reader: TokenReader) -> bool:
+    """Step over the columns of the parent and what the key says of DELETE and UPDATE; True if it changes rows."""
+    changes = False
+    reader.seek(")")
+    while reader.skip("ON"):
+        reader.at += 1
+        rules = [rule for rule in _RULES if reader.skip(*rule)]
+        changes = changes or bool(rules)
+        if not rules:
+            # RESTRICT or NO ACTION.
+            reader.at += 2 if reader.peek() == "NO" else 1
+    return changes
