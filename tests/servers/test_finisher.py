@@ -101,6 +101,7 @@ class Busy:
     begin: Callable[[Finisher], StreamingQuery]
     work: Callable[[SparkSession], None]
     name: str = "busy"
+    brings_changes_in: bool = True
     begun: Event = field(default_factory=Event)
     finisher: Finisher = field(init=False)
     query: StreamingQuery = field(init=False)

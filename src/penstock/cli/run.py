@@ -34,8 +34,8 @@ def run(
 ) -> None:
     """Run a pipeline: capture, files, warehouse.
 
-    Without --once it runs until Ctrl-C or SIGTERM. Whatever ends it, the next run
-    goes on where the targets say this one stopped.
+    Without --once it runs until Ctrl-C or SIGTERM, or until all sources have failed for good. Whatever
+    ends it, the next run goes on where the targets say this one stopped.
     """
     from penstock.cli.console import say_note  # noqa: PLC0415 - --help must not wait for Spark
     from penstock.cli.leading import leading  # noqa: PLC0415

@@ -62,6 +62,11 @@ class Link(Protocol):
         """What operators call it."""
         ...
 
+    @property
+    def brings_changes_in(self) -> bool:
+        """Whether it reads something that no other link of the pipeline writes."""
+        ...
+
     def start(self, place: QueryPlace) -> StreamingQuery:
         """Open what the driver side needs and start the query."""
         ...
@@ -77,6 +82,8 @@ class Link(Protocol):
 
 class CaptureLink:
     """A source's log into Kafka."""
+
+    brings_changes_in = True
 
     def __init__(self, spec: CaptureSpec) -> None:
         """Capture what `spec` says."""
@@ -126,6 +133,7 @@ class ObjectsLink:
     """The topics of all tables into files: the S3 spolt."""
 
     name = OBJECTS_LINK
+    brings_changes_in = False
 
     def __init__(self, pipeline: PipelineSpec, state: State, epoch: int, tasks_max: int) -> None:
         """Write with at most `tasks_max` tasks side by side."""
@@ -184,6 +192,8 @@ class ObjectsLink:
 
 class WarehouseLink:
     """Files into the tables of one sink: the warehouse spolt."""
+
+    brings_changes_in = False
 
     def __init__(self, pipeline: PipelineSpec, link: LinkSpec, state: State) -> None:
         """Load the tables that `link` wants."""

@@ -46,7 +46,7 @@ class PipelineRun:
 
 
 def run_pipeline(run: PipelineRun, session: SparkSession, services: Services) -> None:
-    """Run the pipeline. Returns when `once` is done; otherwise only an exception ends it.
+    """Run the pipeline. Returns when `once` is done; otherwise only an exception ends it, as `Supervisor.run` says.
 
     Raises UsageError for an unknown `only` and a state database of another
     pipeline, FencedError when another instance takes over, and the error of a link

@@ -14,7 +14,7 @@ from penstock.spark.queries import start_link_query
 from penstock.spark.spolt_driver import DriverProcessing
 from penstock.spark.spolt_tasks import HandOver, SpoltLinkPlanning
 from penstock.wiring.open import create_ledgers
-from penstock.wiring.spolts import open_spolt_publisher
+from penstock.wiring.spolts import open_spolt_publisher, reads_foreign_topics
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,6 +35,7 @@ class SpoltLink:
     def __init__(self, pipeline: PipelineSpec, job: SpoltJob, state: State, epoch: int, tasks_max: int) -> None:
         """Process with at most `tasks_max` tasks side by side."""
         self.name = job.spolt.name
+        self.brings_changes_in = reads_foreign_topics(pipeline, job.spolt)
         self._pipeline = pipeline
         self._job = job
         self._state = state

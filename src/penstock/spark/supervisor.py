@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol
 
 import structlog
@@ -56,6 +56,12 @@ class _Runner:
         self.started_at = time.monotonic()
         self.query = self.link.start(self.place)
 
+    def end_with_what_is_there(self) -> None:
+        """Read what is there by now and be done; failures are counted anew."""
+        self.stop()
+        self.place = replace(self.place, once=True)
+        self.failures, self.start_after = 0, 0.0
+
     def stop(self) -> None:
         if self.query is not None:
             # Without its JVM there is no query left to stop.
@@ -98,15 +104,16 @@ class Supervisor:
     def run(self) -> None:
         """Run until every link is done or has given up; raises the first error of those that gave up.
 
-        FencedError ends everything at once: another instance has the pipeline.
+        When all links that bring changes in have given up, what they brought is
+        carried to its end, link by link, and the run is over. FencedError ends
+        everything at once: another instance has the pipeline.
         """
         try:
-            while any(not (runner.done or runner.given_up) for runner in self._runners):
-                self._services.ensure()
-                for runner in self._runners:
-                    if not (runner.done or runner.given_up):
-                        self._look_after(runner)
-                time.sleep(self._poll_seconds)
+            self._watch(self._runners)
+            for runner in self._runners:
+                if not (runner.done or runner.given_up):
+                    runner.end_with_what_is_there()
+                    self._watch([runner])
         except (Py4JError, ConnectionError) as error:
             message = f"Spark's JVM is gone: {error}"
             raise UnavailableError(message, "run the pipeline again: it goes on where the targets stand") from error
@@ -116,6 +123,23 @@ class Supervisor:
         for runner in self._runners:
             if runner.given_up is not None:
                 raise runner.given_up
+
+    def _watch(self, runners: Sequence[_Runner]) -> None:
+        """Look after `runners` until all have ended, or nothing more comes in to those that run for ever."""
+        while any(not (runner.done or runner.given_up) for runner in runners):
+            if self._ran_dry() and not all(runner.place.once for runner in runners):
+                _log.error("nothing comes in any more: what is there is carried, then the run ends")
+                return
+            self._services.ensure()
+            for runner in runners:
+                if not (runner.done or runner.given_up):
+                    self._look_after(runner)
+            time.sleep(self._poll_seconds)
+
+    def _ran_dry(self) -> bool:
+        """Whether there were links that bring changes in, and all of them have given up."""
+        given_up = [runner.given_up is not None for runner in self._runners if runner.link.brings_changes_in]
+        return bool(given_up) and all(given_up)
 
     def _look_after(self, runner: _Runner) -> None:
         error = runner.failed()
@@ -151,6 +175,8 @@ class Supervisor:
 
     def _others_go(self, one: _Runner) -> bool:
         """Whether another link goes on: then this one may, too, when what it lacks is back, however long that takes."""
+        if self._ran_dry():
+            return False
         others = [runner for runner in self._runners if runner is not one and not (runner.done or runner.given_up)]
         return any(runner.failures < len(_BACKOFF_SECONDS) for runner in others)
 

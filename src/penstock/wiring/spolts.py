@@ -67,6 +67,13 @@ def read_spolt_record(spec: PipelineSpec, log: TopicReader, spolt: str) -> Spolt
     return SpoltRecord() if record is None else SpoltRecord.from_mapping(record)
 
 
+def reads_foreign_topics(spec: PipelineSpec, spolt: SpoltSpec) -> bool:
+    """Whether a spolt reads a topic that no source and no spolt of the pipeline writes."""
+    sources = [each.name for each in spec.sources]
+    written = {topic for each in spec.spolts for topic in each.topics}
+    return any(each.tables(sources) is None and each.topic not in written for each in spolt.inputs)
+
+
 def spolt_stages(spec: PipelineSpec) -> list[list[SpoltSpec]]:
     """The spolts in stages: each reads what sources and earlier stages write. The file has no circles."""
     stages: list[list[SpoltSpec]] = []

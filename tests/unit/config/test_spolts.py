@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from penstock.cli.check import app
 from penstock.config.load import parse
 from penstock.core.errors import ConfigError
-from penstock.wiring.spolts import spolt_stages
+from penstock.wiring.spolts import reads_foreign_topics, spolt_stages
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,6 +85,7 @@ def test_a_spolt_in_full_and_one_in_short(directory: Path) -> None:
     ]
     assert (short.topics, short.on_error, short.path) == (("d",), "stop", directory)
     assert [[each.name for each in stage] for stage in spolt_stages(spec)] == [["long"], ["short"]]
+    assert [reads_foreign_topics(spec, each) for each in spec.spolts] == [True, False]
     assert pickle.loads(pickle.dumps(spec)) == spec  # noqa: S301 - our own bytes
 
 

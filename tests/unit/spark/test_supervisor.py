@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from penstock.core.errors import UnavailableError
+from penstock.core.errors import LogPurgedError, UnavailableError
 from penstock.spark import supervisor
 from penstock.spark.queries import QueryPlace
 from penstock.spark.supervisor import Supervisor, _explain
@@ -65,6 +65,7 @@ class _Target:
     name: str
     away: int
     starts: int = 0
+    brings_changes_in: bool = False
 
     def start(self, _place: QueryPlace) -> StreamingQuery:
         self.starts += 1
@@ -119,3 +120,80 @@ def test_links_that_all_lack_something_give_up(place: QueryPlace) -> None:
         Supervisor(links, place, _Until(lambda: links[0].starts > 30), {}).run()
 
     assert all(link.starts < 10 for link in links)
+
+
+@dataclass
+class _Source:
+    """A link whose log is gone for good."""
+
+    name: str
+    brings_changes_in: bool = True
+
+    def start(self, _place: QueryPlace) -> StreamingQuery:
+        message = f"the log of {self.name} was purged"
+        raise LogPurgedError(message, "start a new pipeline with a copy")
+
+    def failure(self) -> None:
+        return None
+
+    def close(self) -> None:
+        return None
+
+
+@dataclass
+class _Carrier:
+    """A link of what another one brings in: started once through, it ends by itself."""
+
+    name: str
+    starts: list[bool] = field(default_factory=list)
+    away_at_the_end: bool = False
+    brings_changes_in: bool = False
+
+    def start(self, place: QueryPlace) -> StreamingQuery:
+        self.starts.append(place.once)
+        if place.once and self.away_at_the_end:
+            message = f"the target of {self.name} is away"
+            raise UnavailableError(message, "start it")
+        query = _Query()
+        query.isActive = not place.once
+        return cast("StreamingQuery", query)
+
+    def failure(self) -> None:
+        return None
+
+    def close(self) -> None:
+        return None
+
+
+def test_a_run_whose_sources_have_all_failed_for_good_carries_what_is_there_and_ends_with_the_error(
+    place: QueryPlace,
+) -> None:
+    files, target = _Carrier("objects"), _Carrier("to-target")
+    supervisor = Supervisor([_Source("shopdb"), files, target], place, _Until(lambda: False), {})
+
+    with pytest.raises(LogPurgedError, match="the log of shopdb was purged"):
+        supervisor.run()
+
+    assert files.starts == target.starts == [False, True]
+
+
+def test_a_target_that_is_away_does_not_keep_a_run_whose_sources_have_failed(place: QueryPlace) -> None:
+    files, target = _Carrier("objects"), _Carrier("to-target", away_at_the_end=True)
+    supervisor = Supervisor([_Source("shopdb"), target, files], place, _Until(lambda: len(target.starts) > 30), {})
+
+    with pytest.raises(LogPurgedError):
+        supervisor.run()
+
+    assert files.starts == [False, True]
+
+
+def test_a_source_that_failed_for_good_leaves_another_one_going(place: QueryPlace) -> None:
+    looks = iter(range(10))
+    other = _Carrier("freightdb", brings_changes_in=True)
+    conditions: Conditions = {}
+    supervisor = Supervisor([_Source("shopdb"), other], place, _Until(lambda: next(looks, None) is None), conditions)
+
+    with pytest.raises(KeyboardInterrupt):
+        supervisor.run()
+
+    assert (conditions["shopdb"].state, other.starts) == ("failed", [False])
