@@ -8,11 +8,13 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
+from structlog.testing import capture_logs
 from tests.servers.binlogs import purge_to
 from tests.servers.chain import Chain, make_chain
 from typer.testing import CliRunner
 
 from penstock.cli.main import app
+from penstock.cli.run import _say_stopped_tables
 from penstock.wiring.health import find_problems
 from penstock.wiring.open import OBJECTS_LINK, open_pipeline_state
 
@@ -130,7 +132,7 @@ def test_a_link_that_does_not_move_is_told_and_one_that_only_waits_is_not(chain:
     assert standing.stuck_seconds(standing.links[0]) == 0
 
 
-def test_a_stopped_table_falls_behind_and_the_others_do_not(chain: Chain) -> None:
+def test_a_stopped_table_falls_behind_and_the_others_do_not(chain: Chain, capsys: pytest.CaptureFixture[str]) -> None:
     an_hour_ago = int(time.time()) - HOUR
     chain.mirror("stopped")
     chain.write(
@@ -139,10 +141,20 @@ def test_a_stopped_table_falls_behind_and_the_others_do_not(chain: Chain) -> Non
         "INSERT INTO orders VALUES (3)",
     )
     chain.carry()
-    chain.mirror("stopped")
+    with capture_logs() as logged:
+        chain.mirror("stopped")
+        chain.mirror("stopped")
 
     told = status(chain)
+    _say_stopped_tables(chain.spec)
 
+    said = capsys.readouterr().err
+    assert [(event["event"], event["table"], event["log_level"]) for event in logged] == [
+        ("table stopped", f"{chain.name}.orders", "error")
+    ]
+    assert "its rows are not in the log" in said
+    assert "what to do: set binlog_format=ROW" in said
+    assert "1 table(s) are stopped, see above" in said
     tables = {(table["link"], table["table"]): table for table in told["tables"]}
     stopped = tables.pop((chain.source, f"{chain.name}.orders"))
     assert stopped["stopped"] is True

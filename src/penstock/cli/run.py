@@ -46,7 +46,6 @@ def run(
     from penstock.dev.java import java  # noqa: PLC0415
     from penstock.spark.pipeline import PipelineRun, run_pipeline  # noqa: PLC0415
     from penstock.spark.session import kill_session  # noqa: PLC0415
-    from penstock.wiring.crash_points import require_known_point  # noqa: PLC0415
     from penstock.wiring.open import open_lock  # noqa: PLC0415
     from penstock.wiring.spolts import require_spolts_load  # noqa: PLC0415
     from penstock.wiring.waiting import wait_for_servers  # noqa: PLC0415
@@ -55,8 +54,7 @@ def run(
     require_spolts_load(spec)
     java()
     open_logs(log_directory(spec), console=True)
-    if point := require_known_point():
-        say_note(f"PENSTOCK_CRASH_AT is set: every process that comes by {point} kills itself")
+    _say_crash_point()
     with ExitStack() as stack:
         spark = stack.enter_context(closing(_Spark()))
         prepare = partial(spark.prepare, spec) if standby else None
@@ -71,6 +69,34 @@ def run(
         finally:
             # Before the lock is let go: nothing of ours publishes after that.
             spark.close()
+    if once:
+        _say_stopped_tables(spec)
+
+
+def _say_crash_point() -> None:
+    from penstock.cli.console import say_note  # noqa: PLC0415
+    from penstock.wiring.crash_points import require_known_point  # noqa: PLC0415
+
+    if point := require_known_point():
+        say_note(f"PENSTOCK_CRASH_AT is set: every process that comes by {point} kills itself")
+
+
+def _say_stopped_tables(spec: PipelineSpec) -> None:
+    """Name the tables that were not carried, with what to do; the others were."""
+    from penstock.cli.console import say_error, say_note  # noqa: PLC0415
+    from penstock.core.errors import PenstockError  # noqa: PLC0415
+    from penstock.wiring.open import open_pipeline_state  # noqa: PLC0415
+
+    try:
+        with closing(open_pipeline_state(spec)) as state:
+            stopped = [table for table in state.tables() if table.error]
+    except PenstockError as error:
+        say_note(f"which tables are stopped could not be asked: {error.message}")
+        return
+    for table in stopped:
+        say_error(table.error, table.hint)
+    if stopped:
+        say_note(f"{len({table.table for table in stopped})} table(s) are stopped, see above; the others are carried")
 
 
 @dataclass(frozen=True, slots=True)

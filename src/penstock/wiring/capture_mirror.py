@@ -95,6 +95,7 @@ class SourceMirror:
                 since_ms = stopped_at_ms.get(table) or _now_ms()
                 self._state.stop_table(self.name, table, why.error, why.hint, since_ms)
                 self._stopped.add(table)
+                _log.error("table stopped", link=self.name, table=table, error=why.error, hint=why.hint)
 
 
 def _added(rows: dict[str, tuple[int, int]], record: CaptureRecord) -> dict[str, tuple[int, int]]:

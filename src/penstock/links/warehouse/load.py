@@ -166,5 +166,5 @@ class WarehouseLoader:
             self._try_again_at = time.monotonic() + _TRY_AGAIN_SECONDS
         since_ms = since_ms or time.time_ns() // 1_000_000
         told = f"{error.message} (it waits at offset {offset} of the batch topic)"
-        _log.warning("table stopped", link=self._link, table=str(table), batch=offset, error=error.message)
+        _log.warning("table stopped", link=self._link, table=str(table), error=told, hint=error.hint)
         self._state.stop_table(self._link, str(table), told, error.hint, since_ms)
