@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from penstock.core.errors import SinkError
 from penstock.spark.delta.errors import explained
 from penstock.spark.finisher import Finisher
-from penstock.spark.queries import QueryPlace
+from penstock.spark.queries import QueryPlace, _start
 from penstock.spark.supervisor import Supervisor
 from penstock.wiring.mirror import LinkCondition
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+    from penstock.wiring.mirror import Conditions
 
 _LONG = "py4j.protocol.Py4JJavaError: An error occurred while calling " + 5_000 * "o334.merge"
 _SECONDS = 60
@@ -76,6 +78,68 @@ def test_where_an_error_comes_from_that_nobody_foresaw_is_logged(
     (event,) = logged
     assert event["exc_info"].args == (3,)
     assert event["exc_info"].__traceback__ is not None
+
+
+def test_spark_prints_no_stack_of_what_ends_a_query(
+    spark: SparkSession, start: Callable[[Finisher], StreamingQuery], tmp_path: Path
+) -> None:
+    frame = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 3).load()
+    place = QueryPlace(spark, tmp_path / "others", once=False)
+    queries = [start(Finisher(lambda _: None)), _start(place, "one", frame, lambda _, __: None, 0)]
+    try:
+        names = {query._jsq.streamingQuery().getClass().getName() for query in queries}
+    finally:
+        for query in queries:
+            query.stop()
+
+    loggers = spark.sparkContext._jvm.org.apache.logging.log4j.LogManager  # type: ignore[union-attr]
+    assert len(names) == 2
+    assert [name for name in names if loggers.getLogger(name).isErrorEnabled()] == []
+
+
+@dataclass(slots=True)
+class Broken:
+    """A link whose query Spark ends, for a reason that our driver side does not know."""
+
+    name: str = "broken"
+    brings_changes_in: bool = True
+
+    def start(self, place: QueryPlace) -> StreamingQuery:
+        rows = place.session.readStream.format("rate-micro-batch").option("rowsPerBatch", 3).load()
+        wrong = rows.selectExpr("raise_error('not of ours')")
+        return _start(place, self.name, wrong, lambda frame, _: frame.write.format("noop").mode("append").save(), 0)
+
+    def failure(self) -> None:
+        return None
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def test_what_spark_ended_a_link_with_is_logged_with_its_causes(spark: SparkSession, tmp_path: Path) -> None:
+    conditions: Conditions = {}
+    services = Until(lambda: "broken" in conditions and conditions["broken"].state == "retrying")
+
+    with pytest.raises(KeyboardInterrupt), capture_logs() as logged:
+        Supervisor([Broken()], QueryPlace(spark, tmp_path, once=False), services, conditions).run()
+
+    story, again = logged[:2]
+    assert (story["event"], again["event"]) == ("Spark ended a link", "link starts again")
+    assert "not of ours" in story["story"]
+    assert "\tat org.apache.spark" in story["story"]
+    assert "Caused by: " in story["story"]
+    assert again["hint"] == "the whole story is in the log"
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """Interrupts the pipeline when `is_over` says so."""
+
+    is_over: Callable[[], bool]
+
+    def ensure(self) -> None:
+        if self.is_over():
+            raise KeyboardInterrupt
 
 
 def run_a_job(spark: SparkSession) -> None:

@@ -23,7 +23,8 @@ def open_logs(directory: Path, *, console: bool) -> Path:
 
     Give `console=False` under a live view, which owns the screen. The file is
     JSON, one object per line, and rotates at 16 MiB, 5 times. Events of other
-    libraries come along from level WARNING. Returns the file. A second call
+    libraries come along from level WARNING. What an event has as its `story`, many
+    lines of it, is for the file alone. Returns the file. A second call
     replaces what the first one set up. Raises UsageError if it cannot be written.
     """
     file = directory / "penstock.log"
@@ -82,9 +83,18 @@ def _formatter(renderer: structlog.typing.Processor) -> logging.Formatter:
     processors: list[structlog.typing.Processor] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta]
     if isinstance(renderer, structlog.processors.JSONRenderer):
         processors.append(structlog.processors.format_exc_info)
+    else:
+        processors.append(_without_story)
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=_shared_processors(), processors=[*processors, renderer]
     )
+
+
+def _without_story(
+    _logger: structlog.typing.WrappedLogger, _method: str, event: structlog.typing.EventDict
+) -> structlog.typing.EventDict:
+    event.pop("story", None)
+    return event
 
 
 def _shared_processors() -> list[structlog.typing.Processor]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import tempfile
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.spark.link_source import MysqlDataSource, PlannerFactory, TopicsDataSource
 
@@ -81,3 +81,11 @@ def _start(
     if place.once:
         return writer.trigger(availableNow=True).start()
     return writer.options(**_UNTRACKED).trigger(processingTime=f"{trigger_milliseconds} milliseconds").start()
+
+
+def print_end(session: SparkSession, query: StreamingQuery) -> str:
+    """What ended `query` as Java prints it, with every cause and its stack; "" if it ended by itself."""
+    ended: Any = query._jsq.exception()  # noqa: SLF001 - PySpark's own exception has no causes
+    if not ended.isDefined():
+        return ""
+    return str(session.sparkContext._jvm.org.apache.spark.util.Utils.exceptionString(ended.get()))  # type: ignore[union-attr]  # noqa: SLF001

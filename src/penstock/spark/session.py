@@ -7,7 +7,7 @@ import os
 import sys
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
@@ -34,6 +34,10 @@ most of a second of CPU before the first query, and leaves it where there is no
 such program. Ours are registered. /dev/null itself would not do: to some shells
 whatever exists is a program, and Spark then tries to start it.
 """
+
+
+_PRINTS_WHAT_ENDS_A_QUERY = ("MicroBatchExecution", "AsyncProgressTrackingMicroBatchExecution")
+"""Loggers of Spark that print what ended a query with eighty lines of stack; our supervisor says it in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,16 @@ def open_session(spec: SessionSpec) -> SparkSession:
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    _leave_ends_to_the_supervisor(session)
     return session
+
+
+def _leave_ends_to_the_supervisor(session: SparkSession) -> None:
+    log4j: Any = session.sparkContext._jvm.org.apache.logging.log4j  # type: ignore[union-attr]  # noqa: SLF001
+    for name in _PRINTS_WHAT_ENDS_A_QUERY:
+        log4j.core.config.Configurator.setLevel(
+            f"org.apache.spark.sql.execution.streaming.runtime.{name}", log4j.Level.OFF
+        )
 
 
 def close_session(session: SparkSession) -> None:

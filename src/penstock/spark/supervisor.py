@@ -11,6 +11,7 @@ import structlog
 from py4j.protocol import Py4JError, Py4JJavaError
 
 from penstock.core.errors import FencedError, PenstockError, UnavailableError
+from penstock.spark.queries import print_end
 from penstock.wiring.mirror import LinkCondition
 
 if TYPE_CHECKING:
@@ -79,7 +80,11 @@ class _Runner:
         """Return what ended the query, if anything did."""
         if self.query is None or self.query.isActive:
             return None
-        return self._error()
+        error = self._error()
+        if error is not None and self.link.failure() is None:
+            story = print_end(self.place.session, self.query)
+            _log.error("Spark ended a link", link=self.link.name, error=error.message, story=story)
+        return error
 
     def _error(self) -> PenstockError | None:
         failure = self.link.failure()
@@ -170,7 +175,8 @@ class Supervisor:
         wait = _BACKOFF_SECONDS[min(runner.failures, len(_BACKOFF_SECONDS) - 1)]
         runner.failures = min(runner.failures + 1, len(_BACKOFF_SECONDS))
         runner.start_after = time.monotonic() + wait
-        _log.warning("link starts again", link=runner.link.name, in_seconds=wait, error=error.message)
+        told = {"error": error.message, "hint": error.hint}
+        _log.warning("link starts again", link=runner.link.name, in_seconds=wait, **told)
         self._conditions[runner.link.name] = LinkCondition("retrying", error.message, error.hint)
 
     def _others_go(self, one: _Runner) -> bool:

@@ -23,7 +23,7 @@ import structlog
 from penstock.cli.logs import open_logs, record_defect
 early = structlog.get_logger("penstock.links")
 file = open_logs(Path(sys.argv[1]), console=sys.argv[2] == "console")
-early.info("batch", table="shop.orders", rows=3)
+early.info("batch", table="shop.orders", rows=3, story="once\\nupon a time")
 structlog.get_logger("penstock.links").debug("too fine")
 logging.getLogger("elsewhere").warning("watch %s", "out")
 logging.getLogger("elsewhere").info("chatter")
@@ -48,12 +48,13 @@ def test_events_are_json_lines_in_the_file(tmp_path: Path) -> None:
     events, _ = log(tmp_path / "home" / "logs", "file only")
 
     batch = events[0]
-    assert {key: batch[key] for key in ("event", "level", "logger", "table", "rows")} == {
+    assert {key: batch[key] for key in ("event", "level", "logger", "table", "rows", "story")} == {
         "event": "batch",
         "level": "info",
         "logger": "penstock.links",
         "table": "shop.orders",
         "rows": 3,
+        "story": "once\nupon a time",
     }
     assert str(batch["timestamp"]).endswith("Z")
     assert [event["event"] for event in events[1:2]] == ["watch out"]
@@ -74,6 +75,7 @@ def test_without_a_live_view_people_read_along(tmp_path: Path) -> None:
     assert "batch" in told
     assert "table=shop.orders" in told
     assert "rows=3" in told
+    assert "upon a time" not in told
 
 
 def test_a_log_that_cannot_be_written_is_named(tmp_path: Path) -> None:
