@@ -25,7 +25,7 @@ _OF_SQL: Final = st.sampled_from(
         "CAST(TIME'-12:34:56.789' AS JSON)",
         "CAST(TIMESTAMP'2024-02-29 01:02:03.000004' AS JSON)",
         "CAST(-1234567890.0123456789 AS JSON)",
-        "JSON_ARRAY(x'cafe', b'1', 1.50)",
+        "JSON_ARRAY(x'cafe', b'1', 1.50, REPEAT(x'cafe', 100))",
         "JSON_OBJECT('long', REPEAT('x', 70000), 'n', JSON_ARRAY(100000, -100000))",
     ]
 )

@@ -65,6 +65,7 @@ _SQL_VALUES: Final = st.sampled_from(
         "-1234567890.0123456789",
         "1.50",
         "x'cafe'",
+        "REPEAT(x'cafe', 100)",
         "JSON_ARRAY(x'cafe', b'1', 1.50, JSON_OBJECT())",
         "JSON_OBJECT('long', REPEAT('x', 70000), 'n', JSON_ARRAY(100000, -100000))",
     ]
@@ -183,6 +184,22 @@ def test_what_is_not_changed_is_in_the_log_once(mysql_server: OracleMysql) -> No
     assert [round(len(event.payload) / 9000) for event in events] == [1, 1, 1, 2, 2]
     assert _replayed(server, events) == _selected(server)
     assert _selected(server)[1]["b"] == '{"k": 2.50, "new": "2024-02-29"}'
+
+
+def test_bytes_in_documents_are_printed_with_the_line_breaks_of_the_server(mysql_server: OracleMysql) -> None:
+    server = MysqlServer(mysql_server.host, mysql_server.port, mysql_server.user, mysql_server.password)
+    lengths = (0, 1, 56, 57, 58, 114, 115, 400)
+
+    events = _logged(
+        server,
+        "CREATE TABLE t (id INT PRIMARY KEY, j JSON)",
+        *(f"INSERT INTO t VALUES ({n}, JSON_ARRAY(1, CAST(REPEAT('a', {n}) AS BINARY)))" for n in lengths),
+        "UPDATE t SET j = JSON_ARRAY(j, b'1', CAST(CONCAT(id) AS BINARY(60)))",
+        "UPDATE t SET j = JSON_SET(j, '$[2]', x'cafe')",
+    )
+
+    assert events[-1].partial
+    assert _replayed(server, events) == _selected(server)
 
 
 def test_tables_without_json_are_read_too(mysql_server: OracleMysql) -> None:

@@ -21,6 +21,16 @@ def test_a_document_whose_values_overlap_costs_no_more_than_its_size(raw: bytes)
         print_json(raw)
 
 
+@pytest.mark.parametrize(
+    ("count", "lines"),
+    [(0, [""]), (57, ["A" * 76]), (58, ["A" * 76, "AA=="]), (200, ["A" * 76] * 3 + ["A" * 39 + "="])],
+)
+def test_bytes_are_broken_into_lines_as_the_server_prints_them(count: int, lines: list[str]) -> None:
+    length = bytes([count & 0x7F | 0x80, count >> 7]) if count > 127 else bytes([count])
+
+    assert print_json(b"\x0f\xfc" + length + bytes(count)) == '"base64:type252:' + r"\n".join(lines) + '"'
+
+
 def test_a_document_with_a_key_twice_is_refused() -> None:
     twice = b"\x00\x02\0\x14\0" + b"\x12\0\x01\0" * 2 + b"\x05\x01\0" * 2 + b"zy"
 

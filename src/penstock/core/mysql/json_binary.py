@@ -42,6 +42,7 @@ _INLINE_SMALL: Final = frozenset({_LITERAL, 0x05, 0x06})
 _INLINE_LARGE: Final = _INLINE_SMALL | {0x07, 0x08}
 _LENGTH_BYTES_MAX: Final = 5
 _PLAIN_DIGITS: Final = 15
+_BASE64_LINE: Final = 76
 
 
 def print_json(raw: bytes) -> str:
@@ -185,7 +186,9 @@ def _opaque(code: int, raw: bytes) -> str:
         return f"{packed_decimal(raw[2:], raw[0], raw[1]):f}"
     if code in _TEMPORAL:
         return f'"{_TEMPORAL[code](struct.unpack("<q", raw)[0])}"'
-    return f'"base64:type{code}:{base64.b64encode(raw).decode()}"'
+    text = base64.b64encode(raw).decode()
+    lines = [text[at : at + _BASE64_LINE] for at in range(0, len(text), _BASE64_LINE)]
+    return quote(f"base64:type{code}:" + "\n".join(lines))
 
 
 def _date(packed: int) -> str:
