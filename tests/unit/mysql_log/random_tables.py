@@ -75,7 +75,7 @@ enums = st.builds(
 )
 charsets = st.sampled_from(["utf8mb4", "utf8mb3", "ascii", "latin1"])
 texts = st.builds(TextType, st.sampled_from([3, 40, 300, 20_000]), charsets)
-binaries = st.builds(BytesType, st.integers(1, 255), st.booleans()) | st.builds(
+binaries = st.builds(BytesType, st.integers(0, 255), st.booleans()) | st.builds(
     BytesType, st.sampled_from([300, 70_000]), st.just(value=False)
 )
 column_types: st.SearchStrategy[ColumnType] = st.one_of(

@@ -225,11 +225,12 @@ def test_the_lockstep_walk_finds_what_the_plain_walk_finds(row_writer: type[RowW
         assert spans == rows[at % 3]
 
 
-def test_binary_values_get_their_zeros_back(one_column: OneColumn) -> None:
-    writer = one_column(BytesType(4, fixed=True))
-    event = writer.event([[b"a\0\0\0"], [bytes(4)]])
+@pytest.mark.parametrize("values", [[b"a\0\0\0", bytes(4)], [b"", b""]])
+def test_binary_values_get_their_zeros_back(one_column: OneColumn, values: list[bytes]) -> None:
+    writer = one_column(BytesType(len(values[0]), fixed=True))
+    event = writer.event([[value] for value in values])
 
     for decoder in ("plain", "columns"):
         batch = decode_with(decoder, writer.schema, [event])
         assert batch.after is not None
-        assert batch.after.column(0).to_pylist() == [b"a\0\0\0", bytes(4)]
+        assert batch.after.column(0).to_pylist() == values

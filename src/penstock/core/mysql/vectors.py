@@ -220,7 +220,7 @@ def _padded(data: ColumnBytes, width: int) -> ArrowArray:
     for index in range(int(data.lengths.max(initial=0))):
         rows = np.flatnonzero(data.lengths > index)
         content[rows, index] = data.words.u1[data.starts[rows] + index]
-    offsets = np.arange(0, (count + 1) * width, width, dtype=np.int32)
+    offsets = np.arange(count + 1, dtype=np.int32) * np.int32(width)
     validity, null_count = data.validity()
     return pa.Array.from_buffers(
         pa.binary(), count, [validity, pa.py_buffer(offsets.data), pa.py_buffer(content.data)], null_count
