@@ -83,6 +83,9 @@ TYPES: list[tuple[ColumnRow, ColumnType]] = [
     (row("timestamp(6)", digits=6), TimestampType(6)),
     (row("year(4)"), YearType()),
     (row("enum('a','b''c','d,e','','\\\\n','ü')"), EnumType(("a", "b'c", "d,e", "", "\\n", "ü"))),
+    (row("enum('image/*','*/*',' /*M!100301 COMPRESSED*/')"), EnumType(("image/*", "*/*", " /*M!100301 COMPRESSED*/"))),
+    (row("set('it''s /* \\\\','*/')"), SetType(("it's /* \\", "*/"))),
+    (row("enum('/*') /*M!100301 ROTATED*/"), UnsupportedType("enum('/*') /*M!100301 ROTATED*/")),
     (row("set('x','y''z')"), SetType(("x", "y'z"))),
     (row("enum('?','b')", charset="utf8mb3"), EnumType(("?", "b"))),
     *(

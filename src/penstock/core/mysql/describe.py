@@ -155,7 +155,7 @@ def describe_column(row: ColumnRow, flavour: Flavour) -> Column:
 
 
 def _column_type(row: ColumnRow) -> ColumnType:
-    declaration = _STORED_OTHERWISE.sub("", row.column_type.lower())
+    declaration = _STORED_OTHERWISE.sub("", _QUOTED.sub("", row.column_type.lower()))
     # Any other comment in a type says that it is stored in a way that we do not know. A period of transaction
     # numbers is not known before the commit: its table's changes are logged as statements.
     if "/*" in declaration or (row.generation in _PERIOD_BOUNDS and row.data_type.lower() != "timestamp"):
