@@ -142,3 +142,15 @@ def test_a_stored_column_that_is_not_logged_never_goes_stale(source: tuple[Sourc
     with pytest.raises(TableStoppedError, match="what the source computes them from"):
         decode_rows(schema, [changed])
     assert "s" in decode_rows(schema, [deleted]).before_lacks
+
+
+@everywhere("mariadb", "newer_mariadb")
+def test_years_without_their_century_stop_their_table(source: tuple[Source, TableId]) -> None:
+    schema, (inserted,) = write(
+        source, "CREATE TABLE t (id INT PRIMARY KEY, y YEAR(2))", "INSERT INTO t VALUES (1, 70)"
+    )
+
+    with pytest.raises(TableStoppedError, match="without their century"):
+        decode_rows(schema, [inserted])
+    with pytest.raises(TableStoppedError, match="without their century"):
+        copied(source, "id")

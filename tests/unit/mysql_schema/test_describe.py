@@ -82,6 +82,8 @@ TYPES: list[tuple[ColumnRow, ColumnType]] = [
     (row("datetime /* mariadb-5.3 */"), DateTimeType(0)),
     (row("timestamp(6)", digits=6), TimestampType(6)),
     (row("year(4)"), YearType()),
+    (row("year"), YearType()),
+    (row("year(2) unsigned"), UnsupportedType("year(2) unsigned, which prints years without their century")),
     (row("enum('a','b''c','d,e','','\\\\n','ü')"), EnumType(("a", "b'c", "d,e", "", "\\n", "ü"))),
     (row("enum('image/*','*/*',' /*M!100301 COMPRESSED*/')"), EnumType(("image/*", "*/*", " /*M!100301 COMPRESSED*/"))),
     (row("set('it''s /* \\\\','*/')"), SetType(("it's /* \\", "*/"))),

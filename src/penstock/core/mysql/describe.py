@@ -197,6 +197,8 @@ def _time_or_label_type(row: ColumnRow, kind: str) -> ColumnType | None:  # noqa
             return DateTimeType(row.fraction_digits)
         case "timestamp":
             return TimestampType(row.fraction_digits)
+        case "year" if row.column_type.lower().startswith("year(2)"):
+            return UnsupportedType(f"{row.column_type}, which prints years without their century")
         case "year":
             return YearType()
         case "enum" | "set" if reason := _why_labels_are_unknown(row.column_type, row.charset):
