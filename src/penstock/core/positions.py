@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from penstock.core.mysql.gtid_sets import add_known
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -131,7 +133,7 @@ class BinlogPosition:
         heartbeat = self.heartbeat
         if heartbeat is not None and not heartbeat.serial:
             heartbeat = (base.heartbeat or Heartbeat()).with_counts(*heartbeat.counted[1:])
-        return replace(self, era=base.era, heartbeat=heartbeat)
+        return replace(self, gtids=add_known(self.gtids, base.gtids), era=base.era, heartbeat=heartbeat)
 
     def __str__(self) -> str:
         """`file:offset`, as operators write it."""

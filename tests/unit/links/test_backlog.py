@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 FIRST = BinlogPosition("binlog.000001", 4)
 SECOND = BinlogPosition("binlog.000002", 4)
 THIRD = BinlogPosition("binlog.000003", 4)
+UUID = "bbbbbbbb-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
 PREPARED = PreparedXa("X'78',X'',1", FIRST.file, 4)
 BROKEN = RangeFailed(LogError("broken", "mend it"))
 
@@ -77,6 +79,15 @@ def test_behind_a_file_that_leaves_something_prepared_nothing_is_published(publi
     publish_ranges(capture_into(publisher), ranges)
 
     assert committed(publisher) == end
+
+
+def test_gtids_that_no_file_lists_stay_in_the_position(publisher: MemoryPublisher) -> None:
+    capture = capture_into(publisher)
+    capture.advance(replace(FIRST, gtids=f"{UUID}:1-1000"))
+
+    publish_ranges(capture, [[RangeEnded(replace(SECOND, gtids=f"{UUID}:1001-1005"), {})]])
+
+    assert committed(publisher) == replace(SECOND, gtids=f"{UUID}:1-1005")
 
 
 def test_a_range_that_cannot_be_read_on_is_published_up_to_there(publisher: MemoryPublisher) -> None:

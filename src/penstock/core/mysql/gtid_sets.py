@@ -219,6 +219,19 @@ def parse_gtids(text: str) -> GtidSet | None:
         raise PositionError(message, _NOTATIONS) from error
 
 
+def add_known(text: str, known: str) -> str:
+    """Add to a set that a log of MySQL lists, which may leave some out, what was `known` to be executed before.
+
+    Any other set, or one that is not known, stays as it is.
+    """
+    gtids = parse_gtids(text)
+    before = parse_gtids(known) if isinstance(gtids, MysqlGtids) else None
+    if not isinstance(gtids, MysqlGtids) or not isinstance(before, MysqlGtids):
+        return text
+    gtids.add_set(before)
+    return str(gtids)
+
+
 def _interval(word: str) -> tuple[int, int]:
     found = _INTERVAL.fullmatch(word)
     first = int(found[1]) if found else 0
