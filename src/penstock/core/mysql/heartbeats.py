@@ -66,6 +66,11 @@ class HeartbeatWatch:
         self._schema = _schema(table)
         self._open = _Counts()
 
+    @property
+    def mark_inside(self) -> Heartbeat:
+        """The `mark` with what the transaction that is open has so far: whoever reads on from here counts the rest."""
+        return self.mark.with_counts(0, self._open.row_bytes, self._open.checksum)
+
     def take(self, item: LogItem) -> None:
         """Count an item. Raises LogError where serials go back, or the table is another than ours."""
         match item:

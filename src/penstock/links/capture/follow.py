@@ -82,8 +82,8 @@ class LogFollower:
                 case TransactionBegan():
                     self._inside = item
                 case RowsLogged():
-                    yield from self._take_rows(item)
                     self._watch(item)
+                    yield from self._take_rows(item)
                 case TransactionEnded(end):
                     self._watch(item)
                     yield from self._seal(self._told(end))
@@ -139,9 +139,10 @@ class LogFollower:
             self._heartbeats.take(item)
 
     def _told(self, position: BinlogPosition) -> BinlogPosition:
-        """What nobody can tell who only reads the log: the era, and the newest heartbeat."""
+        """What nobody can tell who only reads the log: the era, and the newest heartbeat with what came behind it."""
         if self._heartbeats is not None:
-            return replace(position, era=self._era, heartbeat=self._heartbeats.mark)
+            mark = self._heartbeats.mark_inside if position.rows_from else self._heartbeats.mark
+            return replace(position, era=self._era, heartbeat=mark)
         return replace(position, era=self._era) if self._era else position
 
     def _take_rows(self, event: RowsLogged) -> Iterator[Publication]:
@@ -157,7 +158,7 @@ class LogFollower:
         yield from self._finish(self._boundary)
         start = self._boundary.offset if self._inside is None else self._inside.offset
         self._collect_transaction()
-        yield from self._finish(replace(self._boundary, offset=start, rows_from=last.rows_from + 1))
+        yield from self._finish(self._told(replace(self._boundary, offset=start, rows_from=last.rows_from + 1)))
 
     def _seal(self, end: BinlogPosition) -> Iterator[Publication]:
         self._collect_transaction()
