@@ -231,6 +231,29 @@ def test_at_the_end_of_the_log_a_reader_has_arrived(log: LogWriter) -> None:
     assert [item.end for item in quiet.advanced() if not isinstance(item, RowsLogged | TransactionBegan)] == [position]
 
 
+@pytest.mark.parametrize("crashed", [False, True])
+def test_at_the_end_of_a_file_a_reader_of_one_file_reads_no_further(log: LogWriter, *, crashed: bool) -> None:
+    place = log.xa_prepare(b"x")
+    position = BinlogPosition(FILE, log.offset, prepared=(PreparedXa("X'78',X'',1", FILE, place),))
+    second = "mysql-bin.000002"
+    if crashed:
+        log.file, log.offset = second, 4
+        log.event(4, b"\4\0\0\0\0\0\0\0" + second.encode(), flags=0x20)
+    else:
+        log.rotate(second)
+    log.event(15, log.events[1][19:-4])
+    log.insert(3)
+
+    scanner = EventScanner(position, wanted, one_file=True)
+    items = scanner.feed(*log.served(*position.read_from))
+
+    assert items == [LogAdvanced(BinlogPosition(second, 4, prepared=position.prepared))]
+    assert scanner.file_ended
+    assert scan(log, position)[0] == items[0]
+    (arrived,) = (item.end for item in items if isinstance(item, LogAdvanced))
+    assert rows_of(EventScanner(arrived, wanted, one_file=True).feed(*log.served(*arrived.read_from)))
+
+
 def test_a_commit_of_what_was_prepared_before_we_came_is_an_error(log: LogWriter) -> None:
     start = log.xa_finish("COMMIT", b"who")
 

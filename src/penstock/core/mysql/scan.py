@@ -311,7 +311,9 @@ class EventScanner:
         self._place.change_file(file, offset)
         if self._transactions.gathering:
             self._arrive(offset)
-            return
+            # Behind the last event of a file that a crash ended, only the next file tells that we were there.
+            if file_number(file) <= file_number(self._start.file):
+                return
         self.file_ended = self._one_file
         items.append(LogAdvanced(self._transactions.boundary()))
 
