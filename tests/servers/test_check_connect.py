@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING
 
 import pymysql
 import pytest
+from structlog.testing import capture_logs
 from typer.testing import CliRunner
 
 from penstock.adapters.kafka.cluster import KafkaCluster, create_topics
 from penstock.cli.main import app
 from penstock.config.load import load
+from penstock.core.errors import UsageError
 from penstock.dev.ports import LOOPBACK, free_port
 from penstock.wiring.open import open_lock
+from penstock.wiring.waiting import wait_for_servers
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,6 +102,38 @@ def test_a_table_that_is_not_there_is_named(config: Path, fresh_database: str) -
 
     assert result.exit_code == 2
     assert f"WRONG source shopdb: there is no table {fresh_database}.odrers" in result.stdout
+
+
+def test_a_missing_select_is_told_with_the_grant_to_make(
+    config: Path, mariadb: MariadbServer, fresh_database: str
+) -> None:
+    with (
+        pymysql.connect(
+            host=mariadb.host, port=mariadb.port, user=mariadb.user, password=mariadb.password, connect_timeout=10
+        ) as connection,
+        connection.cursor() as cursor,
+    ):
+        cursor.execute(f"CREATE OR REPLACE USER blind IDENTIFIED BY '{mariadb.password}'")
+        cursor.execute("GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO blind")
+        cursor.execute(f"CREATE TABLE {fresh_database}.refunds (id INT PRIMARY KEY)")
+        config.write_text(config.read_text().replace(f"    user: {mariadb.user}\n", "    user: blind\n"))
+        grant = f"GRANT SELECT ON `{fresh_database}`.* TO blind"
+        blind = CliRunner().invoke(app, ["check", str(config), "--connect"])
+        with pytest.raises(UsageError, match="that blind may see") as refused:
+            wait_for_servers(load(config), lambda _: None, wait_seconds=5.0)
+        cursor.execute(f"GRANT SELECT ON {fresh_database}.orders TO blind")
+        half_blind = CliRunner().invoke(app, ["check", str(config), "--connect"])
+        with capture_logs() as logged:
+            wait_for_servers(load(config), lambda _: None, wait_seconds=5.0)
+        cursor.execute("DROP USER blind")
+
+    assert blind.exit_code == 2, blind.stdout
+    assert f"WRONG source shopdb: there is no table {fresh_database}.* that blind may see" in blind.stdout
+    assert grant in blind.stdout
+    assert grant in refused.value.hint
+    assert f"blind may not read all of {fresh_database}.*" in half_blind.stdout
+    assert grant in half_blind.stdout
+    assert [(event["event"], event["hint"]) for event in logged] == [("tables may be hidden from us", grant)]
 
 
 def test_a_broker_too_few_is_told(config: Path) -> None:

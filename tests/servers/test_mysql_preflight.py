@@ -9,7 +9,8 @@ from penstock.adapters.mysql.catalog import read_flavour
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect
 from penstock.adapters.mysql.copy import open_copy
 from penstock.adapters.mysql.history import head, log_is_whole
-from penstock.adapters.mysql.preflight import Finding, examine, missing_tables, require_fit
+from penstock.adapters.mysql.preflight import Finding, examine, require_fit
+from penstock.adapters.mysql.visible import UnseenPattern, unseen_patterns
 from penstock.core.errors import UnfitServerError
 from penstock.core.mysql.table_policy import TablePolicy
 from penstock.core.tables import TableId
@@ -221,4 +222,45 @@ def test_foreign_keys_are_warned_about_where_they_change_rows_behind_the_log(
 def test_patterns_that_match_nothing_are_told(root: pymysql.Connection, database: str) -> None:
     patterns = [f"{database}.*", f"{database}.t", f"{database}.missing", "nowhere.*", "!nowhere.*"]
 
-    assert missing_tables(root, patterns) == [f"{database}.missing", "nowhere.*"]
+    assert unseen_patterns(root, patterns) == [
+        UnseenPattern(f"{database}.missing", is_missing=True, grant=""),
+        UnseenPattern("nowhere.*", is_missing=True, grant=""),
+    ]
+
+
+def test_tables_that_our_user_may_not_see_are_told_from_tables_that_are_not_there(
+    root: pymysql.Connection, plain: MysqlServer, database: str
+) -> None:
+    ask(root, "CREATE TABLE u (a INT PRIMARY KEY, b INT)")
+    escaped = database.replace("_", "\\_")
+    whole, one = f"GRANT SELECT ON `{database}`.* TO plain", f"GRANT SELECT ON `{database}`.`u` TO plain"
+    patterns = [f"{database}.*", f"{database}.u", "!nowhere.*"]
+
+    def told() -> list[tuple[str, bool, str]]:
+        with contextlib.closing(connect(plain)) as connection:
+            found = unseen_patterns(connection, patterns)
+            return [(each.pattern, each.is_missing, each.grant) for each in found]
+
+    nothing = told()
+    ask(root, f"GRANT SELECT ON {database}.t TO plain")
+    one_table = told()
+    ask(root, f"GRANT SELECT (a), INSERT ON {database}.u TO plain")
+    some_columns = told()
+    ask(root, one)
+    both = told()
+    ask(root, f"GRANT SELECT ON `{escaped}`.* TO plain")
+    all_tables = told()
+
+    assert nothing == [(patterns[0], True, whole), (patterns[1], True, one)]
+    assert one_table == [(patterns[0], False, whole), (patterns[1], True, one)]
+    assert some_columns == both == [(patterns[0], False, whole)]
+    assert all_tables == []
+
+
+def test_with_select_on_everything_all_tables_show(root: pymysql.Connection, plain: MysqlServer, database: str) -> None:
+    ask(root, "GRANT SELECT, RELOAD ON *.* TO plain")
+
+    with contextlib.closing(connect(plain)) as connection:
+        found = unseen_patterns(connection, ["*.t", f"{database}.*", f"{database}.missing"])
+
+    assert found == [UnseenPattern(f"{database}.missing", is_missing=True, grant="")]

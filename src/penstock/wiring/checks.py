@@ -17,6 +17,7 @@ from penstock.adapters.kafka.preflight import judge, read_durability
 from penstock.adapters.mysql import preflight
 from penstock.adapters.mysql.connection import connect, server_of
 from penstock.adapters.mysql.heartbeat import HeartbeatWriter
+from penstock.adapters.mysql.visible import unseen_patterns
 from penstock.adapters.postgres.preflight import examine_database
 from penstock.adapters.redshift.preflight import examine_database as examine_redshift
 from penstock.adapters.state.migrate import has_current_tables
@@ -40,6 +41,7 @@ from penstock.wiring.warehouses import postgres_server, redshift_cluster, redshi
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from penstock.adapters.mysql.visible import UnseenPattern
     from penstock.config.sinks import SinkSpec
     from penstock.config.specs import MysqlSourceSpec, PipelineSpec, SchematizerSpec, TrackerSpec
 
@@ -102,8 +104,8 @@ def _examine_source(source: MysqlSourceSpec, pipeline: str) -> Iterator[Finding]
             for found in preflight.examine(connection, source.patterns.matches, source.policy):
                 exit_code = UnfitServerError.exit_code if found.level == "error" else 0
                 yield Finding(found.level, f"{subject}, {found.subject}", found.message, found.hint, exit_code)
-            for pattern in preflight.missing_tables(connection, source.tables):
-                yield _missing_table(subject, pattern)
+            for unseen in unseen_patterns(connection, source.tables):
+                yield _unseen_finding(subject, unseen, source.user)
             if source.heartbeat is not None:
                 writer = HeartbeatWriter(connection, source.heartbeat.table_id, pipeline, epoch=0)
                 yield examine(f"{subject}, heartbeat", writer.examine)
@@ -111,11 +113,21 @@ def _examine_source(source: MysqlSourceSpec, pipeline: str) -> Iterator[Finding]
         yield Finding("error", subject, error.message, error.hint, error.exit_code)
 
 
-def _missing_table(subject: str, pattern: str) -> Finding:
-    """A table that is named must be there; one that a wildcard means may come later."""
+def _unseen_finding(subject: str, unseen: UnseenPattern, user: str) -> Finding:
+    """A table that is named must be there; one that a wildcard means may come later, or be there without our seeing."""
+    pattern = unseen.pattern
+    if unseen.grant and not unseen.is_missing:
+        message = (
+            f"{user} may not read all of {pattern}: a table that it has no SELECT on does not show, nor is carried"
+        )
+        return Finding("warning", f"{subject}, grant SELECT", message, f"{unseen.grant}; or name the tables one by one")
+    if unseen.grant:
+        message = f"there is no table {pattern} that {user} may see"
+        hint = f"if there is one: {unseen.grant}; else create it, or correct its name in the config"
+        return Finding("error", subject, message, hint, UsageError.exit_code)
     if set(pattern) & set("*?"):
         return Finding("warning", subject, f"no table matches {pattern} yet", "create one, or correct the pattern")
-    hint = "correct its name in the config, create it, or let us read it: GRANT SELECT"
+    hint = "correct its name in the config, or create it"
     return Finding("error", subject, f"there is no table {pattern}", hint, UsageError.exit_code)
 
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import pymysql
+import structlog
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
@@ -14,7 +15,8 @@ from penstock.adapters.kafka.cluster import explain as explain_kafka
 from penstock.adapters.mysql.catalog import read_flavour
 from penstock.adapters.mysql.connection import connect
 from penstock.adapters.mysql.connection import explain as explain_mysql
-from penstock.adapters.mysql.preflight import missing_tables, require_fit
+from penstock.adapters.mysql.preflight import require_fit
+from penstock.adapters.mysql.visible import unseen_patterns
 from penstock.core.errors import UnavailableError, UsageError
 from penstock.wiring.open import kafka_cluster, mysql_server
 from penstock.wiring.registry_probe import probe_registry
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
     from penstock.config.specs import MysqlSourceSpec, PipelineSpec
     from penstock.core.mysql.describe import Flavour
+
+_log = structlog.get_logger()
 
 _Answer = TypeVar("_Answer")
 _WAIT_SECONDS = 60.0
@@ -91,9 +95,15 @@ def _examine_source(source: MysqlSourceSpec) -> None:
     with connect(server) as connection:
         try:
             require_fit(connection, policy=source.policy)
-            missing = missing_tables(connection, source.tables)
+            unseen = unseen_patterns(connection, source.tables)
         except pymysql.err.MySQLError as error:
             raise explain_mysql(error, server) from error
+    missing = [each for each in unseen if each.is_missing]
+    if hidden := [each.grant for each in missing if each.grant]:
+        message = f"{source.name} has no table {', '.join(each.pattern for each in missing)} that {source.user} may see"
+        raise UsageError(message, f"if it is there: {'; '.join(hidden)}. Else create it, or correct `tables`")
     if missing:
-        message = f"{source.name} has no table {', '.join(missing)}"
+        message = f"{source.name} has no table {', '.join(each.pattern for each in missing)}"
         raise UsageError(message, "create it first, or correct `tables` of the source")
+    for each in unseen:
+        _log.warning("tables may be hidden from us", source=source.name, tables=each.pattern, hint=each.grant)

@@ -13,7 +13,6 @@ from penstock.adapters.mysql.connection import ask, error_code, server_of
 from penstock.adapters.mysql.foreign_keys import read_cascades
 from penstock.core.errors import UnfitServerError
 from penstock.core.mysql.table_policy import DEFAULT_POLICY
-from penstock.core.patterns import TablePatterns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -108,13 +107,6 @@ def require_fit(
         hints = "\n".join(f"  {finding.hint}" for finding in errors)
         message = f"{server_of(connection)} cannot be captured, for {len(errors)} reason(s):\n{listed}"
         raise UnfitServerError(message, f"\n{hints}")
-
-
-def missing_tables(connection: pymysql.Connection, patterns: Sequence[str]) -> Sequence[str]:
-    """Those of `patterns` that no table of the server matches, exclusions left out."""
-    tables = read_table_ids(connection)
-    including = [pattern for pattern in patterns if not pattern.startswith("!")]
-    return [pattern for pattern in including if not any(map(TablePatterns.parse([pattern]).matches, tables))]
 
 
 def _tls_finding(connection: pymysql.Connection) -> Finding:
