@@ -202,8 +202,7 @@ def _make_plan(table: EncodableTable, event: RowsLogged) -> _Plan | None:
     """Plan; None for rows that are not what the table's schema says, or that lack columns."""
     schema, op = table.schema, event.op
     try:
-        layout = row_layout(schema, event.table_map, "")
-        images = read_images(event.payload, layout, 2 if op is Op.UPDATE else 1)
+        images = read_images(event.payload, row_layout(schema, event.table_map, ""), 2 if op is Op.UPDATE else 1)
     except (TableStoppedError, MalformedError):
         return None
     nullable = {column.name: column.nullable for column in schema.columns}
@@ -213,16 +212,17 @@ def _make_plan(table: EncodableTable, event: RowsLogged) -> _Plan | None:
     if not images.are_whole(len(columns)) or not is_same_in_key:
         return None
     value_front = frame(table.value_schema_id)
+    row = images.layouts[0]
     return _Plan(
         table=table,
         event=event,
         op=op,
         front=event.front,
         begin=images.begin,
-        null_bytes=layout.null_bytes,
+        null_bytes=row.null_bytes,
         cells=tuple(
             (cell.length_bytes, cell.fixed_bytes, _encoder(cell, column), NULL if cell.column.nullable else None)
-            for cell, column in zip(layout.cells, columns, strict=True)
+            for cell, column in zip(row.cells, columns, strict=True)
         ),
         key=tuple(places[name] for name in schema.key),
         key_front=None if table.key_schema_id is None else frame(table.key_schema_id),

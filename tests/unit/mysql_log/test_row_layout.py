@@ -52,6 +52,29 @@ def test_a_table_map_of_another_shape_stops_the_table(one_column: OneColumn) -> 
 
 
 @pytest.mark.parametrize(
+    ("name", "code", "unsigned"),
+    [("DB_ROW_HASH_", 8, True), ("DB_ROW_HASH_1", 3, True), ("DB_ROW_HASH_1", 8, False), ("w", 8, True)],
+)
+def test_only_what_is_a_hash_in_every_way_is_taken_for_one(
+    one_column: OneColumn, name: str, code: int, *, unsigned: bool
+) -> None:
+    writer = one_column(IntegerType(32, unsigned=False))
+    event = writer.event([[1]])
+    other = replace(
+        event.table_map,
+        types=(3, code),
+        metadata=(0, 0),
+        nullable=(True, True),
+        names=("v", name),
+        unsigned=(False, unsigned),
+    )
+
+    with pytest.raises(TableStoppedError, match="the log has 2 columns where 1") as caught:
+        decode_rows(writer.schema, [replace(event, table_map=other)])
+    assert "binlog_row_metadata" not in caught.value.hint
+
+
+@pytest.mark.parametrize(
     ("type_", "code", "metadata"),
     [
         (DecimalType(10, 2), 246, 10 * 256 + 3),

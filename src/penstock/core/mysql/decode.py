@@ -81,7 +81,7 @@ def decode_rows(schema: TableSchema, events: Sequence[RowsLogged | RowsBlock]) -
     first = block[0]
     plan = _plan(schema, first)
     images = _read_images(plan, first)
-    lacking = find_lacking(schema, first.op, images.columns, _where(first))
+    lacking = find_lacking(schema, first.op, images.known, _where(first))
     is_plain = size_bytes <= _PLAIN_BYTES_MAX or (first.partial and plan.has_json)
     decode = _decode_plain if is_plain else _decode_columns
     counts, arrays = decode(plan, block, images)

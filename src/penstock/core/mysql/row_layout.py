@@ -6,6 +6,7 @@ internals, `Rows_event` and `Table_map_event`.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -48,6 +49,12 @@ _DIFFERS: Final = (
     "the table was changed in a way that we did not see, or its definition was taken from another time: "
     "copy the table again"
 )
+_SAY_NAMES: Final = (
+    "if it has a UNIQUE key on a BLOB, a TEXT or another long column, for which MariaDB logs a column of its own, "
+    "set binlog_row_metadata=FULL before that"
+)
+_HASH_NAME: Final = re.compile(r"DB_ROW_HASH_\d+")
+_HASH: Final = IntegerType(64, unsigned=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +76,14 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class RowLayout:
-    """A null bitmap of `null_bytes`, then the cells that are not NULL."""
+    """A null bitmap of `null_bytes`, then the cells that are not NULL.
+
+    The last `hidden` cells are of columns that the server keeps for itself.
+    """
 
     cells: tuple[Cell, ...]
     null_bytes: int
+    hidden: int = 0
 
     def only(self, columns: Sequence[int]) -> RowLayout:
         """The layout of an image that has these columns alone."""
@@ -100,22 +111,39 @@ def row_layout(schema: TableSchema, table_map: TableMap, position: str) -> RowLa
             reason = f"the log has {found} where {column.declaration or column.type} is expected"
             raise TableStoppedError(str(schema.table), column.name, position, reason, _DIFFERS)
         cells.append(cell)
-    return RowLayout(tuple(cells), (len(cells) + 7) // 8)
+    hidden = [Cell(Column(name, _HASH, nullable=True), codes.LONGLONG, 8) for name in _hashes(schema, table_map)]
+    return RowLayout((*cells, *hidden), (len(cells) + len(hidden) + 7) // 8, len(hidden))
+
+
+def _hashes(schema: TableSchema, table_map: TableMap) -> Sequence[str]:
+    """Return the names of the columns at the end in which MariaDB keeps hashes for UNIQUE keys on long columns.
+
+    A SELECT does not know them, nor does information_schema. They are told by
+    their names, which only binlog_row_metadata=FULL logs.
+    """
+    count = len(schema.columns)
+    names, types, unsigned = table_map.names[count:], table_map.types[count:], table_map.unsigned[count:]
+    are_hashes = all(map(_HASH_NAME.fullmatch, names)) and set(types) == {codes.LONGLONG} and all(unsigned)
+    return names if are_hashes else ()
 
 
 def _check_shape(schema: TableSchema, table_map: TableMap, position: str) -> None:
     names = tuple(column.name for column in schema.columns)
+    count = len(table_map.types) - len(_hashes(schema, table_map))
+    logged, hint = table_map.names[:count], _DIFFERS
     if schema.table != table_map.table:
         reason = f"the rows are of {table_map.table}"
     elif not names:
         reason = "it has no columns"
-    elif len(table_map.types) != len(names):
+    elif count != len(names):
+        if not logged and set(table_map.types[len(names) :]) == {codes.LONGLONG}:
+            hint = f"{_DIFFERS}; {_SAY_NAMES}"
         reason = f"the log has {len(table_map.types)} columns where {len(names)} are expected ({', '.join(names)})"
-    elif table_map.names and table_map.names != names:
+    elif logged and logged != names:
         reason = f"the log has the columns {', '.join(table_map.names)} where {', '.join(names)} are expected"
     else:
         return
-    raise TableStoppedError(str(schema.table), "", position, reason, _DIFFERS)
+    raise TableStoppedError(str(schema.table), "", position, reason, hint)
 
 
 def _sign_differs(column: Column, table_map: TableMap, index: int) -> bool:

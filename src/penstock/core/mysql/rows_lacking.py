@@ -75,13 +75,17 @@ def put_together(
     """Make rows of the columns that `images` have, whose values are `arrays`, one image after the other.
 
     A second image takes what it lacks from the first, as `find_lacking` says; what
-    is lacking then is NULL.
+    is lacking then is NULL. Columns behind those of the table are left out.
     """
     remaining, rows = iter(arrays), len(arrays[0])
     there: dict[int, ArrowArray] = {}
     batches = []
     for image in images:
-        there = {index: array for index, array in there.items() if not schema.columns[index].is_virtual}
+        there = {
+            index: array
+            for index, array in there.items()
+            if index < len(arrow) and not schema.columns[index].is_virtual
+        }
         there |= zip(image, islice(remaining, len(image)), strict=True)
         columns = [
             there[index] if index in there else pa.nulls(rows, arrow.field(index).type) for index in range(len(arrow))
