@@ -6,15 +6,17 @@ import contextlib
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.servers.source_log import address
+from tests.servers.source_log import address, connected, read_all
 
 from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
 from penstock.adapters.mysql.catalog import read_creates, read_tables
 from penstock.adapters.mysql.connection import ask, connect
+from penstock.adapters.mysql.copy import open_copy
 from penstock.adapters.mysql.history import head
 from penstock.adapters.mysql.tracker import MysqlTracker, read_source_defaults
 from penstock.core.errors import UnfitServerError
-from penstock.core.mysql.log_items import StatementLogged
+from penstock.core.mysql.decode import decode_rows
+from penstock.core.mysql.log_items import RowsLogged, StatementLogged
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
@@ -101,6 +103,41 @@ def test_a_key_that_the_server_makes_up_is_followed(
     assert schema == read_tables(source, [table])[table]
     assert schema is not None
     assert schema.key == ("my_row_id",)
+
+
+def test_a_key_that_the_servers_make_up_and_hide_is_copied_logged_and_followed(
+    mysql_server: OracleMysql, mysql_tracker_server: OracleMysql, source: pymysql.Connection
+) -> None:
+    table = TableId("shop", "t")
+    with hidden_keys(mysql_server), hidden_keys(mysql_tracker_server):
+        ask(source, "SET SESSION sql_generate_invisible_primary_key = ON")
+        ask(source, "CREATE TABLE t (a INT)")
+        begin = head(source)
+        ask(source, "INSERT INTO t VALUES (7), (8)")
+
+        with open_copy(address(mysql_server), lambda seen: seen == table) as copy:
+            copied = [row for batch in copy.rows(table, 10) if batch.after for row in batch.after.to_pylist()]
+            schema, creates = copy.schemas[table], copy.creates
+        with contextlib.closing(MysqlTracker(address(mysql_tracker_server), read_source_defaults(source))) as tracker:
+            tracker.restore(creates)
+            followed = tracker.table_schema(table)
+        events = read_all(mysql_server, begin, wanted=lambda seen: seen == table)
+        logged = [decode_rows(schema, [event]).after for event in events if isinstance(event, RowsLogged)]
+
+    assert copied == [{"my_row_id": 1, "a": 7}, {"my_row_id": 2, "a": 8}]
+    assert [rows.to_pylist() for rows in logged if rows is not None] == [copied]
+    assert followed == schema
+
+
+@contextlib.contextmanager
+def hidden_keys(server: OracleMysql) -> Iterator[None]:
+    """Have the server show nobody the keys that it makes up, unless one asks."""
+    with contextlib.closing(connected(server)) as connection, connection.cursor() as cursor:
+        cursor.execute("SET GLOBAL show_gipk_in_create_table_and_information_schema = OFF")
+        try:
+            yield
+        finally:
+            cursor.execute("SET GLOBAL show_gipk_in_create_table_and_information_schema = ON")
 
 
 def test_a_copy_of_a_mysql_source_is_restored_with_equal_schemas(
