@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from tests.unit.mysql_log.scanning import FEW, RUNS, SINGLE, START, scan
 from tests.unit.mysql_log.single_items import one_by_one
 
+from penstock.core.mysql.log_items import TransactionEnded
+
 if TYPE_CHECKING:
     from tests.unit.mysql_log.conftest import LogWriter
 
@@ -85,3 +87,36 @@ def test_a_transaction_that_is_not_small_is_read_by_its_events(log: LogWriter) -
 
     assert [len(each.places) for each in few.few] == [1]
     assert one_by_one(few.found) == single.found
+
+
+def test_without_gtids_transactions_are_read_together_also_where_the_log_lists_none(
+    log_writer: type[LogWriter],
+) -> None:
+    log = log_writer(server_version=b"8.0.36").opening()
+    log.event(35, bytes(8))
+    for _ in range(3):
+        log.event(34, b"\1" + bytes(16) + struct.pack("<QBQQ", 0, 2, 0, 1))
+        log.query("BEGIN")
+        log.table_map("users")
+        log.rows()
+        log.xid()
+
+    single, in_runs, few = (scan(log, START, grouping) for grouping in (SINGLE, RUNS, FEW))
+
+    assert in_runs.items == few.items == single.items
+    assert [len(run.ends) for run in in_runs.runs] == [3]
+    assert [len(each.places) for each in few.few] == [3]
+
+
+def test_the_first_gtids_of_a_log_are_read_singly(log: LogWriter) -> None:
+    log.gtid_list()
+    for number in range(1, 4):
+        log.insert(number)
+
+    single, few = (scan(log, START, grouping) for grouping in (SINGLE, FEW))
+
+    assert [item.end.gtids for item in single.found if isinstance(item, TransactionEnded)] == [
+        f"0-7-{number}" for number in range(1, 4)
+    ]
+    assert few.items == single.items
+    assert [len(each.places) for each in few.few] == [2]

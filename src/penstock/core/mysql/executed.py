@@ -23,11 +23,6 @@ class Executed:
         self.text = text
         self._gtids: GtidSet | None = parse_gtids(text)
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether the log told that nothing came before it, which no position can tell from not knowing."""
-        return self._gtids is not None and not self.text
-
     def replace(self, gtids: MariadbGtids) -> None:
         """Take what the log lists, which is everything."""
         self._gtids = gtids
@@ -56,11 +51,19 @@ class Executed:
             self.text = str(self._gtids)
 
     def takes(self, gtid: str) -> bool:
-        """Whether a transaction with this GTID, or origin, or with none at all, can be counted."""
+        """Whether transactions with this GTID, or origin, or with none at all, can be read together.
+
+        The first GTIDs after nothing cannot: no position tells that nothing came before from not knowing.
+        """
+        if not gtid or self._gtids is None:
+            return True
+        return bool(self.text) and self._is_of_kind(gtid)
+
+    def _is_of_kind(self, gtid: str) -> bool:
         # Only MySQL's have colons.
-        return self._gtids is None or not gtid or isinstance(self._gtids, MysqlGtids) == (":" in gtid)
+        return isinstance(self._gtids, MysqlGtids) == (":" in gtid)
 
     def _require_kind(self, gtid: str) -> None:
-        if not self.takes(gtid):
+        if not self._is_of_kind(gtid):
             message = f"{gtid!r} is no GTID of the server that has {self.text or 'none'}"
             raise MalformedError(message)

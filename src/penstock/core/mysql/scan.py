@@ -184,23 +184,18 @@ class EventScanner:
     def _scan_run(self, stretch: PlainStretch, items: list[LogItem]) -> int:
         """Read what is usual of a stretch, if that is what is to be read now; return how many events that was."""
         checksums, is_mariadb = self._frames.checksums, self._frames.is_mariadb
-        if self.file_ended or not self._expects_transactions or stretch.events.checksums != checksums:
+        if self.file_ended or not self._transactions.between or stretch.events.checksums != checksums:
             return 0
         run, count = self._runs.read(stretch, is_mariadb=is_mariadb)
         items.extend([run] if run else [])
         return count
-
-    @property
-    def _expects_transactions(self) -> bool:
-        """Whether whole transactions may come next, to be read together."""
-        return self._transactions.between and not self._executed.is_empty
 
     def _scan_each(self, view: memoryview, spans: Spans, items: list[LogItem]) -> Iterator[list[LogItem]]:
         """Scan events one by one, or by transactions; yield only what a compressed transaction lets go of."""
         places = spans.tolist() if isinstance(spans, np.ndarray) else spans
         at = 0
         while at < len(places) and not self.file_ended:
-            if self._few is not None and self._expects_transactions:
+            if self._few is not None and self._transactions.between:
                 few, count = self._few.read(view, places, at)
                 if few is not None:
                     items.append(few)
