@@ -177,6 +177,34 @@ def test_a_reset_is_noticed_by_the_first_transaction_that_comes(source: Source) 
     assert "the log was reset" in caught.value.hint
 
 
+def test_a_domain_that_was_deleted_and_is_used_again_is_named_as_a_cause(source: Source) -> None:
+    with closing(connect(address(source))) as connection, connection.cursor() as cursor:
+        if read_flavour(connection) != "mariadb":
+            pytest.skip("MySQL has no domains")
+        ask(connection, "SET gtid_domain_id = 1")
+        insert(connection, 3)
+        ask(connection, "FLUSH BINARY LOGS")
+        ask(connection, "SET gtid_domain_id = 0")
+        insert(connection, 1)
+        ask(connection, "FLUSH BINARY LOGS")
+        position = head(connection)
+        with follow(source, position) as stream:
+            insert(connection, 1)
+            Reader(position).read(stream, head(connection))
+            purge_to(cursor, position.file)
+            ask(connection, "FLUSH BINARY LOGS DELETE_DOMAIN_ID = (1)")
+            ask(connection, "SET gtid_domain_id = 1")
+            insert(connection, 1)
+
+            with pytest.raises(LogError, match=r"1-1-1 at .* after 1-1-3") as in_mid_stream:
+                Reader(position).read(stream)
+        with pytest.raises(LogError, match=r"it has executed '.*1-1-1") as later:
+            read_on(source, position)
+
+    assert "DELETE_DOMAIN_ID" in in_mid_stream.value.hint
+    assert "DELETE_DOMAIN_ID" in later.value.hint
+
+
 def test_a_server_that_lacks_transactions_from_before_our_position_has_another_log(source: Source) -> None:
     with closing(connect(address(source))) as connection:
         insert(connection, 2)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from penstock.core.positions import BinlogPosition
 
 _SHOWN = 200
+_OR_DELETED = ", or a domain was used again after FLUSH BINARY LOGS DELETE_DOMAIN_ID, with numbers from 1 on"
 _MARIADB_GTID = re.compile(r"\d+-\d+-\d+")
 
 
@@ -62,7 +63,7 @@ def require_known(connection: pymysql.Connection, position: BinlogPosition) -> N
         includes = _reaches(str(executed), position.gtids)
     if not includes:
         says = f"it has executed '{str(executed)[:_SHOWN]}', and before our position were '{position.gtids[:_SHOWN]}'"
-        raise _begun_anew(server, position, says)
+        raise _begun_anew(server, position, says, "" if flavour == "mysql" else _OR_DELETED)
 
 
 class Continuity:
@@ -116,8 +117,9 @@ class Continuity:
         if first <= before:
             message = f"the GTIDs of {self._server} go back: {origin}{first} at {end}, after {origin}{before}"
             hint = (
-                "the server was restored from a backup, or somebody set gtid_seq_no or gtid_binlog_state: "
-                "start a new pipeline with a copy; and set gtid_strict_mode=ON, with which this cannot happen"
+                "the server was restored from a backup, or somebody set gtid_seq_no or gtid_binlog_state"
+                f"{_OR_DELETED}: start a new pipeline with a copy; and set gtid_strict_mode=ON, which refuses numbers "
+                "that go back"
             )
             raise LogError(message, hint)
         self._newest[origin] = last
@@ -137,7 +139,7 @@ class Continuity:
         self._is_sure = bool(self._gtid)
         if self._is_sure and not _grew(self._position.gtids, end.gtids, self._gtid):
             says = f"{self._gtid} comes after it, and was among '{self._position.gtids[:_SHOWN]}' before it"
-            raise _begun_anew(self._server, self._position, says)
+            raise _begun_anew(self._server, self._position, says, "" if ":" in self._gtid else _OR_DELETED)
 
 
 def _is_readable(gtids: str, flavour: Flavour) -> bool:
@@ -149,12 +151,12 @@ def _is_readable(gtids: str, flavour: Flavour) -> bool:
         return False
 
 
-def _begun_anew(server: MysqlServer, position: BinlogPosition, says: str) -> LogError:
+def _begun_anew(server: MysqlServer, position: BinlogPosition, says: str, or_else: str = "") -> LogError:
     message = f"the log of {server} is not the one in which we stood at {position}: {says}"
     hint = (
-        "the log was reset, the server was restored from a backup, or another server answers: start a new pipeline "
-        "with a copy. If it is a new master that has replicated from the old one: penstock failover FILE SOURCE "
-        "--to HOST:PORT"
+        f"the log was reset, the server was restored from a backup, or another server answers{or_else}: start a new "
+        "pipeline with a copy. If it is a new master that has replicated from the old one: "
+        "penstock failover FILE SOURCE --to HOST:PORT"
     )
     return LogError(message, hint)
 
