@@ -12,6 +12,7 @@ import pytest
 from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
 from penstock.adapters.mysql.connection import connect
 from penstock.adapters.mysql.history import head
+from penstock.adapters.mysql.source_objects import MysqlSourceObjects
 from penstock.adapters.state.store import open_state
 from penstock.bench.capture.known_tables import open_book
 from penstock.bench.capture.workload import create_table, insert_range, login
@@ -197,7 +198,7 @@ def follow(
 ) -> LiveCapture:
     """Follow the log of one table from `begin` on."""
     book = open_book(server, table)
-    handler = StatementHandler(open_state(f"sqlite:///{home}/state.db", "p"), book, 1)
+    handler = StatementHandler(open_state(f"sqlite:///{home}/state.db", "p"), book, MysqlSourceObjects(server), 1)
     capture = OpenCapture(CaptureParts(publisher, book, handler, "schemas", 1), 1, begin, 0)
     stream = open_binlog(server, begin, _SERVER_ID, book.wanted, Stop.NEVER)
     return LiveCapture(capture, stream, LogFollower(book, {}, begin, pace))

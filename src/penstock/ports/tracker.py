@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.core.mysql.foreign_keys import Cascade
     from penstock.core.tables import TableId, TableSchema
 
 
@@ -31,6 +32,10 @@ class SchemaTracker(Protocol):
 
     def table_schema(self, table: TableId) -> TableSchema | None:
         """What `table` looks like now, None if there is no such table."""
+        ...
+
+    def cascades(self) -> Sequence[Cascade]:
+        """Every foreign key by which the server changes rows itself."""
         ...
 
     def dump(self) -> str:

@@ -11,6 +11,7 @@ from penstock.adapters.mysql.copy import open_copy
 from penstock.adapters.mysql.heartbeat import require_not_behind
 from penstock.adapters.mysql.history import log_is_whole, start_of_log
 from penstock.adapters.mysql.identity import read_identity
+from penstock.adapters.mysql.source_objects import MysqlSourceObjects
 from penstock.core.announcements import read_announcement
 from penstock.core.mysql.heartbeats import HeartbeatWatch
 from penstock.links.capture.first_start import start_from_log, start_with_copy
@@ -152,7 +153,7 @@ def open_parts(spec: CaptureSpec, publisher: Publisher) -> CaptureParts:
     partitions = spec.pipeline.kafka.partitions
     state = open_pipeline_state(spec.pipeline)
     require_newest_kafka(spec.pipeline, spec.source_name, state)
-    handler = StatementHandler(state, book, partitions)
+    handler = StatementHandler(state, book, MysqlSourceObjects(mysql_server(spec.source)), partitions)
     return CaptureParts(publisher, book, handler, announcements_topic(spec.pipeline), partitions)
 
 

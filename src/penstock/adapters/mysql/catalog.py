@@ -138,6 +138,20 @@ def read_table_ids(connection: pymysql.Connection) -> Sequence[TableId]:
     return sorted(row.table for row in _read_tableask(connection, None))
 
 
+def read_kinds(connection: pymysql.Connection, tables: Collection[TableId]) -> Mapping[TableId, str]:
+    """Return what each of `tables` is, "VIEW" or a kind of table; what is not there is left out."""
+    wanted = sorted(tables)
+    found: dict[TableId, str] = {}
+    for start in range(0, len(wanted), _IN_QUERY_MAX):
+        rows = ask(
+            connection,
+            "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES "  # noqa: S608 - escaped
+            f"WHERE {_where(connection, wanted[start : start + _IN_QUERY_MAX])}",
+        )
+        found |= {TableId(schema, name): kind for schema, name, kind in rows}
+    return found
+
+
 def read_creates(connection: pymysql.Connection) -> Creates:
     """Read the statements that make everything again: one query for each table.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -11,11 +10,12 @@ from pymysql.constants import ER
 from penstock.adapters.mysql.catalog import quote_table, read_flavour, read_table_ids
 from penstock.adapters.mysql.connection import ask, error_code, server_of
 from penstock.adapters.mysql.foreign_keys import read_cascades
+from penstock.adapters.mysql.grants import read_global_grants
 from penstock.core.errors import UnfitServerError
 from penstock.core.mysql.table_policy import DEFAULT_POLICY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     import pymysql
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 _DAY_SECONDS = 86_400
 _REFUSED = frozenset({ER.TABLEACCESS_DENIED_ERROR, ER.COLUMNACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR})
-_GLOBAL_GRANT = re.compile(r"GRANT (.*) ON \*\.\* TO", re.IGNORECASE)
 _LISTED_MAX = 10
 _IN_FILE = "in the server's configuration file (SET GLOBAL lasts until its next restart only)"
 _KEPT = "the target keeps them as they were"
@@ -180,19 +179,16 @@ def _name_findings(variables: Mapping[str, str]) -> Sequence[Finding]:
 
 
 def _grant_findings(connection: pymysql.Connection, flavour: Flavour) -> Sequence[Finding]:
-    granted: set[str] = set()
-    for (line,) in ask(connection, "SHOW GRANTS"):
-        if found := _GLOBAL_GRANT.match(str(line)):
-            granted |= {privilege.strip().upper() for privilege in found[1].split(",")}
+    granted = read_global_grants(connection)
     # Each needs one of its names: MariaDB 10.5 renamed REPLICATION CLIENT. On MySQL a copy takes a lock.
     needed = [("REPLICATION SLAVE",), ("BINLOG MONITOR", "REPLICATION CLIENT")]
     needed += [("RELOAD",)] if flavour == "mysql" else []
     return [_grant_finding(connection, names, granted) for names in needed]
 
 
-def _grant_finding(connection: pymysql.Connection, names: tuple[str, ...], granted: set[str]) -> Finding:
+def _grant_finding(connection: pymysql.Connection, names: tuple[str, ...], granted: Collection[str]) -> Finding:
     name = names[-1]
-    if granted & {*names, "ALL PRIVILEGES", "SUPER"}:
+    if set(granted) & {*names, "ALL PRIVILEGES", "SUPER"}:
         return Finding("ok", f"grant {name}", "held")
     user = server_of(connection).user
     return Finding("error", f"grant {name}", f"{user} does not have it", f"GRANT {name} ON *.* TO {user}")

@@ -20,6 +20,7 @@ from penstock.adapters.mysql.catalog import (
     read_tables,
 )
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect, error_code
+from penstock.adapters.mysql.foreign_keys import read_cascades
 from penstock.config.crash_points import CrashPoint
 from penstock.core.errors import PenstockError, PositionError, UnavailableError, UnfitServerError
 from penstock.core.mysql.ddl import TableDdl, classify, for_tracker
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     import pymysql
 
     from penstock.core.mysql.describe import Flavour
+    from penstock.core.mysql.foreign_keys import Cascade
     from penstock.core.mysql.table_policy import TablePolicy
     from penstock.core.tables import TableId, TableSchema
 
@@ -92,6 +94,7 @@ class MysqlTracker:
         self._timeout_seconds = timeout_seconds
         self._connection: pymysql.Connection | None = None
         self._schemas: Mapping[TableId, TableSchema] | None = None
+        self._cascades: Sequence[Cascade] | None = None
 
     def apply(self, sql: str, default_schema: str) -> None:
         """Run one DDL statement, with `default_schema` selected if there is such a schema.
@@ -103,7 +106,7 @@ class MysqlTracker:
         statement = classify(sql)
         if not isinstance(statement, TableDdl) or _leaves_tables(statement):
             return
-        self._schemas = None
+        self._schemas = self._cascades = None
         connection = self._retrying(_check_alive)
         try:
             _select_schema(connection, default_schema)
@@ -124,6 +127,12 @@ class MysqlTracker:
             self._schemas = self._retrying(lambda connection: read_tables(connection, None, self._policy))
         return self._schemas.get(table)
 
+    def cascades(self) -> Sequence[Cascade]:
+        """Every foreign key with CASCADE or SET NULL; all are read at once after a change."""
+        if self._cascades is None:
+            self._cascades = self._retrying(lambda connection: read_cascades(connection, lambda _: True))
+        return self._cascades
+
     def dump(self) -> str:
         """All schemas, sequences and tables as JSON text, the same that `Copy.creates` has."""
         return self._retrying(read_creates).to_json()
@@ -131,7 +140,7 @@ class MysqlTracker:
     def restore(self, dump: str) -> None:
         """Drop every user schema and make those of `dump`. Doing it again, or anew after a crash, is the same."""
         creates = _read_dump(dump)
-        self._schemas = None
+        self._schemas = self._cascades = None
         self._retrying(lambda connection: _replace_everything(connection, creates))
 
     def close(self) -> None:

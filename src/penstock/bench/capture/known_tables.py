@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from penstock.adapters.mysql.connection import MysqlServer
+    from penstock.core.mysql.foreign_keys import Cascade
     from penstock.core.tables import TableId, TableSchema
 
 _SOURCE = "bench"
@@ -47,6 +48,10 @@ class KnownTables:
     def table_schema(self, table: TableId) -> TableSchema | None:
         """One of them."""
         return self._schemas.get(table)
+
+    def cascades(self) -> Sequence[Cascade]:
+        """Say that there are none: nobody writes to these tables by statements."""
+        return ()
 
     def register(self, source: str, schema: TableSchema) -> RegisteredTable:
         """Give every table the same ids; there is one."""

@@ -98,7 +98,7 @@ _HARMLESS_OBJECTS = frozenset({
 })  # fmt: skip
 _OBJECTS = _HARMLESS_OBJECTS | {"TABLE", "TABLES", "INDEX", "DATABASE", "SCHEMA", "SEQUENCE"}
 _ROW_VERBS = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE", "LOAD", "SELECT", "WITH", "CALL"})
-_WRITE_MODIFIERS = frozenset({"LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "QUICK", "IGNORE", "INTO"})
+WRITE_MODIFIERS = frozenset({"LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "QUICK", "IGNORE", "INTO"})
 _ALTER_OPTIONS = frozenset({"INSTANT", "INPLACE", "NOCOPY", "COPY", "NONE", "SHARED", "EXCLUSIVE"})
 _REFERENCE_ENDS = frozenset({"SET", "WHERE", "ORDER", "LIMIT", "RETURNING"})
 
@@ -341,12 +341,12 @@ def _written_tables(reader: TokenReader) -> tuple[TableName, ...]:
     reader.at += 1
     match verb:
         case "INSERT" | "REPLACE":
-            reader.skip_any(_WRITE_MODIFIERS)
+            reader.skip_any(WRITE_MODIFIERS)
             return tuple(_maybe(reader.take_table()))
         case "LOAD":
             return tuple(_maybe(reader.take_table())) if reader.seek("INTO", "TABLE") else ()
         case "UPDATE" | "DELETE":
-            reader.skip_any(_WRITE_MODIFIERS)
+            reader.skip_any(WRITE_MODIFIERS)
             return _references(reader)
         case _:
             return ()

@@ -12,7 +12,7 @@ from penstock.core.mysql.sql_tokens import TokenReader, read_tokens
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 _RULES = (("CASCADE",), ("SET", "NULL"), ("SET", "DEFAULT"))
 
@@ -38,6 +38,17 @@ def cascades_of(child: TableId, create: str) -> Sequence[Cascade]:
         if name is not None and parent is not None and _read_changes(reader):
             found.append(Cascade(child, name, TableId(parent[0] or child.schema, parent[1])))
     return found
+
+
+def with_children(tables: Collection[TableId], cascades: Sequence[Cascade]) -> set[TableId]:
+    """Return `tables` and every table whose rows may change with theirs, at any remove."""
+    reached, left = set(tables), list(tables)
+    while left:
+        parent = left.pop()
+        more = {cascade.child for cascade in cascades if cascade.parent == parent} - reached
+        reached |= more
+        left += more
+    return reached
 
 
 def _read_changes(reader: TokenReader) -> bool:

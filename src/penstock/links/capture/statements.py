@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, assert_never
 from penstock.config.crash_points import CrashPoint
 from penstock.core.announcements import Announcement, Kind, Move
 from penstock.core.errors import PenstockError, TableStoppedError
-from penstock.core.mysql.ddl import Harmless, RowStatement, TableDdl, TableName, TransactionControl, classify
+from penstock.core.mysql.ddl import Harmless, RowStatement, TableDdl, TransactionControl, classify
 from penstock.core.mysql.evolution import Refusal
+from penstock.core.mysql.foreign_keys import with_children
+from penstock.core.mysql.statement_reach import changes_old_rows, foreign_call, named_anywhere
 from penstock.core.mysql.table_effects import (
     COPY_AGAIN,
     TableChange,
@@ -32,12 +34,13 @@ from penstock.core.publication import StoppedTable
 from penstock.ports.state import TrackerDump
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from penstock.core.mysql.log_items import StatementLogged
     from penstock.core.positions import BinlogPosition
     from penstock.core.tables import TableId, TableSchema
     from penstock.links.capture.table_book import TableBook
+    from penstock.ports.source_objects import SourceObjects
     from penstock.ports.state import State
 
 _DUMPED = CrashPoint("statement.dumped", "the tracker's dump is kept, the statement is not applied to it")
@@ -56,8 +59,9 @@ class StatementOutcome:
 class StatementHandler:
     """Takes the log's statements one at a time, each after everything before it was published."""
 
-    def __init__(self, state: State, book: TableBook, partitions: int) -> None:
+    def __init__(self, state: State, book: TableBook, objects: SourceObjects, partitions: int) -> None:
         """Serve the capture whose tables are in `book`; topics it makes have `partitions`."""
+        self._objects = objects
         self._tracker = book.tracker
         self._state = state
         self._book = book
@@ -101,10 +105,26 @@ class StatementHandler:
         self._state.drop_tracker_dump(self._book.source)
 
     def _refuse_rows(self, statement: StatementLogged, rows: RowStatement) -> StatementOutcome:
-        """Rows written as a statement cannot be known: their tables stop."""
+        """Rows written as a statement cannot be known: every table that it may have changed stops."""
         reason = f"{rows.verb} was logged as a statement, so its rows are not in the log"
         hint = f"set binlog_format=ROW for every session that writes; then {COPY_AGAIN}"
-        return self._stop(statement, rows.tables, reason, hint)
+        existing = self._tracker.tables()
+        written = set(resolve_names(rows.tables, statement.default_schema, existing))
+        if changes_old_rows(statement.sql):
+            written = with_children(written, self._tracker.cascades())
+        why = self._why_more(statement, written)
+        if why:
+            return self._stop(statement, existing, f"{reason}; it may have changed any table: {why}", hint)
+        return self._stop(statement, sorted(written), reason, hint)
+
+    def _why_more(self, statement: StatementLogged, written: Collection[TableId]) -> str:
+        """Say why a statement may have written to more tables than `written`, "" if it surely has not."""
+        if not written:
+            return "its text does not tell which"
+        call = foreign_call(statement.sql)
+        if call:
+            return f"it calls {call}, which may be a stored function"
+        return self._objects.why_more(written, named_anywhere(statement.sql, statement.default_schema))
 
     def _replay(self, statement: StatementLogged, ddl: TableDdl, gone: Collection[str]) -> StatementOutcome:
         existing, before = self._tracker.tables(), self._wanted_tables()
@@ -172,14 +192,12 @@ class StatementHandler:
     def _not_replayed(self, statement: StatementLogged, ddl: TableDdl, error: PenstockError) -> StatementOutcome:
         """Handle a statement that the tracker refused: only the tables it names can be affected."""
         reason = f"the schema tracker refused {statement.sql[:200]!r}: {error.message}"
-        return self._stop(statement, ddl.tables, reason, COPY_AGAIN)
-
-    def _stop(
-        self, statement: StatementLogged, names: tuple[TableName, ...], reason: str, hint: str
-    ) -> StatementOutcome:
-        """Stop the tables that a statement names, or all of them where it could be any."""
         existing = self._tracker.tables()
-        tables = resolve_names(names, statement.default_schema, existing) if names else existing
+        named = resolve_names(ddl.tables, statement.default_schema, existing)
+        return self._stop(statement, named or existing, reason, COPY_AGAIN)
+
+    def _stop(self, statement: StatementLogged, tables: Iterable[TableId], reason: str, hint: str) -> StatementOutcome:
+        """Stop those of `tables` that are wanted."""
         stopped = []
         for table in filter(self._book.wanted, tables):
             error = TableStoppedError(str(table), "", str(statement.begin), reason, hint)

@@ -1,0 +1,25 @@
+"""What a source has besides tables, through which a statement writes to more of them than it names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from penstock.core.tables import TableId
+
+
+class SourceObjects(Protocol):
+    """The views and triggers of a source, as they are when it is asked.
+
+    Nobody knows what they were when a statement was logged that is read later.
+    """
+
+    def why_more(self, written: Collection[TableId], named: Collection[TableId]) -> str:
+        """Say why a write to `written` by a statement with the names `named` may change other tables, too.
+
+        "" if it surely does not. What cannot be told is a reason. Of `named` only
+        views count. Raises UnavailableError when the source is away.
+        """
+        ...

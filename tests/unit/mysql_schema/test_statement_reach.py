@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import pytest
+
+from penstock.core.mysql.foreign_keys import Cascade, with_children
+from penstock.core.mysql.statement_reach import changes_old_rows, foreign_call, named_anywhere
+from penstock.core.tables import TableId
+
+
+@pytest.mark.parametrize(
+    ("sql", "call"),
+    [
+        ("INSERT INTO t VALUES (1), (2)", ""),
+        ("INSERT INTO t (a, b) VALUES (1, UPPER('f(x)')) ON DUPLICATE KEY UPDATE a = VALUES(a)", ""),
+        ("REPLACE INTO `s`.`t` (a) SELECT COUNT(*) FROM u FORCE INDEX (`PRIMARY`) WHERE a IN (1)", ""),
+        ("SET STATEMENT max_statement_time=1 FOR INSERT INTO put (a) VALUES (1)", ""),
+        ("LOAD DATA INFILE 'x' INTO TABLE `t` LINES TERMINATED BY '\\n' (`a`, @`b`) SET b = TRIM(@b)", ""),
+        ("DELETE FROM t WHERE a = 1 /* f(1) */", ""),
+        ("INSERT INTO t VALUES (put(1))", "put"),
+        ("INSERT INTO t VALUES (put (1))", "put"),
+        ("INSERT INTO t VALUES (`put`(1))", "put"),
+        ('INSERT INTO t VALUES ("put"(1))', "put"),
+        ("INSERT INTO t VALUES (s.upper('a'))", "upper"),
+        ("INSERT INTO t VALUES (count (1))", "count"),
+        ("INSERT INTO t VALUES (/*! put(1) */)", "put"),
+        ("INSERT INTO put SELECT put(1)", "put"),
+        ("UPDATE t SET a = 1 WHERE EXISTS (SELECT put(1))", "put"),
+        ("LOAD DATA INFILE 'x' INTO TABLE t (a) SET b = put(a)", "put"),
+    ],
+)
+def test_a_call_of_what_no_server_has_built_in_is_found(sql: str, call: str) -> None:
+    assert foreign_call(sql) == call
+
+
+def test_names_are_found_with_the_schema_before_them_or_the_default_one() -> None:
+    names = named_anywhere("INSERT INTO a.b SELECT c.d, \"e\" FROM `f` JOIN g.h WHERE 12 = 'i'", "shop")
+
+    assert {TableId("a", "b"), TableId("g", "h"), TableId("shop", "f"), TableId("shop", "e")} <= set(names)
+    assert not {"12", "i"} & {name.name for name in names}
+
+
+@pytest.mark.parametrize(
+    ("sql", "changes"),
+    [
+        ("INSERT INTO t VALUES ('UPDATE')", False),
+        ("INSERT INTO t VALUES (1) ON DUPLICATE KEY UPDATE a = 2", True),
+        ("REPLACE INTO t VALUES (1)", True),
+        ("LOAD DATA INFILE 'x' REPLACE INTO TABLE t", True),
+        ("LOAD DATA INFILE 'x' INTO TABLE t", False),
+        ("DELETE FROM t", True),
+    ],
+)
+def test_foreign_keys_act_where_rows_change_that_were_there(sql: str, *, changes: bool) -> None:
+    assert changes_old_rows(sql) == changes
+
+
+def test_children_of_children_change_too_and_a_circle_ends() -> None:
+    a, b, c, d = (TableId("shop", name) for name in "abcd")
+    cascades = [Cascade(b, "1", a), Cascade(c, "2", b), Cascade(a, "3", c), Cascade(d, "4", d)]
+
+    assert with_children([a], cascades) == {a, b, c}
+    assert with_children([d], cascades) == {d}
