@@ -69,6 +69,8 @@ def chain(
 def test_a_statement_stops_what_it_writes_to_where_that_can_be_told(chain: Chain) -> None:
     assert stopped_by(chain, "INSERT INTO {0}_aside.plain VALUES (1)") == []
     assert stopped_by(chain, CHECKSUM) == []
+    assert stopped_by(chain, "CREATE TEMPORARY TABLE t (KEY k (id)) SELECT id FROM users") == []
+    assert stopped_by(chain, "CREATE TABLE {0}_aside.t SELECT id FROM users") == []
     assert stopped_by(chain, "INSERT INTO users VALUES (1, 'a')") == ["users"]
     assert stopped_by(chain, "INSERT INTO orders VALUES (3)") == ["orders", "users"]
     assert stopped_by(chain, "DELETE FROM orders WHERE id = 1") == ["lines", "orders", "users"]
@@ -82,6 +84,8 @@ def test_a_statement_stops_what_it_writes_to_where_that_can_be_told(chain: Chain
         "INSERT INTO seen (id, name) VALUES (7, 'b')",
         "INSERT INTO {0}_aside.plain VALUES ({0}.put(77))",
         "SELECT put(2)",
+        "CREATE TEMPORARY TABLE t SELECT put(77) AS id",
+        "CREATE TABLE {0}_aside.t SELECT {0}.put(77) AS id",
     ],
 )
 def test_a_statement_stops_every_table_where_it_may_have_written_to_any(chain: Chain, statement: str) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.core.mysql.foreign_keys import Cascade, with_children
-from penstock.core.mysql.statement_reach import changes_old_rows, foreign_call, named_anywhere
+from penstock.core.mysql.statement_reach import changes_old_rows, foreign_call, named_anywhere, query_of
 from penstock.core.tables import TableId
 
 
@@ -37,6 +37,19 @@ def test_names_are_found_with_the_schema_before_them_or_the_default_one() -> Non
 
     assert {TableId("a", "b"), TableId("g", "h"), TableId("shop", "f"), TableId("shop", "e")} <= set(names)
     assert not {"12", "i"} & {name.name for name in names}
+
+
+@pytest.mark.parametrize(
+    ("sql", "call"),
+    [
+        ("CREATE TABLE put (a INT(11), KEY k (a)) SELECT 1 AS a", ""),
+        ("CREATE TEMPORARY TABLE t (a INT(11)) AS (SELECT put(1) AS a)", "put"),
+        ("CREATE TABLE t WITH c AS (SELECT put(1) AS a) SELECT a FROM c", "put"),
+        ("CREATE TEMPORARY TABLE t (a INT DEFAULT (put(1)))", ""),
+    ],
+)
+def test_calls_of_a_table_that_is_created_are_those_of_its_query(sql: str, call: str) -> None:
+    assert foreign_call(query_of(sql)) == call
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,12 @@ def foreign_call(sql: str) -> str:
     return ""
 
 
+def query_of(sql: str) -> str:
+    """Return what a CREATE TABLE gets its rows from: all from its first SELECT on, "" if it has none."""
+    starts = [token.start for token in read_tokens(sql) if token.upper == "SELECT"]
+    return sql[starts[0] :] if starts else ""
+
+
 def changes_old_rows(sql: str) -> bool:
     """Whether `sql` may change or delete rows that were there, which is what foreign keys act on."""
     return any(token.upper in _CHANGES_OLD_ROWS for token in read_tokens(sql))

@@ -13,7 +13,7 @@ statement comes again from the log; if it is behind us, the dump is dropped.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from penstock.config.crash_points import CrashPoint
 from penstock.core.announcements import Announcement, Kind, Move
@@ -21,7 +21,7 @@ from penstock.core.errors import PenstockError, TableStoppedError
 from penstock.core.mysql.ddl import Harmless, RowStatement, TableDdl, TransactionControl, classify
 from penstock.core.mysql.evolution import Refusal
 from penstock.core.mysql.foreign_keys import with_children
-from penstock.core.mysql.statement_reach import changes_old_rows, foreign_call, named_anywhere
+from penstock.core.mysql.statement_reach import changes_old_rows, foreign_call, named_anywhere, query_of
 from penstock.core.mysql.table_effects import (
     COPY_AGAIN,
     TableChange,
@@ -47,13 +47,16 @@ _DUMPED = CrashPoint("statement.dumped", "the tracker's dump is kept, the statem
 _APPLIED = CrashPoint("statement.applied", "a statement is applied to the tracker, and nobody knows")
 _RESTORED = CrashPoint("statement.restored", "the tracker is restored from a dump, which is still there")
 
+_WRITE_ROWS = f"set binlog_format=ROW for every session that writes; then {COPY_AGAIN}"
+_Stopped: TypeAlias = "tuple[tuple[TableId, StoppedTable], ...]"
+
 
 @dataclass(frozen=True, slots=True)
 class StatementOutcome:
     """What a statement means for the pipeline: tables with a new schema, and tables that cannot go on."""
 
     announcements: tuple[Announcement, ...] = ()
-    stopped: tuple[tuple[TableId, StoppedTable], ...] = ()
+    stopped: _Stopped = ()
 
 
 class StatementHandler:
@@ -87,10 +90,16 @@ class StatementHandler:
         Of tables that are `stopped` already, the rows are not known.
         """
         match classify(statement.sql):
+            case Harmless("CREATE TABLE"):
+                return StatementOutcome(stopped=self._stopped_by_query(statement))
             case Harmless() | TransactionControl():
                 return StatementOutcome()
             case RowStatement() as rows:
-                return self._refuse_rows(statement, rows)
+                return StatementOutcome(stopped=self._stopped_by_rows(statement, rows))
+            case TableDdl("create", changes_rows=True) as ddl:
+                more = self._stopped_by_query(statement)
+                outcome = self._replay(statement, ddl, stopped)
+                return replace(outcome, stopped=(*outcome.stopped, *more))
             case TableDdl() as ddl:
                 return self._replay(statement, ddl, stopped)
             case other:
@@ -104,27 +113,31 @@ class StatementHandler:
         """The outcome is committed: the dump is no longer needed."""
         self._state.drop_tracker_dump(self._book.source)
 
-    def _refuse_rows(self, statement: StatementLogged, rows: RowStatement) -> StatementOutcome:
+    def _stopped_by_rows(self, statement: StatementLogged, rows: RowStatement) -> _Stopped:
         """Rows written as a statement cannot be known: every table that it may have changed stops."""
         reason = f"{rows.verb} was logged as a statement, so its rows are not in the log"
-        hint = f"set binlog_format=ROW for every session that writes; then {COPY_AGAIN}"
         existing = self._tracker.tables()
         written = set(resolve_names(rows.tables, statement.default_schema, existing))
         if changes_old_rows(statement.sql):
             written = with_children(written, self._tracker.cascades())
-        why = self._why_more(statement, written)
+        why = self._why_more(statement, statement.sql, written) if written else "its text does not tell which"
         if why:
-            return self._stop(statement, existing, f"{reason}; it may have changed any table: {why}", hint)
-        return self._stop(statement, sorted(written), reason, hint)
+            return self._stop(statement, existing, f"{reason}; it may have changed any table: {why}", _WRITE_ROWS)
+        return self._stop(statement, sorted(written), reason, _WRITE_ROWS)
 
-    def _why_more(self, statement: StatementLogged, written: Collection[TableId]) -> str:
-        """Say why a statement may have written to more tables than `written`, "" if it surely has not."""
-        if not written:
-            return "its text does not tell which"
-        call = foreign_call(statement.sql)
+    def _stopped_by_query(self, statement: StatementLogged) -> _Stopped:
+        """Stop every table where the query of a CREATE TABLE, logged in place of its rows, may write to one."""
+        query = query_of(statement.sql)
+        why = self._why_more(statement, query, ()) if query else ""
+        reason = f"CREATE TABLE with a query was logged as a statement; it may have changed any table: {why}"
+        return self._stop(statement, self._tracker.tables(), reason, _WRITE_ROWS) if why else ()
+
+    def _why_more(self, statement: StatementLogged, sql: str, written: Collection[TableId]) -> str:
+        """Say why `sql` of a statement may have written to more tables than `written`, "" if it surely has not."""
+        call = foreign_call(sql)
         if call:
             return f"it calls {call}, which may be a stored function"
-        return self._objects.why_more(written, named_anywhere(statement.sql, statement.default_schema))
+        return self._objects.why_more(written, named_anywhere(sql, statement.default_schema))
 
     def _replay(self, statement: StatementLogged, ddl: TableDdl, gone: Collection[str]) -> StatementOutcome:
         existing, before = self._tracker.tables(), self._wanted_tables()
@@ -194,15 +207,15 @@ class StatementHandler:
         reason = f"the schema tracker refused {statement.sql[:200]!r}: {error.message}"
         existing = self._tracker.tables()
         named = resolve_names(ddl.tables, statement.default_schema, existing)
-        return self._stop(statement, named or existing, reason, COPY_AGAIN)
+        return StatementOutcome(stopped=self._stop(statement, named or existing, reason, COPY_AGAIN))
 
-    def _stop(self, statement: StatementLogged, tables: Iterable[TableId], reason: str, hint: str) -> StatementOutcome:
+    def _stop(self, statement: StatementLogged, tables: Iterable[TableId], reason: str, hint: str) -> _Stopped:
         """Stop those of `tables` that are wanted."""
         stopped = []
         for table in filter(self._book.wanted, tables):
             error = TableStoppedError(str(table), "", str(statement.begin), reason, hint)
             stopped.append((table, StoppedTable(str(statement.begin), error.message, error.hint)))
-        return StatementOutcome(stopped=tuple(stopped))
+        return tuple(stopped)
 
     def _wanted_tables(self) -> Mapping[TableId, TableSchema]:
         tables = {}
