@@ -13,7 +13,7 @@ from tests.servers.azurite import container_token
 from tests.servers.sink_case import FIRST, DuckdbTarget, Place
 
 from penstock.adapters.objects.store import Objects, open_objects
-from penstock.core.errors import PenstockError, SinkError, UnavailableError
+from penstock.core.errors import START_ANEW, PenstockError, SinkError, UnavailableError
 from penstock.dev.ports import free_port
 from penstock.faults.proxy import Proxy
 from penstock.wiring.objects_probe import probe_objects
@@ -67,7 +67,7 @@ def test_a_file_that_is_not_there_is_named(objects: Objects) -> None:
         objects.get(KEYS[1])
 
     assert "\n" not in raised.value.message
-    assert raised.value.hint == "the file is gone: restore it, or have the table copied again"
+    assert raised.value.hint == f"the file is gone: restore it, or {START_ANEW}"
 
 
 def test_files_that_are_gone_are_no_mistake_in_a_deletion(objects: Objects) -> None:

@@ -25,6 +25,9 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+START_ANEW = "start a new pipeline with a copy (another `pipeline` name and `home`)"
+"""What to do where existing rows must be read anew: nothing less than a whole pipeline can be copied again."""
+
 
 class PenstockError(Exception):
     """Something went wrong that we can explain.

@@ -39,7 +39,7 @@ import pyarrow.parquet as pq
 from penstock.core.arrow_types import arrow_schema, arrow_type
 from penstock.core.avro.envelope_decode import DecodedRows
 from penstock.core.changes import Op
-from penstock.core.errors import CorruptLogError, TableStoppedError
+from penstock.core.errors import START_ANEW, CorruptLogError, TableStoppedError
 from penstock.core.tables import Column, IntegerType, TextType
 
 if TYPE_CHECKING:
@@ -249,4 +249,4 @@ def _require_rows(
         first = int(np.argmin(there))
         image = "before" if is_before[first] else "after"
         message = f"a change of {schema.table} at offset {offsets[first]} lacks the row {image} it"
-        raise CorruptLogError(message, "set binlog_row_image=FULL in the source and have the table copied again")
+        raise CorruptLogError(message, f"set binlog_row_image=FULL in the source and {START_ANEW}")

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.core.changes import Op, RowBatch
-from penstock.core.errors import LogError, TableStoppedError
+from penstock.core.errors import START_ANEW, LogError, TableStoppedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +63,7 @@ def message_order(batch: RowBatch) -> npt.NDArray[np.int64]:
         raise LogError(message, hint)
     if len(batch) and (int(batch.rows.max()) >> _ROW_BITS or int(batch.rows.min()) < 0):
         message = f"{batch.file} has a rows event with row {int(batch.rows.max())}, beyond the 16,777,216 we can order"
-        raise LogError(message, "lower binlog_row_event_max_size in the source, and have the table copied again")
+        raise LogError(message, f"lower binlog_row_event_max_size in the source, and {START_ANEW}")
     is_create = np.int64(batch.op is Op.CREATE)
     return (batch.offsets << (_ROW_BITS + 1)) | (batch.rows.astype(np.int64) << 1) | is_create
 
@@ -114,5 +114,5 @@ def _part(
 def _without_its_values(batch: RowBatch, index: int) -> TableStoppedError:
     where = f"{batch.file}:{batch.offsets[index]} row {batch.rows[index]}"
     reason = f"a row got another primary key, and was logged without {', '.join(batch.after_lacks)}"
-    hint = "set binlog_row_image=FULL on the server, for every session, and copy the table again"
+    hint = f"set binlog_row_image=FULL on the server, for every session, and {START_ANEW}"
     return TableStoppedError(str(batch.schema.table), "", where, reason, hint)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from penstock.core.errors import START_ANEW
 from penstock.core.positions import file_number
 
 if TYPE_CHECKING:
     from penstock.core.positions import BinlogPosition
 
-_COPY_AGAIN = "start a new pipeline with a copy (another `pipeline` name and `home`)"
 _KEEP_LONGER = "and keep binlogs for longer (binlog_expire_logs_seconds)"
 
 
@@ -87,10 +87,10 @@ def _missing(needed: str, offset: int, log: KeptLog) -> tuple[str, str] | None:
         return None
     if needed not in sizes and file_number(needed) < file_number(oldest):
         return f"{needed}, which the pipeline needs, was purged: the oldest binlog is {oldest}", (
-            f"{_COPY_AGAIN}; {_KEEP_LONGER}"
+            f"{START_ANEW}; {_KEEP_LONGER}"
         )
     return f"the log has no place {needed}:{offset}, where the pipeline stands: its newest binlog is {newest}", (
-        f"the log was reset, or another server answers: {_COPY_AGAIN}"
+        f"the log was reset, or another server answers: {START_ANEW}"
     )
 
 

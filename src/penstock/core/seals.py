@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from penstock.core.errors import PositionError
+from penstock.core.errors import START_ANEW, PositionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,7 +24,6 @@ NO_TRANSACTIONS: Final = {"transactions": False}
 PARSE_ERRORS: Final = (ValueError, KeyError, TypeError, AttributeError)
 """What parsing JSON of another shape raises."""
 
-START_ANEW = "start a new pipeline with a copy (another `pipeline` name and `home`)"
 _LOST = f"restore it if you can; else delete the topics of this source and {START_ANEW}"
 _FOREIGN = f"let only this pipeline write to it; then delete the topics of this source and {START_ANEW}"
 

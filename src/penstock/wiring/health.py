@@ -19,6 +19,7 @@ STUCK_SECONDS = 120.0
 """Longer than a link waits before it tries again."""
 
 _HOUR_SECONDS = 3600
+_NEW_PIPELINE = "new pipeline"
 _ALIVE = frozenset({"running", "retrying"})
 
 
@@ -75,7 +76,7 @@ def _link_problems(standing: Standing, run_command: str) -> Iterator[Problem]:
     for link in standing.links:
         if link.error:
             level: Literal["warning", "error"] = "warning" if link.state == "retrying" else "error"
-            yield Problem(level, link.link, link.error, f"{link.hint}; then type: {run_command}")
+            yield Problem(level, link.link, link.error, _then(link.hint, run_command))
         elif standing.holder == "" and link.behind_since_ms:
             text = f"nobody runs it, and {_ahead(link)}"
             yield Problem("warning", link.link, text, f"type: {run_command}")
@@ -87,8 +88,13 @@ def _link_problems(standing: Standing, run_command: str) -> Iterator[Problem]:
 def _table_problems(standing: Standing, run_command: str) -> Iterator[Problem]:
     for table in standing.tables:
         if table.error:
-            hint = f"{table.hint}; then type: {run_command}"
+            hint = _then(table.hint, run_command)
             yield Problem("error", f"{table.link}, {table.table}", table.error, hint)
+
+
+def _then(hint: str, run_command: str) -> str:
+    """Add how to start this pipeline, unless what helps may be another one."""
+    return hint if _NEW_PIPELINE in hint else f"{hint}; then type: {run_command}"
 
 
 def _ahead(link: LinkProgress) -> str:

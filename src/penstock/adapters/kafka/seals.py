@@ -19,9 +19,8 @@ from penstock.adapters.kafka.cluster import REQUEST_TIMEOUT_SECONDS, explain
 from penstock.adapters.kafka.described import describe_topics, read_states, require_readable, wait_for_states
 from penstock.adapters.kafka.reader import TopicReader, settled_ends, written_ends
 from penstock.adapters.kafka.topics import position_topic, seal_topic
-from penstock.core.errors import PositionError
+from penstock.core.errors import START_ANEW, PositionError
 from penstock.core.seals import (
-    START_ANEW,
     Seal,
     Since,
     TopicState,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pymysql.constants import ER
 
 from penstock.adapters.mysql.connection import ask, connect
-from penstock.core.errors import LogError, LogPurgedError, PenstockError, UnavailableError, UnfitServerError
+from penstock.core.errors import START_ANEW, LogError, LogPurgedError, PenstockError, UnavailableError, UnfitServerError
 from penstock.core.positions import BinlogPosition, file_number
 
 if TYPE_CHECKING:
@@ -17,15 +17,14 @@ if TYPE_CHECKING:
 
 _READING_FAILED: Final = ER.MASTER_FATAL_ERROR_READING_BINLOG
 _REFUSED: Final = frozenset({ER.ACCESS_DENIED_ERROR, ER.SPECIFIC_ACCESS_DENIED_ERROR})
-_COPY_AGAIN: Final = "start a new pipeline with a copy (another `pipeline` name and `home`)"
-_KEEP_LONGER: Final = f"{_COPY_AGAIN}; and keep binlogs for longer (binlog_expire_logs_seconds)"
+_KEEP_LONGER: Final = f"{START_ANEW}; and keep binlogs for longer (binlog_expire_logs_seconds)"
 _BY_WORDS: Final = (
     (
         "same server_uuid/server_id",
         LogError,
         "give this pipeline a server_id that no replica and no other pipeline has",
     ),
-    ("could not find next log", LogError, f"the log was reset while we read it: {_COPY_AGAIN}"),
+    ("could not find next log", LogError, f"the log was reset while we read it: {START_ANEW}"),
     ("binary log is not open", UnfitServerError, "start the server with log_bin"),
 )
 
@@ -50,7 +49,7 @@ def explain_dump(message: ServerMessage, server: MysqlServer, position: BinlogPo
     if "could not find first log" in text or "purged" in text:
         return _explain_missing(said, server, position)
     hint = "this is no place between two events of the server's log, which may have been reset"
-    return LogError(said, f"{hint}: {_COPY_AGAIN}")
+    return LogError(said, f"{hint}: {START_ANEW}")
 
 
 def _explain_missing(said: str, server: MysqlServer, position: BinlogPosition) -> PenstockError:
@@ -65,7 +64,7 @@ def _explain_missing(said: str, server: MysqlServer, position: BinlogPosition) -
     oldest, newest, ours = (file_number(name) for name in (files[0], files[-1], position.file))
     has = f"it has {files[0]} to {files[-1]}"
     if ours > newest:
-        hint = f"the log was reset, or another server answers: {_COPY_AGAIN}"
+        hint = f"the log was reset, or another server answers: {START_ANEW}"
         return LogError(f"{said}; {has}, all of them older", hint)
     stem = position.file.rpartition(".")[0]
     last = f"{stem}.{oldest - 1:0{len(files[0].rpartition('.')[2])}}"

@@ -8,7 +8,7 @@ from typing import Final
 
 from obstore.exceptions import PermissionDeniedError, UnauthenticatedError
 
-from penstock.core.errors import SinkError, UnavailableError
+from penstock.core.errors import START_ANEW, SinkError, UnavailableError
 
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 # In brackets: what became of one file of a deletion of several. S3 says a code, Azure a status.
@@ -67,7 +67,7 @@ def _known_hint(kind: str, error: Exception, cause: str) -> str | None:
     if _disk_is_full(error, cause):
         return "free some space on that disk; nothing was written half, a rerun goes on from here"
     if isinstance(error, FileNotFoundError):
-        return "the file is gone: restore it, or have the table copied again"
+        return f"the file is gone: restore it, or {START_ANEW}"
     if kind == "file":
         return "check objects.url, and the folder's owner and rights"
     refused = isinstance(error, PermissionDeniedError | UnauthenticatedError)

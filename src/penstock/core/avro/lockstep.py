@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from penstock.core.errors import CorruptLogError
+from penstock.core.errors import START_ANEW, CorruptLogError
 
 if TYPE_CHECKING:
     from penstock.core.avro.arrays import Flags, Integers, Octets, Unsigned
@@ -150,7 +150,7 @@ class Cursors:
         if not fits.all():
             message = int(self._messages[np.flatnonzero(~fits)[0]])
             text = f"message {message} of {self._count} does not decode at {field}: {reason}"
-            raise CorruptLogError(text, "let only Penstock write to this topic; copy the table again to replace it")
+            raise CorruptLogError(text, f"let only Penstock write to this topic; then {START_ANEW}")
 
     def require_all(self, fits: Flags, valid: Flags | None, field: str, reason: str) -> None:
         """Do as `require`, of the messages that are valid."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-FIX_ROW: Final = "correct the row (UPDATE) and copy the table again, or leave the column out"
-COPY_TABLE: Final = "copy the table again"
-WHOLE_JSON: Final = "set binlog_row_value_options='' on the server, for every session, and copy the table again"
+from penstock.core.errors import START_ANEW
+
+FIX_ROW: Final = f"correct the row (UPDATE), or leave the column out, and {START_ANEW}"
+WHOLE_JSON: Final = f"set binlog_row_value_options='' on the server, for every session, and {START_ANEW}"
 
 
 class BadValueError(ValueError):

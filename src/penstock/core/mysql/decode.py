@@ -14,7 +14,7 @@ import numpy as np
 
 from penstock.core.arrow_types import arrow_schema
 from penstock.core.changes import Op, RowBatch
-from penstock.core.errors import TableStoppedError
+from penstock.core.errors import START_ANEW, TableStoppedError
 from penstock.core.mysql import column_codes as codes
 from penstock.core.mysql.bad_values import BadValueError
 from penstock.core.mysql.bytes_reader import MalformedError
@@ -244,7 +244,7 @@ def _require_not_null(
     for plain, array in zip(_readers(plan, images), arrays, strict=True):
         if array.null_count and not plain.cell.column.nullable:
             index = array.is_null().index(True).as_py()
-            cause = BadValueError("there is a NULL in a column that is NOT NULL", "copy the table again")
+            cause = BadValueError("there is a NULL in a column that is NOT NULL", START_ANEW)
             raise _stopped(block, counts, BadCellError(plain.cell, index, cause))
 
 
@@ -259,14 +259,14 @@ def _stopped(block: RowsBlock, counts: Sequence[int], error: BadCellError) -> Ta
 
 def _undecodable(event: RowsLogged, reason: str) -> TableStoppedError:
     """Name an event whose bytes are no rows: its checksum was right, so this table's layout is one we do not know."""
-    hint = "copy the table again; if it stops again, report this layout as a mistake of ours and leave the table out"
+    hint = f"{START_ANEW}; if it stops again, report this layout as a mistake of ours and leave the table out"
     return TableStoppedError(str(event.table_map.table), "", _where(event), f"its rows do not decode: {reason}", hint)
 
 
 def _without_document(event: RowsLogged, error: LackingDocumentError) -> TableStoppedError:
     """Name an event that only whoever has the row could read."""
     reason = "a JSON document was logged as differences, without the document from before"
-    hint = "set binlog_row_image=FULL, or binlog_row_value_options='', for every session, and copy the table again"
+    hint = f"set binlog_row_image=FULL, or binlog_row_value_options='', for every session, and {START_ANEW}"
     return TableStoppedError(str(event.table_map.table), error.cell.column.name, _where(event), reason, hint)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.core.charset_sizes import has_characters
+from penstock.core.errors import START_ANEW
 from penstock.core.mysql.charsets import BYTES_PER_CHARACTER
 from penstock.core.mysql.describe import is_system_versioned
 from penstock.core.tables import (
@@ -35,7 +36,11 @@ if TYPE_CHECKING:
 
     from penstock.core.tables import TableSchema
 
-_COPY_AGAIN = "undo the change in the source, or copy the table again: its existing rows must be read anew"
+_READ_ANEW = (
+    "existing rows must be read anew, even if the change is undone: in the source, fill a new table that `tables` "
+    "matches with the rows, drop this one and give the new one its name, then it goes on by itself; "
+    f"or {START_ANEW}"
+)
 _COUNTS_CHARACTERS = re.compile(r"(?:var)?char", re.IGNORECASE)
 _DIGITS = re.compile(r"\(\s*\d+\s*,\s*\d+\s*\)")
 
@@ -62,7 +67,7 @@ def refusal(before: TableSchema, after: TableSchema) -> Refusal | None:
     """
     if before.key != after.key and (reason := _key_reason(before, after)):
         was, now = ", ".join(before.key) or "none", ", ".join(after.key) or "none"
-        return Refusal("", f"its primary key changed from ({was}) to ({now}), {reason}", _COPY_AGAIN)
+        return Refusal("", f"its primary key changed from ({was}) to ({now}), {reason}", _READ_ANEW)
     old = {column.name: column for column in before.columns}
     for column in after.columns:
         found = _column_refusal(old[column.name], column) if column.name in old else _added(column)
@@ -88,7 +93,7 @@ def find_column_renames(
             continue
         if was is None or is_now is None:
             reason = f"its column {old!r} got the name {new!r}, and it had or has no such column"
-            return Refusal(new, reason, _COPY_AGAIN)
+            return Refusal(new, reason, _READ_ANEW)
         found.append((was, is_now))
     return tuple(found)
 
@@ -108,10 +113,10 @@ def _added(column: Column) -> Refusal | None:
         return Refusal(column.name, reason, "give the column another type, or leave the table out")
     if column.default_is_expression:
         reason = "the new column's value in existing rows is computed by the source, so that nobody else knows it"
-        return Refusal(column.name, reason, f"add the column with a constant default or as NULL; else {_COPY_AGAIN}")
+        return Refusal(column.name, reason, f"add columns with a constant default or as NULL. Now {_READ_ANEW}")
     if not column.nullable and column.default is None:
         reason = "the new column is NOT NULL and has no default"
-        return Refusal(column.name, reason, f"add the column with a constant default or as NULL; else {_COPY_AGAIN}")
+        return Refusal(column.name, reason, f"add columns with a constant default or as NULL. Now {_READ_ANEW}")
     return None
 
 
@@ -119,13 +124,13 @@ def _column_refusal(before: Column, after: Column) -> Refusal | None:
     changed = f"it changed from {before.declaration} to {after.declaration}"
     if _is_generated(before) or _is_generated(after):
         same = before.declaration == after.declaration
-        return None if same else Refusal(after.name, f"{changed}, which computes existing rows anew", _COPY_AGAIN)
+        return None if same else Refusal(after.name, f"{changed}, which computes existing rows anew", _READ_ANEW)
     if isinstance(after.type, UnsupportedType) and before.type != after.type:
-        return Refusal(after.name, f"{changed}, a type that cannot be carried", _COPY_AGAIN)
+        return Refusal(after.name, f"{changed}, a type that cannot be carried", _READ_ANEW)
     if before.type != after.type and not _holds(after.type, before.type):
-        return Refusal(after.name, f"{changed}, which does not hold every value it held before", _COPY_AGAIN)
+        return Refusal(after.name, f"{changed}, which does not hold every value it held before", _READ_ANEW)
     reason = _rewrite(before, after)
-    return Refusal(after.name, f"{changed}, which {reason}", _COPY_AGAIN) if reason else None
+    return Refusal(after.name, f"{changed}, which {reason}", _READ_ANEW) if reason else None
 
 
 def _is_generated(column: Column) -> bool:

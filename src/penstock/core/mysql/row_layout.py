@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from penstock.core.errors import TableStoppedError
+from penstock.core.errors import START_ANEW, TableStoppedError
 from penstock.core.mysql import column_codes as codes
 from penstock.core.mysql.packed_values import decimal_bytes
 from penstock.core.tables import (
@@ -46,8 +46,7 @@ _ONE_BYTE_LENGTH_MAX: Final = 255
 _SET_BYTES: Final = (1, 1, 2, 3, 4, 8, 8, 8, 8)
 _ADDRESS_BYTES: Final[Mapping[str, int]] = {"uuid": 16, "inet4": 4, "inet6": 16}
 _DIFFERS: Final = (
-    "the table was changed in a way that we did not see, or its definition was taken from another time: "
-    "copy the table again"
+    f"the table was changed in a way that we did not see, or its definition was taken from another time: {START_ANEW}"
 )
 _SAY_NAMES: Final = (
     "if it has a UNIQUE key on a BLOB, a TEXT or another long column, for which MariaDB logs a column of its own, "

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from penstock.core.errors import CorruptLogError, LogError
+from penstock.core.errors import START_ANEW, CorruptLogError, LogError
 from penstock.core.mysql.bytes_reader import MalformedError
 from penstock.core.mysql.described_tables import DescribedTables
 from penstock.core.mysql.event_codes import FLAG_IGNORABLE, PASSED_OVER
@@ -29,7 +29,7 @@ from penstock.core.mysql.rows_event import OPS
 from penstock.core.mysql.transaction_payload import INNER, inner_events
 from penstock.core.mysql.transaction_runs import RunReader
 from penstock.core.mysql.transactions import TransactionReader
-from penstock.core.mysql.unreadable import COPY_AGAIN, begun_anew, incident, rows_in_parts, unknown
+from penstock.core.mysql.unreadable import begun_anew, incident, rows_in_parts, unknown
 from penstock.core.positions import BinlogPosition, file_number
 
 if TYPE_CHECKING:
@@ -280,7 +280,7 @@ class EventScanner:
                 self._change_file(file, offset, items)
             elif not place.entered and not place.enter(file, offset):
                 message = f"the server sends {file}:{offset} where {place} was asked for"
-                raise LogError(message, COPY_AGAIN)
+                raise LogError(message, START_ANEW)
         elif header.code in {Code.HEARTBEAT, Code.HEARTBEAT_V2} and self._transactions.open is None:
             self._arrive(place.offset)
             self._check_arrived()
@@ -329,7 +329,7 @@ class EventScanner:
         """Raise LogError at the end of a log that does not have the position where we were to begin."""
         if self._transactions.gathering:
             message = f"the log ends at {self._place.file}:{self._place.offset}, before {self._start}"
-            raise LogError(message, f"the log is not the one that was read before: {COPY_AGAIN}")
+            raise LogError(message, f"the log is not the one that was read before: {START_ANEW}")
 
     # GTIDs, and the transactions they begin.
 
@@ -368,7 +368,7 @@ class EventScanner:
         return CorruptLogError(
             f"the binlog cannot be read at {self._place}: {reason}",
             "read again from the start of a transaction; if that does not help, check the server's disk "
-            f"(mysqlbinlog --verify-binlog-checksum), and {COPY_AGAIN}",
+            f"(mysqlbinlog --verify-binlog-checksum), and {START_ANEW}",
         )
 
 

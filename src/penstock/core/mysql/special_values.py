@@ -15,7 +15,8 @@ import uuid
 import zlib
 from typing import Final
 
-from penstock.core.mysql.bad_values import COPY_TABLE, BadValueError
+from penstock.core.errors import START_ANEW
+from penstock.core.mysql.bad_values import BadValueError
 
 _UUID_BYTES: Final = 16
 _INET4_BYTES: Final = 4
@@ -75,7 +76,7 @@ def extended_wkb(raw: bytes) -> bytes:
     """
     if len(raw) < _GEOMETRY_HEADER.size:
         reason = f"{len(raw)} bytes are no geometry"
-        raise BadValueError(reason, COPY_TABLE)
+        raise BadValueError(reason, START_ANEW)
     srid, order, kind = _GEOMETRY_HEADER.unpack_from(raw)
     if order != _LITTLE_ENDIAN or not srid:
         return raw[4:]
@@ -86,7 +87,7 @@ def vector_floats(raw: bytes) -> list[float]:
     """Return the 32-bit floats of a vector."""
     if len(raw) % _FLOAT_BYTES:
         reason = f"{len(raw)} bytes are no vector of 32-bit floats"
-        raise BadValueError(reason, COPY_TABLE)
+        raise BadValueError(reason, START_ANEW)
     floats = array.array("f", raw)
     if sys.byteorder == "big":
         floats.byteswap()
@@ -97,7 +98,7 @@ def set_text(bits: int, labels: tuple[str, ...]) -> str:
     """Return the labels whose bits are set, with commas between them, as the server prints a SET."""
     if bits >> len(labels):
         reason = f"the SET has bits beyond its {len(labels)} labels"
-        raise BadValueError(reason, COPY_TABLE)
+        raise BadValueError(reason, START_ANEW)
     return ",".join(label for index, label in enumerate(labels) if bits >> index & 1)
 
 
@@ -105,7 +106,7 @@ def enum_label(index: int, labels: tuple[str, ...]) -> str:
     """Return the label counted from 1; 0 is the empty text that the server puts in place of an invalid value."""
     if index > len(labels):
         reason = f"the ENUM index {index} is beyond its {len(labels)} labels"
-        raise BadValueError(reason, COPY_TABLE)
+        raise BadValueError(reason, START_ANEW)
     return labels[index - 1] if index else ""
 
 
@@ -121,15 +122,15 @@ def inflated(raw: bytes) -> bytes:
             content = inflater.decompress(raw[1 + width :], size + 1)
         except zlib.error as error:
             reason = f"a compressed value does not decompress: {error}"
-            raise BadValueError(reason, COPY_TABLE) from error
+            raise BadValueError(reason, START_ANEW) from error
         if len(content) == size:
             return content
     reason = f"0x{raw[:8].hex()}... does not begin a compressed value"
-    raise BadValueError(reason, COPY_TABLE)
+    raise BadValueError(reason, START_ANEW)
 
 
 def _padded(raw: bytes, width: int) -> bytes:
     if len(raw) > width:
         reason = f"{len(raw)} bytes where there are at most {width}"
-        raise BadValueError(reason, COPY_TABLE)
+        raise BadValueError(reason, START_ANEW)
     return raw.ljust(width, b"\0")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.core.errors import LogError
+from penstock.core.errors import START_ANEW, LogError
 from penstock.core.mysql.bytes_reader import MalformedError
 from penstock.core.mysql.ddl import Harmless, TransactionControl, classify
 from penstock.core.mysql.event_codes import EventCode
@@ -13,7 +13,6 @@ from penstock.core.mysql.log_items import RowsLogged, StatementLogged, Transacti
 from penstock.core.mysql.open_transaction import OpenTransaction
 from penstock.core.mysql.query_event import Control, Query, control_of, parse_query, savepoint_of
 from penstock.core.mysql.rows_event import OPS, rows_payload
-from penstock.core.mysql.unreadable import COPY_AGAIN
 from penstock.core.mysql.xa import PreparedTransactions, parse_xa_prepare, unknown_xa, xid_of
 from penstock.core.positions import BinlogPosition
 
@@ -187,7 +186,7 @@ class TransactionReader:
             is_hidden = self._explicit().roll_back_to(savepoint_of(sql))
         except KeyError as error:
             message = f"{sql[:200]!r} at {self._place}: the transaction has no such savepoint in the log"
-            raise LogError(message, COPY_AGAIN) from error
+            raise LogError(message, START_ANEW) from error
         if not is_hidden:
             raise self._taken_back(how="was rolled back to a savepoint")
 
@@ -204,7 +203,7 @@ class TransactionReader:
             if isinstance(classify(query.sql), Harmless | TransactionControl):
                 return
             message = f"{query.sql[:200]!r} at {place} is a statement in an XA transaction, to be held until XA COMMIT"
-            raise LogError(message, f"set binlog_format=ROW for every session that writes; then {COPY_AGAIN}")
+            raise LogError(message, f"set binlog_format=ROW for every session that writes; then {START_ANEW}")
         if transaction is not None and transaction.explicit:
             begin = self.position(transaction.begin, place.rows_place)
             end = replace(begin, rows_from=place.rows_place + header.length)
@@ -235,4 +234,4 @@ class TransactionReader:
     def _taken_back(self, *, how: str) -> LogError:
         begin = self.open.begin if self.open else self._place.start
         message = f"the transaction at {self._place.file}:{begin} {how} at {self._place}, after a part of it was read"
-        return LogError(message, f"it was too large to be held back until its end: {COPY_AGAIN}")
+        return LogError(message, f"it was too large to be held back until its end: {START_ANEW}")

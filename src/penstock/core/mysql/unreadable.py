@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
-from penstock.core.errors import LogError
+from penstock.core.errors import START_ANEW, LogError
 from penstock.core.mysql.bytes_reader import BytesReader
 from penstock.core.mysql.event_codes import EventCode
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from penstock.core.mysql.place import Place
     from penstock.core.positions import BinlogPosition
 
-COPY_AGAIN: Final = "copy the tables again and go on from the position of that copy"
 
 _INCIDENT_NUMBER_BYTES: Final = 2
 
@@ -29,7 +28,7 @@ def incident(body: memoryview, place: Place) -> LogError:
     message = (
         f"an INCIDENT event at {place}, by which the server says that it lost changes: {said or 'no reason given'}"
     )
-    return LogError(message, f"see the server's error log for why; then {COPY_AGAIN}")
+    return LogError(message, f"see the server's error log for why; then {START_ANEW}")
 
 
 def begun_anew(position: BinlogPosition, created: int) -> LogError:
@@ -50,7 +49,7 @@ def rows_in_parts(place: Place) -> LogError:
     )
     hint = (
         "set binlog_row_event_fragment_threshold on the server to 1 GB, as it is by default, and "
-        f"write no row that is larger; then {COPY_AGAIN}"
+        f"write no row that is larger; then {START_ANEW}"
     )
     return LogError(message, hint)
 
@@ -59,5 +58,5 @@ def unknown(header: Header, place: Place) -> LogError:
     """Name an event whose type we do not know, and which may not be ignored."""
     return LogError(
         f"an event of the unknown type {header.code} at {place}",
-        f"set binlog_format=ROW on the server, then {COPY_AGAIN}; if it is ROW, the server needs a newer release of us",
+        f"set binlog_format=ROW on the server, then {START_ANEW}; if it is ROW, the server needs a newer release of us",
     )

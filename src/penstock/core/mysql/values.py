@@ -10,8 +10,9 @@ import struct
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from penstock.core.errors import START_ANEW
 from penstock.core.mysql import temporal_values as temporal
-from penstock.core.mysql.bad_values import COPY_TABLE, FIX_ROW, BadValueError
+from penstock.core.mysql.bad_values import FIX_ROW, BadValueError
 from penstock.core.mysql.bytes_reader import MalformedError
 from penstock.core.mysql.charsets import text_decoder
 from penstock.core.mysql.json_binary import print_json
@@ -149,7 +150,7 @@ def _printer(cell: Cell, type_: PrintedType) -> Reader:  # noqa: C901, PLR0911 -
     digits = type_.fraction_digits
     match type_.kind:
         case "json":
-            return _well_formed(print_json, COPY_TABLE)
+            return _well_formed(print_json, START_ANEW)
         case "uuid":
             return print_uuid
         case "inet4":

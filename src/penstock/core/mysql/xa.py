@@ -10,10 +10,9 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from penstock.core.errors import LogError
+from penstock.core.errors import START_ANEW, LogError
 from penstock.core.mysql.bytes_reader import BytesReader, MalformedError
 from penstock.core.mysql.log_items import RowsLogged
-from penstock.core.mysql.unreadable import COPY_AGAIN
 from penstock.core.positions import PreparedXa
 
 if TYPE_CHECKING:
@@ -57,7 +56,7 @@ class PreparedTransactions:
             hint = (
                 "give the source a larger prepared_xa_mebibytes_max and run again; or make XA transactions smaller, or"
             )
-            raise LogError(message, f"{hint} fewer at once, and then {COPY_AGAIN}")
+            raise LogError(message, f"{hint} fewer at once, and then {START_ANEW}")
 
     def prepare(self, xid: str, transaction: OpenTransaction) -> None:
         """Keep what `transaction` holds. An older one of that name is gone: the server would not have let it be."""
@@ -106,7 +105,7 @@ class PreparedTransactions:
         for xa in position.prepared:
             if xa.file and xa.xid and xa.xid not in self._by_xid:
                 message = f"the XA transaction {xa.xid}, prepared before {position}, is not at {xa.file}:{xa.offset}"
-                raise LogError(message, f"the log is not the one that was read before: {COPY_AGAIN}")
+                raise LogError(message, f"the log is not the one that was read before: {START_ANEW}")
         listed = {xa.xid: _Prepared(xa, (), 0) for xa in position.prepared if xa.xid}
         self._by_xid = {xid: self._by_xid.get(xid, prepared) for xid, prepared in listed.items()} | self._by_xid
         self._count()
@@ -139,7 +138,7 @@ def xid_of(sql: str) -> str:
 def unknown_xa(sql: str, place: Place) -> LogError:
     """Name an XA COMMIT of which nothing is known."""
     message = f"{sql[:200]} at {place} commits what was prepared before the place from which on we know the log"
-    return LogError(message, f"its rows, if they are of captured tables, are missing: {COPY_AGAIN}")
+    return LogError(message, f"its rows, if they are of captured tables, are missing: {START_ANEW}")
 
 
 def _xid(global_part: bytes, branch: bytes, format_id: int) -> str:

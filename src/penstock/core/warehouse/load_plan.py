@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from penstock.core.announcements import Kind
-from penstock.core.errors import PositionError
+from penstock.core.errors import START_ANEW, PositionError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -173,7 +173,7 @@ def _new_pieces(positions: Mapping[tuple[str, int], int], batches: Sequence[Batc
                 f"{batch.table}: the next batch of {batch.topic} partition {batch.partition} starts at offset "
                 f"{batch.start_offset}, and the target has everything before {position} only"
             )
-            raise PositionError(message, "the batch topic lost messages: have the table copied again")
+            raise PositionError(message, f"the batch topic lost messages: {START_ANEW}")
         if batch.end_offset > position or not batch.rows:
             pieces.append(Piece(batch, position))
         if batch.end_offset > batch.start_offset:

@@ -1,0 +1,62 @@
+"""A table that a narrower type has stopped: undoing the change does not help, and what its hint says does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.servers.chain import Chain, make_chain
+
+from penstock.wiring.health import find_problems
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from penstock.dev.kafka import KafkaBroker
+    from penstock.dev.mariadb import MariadbServer
+
+
+@pytest.fixture
+def stopped(
+    mariadb: MariadbServer,
+    tracker_server: MariadbServer,
+    kafka: KafkaBroker,
+    schematizer: str,
+    fresh_database: str,
+    tmp_path: Path,
+) -> Chain:
+    """A pipeline with one table, which stopped as a column of it became narrower; then that was undone."""
+    chain = make_chain(tmp_path, fresh_database, mariadb, (kafka, schematizer, tracker_server.port))
+    chain.write("CREATE TABLE orders (id INT PRIMARY KEY, n INT)", "INSERT INTO orders VALUES (1, 1)")
+    chain.start()
+    chain.carry()
+    chain.write("ALTER TABLE orders MODIFY n SMALLINT", "INSERT INTO orders VALUES (2, 2)")
+    chain.write("ALTER TABLE orders MODIFY n INT", "INSERT INTO orders VALUES (3, 3)")
+    chain.carry()
+    chain.mirror("stopped")
+    return chain
+
+
+def told(chain: Chain) -> list[str]:
+    return [f"{table.error} {table.hint}" for table in chain.standing().tables if table.error]
+
+
+def test_a_change_that_is_undone_leaves_its_table_stopped_and_the_hint_says_so(stopped: Chain) -> None:
+    (said,) = told(stopped)
+
+    assert "which does not hold every value it held before" in said
+    assert "even if the change is undone" in said
+    assert stopped.query("SELECT id FROM {schema}.orders") == [(1,)]
+    (problem,) = find_problems(stopped.standing(), "penstock run shop.yaml")
+    assert "start a new pipeline with a copy" in problem.hint
+    assert "penstock run shop.yaml" not in problem.hint
+
+
+def test_a_new_table_with_its_rows_and_its_name_goes_on(stopped: Chain) -> None:
+    stopped.write("CREATE TABLE renewed LIKE orders", "INSERT INTO renewed SELECT * FROM orders")
+    stopped.write("DROP TABLE orders", "RENAME TABLE renewed TO orders", "INSERT INTO orders VALUES (4, 4)")
+    stopped.carry()
+    stopped.mirror("stopped")
+
+    assert stopped.query("SELECT id, n FROM {schema}.orders ORDER BY id") == [(1, 1), (2, 2), (3, 3), (4, 4)]
+    assert told(stopped) == []
