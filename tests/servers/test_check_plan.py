@@ -96,6 +96,13 @@ def test_the_next_load_s_sql_is_shown_and_nothing_is_changed(
     same = plan(config)
     do(mariadb, f"ALTER TABLE {fresh_database}.orders ADD COLUMN title VARCHAR(9) DEFAULT 'x'")
     _, (added,) = plan(config)
+    do(mariadb, f"ALTER TABLE {fresh_database}.orders MODIFY qty BIGINT")
+    wider = plan(config)
+    do(mariadb, f"ALTER TABLE {fresh_database}.orders MODIFY qty SMALLINT")
+    narrower = plan(config)
+    do(mariadb, f"ALTER TABLE {fresh_database}.orders MODIFY qty VARCHAR(20)")
+    text = plan(config)
+    do(mariadb, f"ALTER TABLE {fresh_database}.orders MODIFY qty INT")
     do(mariadb, f"ALTER TABLE {fresh_database}.orders DROP COLUMN title, ADD COLUMN `é{'x' * 63}` DECIMAL(65,30)")
     code, (wrong,) = plan(config)
     told = CliRunner().invoke(app, ["check", str(config), "--plan"])
@@ -105,6 +112,24 @@ def test_the_next_load_s_sql_is_shown_and_nothing_is_changed(
     assert [str(line).split("ADD COLUMN")[1].strip() for line in added["statements"]] == [  # type: ignore[attr-defined]
         f"\"title\" {TEXTS[type(place.target)]} DEFAULT 'x'"
     ]
+    assert (wider[0], wider[1][0]["error"], bool(wider[1][0]["statements"])) == (0, "", True)
+    for told_code, (of_type,) in (narrower, text):
+        assert (told_code, of_type["statements"]) == (1, [])
+        assert "which does not hold every value it held before" in str(of_type["error"])
+        assert "existing rows must be read anew" in str(of_type["hint"])
     assert (code, bool(wrong["error"]), wrong["statements"]) == (1, True, [])
-    assert "1 table(s) would change, 0 would stay as they are; nothing was changed" in told.stdout
+    assert "0 table(s) would change, 1 would stop or are stopped, 0 would stay as they are" in told.stdout
     assert list(place.columns(table)) == ["id", "qty"]
+
+
+def test_a_source_that_does_not_let_us_in_is_no_table_that_would_change(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOURCE_PASSWORD", "wrong")
+
+    told = CliRunner().invoke(app, ["check", str(config), "--plan"])
+
+    assert told.exit_code == 1
+    assert "was refused" in told.stdout
+    assert "what could not be asked is not planned; nothing was changed" in told.stdout
+    assert "would change" not in told.stdout

@@ -8,6 +8,7 @@ import pytest
 from tests.servers.chain import Chain, make_chain
 
 from penstock.wiring.health import find_problems
+from penstock.wiring.load_plans import plan_loads
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -50,6 +51,9 @@ def test_a_change_that_is_undone_leaves_its_table_stopped_and_the_hint_says_so(s
     (problem,) = find_problems(stopped.standing(), "penstock run shop.yaml")
     assert "start a new pipeline with a copy" in problem.hint
     assert "penstock run shop.yaml" not in problem.hint
+    ((table, error),) = [(plan.table, plan.error) for plan in plan_loads(stopped.spec)]
+    assert table == f"{stopped.name}.orders"
+    assert error == problem.text
 
 
 def test_a_new_table_with_its_rows_and_its_name_goes_on(stopped: Chain) -> None:

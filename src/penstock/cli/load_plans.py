@@ -41,8 +41,12 @@ def _print(console: Console, plans: Sequence[TablePlan]) -> None:
         if plan.error:
             _line(console, f"    WRONG {plan.error}")
             _line(console, f"    what to do: {plan.hint}")
-    same = len(plans) - len(changed)
-    _line(console, f"{len(changed)} table(s) would change, {same} would stay as they are; nothing was changed")
+    if any(not plan.table for plan in changed):
+        _line(console, "what could not be asked is not planned; nothing was changed")
+        return
+    stopped, same = sum(bool(plan.error) for plan in changed), len(plans) - len(changed)
+    would = [f"{len(changed) - stopped} table(s) would change", f"{stopped} would stop or are stopped"]
+    _line(console, f"{', '.join(would)}, {same} would stay as they are; nothing was changed")
 
 
 def _line(console: Console, text: str) -> None:

@@ -16,6 +16,7 @@ from penstock.core.warehouse.overflow import fit_schema
 from penstock.core.warehouse.planner import plan_create
 from penstock.core.warehouse.target_table import TargetTable
 from penstock.wiring.open import mysql_server
+from penstock.wiring.standing import read_standing
 from penstock.wiring.warehouses import load_rules, open_to_read
 
 if TYPE_CHECKING:
@@ -58,7 +59,13 @@ def _plan_link(spec: PipelineSpec, link: LinkSpec) -> Iterator[TablePlan]:
     # Imported where it is used: drivers are slow to import.
     from penstock.links.warehouse.preview import LoadPreview  # noqa: PLC0415
 
-    tables = _present_tables(spec, link)
+    stopped = {each.table: each for each in read_standing(spec).tables if each.error and each.link == link.source}
+    tables = []
+    for schema in _present_tables(spec, link):
+        if why := stopped.get(str(schema.table)):
+            yield TablePlan(link.name, why.table, error=why.error, hint=why.hint)
+        else:
+            tables.append(schema)
     if _is_new(spec, link):
         yield from (_plan_first(link, schema) for schema in tables)
         return

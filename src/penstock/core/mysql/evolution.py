@@ -76,6 +76,16 @@ def refusal(before: TableSchema, after: TableSchema) -> Refusal | None:
     return None
 
 
+def refusal_of_types(before: TableSchema, after: TableSchema) -> Refusal | None:
+    """Return what of `refusal` shows without the log: of columns that kept their name and not the source's type."""
+    old = {column.name: column for column in before.columns}
+    for column in after.columns:
+        was = old.get(column.name)
+        if was is not None and was.declaration != column.declaration and (found := _column_refusal(was, column)):
+            return found
+    return None
+
+
 def find_column_renames(
     before: TableSchema, after: TableSchema, written: Sequence[tuple[str, str]]
 ) -> tuple[tuple[str, str], ...] | Refusal:

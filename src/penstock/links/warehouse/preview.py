@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.core.errors import SinkError
+from penstock.core.errors import SinkError, TableStoppedError
+from penstock.core.mysql.evolution import refusal_of_types
 from penstock.core.warehouse.overflow import fit_schema
 from penstock.core.warehouse.state_schema import state_schema
 from penstock.core.warehouse.target_table import LogPlace
@@ -44,6 +45,9 @@ class LoadPreview:
         fitted = fit_schema(self._dialect, self._columns.preview(known, schema), self._rules.overflow)
         if known is None or known.ended:
             return self._tables.plan_begin(known, fitted)
+        if refused := refusal_of_types(known.schema, fitted):
+            where = "its ALTER TABLE in the log"
+            raise TableStoppedError(str(schema.table), refused.column, where, refused.reason, refused.hint)
         self._tables.check_present(known)
         before, state = self._tables.plan_deletes(known)
         change = self._tables.plan(state, fitted, LogPlace("", 0, 0, 0))
