@@ -7,9 +7,10 @@ import pytest
 from tests.servers.binlogs import purge_to
 
 from penstock.adapters.mysql.catalog import read_flavour
-from penstock.adapters.mysql.connection import MysqlServer, ask, connect
+from penstock.adapters.mysql.connection import MysqlServer, ask, connect, server_of
 from penstock.adapters.mysql.history import binlogs, gtids_at, head, log_is_whole, start_of_log
-from penstock.core.errors import UnavailableError, UnfitServerError
+from penstock.adapters.mysql.retention import oldest_ahead_ms
+from penstock.core.errors import LogError, UnavailableError, UnfitServerError
 from penstock.core.positions import BinlogPosition
 from penstock.core.tables import TableId
 from penstock.dev.mariadb import start_mariadb
@@ -192,6 +193,18 @@ def test_a_log_that_may_lack_something_is_not_whole(
 
 def test_a_log_too_long_to_read_is_not_whole(connection: pymysql.Connection) -> None:
     assert not log_is_whole(connection, wanted, log_bytes_max=100)
+
+
+def test_a_place_that_is_none_in_the_log_is_no_matter_of_grants(connection: pymysql.Connection) -> None:
+    ask(connection, "CREATE TABLE in_the_middle (a INT)")
+    place = head(connection)
+
+    with pytest.raises(LogError) as caught:
+        oldest_ahead_ms(server_of(connection), BinlogPosition(place.file, place.offset - 3))
+
+    assert "does not send its binlog from" in caught.value.message
+    assert "start a new pipeline with a copy" in caught.value.hint
+    assert "grants" not in caught.value.hint
 
 
 @pytest.mark.parametrize("kind", ["tracker_server", "mysql_tracker_server"])

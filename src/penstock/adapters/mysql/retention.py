@@ -10,21 +10,23 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 import pymysql
-from pymysql.constants import COMMAND
+from pymysql.constants import COMMAND, ER
 
+from penstock.adapters.mysql.binlog_errors import explain_dump
 from penstock.adapters.mysql.connection import ask, connect, explain
 from penstock.adapters.mysql.history import binlogs, passing_server_id
 from penstock.core.errors import CorruptLogError, LogError
 from penstock.core.mysql.bytes_reader import MalformedError
 from penstock.core.mysql.event_codes import EventCode
 from penstock.core.mysql.event_frame import FrameReader
+from penstock.core.mysql.packets import ServerMessage
+from penstock.core.positions import BinlogPosition
 from penstock.core.retention import KeptLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from penstock.adapters.mysql.connection import MysqlServer
-    from penstock.core.positions import BinlogPosition
 
 _DAY_SECONDS: Final = 86_400
 _FIRST_OFFSET: Final = 4
@@ -72,8 +74,8 @@ def oldest_ahead_ms(server: MysqlServer, position: BinlogPosition) -> int | None
     """When the first change behind `position` was logged, Unix ms, of whatever table.
 
     0 if there is none; None if that takes reading too far, and behind 4 GiB of one
-    file, where no server can be asked to send from. Raises UnavailableError, and UnfitServerError where the
-    log cannot be read from there.
+    file, where no server can be asked to send from. Raises UnavailableError, and what `explain_dump`
+    returns where the log cannot be read from there.
     """
     if position.offset > _OFFSET_MAX:
         return None
@@ -119,6 +121,9 @@ def _headers(server: MysqlServer, file: str, offset: int) -> Iterator[tuple[int,
                 header, _body = frames.read(memoryview(packet)[1:])
                 yield header.code, header.timestamp * 1000
         except pymysql.err.MySQLError as error:
+            if error.args and error.args[0] == ER.MASTER_FATAL_ERROR_READING_BINLOG:
+                place = BinlogPosition(file, offset)
+                raise explain_dump(ServerMessage(error.args[0], str(error.args[-1])), server, place) from error
             raise explain(error, server) from error
         except MalformedError as error:
             message = f"{server} sent a damaged event of {file}: {error}"
