@@ -11,10 +11,12 @@ from tests.servers.source_log import address, read_all
 
 from penstock.adapters.mysql.connection import connect
 from penstock.adapters.mysql.history import head
-from penstock.adapters.mysql.new_master import LogReading, find_by_gtids
+from penstock.adapters.mysql.new_master import LogReading, find_by_gtids, find_by_heartbeat
 from penstock.core.errors import LogPurgedError, UnfitServerError
+from penstock.core.mysql.heartbeats import create_sql
 from penstock.core.mysql.log_items import TransactionEnded
-from penstock.core.positions import BinlogPosition
+from penstock.core.positions import BinlogPosition, Heartbeat
+from penstock.core.tables import TableId
 from penstock.dev.mariadb import start_mariadb
 from penstock.dev.mysql import start_mysql
 
@@ -102,6 +104,19 @@ def test_the_place_is_found_behind_what_a_dump_brought(mysql: OracleMysql) -> No
     assert find(mysql, f"{OLD_MASTER}:1-1000").order <= begin.order
     with pytest.raises(LogPurgedError, match=f"not published yet: {OLD_MASTER}:1000"):
         find(mysql, f"{OLD_MASTER}:1-999")
+
+
+def test_a_place_that_is_found_by_a_heartbeat_has_what_a_dump_brought(mysql: OracleMysql) -> None:
+    beats = TableId("shop", "beats")
+    run(mysql, create_sql("shop.beats"), "TRUNCATE shop.beats")
+    restore(mysql)
+    run(mysql, "INSERT INTO shop.beats VALUES ('p', 1, 1000, 1)")
+    behind = here(mysql)
+
+    with closing(connect(address(mysql))) as connection:
+        found = find_by_heartbeat(connection, Heartbeat(1, 1000), beats, "p", LogReading(lambda _: False, 97))
+
+    assert found.position == behind
 
 
 def test_a_domain_in_which_nothing_was_written_since_the_backup_is_reached(mariadb_of_backup: MariadbServer) -> None:

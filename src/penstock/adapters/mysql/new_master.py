@@ -87,7 +87,10 @@ def find_by_heartbeat(
     connection: pymysql.Connection, ours: Heartbeat, table: TableId, pipeline: str, reading: LogReading
 ) -> FoundPlace:
     """Find the place with as much behind a heartbeat as `ours` says. Raises LogError where there is none."""
-    start = BinlogPosition(_files(connection)[0], _FIRST_OFFSET)
+    oldest = _files(connection)[0]
+    # Of MariaDB the file itself lists all of them.
+    gtids = _gtids_before(connection, oldest) if read_flavour(connection) == "mysql" else ""
+    start = BinlogPosition(oldest, _FIRST_OFFSET, gtids=gtids)
     finder = HeartbeatPlace(ours, HeartbeatWatch(table, pipeline, None))
     wanted = replace(reading, wanted=lambda each: each == table or reading.wanted(each))
     try:
