@@ -11,6 +11,7 @@ app = typer.Typer()
 
 _DIRECTORY = Path(".penstock/demo")
 _SECONDS_MAX = 86_400
+_INTERRUPTED = 130
 
 
 @app.command()
@@ -32,9 +33,14 @@ def demo(
     everything that it started.
     """
     # Imported here so that `demo --help` need not wait for Arrow, DuckDB and the drivers.
-    from penstock.cli.console import open_console  # noqa: PLC0415
+    from penstock.cli.console import open_console, say_note  # noqa: PLC0415
     from penstock.demo.phases import DemoOptions  # noqa: PLC0415
     from penstock.demo.run import run_demo  # noqa: PLC0415
 
-    if not run_demo(_DIRECTORY, DemoOptions(seconds=seconds), open_console()):
+    try:
+        is_equal = run_demo(_DIRECTORY, DemoOptions(seconds=seconds), open_console())
+    except KeyboardInterrupt as error:
+        say_note("stopped; the next demo begins anew, with fresh data")
+        raise typer.Exit(_INTERRUPTED) from error
+    if not is_equal:
         raise typer.Exit(1)

@@ -129,6 +129,18 @@ def test_ctrl_c_says_that_a_rerun_goes_on(run_raising: RunRaising) -> None:
     assert result.stderr == "stopped; run again to go on\n"
 
 
+def test_ctrl_c_in_the_demo_says_that_a_rerun_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> bool:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("penstock.demo.run.run_demo", interrupted)
+
+    result = CliRunner().invoke(frame.app, ["demo"])
+
+    assert result.exit_code == 130
+    assert result.stderr == "stopped; the next demo begins anew, with fresh data\n"
+
+
 def test_a_defect_leaves_its_traceback_in_a_file(run_raising: RunRaising) -> None:
     result = run_raising(ZeroDivisionError("one by [none]"))
 
