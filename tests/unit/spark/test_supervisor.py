@@ -168,8 +168,10 @@ class _Carrier:
 def test_a_run_whose_sources_have_all_failed_for_good_carries_what_is_there_and_ends_with_the_error(
     place: QueryPlace,
 ) -> None:
+    looks = iter(range(100))
     files, target = _Carrier("objects"), _Carrier("to-target")
-    supervisor = Supervisor([_Source("shopdb"), files, target], place, _Until(lambda: False), {})
+    services = _Until(lambda: next(looks, None) is None)
+    supervisor = Supervisor([_Source("shopdb"), files, target], place, services, {})
 
     with pytest.raises(LogPurgedError, match="the log of shopdb was purged"):
         supervisor.run()
