@@ -95,6 +95,11 @@ MADE_ANEW = (
     "INSERT INTO hidden_users VALUES (1, 'not carried', 2)",
     "RENAME TABLE users TO _users_old, hidden_users TO users",
     "INSERT INTO users VALUES (2, 'nor this', 2)",
+    # Without strict mode the source makes 0 of NULL, which is no row in the log.
+    "CREATE TABLE with_null (id INT PRIMARY KEY, v INT)",
+    "INSERT INTO with_null VALUES (1, NULL)",
+    "SET SESSION sql_mode = ''",
+    "ALTER TABLE with_null MODIFY v INT NOT NULL",
 )
 
 
@@ -118,7 +123,8 @@ def test_tables_are_emptied_dropped_made_anew_and_renamed_in_the_order_of_the_lo
     case.run_once()
 
     stopped = case.records("db")[-1]["stopped"]
-    assert set(stopped) == {f"{case.database}.users"}
+    assert set(stopped) == {f"{case.database}.users", f"{case.database}.with_null"}
+    assert "without strict mode" in stopped[f"{case.database}.with_null"]["error"]
     assert f"{case.database}.hidden_users, which was not carried" in stopped[f"{case.database}.users"]["error"]
     anew = {"orders", "audit", "gone", "_users_old", "b", "keyed"}
     assert {name: c.examples for name, c in case.compare().items() if name in anew} == dict.fromkeys(anew, ())

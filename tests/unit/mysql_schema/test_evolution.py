@@ -59,7 +59,6 @@ CARRIED = [
     (column(DateTimeType(0)), column(DateTimeType(6))),
     (column(TimestampType(0)), column(TimestampType(3))),
     (column(EnumType(("a",))), column(EnumType(("a", "b")))),
-    (column(INT, nullable=True), column(INT, nullable=False)),
     (column(INT, default="1", comment="a"), column(INT, default="2", comment="b")),
 ]
 REFUSED = [
@@ -114,6 +113,27 @@ def test_a_change_that_may_touch_values_is_refused_with_its_column(before: Colum
     assert refused.column == "c"
     assert before.declaration in refused.reason
     assert refused.hint
+
+
+@pytest.mark.parametrize("mode", [1 << 21, 1 << 22])
+def test_a_column_becomes_not_null_where_the_source_refuses_that_while_there_are_nulls(mode: int) -> None:
+    before, after = table(column(INT, nullable=True)), table(column(INT, nullable=False))
+
+    assert refusal(before, after, mode) is None
+    for lenient in (0, 1 << 20):
+        refused = refusal(before, after, lenient)
+        assert refused is not None
+        assert "turns NULL into 0" in refused.reason
+        assert "STRICT_TRANS_TABLES" in refused.hint
+
+
+def test_a_timestamp_that_becomes_not_null_is_refused_in_strict_mode_too() -> None:
+    before, after = (table(column(TimestampType(0), nullable=nullable)) for nullable in (True, False))
+
+    refused = refusal(before, after, 1 << 21)
+
+    assert refused is not None
+    assert "the time of the change" in refused.reason
 
 
 @pytest.mark.parametrize("added", ADDED)

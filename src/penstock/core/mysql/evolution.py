@@ -14,6 +14,7 @@ from penstock.core.charset_sizes import has_characters
 from penstock.core.errors import START_ANEW
 from penstock.core.mysql.charsets import BYTES_PER_CHARACTER
 from penstock.core.mysql.describe import is_system_versioned
+from penstock.core.mysql.sql_session import STRICT
 from penstock.core.tables import (
     BitType,
     BytesType,
@@ -41,6 +42,7 @@ _READ_ANEW = (
     "matches with the rows, drop this one and give the new one its name, then it goes on by itself; "
     f"or {START_ANEW}"
 )
+_NULL_HINT = f"now {_READ_ANEW}"
 _COUNTS_CHARACTERS = re.compile(r"(?:var)?char", re.IGNORECASE)
 _DIGITS = re.compile(r"\(\s*\d+\s*,\s*\d+\s*\)")
 
@@ -54,23 +56,24 @@ class Refusal:
     hint: str
 
 
-def refusal(before: TableSchema, after: TableSchema) -> Refusal | None:
+def refusal(before: TableSchema, after: TableSchema, sql_mode: int = 0) -> Refusal | None:
     """Return why `before` cannot become `after` without a new copy, None if it can.
 
     Another primary key knows the same rows, so it can; targets see to it that none
     is there twice. Narrower types cannot: the source may round or cut existing
     values, and says so to nobody but who changes the type. A renamed column looks
     like one that was dropped and another that was added: give `before` its new
-    names first, see `find_column_renames`. A column that becomes NOT NULL is
-    carried: in strict mode, the default, the source refuses that while there are
-    NULLs.
+    names first, see `find_column_renames`. `sql_mode` is that of the session that
+    changed the table. A column that becomes NOT NULL is carried in strict mode, the
+    default: there the source refuses that while there are NULLs.
     """
     if before.key != after.key and (reason := _key_reason(before, after)):
-        was, now = ", ".join(before.key) or "none", ", ".join(after.key) or "none"
-        return Refusal("", f"its primary key changed from ({was}) to ({now}), {reason}", _READ_ANEW)
+        keys = [", ".join(table.key) or "none" for table in (before, after)]
+        return Refusal("", f"its primary key changed from ({keys[0]}) to ({keys[1]}), {reason}", _READ_ANEW)
     old = {column.name: column for column in before.columns}
     for column in after.columns:
-        found = _column_refusal(old[column.name], column) if column.name in old else _added(column)
+        was = old.get(column.name)
+        found = _added(column) if was is None else _null_refusal(was, column, sql_mode) or _column_refusal(was, column)
         if found:
             return found
     return None
@@ -128,6 +131,22 @@ def _added(column: Column) -> Refusal | None:
         reason = "the new column is NOT NULL and has no default"
         return Refusal(column.name, reason, f"add columns with a constant default or as NULL. Now {_READ_ANEW}")
     return None
+
+
+def _null_refusal(before: Column, after: Column, sql_mode: int) -> Refusal | None:
+    """What became of the NULLs of a column that is NOT NULL now, if there can have been any."""
+    if not before.nullable or after.nullable:
+        return None
+    if isinstance(after.type, TimestampType):
+        # MariaDB does so in strict mode too, MySQL where the column is copied.
+        reason = "the source puts the time of the change where a row had NULL, also in strict mode"
+        hint = "before such a change, write a value to the rows that have NULL, and let it be carried"
+        return Refusal(after.name, f"it became NOT NULL: {reason}", f"{hint}; {_NULL_HINT}")
+    if sql_mode & STRICT:
+        return None
+    reason = "it became NOT NULL in a session without strict mode, where the source turns NULL into 0 or ''"
+    hint = "change tables with STRICT_TRANS_TABLES in sql_mode, so that the source refuses this while there are NULLs"
+    return Refusal(after.name, reason, f"{hint}; {_NULL_HINT}")
 
 
 def _column_refusal(before: Column, after: Column) -> Refusal | None:

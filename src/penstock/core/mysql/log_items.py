@@ -9,6 +9,7 @@ import numpy as np
 
 from penstock.core.changes import Op
 from penstock.core.mysql.executed import Executed
+from penstock.core.mysql.sql_session import UNKNOWN_SESSION, SqlSession
 from penstock.core.positions import file_number
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class StatementLogged:
 
     `begin` is the position to read from to see it again, `end` the one after it.
     `inside` is where it ends in a compressed transaction, 0 for one on its own.
-    `gtid` is that of its transaction, "" where there is none.
+    `gtid` is that of its transaction, "" where there is none; `session` the one that wrote it.
     """
 
     sql: str
@@ -122,6 +123,7 @@ class StatementLogged:
     timestamp_ms: int
     inside: int = 0
     gtid: str = ""
+    session: SqlSession = UNKNOWN_SESSION
 
     @property
     def order(self) -> tuple[int, int, int]:

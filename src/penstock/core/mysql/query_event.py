@@ -16,12 +16,14 @@ from penstock.core.mysql.bytes_reader import BytesReader
 from penstock.core.mysql.charsets import GB18030_2005
 from penstock.core.mysql.compressed import inflate
 from penstock.core.mysql.event_codes import EventCode as Code
+from penstock.core.mysql.sql_session import SqlSession
 
 STATEMENTS: Final = (Code.QUERY, Code.EXECUTE_LOAD_QUERY, Code.MARIADB_QUERY_COMPRESSED)
 """The events that hold the text of a statement."""
 
 _LOAD_BYTES: Final = 13
-_STATUS_FIXED_WIDTHS: Final = {0: 4, 1: 8, 3: 4}
+_STATUS_FIXED_WIDTHS: Final = {0: 4, 3: 4}
+_STATUS_SQL_MODE: Final = 1
 _STATUS_CATALOG_WITH_NUL: Final = 2
 _STATUS_CHARSET: Final = 4
 _STATUS_CATALOG: Final = 6
@@ -56,6 +58,7 @@ class Query:
 
     sql: str
     default_schema: str
+    session: SqlSession
 
 
 def parse_query(body: bytes | memoryview, code: int = Code.QUERY) -> Query:
@@ -66,12 +69,13 @@ def parse_query(body: bytes | memoryview, code: int = Code.QUERY) -> Query:
     status_bytes = reader.integer(2)
     if code == Code.EXECUTE_LOAD_QUERY:
         reader.take(_LOAD_BYTES)
-    codec = _codec(reader.take(status_bytes))
+    session = _session(reader.take(status_bytes))
     schema = reader.text(schema_bytes)
     reader.take(1)
     text = inflate(body[reader.at :]) if code == Code.MARIADB_QUERY_COMPRESSED else reader.take(reader.left)
+    codec = _CODECS.get(session.client, "utf-8")
     sql = text.decode(codec, "surrogateescape")
-    return Query(sql.translate(GB18030_2005) if codec == "gb18030" else sql, schema)
+    return Query(sql.translate(GB18030_2005) if codec == "gb18030" else sql, schema, session)
 
 
 def control_of(sql: str) -> Control:
@@ -112,17 +116,20 @@ _PREFIXES: Final = (
 )
 
 
-def _codec(status: bytes) -> str:
-    """Find character_set_client among the status variables; it comes before every one whose width we do not know."""
+def _session(status: bytes) -> SqlSession:
+    """Read the status variables up to the character sets, which come before every one whose width we do not know."""
     reader = BytesReader(status)
+    sql_mode = 0
     while reader.left:
         code = reader.integer(1)
         if code == _STATUS_CHARSET:
-            return _CODECS.get(reader.integer(2), "utf-8")
-        if code in _STATUS_FIXED_WIDTHS:
+            return SqlSession(sql_mode, reader.integer(2), reader.integer(2), reader.integer(2))
+        if code == _STATUS_SQL_MODE:
+            sql_mode = reader.integer(8)
+        elif code in _STATUS_FIXED_WIDTHS:
             reader.take(_STATUS_FIXED_WIDTHS[code])
         elif code in {_STATUS_CATALOG, _STATUS_CATALOG_WITH_NUL}:
             reader.take(reader.integer(1) + (code == _STATUS_CATALOG_WITH_NUL))
         else:
             break
-    return "utf-8"
+    return SqlSession(sql_mode)

@@ -27,7 +27,7 @@ class TableChange:
 
     `named` says that the statement names it. `origin` is the table that got this
     name by it, None if none did; `moved` what that looked like, None if we do not
-    carry its rows.
+    carry its rows. `sql_mode` is that of the statement's session, 0 if we do not know it.
     """
 
     before: TableSchema | None
@@ -35,6 +35,7 @@ class TableChange:
     named: bool
     origin: TableId | None = None
     moved: TableSchema | None = None
+    sql_mode: int = 0
 
 
 def resolve_names(names: Sequence[TableName], default_schema: str, tables: Collection[TableId]) -> list[TableId]:
@@ -67,7 +68,7 @@ def effect_of(ddl: TableDdl, change: TableChange) -> Effect:
     if change.after is None:
         return Kind.DROP
     if change.origin is not None:
-        return _effect_of_rename(ddl, change.origin, change.moved, change.after)
+        return _effect_of_rename(ddl, change.origin, change, change.after)
     if change.named and ddl.action == "create" and (change.before is None or ddl.replaces):
         return (
             _unknown("it was created from a query whose rows are not in the log") if ddl.changes_rows else Kind.CREATE
@@ -76,7 +77,7 @@ def effect_of(ddl: TableDdl, change: TableChange) -> Effect:
         return _unknown("it took this name with rows in it that are not in the log")
     if change.named and (found := _effect_by_name(ddl)):
         return found
-    return _evolution(change.before, change.after, ddl.column_renames if change.named else ())
+    return _evolution(change.before, change.after, ddl.column_renames if change.named else (), change.sql_mode)
 
 
 def column_renames_of(ddl: TableDdl, change: TableChange) -> tuple[tuple[str, str], ...]:
@@ -87,14 +88,14 @@ def column_renames_of(ddl: TableDdl, change: TableChange) -> tuple[tuple[str, st
     return () if isinstance(found, Refusal) else found
 
 
-def _effect_of_rename(ddl: TableDdl, origin: TableId, moved: TableSchema | None, after: TableSchema) -> Effect:
-    if moved is None:
+def _effect_of_rename(ddl: TableDdl, origin: TableId, change: TableChange, after: TableSchema) -> Effect:
+    if change.moved is None:
         reason = f"it now has the rows of {origin}, which was not carried"
         hint = f'{COPY_AGAIN}, with {origin}, or a pattern such as "{after.table.schema}.*", under its `tables` too'
         return Refusal("", reason, f"{hint}: then what a tool like gh-ost copies is carried as well")
     if ddl.column_renames:
         return _unknown("it and a column of it got other names at once, which this release does not carry")
-    return refusal(moved, after) or Kind.RENAME
+    return refusal(change.moved, after, change.sql_mode) or Kind.RENAME
 
 
 def _effect_by_name(ddl: TableDdl) -> Effect:
@@ -106,13 +107,13 @@ def _effect_by_name(ddl: TableDdl) -> Effect:
     return None
 
 
-def _evolution(before: TableSchema, after: TableSchema, renames: Sequence[tuple[str, str]]) -> Effect:
+def _evolution(before: TableSchema, after: TableSchema, renames: Sequence[tuple[str, str]], sql_mode: int) -> Effect:
     if before == after:
         return None
     found = find_column_renames(before, after, renames)
     if isinstance(found, Refusal):
         return found
-    return refusal(before.with_columns_renamed(found), after) or Kind.SCHEMA
+    return refusal(before.with_columns_renamed(found), after, sql_mode) or Kind.SCHEMA
 
 
 def _unknown(reason: str) -> Refusal:

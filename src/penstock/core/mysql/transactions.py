@@ -208,8 +208,7 @@ class TransactionReader:
             begin = self.position(transaction.begin, place.rows_place)
             end = replace(begin, rows_from=place.rows_place + header.length)
             inside = place.inside + header.length if place.inside else 0
-            sql, gtid = query.sql, transaction.gtid
-            statement = StatementLogged(sql, query.default_schema, begin, end, timestamp_ms, inside, gtid)
+            statement = _logged(query, (begin, end), timestamp_ms, transaction.gtid, inside)
             self._hold(transaction, statement, max(header.length, len(query.sql)), items)
             return
         begin = self.position(place.start if transaction is None else transaction.begin)
@@ -217,8 +216,7 @@ class TransactionReader:
             items.append(TransactionEnded(self._end(), timestamp_ms))
         else:
             gtid = "" if transaction is None else transaction.gtid
-            end = self._end()
-            items.append(StatementLogged(query.sql, query.default_schema, begin, end, timestamp_ms, gtid=gtid))
+            items.append(_logged(query, (begin, self._end()), timestamp_ms, gtid))
 
     def _hold(self, transaction: OpenTransaction, item: LogItem, size_bytes: int, items: list[LogItem]) -> None:
         """Keep `item`, unless an earlier reader has it, and let go of what has become too much."""
@@ -235,3 +233,9 @@ class TransactionReader:
         begin = self.open.begin if self.open else self._place.start
         message = f"the transaction at {self._place.file}:{begin} {how} at {self._place}, after a part of it was read"
         return LogError(message, f"it was too large to be held back until its end: {START_ANEW}")
+
+
+def _logged(
+    query: Query, place: tuple[BinlogPosition, BinlogPosition], timestamp_ms: int, gtid: str, inside: int = 0
+) -> StatementLogged:
+    return StatementLogged(query.sql, query.default_schema, *place, timestamp_ms, inside, gtid, query.session)

@@ -156,7 +156,8 @@ class StatementHandler:
         for table in sorted({*before, *after}):
             origin = names.origins.get(table)
             moved = before.get(origin) if origin and self._carried(origin, gone) else None
-            change = TableChange(before.get(table), after.get(table), table in names.named, origin, moved)
+            named, sql_mode = table in names.named, statement.session.sql_mode
+            change = TableChange(before.get(table), after.get(table), named, origin, moved, sql_mode)
             try:
                 announcement = self._follow(statement, ddl, table, change)
             except TableStoppedError as error:

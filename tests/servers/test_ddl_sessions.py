@@ -1,0 +1,83 @@
+"""What a statement means depends on the session that wrote it, and the log tells that session."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.servers.source_log import address, read_all
+
+from penstock.adapters.mysql.catalog import read_tables
+from penstock.adapters.mysql.connection import ask, connect
+from penstock.adapters.mysql.history import head
+from penstock.core.errors import PenstockError
+from penstock.core.mysql.evolution import refusal
+from penstock.core.mysql.log_items import StatementLogged
+from penstock.core.mysql.sql_session import SqlSession
+from penstock.core.tables import TableId
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pymysql
+
+    from penstock.core.positions import BinlogPosition
+    from penstock.dev.mariadb import MariadbServer
+    from penstock.dev.mysql import OracleMysql
+
+STRICT = "SET SESSION sql_mode = 'STRICT_TRANS_TABLES'"
+LENIENT = "SET SESSION sql_mode = 'NO_BACKSLASH_ESCAPES'"
+BECOMES_NOT_NULL = [
+    ("v INT", "MODIFY v INT NOT NULL"),
+    ("v VARCHAR(9)", "MODIFY v VARCHAR(9) NOT NULL DEFAULT 'x'"),
+    ("v INT", "ADD PRIMARY KEY (v)"),
+]
+
+
+@pytest.fixture
+def session(any_source: MariadbServer | OracleMysql, database: str) -> Iterator[pymysql.Connection]:
+    """A session on the source, in a database of its own."""
+    with closing(connect(address(any_source))) as opened:
+        ask(opened, f"USE {database}")
+        yield opened
+
+
+def logged_since(source: MariadbServer | OracleMysql, begin: BinlogPosition) -> list[StatementLogged]:
+    return [item for item in read_all(source, begin) if isinstance(item, StatementLogged)]
+
+
+def test_the_log_tells_the_session_of_a_statement(
+    any_source: MariadbServer | OracleMysql, session: pymysql.Connection
+) -> None:
+    begin = head(session)
+    ask(session, LENIENT)
+    ask(session, "SET SESSION character_set_client = latin1, collation_connection = koi8r_general_ci")
+    ask(session, "SET SESSION collation_server = utf8mb4_bin")
+    ask(session, "CREATE TABLE t (id INT PRIMARY KEY)")
+
+    (statement,) = logged_since(any_source, begin)
+
+    assert statement.session == SqlSession(1 << 20, client=8, connection=7, server=46)
+
+
+@pytest.mark.parametrize(("column", "change"), BECOMES_NOT_NULL)
+def test_nulls_that_the_source_turns_into_values_are_seen(
+    any_source: MariadbServer | OracleMysql, session: pymysql.Connection, database: str, column: str, change: str
+) -> None:
+    table = TableId(database, "t")
+    ask(session, f"CREATE TABLE t (id INT, {column})")
+    ask(session, "INSERT INTO t VALUES (1, NULL)")
+    session.commit()
+    before, begin = read_tables(session, [table])[table], head(session)
+    ask(session, STRICT)
+    with pytest.raises(PenstockError, match=r"NULL|truncated"):
+        ask(session, f"ALTER TABLE t {change}")
+    ask(session, LENIENT)
+    ask(session, f"ALTER TABLE t {change}")
+
+    (statement,) = logged_since(any_source, begin)
+
+    assert ask(session, "SELECT v IS NULL FROM t") == [(0,)]
+    after = read_tables(session, [table])[table]
+    assert refusal(before, after, statement.session.sql_mode) is not None
