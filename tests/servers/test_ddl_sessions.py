@@ -11,11 +11,13 @@ from tests.servers.source_log import address, read_all
 from penstock.adapters.mysql.catalog import read_tables
 from penstock.adapters.mysql.connection import ask, connect
 from penstock.adapters.mysql.history import head
+from penstock.adapters.mysql.tracker import MysqlTracker, read_source_defaults
 from penstock.core.errors import PenstockError
 from penstock.core.mysql.evolution import refusal
 from penstock.core.mysql.log_items import StatementLogged
 from penstock.core.mysql.sql_session import SqlSession
 from penstock.core.tables import TableId
+from penstock.dev.mysql import OracleMysql
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
 
     from penstock.core.positions import BinlogPosition
     from penstock.dev.mariadb import MariadbServer
-    from penstock.dev.mysql import OracleMysql
 
 STRICT = "SET SESSION sql_mode = 'STRICT_TRANS_TABLES'"
 LENIENT = "SET SESSION sql_mode = 'NO_BACKSLASH_ESCAPES'"
@@ -33,6 +34,19 @@ BECOMES_NOT_NULL = [
     ("v VARCHAR(9)", "MODIFY v VARCHAR(9) NOT NULL DEFAULT 'x'"),
     ("v INT", "ADD PRIMARY KEY (v)"),
 ]
+
+NAMES_BINARY = "SET NAMES binary"
+SESSIONS = [
+    (
+        "SET SESSION sql_mode = 'NO_BACKSLASH_ESCAPES,STRICT_ALL_TABLES'",
+        "CREATE TABLE t (id INT PRIMARY KEY, e ENUM('C:\\new'), v VARCHAR(20) DEFAULT 'C:\\temp')",
+    ),
+    ("SET SESSION sql_mode = 'ANSI,NO_ENGINE_SUBSTITUTION'", 'CREATE TABLE "t" ("id" INT PRIMARY KEY, r REAL)'),
+    ("SET SESSION sql_mode = 'REAL_AS_FLOAT'", "CREATE TABLE t (id INT PRIMARY KEY, r REAL)"),
+    (NAMES_BINARY, "CREATE TABLE t (id INT PRIMARY KEY, e ENUM('é') CHARACTER SET latin1)"),
+    ("SET SESSION collation_server = koi8r_bin", "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(5))"),
+]
+ORACLE = ("SET SESSION sql_mode = 'ORACLE'", "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR2(10), d DATE)")
 
 
 @pytest.fixture
@@ -81,3 +95,35 @@ def test_nulls_that_the_source_turns_into_values_are_seen(
     assert ask(session, "SELECT v IS NULL FROM t") == [(0,)]
     after = read_tables(session, [table])[table]
     assert refusal(before, after, statement.session.sql_mode) is not None
+
+
+@pytest.mark.parametrize(("setting", "create"), [*SESSIONS, ORACLE])
+def test_the_tracker_reads_a_statement_as_its_session_did(
+    any_source: MariadbServer | OracleMysql, request: pytest.FixtureRequest, fresh_name: str, setting: str, create: str
+) -> None:
+    is_mysql = isinstance(any_source, OracleMysql)
+    if is_mysql and setting == ORACLE[0]:
+        pytest.skip("MySQL has no such mode any more")
+    tracker_server = request.getfixturevalue("mysql_tracker_server" if is_mysql else "tracker_server")
+    table = TableId(fresh_name, "t")
+    with closing(connect(address(any_source))) as opened:
+        tracker = MysqlTracker(address(tracker_server), read_source_defaults(opened))
+        with closing(tracker):
+            tracker.restore('{"schemas": []}')
+            dump = tracker.dump()
+            begin = head(opened)
+            ask(opened, setting)
+            ask(opened, f"CREATE DATABASE {fresh_name}")
+            ask(opened, f"USE {fresh_name}")
+            ask(opened, create)
+            with closing(connect(address(any_source))) as reader:
+                expected = read_tables(reader, [table])[table]
+            ask(opened, f"DROP DATABASE {fresh_name}")
+            *created, dropped = logged_since(any_source, begin)
+
+            for item in created:
+                tracker.apply(item.sql, item.default_schema, item.session)
+
+            assert tracker.table_schema(table) == expected
+            tracker.apply(dropped.sql, dropped.default_schema, dropped.session)
+            assert tracker.dump() == dump

@@ -120,7 +120,6 @@ def test_a_copy_of_a_source_is_restored_with_equal_schemas(
         "CREATE TABLE t (a INT PRIMARY KEY) ENGINE=TokuDB DATA DIRECTORY='/nowhere' INDEX DIRECTORY='/nowhere'",
         "CREATE TABLE t (a INT PRIMARY KEY, FOREIGN KEY (a) REFERENCES missing (b))",
         "CREATE TABLE t (a DATE DEFAULT '0000-00-00', b DATETIME DEFAULT '2020-00-00')",
-        'CREATE TABLE "t" ("a" INT PRIMARY KEY)',
         "CREATE TABLE t (a VARBINARY(3) DEFAULT '\udcff\udcfe')",
         "/* by an application */ CREATE TABLE IF NOT EXISTS t (a INT)",
         "SET STATEMENT max_statement_time=0 FOR CREATE TABLE t (a INT)",

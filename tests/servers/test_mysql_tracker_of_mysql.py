@@ -82,7 +82,7 @@ def test_what_only_mysql_knows_is_followed_to_the_same_shape(
     ask(source, statement)
 
     for item in logged_since(mysql_server, begin):
-        tracker.apply(item.sql, item.default_schema)
+        tracker.apply(item.sql, item.default_schema, item.session)
 
     table = TableId("shop", "t")
     assert tracker.table_schema(table) == read_tables(source, [table])[table]
@@ -96,7 +96,7 @@ def test_a_key_that_the_server_makes_up_is_followed(
     ask(source, "CREATE TABLE t (a INT)")
 
     for item in logged_since(mysql_server, begin):
-        tracker.apply(item.sql, item.default_schema)
+        tracker.apply(item.sql, item.default_schema, item.session)
 
     table = TableId("shop", "t")
     schema = tracker.table_schema(table)

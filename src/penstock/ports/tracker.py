@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.core.mysql.foreign_keys import Cascade
+    from penstock.core.mysql.sql_session import SqlSession
     from penstock.core.tables import TableId, TableSchema
 
 
@@ -18,8 +19,8 @@ class SchemaTracker(Protocol):
     around every `apply`, and restores it when a crash came between.
     """
 
-    def apply(self, sql: str, default_schema: str) -> None:
-        """Run one DDL statement, with `default_schema` selected ("" for none).
+    def apply(self, sql: str, default_schema: str, session: SqlSession) -> None:
+        """Run one DDL statement as in `session`, with `default_schema` selected ("" for none).
 
         Raises UnavailableError when the tracker is gone and PenstockError when it
         refuses the statement.

@@ -24,6 +24,7 @@ from penstock.adapters.mysql.foreign_keys import read_cascades
 from penstock.config.crash_points import CrashPoint
 from penstock.core.errors import PenstockError, PositionError, UnavailableError, UnfitServerError
 from penstock.core.mysql.ddl import TableDdl, classify, for_tracker
+from penstock.core.mysql.sql_session import UNKNOWN_SESSION, settings_of
 from penstock.core.mysql.table_policy import DEFAULT_POLICY
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from penstock.core.mysql.describe import Flavour
     from penstock.core.mysql.foreign_keys import Cascade
+    from penstock.core.mysql.sql_session import SqlSession
     from penstock.core.mysql.table_policy import TablePolicy
     from penstock.core.tables import TableId, TableSchema
 
@@ -40,6 +42,7 @@ _Answer = TypeVar("_Answer")
 _ATTEMPTS = 4
 _PAUSE_SECONDS = 0.5
 _LENIENT = "NO_DIR_IN_CREATE"
+_CHARSET = "utf8mb4"
 _NO_SCHEMA = "information_schema"
 _UNKNOWN_SEQUENCES = 4091
 _NOTHING_TO_DROP = frozenset({ER.BAD_TABLE_ERROR, ER.DB_DROP_EXISTS, _UNKNOWN_SEQUENCES})
@@ -55,7 +58,8 @@ class SourceDefaults:
     `collation` is the one of a schema that is created without any;
     `explicit_timestamps` whether a TIMESTAMP column without attributes is like
     any other column. They are the server's own settings: a session of the source
-    may have chosen others. `flavour` is the kind of server that the source is.
+    may have chosen others, of which its statements tell the collation. `flavour`
+    is the kind of server that the source is.
     """
 
     collation: str = "utf8mb4_general_ci"
@@ -96,8 +100,8 @@ class MysqlTracker:
         self._schemas: Mapping[TableId, TableSchema] | None = None
         self._cascades: Sequence[Cascade] | None = None
 
-    def apply(self, sql: str, default_schema: str) -> None:
-        """Run one DDL statement, with `default_schema` selected if there is such a schema.
+    def apply(self, sql: str, default_schema: str, session: SqlSession = UNKNOWN_SESSION) -> None:
+        """Run one DDL statement as in `session`, with `default_schema` selected if there is such a schema.
 
         A statement that changes no table's definition is left out. Raises
         UnavailableError when the tracker is gone or was lost on the way, and
@@ -110,12 +114,21 @@ class MysqlTracker:
         connection = self._retrying(_check_alive)
         try:
             _select_schema(connection, default_schema)
-            _run_leniently(connection, sql, statement)
+            self._run_as(connection, session, sql, statement)
         except UnavailableError:
             self.close()
             raise
         except UnfitServerError as error:
             raise _explain_refusal(error, sql) from error
+
+    def _run_as(self, connection: pymysql.Connection, session: SqlSession, sql: str, statement: TableDdl) -> None:
+        """Run `sql` as its session did, and come back to our own settings, with which definitions are read."""
+        try:
+            ask(connection, settings_of(session, self._defaults.flavour))
+            _run_leniently(connection, sql, statement)
+        finally:
+            ask(connection, f"SET NAMES {_CHARSET}")
+            ask(connection, f"SET SESSION sql_mode = '{_LENIENT}', collation_server = '{self._defaults.collation}'")
 
     def tables(self) -> Sequence[TableId]:
         """Every base table there is, system schemas left out, sorted. Sequences and views are none."""
@@ -246,21 +259,10 @@ def _run_leniently(connection: pymysql.Connection, sql: str, statement: TableDdl
         ask(connection, for_tracker(sql))
     except UnfitServerError as error:
         code = error_code(error)
-        if code == ER.PARSE_ERROR and '"' in sql:
-            _run_with_quoted_names(connection, sql)
-        elif code == ER.NO_SUCH_TABLE and statement.action == "rename":
+        if code == ER.NO_SUCH_TABLE and statement.action == "rename":
             _rename_what_is_there(connection, statement)
         elif code not in _NOTHING_TO_DROP or statement.action not in {"drop", "drop_schema", "sequence"}:
             raise
-
-
-def _run_with_quoted_names(connection: pymysql.Connection, sql: str) -> None:
-    """Run a statement that a session with ANSI_QUOTES has written."""
-    ask(connection, f"SET SESSION sql_mode = '{_LENIENT},ANSI_QUOTES'")
-    try:
-        ask(connection, for_tracker(sql))
-    finally:
-        ask(connection, f"SET SESSION sql_mode = '{_LENIENT}'")
 
 
 def _rename_what_is_there(connection: pymysql.Connection, statement: TableDdl) -> None:

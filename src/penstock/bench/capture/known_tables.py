@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from penstock.adapters.mysql.connection import MysqlServer
     from penstock.core.mysql.foreign_keys import Cascade
+    from penstock.core.mysql.sql_session import SqlSession
     from penstock.core.tables import TableId, TableSchema
 
 _SOURCE = "bench"
@@ -63,7 +64,7 @@ class KnownTables:
             _refuse(f"there is no schema {schema_id}")
         return value_schema(next(iter(self._schemas.values())))
 
-    def apply(self, sql: str, default_schema: str) -> None:  # noqa: ARG002 - the port's names
+    def apply(self, sql: str, default_schema: str, session: SqlSession) -> None:  # noqa: ARG002 - the port's names
         """Refuse."""
         _refuse("a statement changes the tables")
 

@@ -7,8 +7,20 @@ sql_mode are those of sql/sql_class.h (MariaDB) and sql/system_variables.h (MySQ
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+if TYPE_CHECKING:
+    from penstock.core.mysql.describe import Flavour
+
+_BINARY: Final = 63
+_NO_DIR_IN_CREATE: Final = 1 << 7
+# REAL_AS_FLOAT, PIPES_AS_CONCAT, ANSI_QUOTES, IGNORE_SPACE, NO_UNSIGNED_SUBTRACTION, NO_BACKSLASH_ESCAPES,
+# ALLOW_INVALID_DATES, HIGH_NOT_PRECEDENCE.
+_EVERYWHERE: Final = 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 6 | 1 << 20 | 1 << 25 | 1 << 29
+# IGNORE_BAD_TABLE_OPTIONS, POSTGRESQL to MAXDB, EMPTY_STRING_IS_NULL, SIMULTANEOUS_ASSIGNMENT, TIME_ROUND_FRACTIONAL.
+_IN_MARIADB: Final = 1 << 4 | 0b11111 << 8 | 0b111 << 32
+# TIME_TRUNCATE_FRACTIONAL, INTERPRET_UTF8_AS_UTF8MB4.
+_IN_MYSQL: Final = 0b11 << 32
 STRICT: Final = 1 << 21 | 1 << 22
 """STRICT_TRANS_TABLES and STRICT_ALL_TABLES: an ALTER TABLE heeds either, whatever the engine."""
 
@@ -29,3 +41,18 @@ class SqlSession:
 
 UNKNOWN_SESSION: Final = SqlSession()
 """A session of which the log tells nothing."""
+
+
+def settings_of(session: SqlSession, flavour: Flavour) -> str:
+    """SET, for a server without rows, all that makes a statement mean what it meant in `session`.
+
+    What only refuses statements or values stays out: the source has accepted it. So
+    does character_set_client, because we send Unicode, unless it is `binary`: of
+    bytes that have no character set the server makes other text.
+    """
+    meaning = _EVERYWHERE | (_IN_MARIADB if flavour == "mariadb" else _IN_MYSQL)
+    settings = [f"sql_mode = {session.sql_mode & meaning | _NO_DIR_IN_CREATE}"]
+    settings += [f"character_set_client = {_BINARY}"] if session.client == _BINARY else []
+    settings += [f"collation_connection = {session.connection}"] if session.connection else []
+    settings += [f"collation_server = {session.server}"] if session.server else []
+    return f"SET SESSION {', '.join(settings)}"

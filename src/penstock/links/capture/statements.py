@@ -144,7 +144,7 @@ class StatementHandler:
         self._state.keep_tracker_dump(self._book.source, TrackerDump(statement.begin, self._tracker.dump()))
         _DUMPED.pass_by()
         try:
-            self._tracker.apply(statement.sql, statement.default_schema)
+            self._tracker.apply(statement.sql, statement.default_schema, statement.session)
         except PenstockError as error:
             if error.retryable:
                 raise
