@@ -136,6 +136,13 @@ def test_a_timestamp_that_becomes_not_null_is_refused_in_strict_mode_too() -> No
     assert "the time of the change" in refused.reason
 
 
+def test_another_character_set_of_the_same_declaration_is_named() -> None:
+    refused = refusal(table(text(20, "utf8mb4")), table(text(20, "latin1")))
+
+    assert refused is not None
+    assert "from varchar(20) utf8mb4 to varchar(20) latin1" in refused.reason
+
+
 @pytest.mark.parametrize("added", ADDED)
 def test_a_column_whose_old_rows_are_known_can_be_added(added: Column) -> None:
     assert refusal(table(), table(added)) is None

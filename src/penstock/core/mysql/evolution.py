@@ -150,7 +150,7 @@ def _null_refusal(before: Column, after: Column, sql_mode: int) -> Refusal | Non
 
 
 def _column_refusal(before: Column, after: Column) -> Refusal | None:
-    changed = f"it changed from {before.declaration} to {after.declaration}"
+    changed = f"it changed from {_shown(before, after)} to {_shown(after, before)}"
     if _is_generated(before) or _is_generated(after):
         same = before.declaration == after.declaration
         return None if same else Refusal(after.name, f"{changed}, which computes existing rows anew", _READ_ANEW)
@@ -160,6 +160,14 @@ def _column_refusal(before: Column, after: Column) -> Refusal | None:
         return Refusal(after.name, f"{changed}, which does not hold every value it held before", _READ_ANEW)
     reason = _rewrite(before, after)
     return Refusal(after.name, f"{changed}, which {reason}", _READ_ANEW) if reason else None
+
+
+def _shown(column: Column, other: Column) -> str:
+    """The declaration, with the character set where nothing else tells it from `other`."""
+    charset = column.type.charset if isinstance(column.type, TextType) else ""
+    return (
+        f"{column.declaration} {charset}" if charset and column.declaration == other.declaration else column.declaration
+    )
 
 
 def _is_generated(column: Column) -> bool:
