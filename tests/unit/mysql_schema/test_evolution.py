@@ -136,6 +136,16 @@ def test_a_timestamp_that_becomes_not_null_is_refused_in_strict_mode_too() -> No
     assert "the time of the change" in refused.reason
 
 
+def test_a_char_whose_padding_the_source_kept_is_refused() -> None:
+    before, after = table(text(10, declaration="char(10)")), table(text(10))
+
+    refused = refusal(before, after, 1 << 31)
+
+    assert refusal(before, after, 1 << 21) is None
+    assert refused is not None
+    assert "PAD_CHAR_TO_FULL_LENGTH" in refused.reason
+
+
 def test_another_character_set_of_the_same_declaration_is_named() -> None:
     refused = refusal(table(text(20, "utf8mb4")), table(text(20, "latin1")))
 

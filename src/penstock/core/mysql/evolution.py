@@ -14,7 +14,7 @@ from penstock.core.charset_sizes import has_characters
 from penstock.core.errors import START_ANEW
 from penstock.core.mysql.charsets import BYTES_PER_CHARACTER
 from penstock.core.mysql.describe import is_system_versioned
-from penstock.core.mysql.sql_session import STRICT
+from penstock.core.mysql.sql_session import PAD_CHAR, STRICT
 from penstock.core.tables import (
     BitType,
     BytesType,
@@ -42,7 +42,6 @@ _READ_ANEW = (
     "matches with the rows, drop this one and give the new one its name, then it goes on by itself; "
     f"or {START_ANEW}"
 )
-_NULL_HINT = f"now {_READ_ANEW}"
 _COUNTS_CHARACTERS = re.compile(r"(?:var)?char", re.IGNORECASE)
 _DIGITS = re.compile(r"\(\s*\d+\s*,\s*\d+\s*\)")
 
@@ -73,7 +72,9 @@ def refusal(before: TableSchema, after: TableSchema, sql_mode: int = 0) -> Refus
     old = {column.name: column for column in before.columns}
     for column in after.columns:
         was = old.get(column.name)
-        found = _added(column) if was is None else _null_refusal(was, column, sql_mode) or _column_refusal(was, column)
+        found = (
+            _added(column) if was is None else _session_refusal(was, column, sql_mode) or _column_refusal(was, column)
+        )
         if found:
             return found
     return None
@@ -133,6 +134,15 @@ def _added(column: Column) -> Refusal | None:
     return None
 
 
+def _session_refusal(before: Column, after: Column, sql_mode: int) -> Refusal | None:
+    """What the session that changed a column did to existing values, whatever the types."""
+    was_char, is_char = (column.declaration.lower().startswith("char") for column in (before, after))
+    if was_char and not is_char and sql_mode & PAD_CHAR:
+        reason = "it is CHAR no more, and PAD_CHAR_TO_FULL_LENGTH in sql_mode had the source keep the padding"
+        return Refusal(after.name, reason, f"change such columns without that mode; {_READ_ANEW}")
+    return _null_refusal(before, after, sql_mode)
+
+
 def _null_refusal(before: Column, after: Column, sql_mode: int) -> Refusal | None:
     """What became of the NULLs of a column that is NOT NULL now, if there can have been any."""
     if not before.nullable or after.nullable:
@@ -141,12 +151,12 @@ def _null_refusal(before: Column, after: Column, sql_mode: int) -> Refusal | Non
         # MariaDB does so in strict mode too, MySQL where the column is copied.
         reason = "the source puts the time of the change where a row had NULL, also in strict mode"
         hint = "before such a change, write a value to the rows that have NULL, and let it be carried"
-        return Refusal(after.name, f"it became NOT NULL: {reason}", f"{hint}; {_NULL_HINT}")
+        return Refusal(after.name, f"it became NOT NULL: {reason}", f"{hint}; {_READ_ANEW}")
     if sql_mode & STRICT:
         return None
     reason = "it became NOT NULL in a session without strict mode, where the source turns NULL into 0 or ''"
     hint = "change tables with STRICT_TRANS_TABLES in sql_mode, so that the source refuses this while there are NULLs"
-    return Refusal(after.name, reason, f"{hint}; {_NULL_HINT}")
+    return Refusal(after.name, reason, f"{hint}; {_READ_ANEW}")
 
 
 def _column_refusal(before: Column, after: Column) -> Refusal | None:

@@ -23,6 +23,8 @@ _IN_MARIADB: Final = 1 << 4 | 0b11111 << 8 | 0b111 << 32
 _IN_MYSQL: Final = 0b11 << 32
 STRICT: Final = 1 << 21 | 1 << 22
 """STRICT_TRANS_TABLES and STRICT_ALL_TABLES: an ALTER TABLE heeds either, whatever the engine."""
+PAD_CHAR: Final = 1 << 31
+"""PAD_CHAR_TO_FULL_LENGTH: a CHAR is read with the spaces that fill it."""
 
 
 @dataclass(frozen=True, slots=True)
