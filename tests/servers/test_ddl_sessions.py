@@ -75,6 +75,21 @@ def test_the_log_tells_the_session_of_a_statement(
     assert statement.session == SqlSession(1 << 20, client=8, connection=7, server=46)
 
 
+@pytest.mark.parametrize("charset", ["dec8", "hp8", "swe7", "armscii8", "keybcs2", "macce", "macroman", "geostd8"])
+def test_a_statement_is_read_in_the_character_set_of_its_client(
+    any_source: MariadbServer | OracleMysql, session: pymysql.Connection, charset: str
+) -> None:
+    raw = b"[" if charset == "swe7" else b"\xb5"
+    ((expected,),) = ask(session, f"SELECT CONVERT(_{charset} 0x{raw.hex()} USING utf8mb4)")
+    begin = head(session)
+    ask(session, f"SET SESSION character_set_client = {charset}")
+    ask(session, f"CREATE TABLE t (id INT COMMENT '{raw.decode('utf-8', 'surrogateescape')}')")
+
+    (statement,) = logged_since(any_source, begin)
+
+    assert statement.sql == f"CREATE TABLE t (id INT COMMENT '{expected}')"
+
+
 @pytest.mark.parametrize(("column", "change"), BECOMES_NOT_NULL)
 def test_nulls_that_the_source_turns_into_values_are_seen(
     any_source: MariadbServer | OracleMysql, session: pymysql.Connection, database: str, column: str, change: str

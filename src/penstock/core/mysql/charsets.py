@@ -110,9 +110,7 @@ def text_decoder(charset: str) -> Callable[[bytes], str]:
     have no character in Unicode.
     """
     if charset in TABLES:
-        table = TABLES[charset]
-        ascii_half = "" if len(table) == 256 else bytes(range(128)).decode("ascii")  # noqa: PLR2004 - all bytes
-        characters = ascii_half + table
+        characters = one_byte_characters(charset)
         return lambda raw: codecs.charmap_decode(raw, "strict", characters)[0]
     if charset in _BY_CHARACTER:
         return _BY_CHARACTER[charset]
@@ -120,6 +118,13 @@ def text_decoder(charset: str) -> Callable[[bytes], str]:
         return _BY_TEXT[charset]
     codec = _CODECS[charset]
     return lambda raw: raw.decode(codec)
+
+
+def one_byte_characters(charset: str) -> str:
+    """The characters of the bytes 0x00 to 0xFF in one of TABLES; U+FFFE for a byte that has none."""
+    table = TABLES[charset]
+    ascii_half = "" if len(table) == 256 else bytes(range(128)).decode("ascii")  # noqa: PLR2004 - all bytes
+    return ascii_half + table
 
 
 def _latin1(raw: bytes) -> str:

@@ -6,6 +6,7 @@ Source: MariaDB Knowledge Base, "Query_event" and "Query_compressed_event"; MySQ
 
 from __future__ import annotations
 
+import codecs
 import re
 import unicodedata
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from enum import Enum, auto
 from typing import Final
 
 from penstock.core.mysql.bytes_reader import BytesReader
-from penstock.core.mysql.charsets import GB18030_2005
+from penstock.core.mysql.charsets import GB18030_2005, one_byte_characters
 from penstock.core.mysql.compressed import inflate
 from penstock.core.mysql.event_codes import EventCode as Code
 from penstock.core.mysql.sql_session import SqlSession
@@ -32,9 +33,12 @@ _STATUS_CATALOG: Final = 6
 _CODECS: Final = {
     1: "big5", 4: "cp850", 7: "koi8_r", 8: "cp1252", 9: "iso8859_2", 11: "ascii", 12: "euc_jp", 13: "shift_jis",
     16: "iso8859_8", 18: "tis_620", 19: "euc_kr", 22: "koi8_u", 24: "gb2312", 25: "iso8859_7", 26: "cp1250",
-    28: "gbk", 30: "iso8859_9", 36: "cp866", 40: "cp852", 41: "iso8859_13", 51: "cp1251", 57: "cp1256", 59: "cp1257",
+    28: "gbk", 30: "iso8859_9", 36: "cp866", 38: "mac_latin2", 39: "mac_roman", 40: "cp852",
+    41: "iso8859_13", 51: "cp1251", 57: "cp1256", 59: "cp1257",
     95: "cp932", 97: "euc_jp", 248: "gb18030",
 }  # fmt: skip
+# Those for which Python has no codec.
+_TABLES: Final = {3: "dec8", 6: "hp8", 10: "swe7", 32: "armscii8", 37: "keybcs2", 92: "geostd8"}
 
 
 class Control(Enum):
@@ -73,9 +77,7 @@ def parse_query(body: bytes | memoryview, code: int = Code.QUERY) -> Query:
     schema = reader.text(schema_bytes)
     reader.take(1)
     text = inflate(body[reader.at :]) if code == Code.MARIADB_QUERY_COMPRESSED else reader.take(reader.left)
-    codec = _CODECS.get(session.client, "utf-8")
-    sql = text.decode(codec, "surrogateescape")
-    return Query(sql.translate(GB18030_2005) if codec == "gb18030" else sql, schema, session)
+    return Query(_decode(text, session.client), schema, session)
 
 
 def control_of(sql: str) -> Control:
@@ -114,6 +116,14 @@ _PREFIXES: Final = (
     ("XA COMMIT ", Control.XA_COMMIT),
     ("XA ROLLBACK ", Control.XA_ROLLBACK),
 )
+
+
+def _decode(text: bytes, client: int) -> str:
+    if client not in _TABLES:
+        codec = _CODECS.get(client, "utf-8")
+        sql = text.decode(codec, "surrogateescape")
+        return sql.translate(GB18030_2005) if codec == "gb18030" else sql
+    return codecs.charmap_decode(text, "surrogateescape", one_byte_characters(_TABLES[client]))[0]
 
 
 def _session(status: bytes) -> SqlSession:
