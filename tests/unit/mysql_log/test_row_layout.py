@@ -85,6 +85,8 @@ def test_only_what_is_a_hash_in_every_way_is_taken_for_one(
         (EnumType(("a",)), 254, 254 * 256 + 1),
         (EnumType(tuple(map(str, range(300)))), 254, 247 * 256 + 1),
         (TextType(10, "utf8mb4"), 254, 248 * 256 + 1),
+        (TextType(10, "latin1"), 15, 40),
+        (TextType(10, "utf8mb4"), 254, 254 * 256 + 10),
         (SetType(("a",)), 254, 248 * 256 + 2),
         (BitType(9), 16, 2 * 256),
         (TimeType(3), 11, 0),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.core.errors import START_ANEW, TableStoppedError
 from penstock.core.mysql import column_codes as codes
+from penstock.core.mysql.charsets import BYTES_PER_CHARACTER
 from penstock.core.mysql.packed_values import decimal_bytes
 from penstock.core.tables import (
     BitType,
@@ -212,6 +213,11 @@ def _string_cell(column: Column, code: int, metadata: int) -> Cell | None:
         bytes_max = codes.string_type(metadata)[1]
     else:
         return None
+    if isinstance(column.type, TextType) and code in {codes.VARCHAR, codes.STRING}:
+        # Another character set is another text, and the length is all that tells it.
+        type_ = column.type
+        if bytes_max != type_.characters_max * BYTES_PER_CHARACTER.get(type_.charset, 0):
+            return None
     return Cell(column, code, 0, 1 if bytes_max <= _ONE_BYTE_LENGTH_MAX else 2, compressed=compressed)
 
 
