@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.adapters.mysql.connection import ask
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Sequence
 
     import pymysql
 
@@ -16,13 +16,15 @@ _GLOBAL_GRANT = re.compile(r"GRANT (.*) ON \*\.\* TO", re.IGNORECASE)
 _EXCEPTION = re.compile(r"(REVOKE|DENY) ", re.IGNORECASE)
 
 
-def read_global_grants(connection: pymysql.Connection) -> Collection[str]:
-    """Return the privileges that we hold on everything, in capitals, those of our roles among them."""
-    granted: set[str] = set()
-    for (line,) in ask(connection, "SHOW GRANTS"):
-        if found := _GLOBAL_GRANT.match(str(line)):
-            granted |= {privilege.strip().upper() for privilege in found[1].split(",")}
-    return granted
+def read_grants(connection: pymysql.Connection) -> Sequence[str]:
+    """Return what SHOW GRANTS says of us, line by line."""
+    return [str(line) for (line,) in ask(connection, "SHOW GRANTS")]
+
+
+def global_privileges(lines: Sequence[str]) -> frozenset[str]:
+    """Return the privileges that these lines of `read_grants` give on everything, in capitals."""
+    found = (_GLOBAL_GRANT.match(line) for line in lines)
+    return frozenset(privilege.strip().upper() for grant in found if grant for privilege in grant[1].split(","))
 
 
 def sees_every_trigger(connection: pymysql.Connection) -> bool:
@@ -31,6 +33,7 @@ def sees_every_trigger(connection: pymysql.Connection) -> bool:
     A server says nothing of what it does not show, so only the grants tell. MySQL
     can take schemas out of a grant on everything, and says that in lines of its own.
     """
-    if any(_EXCEPTION.match(str(line)) for (line,) in ask(connection, "SHOW GRANTS")):
+    lines = read_grants(connection)
+    if any(map(_EXCEPTION.match, lines)):
         return False
-    return bool({"TRIGGER", "ALL PRIVILEGES"} & set(read_global_grants(connection)))
+    return not {"TRIGGER", "ALL PRIVILEGES"}.isdisjoint(global_privileges(lines))

@@ -10,12 +10,12 @@ from pymysql.constants import ER
 from penstock.adapters.mysql.catalog import quote_table, read_flavour, read_table_ids
 from penstock.adapters.mysql.connection import ask, error_code, server_of
 from penstock.adapters.mysql.foreign_keys import read_cascades
-from penstock.adapters.mysql.grants import read_global_grants
+from penstock.adapters.mysql.grants import global_privileges, read_grants
 from penstock.core.errors import UnfitServerError
 from penstock.core.mysql.table_policy import DEFAULT_POLICY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import pymysql
 
@@ -179,16 +179,16 @@ def _name_findings(variables: Mapping[str, str]) -> Sequence[Finding]:
 
 
 def _grant_findings(connection: pymysql.Connection, flavour: Flavour) -> Sequence[Finding]:
-    granted = read_global_grants(connection)
+    granted = global_privileges(read_grants(connection))
     # Each needs one of its names: MariaDB 10.5 renamed REPLICATION CLIENT. On MySQL a copy takes a lock.
     needed = [("REPLICATION SLAVE",), ("BINLOG MONITOR", "REPLICATION CLIENT")]
     needed += [("RELOAD",)] if flavour == "mysql" else []
     return [_grant_finding(connection, names, granted) for names in needed]
 
 
-def _grant_finding(connection: pymysql.Connection, names: tuple[str, ...], granted: Collection[str]) -> Finding:
+def _grant_finding(connection: pymysql.Connection, names: tuple[str, ...], granted: frozenset[str]) -> Finding:
     name = names[-1]
-    if set(granted) & {*names, "ALL PRIVILEGES", "SUPER"}:
+    if granted & {*names, "ALL PRIVILEGES", "SUPER"}:
         return Finding("ok", f"grant {name}", "held")
     user = server_of(connection).user
     return Finding("error", f"grant {name}", f"{user} does not have it", f"GRANT {name} ON *.* TO {user}")

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.adapters.mysql.catalog import quote, read_table_ids
-from penstock.adapters.mysql.connection import ask, server_of
+from penstock.adapters.mysql.connection import server_of
+from penstock.adapters.mysql.grants import read_grants
 from penstock.core.patterns import TablePatterns
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def unseen_patterns(connection: pymysql.Connection, patterns: Sequence[str]) -> 
     What a role of ours may read is not looked at: with one, all there is counts as seen.
     """
     tables = read_table_ids(connection)
-    lines = [str(line) for (line,) in ask(connection, "SHOW GRANTS")]
+    lines = read_grants(connection)
     user = server_of(connection).user
     found = []
     for pattern in patterns:
