@@ -33,6 +33,9 @@ def start_following(lab: Lab, table: TableId, name: str, extras: Mapping[str, st
     bootstrap_servers = lab.kafka().bootstrap_servers
     probe = TableId(table.schema, "probe")
     create_topics(KafkaCluster(bootstrap_servers), [topic_of(table), topic_of(probe)], {}, partitions=1)
+    # A table that is made while the connector starts may be neither in its schema nor in its log.
+    with closing(connect(login(lab.source()))) as connection:
+        ask(connection, f"CREATE TABLE IF NOT EXISTS {probe} (id INT PRIMARY KEY AUTO_INCREMENT)")
     worker = start_connect(bootstrap_servers, folder)
     try:
         worker.start_connector({**connector_settings(login(lab.source()), table.schema, folder), **extras})
@@ -46,7 +49,6 @@ def start_following(lab: Lab, table: TableId, name: str, extras: Mapping[str, st
 def _await_probe(lab: Lab, worker: ConnectWorker, probe: TableId) -> None:
     bootstrap_servers = lab.kafka().bootstrap_servers
     with closing(connect(login(lab.source()))) as connection, Arrivals(bootstrap_servers, topic_of(probe)) as arrivals:
-        ask(connection, f"CREATE TABLE IF NOT EXISTS {probe} (id INT PRIMARY KEY AUTO_INCREMENT)")
         before = arrivals.settled()
         deadline = time.monotonic() + _PROBE_SECONDS
         while arrivals.count == before and time.monotonic() < deadline:
