@@ -22,6 +22,7 @@ from penstock.adapters.mysql.catalog import (
     read_tables,
 )
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect, error_code, explain, server_of
+from penstock.adapters.mysql.held_up import WAITING, everyone_held_up, is_denied, writers_held_up
 from penstock.adapters.mysql.history import gtids_at, head
 from penstock.adapters.mysql.prepared import has_xa, place_without_prepared, with_prepared
 from penstock.core.arrow_types import arrow_schema
@@ -45,11 +46,11 @@ _CHANGED = frozenset({ER.TABLE_DEF_CHANGED, ER.NO_SUCH_TABLE, ER.BAD_FIELD_ERROR
 _LEAVE_OUT = 'or leave the table out with "!{table}" under tables'
 # No padding of CHAR values, and definitions always printed in one way.
 _PLAIN_MODE = "SET SESSION sql_mode = ''"
-# No waiting without end for a lock or a slow reader.
 _SESSION = (
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
     _PLAIN_MODE,
-    "SET SESSION lock_wait_timeout = 30, net_write_timeout = 600",
+    WAITING,
+    "SET SESSION net_write_timeout = 600",
 )
 _NO_TIME_LIMIT = {"mariadb": "max_statement_time", "mysql": "max_execution_time"}
 
@@ -75,8 +76,8 @@ def open_copy(
     the status variables Binlog_snapshot_file and _position agree (MariaDB Server
     documentation, "Enhancements for START TRANSACTION WITH CONSISTENT
     SNAPSHOT"); but not about XA transactions. Where the log has had any just now,
-    and on MySQL always, all writers wait for the moment in which the snapshot is
-    taken. Definitions of tables are in no snapshot: they are read before and
+    and on MySQL always, writers wait for the moment in which the snapshot is taken:
+    see `writers_held_up`. Definitions of tables are in no snapshot: they are read before and
     after, and it is taken again when they differ. XA transactions that are
     prepared when we come are waited for; see `place_without_prepared`.
 
@@ -235,8 +236,8 @@ def _take_snapshot(
     for _ in range(_ATTEMPTS):
         before = read_creates(connection)
         place = place_without_prepared(connection)
-        position = with_prepared(_START[read_flavour(connection)](connection, place), place)
         tables = [create.table for create in before.tables if wanted(create.table)]
+        position = with_prepared(_START[read_flavour(connection)](connection, place, tables), place)
         schemas = read_tables(connection, tables, policy)
         now, server_id = ask(connection, "SELECT ROUND(UNIX_TIMESTAMP(NOW(3)) * 1000), @@GLOBAL.server_id")[0]
         if before == read_creates(connection):
@@ -246,23 +247,20 @@ def _take_snapshot(
     raise UnavailableError(message, "try again when the source's tables are not being changed")
 
 
-def _start_on_mariadb(connection: pymysql.Connection, place: BinlogPosition) -> BinlogPosition:
+def _start_on_mariadb(connection: pymysql.Connection, place: BinlogPosition, _: Sequence[TableId]) -> BinlogPosition:
     position = _snapshot_on_mariadb(connection)
     if not has_xa(connection, place, position):
         return position
     # An XA COMMIT is in the log before its rows are in InnoDB, and the snapshot may lie between the two.
     ask(connection, "ROLLBACK")
     try:
-        ask(connection, "FLUSH TABLES WITH READ LOCK")
+        with everyone_held_up(connection):
+            return _snapshot_on_mariadb(connection)
     except UnfitServerError as error:
-        if error_code(error) != ER.SPECIFIC_ACCESS_DENIED_ERROR:
+        if not is_denied(error):
             raise
         message = f"{server_of(connection)} has XA transactions, which a copy has to hold up for a moment, and may not"
         raise UnfitServerError(message, "GRANT RELOAD ON *.* to our user, or start while there are none") from error
-    try:
-        return _snapshot_on_mariadb(connection)
-    finally:
-        ask(connection, "UNLOCK TABLES")
 
 
 def _snapshot_on_mariadb(connection: pymysql.Connection) -> BinlogPosition:
@@ -275,13 +273,10 @@ def _snapshot_on_mariadb(connection: pymysql.Connection) -> BinlogPosition:
     return BinlogPosition(file, offset, gtids=gtids_at(connection, file, offset))
 
 
-def _start_on_mysql(connection: pymysql.Connection, _: BinlogPosition) -> BinlogPosition:
-    ask(connection, "FLUSH TABLES WITH READ LOCK")
-    try:
+def _start_on_mysql(connection: pymysql.Connection, _: BinlogPosition, tables: Sequence[TableId]) -> BinlogPosition:
+    with writers_held_up(connection, tables):
         ask(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
         return head(connection)
-    finally:
-        ask(connection, "UNLOCK TABLES")
 
 
 _START = {"mariadb": _start_on_mariadb, "mysql": _start_on_mysql}

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import pymysql
 
 _GLOBAL_GRANT = re.compile(r"GRANT (.*) ON \*\.\* TO", re.IGNORECASE)
+_GRANT = re.compile(r"GRANT (.*?) ON ", re.IGNORECASE)
 _EXCEPTION = re.compile(r"(REVOKE|DENY) ", re.IGNORECASE)
 
 
@@ -23,7 +24,16 @@ def read_grants(connection: pymysql.Connection) -> Sequence[str]:
 
 def global_privileges(lines: Sequence[str]) -> frozenset[str]:
     """Return the privileges that these lines of `read_grants` give on everything, in capitals."""
-    found = (_GLOBAL_GRANT.match(line) for line in lines)
+    return _privileges(_GLOBAL_GRANT, lines)
+
+
+def privileges_somewhere(lines: Sequence[str]) -> frozenset[str]:
+    """Return the privileges that these lines of `read_grants` give on anything at all, in capitals."""
+    return _privileges(_GRANT, lines)
+
+
+def _privileges(pattern: re.Pattern[str], lines: Sequence[str]) -> frozenset[str]:
+    found = (pattern.match(line) for line in lines)
     return frozenset(privilege.strip().upper() for grant in found if grant for privilege in grant[1].split(","))
 
 

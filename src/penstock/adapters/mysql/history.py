@@ -34,12 +34,12 @@ _PASSING_SERVER_ID = 0xC000_0000
 def head(connection: pymysql.Connection) -> BinlogPosition:
     """Return the end of the log now, with the GTIDs of all that is before it.
 
-    Raises UnfitServerError when there is no log or we may not ask, and
+    On a MySQL server that is written to all the while, those of the last
+    transactions may be lacking. Raises UnfitServerError when there is no log or we may not ask, and
     UnavailableError.
     """
     if read_flavour(connection) == "mysql":
-        file, offset, gtids = _mysql_status(connection)
-        return BinlogPosition(file, offset, gtids=gtids)
+        return _head_of_mysql(connection)
     # The server answers the two questions apart. What is before and after the same lies at the position between.
     for _ in range(_ATTEMPTS):
         before = _gtid_binlog_pos(connection)
@@ -128,6 +128,17 @@ def _statements(connection: pymysql.Connection, start: BinlogPosition) -> Iterat
                     yield item.sql, item.default_schema
     finally:
         stream.close()
+
+
+def _head_of_mysql(connection: pymysql.Connection) -> BinlogPosition:
+    """The end, as the server tells it twice: it looks up the GTIDs before the place, and others may come between."""
+    seen = _mysql_status(connection)
+    for _ in range(_ATTEMPTS):
+        before, seen = seen, _mysql_status(connection)
+        if seen == before:
+            break
+    file, offset, gtids = seen
+    return BinlogPosition(file, offset, gtids=gtids)
 
 
 def _gtids_before(connection: pymysql.Connection, first_file: str) -> str:

@@ -10,7 +10,7 @@ from pymysql.constants import ER
 from penstock.adapters.mysql.catalog import quote_table, read_flavour, read_table_ids
 from penstock.adapters.mysql.connection import ask, error_code, server_of
 from penstock.adapters.mysql.foreign_keys import read_cascades
-from penstock.adapters.mysql.grants import global_privileges, read_grants
+from penstock.adapters.mysql.grants import global_privileges, privileges_somewhere, read_grants
 from penstock.core.errors import UnfitServerError
 from penstock.core.mysql.table_policy import DEFAULT_POLICY
 
@@ -179,11 +179,16 @@ def _name_findings(variables: Mapping[str, str]) -> Sequence[Finding]:
 
 
 def _grant_findings(connection: pymysql.Connection, flavour: Flavour) -> Sequence[Finding]:
-    granted = global_privileges(read_grants(connection))
-    # Each needs one of its names: MariaDB 10.5 renamed REPLICATION CLIENT. On MySQL a copy takes a lock.
+    lines = read_grants(connection)
+    granted = global_privileges(lines)
+    # Each needs one of its names: MariaDB 10.5 renamed REPLICATION CLIENT.
     needed = [("REPLICATION SLAVE",), ("BINLOG MONITOR", "REPLICATION CLIENT")]
-    needed += [("RELOAD",)] if flavour == "mysql" else []
-    return [_grant_finding(connection, names, granted) for names in needed]
+    findings = [_grant_finding(connection, names, granted) for names in needed]
+    if flavour == "mysql":
+        # A copy takes a lock: of the server, or of its tables. Whether ours are among those shows when it is taken.
+        locks = granted | (privileges_somewhere(lines) & {"LOCK TABLES", "ALL PRIVILEGES"})
+        findings.append(_grant_finding(connection, ("LOCK TABLES", "RELOAD"), locks))
+    return findings
 
 
 def _grant_finding(connection: pymysql.Connection, names: tuple[str, ...], granted: frozenset[str]) -> Finding:
