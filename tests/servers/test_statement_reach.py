@@ -6,6 +6,7 @@ import contextlib
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+import pymysql
 import pytest
 from tests.servers.chain import Chain, make_chain
 
@@ -14,14 +15,13 @@ from penstock.adapters.mysql.source_objects import MysqlSourceObjects
 from penstock.core.errors import PenstockError, UnavailableError
 from penstock.core.mysql.statement_reach import BUILT_IN, KEYWORDS
 from penstock.core.tables import TableId
+from penstock.dev.mariadb import PASSWORD
 from penstock.links.capture.spec import CaptureSpec
 from penstock.wiring.capture import open_capture
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-    import pymysql
 
     from penstock.dev.kafka import KafkaBroker
     from penstock.dev.mariadb import MariadbServer
@@ -90,6 +90,42 @@ def test_a_statement_stops_what_it_writes_to_where_that_can_be_told(chain: Chain
 )
 def test_a_statement_stops_every_table_where_it_may_have_written_to_any(chain: Chain, statement: str) -> None:
     assert stopped_by(chain, statement) == ["lines", "notes", "orders", "users"]
+
+
+def test_what_the_server_writes_into_its_own_schema_stops_nothing_whatever_we_may_see(chain: Chain) -> None:
+    """Amazon RDS logs its heartbeats as statements, and its users get no grant on what they are written to."""
+    top = Chain(chain.file, "mysql", chain.server)
+    top.write(
+        "CREATE OR REPLACE TABLE rds_heartbeat2 (id INT PRIMARY KEY, value BIGINT)",
+        f"CREATE USER modest IDENTIFIED BY '{chain.server.password}'",
+        "GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO modest",
+        f"GRANT SELECT ON {chain.name}.* TO modest",
+    )
+    chain.file.write_text(chain.file.read_text().replace("    user: penstock\n", "    user: modest\n"))
+    beat = "INSERT INTO mysql.rds_heartbeat2(id, value) values (1,1483041015005) "
+    try:
+        assert stopped_by(chain, f"{beat}ON DUPLICATE KEY UPDATE value = 1483041015005") == []
+        assert stopped_by(chain, "SET STATEMENT max_statement_time=60 FOR DELETE FROM mysql.rds_heartbeat2") == []
+        assert stopped_by(chain, "INSERT INTO mysql.rds_heartbeat2 SELECT 1, id FROM {0}.orders LIMIT 1") != []
+        with pytest.raises(pymysql.err.MySQLError, match="system tables"):
+            top.write("CREATE TRIGGER beat AFTER INSERT ON rds_heartbeat2 FOR EACH ROW SET @a = 1")
+    finally:
+        top.write("DROP TABLE rds_heartbeat2", "DROP USER modest")
+
+
+def test_what_becomes_of_the_servers_own_tables_is_not_done_to_the_tracker(chain: Chain) -> None:
+    own = "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_NAME IN ('rds_later', 'help_topic')"
+    tracker = chain.spec.tracker
+    assert tracker is not None
+    with contextlib.closing(connect(MysqlServer("127.0.0.1", tracker.port, tracker.user, PASSWORD))) as connection:
+        before = ask(connection, own)
+        assert stopped_by(chain, "CREATE TABLE mysql.rds_later (a INT)") == []
+        assert stopped_by(chain, "RENAME TABLE mysql.help_topic TO mysql.help_aside") == []
+        assert stopped_by(chain, "RENAME TABLE mysql.help_aside TO mysql.help_topic") == []
+        now = ask(connection, own)
+        assert stopped_by(chain, "DROP TABLE mysql.rds_later") == []
+
+    assert now == before
 
 
 def stopped_by(chain: Chain, statement: str) -> list[str]:

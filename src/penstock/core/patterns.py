@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 _EXCLUDED = "!"
 _ANSWERS_MAX = 10_000
-_SYSTEM_SCHEMAS = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
+SYSTEM_SCHEMAS = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
+"""The own schemas of every MySQL and MariaDB server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class TablePatterns:
         return answer
 
     def _match(self, table: TableId) -> bool:
-        if table.schema in _SYSTEM_SCHEMAS:
+        if table.schema in SYSTEM_SCHEMAS:
             return False
         dotted = str(table)
         return self._wanted.fullmatch(dotted) is not None and self._unwanted.fullmatch(dotted) is None

@@ -3,7 +3,13 @@ from __future__ import annotations
 import pytest
 
 from penstock.core.mysql.foreign_keys import Cascade, with_children
-from penstock.core.mysql.statement_reach import changes_old_rows, foreign_call, named_anywhere, query_of
+from penstock.core.mysql.statement_reach import (
+    changes_old_rows,
+    foreign_call,
+    named_anywhere,
+    query_of,
+    stays_inside,
+)
 from penstock.core.tables import TableId
 
 
@@ -30,6 +36,22 @@ from penstock.core.tables import TableId
 )
 def test_a_call_of_what_no_server_has_built_in_is_found(sql: str, call: str) -> None:
     assert foreign_call(sql) == call
+
+
+@pytest.mark.parametrize(
+    ("sql", "written", "stays"),
+    [
+        ("INSERT INTO mysql.beat VALUES (1) ON DUPLICATE KEY UPDATE a = 2", ["mysql"], True),
+        ("DELETE FROM mysql.beat WHERE name = 'SELECT'", ["mysql"], True),
+        ("UPDATE mysql.beat, shop.t SET t.a = 1", ["mysql", "shop"], False),
+        ("INSERT INTO mysql.beat SELECT a FROM shop.v", ["mysql"], False),
+        ("INSERT INTO mysql.beat TABLE shop.v", ["mysql"], False),
+        ("INSERT INTO sys.sys_config VALUES (1)", ["sys"], False),
+        ("SELECT 1", [], False),
+    ],
+)
+def test_a_write_to_the_servers_own_schema_reaches_nothing_else(sql: str, written: list[str], *, stays: bool) -> None:
+    assert stays_inside(sql, [TableId(schema, "beat") for schema in written]) is stays
 
 
 def test_names_are_found_with_the_schema_before_them_or_the_default_one() -> None:

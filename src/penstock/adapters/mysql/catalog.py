@@ -13,6 +13,7 @@ from penstock.adapters.mysql.connection import ask, error_code
 from penstock.core.errors import UnfitServerError
 from penstock.core.mysql.describe import ColumnRow, Flavour, TableRow, describe_table
 from penstock.core.mysql.table_policy import DEFAULT_POLICY
+from penstock.core.patterns import SYSTEM_SCHEMAS
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
     from penstock.core.mysql.table_policy import TablePolicy
     from penstock.core.tables import TableSchema
-
-SYSTEM_SCHEMAS = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
 
 _BASE_TABLE_KINDS = ("BASE TABLE", "SYSTEM VERSIONED")
 _IN_QUERY_MAX = 500

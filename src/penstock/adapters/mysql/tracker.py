@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, TypeVar
 from pymysql.constants import ER
 
 from penstock.adapters.mysql.catalog import (
-    SYSTEM_SCHEMAS,
     Creates,
     SchemaCreate,
     quote,
@@ -26,6 +25,7 @@ from penstock.core.errors import PenstockError, PositionError, UnavailableError,
 from penstock.core.mysql.ddl import TableDdl, classify, for_tracker
 from penstock.core.mysql.sql_session import UNKNOWN_SESSION, settings_of
 from penstock.core.mysql.table_policy import DEFAULT_POLICY
+from penstock.core.patterns import SYSTEM_SCHEMAS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -47,6 +47,8 @@ BUILT_IN = frozenset({
     "WEEKOFYEAR", "YEAR", "YEARWEEK"
 })  # fmt: skip
 """Functions that every server has: where one were lacking, there could be a stored one of its name."""
+_OWN_SCHEMA = "mysql"
+_QUERIES = frozenset({"SELECT", "TABLE"})
 _CHANGES_OLD_ROWS = frozenset({"UPDATE", "DELETE", "REPLACE"})
 _NAME_CHARACTERS_MAX = 64
 _NAMES = frozenset({TokenKind.WORD, TokenKind.NAME, TokenKind.DOUBLE})
@@ -76,6 +78,18 @@ def query_of(sql: str) -> str:
 def changes_old_rows(sql: str) -> bool:
     """Whether `sql` may change or delete rows that were there, which is what foreign keys act on."""
     return any(token.upper in _CHANGES_OLD_ROWS for token in read_tokens(sql))
+
+
+def stays_inside(sql: str, written: Collection[TableId]) -> bool:
+    """Whether `sql`, which calls no stored function, writes to tables of the server's own schema and nowhere else.
+
+    No server lets anybody make a trigger there. Views there are the server's, of
+    tables that are there too; but a query could read other ones, which may call
+    functions. Providers of servers write there by statements: Amazon RDS does so
+    every few minutes, whatever binlog_format says.
+    """
+    is_inside = bool(written) and all(table.schema == _OWN_SCHEMA for table in written)
+    return is_inside and not any(token.upper in _QUERIES for token in read_tokens(sql))
 
 
 def named_anywhere(sql: str, default_schema: str) -> Collection[TableId]:

@@ -21,7 +21,13 @@ from penstock.core.errors import PenstockError, TableStoppedError
 from penstock.core.mysql.ddl import Harmless, RowStatement, TableDdl, TransactionControl, classify
 from penstock.core.mysql.evolution import Refusal
 from penstock.core.mysql.foreign_keys import with_children
-from penstock.core.mysql.statement_reach import changes_old_rows, foreign_call, named_anywhere, query_of
+from penstock.core.mysql.statement_reach import (
+    changes_old_rows,
+    foreign_call,
+    named_anywhere,
+    query_of,
+    stays_inside,
+)
 from penstock.core.mysql.table_effects import (
     COPY_AGAIN,
     TableChange,
@@ -30,6 +36,7 @@ from penstock.core.mysql.table_effects import (
     follow_renames,
     resolve_names,
 )
+from penstock.core.patterns import SYSTEM_SCHEMAS
 from penstock.core.publication import StoppedTable
 from penstock.ports.state import TrackerDump
 
@@ -82,7 +89,8 @@ class StatementHandler:
 
     def replays(self, statement: StatementLogged) -> bool:
         """Whether `apply` would bring it to the tracker."""
-        return isinstance(classify(statement.sql), TableDdl)
+        read = classify(statement.sql)
+        return isinstance(read, TableDdl) and not _is_of_server(read, statement.default_schema)
 
     def apply(self, statement: StatementLogged, stopped: Collection[str]) -> StatementOutcome:
         """Bring the tracker past `statement`; the caller then commits the outcome and calls `settle`.
@@ -137,9 +145,13 @@ class StatementHandler:
         call = foreign_call(sql)
         if call:
             return f"it calls {call}, which may be a stored function"
+        if stays_inside(sql, written):
+            return ""
         return self._objects.why_more(written, named_anywhere(sql, statement.default_schema))
 
     def _replay(self, statement: StatementLogged, ddl: TableDdl, gone: Collection[str]) -> StatementOutcome:
+        if _is_of_server(ddl, statement.default_schema):
+            return StatementOutcome()
         existing, before = self._tracker.tables(), self._wanted_tables()
         self._state.keep_tracker_dump(self._book.source, TrackerDump(statement.begin, self._tracker.dump()))
         _DUMPED.pass_by()
@@ -225,6 +237,12 @@ class StatementHandler:
             if schema is not None:
                 tables[table] = schema
         return tables
+
+
+def _is_of_server(ddl: TableDdl, default_schema: str) -> bool:
+    """Whether `ddl` is about the server's own schemas alone. They are in no dump, and the tracker lives by its own."""
+    schemas = {schema or default_schema for schema, _ in ddl.tables} or {ddl.schema or default_schema}
+    return ddl.action != "unknown" and schemas <= SYSTEM_SCHEMAS
 
 
 @dataclass(frozen=True, slots=True)
