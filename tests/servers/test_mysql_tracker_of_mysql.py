@@ -163,3 +163,12 @@ def test_a_tracker_of_another_kind_is_refused(source: pymysql.Connection, tracke
         tracker.tables()
 
     assert "give the tracker a MySQL server, of the source's version or newer" in caught.value.hint
+
+
+def test_what_our_user_sees_is_dropped_with_what_it_does_not(tracker: MysqlTracker) -> None:
+    tracker.apply("CREATE TABLE t (a INT)", "shop")
+    tracker.apply("CREATE TABLE stays (a INT)", "shop")
+
+    tracker.apply("DROP TABLE hidden, t, nowhere.u", "shop")
+
+    assert tracker.tables() == [TableId("shop", "stays")]

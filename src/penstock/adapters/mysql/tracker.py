@@ -261,8 +261,21 @@ def _run_leniently(connection: pymysql.Connection, sql: str, statement: TableDdl
         code = error_code(error)
         if code == ER.NO_SUCH_TABLE and statement.action == "rename":
             _rename_what_is_there(connection, statement)
-        elif code not in _NOTHING_TO_DROP or statement.action not in {"drop", "drop_schema", "sequence"}:
+        elif code in _NOTHING_TO_DROP and statement.action == "drop":
+            _drop_what_is_there(connection, statement)
+        elif code not in _NOTHING_TO_DROP or statement.action not in {"drop_schema", "sequence"}:
             raise
+
+
+def _drop_what_is_there(connection: pymysql.Connection, statement: TableDdl) -> None:
+    """Drop one by one: tables that our user does not see are not on the tracker, and MySQL drops all or none."""
+    for schema, name in statement.tables:
+        table = quote(name) if schema is None else f"{quote(schema)}.{quote(name)}"
+        try:
+            ask(connection, f"DROP TABLE IF EXISTS {table}")
+        except UnfitServerError as error:
+            if error_code(error) not in _NOTHING_TO_DROP | {ER.BAD_DB_ERROR}:
+                raise
 
 
 def _rename_what_is_there(connection: pymysql.Connection, statement: TableDdl) -> None:
