@@ -6,7 +6,7 @@ from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.core.errors import UsageError
+from penstock.core.errors import PenstockError, UsageError
 from penstock.links.capture.spec import CaptureSpec
 from penstock.links.spolts.spec import spolt_job
 from penstock.spark.links import CaptureLink, Link, ObjectsLink, WarehouseLink
@@ -62,8 +62,22 @@ def run_pipeline(run: PipelineRun, session: SparkSession, services: Services) ->
     with closing(open_pipeline_state(run.spec)) as state:
         claim_state(run.spec, state)
         with Mirror(run.spec, conditions), _heartbeats(run, epoch, state):
-            for stage in _stages(run, session, epoch, state):
-                Supervisor(stage, place, services, conditions).run()
+            stages = _stages(run, session, epoch, state)
+            _run_in_turn([Supervisor(stage, place, services, conditions) for stage in stages])
+
+
+def _run_in_turn(stages: Sequence[Supervisor]) -> None:
+    """Run each when the one before is over. What a link that gives up has brought in before is carried all the same."""
+    first: PenstockError | None = None
+    for stage in stages:
+        try:
+            stage.run()
+        except PenstockError as error:
+            if error is not stage.gave_up:
+                raise
+            first = first or error
+    if first is not None:
+        raise first
 
 
 def _heartbeats(run: PipelineRun, epoch: int, state: State) -> AbstractContextManager[object]:

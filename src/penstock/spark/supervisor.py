@@ -125,9 +125,13 @@ class Supervisor:
         finally:
             for runner in self._runners:
                 runner.stop()
-        for runner in self._runners:
-            if runner.given_up is not None:
-                raise runner.given_up
+        if self.gave_up is not None:
+            raise self.gave_up
+
+    @property
+    def gave_up(self) -> PenstockError | None:
+        """The first error of links that gave up."""
+        return next((runner.given_up for runner in self._runners if runner.given_up is not None), None)
 
     def _watch(self, runners: Sequence[_Runner]) -> None:
         """Look after `runners` until all have ended, or nothing more comes in to those that run for ever."""

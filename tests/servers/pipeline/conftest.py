@@ -60,11 +60,11 @@ class PipelineCase:
     def spec(self) -> PipelineSpec:
         return load(self.file)
 
-    def run_once(self) -> None:
-        """Carry everything that is committed now."""
+    def run_once(self, only: str | None = None) -> None:
+        """Carry everything that is committed now, by the link called `only` or by all."""
         from penstock.spark.pipeline import PipelineRun, run_pipeline  # noqa: PLC0415 - PySpark takes a second
 
-        run_pipeline(PipelineRun(self.spec, once=True), self.session, Unattended())
+        run_pipeline(PipelineRun(self.spec, once=True, only=only), self.session, Unattended())
 
     def write(self, *statements: str) -> None:
         """Commit each of `statements` in the source."""

@@ -12,6 +12,8 @@ import pytest
 import yaml
 from structlog.testing import capture_logs
 
+from penstock.core.errors import UnfitServerError
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -59,6 +61,24 @@ def test_a_second_run_without_changes_writes_nothing(make_case: Callable[..., Pi
 
     assert case.messages() == messages
     assert case.query("SELECT * FROM penstock.positions") == files
+
+
+def test_what_was_brought_in_before_a_source_failed_is_carried_all_the_same(
+    make_case: Callable[..., PipelineCase],
+) -> None:
+    case = make_case()
+    case.write(USERS, "INSERT INTO users (id) VALUES (1)")
+    case.run_once()
+    case.write("INSERT INTO users (id) VALUES (2)")
+    case.run_once(only="db")
+    config = yaml.safe_load(case.file.read_text())
+    config["sources"][0]["user"] = "nobody"
+    case.file.write_text(yaml.safe_dump(config))
+
+    with pytest.raises(UnfitServerError):
+        case.run_once()
+
+    assert [row["id"] for row in case.query(f"SELECT id FROM {case.database}.users ORDER BY id")] == [1, 2]
 
 
 def test_a_changed_primary_key_deletes_the_old_row(make_case: Callable[..., PipelineCase]) -> None:
