@@ -64,3 +64,15 @@ def test_a_new_table_with_its_rows_and_its_name_goes_on(stopped: Chain) -> None:
 
     assert stopped.query("SELECT id, n FROM {schema}.orders ORDER BY id") == [(1, 1), (2, 2), (3, 3), (4, 4)]
     assert told(stopped) == []
+
+
+def test_a_column_that_one_statement_drops_and_adds_stops_its_table_though_it_looks_as_before(stopped: Chain) -> None:
+    stopped.write("CREATE TABLE marks (id INT PRIMARY KEY, n INT)", "INSERT INTO marks VALUES (1, 1)")
+    stopped.write("ALTER TABLE marks DROP COLUMN n, ADD COLUMN n INT", "INSERT INTO marks VALUES (2, 2)")
+    stopped.carry()
+    stopped.mirror("stopped")
+
+    said = next(text for text in told(stopped) if "marks" in text)
+
+    assert "dropped it and added it again" in said
+    assert stopped.query("SELECT id, n FROM {schema}.marks") == [(1, 1)]

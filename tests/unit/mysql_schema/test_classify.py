@@ -74,6 +74,9 @@ ALTERS = {
     ),
     "alter table t add x int, change `a` b int": TableDdl("alter", ((None, "t"),), column_renames=(("a", "b"),)),
     "alter table t change column if exists a b int": TableDdl("alter", ((None, "t"),), column_renames=(("a", "b"),)),
+    "alter table t drop a, drop column if exists `b c`, drop key k, drop primary key": TableDdl(
+        "alter", ((None, "t"),), column_drops=("a", "b c")
+    ),
     "alter table t change a A int": TableDdl("alter", ((None, "t"),), column_renames=(("a", "A"),)),
     "alter table t change a a bigint": TableDdl("alter", ((None, "t"),)),
     "alter table t modify change_at enum('a,change x y','b')": TableDdl("alter", ((None, "t"),)),

@@ -24,6 +24,7 @@ WIDE = replace(ID, type=IntegerType(64, unsigned=False), declaration="bigint(20)
 SCHEMA = TableSchema(T, (ID,), ("id",))
 WIDER = TableSchema(T, (WIDE,), ("id",))
 OF_NUMBER = TableSchema(T, (replace(ID, name="number"),), ("number",))
+WITH_B = TableSchema(T, (replace(ID, name="b"),), ("b",))
 ANOTHER_KEY = TableSchema(T, (ID,), ())
 
 
@@ -48,6 +49,8 @@ def ddl(sql: str) -> TableDdl:
         ("alter table t modify id bigint", TableChange(SCHEMA, WIDER, named=True), Kind.SCHEMA),
         ("alter table t change id number int", TableChange(SCHEMA, OF_NUMBER, named=True), Kind.SCHEMA),
         ("alter table t comment 'x'", TableChange(SCHEMA, SCHEMA, named=True), None),
+        ("alter table t drop a, change b id int", TableChange(WITH_B, SCHEMA, named=True), Kind.SCHEMA),
+        ("alter table t drop b, add b int", TableChange(SCHEMA, SCHEMA, named=True), None),
         ("alter table t drop primary key", TableChange(SCHEMA, ANOTHER_KEY, named=True), Kind.SCHEMA),
         (
             "alter table u rename t, drop primary key",
@@ -98,6 +101,12 @@ def test_what_becomes_of_a_table_is_told(sql: str, change: TableChange, effect: 
             "other names at once",
         ),
         ("alter table t drop partition p", TableChange(SCHEMA, SCHEMA, named=True), "without a row event"),
+        ("alter table t drop id, add ID int", TableChange(SCHEMA, SCHEMA, named=True), "added it again"),
+        (
+            "alter table u drop column if exists id, add id int, rename t",
+            TableChange(None, SCHEMA, named=True, origin=U, moved=SCHEMA),
+            "added it again",
+        ),
         ("alter table t modify id int", TableChange(WIDER, SCHEMA, named=True), "does not hold every value"),
     ],
 )

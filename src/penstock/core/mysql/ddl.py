@@ -48,6 +48,7 @@ class TableDdl:
     `replaces`         it says OR REPLACE: a table of that name and its rows are gone
     `conditional`      it says IF EXISTS or IF NOT EXISTS, so it may have done nothing
     `column_renames`   pairs of a column's old and its new name, given all at once; "" for what is not readable
+    `column_drops`     the columns that it drops
     `changes_rows`     rows come or go with no row event: TRUNCATE, partitions,
                        tablespaces, ALTER IGNORE, CREATE TABLE ... SELECT logged as a statement
     `changes_columns`  False if the tables look afterwards as before
@@ -60,6 +61,7 @@ class TableDdl:
     replaces: bool = False
     conditional: bool = False
     column_renames: tuple[tuple[str, str], ...] = ()
+    column_drops: tuple[str, ...] = ()
     changes_rows: bool = False
     changes_columns: bool = True
 
@@ -100,6 +102,7 @@ _OBJECTS = _HARMLESS_OBJECTS | {"TABLE", "TABLES", "INDEX", "DATABASE", "SCHEMA"
 _ROW_VERBS = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE", "LOAD", "SELECT", "WITH", "CALL"})
 WRITE_MODIFIERS = frozenset({"LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "QUICK", "IGNORE", "INTO"})
 _ALTER_OPTIONS = frozenset({"INSTANT", "INPLACE", "NOCOPY", "COPY", "NONE", "SHARED", "EXCLUSIVE"})
+_DROPPED_OTHERS = frozenset({"CHECK", "CONSTRAINT", "FOREIGN", "INDEX", "KEY", "PARTITION", "PRIMARY"})
 _REFERENCE_ENDS = frozenset({"SET", "WHERE", "ORDER", "LIMIT", "RETURNING"})
 
 
@@ -217,7 +220,8 @@ def _read_alter(reader: TokenReader) -> Statement:
 def _alter_table(reader: TokenReader, table: TableName, *, conditional: bool) -> TableDdl:
     """Read the comma-separated parts of an ALTER TABLE, each by its first words."""
     tables, names = [table], list[TableName]()
-    renames, changes_rows, only_rows = list[tuple[str, str]](), False, False
+    renames, drops = list[tuple[str, str]](), list[str]()
+    changes_rows = only_rows = False
     depth, begins = 0, True
     if reader.skip("WAIT"):
         reader.at += 1
@@ -225,6 +229,7 @@ def _alter_table(reader: TokenReader, table: TableName, *, conditional: bool) ->
     while not reader.is_done:
         if begins and depth == 0:
             renames += _renamed_column(reader)
+            drops += _dropped_column(reader)
             changes_rows = changes_rows or _moves_rows(reader)
             only_rows = only_rows or _moves_tablespace(reader)
             tables += _other_table(reader)
@@ -239,6 +244,7 @@ def _alter_table(reader: TokenReader, table: TableName, *, conditional: bool) ->
         renames=tuple((table, name) for name in names),
         conditional=conditional,
         column_renames=tuple(renames),
+        column_drops=tuple(drops),
         changes_rows=changes_rows,
         changes_columns=not only_rows,
     )
@@ -258,6 +264,16 @@ def _renamed_column(reader: TokenReader) -> list[tuple[str, str]]:
         return []
     # Names of columns are equal whatever their case; another case is another name to everyone who reads them.
     return [] if before == after and before is not None else [(before or "", after or "")]
+
+
+def _dropped_column(reader: TokenReader) -> list[str]:
+    part = TokenReader(reader.tokens, reader.at)
+    if not part.skip("DROP") or part.peek() in _DROPPED_OTHERS:
+        return []
+    part.skip("COLUMN")
+    part.skip("IF", "EXISTS")
+    name = part.take_identifier()
+    return [] if name is None else [name]
 
 
 def _moves_rows(reader: TokenReader) -> bool:

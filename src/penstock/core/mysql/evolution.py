@@ -90,6 +90,21 @@ def refusal_of_types(before: TableSchema, after: TableSchema) -> Refusal | None:
     return None
 
 
+def refusal_of_return(
+    before: TableSchema, after: TableSchema, drops: Sequence[str], renames: Sequence[tuple[str, str]]
+) -> Refusal | None:
+    """Return why a column that one statement drops and adds cannot be carried: it looks as if nothing had happened.
+
+    `drops` and `renames` are as the statement has them. A dropped column whose name another one got is no such.
+    """
+    there = {column.name.casefold() for column in before.columns} - {new.casefold() for _, new in renames}
+    back = there.intersection(map(str.casefold, drops))
+    for column in after.columns:
+        if column.name.casefold() in back:
+            return Refusal(column.name, "one statement dropped it and added it again, with other values", _READ_ANEW)
+    return None
+
+
 def find_column_renames(
     before: TableSchema, after: TableSchema, written: Sequence[tuple[str, str]]
 ) -> tuple[tuple[str, str], ...] | Refusal:

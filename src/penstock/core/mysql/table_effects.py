@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.core.announcements import Kind
-from penstock.core.mysql.evolution import Refusal, find_column_renames, refusal
+from penstock.core.mysql.evolution import Refusal, find_column_renames, refusal, refusal_of_return
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def effect_of(ddl: TableDdl, change: TableChange) -> Effect:
         )
     if change.before is None:
         return _unknown("it took this name with rows in it that are not in the log")
-    if change.named and (found := _effect_by_name(ddl)):
+    if change.named and (found := _effect_by_name(ddl, change.before, change.after)):
         return found
     return _evolution(change.before, change.after, ddl.column_renames if change.named else (), change.sql_mode)
 
@@ -95,16 +95,17 @@ def _effect_of_rename(ddl: TableDdl, origin: TableId, change: TableChange, after
         return Refusal("", reason, f"{hint}: then what a tool like gh-ost copies is carried as well")
     if ddl.column_renames:
         return _unknown("it and a column of it got other names at once, which this release does not carry")
-    return refusal(change.moved, after, change.sql_mode) or Kind.RENAME
+    back = refusal_of_return(change.moved, after, ddl.column_drops, ())
+    return back or refusal(change.moved, after, change.sql_mode) or Kind.RENAME
 
 
-def _effect_by_name(ddl: TableDdl) -> Effect:
+def _effect_by_name(ddl: TableDdl, before: TableSchema, after: TableSchema) -> Effect:
     """Say what `ddl` made of a table that it names, as far as its schema does not show it."""
     if ddl.action == "truncate":
         return Kind.TRUNCATE
     if ddl.changes_rows:
         return _unknown("rows came or went without a row event, as with a partition that is dropped or exchanged")
-    return None
+    return refusal_of_return(before, after, ddl.column_drops, ddl.column_renames)
 
 
 def _evolution(before: TableSchema, after: TableSchema, renames: Sequence[tuple[str, str]], sql_mode: int) -> Effect:
