@@ -6,6 +6,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.servers.chain import make_chain
 from tests.servers.source_log import address, read_all
 
 from penstock.adapters.mysql.catalog import read_tables
@@ -21,10 +22,12 @@ from penstock.dev.mysql import OracleMysql
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     import pymysql
 
     from penstock.core.positions import BinlogPosition
+    from penstock.dev.kafka import KafkaBroker
     from penstock.dev.mariadb import MariadbServer
 
 STRICT = "SET SESSION sql_mode = 'STRICT_TRANS_TABLES'"
@@ -110,6 +113,20 @@ def test_nulls_that_the_source_turns_into_values_are_seen(
     assert ask(session, "SELECT v IS NULL FROM t") == [(0,)]
     after = read_tables(session, [table])[table]
     assert refusal(before, after, statement.session.sql_mode) is not None
+
+
+def test_a_column_keeps_its_values_when_it_is_renamed_behind_a_backslash_that_escapes_nothing(
+    mariadb: MariadbServer, chain_parts: tuple[KafkaBroker, str, int], fresh_database: str, tmp_path: Path
+) -> None:
+    chain = make_chain(tmp_path, fresh_database, mariadb, chain_parts)
+    chain.write("CREATE TABLE t (id INT PRIMARY KEY, c VARCHAR(9), a INT)", "INSERT INTO t VALUES (1, 'x', 7)")
+    chain.start()
+    chain.carry()
+    chain.write(LENIENT, "ALTER TABLE t MODIFY c VARCHAR(9) DEFAULT '\\', CHANGE a b INT")
+    chain.write("INSERT INTO t (id, b) VALUES (2, 8)")
+    chain.carry()
+
+    assert chain.query("SELECT id, c, b FROM {schema}.t ORDER BY id") == [(1, "x", 7), (2, "\\", 8)]
 
 
 @pytest.mark.parametrize(("setting", "create"), [*SESSIONS, ORACLE])

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core.mysql.ddl import Harmless, RowStatement, TableDdl, TransactionControl, classify, for_tracker
+from penstock.core.mysql.sql_session import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
 from penstock.core.mysql.sql_tokens import read_tokens
 
 UNKNOWN = TableDdl("unknown")
@@ -193,6 +194,28 @@ def test_nothing_inside_a_text_counts(text: str) -> None:
     statement = classify(f"create table t (a text default {literal}, b int) comment {literal}")
 
     assert statement == TableDdl("create", ((None, "t"),))
+
+
+@given(st.text(), st.sampled_from([0, ANSI_QUOTES]))
+def test_nothing_inside_a_text_counts_where_a_backslash_escapes_nothing(text: str, more: int) -> None:
+    literal = "'" + text.replace("'", "''") + "'"
+
+    statement = classify(f"alter table t modify a text default {literal}, change b c int", NO_BACKSLASH_ESCAPES | more)
+
+    assert statement == TableDdl("alter", ((None, "t"),), column_renames=(("b", "c"),))
+
+
+@pytest.mark.parametrize("sql_mode", [ANSI_QUOTES, NO_BACKSLASH_ESCAPES])
+def test_a_backslash_in_a_name_between_double_quotes_is_one(sql_mode: int) -> None:
+    statement = classify('alter table t change "a\\" b int', sql_mode)
+
+    assert statement == TableDdl("alter", ((None, "t"),), column_renames=(("a\\", "b"),))
+
+
+def test_the_tracker_gets_a_statement_as_its_session_meant_it() -> None:
+    sql = "alter table t modify a text default '\\', algorithm=instant, comment 'algorithm=copy'"
+
+    assert for_tracker(sql, NO_BACKSLASH_ESCAPES) == sql.replace("=instant", "=DEFAULT")
 
 
 @given(st.text())

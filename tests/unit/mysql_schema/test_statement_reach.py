@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.core.mysql.foreign_keys import Cascade, with_children
+from penstock.core.mysql.sql_tokens import read_tokens
 from penstock.core.mysql.statement_reach import (
     changes_old_rows,
     foreign_call,
@@ -35,7 +36,7 @@ from penstock.core.tables import TableId
     ],
 )
 def test_a_call_of_what_no_server_has_built_in_is_found(sql: str, call: str) -> None:
-    assert foreign_call(sql) == call
+    assert foreign_call(read_tokens(sql)) == call
 
 
 @pytest.mark.parametrize(
@@ -51,11 +52,11 @@ def test_a_call_of_what_no_server_has_built_in_is_found(sql: str, call: str) -> 
     ],
 )
 def test_a_write_to_the_servers_own_schema_reaches_nothing_else(sql: str, written: list[str], *, stays: bool) -> None:
-    assert stays_inside(sql, [TableId(schema, "beat") for schema in written]) is stays
+    assert stays_inside(read_tokens(sql), [TableId(schema, "beat") for schema in written]) is stays
 
 
 def test_names_are_found_with_the_schema_before_them_or_the_default_one() -> None:
-    names = named_anywhere("INSERT INTO a.b SELECT c.d, \"e\" FROM `f` JOIN g.h WHERE 12 = 'i'", "shop")
+    names = named_anywhere(read_tokens("INSERT INTO a.b SELECT c.d, \"e\" FROM `f` JOIN g.h WHERE 12 = 'i'"), "shop")
 
     assert {TableId("a", "b"), TableId("g", "h"), TableId("shop", "f"), TableId("shop", "e")} <= set(names)
     assert not {"12", "i"} & {name.name for name in names}
@@ -71,7 +72,7 @@ def test_names_are_found_with_the_schema_before_them_or_the_default_one() -> Non
     ],
 )
 def test_calls_of_a_table_that_is_created_are_those_of_its_query(sql: str, call: str) -> None:
-    assert foreign_call(query_of(sql)) == call
+    assert foreign_call(query_of(read_tokens(sql))) == call
 
 
 @pytest.mark.parametrize(
@@ -86,7 +87,7 @@ def test_calls_of_a_table_that_is_created_are_those_of_its_query(sql: str, call:
     ],
 )
 def test_foreign_keys_act_where_rows_change_that_were_there(sql: str, *, changes: bool) -> None:
-    assert changes_old_rows(sql) == changes
+    assert changes_old_rows(read_tokens(sql)) == changes
 
 
 def test_children_of_children_change_too_and_a_circle_ends() -> None:

@@ -107,7 +107,7 @@ class MysqlTracker:
         UnavailableError when the tracker is gone or was lost on the way, and
         PenstockError when it refuses the statement.
         """
-        statement = classify(sql)
+        statement = classify(sql, session.sql_mode)
         if not isinstance(statement, TableDdl) or _leaves_tables(statement):
             return
         self._schemas = self._cascades = None
@@ -125,7 +125,7 @@ class MysqlTracker:
         """Run `sql` as its session did, and come back to our own settings, with which definitions are read."""
         try:
             ask(connection, settings_of(session, self._defaults.flavour))
-            _run_leniently(connection, sql, statement)
+            _run_leniently(connection, for_tracker(sql, session.sql_mode), statement)
         finally:
             ask(connection, f"SET NAMES {_CHARSET}")
             ask(connection, f"SET SESSION sql_mode = '{_LENIENT}', collation_server = '{self._defaults.collation}'")
@@ -256,7 +256,7 @@ def _select_schema(connection: pymysql.Connection, schema: str) -> None:
 def _run_leniently(connection: pymysql.Connection, sql: str, statement: TableDdl) -> None:
     """Run `sql`, and once more in another way for the refusals that are ours to know better."""
     try:
-        ask(connection, for_tracker(sql))
+        ask(connection, sql)
     except UnfitServerError as error:
         code = error_code(error)
         if code == ER.NO_SUCH_TABLE and statement.action == "rename":

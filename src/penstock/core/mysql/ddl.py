@@ -106,13 +106,13 @@ _DROPPED_OTHERS = frozenset({"CHECK", "CONSTRAINT", "FOREIGN", "INDEX", "KEY", "
 _REFERENCE_ENDS = frozenset({"SET", "WHERE", "ORDER", "LIMIT", "RETURNING"})
 
 
-def classify(sql: str) -> Statement:
-    """Say what `sql` does. Takes any text and never raises.
+def classify(sql: str, sql_mode: int = 0) -> Statement:
+    """Say what `sql` of a session with `sql_mode` does. Takes any text and never raises.
 
     What cannot be read is Harmless only if its first keyword touches no table;
     else it is a TableDdl with action "unknown".
     """
-    reader = TokenReader(read_tokens(sql))
+    reader = TokenReader(read_tokens(sql, sql_mode))
     if reader.skip("SET", "STATEMENT") and not reader.seek("FOR"):
         return Harmless("SET")
     verb = reader.peek()
@@ -127,14 +127,14 @@ def classify(sql: str) -> Statement:
     return read(reader) if read else _UNKNOWN
 
 
-def for_tracker(sql: str) -> str:
+def for_tracker(sql: str, sql_mode: int = 0) -> str:
     """Rewrite `sql` for a server that has the tables but not the rows, the load or the engines of the source.
 
     ALGORITHM and LOCK become DEFAULT, because what the source could do in place
     may need a copy elsewhere; MySQL's `START TRANSACTION` at the end of a CREATE
     TABLE (its mark of an atomic CREATE TABLE ... SELECT) goes.
     """
-    tokens = read_tokens(sql)
+    tokens = read_tokens(sql, sql_mode)
     pieces, done = [], 0
     for index, token in enumerate(tokens):
         if token.upper in {"ALGORITHM", "LOCK"} and index + 1 < len(tokens):

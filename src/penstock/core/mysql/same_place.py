@@ -54,7 +54,7 @@ class Behind:
                 self.transactions += len(item.ends)
             case StatementLogged():
                 self.transactions += not item.end.rows_from
-                self.table_statements += isinstance(classify(item.sql), TableDdl)
+                self.table_statements += isinstance(classify(item.sql, item.session.sql_mode), TableDdl)
             case _:
                 pass
 
@@ -201,7 +201,7 @@ class HeartbeatPlace:
 
 def _concerns(statement: StatementLogged, wanted: Callable[[TableId], bool]) -> bool:
     """Whether a statement may change tables that are wanted, or their rows."""
-    found = classify(statement.sql)
+    found = classify(statement.sql, statement.session.sql_mode)
     if not isinstance(found, TableDdl | RowStatement):
         return False
     if not found.tables:

@@ -21,6 +21,10 @@ _EVERYWHERE: Final = 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 6 | 1 << 20 | 1 << 25 |
 _IN_MARIADB: Final = 1 << 4 | 0b11111 << 8 | 0b111 << 32
 # TIME_TRUNCATE_FRACTIONAL, INTERPRET_UTF8_AS_UTF8MB4.
 _IN_MYSQL: Final = 0b11 << 32
+ANSI_QUOTES: Final = 1 << 2
+"""ANSI_QUOTES: what stands between double quotes is a name."""
+NO_BACKSLASH_ESCAPES: Final = 1 << 20
+"""NO_BACKSLASH_ESCAPES: a backslash in a text is a character as any other."""
 STRICT: Final = 1 << 21 | 1 << 22
 """STRICT_TRANS_TABLES and STRICT_ALL_TABLES: an ALTER TABLE heeds either, whatever the engine."""
 PAD_CHAR: Final = 1 << 31

@@ -11,20 +11,33 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING
 
+from penstock.core.mysql.sql_session import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_TOKEN = re.compile(
-    r"""
-      (?P<blank>   \s+ | --(?=\s|\Z)[^\n]* | \#[^\n]* | /\*M?!\d* | \*/ | /\*.*?(?:\*/|\Z) )
-    | (?P<back>    `(?:[^`]|``)*`? )
-    | (?P<double>  "(?:[^"\\]|\\.|"")*"? )
-    | (?P<text>    '(?:[^'\\]|\\.|'')*'? )
-    | (?P<word>    [\w$]+ )
-    | (?P<mark>    . )
-    """,
-    re.VERBOSE | re.DOTALL,
-)
+_PLAIN = {"double": r'"(?:[^"]|"")*"?', "text": r"'(?:[^']|'')*'?"}
+_ESCAPED = {"double": r'"(?:[^"\\]|\\.|"")*"?', "text": r"'(?:[^'\\]|\\.|'')*'?"}
+
+
+def _pattern(double: str, text: str) -> re.Pattern[str]:
+    return re.compile(
+        rf"""
+          (?P<blank>   \s+ | --(?=\s|\Z)[^\n]* | \#[^\n]* | /\*M?!\d* | \*/ | /\*.*?(?:\*/|\Z) )
+        | (?P<back>    `(?:[^`]|``)*`? )
+        | (?P<double>  {double} )
+        | (?P<text>    {text} )
+        | (?P<word>    [\w$]+ )
+        | (?P<mark>    . )
+        """,
+        re.VERBOSE | re.DOTALL,
+    )
+
+
+# By whether a backslash escapes what follows it.
+_ESCAPING = _pattern(_ESCAPED["double"], _ESCAPED["text"])
+_NOT_IN_NAMES = _pattern(_PLAIN["double"], _ESCAPED["text"])
+_NOWHERE = _pattern(_PLAIN["double"], _PLAIN["text"])
 
 
 class TokenKind(Enum):
@@ -60,9 +73,17 @@ class Token:
     end: int
 
 
-def read_tokens(sql: str) -> Sequence[Token]:
-    """Cut `sql`; comments are dropped, the inside of `/*! ... */` is kept. Takes any text, never raises."""
-    return [_token(match) for match in _TOKEN.finditer(sql) if match.lastgroup != "blank"]
+def read_tokens(sql: str, sql_mode: int = 0) -> Sequence[Token]:
+    """Cut `sql` of a session with `sql_mode`; comments are dropped, the inside of `/*! ... */` is kept.
+
+    Takes any text, never raises.
+    """
+    pattern = _ESCAPING
+    if sql_mode & NO_BACKSLASH_ESCAPES:
+        pattern = _NOWHERE
+    elif sql_mode & ANSI_QUOTES:
+        pattern = _NOT_IN_NAMES
+    return [_token(match) for match in pattern.finditer(sql) if match.lastgroup != "blank"]
 
 
 def _token(match: re.Match[str]) -> Token:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.core.mysql.ddl import WRITE_MODIFIERS
-from penstock.core.mysql.sql_tokens import TokenKind, TokenReader, read_tokens
+from penstock.core.mysql.sql_tokens import TokenKind, TokenReader
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
@@ -54,9 +54,8 @@ _NAME_CHARACTERS_MAX = 64
 _NAMES = frozenset({TokenKind.WORD, TokenKind.NAME, TokenKind.DOUBLE})
 
 
-def foreign_call(sql: str) -> str:
-    """Return the name of a function that `sql` calls and that may be a stored one; "" if it surely calls none."""
-    tokens = read_tokens(sql)
+def foreign_call(tokens: Sequence[Token]) -> str:
+    """Return the name of a function that a statement calls and that may be a stored one; "" if it surely calls none."""
     columns = _column_list(tokens)
     for index in range(1, len(tokens)):
         name = tokens[index - 1]
@@ -69,19 +68,19 @@ def foreign_call(sql: str) -> str:
     return ""
 
 
-def query_of(sql: str) -> str:
-    """Return what a CREATE TABLE gets its rows from: all from its first SELECT on, "" if it has none."""
-    starts = [token.start for token in read_tokens(sql) if token.upper == "SELECT"]
-    return sql[starts[0] :] if starts else ""
+def query_of(tokens: Sequence[Token]) -> Sequence[Token]:
+    """Return what a CREATE TABLE gets its rows from: all from its first SELECT on, nothing if it has none."""
+    starts = [index for index, token in enumerate(tokens) if token.upper == "SELECT"]
+    return tokens[starts[0] :] if starts else ()
 
 
-def changes_old_rows(sql: str) -> bool:
-    """Whether `sql` may change or delete rows that were there, which is what foreign keys act on."""
-    return any(token.upper in _CHANGES_OLD_ROWS for token in read_tokens(sql))
+def changes_old_rows(tokens: Sequence[Token]) -> bool:
+    """Whether a statement may change or delete rows that were there, which is what foreign keys act on."""
+    return any(token.upper in _CHANGES_OLD_ROWS for token in tokens)
 
 
-def stays_inside(sql: str, written: Collection[TableId]) -> bool:
-    """Whether `sql`, which calls no stored function, writes to tables of the server's own schema and nowhere else.
+def stays_inside(tokens: Sequence[Token], written: Collection[TableId]) -> bool:
+    """Whether a statement that calls no stored function writes to the server's own schema and nowhere else.
 
     No server lets anybody make a trigger there. Views there are the server's, of
     tables that are there too; but a query could read other ones, which may call
@@ -89,12 +88,11 @@ def stays_inside(sql: str, written: Collection[TableId]) -> bool:
     every few minutes, whatever binlog_format says.
     """
     is_inside = bool(written) and all(table.schema == _OWN_SCHEMA for table in written)
-    return is_inside and not any(token.upper in _QUERIES for token in read_tokens(sql))
+    return is_inside and not any(token.upper in _QUERIES for token in tokens)
 
 
-def named_anywhere(sql: str, default_schema: str) -> Collection[TableId]:
-    """Return everything that may be the name of a table or view in `sql`, columns and much else among it."""
-    tokens = read_tokens(sql)
+def named_anywhere(tokens: Sequence[Token], default_schema: str) -> Collection[TableId]:
+    """Return everything that may be the name of a table or view in a statement, columns and much else among it."""
     found = set()
     for index, token in enumerate(tokens):
         if token.kind not in _NAMES or token.upper.isdecimal() or len(token.value) > _NAME_CHARACTERS_MAX:

@@ -200,7 +200,7 @@ class TransactionReader:
     def _statement(self, query: Query, header: Header, items: list[LogItem]) -> None:
         place, transaction, timestamp_ms = self._place, self.open, header.timestamp * 1000
         if transaction is not None and transaction.prepared_xa:
-            if isinstance(classify(query.sql), Harmless | TransactionControl):
+            if isinstance(classify(query.sql, query.session.sql_mode), Harmless | TransactionControl):
                 return
             message = f"{query.sql[:200]!r} at {place} is a statement in an XA transaction, to be held until XA COMMIT"
             raise LogError(message, f"set binlog_format=ROW for every session that writes; then {START_ANEW}")

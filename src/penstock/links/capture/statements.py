@@ -21,6 +21,7 @@ from penstock.core.errors import PenstockError, TableStoppedError
 from penstock.core.mysql.ddl import Harmless, RowStatement, TableDdl, TransactionControl, classify
 from penstock.core.mysql.evolution import Refusal
 from penstock.core.mysql.foreign_keys import with_children
+from penstock.core.mysql.sql_tokens import read_tokens
 from penstock.core.mysql.statement_reach import (
     changes_old_rows,
     foreign_call,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from penstock.core.mysql.log_items import StatementLogged
+    from penstock.core.mysql.sql_tokens import Token
     from penstock.core.positions import BinlogPosition
     from penstock.core.tables import TableId, TableSchema
     from penstock.links.capture.table_book import TableBook
@@ -89,7 +91,7 @@ class StatementHandler:
 
     def replays(self, statement: StatementLogged) -> bool:
         """Whether `apply` would bring it to the tracker."""
-        read = classify(statement.sql)
+        read = classify(statement.sql, statement.session.sql_mode)
         return isinstance(read, TableDdl) and not _is_of_server(read, statement.default_schema)
 
     def apply(self, statement: StatementLogged, stopped: Collection[str]) -> StatementOutcome:
@@ -97,7 +99,7 @@ class StatementHandler:
 
         Of tables that are `stopped` already, the rows are not known.
         """
-        match classify(statement.sql):
+        match classify(statement.sql, statement.session.sql_mode):
             case Harmless("CREATE TABLE"):
                 return StatementOutcome(stopped=self._stopped_by_query(statement))
             case Harmless() | TransactionControl():
@@ -126,28 +128,29 @@ class StatementHandler:
         reason = f"{rows.verb} was logged as a statement, so its rows are not in the log"
         existing = self._tracker.tables()
         written = set(resolve_names(rows.tables, statement.default_schema, existing))
-        if changes_old_rows(statement.sql):
+        tokens = _tokens_of(statement)
+        if changes_old_rows(tokens):
             written = with_children(written, self._tracker.cascades())
-        why = self._why_more(statement, statement.sql, written) if written else "its text does not tell which"
+        why = self._why_more(statement, tokens, written) if written else "its text does not tell which"
         if why:
             return self._stop(statement, existing, f"{reason}; it may have changed any table: {why}", _WRITE_ROWS)
         return self._stop(statement, sorted(written), reason, _WRITE_ROWS)
 
     def _stopped_by_query(self, statement: StatementLogged) -> _Stopped:
         """Stop every table where the query of a CREATE TABLE, logged in place of its rows, may write to one."""
-        query = query_of(statement.sql)
+        query = query_of(_tokens_of(statement))
         why = self._why_more(statement, query, ()) if query else ""
         reason = f"CREATE TABLE with a query was logged as a statement; it may have changed any table: {why}"
         return self._stop(statement, self._tracker.tables(), reason, _WRITE_ROWS) if why else ()
 
-    def _why_more(self, statement: StatementLogged, sql: str, written: Collection[TableId]) -> str:
-        """Say why `sql` of a statement may have written to more tables than `written`, "" if it surely has not."""
-        call = foreign_call(sql)
+    def _why_more(self, statement: StatementLogged, tokens: Sequence[Token], written: Collection[TableId]) -> str:
+        """Say why what `tokens` say may have written to more tables than `written`, "" if it surely has not."""
+        call = foreign_call(tokens)
         if call:
             return f"it calls {call}, which may be a stored function"
-        if stays_inside(sql, written):
+        if stays_inside(tokens, written):
             return ""
-        return self._objects.why_more(written, named_anywhere(sql, statement.default_schema))
+        return self._objects.why_more(written, named_anywhere(tokens, statement.default_schema))
 
     def _replay(self, statement: StatementLogged, ddl: TableDdl, gone: Collection[str]) -> StatementOutcome:
         if _is_of_server(ddl, statement.default_schema):
@@ -237,6 +240,10 @@ class StatementHandler:
             if schema is not None:
                 tables[table] = schema
         return tables
+
+
+def _tokens_of(statement: StatementLogged) -> Sequence[Token]:
+    return read_tokens(statement.sql, statement.session.sql_mode)
 
 
 def _is_of_server(ddl: TableDdl, default_schema: str) -> bool:
