@@ -42,7 +42,8 @@ def test_what_a_child_has_started_ends_with_it(tmp_path: Path) -> None:
     child = start_child("parent", ["sh", "-c", "sleep 600 & echo $! ; wait"], log)
     wait_until_ready(child, lambda: log.read_bytes().endswith(b"\n"), 30)
     grandchild = Path("/proc") / log.read_text().strip() / "cmdline"
-    assert grandchild.read_bytes().startswith(b"sleep")
+    # Its number is known before it has become `sleep`: until then it is a second `sh`.
+    wait_until_ready(child, lambda: grandchild.read_bytes().startswith(b"sleep"), 30)
 
     child.stop()
 
