@@ -70,6 +70,9 @@ ALTERS = {
     ),
     "alter table t rename index i to j": TableDdl("alter", ((None, "t"),)),
     "alter table t rename column a to b": TableDdl("alter", ((None, "t"),), column_renames=(("a", "b"),)),
+    "alter table t\xa0rename column a·€ to b→": TableDdl("alter", ((None, "t"),), column_renames=(("a·€", "b→"),)),
+    "truncate preis_€": TableDdl("truncate", ((None, "preis_€"),), changes_rows=True, changes_columns=False),
+    "alter table 顧客\u3000名 drop \ue000": TableDdl("alter", ((None, "顧客\u3000名"),), column_drops=("\ue000",)),
     "alter table t rename column a to `to`, rename /*!100503 column */ c to a": TableDdl(
         "alter", ((None, "t"),), column_renames=(("a", "to"), ("c", "a"))
     ),

@@ -16,6 +16,8 @@ from penstock.core.mysql.sql_session import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+# Servers know no other blanks, the last one in sets of one byte only: all else that is not ASCII may stand in a name.
+_BLANKS = r"[ \t\n\v\f\r\xa0]"
 _PLAIN = {"double": r'"(?:[^"]|"")*"?', "text": r"'(?:[^']|'')*'?"}
 _ESCAPED = {"double": r'"(?:[^"\\]|\\.|"")*"?', "text": r"'(?:[^'\\]|\\.|'')*'?"}
 
@@ -23,11 +25,12 @@ _ESCAPED = {"double": r'"(?:[^"\\]|\\.|"")*"?', "text": r"'(?:[^'\\]|\\.|'')*'?"
 def _pattern(double: str, text: str) -> re.Pattern[str]:
     return re.compile(
         rf"""
-          (?P<blank>   \s+ | --(?=\s|\Z)[^\n]* | \#[^\n]* | /\*M?!\d* | \*/ | /\*.*?(?:\*/|\Z) )
+          (?P<blank>   {_BLANKS}+ | --(?=[\x00-\x20\x7f\xa0]|\Z)[^\n]* | \#[^\n]*
+                     | /\*M?!\d* | \*/ | /\*.*?(?:\*/|\Z) )
         | (?P<back>    `(?:[^`]|``)*`? )
         | (?P<double>  {double} )
         | (?P<text>    {text} )
-        | (?P<word>    [\w$]+ )
+        | (?P<word>    [\w$\x80-\x9f\xa1-\uffff]+ )
         | (?P<mark>    . )
         """,
         re.VERBOSE | re.DOTALL,
