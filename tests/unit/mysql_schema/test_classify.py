@@ -19,6 +19,13 @@ TABLE_STATEMENTS = {
     "create table .t (id int)": TableDdl("create", ((None, "t"),)),
     "create table t (id int, foreign key (id) references u (id))": TableDdl("create", ((None, "t"),)),
     "create table t select * from u": TableDdl("create", ((None, "t"),), changes_rows=True),
+    "create table t table u": TableDdl("create", ((None, "t"),), changes_rows=True),
+    "create table a.table (id int references b.select (id))": TableDdl("create", (("a", "table"),)),
+    "create table t (values row(1), row(2))": TableDdl("create", ((None, "t"),), changes_rows=True),
+    "create or replace table t as values (1), (2)": TableDdl(
+        "create", ((None, "t"),), replaces=True, changes_rows=True
+    ),
+    "create table t (id int) partition by list (id) (partition p values in (1))": TableDdl("create", ((None, "t"),)),
     "create table t (note text default 'select') comment 'select'": TableDdl("create", ((None, "t"),)),
     "/* c */ create -- c\n /*!40000 table */ # c\n t (id int)": TableDdl("create", ((None, "t"),)),
     "create /*M!100100 or replace */ table t (id int)": TableDdl("create", ((None, "t"),), replaces=True),

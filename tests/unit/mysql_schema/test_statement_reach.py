@@ -3,12 +3,11 @@ from __future__ import annotations
 import pytest
 
 from penstock.core.mysql.foreign_keys import Cascade, with_children
-from penstock.core.mysql.sql_tokens import read_tokens
+from penstock.core.mysql.sql_tokens import query_of, read_tokens
 from penstock.core.mysql.statement_reach import (
     changes_old_rows,
     foreign_call,
     named_anywhere,
-    query_of,
     stays_inside,
 )
 from penstock.core.tables import TableId
@@ -69,6 +68,8 @@ def test_names_are_found_with_the_schema_before_them_or_the_default_one() -> Non
         ("CREATE TEMPORARY TABLE t (a INT(11)) AS (SELECT put(1) AS a)", "put"),
         ("CREATE TABLE t WITH c AS (SELECT put(1) AS a) SELECT a FROM c", "put"),
         ("CREATE TEMPORARY TABLE t (a INT DEFAULT (put(1)))", ""),
+        ("CREATE TABLE t TABLE v", ""),
+        ("CREATE TABLE t (a INT) VALUES (1), (put(2))", "put"),
     ],
 )
 def test_calls_of_a_table_that_is_created_are_those_of_its_query(sql: str, call: str) -> None:

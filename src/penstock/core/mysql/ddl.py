@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from penstock.core.mysql.sql_tokens import TokenReader, read_tokens
+from penstock.core.mysql.sql_tokens import TokenReader, query_of, read_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -174,7 +174,7 @@ def _read_create(reader: TokenReader) -> Statement:
         return _UNKNOWN
     if kind == "SEQUENCE":
         return TableDdl("sequence", (table,), conditional=conditional)
-    has_rows = reader.seek("SELECT")
+    has_rows = bool(query_of(reader.tokens))
     return TableDdl("create", (table,), replaces=replaces, conditional=conditional, changes_rows=has_rows)
 
 

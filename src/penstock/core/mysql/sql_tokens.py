@@ -89,6 +89,18 @@ def read_tokens(sql: str, sql_mode: int = 0) -> Sequence[Token]:
     return [_token(match) for match in pattern.finditer(sql) if match.lastgroup != "blank"]
 
 
+def query_of(tokens: Sequence[Token]) -> Sequence[Token]:
+    """Return what a CREATE TABLE gets its rows from, with all behind it; nothing if it has none."""
+    words = [token.upper for token in tokens] + [""]
+    names = words.index("TABLE") + 1 if "TABLE" in words else len(tokens)
+    for at in range(names, len(tokens)):
+        # Partitions have VALUES too, of other words; what a dot stands before is a name, whatever it is.
+        is_query = words[at] in {"SELECT", "TABLE"} or (words[at] == "VALUES" and words[at + 1] in {"(", "ROW"})
+        if is_query and words[at - 1] != ".":
+            return tokens[at:]
+    return ()
+
+
 def _token(match: re.Match[str]) -> Token:
     kind = _KINDS[match.lastgroup or "mark"]
     raw = match.group()

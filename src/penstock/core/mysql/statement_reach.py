@@ -68,12 +68,6 @@ def foreign_call(tokens: Sequence[Token]) -> str:
     return ""
 
 
-def query_of(tokens: Sequence[Token]) -> Sequence[Token]:
-    """Return what a CREATE TABLE gets its rows from: all from its first SELECT on, nothing if it has none."""
-    starts = [index for index, token in enumerate(tokens) if token.upper == "SELECT"]
-    return tokens[starts[0] :] if starts else ()
-
-
 def changes_old_rows(tokens: Sequence[Token]) -> bool:
     """Whether a statement may change or delete rows that were there, which is what foreign keys act on."""
     return any(token.upper in _CHANGES_OLD_ROWS for token in tokens)

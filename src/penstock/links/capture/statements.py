@@ -21,12 +21,11 @@ from penstock.core.errors import PenstockError, TableStoppedError
 from penstock.core.mysql.ddl import Harmless, RowStatement, TableDdl, TransactionControl, classify
 from penstock.core.mysql.evolution import Refusal
 from penstock.core.mysql.foreign_keys import with_children
-from penstock.core.mysql.sql_tokens import read_tokens
+from penstock.core.mysql.sql_tokens import query_of, read_tokens
 from penstock.core.mysql.statement_reach import (
     changes_old_rows,
     foreign_call,
     named_anywhere,
-    query_of,
     stays_inside,
 )
 from penstock.core.mysql.table_effects import (
