@@ -24,6 +24,7 @@ WIDE = replace(ID, type=IntegerType(64, unsigned=False), declaration="bigint(20)
 SCHEMA = TableSchema(T, (ID,), ("id",))
 WIDER = TableSchema(T, (WIDE,), ("id",))
 OF_NUMBER = TableSchema(T, (replace(ID, name="number"),), ("number",))
+OF_GREAT_NUMBER = TableSchema(T, (replace(ID, name="Number"),), ("Number",))
 WITH_B = TableSchema(T, (replace(ID, name="b"),), ("b",))
 ANOTHER_KEY = TableSchema(T, (ID,), ())
 
@@ -100,6 +101,11 @@ def test_what_becomes_of_a_table_is_told(sql: str, change: TableChange, effect: 
             TableChange(None, SCHEMA, named=True, origin=U, moved=SCHEMA),
             "other names at once",
         ),
+        (
+            "alter table u rename t, modify Number int",
+            TableChange(None, OF_GREAT_NUMBER, named=True, origin=U, moved=OF_NUMBER),
+            "other names at once",
+        ),
         ("alter table t drop partition p", TableChange(SCHEMA, SCHEMA, named=True), "without a row event"),
         ("alter table t drop id, add ID int", TableChange(SCHEMA, SCHEMA, named=True), "added it again"),
         (
@@ -142,6 +148,8 @@ def columns(*names: str) -> TableSchema:
         ("ab", "ba", "rename column a to b, rename column b to a", (("a", "b"), ("b", "a"))),
         ("ab", "aC", "change B C int", (("b", "C"),)),
         ("ab", "aB", "change b B int", (("b", "B"),)),
+        ("ab", "aB", "modify B int", (("b", "B"),)),
+        ("abc", "bAC", "modify A int after b, change c C int", (("c", "C"), ("a", "A"))),
         ("ab", "b", "drop b, change a b int", (("a", "b"),)),
         ("ab", "ab", "change if exists x y int", ()),
         ("ab", "ab", "change if exists x a int", ()),

@@ -110,7 +110,7 @@ def find_column_renames(
 ) -> tuple[tuple[str, str], ...] | Refusal:
     """Return which columns of `before` got which names of `after`, by what a statement says: (old, new), as typed.
 
-    A Refusal where statement and table do not agree.
+    So did one whose name is spelled anew, as MODIFY does. A Refusal where statement and table do not agree.
     """
     old_names = {column.name.casefold(): column.name for column in before.columns}
     new_names = {column.name.casefold(): column.name for column in after.columns}
@@ -124,7 +124,18 @@ def find_column_renames(
             reason = f"its column {old!r} got the name {new!r}, and it had or has no such column"
             return Refusal(new, reason, _READ_ANEW)
         found.append((was, is_now))
-    return tuple(found)
+    return (*found, *_spelled_anew(before, after, found))
+
+
+def _spelled_anew(
+    before: TableSchema, after: TableSchema, found: Sequence[tuple[str, str]]
+) -> Sequence[tuple[str, str]]:
+    """Return the columns that got the name they had in other letters, great for small, which `found` does not say."""
+    old_names = {column.name for column in before.columns}
+    new_names = {column.name for column in after.columns}
+    gone = {name.casefold(): name for name in old_names - new_names - {old for old, _ in found}}
+    come = [column.name for column in after.columns if column.name not in old_names | {new for _, new in found}]
+    return [(gone[name.casefold()], name) for name in come if name.casefold() in gone]
 
 
 def _key_reason(before: TableSchema, after: TableSchema) -> str:

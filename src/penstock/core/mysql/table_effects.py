@@ -82,9 +82,9 @@ def effect_of(ddl: TableDdl, change: TableChange) -> Effect:
 
 def column_renames_of(ddl: TableDdl, change: TableChange) -> tuple[tuple[str, str], ...]:
     """Return the columns that a statement gave another name in a table that keeps its own, as (old, new)."""
-    if change.before is None or change.after is None or change.origin or not change.named:
+    if change.before is None or change.after is None or change.origin or ddl.action == "create":
         return ()
-    found = find_column_renames(change.before, change.after, ddl.column_renames)
+    found = find_column_renames(change.before, change.after, ddl.column_renames if change.named else ())
     return () if isinstance(found, Refusal) else found
 
 
@@ -93,7 +93,7 @@ def _effect_of_rename(ddl: TableDdl, origin: TableId, change: TableChange, after
         reason = f"it now has the rows of {origin}, which was not carried"
         hint = f'{COPY_AGAIN}, with {origin}, or a pattern such as "{after.table.schema}.*", under its `tables` too'
         return Refusal("", reason, f"{hint}: then what a tool like gh-ost copies is carried as well")
-    if ddl.column_renames:
+    if ddl.column_renames or find_column_renames(change.moved, after, ()):
         return _unknown("it and a column of it got other names at once, which this release does not carry")
     back = refusal_of_return(change.moved, after, ddl.column_drops, ())
     return back or refusal(change.moved, after, change.sql_mode) or Kind.RENAME
