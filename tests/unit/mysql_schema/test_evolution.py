@@ -191,6 +191,16 @@ def test_another_primary_key_is_refused_where_rows_come_or_go_with_it_or_are_not
         assert "its primary key changed from (" in refused.reason
 
 
+def test_a_history_that_ends_or_begins_is_refused_without_a_key_too() -> None:
+    row_end = column(TimestampType(6), "timestamp(6) GENERATED ALWAYS AS (ROW END) STORED", name="row_end")
+    versioned, plain = table(column(INT), row_end, key=()), table(column(INT), key=())
+
+    for before, after in ((versioned, plain), (plain, versioned)):
+        refused = refusal(before, after)
+        assert refused is not None
+        assert "keeps its history" in refused.reason
+
+
 @given(
     st.builds(IntegerType, st.sampled_from([8, 16, 24, 32, 64]), st.booleans()),
     st.builds(IntegerType, st.sampled_from([8, 16, 24, 32, 64]), st.booleans()),

@@ -66,6 +66,8 @@ def refusal(before: TableSchema, after: TableSchema, sql_mode: int = 0) -> Refus
     changed the table. A column that becomes NOT NULL is carried in strict mode, the
     default: there the source refuses that while there are NULLs.
     """
+    if not before.key and not after.key and is_system_versioned(before) != is_system_versioned(after):
+        return Refusal("", "it keeps its history no more, or begins to, so that rows came or went", _READ_ANEW)
     if before.key != after.key and (reason := _key_reason(before, after)):
         keys = [", ".join(table.key) or "none" for table in (before, after)]
         return Refusal("", f"its primary key changed from ({keys[0]}) to ({keys[1]}), {reason}", _READ_ANEW)
