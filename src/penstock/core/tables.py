@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -208,6 +209,12 @@ class Column:
         """What the source computes it from in each row, as it prints it; "" for a column that is written."""
         is_computed = self.declaration.endswith((VIRTUAL, _STORED)) and not self.declaration.endswith(_PERIOD_BOUNDS)
         return self.declaration.partition(_GENERATED)[2].rpartition(")")[0] if is_computed else ""
+
+    def may_read(self, name: str) -> bool:
+        """Whether the column called `name` stands in the expression, or cannot be told by its letters."""
+        if not self.expression or re.search(r"[`'\"\\]", name):
+            return bool(self.expression)
+        return re.search(rf"(?<![\w$]){re.escape(name)}(?![\w$])", self.expression, re.IGNORECASE) is not None
 
 
 VIRTUAL: Final = ") VIRTUAL"

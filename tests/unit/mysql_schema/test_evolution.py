@@ -201,6 +201,35 @@ def test_a_history_that_ends_or_begins_is_refused_without_a_key_too() -> None:
         assert "keeps its history" in refused.reason
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (column(DecimalType(8, 2), "decimal(8,2)"), column(DecimalType(12, 4), "decimal(12,4)")),
+        (column(FloatType(32), "float"), column(FloatType(64), "double")),
+        (column(DateTimeType(0), "datetime"), column(DateTimeType(6), "datetime(6)")),
+        (column(INT, "int(5) zerofill"), column(INT, "int(6) zerofill")),
+        (text(10, "latin1"), text(10, "utf8mb4")),
+    ],
+)
+def test_a_column_that_is_computed_from_one_that_reads_otherwise_is_refused(before: Column, after: Column) -> None:
+    for expression in ("concat(`c`,'x')", "c"):
+        computed = column(INT, f"int(11) GENERATED ALWAYS AS ({expression}) VIRTUAL", name="g")
+
+        refused = refusal(table(before, computed), table(after, computed))
+
+        assert refused is not None
+        assert (refused.column, "it is computed from c" in refused.reason) == ("g", True)
+
+
+def test_a_column_that_is_computed_from_others_or_from_what_reads_alike_is_carried() -> None:
+    computed = column(INT, "int(11) GENERATED ALWAYS AS (`c` + 1) STORED", name="g")
+    other = column(INT, "int(11) GENERATED ALWAYS AS (`cc` + 1) STORED", name="g")
+    wider = column(IntegerType(64, unsigned=False), "bigint(20)")
+
+    assert refusal(table(column(INT), computed), table(wider, computed)) is None
+    assert refusal(table(column(FloatType(32)), other), table(column(FloatType(64), "double"), other)) is None
+
+
 @given(
     st.builds(IntegerType, st.sampled_from([8, 16, 24, 32, 64]), st.booleans()),
     st.builds(IntegerType, st.sampled_from([8, 16, 24, 32, 64]), st.booleans()),

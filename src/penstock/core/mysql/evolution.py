@@ -79,7 +79,7 @@ def refusal(before: TableSchema, after: TableSchema, sql_mode: int = 0) -> Refus
         )
         if found:
             return found
-    return None
+    return _computed_anew(before, after)
 
 
 def refusal_of_types(before: TableSchema, after: TableSchema) -> Refusal | None:
@@ -147,6 +147,38 @@ def _key_reason(before: TableSchema, after: TableSchema) -> str:
     if before.partial_rows or after.partial_rows:
         return "and rows that lack columns are known by it"
     return ""
+
+
+def _computed_anew(before: TableSchema, after: TableSchema) -> Refusal | None:
+    """What became of the generated columns whose expression is as it was, but reads a column that is not."""
+    old = {column.name: column for column in before.columns}
+    changed = [c for c in after.columns if c.name in old and not _reads_alike(old[c.name], c)]
+    for column in after.columns:
+        for other in changed:
+            if column.name in old and column.may_read(other.name):
+                shown = f"from {_shown(old[other.name], other)} to {_shown(other, old[other.name])}"
+                reason = f"it is computed from {other.name}, which changed {shown}"
+                return Refusal(column.name, reason, _READ_ANEW)
+    return None
+
+
+def _reads_alike(before: Column, after: Column) -> bool:
+    """Whether an expression surely makes the same of a column's values as before: of 1.5 and 1.500 it may not."""
+    was, now = before.declaration.lower(), after.declaration.lower()
+    old, new = before.type, after.type
+    if (old, was) == (new, now):
+        return True
+    match old, new:
+        case IntegerType(), IntegerType():
+            return old.unsigned == new.unsigned and "zerofill" not in was + now
+        case DecimalType(), DecimalType():
+            return old.scale == new.scale and "zerofill" not in was + now
+        case TextType(), TextType():
+            return old.charset == new.charset
+        case (EnumType(), EnumType()) | (SetType(), SetType()) | (BytesType(), BytesType()):
+            return True
+        case _:
+            return False
 
 
 def _added(column: Column) -> Refusal | None:

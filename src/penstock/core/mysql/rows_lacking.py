@@ -13,7 +13,6 @@ computed from a column that an update sets.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -96,16 +95,7 @@ def put_together(
 
 def _is_stale(column: Column, written: Sequence[Column]) -> bool:
     """Whether a column that an update does not log may have changed with those that it does."""
-    return column.is_virtual or (
-        bool(column.expression) and any(_may_read(column.expression, other.name) for other in written)
-    )
-
-
-def _may_read(expression: str, name: str) -> bool:
-    """Whether `name` stands in `expression`, or cannot be told by its letters."""
-    if re.search(r"[`'\"\\]", name):
-        return True
-    return re.search(rf"(?<![\w$]){re.escape(name)}(?![\w$])", expression, re.IGNORECASE) is not None
+    return column.is_virtual or any(column.may_read(other.name) for other in written)
 
 
 def _check_table(schema: TableSchema, lacking: Collection[int], where: str) -> None:
