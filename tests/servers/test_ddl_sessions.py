@@ -14,9 +14,11 @@ from penstock.adapters.mysql.connection import ask, connect
 from penstock.adapters.mysql.history import head
 from penstock.adapters.mysql.tracker import MysqlTracker, read_source_defaults
 from penstock.core.errors import PenstockError
-from penstock.core.mysql.evolution import refusal
+from penstock.core.mysql.ddl import TableDdl, classify
+from penstock.core.mysql.evolution import Refusal, refusal
 from penstock.core.mysql.log_items import StatementLogged
 from penstock.core.mysql.sql_session import SqlSession
+from penstock.core.mysql.table_effects import TableChange, effect_of
 from penstock.core.tables import TableId
 from penstock.dev.mysql import OracleMysql
 
@@ -113,6 +115,39 @@ def test_nulls_that_the_source_turns_into_values_are_seen(
     assert ask(session, "SELECT v IS NULL FROM t") == [(0,)]
     after = read_tables(session, [table])[table]
     assert refusal(before, after, statement.session.sql_mode) is not None
+
+
+@pytest.mark.parametrize(
+    ("column", "mode", "changes"),
+    [
+        ("v INT UNIQUE", "NO_AUTO_VALUE_ON_ZERO", True),
+        ("v INT NOT NULL UNIQUE", "STRICT_TRANS_TABLES", True),
+        ("v INT NOT NULL UNIQUE", "NO_AUTO_VALUE_ON_ZERO", False),
+    ],
+)
+def test_rows_that_get_numbers_as_their_column_becomes_auto_increment_are_seen(
+    *,
+    any_source: MariadbServer | OracleMysql,
+    session: pymysql.Connection,
+    database: str,
+    column: str,
+    mode: str,
+    changes: bool,
+) -> None:
+    table = TableId(database, "t")
+    ask(session, f"CREATE TABLE t (id INT, {column})")
+    ask(session, f"INSERT INTO t VALUES (1, 5), (2, {0 if 'NOT NULL' in column else 'NULL'})")
+    before, rows, begin = read_tables(session, [table])[table], ask(session, "SELECT v FROM t"), head(session)
+    ask(session, f"SET SESSION sql_mode = '{mode}'")
+    ask(session, "ALTER TABLE t MODIFY v INT NOT NULL AUTO_INCREMENT")
+
+    (statement,) = logged_since(any_source, begin)
+
+    assert (set(ask(session, "SELECT v FROM t")) != set(rows)) is changes
+    ddl = classify(statement.sql, statement.session.sql_mode)
+    change = TableChange(before, read_tables(session, [table])[table], named=True, sql_mode=statement.session.sql_mode)
+    assert isinstance(ddl, TableDdl)
+    assert isinstance(effect_of(ddl, change), Refusal) is changes
 
 
 def test_a_column_keeps_its_values_when_it_is_renamed_behind_a_backslash_that_escapes_nothing(

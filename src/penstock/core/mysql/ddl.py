@@ -52,6 +52,7 @@ class TableDdl:
     `changes_rows`     rows come or go with no row event: TRUNCATE, partitions,
                        tablespaces, ALTER IGNORE, CREATE TABLE ... SELECT logged as a statement
     `changes_columns`  False if the tables look afterwards as before
+    `numbers_rows`     it says AUTO_INCREMENT, of the table or of a column
     """
 
     action: Action
@@ -64,6 +65,7 @@ class TableDdl:
     column_drops: tuple[str, ...] = ()
     changes_rows: bool = False
     changes_columns: bool = True
+    numbers_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +216,8 @@ def _read_alter(reader: TokenReader) -> Statement:
     if kind == "SEQUENCE":
         return TableDdl("sequence", (table,), conditional=conditional)
     read = _alter_table(reader, table, conditional=conditional)
-    return replace(read, changes_rows=True) if drops_rows else read
+    numbers_rows = any(token.upper == "AUTO_INCREMENT" for token in reader.tokens)
+    return replace(read, changes_rows=read.changes_rows or drops_rows, numbers_rows=numbers_rows)
 
 
 def _alter_table(reader: TokenReader, table: TableName, *, conditional: bool) -> TableDdl:

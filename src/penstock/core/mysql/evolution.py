@@ -14,7 +14,7 @@ from penstock.core.charset_sizes import has_characters
 from penstock.core.errors import START_ANEW
 from penstock.core.mysql.charsets import BYTES_PER_CHARACTER
 from penstock.core.mysql.describe import is_system_versioned
-from penstock.core.mysql.sql_session import PAD_CHAR, STRICT
+from penstock.core.mysql.sql_session import NO_ZERO_NUMBERS, PAD_CHAR, STRICT
 from penstock.core.tables import (
     BitType,
     BytesType,
@@ -104,6 +104,20 @@ def refusal_of_return(
     for column in after.columns:
         if column.name.casefold() in back:
             return Refusal(column.name, "one statement dropped it and added it again, with other values", _READ_ANEW)
+    return None
+
+
+def refusal_of_numbers(before: TableSchema, after: TableSchema, sql_mode: int) -> Refusal | None:
+    """Return which column an ALTER TABLE that says AUTO_INCREMENT made one, if rows can have got numbers by it."""
+    old = {column.name: column for column in before.columns}
+    for column in after.columns:
+        was = old.get(column.name)
+        if was is None or was.default_is_expression or not column.default_is_expression:
+            continue
+        if was.nullable or not sql_mode & NO_ZERO_NUMBERS:
+            reason = "it became AUTO_INCREMENT, and the source gives numbers to the rows that have 0 or NULL"
+            hint = "change it so while it is NOT NULL, with NO_AUTO_VALUE_ON_ZERO in sql_mode: then no row gets one"
+            return Refusal(column.name, reason, f"{hint}; {_READ_ANEW}")
     return None
 
 

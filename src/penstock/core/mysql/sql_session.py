@@ -25,6 +25,8 @@ ANSI_QUOTES: Final = 1 << 2
 """ANSI_QUOTES: what stands between double quotes is a name."""
 NO_BACKSLASH_ESCAPES: Final = 1 << 20
 """NO_BACKSLASH_ESCAPES: a backslash in a text is a character as any other."""
+NO_ZERO_NUMBERS: Final = 1 << 19
+"""NO_AUTO_VALUE_ON_ZERO: a 0 in an AUTO_INCREMENT column stays 0."""
 STRICT: Final = 1 << 21 | 1 << 22
 """STRICT_TRANS_TABLES and STRICT_ALL_TABLES: an ALTER TABLE heeds either, whatever the engine."""
 PAD_CHAR: Final = 1 << 31

@@ -6,7 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.core.announcements import Kind
-from penstock.core.mysql.evolution import Refusal, find_column_renames, refusal, refusal_of_return
+from penstock.core.mysql.evolution import (
+    Refusal,
+    find_column_renames,
+    refusal,
+    refusal_of_numbers,
+    refusal_of_return,
+)
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
@@ -77,7 +83,7 @@ def effect_of(ddl: TableDdl, change: TableChange) -> Effect:
         return _unknown("it took this name with rows in it that are not in the log")
     if change.named and (found := _effect_by_name(ddl, change.before, change.after)):
         return found
-    return _evolution(change.before, change.after, ddl.column_renames if change.named else (), change.sql_mode)
+    return _evolution(ddl, change, change.before, change.after)
 
 
 def column_renames_of(ddl: TableDdl, change: TableChange) -> tuple[tuple[str, str], ...]:
@@ -96,7 +102,7 @@ def _effect_of_rename(ddl: TableDdl, origin: TableId, change: TableChange, after
     if ddl.column_renames or find_column_renames(change.moved, after, ()):
         return _unknown("it and a column of it got other names at once, which this release does not carry")
     back = refusal_of_return(change.moved, after, ddl.column_drops, ())
-    return back or refusal(change.moved, after, change.sql_mode) or Kind.RENAME
+    return back or _refusal(ddl, change, change.moved, after) or Kind.RENAME
 
 
 def _effect_by_name(ddl: TableDdl, before: TableSchema, after: TableSchema) -> Effect:
@@ -108,13 +114,18 @@ def _effect_by_name(ddl: TableDdl, before: TableSchema, after: TableSchema) -> E
     return refusal_of_return(before, after, ddl.column_drops, ddl.column_renames)
 
 
-def _evolution(before: TableSchema, after: TableSchema, renames: Sequence[tuple[str, str]], sql_mode: int) -> Effect:
+def _evolution(ddl: TableDdl, change: TableChange, before: TableSchema, after: TableSchema) -> Effect:
     if before == after:
         return None
-    found = find_column_renames(before, after, renames)
+    found = find_column_renames(before, after, ddl.column_renames if change.named else ())
     if isinstance(found, Refusal):
         return found
-    return refusal(before.with_columns_renamed(found), after, sql_mode) or Kind.SCHEMA
+    return _refusal(ddl, change, before.with_columns_renamed(found), after) or Kind.SCHEMA
+
+
+def _refusal(ddl: TableDdl, change: TableChange, before: TableSchema, after: TableSchema) -> Refusal | None:
+    found = refusal_of_numbers(before, after, change.sql_mode) if ddl.numbers_rows and change.named else None
+    return found or refusal(before, after, change.sql_mode)
 
 
 def _unknown(reason: str) -> Refusal:
