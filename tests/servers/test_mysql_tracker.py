@@ -60,6 +60,16 @@ def test_a_table_follows_its_statements(tracker: MysqlTracker) -> None:
     assert tracker.tables() == []
 
 
+@pytest.mark.parametrize("create", ["CREATE TABLE t SELECT 1 AS a", "CREATE TABLE shop.t VALUES (1), (2)"])
+def test_a_query_in_a_statement_leaves_no_rows_that_would_have_the_tracker_refused(
+    server: MysqlServer, tracker: MysqlTracker, create: str
+) -> None:
+    tracker.apply(create, "shop")
+
+    with contextlib.closing(MysqlTracker(server)) as opened_anew:
+        assert opened_anew.tables() == [T]
+
+
 def test_gh_ost_and_its_like_are_followed(tracker: MysqlTracker) -> None:
     for statement in (
         "CREATE TABLE t (a INT PRIMARY KEY)",
@@ -124,6 +134,9 @@ def test_a_copy_of_a_source_is_restored_with_equal_schemas(
         "/* by an application */ CREATE TABLE IF NOT EXISTS t (a INT)",
         "SET STATEMENT max_statement_time=0 FOR CREATE TABLE t (a INT)",
         "CREATE TABLE t (a INT) START TRANSACTION",
+        "CREATE TABLE t (a INT) `ENCRYPTED`=YES `ENCRYPTION_KEY_ID`=7",
+        "CREATE TABLE t (a INT NOT NULL) ENGINE=CONNECT TABLE_TYPE=CSV FILE_NAME='a.csv'",
+        "CREATE TABLE t (a TEXT, FULLTEXT KEY (a) WITH PARSER missing)",
     ],
 )
 def test_what_a_source_accepted_the_tracker_accepts(tracker: MysqlTracker, statement: str) -> None:

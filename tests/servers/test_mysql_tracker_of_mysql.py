@@ -88,6 +88,34 @@ def test_what_only_mysql_knows_is_followed_to_the_same_shape(
     assert tracker.table_schema(table) == read_tables(source, [table])[table]
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE t (a INT) ENCRYPTION='Y'",
+        "CREATE TABLE t (a INT) /*!50100 TABLESPACE `ts1` */",
+        "CREATE TABLE t (a INT) PARTITION BY HASH (a) (PARTITION p TABLESPACE = ts1)",
+        "CREATE TABLE t (a TEXT, FULLTEXT KEY (a) WITH PARSER missing)",
+    ],
+)
+def test_what_a_source_has_for_its_tables_need_not_be_there(tracker: MysqlTracker, statement: str) -> None:
+    tracker.apply("ALTER DATABASE shop ENCRYPTION = 'Y'", "")
+    tracker.apply(statement, "shop")
+
+    assert tracker.table_schema(TableId("shop", "t")) is not None
+
+
+def test_a_source_with_foreign_keys_to_columns_that_are_not_unique_is_restored(
+    source: pymysql.Connection, tracker: MysqlTracker
+) -> None:
+    ask(source, "SET SESSION restrict_fk_on_non_standard_key = OFF")
+    ask(source, "CREATE TABLE p (a INT, KEY (a))")
+    ask(source, "CREATE TABLE c (a INT, FOREIGN KEY (a) REFERENCES p (a))")
+
+    tracker.restore(read_creates(source).to_json())
+
+    assert TableId("shop", "c") in tracker.tables()
+
+
 def test_a_key_that_the_server_makes_up_is_followed(
     mysql_server: OracleMysql, source: pymysql.Connection, tracker: MysqlTracker
 ) -> None:

@@ -24,6 +24,7 @@ from penstock.config.crash_points import CrashPoint
 from penstock.core.errors import PenstockError, PositionError, UnavailableError, UnfitServerError
 from penstock.core.mysql.ddl import TableDdl, classify, for_tracker
 from penstock.core.mysql.sql_session import UNKNOWN_SESSION, settings_of
+from penstock.core.mysql.storage_options import without_storage
 from penstock.core.mysql.table_policy import DEFAULT_POLICY
 from penstock.core.patterns import SYSTEM_SCHEMAS
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     import pymysql
 
+    from penstock.core.mysql.ddl import TableName
     from penstock.core.mysql.describe import Flavour
     from penstock.core.mysql.foreign_keys import Cascade
     from penstock.core.mysql.sql_session import SqlSession
@@ -41,7 +43,12 @@ if TYPE_CHECKING:
 _Answer = TypeVar("_Answer")
 _ATTEMPTS = 4
 _PAUSE_SECONDS = 0.5
-_LENIENT = "NO_DIR_IN_CREATE"
+_LENIENT: Mapping[Flavour, str] = {
+    "mariadb": "NO_DIR_IN_CREATE,IGNORE_BAD_TABLE_OPTIONS",
+    "mysql": "NO_DIR_IN_CREATE",
+}
+# MySQL 8.4 and newer refuse keys to columns that are not unique; MariaDB passes over this comment.
+_FOREIGN_KEYS = "foreign_key_checks = 0 /*!80400 , restrict_fk_on_non_standard_key = OFF */"
 _CHARSET = "utf8mb4"
 _NO_SCHEMA = "information_schema"
 _UNKNOWN_SEQUENCES = 4091
@@ -79,7 +86,8 @@ class MysqlTracker:
 
     Statements are tried as lenient as the server can be, because the source has
     accepted them already: no foreign key checks, no strict mode, another engine
-    for one that is missing, DATA DIRECTORY ignored. A lost connection is opened
+    for one that is missing, DATA DIRECTORY, encryption, tablespaces and unknown options
+    ignored. A lost connection is opened
     again, four times at most over a few seconds, for everything but `apply`: a
     statement whose outcome is unknown is the caller's to restore from its dump.
     """
@@ -125,10 +133,15 @@ class MysqlTracker:
         """Run `sql` as its session did, and come back to our own settings, with which definitions are read."""
         try:
             ask(connection, settings_of(session, self._defaults.flavour))
-            _run_leniently(connection, for_tracker(sql, session.sql_mode), statement)
+            lenient = without_storage(for_tracker(sql, session.sql_mode), session.sql_mode)
+            _run_leniently(connection, lenient, statement)
+            if statement.action == "create" and statement.changes_rows:
+                # There are no rows here, but a query may make some of nothing: SELECT 1, VALUES (1).
+                ask(connection, f"DELETE FROM {_written(statement.tables[0])}")  # noqa: S608 - the name is quoted
         finally:
             ask(connection, f"SET NAMES {_CHARSET}")
-            ask(connection, f"SET SESSION sql_mode = '{_LENIENT}', collation_server = '{self._defaults.collation}'")
+            mode = _LENIENT[self._defaults.flavour]
+            ask(connection, f"SET SESSION sql_mode = '{mode}', collation_server = '{self._defaults.collation}'")
 
     def tables(self) -> Sequence[TableId]:
         """Every base table there is, system schemas left out, sorted. Sequences and views are none."""
@@ -213,8 +226,8 @@ def _leaves_tables(statement: TableDdl) -> bool:
 
 def _session_settings(defaults: SourceDefaults) -> Sequence[str]:
     settings = [
-        f"sql_mode = '{_LENIENT}'",
-        "foreign_key_checks = 0",
+        f"sql_mode = '{_LENIENT[defaults.flavour]}'",
+        _FOREIGN_KEYS,
         "innodb_strict_mode = 0",
         "lock_wait_timeout = 30",
         f"collation_server = '{defaults.collation}'",
@@ -269,8 +282,7 @@ def _run_leniently(connection: pymysql.Connection, sql: str, statement: TableDdl
 
 def _drop_what_is_there(connection: pymysql.Connection, statement: TableDdl) -> None:
     """Drop one by one: tables that our user does not see are not on the tracker, and MySQL drops all or none."""
-    for schema, name in statement.tables:
-        table = quote(name) if schema is None else f"{quote(schema)}.{quote(name)}"
+    for table in map(_written, statement.tables):
         try:
             ask(connection, f"DROP TABLE IF EXISTS {table}")
         except UnfitServerError as error:
@@ -280,13 +292,18 @@ def _drop_what_is_there(connection: pymysql.Connection, statement: TableDdl) -> 
 
 def _rename_what_is_there(connection: pymysql.Connection, statement: TableDdl) -> None:
     """Rename one by one: a view can be renamed too, and views are not on the tracker."""
-    names = [quote(name) if schema is None else f"{quote(schema)}.{quote(name)}" for schema, name in statement.tables]
+    names = list(map(_written, statement.tables))
     for before, after in zip(names[::2], names[1::2], strict=True):
         try:
             ask(connection, f"RENAME TABLE {before} TO {after}")
         except UnfitServerError as error:
             if error_code(error) != ER.NO_SUCH_TABLE:
                 raise
+
+
+def _written(table: TableName) -> str:
+    schema, name = table
+    return quote(name) if schema is None else f"{quote(schema)}.{quote(name)}"
 
 
 def _replace_everything(connection: pymysql.Connection, creates: Creates) -> None:
@@ -298,7 +315,7 @@ def _replace_everything(connection: pymysql.Connection, creates: Creates) -> Non
         _create_schema(connection, schema)
     for table in creates.tables:
         ask(connection, f"USE {quote(table.schema)}")
-        ask(connection, table.statement)
+        ask(connection, without_storage(table.statement))
 
 
 def _create_schema(connection: pymysql.Connection, schema: SchemaCreate) -> None:

@@ -14,11 +14,13 @@ if TYPE_CHECKING:
 
 _BINARY: Final = 63
 _NO_DIR_IN_CREATE: Final = 1 << 7
+# Of engines that the tracker may not have.
+_IGNORE_BAD_TABLE_OPTIONS: Final = 1 << 4
 # REAL_AS_FLOAT, PIPES_AS_CONCAT, ANSI_QUOTES, IGNORE_SPACE, NO_UNSIGNED_SUBTRACTION, NO_BACKSLASH_ESCAPES,
 # ALLOW_INVALID_DATES, HIGH_NOT_PRECEDENCE.
 _EVERYWHERE: Final = 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 6 | 1 << 20 | 1 << 25 | 1 << 29
-# IGNORE_BAD_TABLE_OPTIONS, POSTGRESQL to MAXDB, EMPTY_STRING_IS_NULL, SIMULTANEOUS_ASSIGNMENT, TIME_ROUND_FRACTIONAL.
-_IN_MARIADB: Final = 1 << 4 | 0b11111 << 8 | 0b111 << 32
+# POSTGRESQL to MAXDB, EMPTY_STRING_IS_NULL, SIMULTANEOUS_ASSIGNMENT, TIME_ROUND_FRACTIONAL.
+_IN_MARIADB: Final = 0b11111 << 8 | 0b111 << 32
 # TIME_TRUNCATE_FRACTIONAL, INTERPRET_UTF8_AS_UTF8MB4.
 _IN_MYSQL: Final = 0b11 << 32
 ANSI_QUOTES: Final = 1 << 2
@@ -59,7 +61,8 @@ def settings_of(session: SqlSession, flavour: Flavour) -> str:
     bytes that have no character set the server makes other text.
     """
     meaning = _EVERYWHERE | (_IN_MARIADB if flavour == "mariadb" else _IN_MYSQL)
-    settings = [f"sql_mode = {session.sql_mode & meaning | _NO_DIR_IN_CREATE}"]
+    ours = _NO_DIR_IN_CREATE | (_IGNORE_BAD_TABLE_OPTIONS if flavour == "mariadb" else 0)
+    settings = [f"sql_mode = {session.sql_mode & meaning | ours}"]
     settings += [f"character_set_client = {_BINARY}"] if session.client == _BINARY else []
     settings += [f"collation_connection = {session.connection}"] if session.connection else []
     settings += [f"collation_server = {session.server}"] if session.server else []
