@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from penstock.core.mysql.foreign_keys import Cascade
     from penstock.core.mysql.sql_session import SqlSession
@@ -37,6 +37,10 @@ class SchemaTracker(Protocol):
 
     def cascades(self) -> Sequence[Cascade]:
         """Every foreign key by which the server changes rows itself."""
+        ...
+
+    def sequences(self) -> Collection[TableId]:
+        """Every sequence of MariaDB, which is no table, and whose numbers the log has as rows."""
         ...
 
     def dump(self) -> str:

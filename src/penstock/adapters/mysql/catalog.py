@@ -137,6 +137,14 @@ def read_table_ids(connection: pymysql.Connection) -> Sequence[TableId]:
     return sorted(row.table for row in _read_tableask(connection, None))
 
 
+def read_sequences(connection: pymysql.Connection) -> Collection[TableId]:
+    """Every sequence of a MariaDB; MySQL has none."""
+    rows = ask(
+        connection, "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'SEQUENCE'"
+    )
+    return frozenset(TableId(schema, name) for schema, name in rows)
+
+
 def read_kinds(connection: pymysql.Connection, tables: Collection[TableId]) -> Mapping[TableId, str]:
     """Return what each of `tables` is, "VIEW" or a kind of table; what is not there is left out."""
     wanted = sorted(tables)

@@ -15,6 +15,7 @@ from penstock.adapters.mysql.catalog import (
     quote_table,
     read_creates,
     read_flavour,
+    read_sequences,
     read_table_ids,
     read_tables,
 )
@@ -29,7 +30,7 @@ from penstock.core.mysql.table_policy import DEFAULT_POLICY
 from penstock.core.patterns import SYSTEM_SCHEMAS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     import pymysql
 
@@ -107,6 +108,7 @@ class MysqlTracker:
         self._connection: pymysql.Connection | None = None
         self._schemas: Mapping[TableId, TableSchema] | None = None
         self._cascades: Sequence[Cascade] | None = None
+        self._sequences: Collection[TableId] | None = None
 
     def apply(self, sql: str, default_schema: str, session: SqlSession = UNKNOWN_SESSION) -> None:
         """Run one DDL statement as in `session`, with `default_schema` selected if there is such a schema.
@@ -118,7 +120,7 @@ class MysqlTracker:
         statement = classify(sql, session.sql_mode)
         if not isinstance(statement, TableDdl) or _leaves_tables(statement):
             return
-        self._schemas = self._cascades = None
+        self._schemas = self._cascades = self._sequences = None
         connection = self._retrying(_check_alive)
         try:
             _select_schema(connection, default_schema)
@@ -159,6 +161,12 @@ class MysqlTracker:
             self._cascades = self._retrying(lambda connection: read_cascades(connection, lambda _: True))
         return self._cascades
 
+    def sequences(self) -> Collection[TableId]:
+        """Every sequence; all are read at once after a change."""
+        if self._sequences is None:
+            self._sequences = self._retrying(read_sequences)
+        return self._sequences
+
     def dump(self) -> str:
         """All schemas, sequences and tables as JSON text, the same that `Copy.creates` has."""
         return self._retrying(read_creates).to_json()
@@ -166,7 +174,7 @@ class MysqlTracker:
     def restore(self, dump: str) -> None:
         """Drop every user schema and make those of `dump`. Doing it again, or anew after a crash, is the same."""
         creates = _read_dump(dump)
-        self._schemas = self._cascades = None
+        self._schemas = self._cascades = self._sequences = None
         self._retrying(lambda connection: _replace_everything(connection, creates))
 
     def close(self) -> None:

@@ -54,6 +54,10 @@ class KnownTables:
         """Say that there are none: nobody writes to these tables by statements."""
         return ()
 
+    def sequences(self) -> Sequence[TableId]:
+        """Say that there are none."""
+        return ()
+
     def register(self, source: str, schema: TableSchema) -> RegisteredTable:
         """Give every table the same ids; there is one."""
         return RegisteredTable(schema, f"{source}.{schema.table}", _KEY_SCHEMA, _VALUE_SCHEMA, "")

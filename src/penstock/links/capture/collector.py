@@ -54,6 +54,8 @@ class ChangeCollector:
         messages: list[Messages] = []
         rows: dict[str, tuple[int, int]] = {}
         for table, table_events in _by_table(events).items():
+            if self._book.is_sequence(table):
+                continue
             try:
                 encoded = self._encode(table, table_events)
             except TableStoppedError as error:

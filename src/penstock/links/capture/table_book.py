@@ -67,6 +67,10 @@ class TableBook:
         """Whether this capture carries a table yet."""
         return bool(self._announced)
 
+    def is_sequence(self, table: TableId) -> bool:
+        """Whether it is a sequence, whose rows in the log are of no table."""
+        return table not in self._announced and table in self.tracker.sequences()
+
     def encodable(self, table: TableId) -> tuple[EncodableTable, str]:
         """Return how to encode rows of `table`, and the topic they go to.
 
