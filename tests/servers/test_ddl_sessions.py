@@ -40,6 +40,7 @@ BECOMES_NOT_NULL = [
     ("v INT", "ADD PRIMARY KEY (v)"),
 ]
 
+TIMESTAMPS = "SET SESSION explicit_defaults_for_timestamp = OFF"
 NAMES_BINARY = "SET NAMES binary"
 SESSIONS = [
     (
@@ -49,6 +50,7 @@ SESSIONS = [
     ("SET SESSION sql_mode = 'ANSI,NO_ENGINE_SUBSTITUTION'", 'CREATE TABLE "t" ("id" INT PRIMARY KEY, r REAL)'),
     ("SET SESSION sql_mode = 'REAL_AS_FLOAT'", "CREATE TABLE t (id INT PRIMARY KEY, r REAL)"),
     (NAMES_BINARY, "CREATE TABLE t (id INT PRIMARY KEY, e ENUM('é') CHARACTER SET latin1)"),
+    (TIMESTAMPS, "CREATE TABLE t (id INT PRIMARY KEY, a TIMESTAMP, b TIMESTAMP NULL)"),
     ("SET SESSION collation_server = koi8r_bin", "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR(5))"),
 ]
 ORACLE = ("SET SESSION sql_mode = 'ORACLE'", "CREATE TABLE t (id INT PRIMARY KEY, v VARCHAR2(10), d DATE)")
@@ -77,7 +79,8 @@ def test_the_log_tells_the_session_of_a_statement(
 
     (statement,) = logged_since(any_source, begin)
 
-    assert statement.session == SqlSession(1 << 20, client=8, connection=7, server=46)
+    explicit = None if isinstance(any_source, OracleMysql) else True
+    assert statement.session == SqlSession(1 << 20, client=8, connection=7, server=46, explicit_timestamps=explicit)
 
 
 @pytest.mark.parametrize("charset", ["dec8", "hp8", "swe7", "armscii8", "keybcs2", "macce", "macroman", "geostd8"])

@@ -212,7 +212,9 @@ def test_a_source_tells_its_defaults(mariadb: MariadbServer) -> None:
     source = MysqlServer(mariadb.host, mariadb.port, mariadb.user, mariadb.password)
 
     with contextlib.closing(connect(source)) as connection:
-        assert read_source_defaults(connection) == SourceDefaults("utf8mb4_general_ci", explicit_timestamps=True)
+        assert read_source_defaults(connection) == SourceDefaults(
+            "utf8mb4_general_ci", explicit_timestamps=True, tells_timestamps=True
+        )
 
 
 def test_a_lost_connection_is_opened_again(tracker: MysqlTracker, server: MysqlServer) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -15,6 +16,7 @@ from penstock.adapters.mysql.catalog import (
     quote_table,
     read_creates,
     read_flavour,
+    read_greeting,
     read_sequences,
     read_table_ids,
     read_tables,
@@ -55,6 +57,8 @@ _NO_SCHEMA = "information_schema"
 _UNKNOWN_SEQUENCES = 4091
 _NOTHING_TO_DROP = frozenset({ER.BAD_TABLE_ERROR, ER.DB_DROP_EXISTS, _UNKNOWN_SEQUENCES})
 _SHOWN_CHARACTERS = 400
+# Some before tell it too; but a session of theirs that says nothing may be that of one which does not.
+_TELLS_TIMESTAMPS = (10, 10)
 _EMPTIED = CrashPoint("tracker.emptied", "the tracker is empty, and about to be filled from a dump")
 _NAMES: Mapping[Flavour, str] = {"mariadb": "MariaDB", "mysql": "MySQL"}
 
@@ -66,20 +70,29 @@ class SourceDefaults:
     `collation` is the one of a schema that is created without any;
     `explicit_timestamps` whether a TIMESTAMP column without attributes is like
     any other column. They are the server's own settings: a session of the source
-    may have chosen others, of which its statements tell the collation. `flavour`
-    is the kind of server that the source is.
+    may have chosen others, which its statements tell (`tells_timestamps`: also
+    where they say nothing, for then the second is off). `flavour` is the kind of
+    server that the source is.
     """
 
     collation: str = "utf8mb4_general_ci"
     explicit_timestamps: bool = True
     flavour: Flavour = "mariadb"
+    tells_timestamps: bool = False
 
 
 def read_source_defaults(connection: pymysql.Connection) -> SourceDefaults:
     """Ask a source for what its tracker has to know."""
     settings = "@@GLOBAL.collation_server, @@GLOBAL.explicit_defaults_for_timestamp"
     collation, explicit = ask(connection, f"SELECT {settings}")[0]
-    return SourceDefaults(collation, bool(explicit), read_flavour(connection))
+    flavour = read_flavour(connection)
+    tells = flavour == "mariadb" and _version(read_greeting(connection)) >= _TELLS_TIMESTAMPS
+    return SourceDefaults(collation, bool(explicit), flavour, tells)
+
+
+def _version(greeting: str) -> tuple[int, ...]:
+    """`5.5.5-10.11.6-MariaDB` is 10.11: what stands before is for replicas that know no newer one."""
+    return tuple(map(int, re.findall(r"(\d+)\.(\d+)", greeting.removeprefix("5.5.5-"))[0]))
 
 
 class MysqlTracker:
@@ -135,6 +148,7 @@ class MysqlTracker:
         """Run `sql` as its session did, and come back to our own settings, with which definitions are read."""
         try:
             ask(connection, settings_of(session, self._defaults.flavour))
+            ask(connection, f"SET SESSION explicit_defaults_for_timestamp = {self._explicit_timestamps(session)}")
             lenient = without_storage(for_tracker(sql, session.sql_mode), session.sql_mode)
             _run_leniently(connection, lenient, statement)
             if statement.action == "create" and statement.changes_rows:
@@ -144,6 +158,12 @@ class MysqlTracker:
             ask(connection, f"SET NAMES {_CHARSET}")
             mode = _LENIENT[self._defaults.flavour]
             ask(connection, f"SET SESSION sql_mode = '{mode}', collation_server = '{self._defaults.collation}'")
+
+    def _explicit_timestamps(self, session: SqlSession) -> int:
+        if session.explicit_timestamps is not None:
+            return int(session.explicit_timestamps)
+        told = self._defaults.tells_timestamps and session != UNKNOWN_SESSION
+        return int(self._defaults.explicit_timestamps and not told)
 
     def tables(self) -> Sequence[TableId]:
         """Every base table there is, system schemas left out, sorted. Sequences and views are none."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import re
 import unicodedata
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Final
 
@@ -23,11 +23,17 @@ STATEMENTS: Final = (Code.QUERY, Code.EXECUTE_LOAD_QUERY, Code.MARIADB_QUERY_COM
 """The events that hold the text of a statement."""
 
 _LOAD_BYTES: Final = 13
-_STATUS_FIXED_WIDTHS: Final = {0: 4, 3: 4}
+_STATUS_FIXED_WIDTHS: Final = {3: 4, 7: 2, 8: 2, 9: 8, 10: 4, 13: 3}
+_STATUS_FLAGS: Final = 0
 _STATUS_SQL_MODE: Final = 1
 _STATUS_CATALOG_WITH_NUL: Final = 2
 _STATUS_CHARSET: Final = 4
-_STATUS_CATALOG: Final = 6
+_STATUS_TEXTS: Final = {5: 1, 6: 1, 11: 2}
+_STATUS_SCHEMAS: Final = 12
+_STATUS_TIMESTAMPS: Final = 16
+_SCHEMAS_UNTOLD: Final = 254
+# MariaDB's OPTION_EXPLICIT_DEF_TIMESTAMP; MySQL has a variable of its own, and no such flag.
+_FLAG_TIMESTAMPS: Final = 1 << 24
 
 # The ids a server writes are those of the default collations of character_set_client.
 _CODECS: Final = {
@@ -127,19 +133,37 @@ def _decode(text: bytes, client: int) -> str:
 
 
 def _session(status: bytes) -> SqlSession:
-    """Read the status variables up to the character sets, which come before every one whose width we do not know."""
+    """Read the status variables up to the first one whose width we do not know: what we want comes before."""
     reader = BytesReader(status)
-    sql_mode = 0
+    session = SqlSession()
     while reader.left:
         code = reader.integer(1)
         if code == _STATUS_CHARSET:
-            return SqlSession(sql_mode, reader.integer(2), reader.integer(2), reader.integer(2))
-        if code == _STATUS_SQL_MODE:
-            sql_mode = reader.integer(8)
-        elif code in _STATUS_FIXED_WIDTHS:
-            reader.take(_STATUS_FIXED_WIDTHS[code])
-        elif code in {_STATUS_CATALOG, _STATUS_CATALOG_WITH_NUL}:
-            reader.take(reader.integer(1) + (code == _STATUS_CATALOG_WITH_NUL))
-        else:
+            client, connection, server = reader.integer(2), reader.integer(2), reader.integer(2)
+            session = replace(session, client=client, connection=connection, server=server)
+        elif code == _STATUS_SQL_MODE:
+            session = replace(session, sql_mode=reader.integer(8))
+        elif code == _STATUS_FLAGS:
+            session = replace(session, explicit_timestamps=bool(reader.integer(4) & _FLAG_TIMESTAMPS) or None)
+        elif code == _STATUS_TIMESTAMPS:
+            session = replace(session, explicit_timestamps=bool(reader.integer(1)))
+        elif not _passed_over(code, reader):
             break
-    return SqlSession(sql_mode)
+    return session
+
+
+def _passed_over(code: int, reader: BytesReader) -> bool:
+    """Step over the value of a status variable; False if we do not know how long it is."""
+    if code in _STATUS_FIXED_WIDTHS:
+        reader.take(_STATUS_FIXED_WIDTHS[code])
+    elif code in _STATUS_TEXTS or code == _STATUS_CATALOG_WITH_NUL:
+        for _ in range(_STATUS_TEXTS.get(code, 1)):
+            reader.take(reader.integer(1) + (code == _STATUS_CATALOG_WITH_NUL))
+    elif code == _STATUS_SCHEMAS:
+        count = reader.integer(1)
+        for _ in range(count if count != _SCHEMAS_UNTOLD else 0):
+            while reader.integer(1):
+                pass
+    else:
+        return False
+    return True

@@ -40,13 +40,16 @@ class SqlSession:
     """`sql_mode` as its bits and three collations by their ids; 0 is for what the log does not tell.
 
     `client` is the default collation of character_set_client, `connection` is
-    collation_connection, `server` collation_server.
+    collation_connection, `server` collation_server. `explicit_timestamps` is
+    explicit_defaults_for_timestamp: MySQL tells it where a column depends on it,
+    MariaDB only that it is on, so that None may stand for off.
     """
 
     sql_mode: int = 0
     client: int = 0
     connection: int = 0
     server: int = 0
+    explicit_timestamps: bool | None = None
 
 
 UNKNOWN_SESSION: Final = SqlSession()
