@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from penstock.core.mysql.log_items import TransactionBegan
+from penstock.core.mysql.log_items import StatementLogged, TransactionBegan
 
 if TYPE_CHECKING:
     from penstock.core.mysql.log_items import LogItem
@@ -51,6 +51,10 @@ class OpenTransaction:
             self._announced = True
             items.insert(0, TransactionBegan(self.file, self.begin, self.gtid, self.timestamp_ms))
         return items
+
+    def statements(self) -> list[StatementLogged]:
+        """Return what of that which is held are statements."""
+        return [item for item in self._held if isinstance(item, StatementLogged)]
 
     def set_savepoint(self, name: str) -> None:
         """Remember how many items there are when `name` is set, and what is held; an older one of that name is gone."""

@@ -1,0 +1,90 @@
+"""Short stories of tables on real servers: who follows the log has what a SELECT returns, or was stopped."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pymysql
+import pytest
+from tests.servers.followed_log import FollowedLog
+from tests.servers.source_log import connected
+
+from penstock.core.mysql.table_policy import TablePolicy
+from penstock.dev.mysql import OracleMysql
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from penstock.dev.mariadb import MariadbServer
+
+CARRIED = [
+    ("ALTER TABLE t MODIFY Name VARCHAR(30)",),
+    ("ALTER TABLE t MODIFY Name VARCHAR(30) FIRST, CHANGE n N INT, ADD x INT DEFAULT 7",),
+    ("ALTER TABLE t ADD preis_€ INT DEFAULT 3", "ALTER TABLE t RENAME COLUMN preis_€ TO `preis`"),
+    ("CREATE TABLE ü€ (id INT)", "INSERT INTO ü€ VALUES (1)", "TRUNCATE ü€", "INSERT INTO ü€ VALUES (2)"),
+    ("TRUNCATE /*!99999 u */ TABLE t",),
+]
+STOPPED = [
+    ("SET SESSION explicit_defaults_for_timestamp = OFF", "ALTER TABLE t ADD ts TIMESTAMP"),
+    (
+        "DROP TABLE t",
+        "CREATE TABLE t (id INT PRIMARY KEY, d DECIMAL(5,2), g VARCHAR(30) AS (concat(d, 'x')) STORED)",
+        "INSERT INTO t (id, d) VALUES (1, 1.5)",
+        "ALTER TABLE t MODIFY d DECIMAL(8,4)",
+    ),
+]
+FAILS = "CREATE OR REPLACE TABLE t (id INT PRIMARY KEY) SELECT 1 AS id UNION ALL SELECT 1"
+
+
+def follow(
+    source: MariadbServer | OracleMysql, request: pytest.FixtureRequest, schema: str, home: Path, *story: str
+) -> FollowedLog:
+    """Tell a story, and follow it."""
+    tracker = request.getfixturevalue("mysql_tracker_server" if isinstance(source, OracleMysql) else "tracker_server")
+    log = FollowedLog.open(source, tracker, schema, TablePolicy(), home)
+    with closing(log), closing(connected(source)) as session, session.cursor() as cursor:
+        # The log is to tell of the database, too.
+        cursor.execute(f"DROP DATABASE {schema}")
+        cursor.execute(f"CREATE DATABASE {schema}")
+        session.select_db(schema)
+        cursor.execute("CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(20), n INT)")
+        cursor.execute("INSERT INTO t VALUES (0, 'a', 1), (1, NULL, 2), (2, 'c', 3)")
+        for statement in story:
+            if statement == FAILS:
+                with pytest.raises(pymysql.err.IntegrityError):
+                    cursor.execute(statement)
+            else:
+                cursor.execute(statement)
+        log.follow()
+        log.check()
+    return log
+
+
+@pytest.mark.parametrize("story", CARRIED)
+def test_what_is_carried_arrives_as_the_source_has_it(
+    any_source: MariadbServer | OracleMysql,
+    request: pytest.FixtureRequest,
+    database: str,
+    tmp_path: Path,
+    story: tuple[str, ...],
+) -> None:
+    assert follow(any_source, request, database, tmp_path, *story).stopped == {}
+
+
+@pytest.mark.parametrize("story", STOPPED)
+def test_what_nobody_could_know_stops_its_table(
+    any_source: MariadbServer | OracleMysql,
+    request: pytest.FixtureRequest,
+    database: str,
+    tmp_path: Path,
+    story: tuple[str, ...],
+) -> None:
+    assert set(follow(any_source, request, database, tmp_path, *story).stopped) == {f"{database}.t"}
+
+
+@pytest.mark.parametrize("then", [(), ("CREATE TABLE t (a INT)", "INSERT INTO t VALUES (7)")])
+def test_a_table_that_a_failed_create_or_replace_has_dropped_is_gone(
+    mariadb: MariadbServer, request: pytest.FixtureRequest, fresh_database: str, tmp_path: Path, then: tuple[str, ...]
+) -> None:
+    assert follow(mariadb, request, fresh_database, tmp_path, FAILS, *then).stopped == {}
