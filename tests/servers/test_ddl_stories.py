@@ -18,14 +18,18 @@ if TYPE_CHECKING:
 
     from penstock.dev.mariadb import MariadbServer
 
+TEMPORARY = ("SET SESSION binlog_format = STATEMENT", "CREATE TEMPORARY TABLE t (id INT)")
 CARRIED = [
     ("ALTER TABLE t MODIFY Name VARCHAR(30)",),
     ("ALTER TABLE t MODIFY Name VARCHAR(30) FIRST, CHANGE n N INT, ADD x INT DEFAULT 7",),
     ("ALTER TABLE t ADD preis_€ INT DEFAULT 3", "ALTER TABLE t RENAME COLUMN preis_€ TO `preis`"),
     ("CREATE TABLE ü€ (id INT)", "INSERT INTO ü€ VALUES (1)", "TRUNCATE ü€", "INSERT INTO ü€ VALUES (2)"),
     ("TRUNCATE /*!99999 u */ TABLE t",),
+    (*TEMPORARY, "TRUNCATE TABLE t"),
+    (*TEMPORARY, "ALTER TABLE t ADD x INT", "CREATE INDEX i ON t (x)"),
 ]
 STOPPED = [
+    (*TEMPORARY, "ALTER TABLE t ADD x INT DEFAULT (CONNECTION_ID())"),
     ("SET SESSION explicit_defaults_for_timestamp = OFF", "ALTER TABLE t ADD ts TIMESTAMP"),
     (
         "DROP TABLE t",

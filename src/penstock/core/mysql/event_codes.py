@@ -11,6 +11,7 @@ from typing import Final
 
 HEADER_BYTES: Final = 19
 CHECKSUM_BYTES: Final = 4
+FLAG_OF_SESSION: Final = 0x04
 FLAG_ARTIFICIAL: Final = 0x20
 FLAG_IGNORABLE: Final = 0x80
 

@@ -114,6 +114,7 @@ class StatementLogged:
     `begin` is the position to read from to see it again, `end` the one after it.
     `inside` is where it ends in a compressed transaction, 0 for one on its own.
     `gtid` is that of its transaction, "" where there is none; `session` the one that wrote it.
+    `of_session` says that it depends on what that session alone had: temporary tables, or its number.
     """
 
     sql: str
@@ -124,6 +125,7 @@ class StatementLogged:
     inside: int = 0
     gtid: str = ""
     session: SqlSession = UNKNOWN_SESSION
+    of_session: bool = False
 
     @property
     def order(self) -> tuple[int, int, int]:

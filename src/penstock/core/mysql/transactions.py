@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.core.errors import START_ANEW, LogError
 from penstock.core.mysql.bytes_reader import MalformedError
 from penstock.core.mysql.ddl import Harmless, TableDdl, TransactionControl, classify
-from penstock.core.mysql.event_codes import EventCode
+from penstock.core.mysql.event_codes import FLAG_OF_SESSION, EventCode
 from penstock.core.mysql.log_items import RowsLogged, StatementLogged, TransactionBegan, TransactionEnded
 from penstock.core.mysql.open_transaction import OpenTransaction
 from penstock.core.mysql.query_event import Control, Query, control_of, parse_query, savepoint_of
@@ -213,7 +213,8 @@ class TransactionReader:
             begin = self.position(transaction.begin, place.rows_place)
             end = replace(begin, rows_from=place.rows_place + header.length)
             inside = place.inside + header.length if place.inside else 0
-            statement = _logged(query, (begin, end), timestamp_ms, transaction.gtid, inside)
+            logged = _logged(query, (begin, end), timestamp_ms, transaction.gtid, inside)
+            statement = replace(logged, of_session=bool(header.flags & FLAG_OF_SESSION))
             self._hold(transaction, statement, max(header.length, len(query.sql)), items)
             return
         begin = self.position(place.start if transaction is None else transaction.begin)
@@ -221,7 +222,8 @@ class TransactionReader:
             items.append(TransactionEnded(self._end(), timestamp_ms))
         else:
             gtid = "" if transaction is None else transaction.gtid
-            items.append(_logged(query, (begin, self._end()), timestamp_ms, gtid))
+            logged = _logged(query, (begin, self._end()), timestamp_ms, gtid)
+            items.append(replace(logged, of_session=bool(header.flags & FLAG_OF_SESSION)))
 
     def _hold(self, transaction: OpenTransaction, item: LogItem, size_bytes: int, items: list[LogItem]) -> None:
         """Keep `item`, unless an earlier reader has it, and let go of what has become too much."""

@@ -105,6 +105,8 @@ class StatementHandler:
                 return StatementOutcome()
             case RowStatement() as rows:
                 return StatementOutcome(stopped=self._stopped_by_rows(statement, rows))
+            case TableDdl("alter" | "truncate" | "create_index" | "drop_index") as ddl if statement.of_session:
+                return StatementOutcome(stopped=self._stopped_by_temporary(statement, ddl))
             case TableDdl("create", changes_rows=True) as ddl:
                 more = self._stopped_by_query(statement)
                 outcome = self._replay(statement, ddl, stopped)
@@ -141,6 +143,22 @@ class StatementHandler:
         why = self._why_more(statement, query, ()) if query else ""
         reason = f"CREATE TABLE with a query was logged as a statement; it may have changed any table: {why}"
         return self._stop(statement, self._tracker.tables(), reason, _WRITE_ROWS) if why else ()
+
+    def _stopped_by_temporary(self, statement: StatementLogged, ddl: TableDdl) -> _Stopped:
+        """Pass over what was done to a temporary table: it says nothing of the table of that name.
+
+        Servers mark it as they mark what calls CONNECTION_ID(), and that may be in a default of the table itself.
+        """
+        calls = any(token.upper == "CONNECTION_ID" for token in _tokens_of(statement))
+        unclear = []
+        for table in resolve_names(ddl.tables, statement.default_schema, self._tracker.tables()):
+            schema = self._tracker.table_schema(table)
+            if schema is not None and (calls or any(column.default_is_expression for column in schema.columns)):
+                unclear.append(table)
+        reason = (
+            f"{statement.sql[:200]!r} was done to it or to a temporary table of its name, which the log does not tell"
+        )
+        return self._stop(statement, unclear, reason, _WRITE_ROWS)
 
     def _why_more(self, statement: StatementLogged, tokens: Sequence[Token], written: Collection[TableId]) -> str:
         """Say why what `tokens` say may have written to more tables than `written`, "" if it surely has not."""
