@@ -10,8 +10,15 @@ import pytest
 from penstock.core.errors import LogError
 from penstock.core.mysql.log_items import LogAdvanced, LogItem
 from penstock.core.positions import BinlogPosition, PreparedXa
-from penstock.core.publication import CaptureRecord, Publication
-from penstock.links.capture.backlog import RangeEnded, RangeFailed, RangePart, publish_ranges, read_range
+from penstock.core.publication import CaptureRecord, Publication, StoppedTable
+from penstock.links.capture.backlog import (
+    RangeEnded,
+    RangeFailed,
+    RangePart,
+    TablesStopped,
+    publish_ranges,
+    read_range,
+)
 from penstock.links.capture.follow import LogFollower, Pace
 from penstock.links.capture.open_capture import CaptureParts, OpenCapture
 
@@ -29,6 +36,7 @@ THIRD = BinlogPosition("binlog.000003", 4)
 UUID = "bbbbbbbb-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
 PREPARED = PreparedXa("X'78',X'',1", FIRST.file, 4)
 BROKEN = RangeFailed(LogError("broken", "mend it"))
+STOPPED = {"shop.users": StoppedTable(str(FIRST), "0000-00-00 is no date", "mend it")}
 
 
 class BreakingStream:
@@ -65,7 +73,7 @@ def rows(begin: BinlogPosition, end: BinlogPosition) -> Publication:
 
 
 def test_ranges_are_published_in_order(publisher: MemoryPublisher) -> None:
-    ranges: list[list[RangePart]] = [[RangeEnded(SECOND, {})], [rows(SECOND, THIRD), RangeEnded(THIRD, {})]]
+    ranges: list[list[RangePart]] = [[RangeEnded(SECOND)], [rows(SECOND, THIRD), RangeEnded(THIRD)]]
 
     publish_ranges(capture_into(publisher), ranges)
 
@@ -74,7 +82,7 @@ def test_ranges_are_published_in_order(publisher: MemoryPublisher) -> None:
 
 def test_behind_a_file_that_leaves_something_prepared_nothing_is_published(publisher: MemoryPublisher) -> None:
     end = BinlogPosition(SECOND.file, SECOND.offset, prepared=(PREPARED,))
-    ranges: list[list[RangePart]] = [[RangeEnded(end, {})], [rows(SECOND, THIRD), BROKEN]]
+    ranges: list[list[RangePart]] = [[RangeEnded(end)], [rows(SECOND, THIRD), BROKEN]]
 
     publish_ranges(capture_into(publisher), ranges)
 
@@ -85,13 +93,13 @@ def test_gtids_that_no_file_lists_stay_in_the_position(publisher: MemoryPublishe
     capture = capture_into(publisher)
     capture.advance(replace(FIRST, gtids=f"{UUID}:1-1000"))
 
-    publish_ranges(capture, [[RangeEnded(replace(SECOND, gtids=f"{UUID}:1001-1005"), {})]])
+    publish_ranges(capture, [[RangeEnded(replace(SECOND, gtids=f"{UUID}:1001-1005"))]])
 
     assert committed(publisher) == replace(SECOND, gtids=f"{UUID}:1-1005")
 
 
 def test_a_range_that_cannot_be_read_on_is_published_up_to_there(publisher: MemoryPublisher) -> None:
-    ranges: list[list[RangePart]] = [[RangeEnded(SECOND, {})], [rows(SECOND, THIRD), BROKEN]]
+    ranges: list[list[RangePart]] = [[RangeEnded(SECOND)], [rows(SECOND, THIRD), BROKEN]]
 
     with pytest.raises(LogError, match="broken"):
         publish_ranges(capture_into(publisher), ranges)
@@ -105,3 +113,25 @@ def test_an_error_of_the_log_is_the_last_part_of_a_range() -> None:
     parts = list(read_range(BreakingStream([LogAdvanced(SECOND)]), follower, {}))
 
     assert parts == [BROKEN]
+
+
+def test_a_table_that_stops_is_committed_with_what_lacks_its_rows(publisher: MemoryPublisher) -> None:
+    ranges: list[list[RangePart]] = [[TablesStopped(STOPPED), rows(FIRST, SECOND), BROKEN]]
+
+    with pytest.raises(LogError, match="broken"):
+        publish_ranges(capture_into(publisher), ranges)
+
+    record = CaptureRecord.from_mapping(publisher.records[-1])
+    assert (record.position, record.stopped) == (SECOND, STOPPED)
+
+
+def test_behind_a_file_in_which_a_table_stopped_nothing_is_published(publisher: MemoryPublisher) -> None:
+    ranges: list[list[RangePart]] = [
+        [TablesStopped(STOPPED), RangeEnded(SECOND)],
+        [rows(SECOND, THIRD), RangeEnded(THIRD)],
+    ]
+
+    publish_ranges(capture_into(publisher), ranges)
+
+    record = CaptureRecord.from_mapping(publisher.records[-1])
+    assert (record.position, record.stopped) == (SECOND, STOPPED)

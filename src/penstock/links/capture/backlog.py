@@ -22,11 +22,17 @@ _SILENT_READS_MAX = 30
 
 
 @dataclass(frozen=True, slots=True)
+class TablesStopped:
+    """Tables that cannot be carried from the part behind this one on: their rows are left out of it."""
+
+    stopped: Mapping[str, StoppedTable]
+
+
+@dataclass(frozen=True, slots=True)
 class RangeEnded:
-    """A file was read to its end, which is `position`; `stopped` are the tables that cannot be carried."""
+    """A file was read to its end, which is `position`."""
 
     position: BinlogPosition
-    stopped: Mapping[str, StoppedTable]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +42,7 @@ class RangeFailed:
     error: LogError
 
 
-RangePart: TypeAlias = Publication | StatementLogged | RangeEnded | RangeFailed
+RangePart: TypeAlias = Publication | StatementLogged | TablesStopped | RangeEnded | RangeFailed
 
 
 def read_range(stream: LogStream, follower: LogFollower, stopped: Mapping[str, StoppedTable]) -> Iterator[RangePart]:
@@ -44,7 +50,21 @@ def read_range(stream: LogStream, follower: LogFollower, stopped: Mapping[str, S
 
     The reader knows the tables as they are at the start of the backlog. It
     therefore ends at the first statement, after which they may look different.
+    Tables that it adds to `stopped` are told ahead of the first publication that
+    lacks rows of theirs: whoever commits that must commit with it that they stopped.
     """
+    told = set(stopped)
+    for part in _read_parts(stream, follower):
+        newly = {table: why for table, why in stopped.items() if table not in told}
+        if newly:
+            told.update(newly)
+            yield TablesStopped(newly)
+        yield part
+        if isinstance(part, StatementLogged):
+            return
+
+
+def _read_parts(stream: LogStream, follower: LogFollower) -> Iterator[RangePart]:
     silent = 0
     while not stream.at_end():
         try:
@@ -58,37 +78,34 @@ def read_range(stream: LogStream, follower: LogFollower, stopped: Mapping[str, S
         if silent > _SILENT_READS_MAX:
             message = "the source stopped sending in mid-file"
             raise UnavailableError(message, "check the source's load and the network")
-        for part in follower.feed(items):
-            yield part
-            if isinstance(part, StatementLogged):
-                return
+        yield from follower.feed(items)
     yield from follower.finish()
     follower.pass_by()
-    yield RangeEnded(follower.position, stopped)
+    yield RangeEnded(follower.position)
 
 
 def publish_ranges(capture: OpenCapture, ranges: Iterable[Iterable[RangePart]]) -> None:
     """Publish ranges that were read side by side, in log order, up to the first statement.
 
     What was read behind a statement is thrown away and read again: its tables may
-    have changed. So is what was read behind a file at whose end XA transactions
-    are prepared, of which its readers did not know. `ranges` come in log order,
-    and so do the parts of each.
+    have changed. So is what was read behind a file in which a table stopped, or at
+    whose end XA transactions are prepared: its readers did not know of that.
+    `ranges` come in log order, and so do the parts of each.
     """
     for parts in ranges:
-        base = capture.position
+        base, before = capture.position, set(capture.stopped)
         for part in parts:
             match part:
+                case TablesStopped(stopped):
+                    capture.stopped.update(stopped)
                 case Publication(end=end):
                     capture.publish(replace(part, end=end.on_top_of(base)))
                 case StatementLogged(end=end):
                     capture.take_statement(replace(part, end=end.on_top_of(base)))
                     return
-                case RangeEnded(position, stopped):
-                    newly = set(stopped) - set(capture.stopped)
-                    capture.stopped.update(stopped)
+                case RangeEnded(position):
                     capture.advance(position.on_top_of(base))
-                    if newly or position.prepared:
+                    if position.prepared or set(capture.stopped) != before:
                         return
                 case RangeFailed(error):
                     raise error

@@ -1,0 +1,64 @@
+"""A backlog that is read side by side: what its readers find out is committed with what they leave out."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+from tests.servers.capture_case import CaptureCase, CaseServers
+
+from penstock.core.publication import CaptureRecord
+from penstock.faults.round import carry
+from penstock.wiring.open import committed_position, open_topic_log
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from penstock.dev.kafka import KafkaBroker
+    from penstock.dev.mariadb import MariadbServer
+
+
+@pytest.fixture
+def case(
+    tmp_path: Path,
+    kafka: KafkaBroker,
+    mariadb: MariadbServer,
+    tracker_server: MariadbServer,
+    schematizer: str,
+    fresh_database: str,
+) -> CaptureCase:
+    made = CaseServers(tmp_path, mariadb, tracker_server, schematizer).make_case(kafka, fresh_database)
+    config = yaml.safe_load(made.file.read_text())
+    config["sources"][0]["backlog_tasks"] = 3
+    made.file.write_text(yaml.safe_dump(config))
+    made.write("CREATE TABLE visits (id INT PRIMARY KEY, day DATE)", "CREATE TABLE users (id INT PRIMARY KEY)")
+    made.start()
+    return made
+
+
+def stopped_tables(case: CaptureCase) -> set[str]:
+    with closing(open_topic_log(case.spec)) as log:
+        record = committed_position(case.spec, log, "db")
+    assert record is not None
+    return set(CaptureRecord.from_mapping(record).stopped)
+
+
+def test_a_table_that_stops_before_a_statement_stays_stopped_behind_it(case: CaptureCase) -> None:
+    flush = "FLUSH BINARY LOGS"
+    case.write(
+        flush,
+        "SET sql_mode = ''",
+        "INSERT INTO visits VALUES (1, '0000-00-00')",
+        "ALTER TABLE users ADD COLUMN karma INT",
+        "INSERT INTO visits VALUES (2, '2024-02-29')",
+        flush,
+        flush,
+        flush,
+    )
+
+    carry(case.spec, "capture")
+
+    assert stopped_tables(case) == {f"{case.database}.visits"}
+    assert case.read(case.topic("visits")) == []
