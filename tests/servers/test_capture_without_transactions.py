@@ -19,6 +19,7 @@ from tests.servers.capture_case import CaptureCase, CaseServers
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect
 from penstock.adapters.registry.client import HttpRegistry
 from penstock.config.crash_points import VARIABLE
+from penstock.core.announcements import Announcement
 from penstock.core.avro.envelope_decode import decode_changes
 from penstock.core.avro.schemas import table_schema
 from penstock.core.avro.wire import schema_ids
@@ -200,3 +201,35 @@ def source_rows(case: CaptureCase) -> dict[object, object]:
     server = MysqlServer(case.server.host, case.server.port, case.server.user, case.server.password)
     with closing(connect(server)) as connection:
         return {row[0]: row[1] for row in ask(connection, f"SELECT id, n FROM {case.database}.t")}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "ALTER TABLE t ADD COLUMN more INT",
+        "CREATE TABLE u (id INT PRIMARY KEY)",
+        "DROP TABLE t",
+        "RENAME TABLE t TO u",
+        "TRUNCATE TABLE t",
+    ],
+)
+def test_a_capture_that_is_killed_before_it_saves_what_it_announced_goes_on_and_announces_it_once(
+    case: CaptureCase, statement: str
+) -> None:
+    case.start()
+    case.write(statement, "INSERT INTO log VALUES (1)")
+    # The first two checkpoints of a run say that it has taken over, and that it comes to a statement.
+    assert spawn(case, "run", 2, "watermarks.flushed:3") == -signal.SIGKILL
+    told = case.read(f"penstock.{case.database}.schemas")
+    with closing(open_topic_log(case.spec)) as log:
+        assert stands(case, log).order < case.head().order
+
+    case.run(3)
+    case.write("CREATE TABLE later (id INT PRIMARY KEY)")
+    case.run(3)
+
+    announced = [Announcement.from_json(value) for *_, value in told]
+    assert len([each for each in announced if each.order != announced[0].order]) > 0
+    *again, later = case.read(f"penstock.{case.database}.schemas")
+    assert (again, str(Announcement.from_json(later[-1]).table)) == (told, f"{case.database}.later")
+    assert [change.row for partition in changes(case, "log").values() for change in partition] == [(1,)]

@@ -23,6 +23,7 @@ from penstock.links.capture.table_book import TableBook
 from penstock.wiring.mirrored import require_newest_kafka
 from penstock.wiring.open import (
     announcements_topic,
+    committed_end,
     mysql_server,
     open_pipeline_state,
     open_publisher,
@@ -170,10 +171,14 @@ def _open_book(spec: CaptureSpec) -> TableBook:
 
 
 def read_announcements(spec: CaptureSpec) -> list[Announcement]:
-    """Everything that was announced so far, oldest first."""
+    """Everything that was announced so far, oldest first.
+
+    What a crash has left behind the record is not: its statement comes again from
+    the log, to a tracker that does not have it.
+    """
     log, topic = open_topic_log(spec.pipeline), announcements_topic(spec.pipeline)
     try:
-        end = log.ends([(topic, 0)]).get((topic, 0), 0)
+        end = committed_end(spec.pipeline, log, spec.source_name, topic)
         return [read_announcement(topic, *each) for messages in log.read(topic, 0, 0, end) for each in messages]
     finally:
         log.close()

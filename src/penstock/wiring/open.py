@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from penstock.config.sinks import DeltaSinkSpec
     from penstock.config.spec import TlsSpec
     from penstock.config.specs import MysqlSourceSpec, PipelineSpec, SchematizerSpec, TrackerSpec
-    from penstock.ports.checkpoints import Checkpoints
+    from penstock.ports.checkpoints import Checkpoint, Checkpoints
     from penstock.ports.lock import Lock
     from penstock.ports.objects import ObjectStore
     from penstock.ports.publisher import MessageCheck, Publisher
@@ -142,11 +142,29 @@ def committed_position(spec: PipelineSpec, log: TopicReader, link: str) -> Mappi
     """The newest record of `link`, None before its first: where Kafka has no transactions, from the state database."""
     if spec.kafka.transactions:
         return read_position(log, position_topic(spec.pipeline, link))
+    record = _read_checkpoint(spec, link).record
+    return json.loads(record) if record else None
+
+
+def committed_end(spec: PipelineSpec, log: TopicReader, link: str, topic: str) -> int:
+    """Where `topic`, which has one partition that `link` alone writes to, ends for whoever goes on from its record.
+
+    Without transactions a crash leaves messages there that no record covers: they come again.
+    """
+    end = log.ends([(topic, 0)]).get((topic, 0), 0)
+    if spec.kafka.transactions:
+        return end
+    checkpoint = _read_checkpoint(spec, link)
+    # What is left over of a first copy that broke off counts: the next one is told behind it.
+    saved = checkpoint.topics.get(topic) if checkpoint.record else None
+    return end if saved is None else min(end, saved.ends[0])
+
+
+def _read_checkpoint(spec: PipelineSpec, link: str) -> Checkpoint:
     key = (os.getpid(), state_url(spec), spec.pipeline, link)
     if key not in _checkpoints:
         _checkpoints[key] = _open_checkpoints(spec, link)
-    record = _checkpoints[key].read().record
-    return json.loads(record) if record else None
+    return _checkpoints[key].read()
 
 
 _checkpoints: dict[tuple[int, str, str, str], Checkpoints] = {}
