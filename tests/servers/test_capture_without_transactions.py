@@ -27,14 +27,19 @@ from penstock.core.batches import Batch
 from penstock.core.errors import PositionError
 from penstock.core.publication import CaptureRecord
 from penstock.links.capture.spec import CaptureSpec
+from penstock.spark import capture_tasks
+from penstock.spark.capture_tasks import Lease
+from penstock.wiring import capture as wiring
 from penstock.wiring.capture import open_live
 from penstock.wiring.open import committed_position, open_topic_log
 
 if TYPE_CHECKING:
     from penstock.adapters.kafka.reader import TopicReader
+    from penstock.adapters.mysql.binlog_stream import Stop
     from penstock.core.positions import BinlogPosition
     from penstock.dev.kafka import KafkaBroker
     from penstock.dev.mariadb import MariadbServer
+    from penstock.ports.log import LogStream
 
 PROGRAM = """
 import sys
@@ -233,3 +238,25 @@ def test_a_capture_that_is_killed_before_it_saves_what_it_announced_goes_on_and_
     *again, later = case.read(f"penstock.{case.database}.schemas")
     assert (again, str(Announcement.from_json(later[-1]).table)) == (told, f"{case.database}.later")
     assert [change.row for partition in changes(case, "log").values() for change in partition] == [(1,)]
+
+
+def test_a_lease_in_another_process_shares_the_topics_with_nobody(
+    case: CaptureCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case.start()
+    spec, open_stream = CaptureSpec(case.spec, "db", 2), wiring._open_stream
+    tuple(Lease(spec, "planner", 1, 0.5, None).run())
+    # In another process nothing is kept of the lease before.
+    _, before = capture_tasks._kept.pop("db")
+
+    def open_late(spec: CaptureSpec, position: BinlogPosition, stop: Stop, lane: int) -> LogStream:
+        case.write("UPDATE t SET n = 1")
+        time.sleep(1.0)
+        return open_stream(spec, position, stop, lane)
+
+    monkeypatch.setattr(wiring, "_open_stream", open_late)
+    with closing(before), closing(open_live(spec)) as live:
+        live.run(60.0, case.head())
+
+    found = changes(case, "t")
+    assert sum(map(len, found.values())) == 2 * 200

@@ -68,7 +68,8 @@ class Lease:
             raise
         if live.can_go_on:
             _kept[self.spec.source_name] = (self, live)
-            if self.stop is None:
+            # The next lease may come to another process, and without transactions nothing would fence this one.
+            if self.stop is None and self.spec.pipeline.kafka.transactions:
                 live.go_on(_BETWEEN_LEASES_SECONDS)
         else:
             live.close()
