@@ -8,7 +8,7 @@ import pytest
 from penstock.adapters.mysql.catalog import read_creates, read_tables
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect
 from penstock.adapters.mysql.tracker import MysqlTracker, SourceDefaults, read_source_defaults
-from penstock.core.errors import PenstockError, UnavailableError, UnfitServerError
+from penstock.core.errors import FencedError, PenstockError, UnavailableError, UnfitServerError
 from penstock.core.tables import BytesType, IntegerType, TableId, TextType
 
 if TYPE_CHECKING:
@@ -259,3 +259,30 @@ def test_a_server_with_rows_is_never_taken_for_a_tracker(tracker: MysqlTracker, 
 
         assert ask(connection, "SELECT a FROM shop.t") == [(1,)]
         ask(connection, "DELETE FROM shop.t")
+
+
+def test_whoever_took_over_last_is_the_only_one_who_changes_it(tracker: MysqlTracker, server: MysqlServer) -> None:
+    tracker.take_over()
+    with contextlib.closing(MysqlTracker(server)) as newer:
+        newer.take_over()
+
+        with pytest.raises(FencedError, match="has taken over the schema tracker"):
+            tracker.apply("CREATE TABLE t (a INT)", "shop")
+        with pytest.raises(FencedError):
+            tracker.restore(EMPTY)
+
+        newer.apply("CREATE TABLE u (a INT)", "shop")
+        assert newer.tables() == [TableId("shop", "u")]
+
+
+@pytest.mark.parametrize("server_knows", [True, False])
+def test_one_that_loses_its_connection_goes_on_changing_it(tracker: MysqlTracker, *, server_knows: bool) -> None:
+    tracker.take_over()
+    lost, tracker._connection = tracker._connection, None
+    assert lost is not None
+    if server_knows:
+        lost.close()
+
+    tracker.apply("CREATE TABLE t (a INT)", "shop")
+
+    assert tracker.tables() == [T]

@@ -19,6 +19,15 @@ class SchemaTracker(Protocol):
     around every `apply`, and restores it when a crash came between.
     """
 
+    def take_over(self) -> None:
+        """Become the only one who changes the tracker, before the first `apply` or `restore`.
+
+        When it returns, nothing that anybody before us began is still being done, and
+        nothing more is: they get FencedError. Whoever only asks need not call it.
+        Raises UnavailableError.
+        """
+        ...
+
     def apply(self, sql: str, default_schema: str, session: SqlSession) -> None:
         """Run one DDL statement as in `session`, with `default_schema` selected ("" for none).
 

@@ -23,6 +23,7 @@ from penstock.adapters.mysql.catalog import (
 )
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect, error_code
 from penstock.adapters.mysql.foreign_keys import read_cascades
+from penstock.adapters.mysql.writer_lock import take_lock
 from penstock.config.crash_points import CrashPoint
 from penstock.core.errors import PenstockError, PositionError, UnavailableError, UnfitServerError
 from penstock.core.mysql.ddl import TableDdl, classify, for_tracker
@@ -122,6 +123,11 @@ class MysqlTracker:
         self._schemas: Mapping[TableId, TableSchema] | None = None
         self._cascades: Sequence[Cascade] | None = None
         self._sequences: Collection[TableId] | None = None
+        self._writer: int | None = None
+
+    def take_over(self) -> None:
+        """See ports/tracker.SchemaTracker: who was here before has no connection any more, and gets no other."""
+        self._writer = self._retrying(take_lock)
 
     def apply(self, sql: str, default_schema: str, session: SqlSession = UNKNOWN_SESSION) -> None:
         """Run one DDL statement as in `session`, with `default_schema` selected if there is such a schema.
@@ -220,6 +226,8 @@ class MysqlTracker:
             for statement in _session_settings(self._defaults):
                 ask(connection, statement)
             _require_empty(connection, self._server)
+            if self._writer is not None:
+                self._writer = take_lock(connection, self._writer)
             self._connection = connection
         return self._connection
 

@@ -68,6 +68,10 @@ class KnownTables:
             _refuse(f"there is no schema {schema_id}")
         return value_schema(next(iter(self._schemas.values())))
 
+    def take_over(self) -> None:
+        """Refuse."""
+        _refuse("nobody changes the tables")
+
     def apply(self, sql: str, default_schema: str, session: SqlSession) -> None:  # noqa: ARG002 - the port's names
         """Refuse."""
         _refuse("a statement changes the tables")

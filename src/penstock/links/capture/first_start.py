@@ -32,6 +32,7 @@ _FILLED_TRACKER = CrashPoint("start.tracker_filled", "the tracker has the source
 
 def start_from_log(parts: CaptureParts, position: BinlogPosition, epoch: int, server: str = "") -> None:
     """Begin at `position` of `server`, before the first table was created. The tracker starts empty."""
+    parts.book.tracker.take_over()
     parts.book.tracker.restore(_EMPTY_TRACKER)
     record = CaptureRecord(position, epoch, timestamp_ms=0, server=server)
     parts.publisher.publish((), record.to_mapping)
@@ -48,6 +49,7 @@ def start_with_copy(parts: CaptureParts, copy: TableCopy, epoch: int, server: st
     Without transactions a crash leaves a part of a copy. The next one is another
     copy, so it begins each table anew, behind what is left over of it.
     """
+    parts.book.tracker.take_over()
     parts.book.tracker.restore(copy.creates)
     _FILLED_TRACKER.pass_by()
     publishing = _CopyPublication(parts, copy, epoch, server)

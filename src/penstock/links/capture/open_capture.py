@@ -85,7 +85,12 @@ class OpenCapture:
             )
         if server and record.server not in {"", server}:
             raise _another_server(parts.book.source, record, server)
-        parts.statements.recover(record.position)
+        # Who replayed a statement until just now, or wakes in the middle of one, can end it no more.
+        parts.book.tracker.take_over()
+        if parts.statements.is_half_done():
+            # As before a replay: only whoever still has the link can commit, and may undo what others began.
+            parts.publisher.publish((), replace(record, rows={}).to_mapping)
+            parts.statements.recover(record.position)
         known = server or record.server
         capture = cls(parts, epoch, record.position, record.timestamp_ms, dict(record.stopped), known)
         if record.epoch < epoch:

@@ -78,6 +78,10 @@ class StatementHandler:
         self._book = book
         self._partitions = partitions
 
+    def is_half_done(self) -> bool:
+        """Whether a crash left a statement that may be half applied."""
+        return self._state.tracker_dump(self._book.source) is not None
+
     def recover(self, position: BinlogPosition) -> None:
         """Undo a statement that a crash left half applied, given the committed `position`."""
         kept = self._state.tracker_dump(self._book.source)
