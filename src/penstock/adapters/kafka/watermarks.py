@@ -169,6 +169,10 @@ class WatermarkPublisher:
         # Of a producer that Kafka has given up on, the error that led here is the one worth telling.
         with contextlib.suppress(KafkaException):
             self._producer.flush(1.0)
+        # What Kafka did not take comes again, from whoever goes on from the checkpoint: it must not be sent then,
+        # as the client would for minutes, alive by what it is to call back about each message.
+        self._producer.purge()
+        self._producer.poll(0)
         self._checkpoints.close()
 
     def _send(self, messages: Iterable[Messages], record: Callable[[], Mapping[str, object]]) -> None:

@@ -1,0 +1,43 @@
+"""Publishers whose broker goes away, forgets them or is slow: what they publish is there once."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.servers.test_watermarks import Case
+
+from penstock.adapters.kafka import watermarks
+from penstock.core.errors import UnavailableError
+from penstock.dev.kafka import start_kafka
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+_CLIENT_TRIES_AGAIN_SECONDS = 15.0
+"""Longer than a client of Kafka's waits, at most, before it tries to connect again."""
+
+
+@pytest.mark.timeout(300)
+def test_what_a_broker_that_died_did_not_take_is_not_sent_to_the_next_one_by_a_publisher_that_was_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watermarks, "REQUEST_TIMEOUT_SECONDS", 2.0)
+    with start_kafka(tmp_path / "kafka") as broker:
+        case = Case(broker, tmp_path)
+        with closing(case.open()) as publisher:
+            case.go_on(publisher, 10)
+            broker.kill()
+            with pytest.raises(UnavailableError):
+                case.go_on(publisher, 20)
+    del publisher
+
+    with start_kafka(tmp_path / "kafka"):
+        case.publish(15, 30)
+        time.sleep(_CLIENT_TRIES_AGAIN_SECONDS)
+
+        case.publish(40)
+        case.assert_whole("a", 40)
