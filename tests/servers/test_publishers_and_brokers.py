@@ -5,12 +5,17 @@ from __future__ import annotations
 import time
 from contextlib import closing
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
+from tests.servers.publishing_program import LINK, messages
 from tests.servers.test_watermarks import Case
 
 from penstock.adapters.kafka import watermarks
+from penstock.adapters.kafka.cluster import KafkaCluster
+from penstock.adapters.kafka.publisher import TransactionalPublisher
 from penstock.core.errors import UnavailableError
+from penstock.dev import kafka as kafka_settings
 from penstock.dev.kafka import start_kafka
 
 if TYPE_CHECKING:
@@ -41,3 +46,23 @@ def test_what_a_broker_that_died_did_not_take_is_not_sent_to_the_next_one_by_a_p
 
         case.publish(40)
         case.assert_whole("a", 40)
+
+
+@pytest.mark.timeout(300)
+def test_a_publisher_that_a_broker_forgot_over_an_idle_week_is_no_older_instance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    week = "transactional.id.expiration.ms=1000\ntransaction.remove.expired.transaction.cleanup.interval.ms=500\n"
+    monkeypatch.setattr(kafka_settings, "_SETTINGS", f"{kafka_settings._SETTINGS}{week}")
+    with start_kafka(tmp_path / "kafka") as broker:
+        cluster, pipeline = KafkaCluster(broker.bootstrap_servers), uuid4().hex
+        with closing(TransactionalPublisher(cluster, pipeline, LINK)) as idle:
+            idle.publish([messages(f"{pipeline}.a", 0, 10, "")], lambda: {"next": 10})
+            time.sleep(5.0)
+
+            with pytest.raises(UnavailableError):
+                idle.publish([messages(f"{pipeline}.a", 10, 20, "")], lambda: {"next": 20})
+
+        with closing(TransactionalPublisher(cluster, pipeline, LINK)) as again:
+            assert (again.position() or {})["next"] == 10
+            again.publish([messages(f"{pipeline}.a", 10, 20, "")], lambda: {"next": 20})

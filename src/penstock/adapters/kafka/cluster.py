@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 
 REQUEST_TIMEOUT_SECONDS = 30.0
 
+# Not INVALID_PRODUCER_ID_MAPPING: brokers forget who has published nothing for a week (transactional.id.expiration.ms).
+# A new publisher asks whether there is a newer instance before it takes the link over.
 _FENCED = frozenset(
     {
         KafkaError._FENCED,  # noqa: SLF001 - librdkafka's own codes have an underscore; they are public constants
         KafkaError.PRODUCER_FENCED,
         KafkaError.INVALID_PRODUCER_EPOCH,
-        KafkaError.INVALID_PRODUCER_ID_MAPPING,
     }
 )
 _REFUSED = frozenset(
