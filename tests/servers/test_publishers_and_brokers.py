@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -11,16 +12,17 @@ import pytest
 from tests.servers.publishing_program import LINK, messages
 from tests.servers.test_watermarks import Case
 
-from penstock.adapters.kafka import watermarks
+from penstock.adapters.kafka import tails, watermarks
 from penstock.adapters.kafka.cluster import KafkaCluster
 from penstock.adapters.kafka.publisher import TransactionalPublisher
-from penstock.core.errors import UnavailableError
+from penstock.core.errors import PositionError, UnavailableError
 from penstock.dev import kafka as kafka_settings
 from penstock.dev.kafka import start_kafka
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from penstock.dev.kafka import KafkaBroker
 
 _CLIENT_TRIES_AGAIN_SECONDS = 15.0
 """Longer than a client of Kafka's waits, at most, before it tries to connect again."""
@@ -46,6 +48,27 @@ def test_what_a_broker_that_died_did_not_take_is_not_sent_to_the_next_one_by_a_p
 
         case.publish(40)
         case.assert_whole("a", 40)
+
+
+def test_a_topic_that_others_go_on_writing_to_stops_whoever_waits_for_it_to_rest(
+    kafka: KafkaBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tails, "_QUIET_SECONDS_MAX", 2.0)
+    case, ended = Case(kafka, tmp_path), threading.Event()
+    case.publish(10)
+
+    def write() -> None:
+        while not ended.wait(0.1):
+            case.write("a", b"foreign")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        with pytest.raises(PositionError, match=r"\.a/0 has more and more messages behind offset \d+ that this"):
+            case.open()
+    finally:
+        ended.set()
+        writer.join()
 
 
 @pytest.mark.timeout(300)

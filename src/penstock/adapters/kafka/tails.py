@@ -18,7 +18,7 @@ from penstock.core.errors import UnavailableError
 from penstock.core.seals import TopicState, foreign_message, other_writer, require_grown, require_same
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from confluent_kafka.admin import AdminClient
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Place: TypeAlias = tuple[str, int]
 
 _QUIET_SECONDS = 0.5
+_QUIET_SECONDS_MAX = 30.0
 _TAIL_BYTES_MAX = 512 << 20
 
 
@@ -150,7 +151,7 @@ class TopicTails:
 
     def require_topics(self) -> None:
         """Raise PositionError if a topic of ours is gone or another one: why publishing may have failed."""
-        found = read_states(self._admin, self._topics, lambda places: written_ends(self._admin, places))
+        found = self._written_states(self._topics)
         for topic, state in self._topics.items():
             now = found.get(topic)
             require_same(topic, state, None if now is None else (now.id, len(now.ends)))
@@ -165,13 +166,23 @@ class TopicTails:
         return tuple(self._ends[place] - len(self._found.get(place, ())) for place in places)
 
     def _quiet_states(self, topics: Mapping[str, TopicState]) -> dict[str, TopicState]:
-        """What the topics are, once nothing comes in: what a killed publisher sent may arrive after it."""
+        """What the topics are, once nothing comes in: what a killed publisher sent may arrive after it.
+
+        Raises PositionError if somebody writes there all the while.
+        """
+        deadline = time.monotonic() + _QUIET_SECONDS_MAX
         while True:
-            before = read_states(self._admin, topics, lambda places: written_ends(self._admin, places))
+            before = self._written_states(topics)
             time.sleep(_QUIET_SECONDS)
-            after = read_states(self._admin, topics, lambda places: written_ends(self._admin, places))
+            after = self._written_states(topics)
             if before == after:
                 return after
+            if time.monotonic() > deadline:
+                for place, end in _grown(before, after):
+                    raise other_writer(place, end, "more and more messages")
+
+    def _written_states(self, topics: Mapping[str, TopicState]) -> dict[str, TopicState]:
+        return read_states(self._admin, topics, lambda places: written_ends(self._admin, places))
 
     def _find_foreign(self, place: Place, end: int, record: Mapping[str, object]) -> None:
         """Raise PositionError for the first new message of a partition that cannot be ours, if one can be told."""
@@ -183,3 +194,11 @@ class TopicTails:
                 fault = check.fault(topic, value, record)
                 if fault:
                     raise foreign_message(topic, partition, offset, fault)
+
+
+def _grown(before: Mapping[str, TopicState], after: Mapping[str, TopicState]) -> Iterator[tuple[Place, int]]:
+    """The partitions that got messages between two looks, and where each ended before."""
+    for topic in sorted(before.keys() & after.keys()):
+        for number, (was, now) in enumerate(zip(before[topic].ends, after[topic].ends, strict=False)):
+            if now > was:
+                yield (topic, number), was
