@@ -147,6 +147,17 @@ def test_a_batch_says_where_its_rows_belong(
     assert batches[0].gtids.equals(pa.array([""] * 10, pa.string()))
 
 
+def test_large_rows_come_few_at_a_time(
+    server: MysqlServer, connection: pymysql.Connection, table: TableId, wanted: Callable[[TableId], bool]
+) -> None:
+    ask(connection, "CREATE TABLE t (id INT PRIMARY KEY, picture MEDIUMBLOB)")
+    for number in range(9):
+        ask(connection, f"INSERT INTO t VALUES ({number}, REPEAT('x', 4 << 20))")
+
+    with open_copy(server, wanted) as copy:
+        assert [len(batch) for batch in copy.rows(table, 10_000)] == [4, 4, 1]
+
+
 def test_rows_are_those_of_the_position_whatever_is_written_meanwhile(
     server: MysqlServer, connection: pymysql.Connection, table: TableId, wanted: Callable[[TableId], bool]
 ) -> None:

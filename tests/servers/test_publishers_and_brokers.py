@@ -8,13 +8,17 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from tests.servers.publishing_program import LINK, messages
 from tests.servers.test_watermarks import Case
 
-from penstock.adapters.kafka import tails, watermarks
+from penstock.adapters.kafka import pieces, tails, watermarks
+from penstock.adapters.kafka import publisher as publisher_module
 from penstock.adapters.kafka.cluster import KafkaCluster
 from penstock.adapters.kafka.publisher import TransactionalPublisher
+from penstock.core.changes import Messages
 from penstock.core.errors import PositionError, UnavailableError
 from penstock.dev import kafka as kafka_settings
 from penstock.dev.kafka import start_kafka
@@ -89,3 +93,37 @@ def test_a_publisher_that_a_broker_forgot_over_an_idle_week_is_no_older_instance
         with closing(TransactionalPublisher(cluster, pipeline, LINK)) as again:
             assert (again.position() or {})["next"] == 10
             again.publish([messages(f"{pipeline}.a", 10, 20, "")], lambda: {"next": 20})
+
+
+@pytest.mark.parametrize("transactions", [True, False])
+def test_more_bytes_than_the_clients_queue_holds_are_published(
+    kafka: KafkaBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, transactions: bool
+) -> None:
+    for module in (publisher_module, watermarks):
+        monkeypatch.setattr(module, "QUEUE_KIBIBYTES", 2048)
+        monkeypatch.setattr(module, "ROOM_BYTES", 512 << 10)
+    monkeypatch.setattr(pieces, "PIECE_BYTES", 256 << 10)
+    case = Case(kafka, tmp_path)
+    values = pa.array([b"%d " % number + bytes(100_000) for number in range(100)], pa.binary())
+    large = Messages(f"{case.pipeline}.a", values, values, np.arange(100, dtype=np.int64))
+
+    opened = TransactionalPublisher(case.cluster, case.pipeline, LINK) if transactions else case.open()
+    with closing(opened) as publisher:
+        publisher.publish([large], lambda: {"next": 100})
+        publisher.settle()
+
+    numbers = [int(value.split()[0]) for found in case.read("a").values() for value in found]
+    assert sorted(numbers) == list(range(100))
+
+
+def test_pieces_are_bounded_by_messages_and_bytes_and_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pieces, "PIECE_BYTES", 10)
+    monkeypatch.setattr(pieces, "PIECE_MESSAGES", 4)
+    values = [b"12345", b"123456", None, b"1234", b"1", b"", b"12345678901234", b"12", b"1"]
+    keys = [b"%d" % number for number in range(len(values))]
+
+    cut = list(pieces.cut(keys, values))
+
+    assert [size for *_, size in cut] == [5, 10, 1, 14, 2, 1]
+    assert [key for some, *_ in cut for key in some] == keys
+    assert [value for _, some, _ in cut for value in some] == values

@@ -17,6 +17,14 @@ from confluent_kafka.admin import AdminClient
 
 from penstock.adapters.kafka.cluster import REQUEST_TIMEOUT_SECONDS, KafkaCluster, create_topics, explain
 from penstock.adapters.kafka.described import describe_topics, explain_publishing
+from penstock.adapters.kafka.pieces import (
+    PIECE_MESSAGES,
+    QUEUE_KIBIBYTES,
+    QUEUE_MESSAGES,
+    ROOM_BYTES,
+    ROOM_MESSAGES,
+    cut,
+)
 from penstock.adapters.kafka.reader import TopicReader, settled_ends
 from penstock.adapters.kafka.seals import TopicSeals
 from penstock.adapters.kafka.topics import POSITION_SETTINGS, create_own_topics, position_topic
@@ -29,8 +37,6 @@ if TYPE_CHECKING:
     from penstock.core.changes import Messages
     from penstock.ports.publisher import MessageCheck
 
-_PRODUCE_MESSAGES = 5_000
-_QUEUE_MESSAGES = 500_000
 _SEAL_MESSAGES = 200_000
 """So many are read again, at most, to hold the topics against the record: about a second."""
 _SEAL_AT_ONCE_MESSAGES = 10_000
@@ -62,6 +68,7 @@ class TransactionalPublisher:
         self._link = link
         self._known_topics: set[str] = set()
         self._unsettled: set[str] = set()
+        self._queued_bytes = 0
         self._admin = AdminClient(cluster.client_settings())
         self._seals = TopicSeals(cluster, self._admin, pipeline, link, check)
         create_topics(cluster, [self._position_topic, self._seals.topic], POSITION_SETTINGS, partitions=1)
@@ -185,15 +192,9 @@ class TransactionalPublisher:
         if messages.headers is not None or (messages.lanes is not None and messages.keys.null_count):
             self._produce_singly(messages)
             return
-        keys, values = messages.lists()
-        for start in range(0, len(values), _PRODUCE_MESSAGES):
-            chunk = [
-                {"key": key, "value": value}
-                for key, value in zip(
-                    keys[start : start + _PRODUCE_MESSAGES], values[start : start + _PRODUCE_MESSAGES], strict=True
-                )
-            ]
-            self._make_room(len(chunk))
+        for keys, values, size in cut(*messages.lists()):
+            chunk = [{"key": key, "value": value} for key, value in zip(keys, values, strict=True)]
+            self._make_room(len(chunk), size)
             queued = self._producer.produce_batch(messages.topic, chunk)
             if queued != len(chunk):
                 failed = next(message["_error"] for message in chunk if "_error" in message)
@@ -204,8 +205,7 @@ class TransactionalPublisher:
         partitions = self._seals.partitions(messages.topic)
         keys, values = messages.lists()
         for index, (key, value) in enumerate(zip(keys, values, strict=True)):
-            if index % _PRODUCE_MESSAGES == 0:
-                self._make_room(_PRODUCE_MESSAGES)
+            self._make_room(PIECE_MESSAGES if index % PIECE_MESSAGES == 0 else 0, len(value or b""))
             headers: list[tuple[str, str | bytes | None]] = []
             headers += () if messages.headers is None else messages.headers[index]
             if key is None and messages.lanes is not None:
@@ -214,15 +214,26 @@ class TransactionalPublisher:
             else:
                 self._producer.produce(messages.topic, value, key, headers=headers)
 
-    def _make_room(self, count: int) -> None:
-        """Wait until the producer's queue takes `count` more, so that its memory stays bounded."""
-        deadline = time.monotonic() + REQUEST_TIMEOUT_SECONDS
-        while len(self._producer) + count > _QUEUE_MESSAGES // 2:
-            self._producer.poll(0.05)
+    def _make_room(self, count: int, size: int) -> None:
+        """Wait until the producer's queue takes `count` more of `size` bytes, so that its memory stays bounded."""
+        if self._queued_bytes + size > ROOM_BYTES:
+            self._wait_until_queued(0)
+            self._queued_bytes = 0
+        self._queued_bytes += size
+        if count:
+            self._wait_until_queued(ROOM_MESSAGES - count)
+            self._producer.poll(0)
+
+    def _wait_until_queued(self, messages: int) -> None:
+        """Wait until no more than so many are in the queue. Raises UnavailableError when Kafka takes none of them."""
+        fewest, deadline = len(self._producer), time.monotonic() + REQUEST_TIMEOUT_SECONDS
+        while (queued := len(self._producer)) > messages:
+            if queued < fewest:
+                fewest, deadline = queued, time.monotonic() + REQUEST_TIMEOUT_SECONDS
             if time.monotonic() > deadline:
                 text = f"Kafka took nothing for {REQUEST_TIMEOUT_SECONDS:.0f} s"
                 raise UnavailableError(text, "check that the brokers run and have room on their disks")
-        self._producer.poll(0)
+            self._producer.poll(0.05)
 
 
 def _producer_settings(
@@ -236,8 +247,8 @@ def _producer_settings(
         "linger.ms": 1,
         "compression.type": "lz4",
         "partitioner": "murmur2_random",
-        "queue.buffering.max.messages": _QUEUE_MESSAGES,
-        "queue.buffering.max.kbytes": 1_048_576,
+        "queue.buffering.max.messages": QUEUE_MESSAGES,
+        "queue.buffering.max.kbytes": QUEUE_KIBIBYTES,
         "message.max.bytes": 104_857_600,
     }
 

@@ -28,6 +28,7 @@ from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from penstock.adapters.kafka.cluster import REQUEST_TIMEOUT_SECONDS, KafkaCluster, create_topics, explain
+from penstock.adapters.kafka.pieces import QUEUE_KIBIBYTES, QUEUE_MESSAGES, ROOM_BYTES, ROOM_MESSAGES, cut
 from penstock.adapters.kafka.reader import TopicReader
 from penstock.adapters.kafka.tails import TopicTails
 from penstock.adapters.kafka.topics import POSITION_SETTINGS, create_own_topics, position_topic
@@ -46,8 +47,6 @@ if TYPE_CHECKING:
     from penstock.ports.checkpoints import Checkpoints
     from penstock.ports.publisher import MessageCheck
 
-_PRODUCE_MESSAGES = 5_000
-_QUEUE_MESSAGES = 500_000
 _OWN = "penstock."
 """Topics of Penstock's own begin so; all others have rows."""
 
@@ -97,6 +96,7 @@ class WatermarkPublisher:
         self._saving = saving
         self._known_topics: set[str] = set()
         self._failure: KafkaError | None = None
+        self._queued_bytes = 0
         admin = AdminClient(cluster.client_settings())
         self._tails = TopicTails(cluster, admin, check)
         create_topics(cluster, [self._position_topic], POSITION_SETTINGS, partitions=1)
@@ -211,23 +211,25 @@ class WatermarkPublisher:
             place = (part.topic, partition)
             messages = [(keys[index], values[index]) for index in np.flatnonzero(chosen == partition).tolist()]
             fresh = messages[self._tails.pass_over(place, messages) :]
-            for start in range(0, len(fresh), _PRODUCE_MESSAGES):
-                chunk = [{"key": key, "value": value} for key, value in fresh[start : start + _PRODUCE_MESSAGES]]
-                self._make_room(len(chunk))
+            for some_keys, some, size in cut([key for key, _ in fresh], [value for _, value in fresh]):
+                chunk = [{"key": key, "value": value} for key, value in zip(some_keys, some, strict=True)]
+                self._make_room(len(chunk), size)
                 queued = self._producer.produce_batch(part.topic, chunk, partition=partition, on_delivery=self._note)
                 if queued != len(chunk):
                     raise KafkaException(next(message["_error"] for message in chunk if "_error" in message))
             if fresh:
                 self._tails.count(place, len(fresh))
 
-    def _make_room(self, count: int) -> None:
-        """Wait until the producer's queue takes `count` more, so that its memory stays bounded."""
-        if len(self._producer) + count > _QUEUE_MESSAGES // 2:
+    def _make_room(self, count: int, size: int) -> None:
+        """Wait until the producer's queue takes `count` more of `size` bytes, so that its memory stays bounded."""
+        if len(self._producer) + count > ROOM_MESSAGES or self._queued_bytes + size > ROOM_BYTES:
             self._flush()
+        self._queued_bytes += size
 
     def _flush(self) -> None:
         """Wait until everything is acknowledged."""
         left = self._producer.flush(REQUEST_TIMEOUT_SECONDS)
+        self._queued_bytes = 0
         if self._failure is not None:
             raise KafkaException(self._failure)
         if left:
@@ -272,8 +274,8 @@ def _producer_settings(cluster: KafkaCluster) -> dict[str, str | int | float | b
         "delivery.report.only.error": True,
         "linger.ms": 1,
         "compression.type": "lz4",
-        "queue.buffering.max.messages": _QUEUE_MESSAGES,
-        "queue.buffering.max.kbytes": 1_048_576,
+        "queue.buffering.max.messages": QUEUE_MESSAGES,
+        "queue.buffering.max.kbytes": QUEUE_KIBIBYTES,
         "message.max.bytes": 104_857_600,
     }
 

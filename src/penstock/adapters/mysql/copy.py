@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from penstock.core.mysql.table_policy import TablePolicy
 
 _ATTEMPTS = 5
+_BATCH_BYTES = 16 << 20
 _SAVEPOINT = "penstock_table"
 _SNAPSHOT_ENGINE = "InnoDB"
 _CHANGED = frozenset({ER.TABLE_DEF_CHANGED, ER.NO_SUCH_TABLE, ER.BAD_FIELD_ERROR, ER.BAD_DB_ERROR})
@@ -122,7 +123,7 @@ class Copy:
         return self._snapshot.creates.to_json()
 
     def rows(self, table: TableId, batch_rows: int) -> Iterator[RowBatch]:
-        """Yield the rows of a wanted `table` in READ batches of up to `batch_rows`.
+        """Yield the rows of a wanted `table` in READ batches of up to `batch_rows`, fewer where rows are large.
 
         Each batch has the offset of `position`, and rows counted on from 0. Nobody
         can alter the table while it is read, or, if our user lacks BINLOG ADMIN,
@@ -298,12 +299,22 @@ def _stream(
     try:
         with _raw_values(connection):
             cursor.execute(sql)
-        while fetched := cursor.fetchmany(batch_rows):
+        while fetched := _fetch(cursor, batch_rows):
             yield fetched
         finished = True
     finally:
         if not finished:
             _stop_query(server, number, cursor)
+
+
+def _fetch(cursor: SSCursor, rows_max: int) -> list[tuple[bytes | None, ...]]:
+    """Fetch so many rows at most, and no more once they come to `_BATCH_BYTES`: rows of megabytes share no batch."""
+    rows: list[tuple[bytes | None, ...]] = []
+    size = 0
+    while len(rows) < rows_max and size < _BATCH_BYTES and (row := cursor.fetchone()) is not None:
+        rows.append(row)
+        size += sum(map(len, filter(None, row)))
+    return rows
 
 
 def _stop_query(server: MysqlServer, number: int, cursor: SSCursor) -> None:
