@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 from tests.servers.capture_case import CaptureCase, CaseServers
 
-from penstock.core.errors import FencedError
+from penstock.adapters.mysql.copy import Copy
+from penstock.config.load import load
+from penstock.core.errors import FencedError, PenstockError
 from penstock.core.publication import CaptureRecord
 from penstock.links.capture.spec import CaptureSpec
 from penstock.wiring import capture as wiring
 from penstock.wiring.open import committed_position, open_topic_log
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
+    from penstock.core.changes import RowBatch
+    from penstock.core.tables import TableId
     from penstock.dev.kafka import KafkaBroker
     from penstock.dev.mariadb import MariadbServer
     from penstock.links.capture.live import LiveCapture
@@ -65,3 +72,27 @@ def test_a_statement_that_another_capture_is_just_replaying_is_replayed_once(
     assert record is not None
     assert CaptureRecord.from_mapping(record).stopped == {}
     assert len(case.read(case.topic("t"))) == 1
+
+
+def test_a_copy_that_takes_longer_than_a_transaction_may_says_so(
+    case: CaptureCase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kafka, which looks every ten seconds, refuses whoever goes on as it would refuse an older instance."""
+    config = yaml.safe_load(case.file.read_text())
+    another = tmp_path / "another.yaml"
+    another.write_text(yaml.safe_dump({**config, "pipeline": f"{case.database}_2", "home": str(tmp_path / "home2")}))
+    case.write("INSERT INTO t VALUES (1)")
+    read_rows = Copy.rows
+
+    def read_slowly(copy: Copy, table: TableId, batch_rows: int) -> Iterator[RowBatch]:
+        for batch in read_rows(copy, table, batch_rows):
+            yield batch
+            time.sleep(13.0)
+            yield batch
+
+    monkeypatch.setattr(Copy, "rows", read_slowly)
+    monkeypatch.setattr(wiring, "_COPY_SECONDS", 1.0)
+    with pytest.raises(PenstockError, match=r"the copy of db took over \d+ minutes") as caught:
+        wiring.start_capture(CaptureSpec(load(another), "db", 1))
+
+    assert not isinstance(caught.value, FencedError)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from penstock.adapters.mysql.history import log_is_whole, start_of_log
 from penstock.adapters.mysql.identity import read_identity
 from penstock.adapters.mysql.source_objects import MysqlSourceObjects
 from penstock.core.announcements import read_announcement
+from penstock.core.errors import FencedError, PenstockError, UnavailableError
 from penstock.core.mysql.heartbeats import HeartbeatWatch
 from penstock.links.capture.first_start import start_from_log, start_with_copy
 from penstock.links.capture.follow import LogFollower, Pace
@@ -123,9 +125,28 @@ def _first_start(spec: CaptureSpec, parts: CaptureParts) -> str:
     if whole:
         start_from_log(parts, begin, spec.epoch, identity)
         return f"from the start of the log at {begin}"
-    with open_copy(server, wanted, spec.source.policy) as copy:
+    with open_copy(server, wanted, spec.source.policy) as copy, _in_one_transaction(spec):
         start_with_copy(parts, copy, spec.epoch, identity)
         return f"with a copy of {len(copy.schemas)} tables at {copy.position}"
+
+
+@contextmanager
+def _in_one_transaction(spec: CaptureSpec) -> Iterator[None]:
+    """Say that a copy took too long: Kafka then ends its transaction, and answers as if somebody had taken over."""
+    begun = time.monotonic()
+    try:
+        yield
+    except (FencedError, UnavailableError) as error:
+        if not spec.pipeline.kafka.transactions or time.monotonic() - begun < _COPY_SECONDS:
+            raise
+        message = (
+            f"the copy of {spec.source_name} took over {_COPY_SECONDS / 60:.0f} minutes, and nothing of it is kept"
+        )
+        hint = (
+            "it is one Kafka transaction, which may not take longer: give the pipeline fewer tables, and other "
+            "pipelines the rest; or publish with kafka.transactions: false, which has no such limit"
+        )
+        raise PenstockError(message, hint) from error
 
 
 def _open_stream(spec: CaptureSpec, position: BinlogPosition, stop: Stop, lane: int) -> LogStream:
