@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pymysql.constants import ER
 
-from penstock.adapters.mysql.connection import ask, error_code
+from penstock.adapters.mysql.connection import ask, error_code, server_of
 from penstock.core.errors import UnfitServerError
 from penstock.core.mysql.describe import ColumnRow, Flavour, TableRow, describe_table
 from penstock.core.mysql.table_policy import DEFAULT_POLICY
@@ -17,7 +17,7 @@ from penstock.core.patterns import SYSTEM_SCHEMAS
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     import pymysql
 
@@ -30,6 +30,10 @@ _DUMP_VERSION = 1
 _COUNTER = re.compile(r"(\n\) ENGINE=\w+) AUTO_INCREMENT=\d+")
 # The last one is MariaDB's for a sequence.
 _GONE = frozenset({ER.NO_SUCH_TABLE, ER.BAD_DB_ERROR, ER.BAD_TABLE_ERROR, 4091})
+# Its file is not there or not whole, or its engine: missing and discarded tablespaces, tables unknown to InnoDB.
+_BROKEN = frozenset({ER.GET_ERRNO, ER.FILE_NOT_FOUND, ER.NOT_FORM_FILE, ER.UNKNOWN_STORAGE_ENGINE, 1812, 1814, 1932})
+# How servers call a directory whose name none of theirs would be, such as lost+found: nobody can create one.
+_NO_SCHEMA = "#mysql50#"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,10 +163,11 @@ def read_kinds(connection: pymysql.Connection, tables: Collection[TableId]) -> M
     return found
 
 
-def read_creates(connection: pymysql.Connection) -> Creates:
+def read_creates(connection: pymysql.Connection, needed: Callable[[TableId], bool] = lambda _: True) -> Creates:
     """Read the statements that make everything again: one query for each table.
 
-    A table that goes away in the meantime is left out.
+    A table that goes away in the meantime is left out, and so is one that is not
+    `needed` and that the server itself cannot open. Raises UnfitServerError for one that is.
     """
     where = f"SCHEMA_NAME NOT IN ({_literals(connection, sorted(SYSTEM_SCHEMAS))})"
     schemas = ask(
@@ -171,14 +176,15 @@ def read_creates(connection: pymysql.Connection) -> Creates:
         f"FROM information_schema.SCHEMATA WHERE {where} ORDER BY SCHEMA_NAME",
     )
     listed = _list_creatable(connection, _where(connection, None))
-    creates = _with_statements(connection, [fields for *fields, _ in listed])
-    return Creates(tuple(SchemaCreate(*row) for row in schemas), tuple(creates))
+    creates = _with_statements(connection, [fields for *fields, _ in listed], needed)
+    real = [SchemaCreate(*row) for row in schemas if not row[0].startswith(_NO_SCHEMA)]
+    return Creates(tuple(real), tuple(create for create in creates if not create.schema.startswith(_NO_SCHEMA)))
 
 
 def read_create(connection: pymysql.Connection, table: TableId) -> tuple[TableCreate | None, str]:
     """Read the statement of one table, None if it is gone, and its engine."""
     listed = _list_creatable(connection, _where(connection, [table]))
-    creates = _with_statements(connection, [fields for *fields, _ in listed])
+    creates = _with_statements(connection, [fields for *fields, _ in listed], lambda _: True)
     return (creates[0], str(listed[0][-1])) if creates else (None, "")
 
 
@@ -193,26 +199,32 @@ def _list_creatable(connection: pymysql.Connection, where: str) -> Sequence[tupl
     )
 
 
-def _with_statements(connection: pymysql.Connection, listed: Sequence[Sequence[str]]) -> Sequence[TableCreate]:
+def _with_statements(
+    connection: pymysql.Connection, listed: Sequence[Sequence[str]], needed: Callable[[TableId], bool]
+) -> Sequence[TableCreate]:
     ask(connection, "SET character_set_results = binary")
     creates = [
         TableCreate(schema, name, kind, statement, str(created_at))
         for schema, name, kind, created_at in listed
-        if (statement := _show_create(connection, TableId(schema, name), kind))
+        if (statement := _show_create(connection, TableId(schema, name), kind, needed))
     ]
     ask(connection, "SET character_set_results = utf8mb4")
     return creates
 
 
-def _show_create(connection: pymysql.Connection, table: TableId, kind: str) -> str:
-    """Return the statement of one table, "" if it is gone."""
+def _show_create(connection: pymysql.Connection, table: TableId, kind: str, needed: Callable[[TableId], bool]) -> str:
+    """Return the statement of one table, "" if it is gone, or cannot be opened and is not `needed`."""
     what = "SEQUENCE" if kind == "SEQUENCE" else "TABLE"
     try:
         statement: bytes = ask(connection, f"SHOW CREATE {what} {quote_table(table)}")[0][1]
     except UnfitServerError as error:
-        if error_code(error) in _GONE:
+        if error_code(error) in _GONE or (error_code(error) in _BROKEN and not needed(table)):
             return ""
-        raise
+        if error_code(error) not in _BROKEN:
+            raise
+        message = f"{server_of(connection)} cannot open its own table {table}: {error.message}"
+        hint = f'repair or drop it, or leave it out with "!{table}" under tables'
+        raise UnfitServerError(message, hint) from error
     return _COUNTER.sub(r"\1", statement.decode("utf-8", "surrogateescape"), count=1)
 
 

@@ -235,13 +235,13 @@ def _take_snapshot(
     server: MysqlServer, connection: pymysql.Connection, wanted: Callable[[TableId], bool], policy: TablePolicy
 ) -> Snapshot:
     for _ in range(_ATTEMPTS):
-        before = read_creates(connection)
+        before = read_creates(connection, wanted)
         place = place_without_prepared(connection)
         tables = [create.table for create in before.tables if wanted(create.table)]
         position = with_prepared(_START[read_flavour(connection)](connection, place, tables), place)
         schemas = read_tables(connection, tables, policy)
         now, server_id = ask(connection, "SELECT ROUND(UNIX_TIMESTAMP(NOW(3)) * 1000), @@GLOBAL.server_id")[0]
-        if before == read_creates(connection):
+        if before == read_creates(connection, wanted):
             return Snapshot(position, schemas, before, int(now), int(server_id))
         ask(connection, "ROLLBACK")
     message = f"tables of {server} were created, altered or dropped during each of {_ATTEMPTS} attempts to copy them"
