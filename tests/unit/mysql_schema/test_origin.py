@@ -24,6 +24,8 @@ WHOLE = [
     [CREATE, "drop table t", CREATE],
     [CREATE, "drop database a", "create database a", CREATE],
     ["create or replace table t (id int)"],
+    ["create table u (id int, foreign key (id) references v (id) on delete cascade)", CREATE],
+    ["create table t (id int, at timestamp on update current_timestamp, foreign key (id) references u (id))"],
     [CREATE, "drop table if exists t", "create table if not exists t (id int)"],
     [CREATE, "alter table t rename column a to b"],
     [CREATE, "rename table t to v, v to t"],
@@ -51,6 +53,10 @@ NOT_WHOLE = [
     ["create or replace table t select 1"],
     ["create table t select 1"],
     [CREATE, "frobnicate"],
+    ["create table t (id int, foreign key (id) references u (id) on delete cascade)"],
+    ["create table t (id int, foreign key (id) references u (id) on update restrict on delete set null)"],
+    ["create table t (id int references u (id) on update cascade)"],
+    [CREATE, "alter table t add foreign key (id) references u (id) on delete cascade", "alter table t drop key id"],
 ]
 
 

@@ -40,6 +40,17 @@ def cascades_of(child: TableId, create: str) -> Sequence[Cascade]:
     return found
 
 
+def says_cascade(sql: str, sql_mode: int = 0) -> bool:
+    """Whether a statement has a foreign key that says CASCADE or SET NULL, of a table or of a column."""
+    reader = TokenReader(read_tokens(sql, sql_mode))
+    while reader.seek("ON"):
+        if reader.peek() in {"DELETE", "UPDATE"}:
+            reader.at += 1
+            if any(reader.skip(*rule) for rule in _RULES):
+                return True
+    return False
+
+
 def with_children(tables: Collection[TableId], cascades: Sequence[Cascade]) -> set[TableId]:
     """Return `tables` and every table whose rows may change with theirs, at any remove."""
     reached, left = set(tables), list(tables)

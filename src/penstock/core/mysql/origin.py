@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.core.mysql.ddl import RowStatement, TableDdl, classify
+from penstock.core.mysql.foreign_keys import says_cascade
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ def tells_whole_life(
     creates each of `tables`, no statement touches the rows of a wanted table
     without row events, and no statement needs a table that the log did not
     create. TRUNCATE, DROP and RENAME of what the log created are no loss: they are
-    carried. But no wanted table may get the rows of one that is not. CREATE TABLE
+    carried. But no wanted table may get the rows of one that is not, nor have a
+    foreign key by which the server changed rows that are in no log. CREATE TABLE
     IF NOT EXISTS may have found the table there: it counts only after the table was
     dropped, or its schema was created or dropped.
     """
@@ -44,7 +46,12 @@ class _Life:
         if isinstance(statement, RowStatement):
             tables = [TableId(schema or default_schema, name) for schema, name in statement.tables]
             return bool(tables) and not any(self._wanted(table) for table in tables)
-        return not isinstance(statement, TableDdl) or self._goes_on(statement, default_schema)
+        if not isinstance(statement, TableDdl):
+            return True
+        tables = [TableId(schema or default_schema, name) for schema, name in statement.tables]
+        if not self._nobody_wants(tables) and says_cascade(sql):
+            return False
+        return self._goes_on(statement, default_schema)
 
     def _goes_on(self, ddl: TableDdl, default_schema: str) -> bool:  # noqa: PLR0911 - one return per kind of statement
         tables = [TableId(schema or default_schema, name) for schema, name in ddl.tables]
