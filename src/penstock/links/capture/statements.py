@@ -56,6 +56,7 @@ _APPLIED = CrashPoint("statement.applied", "a statement is applied to the tracke
 _RESTORED = CrashPoint("statement.restored", "the tracker is restored from a dump, which is still there")
 
 _WRITE_ROWS = f"set binlog_format=ROW for every session that writes; then {COPY_AGAIN}"
+_OF_SCHEMAS = frozenset({"create_schema", "alter_schema", "drop_schema"})
 _Stopped: TypeAlias = "tuple[tuple[TableId, StoppedTable], ...]"
 
 
@@ -240,11 +241,15 @@ class StatementHandler:
         return _told(statement, announcement, kind)
 
     def _not_replayed(self, statement: StatementLogged, ddl: TableDdl, error: PenstockError) -> StatementOutcome:
-        """Handle a statement that the tracker refused: only the tables it names can be affected."""
+        """Handle a statement that the tracker refused: only the tables that it names, or of its schema, are affected."""
         reason = f"the schema tracker refused {statement.sql[:200]!r}: {error.message}"
         existing = self._tracker.tables()
-        named = resolve_names(ddl.tables, statement.default_schema, existing)
-        return StatementOutcome(stopped=self._stop(statement, named or existing, reason, COPY_AGAIN))
+        if ddl.action in _OF_SCHEMAS:
+            schema = (ddl.schema or statement.default_schema).casefold()
+            affected = [table for table in existing if table.schema.casefold() == schema]
+        else:
+            affected = resolve_names(ddl.tables, statement.default_schema, existing) or list(existing)
+        return StatementOutcome(stopped=self._stop(statement, affected, reason, COPY_AGAIN))
 
     def _stop(self, statement: StatementLogged, tables: Iterable[TableId], reason: str, hint: str) -> _Stopped:
         """Stop those of `tables` that are wanted."""
