@@ -1,4 +1,4 @@
-"""Databases that our user does not see, as it has no privilege there: the tracker does not have them."""
+"""Databases and tables that our user does not see, as it has no privilege on them: the tracker does not have them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.servers.chain import Chain, make_chain
 
+from penstock.dev.mysql import OracleMysql
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from penstock.dev.kafka import KafkaBroker
     from penstock.dev.mariadb import MariadbServer
-    from penstock.dev.mysql import OracleMysql
 
 
 @pytest.fixture(params=["mariadb", "mysql_server"])
@@ -52,3 +53,35 @@ def test_what_is_done_to_a_database_that_is_not_seen_stops_no_table_of_another(c
 
     assert [table.error for table in chain.standing().tables if table.error] == []
     assert chain.query("SELECT a FROM {schema}.t") == [(1,)]
+
+
+def test_what_is_created_if_it_is_not_there_begins_a_table_only_where_it_was_not(chain: Chain) -> None:
+    """MySQL logs the statement all the same, and MariaDB only where it has made a table."""
+    is_mysql = isinstance(chain.server, OracleMysql)
+    top = Chain(chain.file, "mysql", chain.server)
+    top.write(
+        f"REVOKE SELECT ON {chain.name}.* FROM modest",
+        f"GRANT SELECT ON {chain.name}.t TO modest",
+        f"CREATE DATABASE IF NOT EXISTS {chain.name}_hidden",
+        f"USE {chain.name}",
+        "SET SESSION sql_log_bin = 0",
+        "CREATE TABLE unseen (a INT PRIMARY KEY)",
+        "INSERT INTO unseen VALUES (1)",
+        "CREATE VIEW seen AS SELECT a FROM t",
+        "SET SESSION sql_log_bin = 1",
+        "GRANT SELECT ON seen TO modest",
+        "CREATE TABLE IF NOT EXISTS unseen (a INT PRIMARY KEY)",
+        "INSERT INTO unseen VALUES (2)",
+        "CREATE TABLE IF NOT EXISTS seen (a INT PRIMARY KEY)",
+        "CREATE TABLE IF NOT EXISTS later (a INT PRIMARY KEY)",
+        "GRANT SELECT ON later TO modest",
+        "INSERT INTO later VALUES (3)",
+    )
+    chain.carry()
+    chain.mirror()
+
+    stopped = {table.table.partition(".")[2]: table.error or "" for table in chain.standing().tables if table.error}
+    assert set(stopped) == {"unseen"}
+    assert ("may have found it" in stopped["unseen"]) == is_mysql
+    assert chain.query("SELECT a FROM {schema}.later") == [(3,)]
+    assert {table.table.partition(".")[2] for table in chain.standing().tables} == {"t", "unseen", "later"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -10,11 +10,23 @@ if TYPE_CHECKING:
     from penstock.core.tables import TableId
 
 
+IS_VIEW: Final = "VIEW"
+"""What `had_before` says of a view."""
+
+
 class SourceObjects(Protocol):
     """The views and triggers of a source, as they are when it is asked.
 
     Nobody knows what they were when a statement was logged that is read later.
     """
+
+    def had_before(self, table: TableId, when_ms: int) -> str:
+        """Say what CREATE TABLE IF NOT EXISTS, logged at `when_ms`, may have found of the name `table`.
+
+        IS_VIEW for a view, "" for nothing, else words for a table that may have been
+        there. Raises UnavailableError when the source is away.
+        """
+        ...
 
     def why_more(self, written: Collection[TableId], named: Collection[TableId]) -> str:
         """Say why a write to `written` by a statement with the names `named` may change other tables, too.

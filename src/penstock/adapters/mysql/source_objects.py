@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.adapters.mysql.catalog import read_kinds
+from penstock.adapters.mysql.catalog import read_flavour, read_kinds
 from penstock.adapters.mysql.connection import ask, connect
-from penstock.adapters.mysql.grants import sees_every_trigger
+from penstock.adapters.mysql.grants import read_grants, sees_every_trigger
+from penstock.adapters.mysql.visible import hidden_target
 from penstock.core.errors import UnfitServerError
+from penstock.ports.source_objects import IS_VIEW
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -18,12 +20,20 @@ if TYPE_CHECKING:
     from penstock.adapters.mysql.connection import MysqlServer
     from penstock.core.tables import TableId
 
+_CLOCKS_APART_MS = 60_000
+"""How far a replica's clock may be behind the one of its master, whose times are in the log."""
+
 
 @dataclass(frozen=True, slots=True)
 class MysqlSourceObjects:
     """The `SourceObjects` of `server`, on a new connection for each question: it is a rare one."""
 
     server: MysqlServer
+
+    def had_before(self, table: TableId, when_ms: int) -> str:
+        """See SourceObjects. MariaDB logs the statement only where it has made a table."""
+        with connect(self.server) as connection:
+            return "" if read_flavour(connection) == "mariadb" else _found_by_mysql(connection, table, when_ms)
 
     def why_more(self, written: Collection[TableId], named: Collection[TableId]) -> str:
         """See SourceObjects."""
@@ -46,6 +56,24 @@ class MysqlSourceObjects:
         if gone:
             return f"{gone[0]} is no table of the source now: it was a temporary one, or is gone"
         return _why_triggers(connection, written)
+
+
+def _found_by_mysql(connection: pymysql.Connection, table: TableId, when_ms: int) -> str:
+    schema, name = connection.escape(table.schema), connection.escape(table.name)
+    rows = ask(
+        connection,
+        "SELECT TABLE_TYPE, UNIX_TIMESTAMP(CREATE_TIME) FROM information_schema.TABLES "  # noqa: S608 - both are escaped
+        f"WHERE TABLE_SCHEMA = {schema} AND TABLE_NAME = {name}",
+    )
+    if not rows:
+        # It was dropped since, if we would see it.
+        grant = hidden_target(str(table), read_grants(connection))
+        return f"we may not see whether it was there (GRANT SELECT ON {grant})" if grant else ""
+    kind, created_at = rows[0]
+    if kind.endswith("VIEW"):
+        return IS_VIEW
+    is_older = created_at is not None and int(created_at) * 1000 < when_ms - _CLOCKS_APART_MS
+    return "it was there before" if is_older else ""
 
 
 def _why_triggers(connection: pymysql.Connection, written: Collection[TableId]) -> str:

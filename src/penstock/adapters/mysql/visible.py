@@ -50,13 +50,13 @@ def unseen_patterns(connection: pymysql.Connection, patterns: Sequence[str]) -> 
             continue
         is_missing = not any(map(TablePatterns.parse([pattern]).matches, tables))
         is_named = not _WILDCARDS & set(pattern)
-        target = "" if is_named and not is_missing else _hidden_target(pattern, lines)
+        target = "" if is_named and not is_missing else hidden_target(pattern, lines)
         if is_missing or target:
             found.append(UnseenPattern(pattern, is_missing, f"GRANT SELECT ON {target} TO {user}" if target else ""))
     return found
 
 
-def _hidden_target(pattern: str, lines: Sequence[str]) -> str:
+def hidden_target(pattern: str, lines: Sequence[str]) -> str:
     """What SELECT would have to be granted on, so that all tables of `pattern` show; "" if they do."""
     if any(_ROLE.match(line) for line in lines):
         return ""

@@ -38,6 +38,7 @@ from penstock.core.mysql.table_effects import (
 )
 from penstock.core.patterns import SYSTEM_SCHEMAS
 from penstock.core.publication import StoppedTable
+from penstock.ports.source_objects import IS_VIEW
 from penstock.ports.state import TrackerDump
 
 if TYPE_CHECKING:
@@ -116,6 +117,8 @@ class StatementHandler:
                 more = self._stopped_by_query(statement)
                 outcome = self._replay(statement, ddl, stopped)
                 return replace(outcome, stopped=(*outcome.stopped, *more))
+            case TableDdl("create", conditional=True) as ddl:
+                return self._create_if_needed(statement, ddl, stopped)
             case TableDdl() as ddl:
                 return self._replay(statement, ddl, stopped)
             case other:
@@ -203,6 +206,20 @@ class StatementHandler:
                 announcements.extend([] if announcement is None else [announcement])
         return StatementOutcome(_with_moves(announcements, names.origins), tuple(stopped))
 
+    def _create_if_needed(self, statement: StatementLogged, ddl: TableDdl, gone: Collection[str]) -> StatementOutcome:
+        """Follow CREATE TABLE IF NOT EXISTS, which MySQL logs also where it has found a table, or a view."""
+        existing = self._tracker.tables()
+        (table,) = resolve_names(ddl.tables, statement.default_schema, existing)
+        is_new = self._book.wanted(table) and table not in existing
+        had = self._objects.had_before(table, statement.timestamp_ms) if is_new else ""
+        if had == IS_VIEW:
+            return StatementOutcome()
+        outcome = self._replay(statement, ddl, gone)
+        if not had:
+            return outcome
+        reason = f"CREATE TABLE IF NOT EXISTS may have found it, with rows that nobody has seen: {had}"
+        return StatementOutcome(stopped=self._stop(statement, [table], reason, COPY_AGAIN))
+
     def _carried(self, table: TableId, stopped: Collection[str]) -> bool:
         return self._book.announcement(table) is not None and str(table) not in stopped
 
@@ -241,7 +258,7 @@ class StatementHandler:
         return _told(statement, announcement, kind)
 
     def _not_replayed(self, statement: StatementLogged, ddl: TableDdl, error: PenstockError) -> StatementOutcome:
-        """Handle a statement that the tracker refused: only the tables that it names, or of its schema, are affected."""
+        """Handle a statement that the tracker refused: it affects only the tables that it names, or of its schema."""
         reason = f"the schema tracker refused {statement.sql[:200]!r}: {error.message}"
         existing = self._tracker.tables()
         if ddl.action in _OF_SCHEMAS:
