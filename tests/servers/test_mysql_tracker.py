@@ -196,6 +196,31 @@ def test_a_refused_statement_is_shown_with_the_reason(tracker: MysqlTracker) -> 
     assert not caught.value.retryable
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DROP TABLE IF EXISTS T",
+        "RENAME TABLE T TO old",
+        "RENAME TABLE Shop.t TO shop.old",
+        "CREATE TABLE New (a INT)",
+        "DROP DATABASE Shop",
+    ],
+)
+def test_names_that_only_the_source_takes_for_the_same_are_refused(server: MysqlServer, statement: str) -> None:
+    with contextlib.closing(MysqlTracker(server, SourceDefaults(lower_case=1))) as tracker:
+        tracker.restore(EMPTY)
+        tracker.apply("CREATE DATABASE shop", "")
+        tracker.apply("CREATE TABLE t (A INT)", "shop")
+        with pytest.raises(PenstockError, match="case does not count") as caught:
+            tracker.apply(statement, "shop")
+
+        tracker.apply("RENAME TABLE t TO v, v TO t", "shop")
+        tables = tracker.tables()
+
+    assert tables == [T]
+    assert "lower_case_table_names=1" in caught.value.hint
+
+
 def test_a_schema_without_a_character_set_gets_the_one_of_the_source(server: MysqlServer) -> None:
     with contextlib.closing(MysqlTracker(server, SourceDefaults("latin1_swedish_ci"))) as tracker:
         tracker.restore(EMPTY)

@@ -29,8 +29,10 @@ from penstock.core.errors import PenstockError, PositionError, UnavailableError,
 from penstock.core.mysql.ddl import TableDdl, classify, for_tracker
 from penstock.core.mysql.sql_session import UNKNOWN_SESSION, settings_of
 from penstock.core.mysql.storage_options import without_storage
+from penstock.core.mysql.table_effects import resolve_names
 from penstock.core.mysql.table_policy import DEFAULT_POLICY
 from penstock.core.patterns import SYSTEM_SCHEMAS
+from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from penstock.core.mysql.foreign_keys import Cascade
     from penstock.core.mysql.sql_session import SqlSession
     from penstock.core.mysql.table_policy import TablePolicy
-    from penstock.core.tables import TableId, TableSchema
+    from penstock.core.tables import TableSchema
 
 _Answer = TypeVar("_Answer")
 _ATTEMPTS = 4
@@ -73,22 +75,23 @@ class SourceDefaults:
     any other column. They are the server's own settings: a session of the source
     may have chosen others, which its statements tell (`tells_timestamps`: also
     where they say nothing, for then the second is off). `flavour` is the kind of
-    server that the source is.
+    server that the source is, `lower_case` its lower_case_table_names.
     """
 
     collation: str = "utf8mb4_general_ci"
     explicit_timestamps: bool = True
     flavour: Flavour = "mariadb"
     tells_timestamps: bool = False
+    lower_case: int = 0
 
 
 def read_source_defaults(connection: pymysql.Connection) -> SourceDefaults:
     """Ask a source for what its tracker has to know."""
-    settings = "@@GLOBAL.collation_server, @@GLOBAL.explicit_defaults_for_timestamp"
-    collation, explicit = ask(connection, f"SELECT {settings}")[0]
+    settings = "@@GLOBAL.collation_server, @@GLOBAL.explicit_defaults_for_timestamp, @@GLOBAL.lower_case_table_names"
+    collation, explicit, lower_case = ask(connection, f"SELECT {settings}")[0]
     flavour = read_flavour(connection)
     tells = flavour == "mariadb" and _version(read_greeting(connection)) >= _TELLS_TIMESTAMPS
-    return SourceDefaults(collation, bool(explicit), flavour, tells)
+    return SourceDefaults(collation, bool(explicit), flavour, tells, int(lower_case))
 
 
 def _version(greeting: str) -> tuple[int, ...]:
@@ -141,6 +144,8 @@ class MysqlTracker:
             return
         self._schemas = self._cascades = self._sequences = None
         connection = self._retrying(_check_alive)
+        if self._defaults.lower_case:
+            self._require_names(connection, sql, statement, default_schema)
         try:
             _select_schema(connection, default_schema)
             self._run_as(connection, session, sql, statement)
@@ -149,6 +154,21 @@ class MysqlTracker:
             raise
         except UnfitServerError as error:
             raise _explain_refusal(error, sql) from error
+
+    def _require_names(
+        self, connection: pymysql.Connection, sql: str, statement: TableDdl, default_schema: str
+    ) -> None:
+        """Refuse a statement whose names the source takes for others: a tracker that does not would pass over them."""
+        if int(ask(connection, "SELECT @@GLOBAL.lower_case_table_names")[0][0]):
+            return
+        typed = [TableId(schema or default_schema, name) for schema, name in statement.tables]
+        there = resolve_names(statement.tables, default_schema, self.tables())
+        texts = [statement.schema, *(text for table in typed for text in (table.schema, table.name))]
+        has_capitals = self._defaults.lower_case == 1 and any(text != text.lower() for text in texts)
+        if typed != there or has_capitals:
+            message = f"case does not count in names of tables of the source, and does on the schema tracker\n  {sql}"
+            hint = f"give the tracker a server of its own with lower_case_table_names={self._defaults.lower_case}"
+            raise PenstockError(message, hint)
 
     def _run_as(self, connection: pymysql.Connection, session: SqlSession, sql: str, statement: TableDdl) -> None:
         """Run `sql` as its session did, and come back to our own settings, with which definitions are read."""

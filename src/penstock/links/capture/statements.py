@@ -266,7 +266,7 @@ class StatementHandler:
             affected = [table for table in existing if table.schema.casefold() == schema]
         else:
             affected = resolve_names(ddl.tables, statement.default_schema, existing) or list(existing)
-        return StatementOutcome(stopped=self._stop(statement, affected, reason, COPY_AGAIN))
+        return StatementOutcome(stopped=self._stop(statement, affected, reason, f"{error.hint}; then {COPY_AGAIN}"))
 
     def _stop(self, statement: StatementLogged, tables: Iterable[TableId], reason: str, hint: str) -> _Stopped:
         """Stop those of `tables` that are wanted."""
