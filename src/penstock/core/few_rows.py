@@ -26,7 +26,7 @@ from penstock.core.mysql.packed_values import packed_integer
 from penstock.core.mysql.row_layout import row_layout
 from penstock.core.mysql.rows_image import read_images
 from penstock.core.mysql.values import value_reader
-from penstock.core.tables import DecimalType, IntegerType, TextType
+from penstock.core.tables import DecimalType, FloatType, IntegerType, TextType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -208,7 +208,11 @@ def _make_plan(table: EncodableTable, event: RowsLogged) -> _Plan | None:
     nullable = {column.name: column.nullable for column in schema.columns}
     columns = schema.image_columns
     places = {column.name: index for index, column in enumerate(columns)}
-    is_same_in_key = all(columns[places[name]].nullable == nullable[name] for name in schema.key)
+    key = [columns[places[name]] for name in schema.key]
+    # A float is not the same in the key where it is -0.0.
+    is_same_in_key = all(
+        column.nullable == nullable[column.name] and not isinstance(column.type, FloatType) for column in key
+    )
     if not images.are_whole(len(columns)) or not is_same_in_key:
         return None
     value_front = frame(table.value_schema_id)

@@ -136,7 +136,11 @@ def written_keys(batch: RowBatch) -> Sequence[bytes | None]:
         return [None] * len(batch)
     rows = avro_rows(batch.schema, batch.before if batch.op is Op.DELETE else batch.after)
     names = [avro_name(name) for name in batch.schema.key]
-    return written(text, 7, [{name: row[name] for name in names} for row in rows])
+    return written(text, 7, [{name: _in_key(row[name]) for name in names} for row in rows])
+
+
+def _in_key(value: object) -> object:
+    return value + 0.0 if isinstance(value, float) else value
 
 
 def written(schema: str, schema_id: int, records: Sequence[dict[str, object]]) -> list[bytes]:

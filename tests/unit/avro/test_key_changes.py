@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core.arrow_types import arrow_schema
+from penstock.core.avro.envelope_encode import EncodableTable, encode_changes
 from penstock.core.changes import Op, RowBatch
 from penstock.core.errors import LogError, TableStoppedError
 from penstock.core.key_changes import message_order, split_key_changes
@@ -115,11 +116,18 @@ def test_what_rows_lack_stays_with_them() -> None:
     assert (deleted.before_lacks, created.before_lacks, created.after_lacks) == (("note",), (), ())
 
 
-def test_minus_zero_is_another_key() -> None:
-    table = TableSchema(TableId("shop", "points"), (Column("x", FloatType(64), nullable=False),), ("x",))
+@pytest.mark.parametrize("bits", [32, 64])
+@pytest.mark.parametrize("rows", [1, 300])
+def test_minus_zero_is_the_key_that_zero_is(bits: Literal[32, 64], rows: int) -> None:
+    table = TableSchema(TableId("shop", "points"), (Column("x", FloatType(bits), nullable=False),), ("x",))
+    batch = updates([((-0.0,), (0.0,))] * rows, table)
 
-    assert len(split_key_changes(updates([((0.0,), (-0.0,))], table))) == 2
-    assert len(split_key_changes(updates([((0.0,), (0.0,))], table))) == 1
+    assert split_key_changes(batch) == (batch,)
+    encoded = EncodableTable("shop", "mysql", table, 1, 2)
+    gone = encode_changes(encoded, replace(batch, op=Op.DELETE, after=None), 0)
+    came = encode_changes(encoded, replace(batch, op=Op.CREATE, before=None), 0)
+    assert gone[0] == came[0]
+    assert gone[1] != came[1]
 
 
 def test_other_batches_come_back_as_they_are() -> None:

@@ -17,7 +17,16 @@ from penstock.core.errors import TableStoppedError
 from penstock.core.few_rows import FewRows
 from penstock.core.key_changes import message_order, split_key_changes
 from penstock.core.mysql.decode import decode_rows
-from penstock.core.tables import Column, DateTimeType, DecimalType, IntegerType, TableId, TableSchema, TextType
+from penstock.core.tables import (
+    Column,
+    DateTimeType,
+    DecimalType,
+    FloatType,
+    IntegerType,
+    TableId,
+    TableSchema,
+    TextType,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -149,6 +158,13 @@ def test_damaged_rows_are_never_encoded_otherwise_than_by_the_reference(
 
     if found is not None:
         assert listed(found) == by_the_reference(table, [damaged])
+
+
+def test_minus_zero_in_a_key_is_left_to_the_reference(row_writer: type[RowWriter]) -> None:
+    columns = (Column("x", FloatType(64), nullable=False),)
+    writer = row_writer(TableSchema(TableId("shop", "t"), columns, ("x",)))
+
+    assert FewRows().encode(encodable(writer.schema), "topic", [writer.event([[-0.0]])], NOW_MS) is None
 
 
 def test_a_plan_is_of_one_schema_of_one_table(row_writer: type[RowWriter]) -> None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from penstock.core.arrow_types import arrow_type
 from penstock.core.avro.encode_columns import encode_by_column
@@ -25,6 +26,7 @@ from penstock.core.errors import PenstockError, TableStoppedError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.core.avro.arrays import ArrowArray
     from penstock.core.changes import Op, RowBatch
     from penstock.core.tables import TableSchema
 
@@ -84,8 +86,17 @@ def _key_fields(table: EncodableTable, batch: RowBatch) -> Sequence[MessageField
     row = batch.before if batch.after is None else batch.after
     if table.key_schema_id is None or row is None:
         return None
-    columns = [ColumnValues(row.column(name), table.schema.column(name)) for name in table.schema.key]
+    columns = [ColumnValues(_key_values(row.column(name)), table.schema.column(name)) for name in table.schema.key]
     return [Constant(frame(table.key_schema_id)), *columns]
+
+
+def _key_values(values: ArrowArray) -> ArrowArray:
+    """Return values as a key has them: see `penstock.core.key_changes` for -0.0, which 0.0 makes 0.0."""
+    if not pa.types.is_floating(values.type):
+        return values
+    zero: Any = pa.scalar(0.0, values.type)
+    summed: ArrowArray = pc.add(values, zero)
+    return summed
 
 
 def _value_fields(table: EncodableTable, batch: RowBatch, processed_at_ms: int) -> Sequence[MessageField]:
