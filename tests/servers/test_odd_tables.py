@@ -216,3 +216,39 @@ def test_years_without_their_century_stop_their_table(source: tuple[Source, Tabl
         decode_rows(schema, [inserted])
     with pytest.raises(TableStoppedError, match="without their century"):
         copied(source)
+
+
+@everywhere("mariadb", "mysql_server")
+@pytest.mark.parametrize(("kind", "alike"), [("ENUM", 0), ("SET", 1)])
+def test_two_values_of_a_key_that_print_alike_stop_their_table(
+    source: tuple[Source, TableId], kind: str, alike: int
+) -> None:
+    schema, (carried, other) = write(
+        source,
+        f"CREATE TABLE t (k {kind}('', 'a'), id INT, e {kind}('', 'a'), PRIMARY KEY (k, id))",
+        "SET SESSION sql_mode = ''",
+        f"INSERT INTO t VALUES ('', 1, {alike}), ('a', 2, '')",
+        f"INSERT INTO t VALUES ({alike}, 1, 'a')",
+    )
+
+    assert applied([decode_rows(schema, [carried])]).keys() == {("", 1), ("a", 2)}
+    for events in ([other], [other] * 1000):
+        with pytest.raises(TableStoppedError, match="prints as '', and so does another one") as caught:
+            decode_rows(schema, events)
+        assert caught.value.column == "k"
+    with pytest.raises(TableStoppedError, match="prints as '', and so does another one"):
+        copied(source)
+
+
+@everywhere("mariadb", "mysql_server")
+def test_a_set_with_an_empty_label_is_what_the_server_prints(source: tuple[Source, TableId]) -> None:
+    schema, (inserted,) = write(
+        source,
+        "CREATE TABLE t (id INT PRIMARY KEY, s SET('', 'a', 'b'), z SET('a', '', 'b'))",
+        f"INSERT INTO t VALUES {', '.join(f'({bits}, {bits}, {bits})' for bits in range(8))}",
+    )
+
+    with closing(connected(source[0])) as connection, connection.cursor() as cursor:
+        cursor.execute(f"SELECT id, CAST(s AS CHAR), CAST(z AS CHAR) FROM {source[1]}")
+        printed = {(number,): {"id": number, "s": s, "z": z} for number, s, z in cursor.fetchall()}
+    assert applied([decode_rows(schema, [inserted])]) == copied(source) == printed

@@ -188,7 +188,7 @@ class Copy:
         arrays = []
         for column, values in zip(schema.columns, zip(*fetched, strict=True), strict=True):
             try:
-                arrays.append(parse_values(column.type, values))
+                arrays.append(parse_values(column.type, values, in_key=column.name in schema.key))
             except ValueError as error:
                 raise self._stopped(schema.table, column.name, f"{error}", "correct the value in the source") from error
         return RowBatch(

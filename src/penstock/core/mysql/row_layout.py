@@ -7,7 +7,7 @@ internals, `Rows_event` and `Table_map_event`.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from penstock.core.errors import START_ANEW, TableStoppedError
@@ -63,7 +63,7 @@ class Cell:
 
     `code` is the type code of the event, `old_format` says that it is one of the
     temporal types from before MySQL 5.6, `compressed` that the column is stored
-    compressed.
+    compressed, `in_key` that it is one of the primary key.
     """
 
     column: Column
@@ -72,6 +72,7 @@ class Cell:
     length_bytes: int = 0
     old_format: bool = False
     compressed: bool = False
+    in_key: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ def row_layout(schema: TableSchema, table_map: TableMap, position: str) -> RowLa
             found = f"type code {table_map.types[index]} with metadata {table_map.metadata[index]}"
             reason = f"the log has {found} where {column.declaration or column.type} is expected"
             raise TableStoppedError(str(schema.table), column.name, position, reason, _DIFFERS)
-        cells.append(cell)
+        cells.append(replace(cell, in_key=True) if column.name in schema.key else cell)
     hidden = [Cell(Column(name, _HASH, nullable=True), codes.LONGLONG, 8) for name in _hashes(schema, table_map)]
     return RowLayout((*cells, *hidden), (len(cells) + len(hidden) + 7) // 8, len(hidden))
 

@@ -16,7 +16,7 @@ import zlib
 from typing import Final
 
 from penstock.core.errors import START_ANEW
-from penstock.core.mysql.bad_values import BadValueError
+from penstock.core.mysql.bad_values import FIX_ROW, BadValueError
 
 _UUID_BYTES: Final = 16
 _INET4_BYTES: Final = 4
@@ -94,20 +94,39 @@ def vector_floats(raw: bytes) -> list[float]:
     return floats.tolist()
 
 
-def set_text(bits: int, labels: tuple[str, ...]) -> str:
-    """Return the labels whose bits are set, with commas between them, as the server prints a SET."""
+def set_text(bits: int, labels: tuple[str, ...], *, in_key: bool = False) -> str:
+    """Return the labels whose bits are set, with commas between them, as the server prints a SET.
+
+    In a key, BadValueError for what prints as another value does: with an empty label, or one that is there twice.
+    """
     if bits >> len(labels):
         reason = f"the SET has bits beyond its {len(labels)} labels"
         raise BadValueError(reason, START_ANEW)
-    return ",".join(label for index, label in enumerate(labels) if bits >> index & 1)
+    text = ""
+    for index, label in enumerate(labels):
+        if not bits >> index & 1:
+            continue
+        # The server looks at what it has printed so far: a comma is not behind an empty label at the start.
+        if in_key and ((not label and not text) or label in labels[:index]):
+            reason = _two_as_one("SET", bits, set_text(bits, labels))
+            raise BadValueError(reason, FIX_ROW)
+        text = f"{text},{label}" if text else label
+    return text
 
 
-def enum_label(index: int, labels: tuple[str, ...]) -> str:
-    """Return the label counted from 1; 0 is the empty text that the server puts in place of an invalid value."""
+def enum_label(index: int, labels: tuple[str, ...], *, in_key: bool = False) -> str:
+    """Return the label counted from 1; 0 is the empty text that the server puts in place of an invalid value.
+
+    In a key, BadValueError for what prints as another value does: 0 beside an empty label, a label that is there twice.
+    """
     if index > len(labels):
         reason = f"the ENUM index {index} is beyond its {len(labels)} labels"
         raise BadValueError(reason, START_ANEW)
-    return labels[index - 1] if index else ""
+    label = labels[index - 1] if index else ""
+    if in_key and label in (labels[: index - 1] if index else labels):
+        reason = _two_as_one("ENUM", index, label)
+        raise BadValueError(reason, FIX_ROW)
+    return label
 
 
 def inflated(raw: bytes) -> bytes:
@@ -127,6 +146,10 @@ def inflated(raw: bytes) -> bytes:
             return content
     reason = f"0x{raw[:8].hex()}... does not begin a compressed value"
     raise BadValueError(reason, START_ANEW)
+
+
+def _two_as_one(kind: str, number: int, text: str) -> str:
+    return f"the {kind} with the number {number} prints as {text!r}, and so does another one: two keys would become one"
 
 
 def _padded(raw: bytes, width: int) -> bytes:

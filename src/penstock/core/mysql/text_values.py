@@ -51,14 +51,14 @@ def select_expression(column: Column, quoted: str) -> str:
 
 
 def parse_values(  # noqa: PLR0911 - one return per way of printing
-    type_: ColumnType, values: Sequence[bytes | None]
+    type_: ColumnType, values: Sequence[bytes | None], *, in_key: bool = False
 ) -> pa.Array[Any]:
     """Return the printed `values` of one column as the Arrow type that carries it.
 
     Text is expected in its column's character set, instants in UTC, and the rest
-    as `select_expression` has it printed. Raises ValueError (pyarrow's own, or
-    BadValueError) for a value that the type does not hold, such as the date
-    0000-00-00.
+    as `select_expression` has it printed. `in_key` says that they are of a
+    primary key. Raises ValueError (pyarrow's own, or BadValueError) for a value
+    that the type does not hold, such as the date 0000-00-00.
     """
     match type_:
         case TextType(charset=charset):
@@ -70,9 +70,9 @@ def parse_values(  # noqa: PLR0911 - one return per way of printing
         case TimeType():
             return _each(values, _span, type_)
         case EnumType(labels):
-            return _each(values, lambda raw: enum_label(int(raw), labels), type_)
+            return _each(values, lambda raw: enum_label(int(raw), labels, in_key=in_key), type_)
         case SetType(labels):
-            return _each(values, lambda raw: set_text(int(raw), labels), type_)
+            return _each(values, lambda raw: set_text(int(raw), labels, in_key=in_key), type_)
         case _:
             return _parse_array(type_, pa.array(values, pa.binary()))
 

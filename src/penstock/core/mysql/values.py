@@ -94,9 +94,9 @@ def _reader(cell: Cell) -> Reader:  # noqa: C901, PLR0911, PLR0912 - one return 
         case YearType():
             return lambda raw: raw[0] + _YEAR_ZERO if raw[0] else 0
         case EnumType(labels):
-            return lambda raw: enum_label(int.from_bytes(raw, "little"), labels)
+            return lambda raw: enum_label(int.from_bytes(raw, "little"), labels, in_key=cell.in_key)
         case SetType(labels):
-            return lambda raw: set_text(int.from_bytes(raw, "little"), labels)
+            return lambda raw: set_text(int.from_bytes(raw, "little"), labels, in_key=cell.in_key)
         case PrintedType():
             return _printer(cell, type_)
         case GeometryType():

@@ -86,7 +86,7 @@ class ColumnBytes:
 
 def vector_column(cell: Cell, type_: pa.DataType, data: ColumnBytes) -> ArrowArray | None:  # noqa: PLR0912, C901, PLR0911 - one return per member of the union
     """Return the column, or None: see the module; `type_` is the column's in `arrow_types`."""
-    if cell.compressed:
+    if cell.compressed or _may_be_two_keys(cell):
         return None
     match cell.column.type:
         case IntegerType(24, unsigned):
@@ -311,6 +311,14 @@ def _float_lists(data: ColumnBytes, type_: pa.DataType) -> ArrowArray | None:
     validity, null_count = data.validity()
     buffers = [validity, pa.py_buffer(offsets.astype(np.int32).data)]
     return pa.Array.from_buffers(type_, len(binaries), buffers, null_count, children=[floats])
+
+
+def _may_be_two_keys(cell: Cell) -> bool:
+    """Whether two values of a key may print alike: the plain reading tells them apart."""
+    if not cell.in_key or not isinstance(cell.column.type, EnumType | SetType):
+        return False
+    labels = cell.column.type.labels
+    return "" in labels or len(set(labels)) < len(labels)
 
 
 def _enums(data: ColumnBytes, width: int, labels: tuple[str, ...]) -> ArrowArray | None:
