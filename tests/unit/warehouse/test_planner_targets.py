@@ -29,7 +29,7 @@ from penstock.core.warehouse.dialect import may_have_become
 from penstock.core.warehouse.dialects import POSTGRES, REDSHIFT, SNOWFLAKE
 from penstock.core.warehouse.limits import describe_limits
 from penstock.core.warehouse.migration import Around
-from penstock.core.warehouse.planner import plan_column_renames, plan_create, plan_truncate
+from penstock.core.warehouse.planner import plan_column_renames, plan_create, plan_merge, plan_truncate
 from penstock.core.warehouse.target_table import LogPlace, TargetTable
 
 if TYPE_CHECKING:
@@ -313,3 +313,19 @@ def test_types_that_differ_in_more_than_their_length_are_told_apart(seen: str, t
     assert may_have_become(REDSHIFT, seen, type_) is same
     assert not may_have_become(POSTGRES, seen, type_)
     assert may_have_become(replace(POSTGRES, retypes_in_transaction=False), seen, type_)
+
+
+def test_keys_that_differ_in_blanks_at_their_end_are_two_keys_in_redshift_too() -> None:
+    schema = table(ID, NAME, key=("name", "id"))
+
+    delete, insert = parsed(REDSHIFT, plan_merge(REDSHIFT, TargetTable("", schema), schema, '"new"'))
+
+    assert delete == (
+        'DELETE FROM "shop"."orders" USING "new" WHERE "new"."name" = "shop"."orders"."name" '
+        'AND LENGTH("new"."name") = LENGTH("shop"."orders"."name") AND "new"."id" = "shop"."orders"."id"'
+    )
+    assert 'GROUP BY "name", LENGTH("name"), "id")' in insert
+    assert 'ON s."name" = latest."name" AND LENGTH(s."name") = LENGTH(latest."name") AND s."id" = latest."id"' in insert
+    checks = plan_migration(REDSHIFT, TargetTable("", table(ID, NAME)), schema).checks
+    assert 'GROUP BY "name", LENGTH("name"), "id" HAVING COUNT(*) > 1' in checks[0].query
+    assert "LENGTH" not in " ".join(plan_merge(POSTGRES, TargetTable("", schema), schema, '"new"'))

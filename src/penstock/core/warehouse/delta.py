@@ -17,6 +17,7 @@ from penstock.core.warehouse.alter import plan_migration
 from penstock.core.warehouse.columns import COPY_AGAIN, LOG_COLUMNS, by_name, cast_value, fill_value, stopped
 from penstock.core.warehouse.dialect import Dialect, quote_name, quote_text, render_type
 from penstock.core.warehouse.planner import check_key, newest_rows, plan_create, project_rows
+from penstock.core.warehouse.row_keys import same_key
 from penstock.core.warehouse.target_table import TargetTable
 
 if TYPE_CHECKING:
@@ -135,15 +136,14 @@ def plan_delta_merge(target: TargetTable, arriving: TableSchema, staged: str) ->
     """
     names, values = project_rows(DELTA, target, arriving)
     check_key(target.schema, arriving)
-    key = [quote_name(DELTA, name) for name in arriving.key]
-    same_row = " AND ".join(f"s.{name} = t.{name}" for name in key)
+    same_row = same_key(DELTA, arriving, "s", "t")
     changes = ", ".join(f"t.{name} = {value}" for name, value in zip(names, values, strict=True))
     gone = f"s.{quote_name(DELTA, OP)} = 'd'"
     goes, comes = (
         (f"WHEN MATCHED AND {gone} THEN DELETE ", f"AND NOT ({gone}) ") if target.deletes == "hard" else ("", "")
     )
     return (
-        f"MERGE INTO {target.path(DELTA)} AS t USING (SELECT s.* FROM {newest_rows(DELTA, key, staged)}) AS s "  # noqa: S608 - names are quoted
+        f"MERGE INTO {target.path(DELTA)} AS t USING (SELECT s.* FROM {newest_rows(DELTA, arriving, staged)}) AS s "  # noqa: S608 - names are quoted
         f"ON {same_row} {goes}WHEN MATCHED THEN UPDATE SET {changes} "
         f"WHEN NOT MATCHED {comes}THEN INSERT ({', '.join(names)}) VALUES ({', '.join(values)})"
     )

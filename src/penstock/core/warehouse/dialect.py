@@ -63,7 +63,8 @@ class Dialect:
     refuses more than `json_bytes_max` bytes, 0 where it is a text. It refuses dates before
     `first_date`, and texts with the character NUL unless `text_has_nul`. `time_is_microseconds`
     where no type holds spans of time, and `escapes_backslash` where a backslash
-    in a text means something. `name_bytes_max` is 0 without a limit.
+    in a text means something. `pads_texts` where texts are equal that differ
+    in blanks at their end only. `name_bytes_max` is 0 without a limit.
 
     `retype` fills a new `type` into the column `name`; `retypes` are the changes
     that it can make, unless `retypes_in_transaction` ahead of the transaction
@@ -109,6 +110,7 @@ class Dialect:
     vector_dimensions_max: int = 1 << 30
     time_is_microseconds: bool = False
     escapes_backslash: bool = False
+    pads_texts: bool = False
     name_bytes_max: int = 0
     reserved_columns: frozenset[str] = frozenset()
     retype: str = "ALTER COLUMN {name} SET DATA TYPE {type}"

@@ -106,6 +106,7 @@ REDSHIFT: Final = Dialect(
     blob="FROM_HEX('{hex}')",
     instant_of_ms="(TIMESTAMPTZ 'epoch' + {ms} * INTERVAL '0.001 second')",
     escapes_backslash=True,
+    pads_texts=True,
     name_bytes_max=127,
     text_has_nul=False,
     first_date=_FIRST_DATE,
@@ -117,7 +118,10 @@ REDSHIFT: Final = Dialect(
     any_text=_REDSHIFT_VARCHAR,
     locks_tables=True,
 )
-"""Amazon Redshift. Its ALTER COLUMN TYPE runs in no transaction, its copy of a table in one."""
+"""Amazon Redshift. Its ALTER COLUMN TYPE runs in no transaction, its copy of a table in one.
+
+Blanks at the end of a VARCHAR do not count where it is compared, but they do in its length ("Character types").
+"""
 
 REDSHIFT_SUPER: Final = replace(REDSHIFT, printed={**REDSHIFT.printed, "json": "SUPER"}, json_bytes_max=4_000_000)
 """Amazon Redshift with JSON as SUPER. COPY takes rows of up to 4 MiB ("COPY")."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from penstock.core.warehouse.columns import COPY_AGAIN, DELETED_AT, by_name, stopped
 from penstock.core.warehouse.dialect import Dialect, quote_name
 from penstock.core.warehouse.migration import Check
+from penstock.core.warehouse.row_keys import value_terms
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,16 +24,20 @@ def plan_key_checks(dialect: Dialect, target: TargetTable, after: TableSchema) -
         if name.casefold() not in there:
             reason = "it came with the primary key, and only the source knows its values in rows that are older"
             raise stopped(after, name, reason, COPY_AGAIN)
-    key = ", ".join(quote_name(dialect, there[name.casefold()].name) for name in after.key)
-    missing = " OR ".join(f"{quote_name(dialect, there[name.casefold()].name)} IS NULL" for name in after.key)
+    columns = [there[name.casefold()] for name in after.key]
+    names = [quote_name(dialect, column.name) for column in columns]
+    key = ", ".join(names)
+    terms = (value_terms(dialect, column.type, name) for column, name in zip(columns, names, strict=True))
+    alike = ", ".join(chain.from_iterable(terms))
+    missing = " OR ".join(f"{name} IS NULL" for name in names)
     path = target.path(dialect)
     if target.schema.key:
         where = f"{quote_name(dialect, DELETED_AT.name)} IS NULL" if target.deletes == "soft" else "1 = 1"
-        twice = f"SELECT {key} FROM {path} WHERE {where} GROUP BY {key} HAVING COUNT(*) > 1 LIMIT 1"  # noqa: S608 - names are quoted
+        twice = f"SELECT {key} FROM {path} WHERE {where} GROUP BY {alike} HAVING COUNT(*) > 1 LIMIT 1"  # noqa: S608 - names are quoted
         null = f"SELECT {key} FROM {path} WHERE {where} AND ({missing}) LIMIT 1"  # noqa: S608 - names are quoted
     else:
         living = f"FROM {path} AS s WHERE {behind_truncates(dialect, target)}"
-        twice = f"SELECT {key} {living} GROUP BY {key} HAVING SUM({SIGN}) NOT IN (0, 1) LIMIT 1"
+        twice = f"SELECT {key} {living} GROUP BY {alike} HAVING SUM({SIGN}) NOT IN (0, 1) LIMIT 1"
         null = f"SELECT {key} {living} AND ({missing}) GROUP BY {key} HAVING SUM({SIGN}) <> 0 LIMIT 1"
     yield Check(twice, "", f"its primary key is now ({', '.join(after.key)}), and two rows here have the same one")
     yield Check(null, "", f"its primary key is now ({', '.join(after.key)}), and a row here has none")

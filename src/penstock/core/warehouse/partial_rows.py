@@ -9,6 +9,7 @@ from penstock.core.errors import TableStoppedError
 from penstock.core.files import LACKS, OFFSET, OP
 from penstock.core.warehouse.dialect import quote_name
 from penstock.core.warehouse.fill_values import render_fill_value
+from penstock.core.warehouse.row_keys import key_terms, same_key
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -59,7 +60,7 @@ def plan_completion(
     there = {column.name.casefold(): column for column in target.schema.columns}
     columns = [newest.value(column, there.get(column.name.casefold())) for column in arriving.columns]
     op, offset, key = (quote_name(dialect, name) for name in (OP, OFFSET, arriving.key[0]))
-    same_row = " AND ".join(f"r.{quote_name(dialect, name)} = t.{quote_name(dialect, name)}" for name in arriving.key)
+    same_row = same_key(dialect, arriving, "r", "t")
     unknown = " OR ".join(f"r.{newest.unknown(column)} = 1" for column in newest.changed) or "1 = 0"
     whole, is_orphan = quote_name(dialect, WHOLE), quote_name(dialect, _UNKNOWN)
     create = (
@@ -99,7 +100,7 @@ class _Newest:
 
     def select(self, staged: str) -> str:
         """Select all staged rows, `_LATEST` numbering those of a key from the newest on."""
-        key = ", ".join(f"s.{quote_name(self.dialect, name)}" for name in self.schema.key)
+        key = ", ".join(key_terms(self.dialect, self.schema, "s"))
         op, offset = (f"s.{quote_name(self.dialect, name)}" for name in (OP, OFFSET))
         latest = quote_name(self.dialect, _LATEST)
         listed = [op, offset, f"ROW_NUMBER() OVER (PARTITION BY {key} ORDER BY {offset} DESC) AS {latest}"]

@@ -35,6 +35,7 @@ from penstock.core.warehouse.columns import (
 from penstock.core.warehouse.dialect import Dialect, quote_name, quote_text
 from penstock.core.warehouse.key_index import plan_key_index
 from penstock.core.warehouse.migration import Check, Migration
+from penstock.core.warehouse.row_keys import key_terms, same_key
 from penstock.core.warehouse.widening import widens
 
 if TYPE_CHECKING:
@@ -174,22 +175,23 @@ def plan_merge(dialect: Dialect, target: TargetTable, arriving: TableSchema, sta
     into = f"INSERT INTO {target.path(dialect)} ({', '.join(names)}) SELECT {', '.join(values)}"
     if not target.schema.key:
         return [f"{into} FROM {staged} AS s"]
-    key = [quote_name(dialect, name) for name in arriving.key]
     kept = "" if target.deletes == "soft" else f" WHERE s.{quote_name(dialect, OP)} <> 'd'"
     return [
         plan_delete(dialect, target, arriving, staged),
-        f"{into} FROM {newest_rows(dialect, key, staged)}{kept}",
+        f"{into} FROM {newest_rows(dialect, arriving, staged)}{kept}",
     ]
 
 
-def newest_rows(dialect: Dialect, key: Sequence[str], staged: str) -> str:
+def newest_rows(dialect: Dialect, schema: TableSchema, staged: str) -> str:
     """Return what a statement reads `s` from: for each key the staged row with the highest offset."""
-    listed, offset = ", ".join(key), quote_name(dialect, OFFSET)
+    listed = ", ".join(quote_name(dialect, name) for name in schema.key)
+    offset = quote_name(dialect, OFFSET)
     if dialect.distinct_on:
         return f"(SELECT DISTINCT ON ({listed}) * FROM {staged} ORDER BY {listed}, {offset} DESC) AS s"  # noqa: S608 - names are quoted
-    latest = f"SELECT {listed}, MAX({offset}) AS {offset} FROM {staged} GROUP BY {listed}"  # noqa: S608 - names are quoted
-    same_change = " AND ".join(f"s.{name} = latest.{name}" for name in [*key, offset])
-    return f"{staged} AS s JOIN ({latest}) AS latest ON {same_change}"
+    grouped = ", ".join(key_terms(dialect, schema))
+    latest = f"SELECT {listed}, MAX({offset}) AS {offset} FROM {staged} GROUP BY {grouped}"  # noqa: S608 - names are quoted
+    same_row = same_key(dialect, schema, "s", "latest")
+    return f"{staged} AS s JOIN ({latest}) AS latest ON {same_row} AND s.{offset} = latest.{offset}"
 
 
 def plan_delete(dialect: Dialect, target: TargetTable, arriving: TableSchema, staged: str) -> str:
@@ -199,11 +201,11 @@ def plan_delete(dialect: Dialect, target: TargetTable, arriving: TableSchema, st
     """
     _check_kind(target.schema, arriving)
     check_key(target.schema, arriving)
-    path, key = target.path(dialect), [quote_name(dialect, name) for name in arriving.key]
+    path = target.path(dialect)
     if dialect.deletes_using:
-        same_row = " AND ".join(f"{staged}.{name} = {path}.{name}" for name in key)
+        same_row = same_key(dialect, arriving, staged, path)
         return f"DELETE FROM {path} USING {staged} WHERE {same_row}"  # noqa: S608 - names are quoted
-    same_row = " AND ".join(f"s.{name} = t.{name}" for name in key)
+    same_row = same_key(dialect, arriving, "s", "t")
     return f"DELETE FROM {path} AS t WHERE EXISTS (SELECT 1 FROM {staged} AS s WHERE {same_row})"  # noqa: S608 - names are quoted
 
 

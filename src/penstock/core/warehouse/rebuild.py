@@ -17,6 +17,7 @@ from penstock.core.warehouse.dialect import Dialect, quote_name, quote_text
 from penstock.core.warehouse.key_index import plan_key_index
 from penstock.core.warehouse.migration import Check, Migration
 from penstock.core.warehouse.other_key import SIGN, behind_truncates
+from penstock.core.warehouse.row_keys import value_terms
 
 if TYPE_CHECKING:
     from penstock.core.tables import TableSchema
@@ -120,7 +121,7 @@ def _present_rows(dialect: Dialect, log: TargetTable) -> str:
             grouped.append(text)
         else:
             listed.append(f"s.{name}")
-            grouped.append(f"s.{name}")
+            grouped += value_terms(dialect, column.type, f"s.{name}")
     return (
         f"SELECT {', '.join(listed)} FROM {log.path(dialect)} AS s "  # noqa: S608 - names are quoted
         f"WHERE {behind_truncates(dialect, log)} GROUP BY {', '.join(grouped)} HAVING SUM({SIGN}) > 0"
