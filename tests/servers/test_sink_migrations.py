@@ -12,6 +12,7 @@ from tests.servers.sink_case import (
     SCHEMAS,
     TABLE,
     WIDER,
+    DuckdbTarget,
     PostgresTarget,
     RedshiftTarget,
     announcement,
@@ -23,7 +24,7 @@ from tests.servers.test_sink_borders import stated
 
 from penstock.core.announcements import Kind
 from penstock.core.errors import TableStoppedError
-from penstock.core.tables import IntegerType, PrintedType, TableSchema, TextType
+from penstock.core.tables import Column, IntegerType, PrintedType, TableSchema, TextType
 from penstock.links.warehouse.sink import SqlSink
 
 if TYPE_CHECKING:
@@ -202,3 +203,18 @@ def test_an_empty_table_can_become_any_other_and_keeps_its_comment(place: Place)
 
     assert list(place.columns())[:2] == ["qty", "_op"]
     assert sink._warehouse.attributes(TABLE).comment == "kept"
+
+
+def test_a_default_with_the_character_nul_stops_its_table_where_texts_have_none(place: Place) -> None:
+    note = Column("note", TextType(20, "utf8mb4"), nullable=False, default="a\x00b")
+    schemas = {1: FIRST, 5: replace(FIRST, columns=(*FIRST.columns, note))}
+    sink = place.open()
+    sink.load(TABLE, [write_batch(place, FIRST, 1, 0, [("a", 1, "c")])], schemas)
+
+    if isinstance(place.target, DuckdbTarget):
+        sink.load(TABLE, [announcement(5, 1)], schemas)
+        assert rows_in(sink) == [("a", 1, "a\x00b")]
+        return
+    with pytest.raises(TableStoppedError, match=r"orders\.note .*its default 'a\\x00b' has the character NUL"):
+        sink.load(TABLE, [announcement(5, 1)], schemas)
+    assert rows_in(sink) == [("a", 1)]

@@ -83,7 +83,7 @@ def _constant(dialect: Dialect, type_: ColumnType, default: str) -> str:  # noqa
         case IntegerType() | BitType() | DecimalType() | FloatType() | YearType():
             return _cast(dialect, type_, _number(default))
         case TextType() | EnumType() | SetType():
-            return quote_text(default, dialect)
+            return _text(dialect, default)
         case PrintedType("uuid" | "inet4" | "inet6"):
             return _cast(dialect, type_, default)
         case PrintedType("date" | "datetime", digits):
@@ -110,6 +110,13 @@ def _constant(dialect: Dialect, type_: ColumnType, default: str) -> str:  # noqa
             raise ValueError(message)
         case _:
             assert_never(type_)
+
+
+def _text(dialect: Dialect, default: str) -> str:
+    if "\x00" in default and not dialect.text_has_nul:
+        message = f"its default {default!r} has the character NUL, which texts of {dialect.name} have not"
+        raise ValueError(message)
+    return quote_text(default, dialect)
 
 
 def _cast(dialect: Dialect, type_: ColumnType, text: str) -> str:
