@@ -111,16 +111,8 @@ class StatementHandler:
                 return StatementOutcome()
             case RowStatement() as rows:
                 return StatementOutcome(stopped=self._stopped_by_rows(statement, rows))
-            case TableDdl("alter" | "truncate" | "create_index" | "drop_index") as ddl if statement.of_session:
-                return StatementOutcome(stopped=self._stopped_by_temporary(statement, ddl))
-            case TableDdl("create", changes_rows=True) as ddl:
-                more = self._stopped_by_query(statement)
-                outcome = self._replay(statement, ddl, stopped)
-                return replace(outcome, stopped=(*outcome.stopped, *more))
-            case TableDdl("create", conditional=True) as ddl:
-                return self._create_if_needed(statement, ddl, stopped)
             case TableDdl() as ddl:
-                return self._replay(statement, ddl, stopped)
+                return self._apply_ddl(statement, ddl, stopped)
             case other:
                 assert_never(other)
 
@@ -131,6 +123,19 @@ class StatementHandler:
     def settle(self) -> None:
         """The outcome is committed: the dump is no longer needed."""
         self._state.drop_tracker_dump(self._book.source)
+
+    def _apply_ddl(self, statement: StatementLogged, ddl: TableDdl, stopped: Collection[str]) -> StatementOutcome:
+        match ddl:
+            case TableDdl("alter" | "truncate" | "create_index" | "drop_index") if statement.of_session:
+                return StatementOutcome(stopped=self._stopped_by_temporary(statement, ddl))
+            case TableDdl("create", changes_rows=True):
+                more = self._stopped_by_query(statement)
+                outcome = self._replay(statement, ddl, stopped)
+                return replace(outcome, stopped=(*outcome.stopped, *more))
+            case TableDdl("create", conditional=True):
+                return self._create_if_needed(statement, ddl, stopped)
+            case _:
+                return self._replay(statement, ddl, stopped)
 
     def _stopped_by_rows(self, statement: StatementLogged, rows: RowStatement) -> _Stopped:
         """Rows written as a statement cannot be known: every table that it may have changed stops."""
