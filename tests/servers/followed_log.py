@@ -20,7 +20,7 @@ from penstock.adapters.state.store import open_state
 from penstock.core.announcements import Kind
 from penstock.core.avro.envelope_encode import encode_changes
 from penstock.core.avro.schemas import value_schema
-from penstock.core.errors import TableStoppedError
+from penstock.core.errors import PenstockError, TableStoppedError
 from penstock.core.mysql.decode import decode_rows
 from penstock.core.mysql.log_items import RowsLogged, StatementLogged
 from penstock.core.publication import StoppedTable
@@ -86,7 +86,11 @@ class FollowedLog:
         with closing(connect(address(source))) as connection:
             begin, defaults = head(connection), read_source_defaults(connection)
         tracker = MysqlTracker(address(tracker_server), defaults, policy)
-        tracker.restore(_EMPTY)
+        try:
+            tracker.restore(_EMPTY)
+        except PenstockError:
+            tracker.close()
+            raise
         registry = MemoryRegistry()
         book = TableBook("src", tracker, registry, [], lambda table: table.schema == schema)
         state = open_state(f"sqlite:///{home}/state.db", "p")
