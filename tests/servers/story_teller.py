@@ -23,7 +23,7 @@ _GAP: Final = re.compile(r"<(t|c|values|set|noise|same|or replace) ?(\d*)>")
 _CODECS: Final = {"latin1": "cp1252", "gbk": "gbk", "sjis": "shift_jis", "utf8mb4": "utf-8"}
 _NOISE: Final = (
     " /* a, b; 'c */ ", " -- it's\n", ' # "x\n', "\n\t", " /*!50000 */ ", " /*!99999 x */ ", " /**/ ", " /*!*/ ",
-    " /*M!100100 */ ", " /*M!999999 y */ ", " /*+ z */ ",
+    " /*M!100100 */ ", " /*M!999999 */ ", " /*+ z */ ",
 )  # fmt: skip
 _BLANK: Final = re.compile(r"""`[^`]*`|'[^']*'|"[^"]*"| """)
 _VALUES: Final = {
