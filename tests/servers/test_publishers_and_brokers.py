@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import time
 from contextlib import closing
@@ -11,6 +12,7 @@ from uuid import uuid4
 import numpy as np
 import pyarrow as pa
 import pytest
+from confluent_kafka.admin import AdminClient
 from tests.servers.publishing_program import LINK, messages
 from tests.servers.test_watermarks import Case
 
@@ -19,7 +21,7 @@ from penstock.adapters.kafka import publisher as publisher_module
 from penstock.adapters.kafka.cluster import KafkaCluster
 from penstock.adapters.kafka.publisher import TransactionalPublisher
 from penstock.core.changes import Messages
-from penstock.core.errors import PositionError, UnavailableError
+from penstock.core.errors import PenstockError, PositionError, UnavailableError
 from penstock.dev import kafka as kafka_settings
 from penstock.dev.kafka import start_kafka
 
@@ -114,6 +116,35 @@ def test_more_bytes_than_the_clients_queue_holds_are_published(
 
     numbers = [int(value.split()[0]) for found in case.read("a").values() for value in found]
     assert sorted(numbers) == list(range(100))
+
+
+@pytest.mark.parametrize("transactions", [True, False])
+def test_a_message_that_is_too_large_for_the_broker_is_told_as_that(
+    kafka: KafkaBroker, tmp_path: Path, *, transactions: bool
+) -> None:
+    case = Case(kafka, tmp_path)
+    values = pa.array([random.Random(1).randbytes(17 << 20)], pa.binary())  # noqa: S311 - nothing that lz4 makes smaller
+    large = Messages(f"{case.pipeline}.a", pa.array([b"key"], pa.binary()), values, np.zeros(1, np.int64))
+
+    opened = TransactionalPublisher(case.cluster, case.pipeline, LINK) if transactions else case.open()
+    with closing(opened) as publisher, pytest.raises(PenstockError, match="Message size too large") as caught:
+        publisher.publish([large], lambda: {"next": 1})
+
+    assert not caught.value.retryable
+
+
+def test_a_topic_that_is_deleted_while_nothing_is_transacted_is_told_as_that(
+    kafka: KafkaBroker, tmp_path: Path
+) -> None:
+    case = Case(kafka, tmp_path)
+    with closing(case.open()) as publisher:
+        case.go_on(publisher, 10)
+        admin = AdminClient({"bootstrap.servers": case.servers})
+        for future in admin.delete_topics([f"{case.pipeline}.a"]).values():
+            future.result(30)
+
+        with pytest.raises(PositionError, match=r"\.a is gone: it was deleted"):
+            case.go_on(publisher, 60)
 
 
 def test_pieces_are_bounded_by_messages_and_bytes_and_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:

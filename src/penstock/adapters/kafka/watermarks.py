@@ -167,12 +167,13 @@ class WatermarkPublisher:
     def close(self) -> None:
         """Drop the connections."""
         # Of a producer that Kafka has given up on, the error that led here is the one worth telling.
-        with contextlib.suppress(KafkaException):
+        with contextlib.suppress(KafkaException, SystemError):
             self._producer.flush(1.0)
         # What Kafka did not take comes again, from whoever goes on from the checkpoint: it must not be sent then,
         # as the client would for minutes, alive by what it is to call back about each message.
-        self._producer.purge()
-        self._producer.poll(0)
+        with contextlib.suppress(KafkaException, SystemError):
+            self._producer.purge()
+            self._producer.poll(0)
         self._checkpoints.close()
 
     def _send(self, messages: Iterable[Messages], record: Callable[[], Mapping[str, object]]) -> None:
@@ -197,12 +198,21 @@ class WatermarkPublisher:
 
     @contextlib.contextmanager
     def _explained(self) -> Iterator[None]:
-        """Raise what Kafka's client raises in our words."""
+        """Raise what Kafka's client raises in our words.
+
+        A message that no further attempt would bring to the broker ends the producer.
+        The client raises that before it calls back about the message, in the same
+        step, and Python complains of the two with a SystemError.
+        """
         try:
             yield
-        except KafkaException as error:
-            self._require_topics(error)
-            raise explain(error, f"publishing for {self._link}") from error
+        except (KafkaException, SystemError) as error:
+            if isinstance(error, SystemError) and self._failure is None:
+                raise
+            failure = error if isinstance(error, KafkaException) else KafkaException(self._failure)
+            self._require_topics(failure)
+            # What ended the producer for good only says that a message failed; of that one, the reason was noted.
+            raise explain(self._failure or failure, f"publishing for {self._link}") from error
 
     def _produce(self, part: Messages) -> None:
         keys, values = part.lists()
