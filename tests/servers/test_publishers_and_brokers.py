@@ -81,13 +81,13 @@ def test_a_topic_that_others_go_on_writing_to_stops_whoever_waits_for_it_to_rest
 def test_a_publisher_that_a_broker_forgot_over_an_idle_week_is_no_older_instance(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    week = "transactional.id.expiration.ms=1000\ntransaction.remove.expired.transaction.cleanup.interval.ms=500\n"
+    week = "transactional.id.expiration.ms=8000\ntransaction.remove.expired.transaction.cleanup.interval.ms=500\n"
     monkeypatch.setattr(kafka_settings, "_SETTINGS", f"{kafka_settings._SETTINGS}{week}")
     with start_kafka(tmp_path / "kafka") as broker:
         cluster, pipeline = KafkaCluster(broker.bootstrap_servers), uuid4().hex
         with closing(TransactionalPublisher(cluster, pipeline, LINK)) as idle:
             idle.publish([messages(f"{pipeline}.a", 0, 10, "")], lambda: {"next": 10})
-            time.sleep(5.0)
+            time.sleep(14.0)
 
             with pytest.raises(UnavailableError):
                 idle.publish([messages(f"{pipeline}.a", 10, 20, "")], lambda: {"next": 20})
