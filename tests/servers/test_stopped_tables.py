@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.servers.chain import Chain, make_chain
 
+from penstock.dev.mariadb import start_mariadb
 from penstock.wiring.health import find_problems
 from penstock.wiring.load_plans import plan_loads
 
@@ -91,3 +92,20 @@ def test_a_sequence_is_no_table_that_could_stop(
 
     assert told(chain) == []
     assert chain.query("SELECT * FROM {schema}.orders") == [(1, 1)]
+
+
+def test_a_table_that_the_start_of_the_log_stops_says_how_a_new_pipeline_gets_by(
+    chain_parts: tuple[KafkaBroker, str, int], fresh_name: str, tmp_path: Path
+) -> None:
+    with start_mariadb(tmp_path / "source") as server:
+        chain = make_chain(tmp_path, fresh_name, server, chain_parts)
+        Chain(chain.file, "mysql", server).write(f"CREATE DATABASE {fresh_name}")
+        chain.write("CREATE TABLE orders (n INT PRIMARY KEY)", "ALTER TABLE orders MODIFY n SMALLINT")
+        chain.file.write_text(chain.file.read_text().replace("start: copy", "start: auto"))
+
+        assert "from the start of the log" in chain.start()
+        chain.carry()
+        chain.mirror()
+
+        (said,) = told(chain)
+        assert "`start: copy`" in said

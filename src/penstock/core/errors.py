@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-START_ANEW = "start a new pipeline with a copy (another `pipeline` name and `home`)"
+START_ANEW = "start a new pipeline with a copy (another `pipeline` name and `home`, `start: copy`)"
 """What to do where existing rows must be read anew: nothing less than a whole pipeline can be copied again."""
 
 

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from penstock.core.mysql.ddl import TableDdl, TableName
     from penstock.core.tables import TableSchema
 
-COPY_AGAIN = "start a new pipeline (another `pipeline` name and `home`) to carry the table from a fresh copy"
+COPY_AGAIN = (
+    "start a new pipeline (another `pipeline` name and `home`, `start: copy`) to carry the table from a fresh copy"
+)
 
 Effect: TypeAlias = "Kind | Refusal | None"
 """What became of a table; None for nothing that anybody must be told."""

@@ -23,7 +23,7 @@ _SHOWN_MAX = 10
 _RESTORE = (
     "restore its data as it was when the pipeline last ran (`tracker` below home), or give the tables back the shape "
     "that was told; where zero_dates, row_images or tables of the source were changed, change them back; "
-    "else start a new pipeline with a copy (another `pipeline` name and `home`)"
+    "else start a new pipeline with a copy (another `pipeline` name and `home`, `start: copy`)"
 )
 
 
