@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from penstock.core.mysql.foreign_keys import Cascade
     from penstock.core.mysql.sql_session import SqlSession
@@ -58,6 +58,10 @@ class SchemaTracker(Protocol):
 
     def restore(self, dump: str) -> None:
         """Make the tracker hold exactly what `dump` says, whatever it held before."""
+        ...
+
+    def fill(self, dump: str) -> Mapping[TableId, str]:
+        """Do what `restore` does, but for the tables that the server refuses: return these, with its reasons."""
         ...
 
     def close(self) -> None:

@@ -218,10 +218,21 @@ class MysqlTracker:
         return self._retrying(read_creates).to_json()
 
     def restore(self, dump: str) -> None:
-        """Drop every user schema and make those of `dump`. Doing it again, or anew after a crash, is the same."""
+        """Drop every user schema and make those of `dump`. Doing it again, or anew after a crash, is the same.
+
+        Raises PenstockError for a table that the server refuses.
+        """
+        refused = self.fill(dump)
+        if refused:
+            table, reason = next(iter(refused.items()))
+            message = f"the schema tracker refused {table} of its own dump: {reason}"
+            raise PenstockError(message, "give it a server of the version that it had, or newer")
+
+    def fill(self, dump: str) -> Mapping[TableId, str]:
+        """Do as `restore`, but for the tables that the server refuses: return these, with its reasons."""
         creates = _read_dump(dump)
         self._schemas = self._cascades = self._sequences = None
-        self._retrying(lambda connection: _replace_everything(connection, creates))
+        return self._retrying(lambda connection: _replace_everything(connection, creates))
 
     def close(self) -> None:
         """Drop the connection. Safe to call twice; the next use opens another."""
@@ -362,16 +373,22 @@ def _written(table: TableName) -> str:
     return quote(name) if schema is None else f"{quote(schema)}.{quote(name)}"
 
 
-def _replace_everything(connection: pymysql.Connection, creates: Creates) -> None:
+def _replace_everything(connection: pymysql.Connection, creates: Creates) -> Mapping[TableId, str]:
+    """Make what there is that of `creates`; return the tables that the server refused, and why."""
     for (schema,) in ask(connection, "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA"):
         if schema not in SYSTEM_SCHEMAS:
             ask(connection, f"DROP DATABASE {quote(schema)}")
     _EMPTIED.pass_by()
     for schema in creates.schemas:
         _create_schema(connection, schema)
+    refused: dict[TableId, str] = {}
     for table in creates.tables:
         ask(connection, f"USE {quote(table.schema)}")
-        ask(connection, without_storage(table.statement))
+        try:
+            ask(connection, without_storage(table.statement))
+        except UnfitServerError as error:
+            refused[table.table] = error.message
+    return refused
 
 
 def _create_schema(connection: pymysql.Connection, schema: SchemaCreate) -> None:

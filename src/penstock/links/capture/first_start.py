@@ -12,20 +12,24 @@ from penstock.config.crash_points import CrashPoint
 from penstock.core.announcements import Announcement, Kind
 from penstock.core.avro.envelope_encode import EncodableTable, encode_changes
 from penstock.core.changes import Messages
-from penstock.core.errors import TableStoppedError
+from penstock.core.errors import START_ANEW, TableStoppedError
 from penstock.core.key_changes import message_order
 from penstock.core.positions import file_number
 from penstock.core.publication import CaptureRecord, StoppedTable, count_rows
 from penstock.links.capture.open_capture import CaptureParts, announcement_messages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from penstock.core.positions import BinlogPosition
-    from penstock.core.tables import TableSchema
+    from penstock.core.tables import TableId, TableSchema
     from penstock.ports.copy import TableCopy
 
 _BATCH_ROWS = 10_000
+_ANOTHER_TRACKER = (
+    "the tracker may be older than the source, or lack a plugin that it has: give it a server like the source, and "
+    f"{START_ANEW}"
+)
 _EMPTY_TRACKER = '{"schemas": []}'
 _FILLED_TRACKER = CrashPoint("start.tracker_filled", "the tracker has the source's tables, nothing is published")
 
@@ -50,9 +54,9 @@ def start_with_copy(parts: CaptureParts, copy: TableCopy, epoch: int, server: st
     copy, so it begins each table anew, behind what is left over of it.
     """
     parts.book.tracker.take_over()
-    parts.book.tracker.restore(copy.creates)
+    refused = parts.book.tracker.fill(copy.creates)
     _FILLED_TRACKER.pass_by()
-    publishing = _CopyPublication(parts, copy, epoch, server)
+    publishing = _CopyPublication(parts, copy, epoch, server, refused)
     parts.publisher.publish(publishing.messages(), publishing.record)
     parts.publisher.settle()
 
@@ -60,8 +64,11 @@ def start_with_copy(parts: CaptureParts, copy: TableCopy, epoch: int, server: st
 class _CopyPublication:
     """The copy's messages, and the record that can be written once they are all sent."""
 
-    def __init__(self, parts: CaptureParts, copy: TableCopy, epoch: int, server: str) -> None:
+    def __init__(
+        self, parts: CaptureParts, copy: TableCopy, epoch: int, server: str, refused: Mapping[TableId, str]
+    ) -> None:
         self._server = server
+        self._refused = refused
         self._parts = parts
         self._copy = copy
         self._epoch = epoch
@@ -84,6 +91,9 @@ class _CopyPublication:
                 self._stopped[str(table)] = StoppedTable(str(self._copy.position), error.message, error.hint)
 
     def _table_messages(self, schema: TableSchema) -> Iterator[Messages]:
+        if schema.table in self._refused:
+            reason = f"the schema tracker refused its definition: {self._refused[schema.table]}"
+            raise TableStoppedError(str(schema.table), "", str(self._copy.position), reason, _ANOTHER_TRACKER)
         source, registered = self._parts.book.source, self._parts.book.register(schema, str(self._copy.position))
         self._parts.publisher.create_topics([registered.topic])
         left_over = self._parts.publisher.left_over(registered.topic)
