@@ -244,6 +244,22 @@ def test_another_table_of_the_same_name_and_shape_is_not_taken_for_it(
             read(copy, table)
 
 
+def test_tables_that_change_their_names_are_not_taken_for_each_other(
+    server: MysqlServer, connection: pymysql.Connection, table: TableId, wanted: Callable[[TableId], bool]
+) -> None:
+    """Both are alike, and were created in the same second."""
+    ask(connection, "CREATE TABLE t (a INT PRIMARY KEY)")
+    ask(connection, "CREATE TABLE u (a INT PRIMARY KEY)")
+    ask(connection, "CREATE TABLE done (a INT PRIMARY KEY)")
+    ask(connection, "INSERT INTO t VALUES (1)")
+
+    with open_copy(server, wanted) as copy:
+        assert read(copy, TableId(table.schema, "done")) == []
+        ask(connection, "RENAME TABLE t TO v, u TO t, v TO u")
+        with pytest.raises(UnavailableError, match="was altered, renamed or dropped"):
+            read(copy, table)
+
+
 def test_a_table_can_be_altered_as_soon_as_it_is_copied(
     server: MysqlServer, connection: pymysql.Connection, table: TableId, wanted: Callable[[TableId], bool]
 ) -> None:

@@ -23,12 +23,14 @@ from penstock.adapters.mysql.catalog import (
 )
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect, error_code, explain, server_of
 from penstock.adapters.mysql.held_up import WAITING, everyone_held_up, is_denied, writers_held_up
-from penstock.adapters.mysql.history import gtids_at, head
+from penstock.adapters.mysql.history import gtids_at, head, read_statements
 from penstock.adapters.mysql.prepared import has_xa, place_without_prepared, with_prepared
 from penstock.core.arrow_types import arrow_schema
 from penstock.core.changes import Op, RowBatch
 from penstock.core.errors import PenstockError, TableStoppedError, UnavailableError, UnfitServerError
+from penstock.core.mysql.ddl import TableDdl, classify
 from penstock.core.mysql.describe import is_system_versioned
+from penstock.core.mysql.log_items import StatementLogged
 from penstock.core.mysql.table_policy import DEFAULT_POLICY
 from penstock.core.mysql.text_values import parse_values, select_expression
 from penstock.core.positions import BinlogPosition
@@ -106,6 +108,8 @@ class Copy:
         self._server = server
         self._connection = connection
         self._snapshot = snapshot
+        self._renamed: set[tuple[str, str]] = set()
+        self._renames_until = snapshot.position
 
     @property
     def position(self) -> BinlogPosition:
@@ -177,11 +181,26 @@ class Copy:
             ask(other, _PLAIN_MODE)
             now, engine = read_create(other, table)
         seen = next(create for create in self._snapshot.creates.tables if create.table == table)
-        if now != seen:
+        if now != seen or self._was_renamed(table):
             raise self._changed(table)
         if engine != _SNAPSHOT_ENGINE:
             reason = f"its engine {engine} cannot be read as it was at a position of the log"
             raise self._stopped(table, "", reason, f"ALTER TABLE {quote_table(table)} ENGINE={_SNAPSHOT_ENGINE}")
+
+    def _was_renamed(self, table: TableId) -> bool:
+        """Whether a table got or lost this name since the position, by the log.
+
+        Nothing else tells of two that are alike, and were created in the same second.
+        """
+        for said in read_statements(self._connection, self._renames_until):
+            self._renames_until = said.end
+            if isinstance(said, StatementLogged):
+                ddl = classify(said.sql, said.session.sql_mode)
+                names = [name for pair in ddl.renames for name in pair] if isinstance(ddl, TableDdl) else []
+                self._renamed |= {
+                    ((schema or said.default_schema).casefold(), name.casefold()) for schema, name in names
+                }
+        return (table.schema.casefold(), table.name.casefold()) in self._renamed
 
     def _batch(self, schema: TableSchema, fetched: Sequence[tuple[bytes | None, ...]], first: int) -> RowBatch:
         count, snapshot = len(fetched), self._snapshot

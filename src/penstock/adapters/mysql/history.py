@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
 from penstock.adapters.mysql.catalog import read_flavour, read_greeting, read_table_ids
 from penstock.adapters.mysql.connection import ask, server_of
 from penstock.core.errors import LogError, LogPurgedError, UnfitServerError
-from penstock.core.mysql.log_items import StatementLogged
+from penstock.core.mysql.log_items import LogAdvanced, RowsLogged, StatementLogged, TransactionBegan
 from penstock.core.mysql.origin import tells_whole_life
 from penstock.core.positions import BinlogPosition, file_number
 
@@ -111,23 +112,28 @@ def log_is_whole(
     start = start_of_log(connection)
     tables = [table for table in read_table_ids(connection) if wanted(table)]
     try:
-        return not start.gtids and tells_whole_life(_statements(connection, start), tables, wanted)
+        log = (each for each in read_statements(connection, start) if isinstance(each, StatementLogged))
+        statements = ((each.sql, each.default_schema) for each in log)
+        return not start.gtids and tells_whole_life(statements, tables, wanted)
     except LogError:
         # Among others an XA COMMIT of what was prepared before the log began.
         return False
 
 
-def _statements(connection: pymysql.Connection, start: BinlogPosition) -> Iterator[tuple[str, str]]:
-    """Every statement from `start` to the end of the log, with its default schema, over a connection of its own."""
+def read_statements(connection: pymysql.Connection, start: BinlogPosition) -> Iterator[StatementLogged | LogAdvanced]:
+    """Every statement from `start` to the end of the log, over a connection of its own, and places without one.
+
+    The last is the end. Raises as a BinlogStream does.
+    """
     server_id = passing_server_id(connection)
     stream = open_binlog(server_of(connection), start, server_id, lambda _: False, Stop.END_OF_LOG)
-    try:
+    with closing(stream):
         while not stream.at_end():
             for item in stream.read(_WAIT_SECONDS):
                 if isinstance(item, StatementLogged):
-                    yield item.sql, item.default_schema
-    finally:
-        stream.close()
+                    yield item
+                elif not isinstance(item, TransactionBegan | RowsLogged):
+                    yield LogAdvanced(item.end)
 
 
 def _head_of_mysql(connection: pymysql.Connection) -> BinlogPosition:
