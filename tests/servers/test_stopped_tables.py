@@ -79,21 +79,6 @@ def test_a_column_that_one_statement_drops_and_adds_stops_its_table_though_it_lo
     assert stopped.query("SELECT id, n FROM {schema}.marks") == [(1, 1)]
 
 
-def test_a_sequence_is_no_table_that_could_stop(
-    mariadb: MariadbServer, chain_parts: tuple[KafkaBroker, str, int], fresh_database: str, tmp_path: Path
-) -> None:
-    chain = make_chain(tmp_path, fresh_database, mariadb, chain_parts)
-    chain.write("CREATE SEQUENCE s", "CREATE TABLE orders (id INT DEFAULT NEXTVAL(s) PRIMARY KEY, n INT)")
-    chain.start()
-
-    chain.write("INSERT INTO orders (n) VALUES (1)", "CREATE SEQUENCE r", "SELECT NEXTVAL(r)")
-    chain.carry()
-    chain.mirror("stopped")
-
-    assert told(chain) == []
-    assert chain.query("SELECT * FROM {schema}.orders") == [(1, 1)]
-
-
 def test_a_table_that_the_start_of_the_log_stops_says_how_a_new_pipeline_gets_by(
     chain_parts: tuple[KafkaBroker, str, int], fresh_name: str, tmp_path: Path
 ) -> None:
