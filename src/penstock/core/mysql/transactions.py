@@ -213,8 +213,7 @@ class TransactionReader:
             begin = self.position(transaction.begin, place.rows_place)
             end = replace(begin, rows_from=place.rows_place + header.length)
             inside = place.inside + header.length if place.inside else 0
-            logged = _logged(query, (begin, end), timestamp_ms, transaction.gtid, inside)
-            statement = replace(logged, of_session=bool(header.flags & FLAG_OF_SESSION))
+            statement = _logged(query, (begin, end), header, transaction.gtid, inside)
             self._hold(transaction, statement, max(header.length, len(query.sql)), items)
             return
         begin = self.position(place.start if transaction is None else transaction.begin)
@@ -222,8 +221,7 @@ class TransactionReader:
             items.append(TransactionEnded(self._end(), timestamp_ms))
         else:
             gtid = "" if transaction is None else transaction.gtid
-            logged = _logged(query, (begin, self._end()), timestamp_ms, gtid)
-            items.append(replace(logged, of_session=bool(header.flags & FLAG_OF_SESSION)))
+            items.append(_logged(query, (begin, self._end()), header, gtid))
 
     def _hold(self, transaction: OpenTransaction, item: LogItem, size_bytes: int, items: list[LogItem]) -> None:
         """Keep `item`, unless an earlier reader has it, and let go of what has become too much."""
@@ -249,6 +247,9 @@ def _drops(statement: StatementLogged) -> bool:
 
 
 def _logged(
-    query: Query, place: tuple[BinlogPosition, BinlogPosition], timestamp_ms: int, gtid: str, inside: int = 0
+    query: Query, place: tuple[BinlogPosition, BinlogPosition], header: Header, gtid: str, inside: int = 0
 ) -> StatementLogged:
-    return StatementLogged(query.sql, query.default_schema, *place, timestamp_ms, inside, gtid, query.session)
+    timestamp_ms, of_session = header.timestamp * 1000, bool(header.flags & FLAG_OF_SESSION)
+    return StatementLogged(
+        query.sql, query.default_schema, *place, timestamp_ms, inside, gtid, query.session, of_session
+    )
