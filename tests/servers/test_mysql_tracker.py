@@ -9,6 +9,7 @@ from penstock.adapters.mysql.catalog import read_creates, read_tables
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect
 from penstock.adapters.mysql.tracker import MysqlTracker, SourceDefaults, read_source_defaults
 from penstock.core.errors import FencedError, PenstockError, UnavailableError, UnfitServerError
+from penstock.core.mysql.sql_session import SqlSession
 from penstock.core.tables import BytesType, IntegerType, TableId, TextType
 
 if TYPE_CHECKING:
@@ -97,6 +98,17 @@ def test_a_dump_brings_everything_back(tracker: MysqlTracker) -> None:
     assert tracker.dump() == dump
     assert {table: tracker.table_schema(table) for table in tracker.tables()} == schemas
     assert len(schemas) == 4
+
+
+def test_a_dump_is_read_as_ever_behind_a_session_with_other_timestamps(tracker: MysqlTracker) -> None:
+    tracker.apply("CREATE TABLE t (a TIMESTAMP NOT NULL)", "shop")
+    dump, before = tracker.dump(), tracker.table_schema(T)
+    tracker.apply("CREATE TABLE u (a INT)", "shop", SqlSession(explicit_timestamps=False))
+
+    tracker.restore(dump)
+
+    assert before is not None
+    assert tracker.table_schema(T) == before
 
 
 def test_restoring_twice_is_restoring_once(tracker: MysqlTracker) -> None:

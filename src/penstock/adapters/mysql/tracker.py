@@ -182,8 +182,7 @@ class MysqlTracker:
                 ask(connection, f"DELETE FROM {_written(statement.tables[0])}")  # noqa: S608 - the name is quoted
         finally:
             ask(connection, f"SET NAMES {_CHARSET}")
-            mode = _LENIENT[self._defaults.flavour]
-            ask(connection, f"SET SESSION sql_mode = '{mode}', collation_server = '{self._defaults.collation}'")
+            ask(connection, _own_session(self._defaults))
 
     def _explicit_timestamps(self, session: SqlSession) -> int:
         if session.explicit_timestamps is not None:
@@ -254,8 +253,7 @@ class MysqlTracker:
         if self._connection is None:
             connection = connect(self._server, self._timeout_seconds)
             _require_flavour(connection, self._server, self._defaults.flavour)
-            for statement in _session_settings(self._defaults):
-                ask(connection, statement)
+            ask(connection, _own_session(self._defaults))
             _require_empty(connection, self._server)
             if self._writer is not None:
                 self._writer = take_lock(connection, self._writer)
@@ -291,7 +289,8 @@ def _leaves_tables(statement: TableDdl) -> bool:
     return statement.action in {"truncate", "alter"} and not statement.changes_columns
 
 
-def _session_settings(defaults: SourceDefaults) -> Sequence[str]:
+def _own_session(defaults: SourceDefaults) -> str:
+    """Write the statement that gives a connection our own settings."""
     settings = [
         f"sql_mode = '{_LENIENT[defaults.flavour]}'",
         _FOREIGN_KEYS,
@@ -302,7 +301,7 @@ def _session_settings(defaults: SourceDefaults) -> Sequence[str]:
     ]
     # MariaDB refuses to alter a system-versioned table otherwise; whoever altered it on the source had set this.
     settings += ["system_versioning_alter_history = KEEP"] if defaults.flavour == "mariadb" else []
-    return [f"SET SESSION {setting}" for setting in settings]
+    return f"SET SESSION {', '.join(settings)}"
 
 
 def _require_flavour(connection: pymysql.Connection, server: MysqlServer, wanted: Flavour) -> None:
