@@ -244,7 +244,7 @@ def test_a_lease_in_another_process_shares_the_topics_with_nobody(
     case: CaptureCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case.start()
-    spec, open_stream = CaptureSpec(case.spec, "db", 2), wiring._open_stream
+    spec, open_stream = CaptureSpec(case.spec, "db", 2), wiring.open_stream
     tuple(Lease(spec, "planner", 1, 0.5, None).run())
     # In another process nothing is kept of the lease before.
     _, before = capture_tasks._kept.pop("db")
@@ -254,7 +254,7 @@ def test_a_lease_in_another_process_shares_the_topics_with_nobody(
         time.sleep(1.0)
         return open_stream(spec, position, stop, lane)
 
-    monkeypatch.setattr(wiring, "_open_stream", open_late)
+    monkeypatch.setattr(wiring, "open_stream", open_late)
     with closing(before), closing(open_live(spec)) as live:
         live.run(60.0, case.head())
 

@@ -116,6 +116,11 @@ class Messages:
         """Keys and values as lists."""
         return _list(self._keys), _list(self._values)
 
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes keys and values are, about."""
+        return _size(self._keys) + _size(self._values)
+
     def __len__(self) -> int:
         """How many messages there are."""
         return len(self._order)
@@ -130,3 +135,7 @@ def _column(binaries: Binaries) -> pa.BinaryArray:
 
 def _list(binaries: Binaries) -> Sequence[bytes | None]:
     return binaries.to_pylist() if isinstance(binaries, pa.Array) else binaries
+
+
+def _size(binaries: Binaries) -> int:
+    return binaries.nbytes if isinstance(binaries, pa.Array) else sum(map(len, filter(None, binaries)))

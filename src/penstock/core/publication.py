@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from penstock.core.changes import Messages
 from penstock.core.positions import BinlogPosition, Heartbeat, PreparedXa
+from penstock.core.turns import Turn, TurnState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -36,7 +37,8 @@ class CaptureRecord:
     instance that finds a higher one has been replaced. `rows` counts what this
     one transaction added: table to (rows, newest commit time in Unix ms). `server`
     is the identity of the server in whose log the position is, "" where an older
-    release wrote the record.
+    release wrote the record. `turn` is that of a range of a backlog, None for
+    whoever needs none.
     """
 
     position: BinlogPosition
@@ -45,6 +47,7 @@ class CaptureRecord:
     rows: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     stopped: Mapping[str, StoppedTable] = field(default_factory=dict)
     server: str = ""
+    turn: Turn | None = None
 
     def to_mapping(self) -> dict[str, object]:
         """The record as JSON values."""
@@ -64,6 +67,7 @@ class CaptureRecord:
                 for table, why in self.stopped.items()
             },
             **_failover_fields(place, self.server),
+            **({} if self.turn is None else {"turn": asdict(self.turn)}),
         }
 
     @classmethod
@@ -92,6 +96,7 @@ class CaptureRecord:
             rows={table: (counted[0], counted[1]) for table, counted in rows.items()},
             stopped={table: StoppedTable(**why) for table, why in stopped.items()},
             server=str(record.get("server", "")),
+            turn=_turn(record.get("turn")),
         )
 
 
@@ -109,6 +114,10 @@ def _heartbeat(fields: object) -> Heartbeat | None:
     return Heartbeat(**fields) if isinstance(fields, dict) else None
 
 
+def _turn(fields: object) -> Turn | None:
+    return Turn(fields["plan"], fields["number"], TurnState(fields["state"])) if isinstance(fields, dict) else None
+
+
 @dataclass(frozen=True, slots=True)
 class Publication:
     """Messages of consecutive changes, at most one `Messages` per topic, and what follows from them.
@@ -121,6 +130,11 @@ class Publication:
     end: BinlogPosition
     timestamp_ms: int
     rows: Mapping[str, tuple[int, int]]
+
+    @property
+    def size_bytes(self) -> int:
+        """How much memory the messages take, about."""
+        return sum(part.size_bytes for part in self.messages)
 
 
 def merge_by_topic(messages: Iterable[Messages]) -> list[Messages]:

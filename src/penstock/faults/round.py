@@ -11,12 +11,12 @@ from __future__ import annotations
 import multiprocessing
 import os
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from penstock.config.load import load
-from penstock.links.capture.backlog import publish_ranges
 from penstock.links.capture.spec import CaptureSpec
 from penstock.links.objects.plan import ObjectsPlan
 from penstock.links.objects.publish import BatchPublisher
@@ -24,7 +24,6 @@ from penstock.links.objects.write import RangeWritten
 from penstock.links.warehouse.load import WarehouseLoader
 from penstock.spark.capture_tasks import CapturePlanner
 from penstock.spark.objects_tasks import ObjectsLinkPlanner
-from penstock.wiring.capture import open_capture
 from penstock.wiring.crash_points import require_known_point
 from penstock.wiring.epochs import next_epoch
 from penstock.wiring.files import files_from
@@ -40,14 +39,14 @@ from penstock.wiring.open import (
 from penstock.wiring.warehouses import open_sink
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from pathlib import Path
 
     from penstock.config.specs import LinkSpec, PipelineSpec
     from penstock.core.tables import TableId
-    from penstock.links.capture.backlog import RangePart
 
 _AT_ONCE: Final = 2
+_CAPTURE_TASKS_MAX: Final = 8
 _OFFSETS_PER_TASK: Final = 20
 """So few, for a round has few rows: large ranges are cut in pieces, and these are to be interrupted too."""
 # Processes are forked from one that has everything imported (pandas is pyarrow's own wish), and no threads.
@@ -93,17 +92,14 @@ def carry(spec: PipelineSpec, link: str = "") -> None:
 
 def _capture(spec: PipelineSpec, epoch: int) -> None:
     for source in spec.sources:
-        capture_spec = CaptureSpec(spec, source.name, epoch)
-        planner = CapturePlanner(capture_spec)
+        planner = CapturePlanner(CaptureSpec(spec, source.name, epoch), _CAPTURE_TASKS_MAX)
         planner.fix_end()
         while planner.has_work():
-            parts = [task.run() for task in planner.plan()]
-            if len(parts) == 1:
-                _exhaust(parts[0])
-                continue
-            capture = open_capture(capture_spec)
-            with closing(capture.parts):
-                publish_ranges(capture, cast("Sequence[Iterator[RangePart]]", parts))
+            tasks = planner.plan()
+            # Ranges wait for each other.
+            with ThreadPoolExecutor(len(tasks)) as threads:
+                for _ in threads.map(_exhaust, [task.run() for task in tasks]):
+                    pass
 
 
 def _exhaust(outcomes: Iterator[object]) -> None:

@@ -8,11 +8,13 @@ that only plans, or only passes tasks on, does not wait for them.
 from __future__ import annotations
 
 import uuid
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.core.positions import BinlogPosition
 from penstock.core.publication import CaptureRecord, StoppedTable
+from penstock.links.capture.range_plan import Range
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -21,8 +23,9 @@ if TYPE_CHECKING:
     from penstock.links.capture.spec import CaptureSpec
     from penstock.spark.link_source import Task
 
-_BACKLOG_FILE_BYTES_MAX = 256 << 20
 _BACKLOG_FILES_MIN = 2
+_FILES_PER_TASK_MAX = 16
+"""So many, for between two micro-batches nothing is read ahead; no more, for each ends some time."""
 _START_OF_FILE = 4
 _BETWEEN_LEASES_SECONDS = 10.0
 """Longer than Spark takes from one micro-batch to the next; when it never comes, changes soon wait for a restart."""
@@ -77,22 +80,29 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadRange:
-    """Read one whole file of the backlog; the driver publishes it."""
+class CarryRanges:
+    """Carry every so-manieth file of the backlog, beside tasks that carry those between, each file in its turn.
+
+    All files must be planned with the tables in `stopped`; `lane` tells the task from those beside it.
+    """
 
     spec: CaptureSpec
-    begin: BinlogPosition
+    ranges: Sequence[Range]
     stopped: Mapping[str, StoppedTable]
     lane: int
 
     def run(self) -> Iterator[object]:
-        """Yield the range's publications and where it ended."""
-        from penstock.links.capture.backlog import read_range  # noqa: PLC0415
-        from penstock.wiring.capture import open_range  # noqa: PLC0415
+        """Yield what became of each file, up to the first behind which none has a turn."""
+        from penstock.links.capture.ranges import carry_range  # noqa: PLC0415
+        from penstock.wiring.backlog import Lane  # noqa: PLC0415
 
-        stopped = dict(self.stopped)
-        with open_range(self.spec, self.begin, stopped, self.lane) as (stream, follower):
-            yield from read_range(stream, follower, stopped)
+        with closing(Lane(self.spec, self.lane)) as lane:
+            for range_ in self.ranges:
+                with lane.read(range_.begin, self.stopped) as ahead:
+                    carried = carry_range(range_, ahead, lane, self.spec.epoch)
+                yield carried
+                if not carried.goes_on:
+                    return
 
 
 _kept: dict[str, tuple[Lease, LiveCapture]] = {}
@@ -118,13 +128,16 @@ def _take_over(lease: Lease) -> LiveCapture:
 class CapturePlanner:
     """Plans a capture's micro-batches from its committed position and the source's list of binlogs."""
 
-    def __init__(self, spec: CaptureSpec) -> None:
-        """Plan as many ranges side by side as the source's `backlog_tasks`; with fewer than two, leases alone."""
+    def __init__(self, spec: CaptureSpec, tasks_max: int) -> None:
+        """Plan as many tasks side by side as the source's `backlog_tasks`, `tasks_max` at most; leases alone with one.
+
+        Ranges wait for each other: `tasks_max` must be able to run at once.
+        """
         from penstock.wiring.open import open_topic_log  # noqa: PLC0415
         from penstock.wiring.source_log import SourceLog  # noqa: PLC0415
 
         self._spec = spec
-        self._ranges_max = spec.source.backlog_tasks
+        self._tasks_max = min(spec.source.backlog_tasks, tasks_max)
         self._topics = open_topic_log(spec.pipeline)
         self._log = SourceLog(spec.source)
         self._stop: BinlogPosition | None = None
@@ -154,7 +167,7 @@ class CapturePlanner:
     def _lease(self, record: CaptureRecord, files: Sequence[tuple[str, int]]) -> Lease:
         """Follow the log; with ranges behind the file we are in the middle of, only to the end of that file."""
         stop = self._stop
-        has_ranges = self._ranges_max >= _BACKLOG_FILES_MIN and len(files) > _BACKLOG_FILES_MIN
+        has_ranges = self._tasks_max >= _BACKLOG_FILES_MIN and len(files) > _BACKLOG_FILES_MIN
         if has_ranges and record.position.file == files[0][0]:
             stop = BinlogPosition(files[1][0], _START_OF_FILE)
         return Lease(self._spec, self._name, self._number, self._spec.source.lease_seconds, stop)
@@ -165,28 +178,22 @@ class CapturePlanner:
         record = committed_position(self._spec.pipeline, self._topics, self._spec.source_name)
         return None if record is None else CaptureRecord.from_mapping(record)
 
-    def _backlog(self, record: CaptureRecord, files: Sequence[tuple[str, int]]) -> list[ReadRange]:
+    def _backlog(self, record: CaptureRecord, files: Sequence[tuple[str, int]]) -> list[CarryRanges]:
         """Whole files that lie between us and the file that is being written.
 
         A range ends at the first statement, and what was read behind it is thrown
         away. From the middle of a file, where a statement may have left us, a lease
-        therefore reads to the file's end, statements included. Files that do not fit
-        into memory are left to leases too, and so is everything while XA transactions
-        are prepared, because ranges do not know of them. One file alone is not worth
-        a batch.
+        therefore reads to the file's end, statements included. Everything is left to
+        leases while XA transactions are prepared, because ranges do not know of
+        them. One file alone is not worth a batch.
         """
-        if record.position.prepared:
+        begins = [BinlogPosition(name, _START_OF_FILE) for name, _ in files[: self._tasks_max * _FILES_PER_TASK_MAX]]
+        tasks = min(self._tasks_max, len(begins))
+        if tasks < _BACKLOG_FILES_MIN or record.position.prepared or begins[0].order != record.position.order:
             return []
-        begins: list[BinlogPosition] = []
-        for name, size in files[: self._ranges_max]:
-            begin = BinlogPosition(name, _START_OF_FILE)
-            is_in_the_middle = not begins and begin.order != record.position.order
-            if is_in_the_middle or size > _BACKLOG_FILE_BYTES_MAX:
-                break
-            begins.append(begin)
-        if len(begins) < _BACKLOG_FILES_MIN:
-            return []
-        return [ReadRange(self._spec, begin, record.stopped, 1 + lane) for lane, begin in enumerate(begins)]
+        plan, last = f"{self._name}-{self._number}", len(begins) - 1
+        ranges = [Range(plan, number, begin, number == last) for number, begin in enumerate(begins)]
+        return [CarryRanges(self._spec, ranges[lane::tasks], record.stopped, 1 + lane) for lane in range(tasks)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +201,8 @@ class CapturePlanning:
     """Makes a capture's planner."""
 
     spec: CaptureSpec
+    tasks_max: int
 
     def __call__(self) -> CapturePlanner:
         """Open the planner."""
-        return CapturePlanner(self.spec)
+        return CapturePlanner(self.spec, self.tasks_max)

@@ -23,12 +23,11 @@ _NEEDED_BY_TASKS = (
     "penstock.adapters.registry.client",
     "penstock.adapters.state.store",
     "penstock.config.specs",
-    "penstock.links.capture.backlog",
     "penstock.links.objects.write",
     "penstock.links.spolts.process",
     "penstock.spark.link_source",
     "penstock.spark.objects_tasks",
-    "penstock.wiring.capture",
+    "penstock.wiring.backlog",
     "penstock.wiring.files",
 )
 

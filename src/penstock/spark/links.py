@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import closing
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol
 
 import structlog
 
 from penstock.config.sinks import DeltaSinkSpec
-from penstock.links.capture.backlog import publish_ranges
 from penstock.links.capture.live import LeaseEnded
+from penstock.links.capture.range_plan import RangeDropped, RangePublished
 from penstock.links.counts import CarriedRows
 from penstock.links.objects.plan import ObjectsPlan
 from penstock.links.objects.publish import BatchPublisher
@@ -23,7 +22,6 @@ from penstock.spark.finisher import Finisher
 from penstock.spark.link_source import outcomes_by_part
 from penstock.spark.objects_tasks import ObjectsPlanning
 from penstock.spark.queries import QueryPlace, start_link_query, start_topic_query
-from penstock.wiring.capture import open_capture
 from penstock.wiring.files import SWEEP_SECONDS, files_from, sweep_files
 from penstock.wiring.open import (
     OBJECTS_LINK,
@@ -36,14 +34,13 @@ from penstock.wiring.open import (
 from penstock.wiring.warehouses import open_sinks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     import pyarrow as pa
     from pyspark.sql.streaming.query import StreamingQuery
 
     from penstock.config.specs import LinkSpec, PipelineSpec
     from penstock.core.tables import TableId
-    from penstock.links.capture.backlog import RangePart
     from penstock.links.capture.spec import CaptureSpec
     from penstock.ports.sink import Sink
     from penstock.ports.state import State
@@ -85,16 +82,17 @@ class CaptureLink:
 
     brings_changes_in = True
 
-    def __init__(self, spec: CaptureSpec) -> None:
-        """Capture what `spec` says."""
+    def __init__(self, spec: CaptureSpec, tasks_max: int) -> None:
+        """Capture what `spec` says, with at most `tasks_max` tasks side by side."""
         self.name = spec.source_name
         self._spec = spec
+        self._tasks_max = tasks_max
         self._finisher = Finisher(self._take)
 
     def start(self, place: QueryPlace) -> StreamingQuery:
         """See `Link`."""
         self._finisher.error = None
-        planning = CapturePlanning(self._spec)
+        planning = CapturePlanning(self._spec, self._tasks_max)
         return start_link_query(place, self.name, "penstock.mysql", planning, self._finisher)
 
     def failure(self) -> BaseException | None:
@@ -105,19 +103,19 @@ class CaptureLink:
         """See `Link`."""
 
     def _take(self, rows: pa.Table) -> None:
-        parts = outcomes_by_part(rows)
-        if len(parts) > 1:
-            self._publish(cast("list[Iterator[RangePart]]", parts))
-        for outcome in parts[0] if len(parts) == 1 else ():
-            self._note(outcome)
-
-    def _publish(self, ranges: list[Iterator[RangePart]]) -> None:
-        """Publish a backlog; a lease or a first start has a single part and has published already."""
-        capture = open_capture(self._spec)
-        with closing(capture.parts):
-            publish_ranges(capture, ranges)
-            capture.parts.publisher.settle()
-        _log.info("backlog published", source=self.name, files=len(ranges), through=str(capture.position))
+        published: list[RangePublished] = []
+        for part in outcomes_by_part(rows):
+            for outcome in part:
+                match outcome:
+                    case RangePublished():
+                        published.append(outcome)
+                    case _:
+                        self._note(outcome)
+        if published:
+            through = max((each.position for each in published), key=lambda position: position.order)
+            rows_carried = sum(each.rows for each in published)
+            told = {"files": len(published), "through": str(through), "rows": rows_carried}
+            _log.info("backlog published", source=self.name, **told)
 
     def _note(self, outcome: object) -> None:
         match outcome:
@@ -125,6 +123,10 @@ class CaptureLink:
                 _log.info("lease ended", source=self.name, through=str(position), publications=publications, rows=rows)
             case Started(how):
                 _log.info("capture started", source=self.name, how=how)
+            case RangeDropped(begin, waited) if waited:
+                _log.warning("a range had no turn", source=self.name, begin=str(begin), waited_seconds=round(waited))
+            case RangeDropped():
+                pass
             case _:
                 raise TypeError(outcome)
 

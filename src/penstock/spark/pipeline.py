@@ -91,7 +91,10 @@ def _heartbeats(run: PipelineRun, epoch: int, state: State) -> AbstractContextMa
 def _stages(run: PipelineRun, session: SparkSession, epoch: int, state: State) -> Sequence[Sequence[Link]]:
     """Links that run side by side. Once through, each stage begins when the one before has read everything."""
     slots = session.sparkContext.defaultParallelism
-    captures = [CaptureLink(CaptureSpec(run.spec, source.name, epoch)) for source in run.spec.sources]
+    sources = run.spec.sources
+    # Tasks of a backlog wait for each other, and so must all find a slot; where others run as well, they need one.
+    backlog_tasks_max = (slots if run.once else slots - 1) // max(1, len(sources))
+    captures = [CaptureLink(CaptureSpec(run.spec, source.name, epoch), backlog_tasks_max) for source in sources]
     objects = ObjectsLink(run.spec, state, epoch, max(1, slots // 2))
     warehouses = [WarehouseLink(run.spec, link, state) for link in run.spec.links]
     tasks_max = max(1, slots // 2)

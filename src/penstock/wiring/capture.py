@@ -42,11 +42,11 @@ if TYPE_CHECKING:
     from penstock.core.positions import BinlogPosition
     from penstock.core.publication import StoppedTable
     from penstock.core.tables import TableId
+    from penstock.core.turns import Turn
     from penstock.links.capture.spec import CaptureSpec
     from penstock.ports.log import LogStream
     from penstock.ports.publisher import Publisher
 
-BACKLOG_PACE = Pace(interval_seconds=3600.0, bytes_wanted=8 << 20)
 _REST_SECONDS = 0.001
 """Longer than Kafka usually takes for a transaction's markers: librdkafka waits 20 ms where they are not there yet."""
 _COPY_SECONDS = 900.0
@@ -56,8 +56,8 @@ _COPY_SECONDS = 900.0
 def open_live(spec: CaptureSpec) -> LiveCapture:
     """Take the capture over and follow the log from its committed position."""
     capture = open_capture(spec)
-    stream = _open_stream(spec, capture.position, Stop.NEVER, lane=0)
-    follower = _follower(spec, capture.parts.book, capture.stopped, capture.position, live_pace(spec))
+    stream = open_stream(spec, capture.position, Stop.NEVER, lane=0)
+    follower = open_follower(spec, capture.parts.book, capture.stopped, capture.position, live_pace(spec))
     return LiveCapture(capture, stream, follower)
 
 
@@ -67,23 +67,24 @@ def live_pace(spec: CaptureSpec) -> Pace:
     return Pace(interval_seconds=spec.source.publish_interval_ms / 1000, rest_seconds=rest)
 
 
-def open_capture(spec: CaptureSpec) -> OpenCapture:
+def open_capture(spec: CaptureSpec, turn: Turn | None = None) -> OpenCapture:
     """Take the capture over: fence the publishers before us and stand where the last commit left it.
 
-    Raises LogError if another server answers than the one that was read, or an older state of it.
+    What it commits is of `turn`. Raises LogError if another server answers than
+    the one that was read, or an older state of it.
     """
     parts = open_parts(spec, open_publisher(spec.pipeline, spec.source_name, spec.epoch))
     try:
-        return _resume(spec, parts)
+        return _resume(spec, parts, turn)
     except BaseException:
         parts.close()
         raise
 
 
-def _resume(spec: CaptureSpec, parts: CaptureParts) -> OpenCapture:
+def _resume(spec: CaptureSpec, parts: CaptureParts, turn: Turn | None) -> OpenCapture:
     heartbeat = spec.source.heartbeat
     with connect(mysql_server(spec.source)) as connection:
-        capture = OpenCapture.resume(parts, spec.epoch, read_identity(connection))
+        capture = OpenCapture.resume(parts, spec.epoch, read_identity(connection), turn)
         newest = capture.position.heartbeat
         if heartbeat is not None and newest is not None:
             require_not_behind(connection, heartbeat.table_id, spec.pipeline.pipeline, newest.serial)
@@ -97,15 +98,6 @@ def wanted_rows(source: MysqlSourceSpec) -> Callable[[TableId], bool]:
         return carried
     heartbeat = source.heartbeat.table_id
     return lambda table: table == heartbeat or carried(table)
-
-
-@contextmanager
-def open_range(
-    spec: CaptureSpec, begin: BinlogPosition, stopped: dict[str, StoppedTable], lane: int
-) -> Iterator[tuple[LogStream, LogFollower]]:
-    """Read one binlog file from `begin` to its end, on the `lane`-th connection of this pipeline."""
-    with closing(_open_book(spec)) as book, closing(_open_stream(spec, begin, Stop.END_OF_FILE, lane)) as stream:
-        yield stream, _follower(spec, book, stopped, begin, BACKLOG_PACE)
 
 
 def start_capture(spec: CaptureSpec) -> str:
@@ -149,20 +141,22 @@ def _in_one_transaction(spec: CaptureSpec) -> Iterator[None]:
         raise PenstockError(message, hint) from error
 
 
-def _open_stream(spec: CaptureSpec, position: BinlogPosition, stop: Stop, lane: int) -> LogStream:
+def open_stream(spec: CaptureSpec, position: BinlogPosition, stop: Stop, lane: int) -> LogStream:
+    """Ask the source for its log from `position`, on the `lane`-th connection of this pipeline."""
     source = spec.source
     server_id = spec.pipeline.server_id(source) + lane
     prepared_bytes_max = source.prepared_xa_mebibytes_max << 20
     return open_binlog(mysql_server(source), position, server_id, wanted_rows(source), stop, prepared_bytes_max)
 
 
-def _follower(
+def open_follower(
     spec: CaptureSpec,
     book: TableBook,
     stopped: dict[str, StoppedTable],
     begin: BinlogPosition,
     pace: Pace,
 ) -> LogFollower:
+    """Turn the log from `begin` on into publications."""
     heartbeat, watch = spec.source.heartbeat, None
     if heartbeat is not None:
         watch = HeartbeatWatch(heartbeat.table_id, spec.pipeline.pipeline, begin.heartbeat)
@@ -171,7 +165,7 @@ def _follower(
 
 def open_parts(spec: CaptureSpec, publisher: Publisher) -> CaptureParts:
     """Open what a capture works with: its tracker, the registry and the state database."""
-    book = _open_book(spec)
+    book = open_book(spec)
     partitions = spec.pipeline.kafka.partitions
     state = open_pipeline_state(spec.pipeline)
     require_newest_kafka(spec.pipeline, spec.source_name, state)
@@ -179,7 +173,8 @@ def open_parts(spec: CaptureSpec, publisher: Publisher) -> CaptureParts:
     return CaptureParts(publisher, book, handler, announcements_topic(spec.pipeline), partitions)
 
 
-def _open_book(spec: CaptureSpec) -> TableBook:
+def open_book(spec: CaptureSpec) -> TableBook:
+    """Look up the tables that were announced so far."""
     tracker, registry = open_tracker(spec.pipeline, spec.source), open_registry(spec.pipeline)
     return TableBook(
         spec.source_name,

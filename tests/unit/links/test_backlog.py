@@ -1,29 +1,34 @@
-"""Ranges of the backlog: what is published of them, and where publishing ends."""
+"""Ranges of the backlog: what is published of them, in whose turn, and where publishing ends."""
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from penstock.core.errors import LogError
+from penstock.core.changes import Messages
+from penstock.core.errors import LogError, UnavailableError
 from penstock.core.mysql.log_items import LogAdvanced, LogItem
 from penstock.core.positions import BinlogPosition, PreparedXa
 from penstock.core.publication import CaptureRecord, Publication, StoppedTable
+from penstock.core.turns import Outlook, Turn, TurnState, is_held, outlook
 from penstock.links.capture.backlog import (
     RangeEnded,
     RangeFailed,
     RangePart,
+    ReadAhead,
     TablesStopped,
-    publish_ranges,
     read_range,
 )
 from penstock.links.capture.follow import LogFollower, Pace
-from penstock.links.capture.open_capture import CaptureParts, OpenCapture
+from penstock.links.capture.open_capture import CaptureParts, OpenCapture, committed_record
+from penstock.links.capture.range_plan import Range, RangeDropped, RangePublished
+from penstock.links.capture.ranges import carry_range
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from tests.unit.links.conftest import MemoryPublisher
 
@@ -33,10 +38,47 @@ if TYPE_CHECKING:
 FIRST = BinlogPosition("binlog.000001", 4)
 SECOND = BinlogPosition("binlog.000002", 4)
 THIRD = BinlogPosition("binlog.000003", 4)
+BEGINS = (FIRST, SECOND, THIRD)
 UUID = "bbbbbbbb-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
 PREPARED = PreparedXa("X'78',X'',1", FIRST.file, 4)
 BROKEN = RangeFailed(LogError("broken", "mend it"))
 STOPPED = {"shop.users": StoppedTable(str(FIRST), "0000-00-00 is no date", "mend it")}
+OPEN, PASSED, OVER = (Turn("plan", 1, state) for state in (TurnState.OPEN, TurnState.PASSED, TurnState.OVER))
+
+
+class Closing:
+    """What nobody asks for here: no row is encoded and no statement applied."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class MemoryTurns:
+    """The capture in memory, taken over as often as one likes."""
+
+    def __init__(self, publisher: MemoryPublisher, begin: BinlogPosition = FIRST) -> None:
+        self._publisher = publisher
+        self.opened: list[Turn] = []
+        if not publisher.records:
+            self._capture(None, CaptureRecord(begin, 1, 0)).advance(begin)
+
+    def newest(self) -> CaptureRecord | None:
+        return committed_record(self._publisher)
+
+    def open(self, turn: Turn) -> OpenCapture:
+        record = self.newest()
+        assert record is not None
+        self.opened.append(turn)
+        return self._capture(turn, record)
+
+    def end(self, turn: Turn) -> None:
+        capture = self.open(turn)
+        capture.advance(capture.position)
+
+    def _capture(self, turn: Turn | None, record: CaptureRecord) -> OpenCapture:
+        book, statements = cast("TableBook", Closing()), cast("StatementHandler", Closing())
+        parts = CaptureParts(self._publisher, book, statements, "schemas", 1)
+        return OpenCapture(parts, 1, record.position, 0, dict(record.stopped), "", turn)
 
 
 class BreakingStream:
@@ -58,53 +100,66 @@ class BreakingStream:
         """Nothing is open."""
 
 
-def capture_into(publisher: MemoryPublisher) -> OpenCapture:
-    # No row is encoded and no statement applied, so nobody asks for the tables.
-    book, statements = cast("TableBook", None), cast("StatementHandler", None)
-    return OpenCapture(CaptureParts(publisher, book, statements, "schemas", 1), 1, FIRST, 0)
-
-
-def committed(publisher: MemoryPublisher) -> BinlogPosition:
-    return CaptureRecord.from_mapping(publisher.records[-1]).position
+def committed(publisher: MemoryPublisher) -> CaptureRecord:
+    return CaptureRecord.from_mapping(publisher.records[-1])
 
 
 def rows(begin: BinlogPosition, end: BinlogPosition) -> Publication:
     return Publication((), begin, end, 0, {})
 
 
+def range_of(number: int, count: int) -> Range:
+    return Range("plan", number, BEGINS[number], number == count - 1)
+
+
+def ahead_of(parts: Iterable[RangePart]) -> ReadAhead:
+    return ReadAhead(iter(parts), 1 << 20)
+
+
+def carry(turns: MemoryTurns, ranges: Sequence[Iterable[RangePart]]) -> list[RangePublished | RangeDropped]:
+    count = len(ranges)
+    return [
+        carry_range(range_of(number, count), ahead_of(parts), turns, epoch=1) for number, parts in enumerate(ranges)
+    ]
+
+
 def test_ranges_are_published_in_order(publisher: MemoryPublisher) -> None:
     ranges: list[list[RangePart]] = [[RangeEnded(SECOND)], [rows(SECOND, THIRD), RangeEnded(THIRD)]]
 
-    publish_ranges(capture_into(publisher), ranges)
+    carried = carry(MemoryTurns(publisher), ranges)
 
-    assert committed(publisher) == THIRD
+    assert carried == [RangePublished(SECOND, 0, 0, goes_on=True), RangePublished(THIRD, 1, 0, goes_on=False)]
+    assert committed(publisher).position == THIRD
 
 
 def test_behind_a_file_that_leaves_something_prepared_nothing_is_published(publisher: MemoryPublisher) -> None:
     end = BinlogPosition(SECOND.file, SECOND.offset, prepared=(PREPARED,))
     ranges: list[list[RangePart]] = [[RangeEnded(end)], [rows(SECOND, THIRD), BROKEN]]
 
-    publish_ranges(capture_into(publisher), ranges)
+    carried = carry(MemoryTurns(publisher), ranges)
 
-    assert committed(publisher) == end
+    assert carried[1] == RangeDropped(SECOND)
+    assert committed(publisher).position == end
 
 
 def test_gtids_that_no_file_lists_stay_in_the_position(publisher: MemoryPublisher) -> None:
-    capture = capture_into(publisher)
-    capture.advance(replace(FIRST, gtids=f"{UUID}:1-1000"))
+    turns = MemoryTurns(publisher, replace(FIRST, gtids=f"{UUID}:1-1000"))
 
-    publish_ranges(capture, [[RangeEnded(replace(SECOND, gtids=f"{UUID}:1001-1005"))]])
+    carry(turns, [[RangeEnded(replace(SECOND, gtids=f"{UUID}:1001-1005"))]])
 
-    assert committed(publisher) == replace(SECOND, gtids=f"{UUID}:1-1005")
+    assert committed(publisher).position == replace(SECOND, gtids=f"{UUID}:1-1005")
 
 
 def test_a_range_that_cannot_be_read_on_is_published_up_to_there(publisher: MemoryPublisher) -> None:
-    ranges: list[list[RangePart]] = [[RangeEnded(SECOND)], [rows(SECOND, THIRD), BROKEN]]
+    turns = MemoryTurns(publisher)
+    carry_range(range_of(0, 3), ahead_of([RangeEnded(SECOND)]), turns, epoch=1)
 
     with pytest.raises(LogError, match="broken"):
-        publish_ranges(capture_into(publisher), ranges)
+        carry_range(range_of(1, 3), ahead_of([rows(SECOND, THIRD), BROKEN]), turns, epoch=1)
+    third = carry_range(range_of(2, 3), ahead_of([RangeEnded(THIRD)]), turns, epoch=1)
 
-    assert committed(publisher) == THIRD
+    assert committed(publisher).position == THIRD
+    assert third == RangeDropped(THIRD)
 
 
 def test_an_error_of_the_log_is_the_last_part_of_a_range() -> None:
@@ -116,12 +171,10 @@ def test_an_error_of_the_log_is_the_last_part_of_a_range() -> None:
 
 
 def test_a_table_that_stops_is_committed_with_what_lacks_its_rows(publisher: MemoryPublisher) -> None:
-    ranges: list[list[RangePart]] = [[TablesStopped(STOPPED), rows(FIRST, SECOND), BROKEN]]
-
     with pytest.raises(LogError, match="broken"):
-        publish_ranges(capture_into(publisher), ranges)
+        carry(MemoryTurns(publisher), [[TablesStopped(STOPPED), rows(FIRST, SECOND), BROKEN]])
 
-    record = CaptureRecord.from_mapping(publisher.records[-1])
+    record = committed(publisher)
     assert (record.position, record.stopped) == (SECOND, STOPPED)
 
 
@@ -131,7 +184,113 @@ def test_behind_a_file_in_which_a_table_stopped_nothing_is_published(publisher: 
         [rows(SECOND, THIRD), RangeEnded(THIRD)],
     ]
 
-    publish_ranges(capture_into(publisher), ranges)
+    carry(MemoryTurns(publisher), ranges)
 
-    record = CaptureRecord.from_mapping(publisher.records[-1])
+    record = committed(publisher)
     assert (record.position, record.stopped) == (SECOND, STOPPED)
+
+
+def test_a_range_that_waits_reads_on_and_opens_nothing(publisher: MemoryPublisher) -> None:
+    turns = MemoryTurns(publisher)
+    waiting: list[RangePublished | RangeDropped] = []
+
+    def wait() -> None:
+        waiting.append(carry_range(range_of(1, 2), ahead_of([rows(SECOND, THIRD), RangeEnded(THIRD)]), turns, epoch=1))
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    thread.join(0.2)
+    assert (thread.is_alive(), turns.opened, committed(publisher).position) == (True, [], FIRST)
+    carry_range(range_of(0, 2), ahead_of([rows(FIRST, SECOND), RangeEnded(SECOND)]), turns, epoch=1)
+    thread.join(10)
+
+    assert waiting == [RangePublished(THIRD, 1, 0, goes_on=False)]
+    assert [turn.number for turn in turns.opened] == [0, 1]
+
+
+def test_who_reads_ahead_stops_where_so_much_waits() -> None:
+    part = Publication([Messages("t", [b"k"], [b"v" * 999], [1])], FIRST, SECOND, 0, {})
+    ahead = ReadAhead(iter([part, part, part, RangeEnded(SECOND)]), 1500)
+
+    read = [ahead.read_on() for _ in range(4)]
+
+    assert read == [True, True, False, False]
+    assert list(ahead.take()) == [part, part, part, RangeEnded(SECOND)]
+
+
+def test_a_range_that_begins_elsewhere_than_the_capture_stands_publishes_nothing(publisher: MemoryPublisher) -> None:
+    carried = carry(MemoryTurns(publisher, SECOND), [[rows(FIRST, SECOND), RangeEnded(SECOND)], [RangeEnded(THIRD)]])
+
+    assert carried == [RangeDropped(FIRST), RangeDropped(SECOND)]
+    assert committed(publisher).position == SECOND
+
+
+def test_nothing_is_published_when_a_newer_instance_is_there(publisher: MemoryPublisher) -> None:
+    turns = MemoryTurns(publisher)
+
+    carried = carry_range(range_of(0, 1), ahead_of([RangeEnded(SECOND)]), turns, epoch=0)
+
+    assert (carried, turns.opened) == (RangeDropped(FIRST), [])
+
+
+class RefusingTurns(MemoryTurns):
+    """A capture whose first publication in a turn gets lost."""
+
+    def open(self, turn: Turn) -> OpenCapture:
+        capture = super().open(turn)
+        capture.parts.publisher.publish = self._refuse  # type: ignore[method-assign, assignment]
+        return capture
+
+    def end(self, turn: Turn) -> None:
+        del self._publisher.publish
+        capture = super().open(turn)
+        capture.advance(capture.position)
+
+    def _refuse(self, *_: object) -> None:
+        message = "away"
+        raise UnavailableError(message, "wait")
+
+
+def test_what_cannot_be_published_ends_every_turn_and_moves_no_position(publisher: MemoryPublisher) -> None:
+    turns = RefusingTurns(publisher)
+
+    with pytest.raises(UnavailableError, match="away"):
+        carry_range(range_of(0, 2), ahead_of([rows(FIRST, SECOND), RangeEnded(SECOND)]), turns, epoch=1)
+    second = carry_range(range_of(1, 2), ahead_of([RangeEnded(THIRD)]), turns, epoch=1)
+
+    assert second == RangeDropped(SECOND)
+    assert (committed(publisher).position, committed(publisher).turn) == (FIRST, Turn("plan", 0, TurnState.OVER))
+
+
+@pytest.mark.parametrize(
+    ("newest", "expected"),
+    [
+        (None, (Outlook.NOW, Outlook.LATER, Outlook.LATER)),
+        (Turn("another", 1, TurnState.PASSED), (Outlook.NOW, Outlook.LATER, Outlook.LATER)),
+        (Turn("plan", 0, TurnState.OPEN), (Outlook.NEVER, Outlook.LATER, Outlook.LATER)),
+        (Turn("plan", 0, TurnState.PASSED), (Outlook.NEVER, Outlook.NOW, Outlook.LATER)),
+        (Turn("plan", 1, TurnState.OPEN), (Outlook.NEVER, Outlook.NEVER, Outlook.LATER)),
+        (Turn("plan", 1, TurnState.PASSED), (Outlook.NEVER, Outlook.NEVER, Outlook.NOW)),
+        (Turn("plan", 0, TurnState.OVER), (Outlook.NEVER, Outlook.NEVER, Outlook.NEVER)),
+    ],
+)
+def test_only_the_range_behind_one_that_ended_whole_has_its_turn(
+    newest: Turn | None, expected: tuple[Outlook, ...]
+) -> None:
+    assert tuple(outlook(newest, "plan", number) for number in range(3)) == expected
+
+
+@pytest.mark.parametrize(
+    ("newest", "held"),
+    [
+        (None, False),
+        (Turn("another", 0, TurnState.OPEN), False),
+        (Turn("plan", 0, TurnState.PASSED), True),
+        (OPEN, True),
+        (PASSED, False),
+        (OVER, False),
+        (Turn("plan", 2, TurnState.OPEN), False),
+    ],
+)
+def test_a_turn_is_ended_only_where_nobody_went_on(newest: Turn | None, *, held: bool) -> None:
+    assert is_held(newest, OPEN) is held

@@ -17,6 +17,7 @@ from penstock.core.changes import Messages
 from penstock.core.positions import BinlogPosition, Heartbeat
 from penstock.core.publication import CaptureRecord, StoppedTable, merge_by_topic
 from penstock.core.tables import TableId
+from penstock.core.turns import Turn, TurnState
 from penstock.links.objects.record import ObjectsRecord
 
 names = st.text(min_size=1, max_size=20)
@@ -47,6 +48,7 @@ column_renames = st.lists(st.tuples(names, names), max_size=3).map(tuple)
         counted,
         st.dictionaries(names, st.builds(StoppedTable, names, names, names), max_size=3),
         st.just("") | names,
+        st.none() | st.builds(Turn, names, numbers, st.sampled_from(TurnState)),
     )
 )
 def test_a_captures_record_survives_kafka(record: CaptureRecord) -> None:

@@ -22,7 +22,7 @@ from penstock.core.tables import TableId
 from penstock.links.capture.backlog import read_range
 from penstock.links.capture.follow import LogFollower
 from penstock.spark.daemon import import_for_tasks
-from penstock.wiring.capture import BACKLOG_PACE
+from penstock.wiring.backlog import BACKLOG_PACE
 
 _SERVER_ID = 3_000_000_001
 

@@ -1,20 +1,20 @@
-"""The backlog: whole binlog files, read side by side, published in log order."""
+"""The backlog: whole binlog files, read side by side ahead of their turn to be published."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias, assert_never
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
-from penstock.core.errors import LogError, UnavailableError
+from penstock.core.errors import LogError, PenstockError, UnavailableError
 from penstock.core.mysql.log_items import StatementLogged
 from penstock.core.publication import Publication, StoppedTable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from penstock.core.positions import BinlogPosition
     from penstock.links.capture.follow import LogFollower
-    from penstock.links.capture.open_capture import OpenCapture
     from penstock.ports.log import LogStream
 
 _READ_WAIT_SECONDS = 1.0
@@ -39,7 +39,7 @@ class RangeEnded:
 class RangeFailed:
     """The file cannot be read on; what came before may be published."""
 
-    error: LogError
+    error: PenstockError
 
 
 RangePart: TypeAlias = Publication | StatementLogged | TablesStopped | RangeEnded | RangeFailed
@@ -84,30 +84,42 @@ def _read_parts(stream: LogStream, follower: LogFollower) -> Iterator[RangePart]
     yield RangeEnded(follower.position)
 
 
-def publish_ranges(capture: OpenCapture, ranges: Iterable[Iterable[RangePart]]) -> None:
-    """Publish ranges that were read side by side, in log order, up to the first statement.
+class ReadAhead:
+    """What of a range was read and waits in memory to be published.
 
-    What was read behind a statement is thrown away and read again: its tables may
-    have changed. So is what was read behind a file in which a table stopped, or at
-    whose end XA transactions are prepared: its readers did not know of that.
-    `ranges` come in log order, and so do the parts of each.
+    What goes wrong while it is read is a part like any other, the last: perhaps
+    nobody ever comes to it.
     """
-    for parts in ranges:
-        base, before = capture.position, set(capture.stopped)
-        for part in parts:
-            match part:
-                case TablesStopped(stopped):
-                    capture.stopped.update(stopped)
-                case Publication(end=end):
-                    capture.publish(replace(part, end=end.on_top_of(base)))
-                case StatementLogged(end=end):
-                    capture.take_statement(replace(part, end=end.on_top_of(base)))
-                    return
-                case RangeEnded(position):
-                    capture.advance(position.on_top_of(base))
-                    if position.prepared or set(capture.stopped) != before:
-                        return
-                case RangeFailed(error):
-                    raise error
-                case _:
-                    assert_never(part)
+
+    def __init__(self, parts: Iterator[RangePart], bytes_max: int) -> None:
+        """Read `parts`, and nothing more as long as `bytes_max` of messages wait."""
+        self._parts = parts
+        self._bytes_max = bytes_max
+        self._waiting: deque[RangePart] = deque()
+        self._bytes = 0
+        self._at_end = False
+
+    def read_on(self) -> bool:
+        """Read one part; False if there is no room for it, or no more of them."""
+        if self._at_end or self._bytes >= self._bytes_max:
+            return False
+        try:
+            part = next(self._parts, None)
+        except PenstockError as error:
+            part = RangeFailed(error)
+        self._at_end = part is None or isinstance(part, RangeEnded | RangeFailed | StatementLogged)
+        if part is not None:
+            self._waiting.append(part)
+            self._bytes += _size(part)
+        return part is not None
+
+    def take(self) -> Iterator[RangePart]:
+        """Yield what waits, and then what is still to be read, in the order of the log."""
+        while self._waiting or self.read_on():
+            part = self._waiting.popleft()
+            self._bytes -= _size(part)
+            yield part
+
+
+def _size(part: RangePart) -> int:
+    return part.size_bytes if isinstance(part, Publication) else 0

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.core.mysql.log_items import StatementLogged
     from penstock.core.positions import BinlogPosition
     from penstock.core.publication import Publication
+    from penstock.core.turns import Turn
     from penstock.links.capture.statements import StatementHandler
     from penstock.links.capture.table_book import TableBook
     from penstock.ports.publisher import Publisher
@@ -52,7 +53,8 @@ class CaptureParts:
 class OpenCapture:
     """Publishes what a capture reads, and knows nothing that its committed record does not say.
 
-    `server` is the identity of the server that it reads.
+    `server` is the identity of the server that it reads, `turn` that of a range in
+    which it publishes.
     """
 
     parts: CaptureParts
@@ -61,9 +63,10 @@ class OpenCapture:
     timestamp_ms: int
     stopped: dict[str, StoppedTable] = field(default_factory=dict)
     server: str = ""
+    turn: Turn | None = None
 
     @classmethod
-    def resume(cls, parts: CaptureParts, epoch: int, server: str = "") -> OpenCapture:
+    def resume(cls, parts: CaptureParts, epoch: int, server: str = "", turn: Turn | None = None) -> OpenCapture:
         """Take the link over at its committed record, and commit that we did.
 
         Raises FencedError if a newer instance was here first, PositionError if the
@@ -89,10 +92,10 @@ class OpenCapture:
         parts.book.tracker.take_over()
         if parts.statements.is_half_done():
             # As before a replay: only whoever still has the link can commit, and may undo what others began.
-            parts.publisher.publish((), replace(record, rows={}).to_mapping)
+            parts.publisher.publish((), replace(record, rows={}, turn=turn).to_mapping)
             parts.statements.recover(record.position)
         known = server or record.server
-        capture = cls(parts, epoch, record.position, record.timestamp_ms, dict(record.stopped), known)
+        capture = cls(parts, epoch, record.position, record.timestamp_ms, dict(record.stopped), known, turn)
         if record.epoch < epoch:
             # Once for each instance: nobody but we and those before us may have touched the tracker.
             parts.book.require_tracker(capture.stopped)
@@ -154,7 +157,8 @@ class OpenCapture:
         self._commit(messages, {})
 
     def _commit(self, messages: Sequence[Messages], rows: Mapping[str, tuple[int, int]]) -> None:
-        record = CaptureRecord(self.position, self.epoch, self.timestamp_ms, rows, self.stopped, self.server)
+        stopped, server = self.stopped, self.server
+        record = CaptureRecord(self.position, self.epoch, self.timestamp_ms, rows, stopped, server, self.turn)
         self.parts.publisher.publish(messages, record.to_mapping)
 
 

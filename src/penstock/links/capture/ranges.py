@@ -1,0 +1,159 @@
+"""Ranges of a backlog: each waits for its turn and publishes what its task has read, up to the first statement.
+
+Tasks read side by side and publish one after the other. The turn is in the
+position record (core/turns.py): a range opens the capture, which fences the one
+ahead of it, only when that one has committed its end. What was read behind a
+statement is thrown away and read again: its tables may have changed. So is what
+was read behind a file in which a table stopped, or at whose end XA transactions
+are prepared: its readers did not know of that.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol, assert_never
+
+from penstock.core.errors import FencedError, PenstockError, UnavailableError
+from penstock.core.mysql.log_items import StatementLogged
+from penstock.core.publication import Publication
+from penstock.core.turns import Outlook, TurnState, outlook
+from penstock.links.capture.backlog import RangeEnded, RangeFailed, TablesStopped
+from penstock.links.capture.range_plan import RangeDropped, RangePublished
+
+if TYPE_CHECKING:
+    from penstock.core.positions import BinlogPosition
+    from penstock.core.publication import CaptureRecord
+    from penstock.core.turns import Turn
+    from penstock.links.capture.backlog import ReadAhead
+    from penstock.links.capture.open_capture import OpenCapture
+    from penstock.links.capture.range_plan import Range
+
+_LOOK_SECONDS = 0.02
+_PATIENCE_SECONDS = 60.0
+"""For the record to change: by then a broker is back, and a task that has died has ended its micro-batch."""
+
+
+class RangeTurns(Protocol):
+    """The capture of which the ranges are, as a task reaches it."""
+
+    def newest(self) -> CaptureRecord | None:
+        """The newest committed record, and nobody is fenced."""
+        ...
+
+    def open(self, turn: Turn) -> OpenCapture:
+        """Take the capture over."""
+        ...
+
+    def end(self, turn: Turn) -> None:
+        """Take the capture over and commit `turn`, with nothing else; nobody is fenced who goes on behind it."""
+        ...
+
+
+def carry_range(range_: Range, ahead: ReadAhead, turns: RangeTurns, epoch: int) -> RangePublished | RangeDropped:
+    """Read ahead until it is the range's turn, then publish it.
+
+    Raises what reading and publishing raise; then no range behind it has a turn.
+    """
+    parent = os.getppid()
+    dropped = _await_turn(range_, ahead, turns, epoch)
+    if dropped is not None:
+        return dropped
+    _require_parent(parent)
+    try:
+        capture = turns.open(range_.turn(TurnState.OPEN))
+        with closing(capture.parts):
+            return _publish(capture, range_, ahead, parent)
+    except (FencedError, _OrphanedError):
+        raise
+    except PenstockError:
+        turns.end(range_.turn(TurnState.OVER))
+        raise
+
+
+def _await_turn(range_: Range, ahead: ReadAhead, turns: RangeTurns, epoch: int) -> RangeDropped | None:
+    """Return when it is the range's turn, or why it has none."""
+    parent, seen, since = os.getppid(), None, time.monotonic()
+    while True:
+        newest = turns.newest()
+        if newest is not None and newest.epoch > epoch:
+            return RangeDropped(range_.begin)
+        match outlook(None if newest is None else newest.turn, range_.plan, range_.number):
+            case Outlook.NOW:
+                return None
+            case Outlook.NEVER:
+                return RangeDropped(range_.begin)
+            case Outlook.LATER:
+                pass
+            case other:
+                assert_never(other)
+        if newest != seen:
+            seen, since = newest, time.monotonic()
+        waited = time.monotonic() - since
+        if waited > _PATIENCE_SECONDS:
+            return RangeDropped(range_.begin, waited)
+        _require_parent(parent)
+        if not ahead.read_on():
+            time.sleep(_LOOK_SECONDS)
+
+
+def _publish(capture: OpenCapture, range_: Range, ahead: ReadAhead, parent: int) -> RangePublished | RangeDropped:
+    base, before = capture.position, set(capture.stopped)
+    if base.order != range_.begin.order:
+        # Somebody has published since the plan was made.
+        _end(capture, range_, base, goes_on=False)
+        return RangeDropped(range_.begin)
+    publications = rows = 0
+    for part in ahead.take():
+        _require_parent(parent)
+        match part:
+            case TablesStopped(stopped):
+                capture.stopped.update(stopped)
+            case Publication(end=end):
+                capture.publish(replace(part, end=end.on_top_of(base)))
+                publications += 1
+                rows += sum(count for count, _ in part.rows.values())
+            case StatementLogged(end=end):
+                capture.turn = range_.turn(TurnState.OVER)
+                capture.take_statement(replace(part, end=end.on_top_of(base)))
+                capture.parts.publisher.settle()
+                return RangePublished(capture.position, publications, rows, goes_on=False)
+            case RangeEnded(position):
+                goes_on = not (range_.is_last or position.prepared or set(capture.stopped) != before)
+                _end(capture, range_, position.on_top_of(base), goes_on=goes_on)
+                return RangePublished(capture.position, publications, rows, goes_on)
+            case RangeFailed(error):
+                raise error
+            case _:
+                assert_never(part)
+    message = f"the file from {range_.begin} was not read to its end"
+    raise UnavailableError(message, "the link starts again by itself")
+
+
+def _end(capture: OpenCapture, range_: Range, position: BinlogPosition, *, goes_on: bool) -> None:
+    """Commit where the range ends, and whose turn it is now.
+
+    Behind the record that passes the turn on, the next range may fence us at any
+    moment: nothing may be left to do.
+    """
+    if goes_on:
+        capture.parts.publisher.settle()
+        capture.turn = range_.turn(TurnState.PASSED)
+        capture.advance(position)
+        capture.parts.publisher.save()
+    else:
+        capture.turn = range_.turn(TurnState.OVER)
+        capture.advance(position)
+        capture.parts.publisher.settle()
+
+
+class _OrphanedError(UnavailableError):
+    """The process that started us is gone, and others may have been started in our place."""
+
+
+def _require_parent(parent: int) -> None:
+    if os.getppid() != parent:
+        message = "the process that started this task is gone"
+        raise _OrphanedError(message, "the link starts again by itself")
