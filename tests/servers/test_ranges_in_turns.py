@@ -1,0 +1,220 @@
+"""Files of a backlog that tasks read side by side: each publishes its own in its turn, whatever dies on the way."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+import yaml
+from tests.servers.capture_case import CaptureCase, CaseServers
+from tests.servers.range_tasks import RangeTask, newest_record, plan_ranges
+
+from penstock.adapters.registry.client import HttpRegistry
+from penstock.core.avro.envelope_decode import decode_changes
+from penstock.core.avro.schemas import table_schema
+from penstock.core.avro.wire import schema_ids
+from penstock.core.positions import BinlogPosition
+from penstock.faults.round import carry
+from penstock.links.capture.range_plan import RangeDropped, RangePublished
+from penstock.links.capture.spec import CaptureSpec
+from penstock.wiring.capture import open_live
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from penstock.dev.kafka import KafkaBroker
+    from penstock.dev.mariadb import MariadbServer
+
+TASKS = 3
+ROWS = 30
+"""In each file; half a megabyte each, so that a file is of two publications."""
+READ_SECONDS = 2.0
+
+
+@pytest.fixture
+def case(
+    tmp_path: Path,
+    kafka: KafkaBroker,
+    mariadb: MariadbServer,
+    tracker_server: MariadbServer,
+    schematizer: str,
+    fresh_database: str,
+) -> CaptureCase:
+    made = CaseServers(tmp_path, mariadb, tracker_server, schematizer).make_case(kafka, fresh_database)
+    config = yaml.safe_load(made.file.read_text())
+    config["sources"][0]["backlog_tasks"] = TASKS
+    made.file.write_text(yaml.safe_dump(config))
+    made.write("CREATE TABLE t (id INT PRIMARY KEY, n INT, text LONGTEXT)", "CREATE TABLE users (id INT PRIMARY KEY)")
+    made.start()
+    # Ranges are whole files: a lease has carried what came before the first.
+    made.write("FLUSH BINARY LOGS")
+    with closing(open_live(CaptureSpec(made.spec, "db", 1))) as live:
+        live.run(60.0, BinlogPosition(made.head().file, 4))
+    return made
+
+
+@pytest.fixture
+def started() -> Iterator[list[RangeTask]]:
+    """Tasks that a test starts."""
+    tasks: list[RangeTask] = []
+    yield tasks
+    for task in tasks:
+        task.kill()
+
+
+def write_file(case: CaptureCase, number: int) -> None:
+    """Fill one file: rows, and an update of each that must come behind it."""
+    first = number * ROWS
+    rows = f"SELECT seq, 0, REPEAT(CHAR(97 + seq % 26), 500000) FROM seq_{first}_to_{first + ROWS - 1}"
+    case.write(f"INSERT INTO t {rows}", f"UPDATE t SET n = {number + 1} WHERE id % {ROWS} = 7")
+
+
+def write_files(case: CaptureCase, count: int) -> None:
+    for number in range(count):
+        write_file(case, number)
+        case.write("FLUSH BINARY LOGS")
+
+
+def told(case: CaptureCase) -> list[tuple[str, int, int, int]]:
+    """Op, id, n and length of the text of every message, as they come."""
+    spec = case.spec
+    found: list[tuple[str, int, int, int]] = []
+    with closing(HttpRegistry(spec.schematizer.url if spec.schematizer else "")) as registry:
+        for _, _, _, value in case.read(case.topic("t")):
+            values = pa.array([value], pa.binary())
+            text = registry.value_schema(int(schema_ids(values)[0]))
+            changes = decode_changes(table_schema(text), text, values)
+            row = changes.after.to_pylist()[0]
+            found.append((str(changes.op[0]), row["id"], row["n"], len(row["text"])))
+    return found
+
+
+def expected(count: int) -> list[tuple[str, int, int, int]]:
+    """What a log of so many files says."""
+    changes = []
+    for number in range(count):
+        changes += [("c", number * ROWS + row, 0, 500_000) for row in range(ROWS)]
+        changes += [("u", before * ROWS + 7, number + 1, 500_000) for before in range(number + 1)]
+    return changes
+
+
+def test_files_that_are_read_side_by_side_arrive_in_the_order_of_the_log(
+    case: CaptureCase, started: list[RangeTask]
+) -> None:
+    write_files(case, 5)
+    first, *others = plan_ranges(case.spec, TASKS)
+
+    started += map(RangeTask, others)
+    time.sleep(READ_SECONDS)
+    assert (told(case), newest_record(case.spec).turn) == ([], None)
+    started.append(RangeTask(first))
+    outcomes = [task.outcomes() for task in started]
+
+    assert [[outcome.goes_on for outcome in told] for told in outcomes] == [[True, False], [True], [True, True]]
+    assert told(case) == expected(5)
+
+
+def test_behind_a_statement_in_the_first_of_three_files_every_turn_is_over_at_once(
+    case: CaptureCase, started: list[RangeTask]
+) -> None:
+    write_file(case, 0)
+    case.write("ALTER TABLE users ADD COLUMN karma INT", "FLUSH BINARY LOGS")
+    write_file(case, 1)
+    case.write("FLUSH BINARY LOGS")
+    write_file(case, 2)
+    case.write("FLUSH BINARY LOGS")
+    tasks = plan_ranges(case.spec, TASKS)
+
+    begun = time.monotonic()
+    started += map(RangeTask, tasks)
+    (first,), *others = [task.outcomes() for task in started]
+
+    assert time.monotonic() - begun < 20
+    assert (type(first), first.goes_on) == (RangePublished, False)
+    assert [(type(each), each.waited_seconds) for (each,) in others] == [(RangeDropped, 0.0)] * 2
+    assert told(case) == expected(1)
+    carry(case.spec, "capture")
+    assert told(case) == expected(3)
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["publisher.opened", "publish.messages_sent:2", "publish.sent:2", "publish.committed:1", "publish.committed:2"],
+)
+def test_a_task_that_is_killed_in_its_turn_loses_and_repeats_nothing(
+    case: CaptureCase, started: list[RangeTask], place: str
+) -> None:
+    write_files(case, 4)
+    tasks = plan_ranges(case.spec, TASKS)
+
+    started += [RangeTask(task, place * (lane == 1)) for lane, task in enumerate(tasks)]
+    assert started[1].died() == signal.SIGKILL
+    # Of its micro-batch, the others are left for a while.
+    carry(case.spec, "capture")
+
+    assert told(case) == expected(4)
+
+
+def test_a_task_that_is_killed_while_it_waits_loses_and_repeats_nothing(
+    case: CaptureCase, started: list[RangeTask]
+) -> None:
+    write_files(case, 4)
+    tasks = plan_ranges(case.spec, TASKS)
+
+    started += map(RangeTask, tasks[1:])
+    time.sleep(READ_SECONDS)
+    started[0].kill()
+    started.append(RangeTask(tasks[0]))
+    while (turn := newest_record(case.spec).turn) is None or turn.state != "passed":
+        time.sleep(0.05)
+    for task in started:
+        task.kill()
+    assert told(case) == expected(1)
+    carry(case.spec, "capture")
+
+    assert told(case) == expected(4)
+
+
+def test_a_task_that_slept_while_others_went_on_publishes_nothing(case: CaptureCase, started: list[RangeTask]) -> None:
+    write_files(case, 3)
+    first, second, third = plan_ranges(case.spec, TASKS)
+
+    sleeper = RangeTask(second)
+    started.append(sleeper)
+    time.sleep(READ_SECONDS)
+    assert sleeper.process.pid is not None
+    os.kill(sleeper.process.pid, signal.SIGSTOP)
+    started += [RangeTask(first), RangeTask(third)]
+    while (turn := newest_record(case.spec).turn) is None or turn.state != "passed":
+        time.sleep(0.05)
+    started[2].kill()
+    carry(case.spec, "capture")
+    case.write("INSERT INTO users VALUES (1)")
+    os.kill(sleeper.process.pid, signal.SIGCONT)
+
+    carry(case.spec, "capture")
+
+    assert told(case) == expected(3)
+
+
+def test_another_attempt_at_a_task_whose_turn_was_leaves_the_next_its_turn(
+    case: CaptureCase, started: list[RangeTask]
+) -> None:
+    write_files(case, 3)
+    first, second, third = plan_ranges(case.spec, TASKS)
+    started.append(RangeTask(first))
+    assert [outcome.goes_on for outcome in started[0].outcomes()] == [True]
+
+    started.append(RangeTask(first))
+    assert [type(outcome) for outcome in started[1].outcomes()] == [RangeDropped]
+    started += map(RangeTask, (second, third))
+    outcomes = [task.outcomes() for task in started[2:]]
+
+    assert [outcome.goes_on for (outcome,) in outcomes] == [True, False]
+    assert told(case) == expected(3)
