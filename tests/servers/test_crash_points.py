@@ -156,7 +156,7 @@ def make_crash_case(
             "kafka": {"bootstrap_servers": kafka.bootstrap_servers, "partitions": 2},
             "schematizer": {"url": schematizer},
             "tracker": {**login, "port": tracker_server.port},
-            # Ranges are published by the driver: other places to die in than those of a task that follows.
+            # Ranges are published in turns: other places to die in than those of a task that follows.
             "sources": [
                 {"name": "db", "kind": "mysql", **login, "tables": [f"{name}.*"], "start": "copy", "backlog_tasks": 2}
             ],

@@ -156,8 +156,8 @@ class MysqlSourceSpec(Spec):
     XA PREPARE to XA COMMIT, `prepared_xa_mebibytes_max` of them at most. A
     publication begins `publish_interval_ms` after the one before, or later; 0
     gives the least latency, for more CPU. `backlog_tasks` files of a backlog are
-    read side by side, each by a task, and published by the driver; with 1 a single
-    task reads and publishes it.
+    read side by side, each by a task that publishes it in its turn; with 1 a single
+    task reads and publishes all of it.
     `retention_warning_hours` is how soon the binlog that we need may be purged
     before we warn.
     Without `heartbeat` nothing is written to the source.
