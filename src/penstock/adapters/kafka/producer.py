@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -73,7 +74,7 @@ class _Sent:
 class TransactionalProducer:
     """Produces for one transactional id. One thread at a time.
 
-    Raises KafkaException as confluent-kafka does; after that, `abort`.
+    Raises KafkaException as confluent-kafka does; after that, `abort`, and open another one.
     """
 
     def __init__(self, cluster: KafkaCluster, transactional_id: str, timeout_seconds: float) -> None:
@@ -89,7 +90,6 @@ class TransactionalProducer:
         self._sent: deque[_Sent] = deque()
         self._joined: set[Place] = set()
         self._is_open = False
-        self._gap: KafkaException | None = None
         self._failure: KafkaException | None = None
         try:
             timeout_ms = int(timeout_seconds * 1000)
@@ -99,7 +99,7 @@ class TransactionalProducer:
             raise
 
     def begin(self) -> None:
-        """Begin a transaction. Kafka hears of it with the first messages."""
+        """Begin a transaction; raise what ended this producer, if anything did."""
         if self._failure is not None:
             raise self._failure
 
@@ -120,30 +120,22 @@ class TransactionalProducer:
         self._await_all()
         self._end(commit=True)
 
-    def abort(self) -> None:
-        """Abort the transaction, if one is open. Where that fails, so does the next one: a new producer is needed.
+    def abort(self, failure: KafkaException | None = None) -> None:
+        """Abort the transaction, if one is open, as far as brokers can be told; this producer is done with.
 
-        What a broker may still append is left to whoever fences this producer.
+        What they may still append is left to whoever fences this producer. `failure`
+        is what `begin` raises from now on.
         """
         self._pending.clear()
-        self._pending_bytes = 0
-        if self._failure is not None or not self._is_open:
-            return
-        try:
-            while self._sent:
-                sent = self._sent.popleft()
-                for code in filter(None, requests.read_produced(sent.wire.receive()).values()):
-                    self._gap = _failure(code)
-            self._end(commit=False)
-        except (OSError, ValueError, KafkaException) as error:
-            self._failure = _as_kafka(error)
-        else:
-            # Brokers miss numbers that they have not taken, until a new epoch begins.
-            self._failure = self._gap
+        is_sound, self._failure = self._failure is None, self._failure or failure or _failure(KafkaError._STATE)  # noqa: SLF001
+        if is_sound and self._is_open:
+            with suppress(OSError, ValueError, KafkaException):
+                while self._sent:
+                    self._sent.popleft().wire.receive()
+                self._end(commit=False)
 
     def close(self) -> None:
         """Drop the connections."""
-        self._failure = _failure(KafkaError._STATE)  # noqa: SLF001 - a code
         self._brokers.forget()
 
     def _initialize(self, timeout_ms: int) -> ProducerIdentity:
@@ -209,9 +201,9 @@ class TransactionalProducer:
         self._sent.popleft()
         failed = [(place, batch) for place, batch in sent.batches.items() if codes[place] not in _TAKEN]
         if failed:
-            self._gap = _failure(codes[failed[0][0]])
-            _require_mendable(self._gap)
-            self._send_all_anew(self._gap, failed)
+            reason = _failure(codes[failed[0][0]])
+            _require_mendable(reason)
+            self._send_all_anew(reason, failed)
 
     def _send_all_anew(self, error: Exception, failed: Sequence[tuple[Place, bytes]] = ()) -> None:
         """Send `failed` and whatever has no answer once more. Brokers know the numbers of batches that they have."""
@@ -241,7 +233,6 @@ class TransactionalProducer:
             # Of what was sent, nobody knows what brokers still append: nothing may be said to them before a new epoch.
             self._failure = failure
             raise
-        self._gap = None
 
     def _join(self, places: Sequence[Place]) -> None:
         """Take partitions into the transaction."""

@@ -117,7 +117,7 @@ class TransactionalPublisher:
             self._commit()
             _COMMITTED.pass_by()
         except KafkaException as error:
-            self._producer.abort()
+            self._producer.abort(error)
             self._require_topics(error)
             raise explain_publishing(self._cluster, self._unsettled, error, self._link) from error
         except BaseException:
@@ -145,7 +145,7 @@ class TransactionalPublisher:
             self._produce_seal()
             self._commit()
         except KafkaException as error:
-            self._producer.abort()
+            self._producer.abort(error)
             raise explain(error, f"publishing for {self._link}") from error
 
     def _produce_seal(self) -> None:

@@ -50,8 +50,7 @@ class Wire:
             self._socket.connect(address)
             security = login.get("security.protocol", "PLAINTEXT")
             if security.endswith("SSL"):
-                context = ssl.create_default_context(cafile=login.get("ssl.ca.location"))
-                self._socket = context.wrap_socket(self._socket, server_hostname=broker.host)
+                self._encrypt(login.get("ssl.ca.location"))
             if security.startswith("SASL"):
                 self._log_in(login["sasl.mechanism"], login["sasl.username"], login["sasl.password"])
         except BaseException:
@@ -96,6 +95,13 @@ class Wire:
         taken = bytes(self._received[:octets])
         del self._received[:octets]
         return taken
+
+    def _encrypt(self, ca_file: str | None) -> None:
+        context = ssl.create_default_context(cafile=ca_file)
+        try:
+            self._socket = context.wrap_socket(self._socket, server_hostname=self.broker.host)
+        except ssl.SSLCertVerificationError as error:
+            raise _refused(KafkaError._SSL, str(error)) from error  # noqa: SLF001 - librdkafka's code for it
 
     def _log_in(self, mechanism: str, user: str, password: str) -> None:
         """Log in by SASL (KIP-43, KIP-84): PLAIN (RFC 4616), or SCRAM (RFC 5802)."""
