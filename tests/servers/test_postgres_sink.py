@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import psycopg
 import pyarrow as pa
 import pytest
+from tests.servers.certificates import Authority, authority
 from tests.servers.sink_case import FIRST, SCHEMAS, TABLE, TOPIC, WIDER, Place, PostgresTarget, announcement, rows_in
-from tests.servers.test_mysql_tls import Authority, authority
 from tests.servers.test_state_databases import fill_up, mounted_disk
 
 from penstock.adapters.postgres.connection import PostgresServer, connect

@@ -17,7 +17,6 @@ from tests.servers.publishing_program import LINK, messages
 from tests.servers.test_watermarks import Case
 
 from penstock.adapters.kafka import pieces, tails, watermarks
-from penstock.adapters.kafka import publisher as publisher_module
 from penstock.adapters.kafka.cluster import KafkaCluster
 from penstock.adapters.kafka.publisher import TransactionalPublisher
 from penstock.core.changes import Messages
@@ -101,9 +100,8 @@ def test_a_publisher_that_a_broker_forgot_over_an_idle_week_is_no_older_instance
 def test_more_bytes_than_the_clients_queue_holds_are_published(
     kafka: KafkaBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, transactions: bool
 ) -> None:
-    for module in (publisher_module, watermarks):
-        monkeypatch.setattr(module, "QUEUE_KIBIBYTES", 2048)
-        monkeypatch.setattr(module, "ROOM_BYTES", 512 << 10)
+    monkeypatch.setattr(watermarks, "QUEUE_KIBIBYTES", 2048)
+    monkeypatch.setattr(watermarks, "ROOM_BYTES", 512 << 10)
     monkeypatch.setattr(pieces, "PIECE_BYTES", 256 << 10)
     case = Case(kafka, tmp_path)
     values = pa.array([b"%d " % number + bytes(100_000) for number in range(100)], pa.binary())

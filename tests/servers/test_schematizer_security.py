@@ -16,8 +16,8 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.error import SchemaRegistryError
 from confluent_kafka.serialization import MessageField, SerializationContext
-from tests.servers.test_mysql_tls import Authority
-from tests.servers.test_mysql_tls import authority as new_authority
+from tests.servers.certificates import Authority
+from tests.servers.certificates import authority as new_authority
 from tests.servers.test_schematizer_service import ORDERS, PENSTOCK
 
 from penstock.adapters.registry.access import RegistryAccess

@@ -177,7 +177,7 @@ class MysqlSourceSpec(Spec):
     zero_dates: ZeroDates = "stop"
     row_images: RowImages = "full"
     prepared_xa_mebibytes_max: Annotated[int, Field(strict=True, ge=1, le=1 << 20)] = 256
-    publish_interval_ms: Annotated[int, Field(strict=True, ge=0, le=10_000)] = 36
+    publish_interval_ms: Annotated[int, Field(strict=True, ge=0, le=10_000)] = 40
     backlog_tasks: Annotated[int, Field(strict=True, ge=1, le=64)] = 1
     retention_warning_hours: Annotated[float, Field(strict=True, ge=0, le=8760)] = 24.0
     heartbeat: HeartbeatSpec | None = None

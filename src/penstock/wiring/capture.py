@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from penstock.ports.log import LogStream
     from penstock.ports.publisher import Publisher
 
-_REST_SECONDS = 0.001
-"""Longer than Kafka usually takes for a transaction's markers: librdkafka waits 20 ms where they are not there yet."""
 _COPY_SECONDS = 900.0
 """Kafka's own upper limit of a transaction's time, as brokers have it by default."""
 
@@ -62,9 +60,8 @@ def open_live(spec: CaptureSpec) -> LiveCapture:
 
 
 def live_pace(spec: CaptureSpec) -> Pace:
-    """How much the live tail gathers before it publishes, and how long it rests in between."""
-    rest = _REST_SECONDS if spec.pipeline.kafka.transactions else 0.0
-    return Pace(interval_seconds=spec.source.publish_interval_ms / 1000, rest_seconds=rest)
+    """How much the live tail gathers before it publishes."""
+    return Pace(interval_seconds=spec.source.publish_interval_ms / 1000)
 
 
 def open_capture(spec: CaptureSpec, turn: Turn | None = None) -> OpenCapture:

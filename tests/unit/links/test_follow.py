@@ -118,15 +118,10 @@ def test_the_larger_the_interval_the_fewer_publications(interval_seconds: float,
     assert rows_of([*found, *waited]) == rows_of(published(items, Pace(3600.0))) == 127
 
 
-@pytest.mark.parametrize(
-    ("interval_seconds", "rest_seconds", "begun", "committed"),
-    [(0.0, 3600.0, 0.0, 3600.0), (7200.0, 3600.0, 7200.0, 7200.0), (7200.0, 0.0, 7200.0, 7200.0), (0.0, 0.0, 0.0, 0.0)],
-)
-def test_a_publication_waits_from_the_beginning_and_from_the_end_of_the_one_before(
-    interval_seconds: float, rest_seconds: float, begun: float, committed: float
-) -> None:
+@pytest.mark.parametrize(("interval_seconds", "expected"), [(0.0, 0.0), (7200.0, 7200.0)])
+def test_a_publication_waits_from_the_beginning_of_the_one_before(interval_seconds: float, expected: float) -> None:
     items = EventScanner(START, lambda _: True, grouping=Grouping(1 << 30)).feed(*a_log().stream())
-    follower = a_follower(Pace(interval_seconds, rest_seconds=rest_seconds))
+    follower = a_follower(Pace(interval_seconds))
     assert not [*follower.feed(items)]
 
     committing = follower.due()
@@ -134,14 +129,14 @@ def test_a_publication_waits_from_the_beginning_and_from_the_end_of_the_one_befo
     waits_while_it_is_committed = follower.wait_seconds()
     assert not [*committing]
 
-    assert waits_while_it_is_committed == pytest.approx(begun, abs=600.0)
-    assert follower.wait_seconds() == pytest.approx(committed, abs=600.0)
+    assert waits_while_it_is_committed == pytest.approx(expected, abs=600.0)
+    assert follower.wait_seconds() == pytest.approx(expected, abs=600.0)
 
 
-def test_what_came_during_a_rest_is_published_behind_it() -> None:
+def test_what_comes_before_a_publication_is_due_waits_for_it() -> None:
     items = EventScanner(START, lambda _: True, grouping=Grouping(1 << 30)).feed(*a_log().stream())
     half = next(place for place, item in enumerate(items) if isinstance(item, TransactionEnded)) + 1
-    follower = a_follower(Pace(0.0, rest_seconds=0.5))
+    follower = a_follower(Pace(0.5))
 
     first = [*follower.feed(items[:half]), *follower.due()]
     during = [*follower.feed(items[half:]), *follower.due()]

@@ -34,6 +34,13 @@ _REFUSED = frozenset(
         KafkaError.POLICY_VIOLATION,
     }
 )
+_NOT_LET_IN = frozenset(
+    {
+        KafkaError._AUTHENTICATION,  # noqa: SLF001 - as above
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError.UNSUPPORTED_SASL_MECHANISM,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +103,12 @@ def explain(error: KafkaException | KafkaError, doing: str) -> PenstockError:
         )
     if code in _REFUSED:
         return PenstockError(f"Kafka refused {doing}: {cause.str()}", "check the topic's settings and our rights to it")
-    return UnavailableError(f"Kafka failed {doing}: {cause.str()}", "check that the brokers run and can be reached")
+    hint = "check that the brokers run and can be reached"
+    if code in _NOT_LET_IN:
+        hint = "check user, password and mechanism of kafka.security"
+    if code == KafkaError._SSL:  # noqa: SLF001 - as above
+        hint = "check ca_file of kafka.security, and that brokers have certificates for the addresses they tell"
+    return UnavailableError(f"Kafka failed {doing}: {cause.str()}", hint)
 
 
 def create_topics(cluster: KafkaCluster, topics: Iterable[str], config: Mapping[str, str], partitions: int) -> None:

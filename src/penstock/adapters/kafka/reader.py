@@ -186,12 +186,14 @@ class TopicReader:
         return cast("str | None", found.cluster_id) or ""
 
     def newest(self, topic: str, partition: int = 0) -> bytes | None:
-        """Return the last committed value of a partition; None if the topic is empty or does not exist."""
-        asked = [(topic, partition)]
-        high = self.ends(asked).get((topic, partition))
-        if high is None:
+        """Return the last committed value of a partition; None if the topic is empty or does not exist.
+
+        Raises UnavailableError when the brokers contradict themselves: where a link stands must not be missed.
+        """
+        bounds = self._bounds(topic, partition)
+        if bounds is None:
             return None
-        low = _list_offsets(self._open_admin(), asked, _EARLIEST)[topic, partition]
+        low, high = bounds
         back = _TAIL_OFFSETS
         while True:
             start = max(low, high - back)
@@ -205,6 +207,23 @@ class TopicReader:
     def close(self) -> None:
         """Drop the connection."""
         self._consumer.close()
+
+    def _bounds(self, topic: str, partition: int) -> tuple[int, int] | None:
+        """Where a partition begins and ends; None if there is no such topic, by all that the brokers say."""
+        admin, place = self._open_admin(), (topic, partition)
+        deadline = time.monotonic() + REQUEST_TIMEOUT_SECONDS
+        while True:
+            low = _list_offsets(admin, [place], _EARLIEST).get(place)
+            high = self.ends([place]).get(place)
+            if low is not None and high is not None:
+                return low, high
+            # A broker may not have heard of a new topic yet, nor a client whose connection broke of an old one.
+            if not describe_topics(admin, [topic]):
+                return None
+            if time.monotonic() > deadline:
+                message = f"Kafka does not say where {topic} ends, which is there"
+                raise UnavailableError(message, "check that all brokers run; this is tried again")
+            time.sleep(_MOVING_POLL_SECONDS)
 
     def _fetches(self, what: str) -> Iterator[list[Message]]:
         """Yield what comes in, for ever. `consume` alone would wait for its whole number of messages."""

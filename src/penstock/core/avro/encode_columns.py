@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from penstock.core.avro.arrays import ArrowArray, Flags, Integers, Unsigned
 
-_Piece: TypeAlias = "Words | ArrowArray | bytes"
+Piece: TypeAlias = "Words | ArrowArray | bytes"
 _NARROW_DIGITS_MAX = 18
 _FLOAT_BYTES = 4
 _NULL = b"\0"
@@ -48,7 +48,14 @@ _NOT_NULL = b"\2"
 
 def encode_by_column(fields: Sequence[MessageField], rows: int) -> pa.BinaryArray:
     """Return the messages (binary[rows]) that `fields` make; pyarrow.ArrowCapacityError from 2 GiB on."""
-    pieces = [piece for field in fields for piece in _pieces(field, rows)]
+    return join_pieces([piece for field in fields for piece in _pieces(field, rows)])
+
+
+def join_pieces(pieces: Sequence[Piece]) -> pa.BinaryArray:
+    """Return what `pieces` come to in each row, one behind the other; null has no bytes.
+
+    Words and arrays have an entry per row, bytes are the same in all of them.
+    """
     joined: list[ArrowArray | pa.BinaryScalar] = []
     words: list[Words] = []
     for piece in pieces:
@@ -66,7 +73,7 @@ def encode_by_column(fields: Sequence[MessageField], rows: int) -> pa.BinaryArra
     return messages
 
 
-def _pieces(field: MessageField, rows: int) -> Sequence[_Piece]:
+def _pieces(field: MessageField, rows: int) -> Sequence[Piece]:
     match field:
         case Constant(content):
             return [constant_word(content, rows)] if len(content) <= WORD_BYTES else [content]
@@ -81,7 +88,7 @@ def _pieces(field: MessageField, rows: int) -> Sequence[_Piece]:
             assert_never(field)
 
 
-def _column(array: ArrowArray, type_: ColumnType, *, nullable: bool) -> Sequence[_Piece]:
+def _column(array: ArrowArray, type_: ColumnType, *, nullable: bool) -> Sequence[Piece]:
     valid = valid_flags(array)
     match type_:
         case TextType() | EnumType() | SetType() | PrintedType() | BytesType() | GeometryType():
@@ -113,12 +120,12 @@ def _in_union(words: Sequence[Words], valid: Flags | None, *, nullable: bool) ->
     return chosen if valid is None else where_valid(valid, chosen, _NULL)
 
 
-def _sized(array: ArrowArray, valid: Flags | None, *, nullable: bool) -> Sequence[_Piece]:
+def _sized(array: ArrowArray, valid: Flags | None, *, nullable: bool) -> Sequence[Piece]:
     lengths = np.diff(binary_offsets(array)).astype(np.int64)
     return [*_in_union(varint_words(lengths), valid, nullable=nullable), array.view(pa.binary())]
 
 
-def _block(array: ArrowArray, valid: Flags | None, *, nullable: bool) -> Sequence[_Piece]:
+def _block(array: ArrowArray, valid: Flags | None, *, nullable: bool) -> Sequence[Piece]:
     """Write arrays of floats: how many there are, the floats, and the 0 that ends an array, once for an empty one."""
     lists = cast("pa.ListArray[pa.FloatScalar]", array)
     offsets = binary_offsets(lists)

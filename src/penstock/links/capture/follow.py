@@ -33,13 +33,12 @@ class Pace:
     """How much to gather before publishing.
 
     A publication is due when the one before began `interval_seconds` ago, so that a
-    lone change goes out at once and many go out together, and was committed
-    `rest_seconds` ago; or at once with `bytes_wanted` of row data. A transaction
-    larger than `bytes_max` is published in pieces, so that memory stays bounded.
+    lone change goes out at once and many go out together; or at once with
+    `bytes_wanted` of row data. A transaction larger than `bytes_max` is published in
+    pieces, so that memory stays bounded.
     """
 
     interval_seconds: float
-    rest_seconds: float = 0.0
     bytes_wanted: int = 4 << 20
     bytes_max: int = 32 << 20
 
@@ -186,4 +185,3 @@ class LogFollower:
         is_large = self._collector.bytes >= self._pace.bytes_wanted
         self._due_at = time.monotonic() + (0.0 if is_large else self._pace.interval_seconds)
         yield self._collector.take(begin, end)
-        self._due_at = max(self._due_at, time.monotonic() + self._pace.rest_seconds)

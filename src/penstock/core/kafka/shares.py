@@ -1,0 +1,62 @@
+"""Messages as the records of each partition of their topic."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from penstock.core.kafka.records import encode_columns, encode_listed
+from penstock.core.partitions import partitions_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import numpy.typing as npt
+
+    from penstock.core.changes import Messages
+    from penstock.core.kafka.records import Records
+
+_LISTED_MAX: Final = 64
+"""So many are encoded sooner one by one than by column."""
+
+
+def shares(messages: Messages, partitions: int) -> Iterator[tuple[int, Records]]:
+    """Yield the records of `messages` with the partition that they go to, those of a partition in their order.
+
+    A message with a key goes where Kafka's own clients send it, one without by its
+    lane, or, where there are no lanes, to one partition after the other.
+    """
+    if partitions == 1:
+        for records in _encode(messages, None):
+            yield 0, records
+        return
+    found = _partitions(messages, partitions)
+    for partition in np.unique(found).tolist():
+        for records in _encode(messages, np.flatnonzero(found == partition)):
+            yield partition, records
+
+
+def _partitions(messages: Messages, count: int) -> npt.NDArray[np.int64]:
+    keys = messages.keys
+    found = partitions_of(keys, count)
+    if keys.null_count:
+        lanes = np.arange(len(keys)) if messages.lanes is None else messages.lanes
+        found = np.where(np.asarray(keys.is_null()), lanes % count, found)
+    return found
+
+
+def _encode(messages: Messages, chosen: npt.NDArray[np.int64] | None) -> Iterator[Records]:
+    """Encode all of `messages`, or those at some indexes."""
+    count = len(messages) if chosen is None else len(chosen)
+    if messages.headers is None and count > _LISTED_MAX:
+        keys, values = messages.keys, messages.values
+        if chosen is not None:
+            keys, values = keys.take(chosen), values.take(chosen)
+        return encode_columns(keys, values)
+    listed_keys, listed = messages.lists()
+    headers = messages.headers
+    if chosen is not None:
+        listed_keys, listed = [listed_keys[i] for i in chosen], [listed[i] for i in chosen]
+        headers = None if headers is None else [headers[i] for i in chosen]
+    return encode_listed(listed_keys, listed, headers)

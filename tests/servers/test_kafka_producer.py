@@ -1,0 +1,257 @@
+"""Our producer of transactions, with real brokers that break in the middle of them."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias, cast
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from penstock.adapters.kafka.cluster import KafkaCluster
+from penstock.adapters.kafka.publisher import TransactionalPublisher
+from penstock.adapters.kafka.reader import TopicReader
+from penstock.core.changes import Messages
+from penstock.core.errors import FencedError, UnavailableError
+from penstock.dev.kafka import start_kafka
+from penstock.dev.ports import choose_port
+from penstock.faults.proxy import Proxy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from penstock.dev.kafka import KafkaBroker
+
+
+Found: TypeAlias = "tuple[bytes | None, bytes | None, list[tuple[str, bytes]]]"
+"""Key, value and headers of a message."""
+
+
+@dataclass(slots=True)
+class Story:
+    """Publications one behind the other, each of some numbers and the record of the next one, as a link makes them."""
+
+    cluster: KafkaCluster
+    pipeline: str = field(default_factory=lambda: uuid4().hex)
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def topics(self) -> Sequence[str]:
+        return [f"{self.pipeline}.{name}" for name in "ab"]
+
+    def run(self, until: int, size: Callable[[int], int], trouble: Callable[[int], None]) -> None:
+        """Publish number after number up to `until`, `size` at once; after a failure go on from the record."""
+        number, publisher = 0, None
+        while number < until:
+            trouble(number)
+            try:
+                if publisher is None:
+                    publisher = TransactionalPublisher(self.cluster, self.pipeline, "link")
+                    number = int(str((publisher.position() or {}).get("next", 0)))
+                end = min(until, number + size(number))
+                publisher.publish(self._messages(number, end), partial(dict, next=end))
+                number = end
+            except UnavailableError as error:
+                self.failures.append(error.message)
+                if publisher is not None:
+                    publisher.close()
+                publisher = None
+        assert publisher is not None
+        with closing(publisher):
+            publisher.settle()
+
+    def _messages(self, begin: int, end: int) -> Iterator[Messages]:
+        values = pa.array([b"%d" % number for number in range(begin, end)], pa.binary())
+        for topic in self.topics:
+            yield Messages(topic, values, values, np.arange(len(values)))
+
+    def found(self, cluster: KafkaCluster) -> list[list[int]]:
+        """The committed numbers of each topic, in its order."""
+        with closing(TopicReader(cluster)) as reader:
+            ends = reader.ends([(topic, 0) for topic in self.topics])
+            return [
+                [int(value) for part in reader.read(topic, 0, 0, ends[topic, 0]) for _, value in part]
+                for topic in self.topics
+            ]
+
+
+@pytest.fixture(scope="module")
+def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Proxy, KafkaBroker]]:
+    """A broker that tells clients to come by way of a proxy."""
+    home = tmp_path_factory.mktemp("proxied")
+    port = choose_port(home / "port")
+    with Proxy("kafka", port) as proxy, start_kafka(home, port=port, advertised_port=proxy.port) as broker:
+        yield proxy, broker
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", ["cut", "cut_answers", "half_close"])
+def test_connections_that_break_anywhere_lose_and_repeat_nothing(
+    proxied: tuple[Proxy, KafkaBroker], kind: str, seed: int
+) -> None:
+    proxy, broker = proxied
+    story, chance = Story(KafkaCluster(broker.bootstrap_servers)), random.Random(seed)  # noqa: S311 - for a test
+
+    def trouble(number: int) -> None:
+        if number > 20 and chance.random() < 0.5:
+            delay = chance.random() * 0.02
+            act = partial(proxy.cut_answers, 1) if kind == "cut_answers" else getattr(proxy, kind)
+            threading.Timer(delay, act).start()
+
+    story.run(2_000, lambda _: chance.choice([1, 7, 100]), trouble)
+
+    assert story.found(story.cluster) == [list(range(2_000))] * 2
+
+
+def test_a_bulk_whose_connections_break_is_sent_again_from_what_has_no_answer(
+    proxied: tuple[Proxy, KafkaBroker],
+) -> None:
+    proxy, broker = proxied
+    story = Story(KafkaCluster(broker.bootstrap_servers))
+
+    def trouble(_: int) -> None:
+        for delay in (0.05, 0.1, 0.2):
+            threading.Timer(delay, proxy.cut_answers, [1]).start()
+
+    story.run(900_000, lambda _: 300_000, trouble)
+
+    assert story.found(story.cluster) == [list(range(900_000))] * 2
+
+
+def test_a_broker_that_is_killed_and_comes_back_loses_and_repeats_nothing(tmp_path: Path) -> None:
+    home, story = tmp_path / "kafka", None
+    with start_kafka(home) as broker:
+        story = Story(KafkaCluster(broker.bootstrap_servers))
+        back: list[KafkaBroker] = []
+
+        def trouble(number: int) -> None:
+            if number in (30, 60):
+                (back or [broker])[-1].kill()
+                threading.Thread(target=lambda: back.append(start_kafka(home).__enter__())).start()
+
+        try:
+            story.run(100, lambda _: 1, trouble)
+
+            assert story.found(story.cluster) == [list(range(100))] * 2
+        finally:
+            for server in back:
+                server.kill()
+
+
+def test_a_broker_that_went_away_between_two_publications_is_no_failure(proxied: tuple[Proxy, KafkaBroker]) -> None:
+    """As brokers close connections on which nobody said anything for minutes."""
+    proxy, broker = proxied
+    story = Story(KafkaCluster(broker.bootstrap_servers))
+
+    def trouble(number: int) -> None:
+        if number % 10 == 5:
+            proxy.half_close()
+            time.sleep(0.05)
+
+    story.run(50, lambda _: 1, trouble)
+
+    assert story.failures == []
+    assert story.found(story.cluster) == [list(range(50))] * 2
+
+
+def test_transactions_that_follow_each_other_at_once_are_all_taken(kafka: KafkaBroker) -> None:
+    story = Story(KafkaCluster(kafka.bootstrap_servers))
+
+    story.run(500, lambda _: 1, lambda _: None)
+
+    assert story.failures == []
+    assert story.found(story.cluster) == [list(range(500))] * 2
+
+
+def test_what_was_aborted_is_not_seen_and_the_next_publication_is(kafka: KafkaBroker) -> None:
+    cluster, pipeline = KafkaCluster(kafka.bootstrap_servers), uuid4().hex
+    values = pa.array([b"%d" % number for number in range(200_000)], pa.binary())
+
+    def broken() -> Iterator[Messages]:
+        yield Messages(f"{pipeline}.t", values, values, np.arange(len(values)))
+        raise KeyError(pipeline)
+
+    for number in range(3):
+        with closing(TransactionalPublisher(cluster, pipeline, "link")) as publisher:
+            with pytest.raises(KeyError):
+                publisher.publish(broken(), partial(dict, number=number))
+            assert publisher.position() is None
+    with closing(TransactionalPublisher(cluster, pipeline, "link")) as publisher:
+        publisher.publish([Messages(f"{pipeline}.t", values, values, np.arange(len(values)))], partial(dict, number=9))
+        publisher.settle()
+
+        assert (publisher.position() or {})["number"] == 9
+    with closing(TopicReader(cluster)) as reader:
+        end = reader.ends([(f"{pipeline}.t", 0)])[f"{pipeline}.t", 0]
+        assert sum(len(part) for part in reader.read(f"{pipeline}.t", 0, 0, end)) == len(values)
+
+
+def test_kafkas_own_client_reads_what_we_wrote(kafka: KafkaBroker) -> None:
+    """Keys, values, tombstones, headers and large messages, on four partitions, one by one and by column."""
+    cluster, pipeline = KafkaCluster(kafka.bootstrap_servers, partitions=4), uuid4().hex
+    topic = f"{pipeline}.t"
+    sent: list[tuple[bytes | None, bytes | None]] = [
+        (b"key %d" % (number % 50), None if number % 9 == 0 else b"%d " % number * (number % 400))
+        for number in range(3_000)
+    ]
+    sent.append((b"large", random.Random(5).randbytes(3 << 20)))  # noqa: S311 - nothing that lz4 makes smaller
+    keys, values = (pa.array([pair[place] for pair in sent], pa.binary()) for place in (0, 1))
+    headers = [[("name", b"%d" % number)] for number in range(len(sent))]
+    with closing(TransactionalPublisher(cluster, pipeline, "link")) as publisher:
+        publisher.publish([Messages(topic, keys, values, np.arange(len(sent)))], partial(dict, number=1))
+        publisher.publish([Messages(topic, keys, values, np.arange(len(sent)), headers=headers)], dict)
+        publisher.settle()
+
+    found = read_all(cluster, topic, 2 * len(sent))
+
+    by_key = {key: [value for other, value in sent if other == key] for key, _ in sent}
+    for key, expected in by_key.items():
+        assert [value for other, value, _ in found if other == key] == expected * 2
+    told = sorted(int(header[0][1]) for _, _, header in found if header)
+    assert told == list(range(len(sent)))
+
+
+def read_all(cluster: KafkaCluster, topic: str, count: int) -> list[Found]:
+    consumer = Consumer({**cluster.client_settings(), "group.id": uuid4().hex, "auto.offset.reset": "earliest"})
+    consumer.assign([TopicPartition(topic, number, 0) for number in range(4)])
+    found: list[Found] = []
+    try:
+        while len(found) < count:
+            message = consumer.poll(30.0)
+            assert message is not None
+            assert message.error() is None
+            headers = cast("list[tuple[str, bytes]]", message.headers() or [])
+            found.append((message.key(), message.value(), headers))
+    finally:
+        consumer.close()
+    return found
+
+
+def test_one_who_was_fenced_in_mid_transaction_publishes_nothing_of_it(kafka: KafkaBroker) -> None:
+    cluster, pipeline = KafkaCluster(kafka.bootstrap_servers), uuid4().hex
+    values = pa.array([b"%d" % number for number in range(100_000)], pa.binary())
+    part = Messages(f"{pipeline}.t", values, values, np.arange(len(values)))
+    older = TransactionalPublisher(cluster, pipeline, "link")
+
+    def fenced_between() -> Iterator[Messages]:
+        yield part
+        with closing(TransactionalPublisher(cluster, pipeline, "link")) as newer:
+            newer.publish([part], partial(dict, who="newer"))
+        yield part
+
+    with closing(older), pytest.raises(FencedError):
+        older.publish(fenced_between(), partial(dict, who="older"))
+
+    with closing(TransactionalPublisher(cluster, pipeline, "link")) as last, closing(TopicReader(cluster)) as reader:
+        assert (last.position() or {})["who"] == "newer"
+        end = reader.ends([(f"{pipeline}.t", 0)])[f"{pipeline}.t", 0]
+        assert sum(len(some) for some in reader.read(f"{pipeline}.t", 0, 0, end)) == len(values)
