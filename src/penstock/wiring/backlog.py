@@ -40,6 +40,7 @@ class Lane:
         self._number = number
         self._topics = open_topic_log(spec.pipeline)
         self._book: TableBook | None = None
+        self._next_book: TableBook | None = None
 
     @contextmanager
     def read(self, begin: BinlogPosition, stopped: Mapping[str, StoppedTable]) -> Iterator[ReadAhead]:
@@ -59,9 +60,22 @@ class Lane:
         record = committed_position(self._spec.pipeline, self._topics, self._spec.source_name)
         return None if record is None else CaptureRecord.from_mapping(record)
 
+    def prepare(self) -> None:
+        """See links/capture/ranges.RangeTurns."""
+        # Whoever takes the tracker over, as `open` does, soon loses it to the next range: its book serves one turn.
+        with suppress(PenstockError):
+            self._next_book = self._next_book or open_book(self._spec)
+            self._next_book.tracker.sequences()
+
     def open(self, turn: Turn) -> OpenCapture:
         """See links/capture/ranges.RangeTurns."""
-        return open_capture(self._spec, turn)
+        book, self._next_book = self._next_book, None
+        try:
+            return open_capture(self._spec, turn, book)
+        except BaseException:
+            if book is not None:
+                book.close()
+            raise
 
     def end(self, turn: Turn) -> None:
         """See links/capture/ranges.RangeTurns. What hinders it is of no use to whoever is told of the first error."""
@@ -77,6 +91,6 @@ class Lane:
 
     def close(self) -> None:
         """Let go of tables and topics."""
-        if self._book is not None:
-            self._book.close()
+        for book in filter(None, (self._book, self._next_book)):
+            book.close()
         self._topics.close()

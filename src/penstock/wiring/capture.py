@@ -64,13 +64,14 @@ def live_pace(spec: CaptureSpec) -> Pace:
     return Pace(interval_seconds=spec.source.publish_interval_ms / 1000)
 
 
-def open_capture(spec: CaptureSpec, turn: Turn | None = None) -> OpenCapture:
+def open_capture(spec: CaptureSpec, turn: Turn | None = None, book: TableBook | None = None) -> OpenCapture:
     """Take the capture over: fence the publishers before us and stand where the last commit left it.
 
-    What it commits is of `turn`. Raises LogError if another server answers than
-    the one that was read, or an older state of it.
+    What it commits is of `turn`. A `book` is one that was opened at this place of
+    the log, and closed with the capture. Raises LogError if another server answers
+    than the one that was read, or an older state of it.
     """
-    parts = open_parts(spec, open_publisher(spec.pipeline, spec.source_name, spec.epoch))
+    parts = open_parts(spec, open_publisher(spec.pipeline, spec.source_name, spec.epoch), book)
     try:
         return _resume(spec, parts, turn)
     except BaseException:
@@ -160,9 +161,9 @@ def open_follower(
     return LogFollower(book, stopped, begin, pace, watch)
 
 
-def open_parts(spec: CaptureSpec, publisher: Publisher) -> CaptureParts:
-    """Open what a capture works with: its tracker, the registry and the state database."""
-    book = open_book(spec)
+def open_parts(spec: CaptureSpec, publisher: Publisher, book: TableBook | None = None) -> CaptureParts:
+    """Open what a capture works with: its tracker and the registry, if it has no `book` yet, and the state database."""
+    book = book or open_book(spec)
     partitions = spec.pipeline.kafka.partitions
     state = open_pipeline_state(spec.pipeline)
     require_newest_kafka(spec.pipeline, spec.source_name, state)

@@ -65,6 +65,9 @@ class MemoryTurns:
     def newest(self) -> CaptureRecord | None:
         return committed_record(self._publisher)
 
+    def prepare(self) -> None:
+        """There is nothing to prepare."""
+
     def open(self, turn: Turn) -> OpenCapture:
         record = self.newest()
         assert record is not None
