@@ -265,6 +265,15 @@ def test_what_cannot_be_published_ends_every_turn_and_moves_no_position(publishe
     assert (committed(publisher).position, committed(publisher).turn) == (FIRST, Turn("plan", 0, TurnState.OVER))
 
 
+def test_a_turn_that_may_have_passed_on_is_ended_by_nobody(publisher: MemoryPublisher) -> None:
+    turns = RefusingTurns(publisher)
+
+    with pytest.raises(UnavailableError, match="away"):
+        carry_range(range_of(0, 2), ahead_of([RangeEnded(SECOND)]), turns, epoch=1)
+
+    assert committed(publisher).turn is None
+
+
 @pytest.mark.parametrize(
     ("newest", "expected"),
     [

@@ -66,6 +66,7 @@ def carry_range(range_: Range, ahead: ReadAhead, turns: RangeTurns, epoch: int) 
     if dropped is not None:
         return dropped
     _require_parent(parent)
+    capture: OpenCapture | None = None
     try:
         capture = turns.open(range_.turn(TurnState.OPEN))
         with closing(capture.parts):
@@ -73,7 +74,9 @@ def carry_range(range_: Range, ahead: ReadAhead, turns: RangeTurns, epoch: int) 
     except (FencedError, _OrphanedError):
         raise
     except PenstockError:
-        turns.end(range_.turn(TurnState.OVER))
+        # Once we have tried to pass the turn on, somebody may have it, whatever we have heard: they must not be fenced.
+        if capture is None or capture.turn != range_.turn(TurnState.PASSED):
+            turns.end(range_.turn(TurnState.OVER))
         raise
 
 
