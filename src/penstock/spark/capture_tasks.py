@@ -10,6 +10,7 @@ from __future__ import annotations
 import uuid
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from penstock.core.positions import BinlogPosition
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from penstock.links.capture.spec import CaptureSpec
     from penstock.spark.link_source import Task
 
+_BACKLOG_FILE_BYTES_MAX = 256 << 20
 _BACKLOG_FILES_MIN = 2
 _FILES_PER_TASK_MAX = 16
 """So many, for between two micro-batches nothing is read ahead; no more, for each ends some time."""
@@ -69,7 +71,9 @@ class Lease:
         except BaseException:
             live.close()
             raise
-        if live.can_go_on:
+        # Behind a stop nobody follows on: of a stream that is not read, the server keeps its end for a minute.
+        is_through = self.stop is not None and ended.position.order >= self.stop.order
+        if live.can_go_on and not is_through:
             _kept[self.spec.source_name] = (self, live)
             # The next lease may come to another process, and without transactions nothing would fence this one.
             if self.stop is None and self.spec.pipeline.kafka.transactions:
@@ -183,11 +187,14 @@ class CapturePlanner:
 
         A range ends at the first statement, and what was read behind it is thrown
         away. From the middle of a file, where a statement may have left us, a lease
-        therefore reads to the file's end, statements included. Everything is left to
-        leases while XA transactions are prepared, because ranges do not know of
-        them. One file alone is not worth a batch.
+        therefore reads to the file's end, statements included. Files that are too large
+        to be held in memory are left to leases too: their servers would not wait until
+        they are read on. So is everything while XA transactions are prepared, because
+        ranges do not know of them. One file alone is not worth a batch.
         """
-        begins = [BinlogPosition(name, _START_OF_FILE) for name, _ in files[: self._tasks_max * _FILES_PER_TASK_MAX]]
+        next_files = files[: self._tasks_max * _FILES_PER_TASK_MAX]
+        fitting = takewhile(lambda file: file[1] <= _BACKLOG_FILE_BYTES_MAX, next_files)
+        begins = [BinlogPosition(name, _START_OF_FILE) for name, _ in fitting]
         tasks = min(self._tasks_max, len(begins))
         if tasks < _BACKLOG_FILES_MIN or record.position.prepared or begins[0].order != record.position.order:
             return []

@@ -36,8 +36,6 @@ _OFFSET_MAX: Final = 0xFFFF_FFFF
 _HEARTBEAT_NANOSECONDS: Final = 1_000_000_000
 _SILENCE_SECONDS_MAX: Final = 30.0
 _CONNECT_SECONDS: Final = 10.0
-_SEND_SECONDS: Final = 3600
-"""How long the server waits for us to take what it sends: who reads ahead stops when its memory is full."""
 _BUFFER_BYTES: Final = 8 << 20
 _BULK_BYTES: Final = 64 << 10
 _BULK_WAIT_MILLISECONDS: Final = 2
@@ -233,7 +231,7 @@ class BinlogStream:
 _SESSION: Final = (
     "SET @master_binlog_checksum = 'CRC32', @source_binlog_checksum = 'CRC32',"
     f" @master_heartbeat_period = {_HEARTBEAT_NANOSECONDS}, @source_heartbeat_period = {_HEARTBEAT_NANOSECONDS},"
-    f" @mariadb_slave_capability = 4, net_write_timeout = {_SEND_SECONDS}"
+    " @mariadb_slave_capability = 4"
 )
 
 

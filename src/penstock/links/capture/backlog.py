@@ -108,6 +108,9 @@ class ReadAhead:
         except PenstockError as error:
             part = RangeFailed(error)
         self._at_end = part is None or isinstance(part, RangeEnded | RangeFailed | StatementLogged)
+        if self._at_end:
+            # What they are read from is let go of now, and not when the last of them is published.
+            next(self._parts, None)
         if part is not None:
             self._waiting.append(part)
             self._bytes += _size(part)
