@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import socket
 import threading
 import time
 from contextlib import closing
@@ -15,12 +16,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
-from penstock.adapters.kafka.cluster import KafkaCluster
+from penstock.adapters.kafka.cluster import KafkaCluster, create_topics
+from penstock.adapters.kafka.producer import TransactionalProducer
 from penstock.adapters.kafka.publisher import TransactionalPublisher
-from penstock.adapters.kafka.reader import TopicReader
+from penstock.adapters.kafka.reader import TopicReader, settled_ends
 from penstock.core.changes import Messages
 from penstock.core.errors import FencedError, UnavailableError
+from penstock.core.kafka.records import Records, encode_listed
 from penstock.dev.kafka import start_kafka
 from penstock.dev.ports import choose_port
 from penstock.faults.proxy import Proxy
@@ -66,8 +70,7 @@ class Story:
                     publisher.close()
                 publisher = None
         assert publisher is not None
-        with closing(publisher):
-            publisher.settle()
+        publisher.close()
 
     def _messages(self, begin: int, end: int) -> Iterator[Messages]:
         values = pa.array([b"%d" % number for number in range(begin, end)], pa.binary())
@@ -76,8 +79,9 @@ class Story:
 
     def found(self, cluster: KafkaCluster) -> list[list[int]]:
         """The committed numbers of each topic, in its order."""
+        places = [(topic, 0) for topic in self.topics]
         with closing(TopicReader(cluster)) as reader:
-            ends = reader.ends([(topic, 0) for topic in self.topics])
+            ends = settled_ends(AdminClient(cluster.client_settings()), places)
             return [
                 [int(value) for part in reader.read(topic, 0, 0, ends[topic, 0]) for _, value in part]
                 for topic in self.topics
@@ -255,3 +259,49 @@ def test_one_who_was_fenced_in_mid_transaction_publishes_nothing_of_it(kafka: Ka
         assert (last.position() or {})["who"] == "newer"
         end = reader.ends([(f"{pipeline}.t", 0)])[f"{pipeline}.t", 0]
         assert sum(len(some) for some in reader.read(f"{pipeline}.t", 0, 0, end)) == len(values)
+
+
+def test_a_transaction_that_took_too_long_is_told_as_that_and_not_as_a_newer_instance(kafka: KafkaBroker) -> None:
+    """Kafka, which looks every ten seconds, refuses both in the same words."""
+    cluster, pipeline = KafkaCluster(kafka.bootstrap_servers), uuid4().hex
+    values = pa.array([b"%d" % number for number in range(200_000)], pa.binary())
+    part = Messages(f"{pipeline}.t", values, values, np.arange(len(values)))
+
+    def slowly() -> Iterator[Messages]:
+        yield part
+        time.sleep(13.0)
+        yield part
+
+    publisher = TransactionalPublisher(cluster, pipeline, "link", transaction_timeout_seconds=1.0)
+    with closing(publisher), pytest.raises(UnavailableError, match="longer than 1 s, and the brokers ended it"):
+        publisher.publish(slowly(), dict)
+
+
+def test_a_broker_that_accepts_connections_and_never_answers_is_passed_by(kafka: KafkaBroker) -> None:
+    """As one that is stopped, or a proxy with nothing behind it."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        servers = f"127.0.0.1:{silent.getsockname()[1]},{kafka.bootstrap_servers}"
+        for _ in range(4):
+            TransactionalProducer(KafkaCluster(servers), uuid4().hex, 60.0).close()
+
+
+def test_leaders_are_not_asked_for_where_answers_are_on_their_way(proxied: tuple[Proxy, KafkaBroker]) -> None:
+    """Behind a connection that broke, only the leaders of what had no answer are known."""
+    proxy, broker = proxied
+    cluster, topics = KafkaCluster(f"127.0.0.1:{proxy.port}"), [f"{uuid4().hex}.{name}" for name in "ab"]
+    create_topics(cluster, topics, {}, 1)
+    with closing(TransactionalProducer(cluster, uuid4().hex, 60.0)) as producer:
+        producer.begin()
+        for round_, topic in enumerate([1, *[0] * 8, 1, 0]):
+            if round_ == 3:
+                proxy.cut()
+            for records in encode_listed([b"k"], [bytes([round_]) * 900_000]):
+                producer.produce(topics[topic], 0, records)
+                producer.produce(topics[topic], 0, Records(1, records.content, records.is_compressed))
+        producer.commit()
+
+    with closing(TopicReader(KafkaCluster(broker.bootstrap_servers))) as reader:
+        admin = AdminClient(cluster.client_settings())
+        ends = settled_ends(admin, [(topic, 0) for topic in topics])
+        counts = [sum(len(part) for part in reader.read(topic, 0, 0, ends[topic, 0])) for topic in topics]
+    assert counts == [18, 4]

@@ -117,9 +117,9 @@ class TransactionalPublisher:
             self._commit()
             _COMMITTED.pass_by()
         except KafkaException as error:
-            self._producer.abort(error)
+            ended = self._producer.abort(error)
             self._require_topics(error)
-            raise explain_publishing(self._cluster, self._unsettled, error, self._link) from error
+            raise explain_publishing(self._cluster, self._unsettled, ended, self._link) from error
         except BaseException:
             self._producer.abort()
             raise
@@ -145,8 +145,7 @@ class TransactionalPublisher:
             self._produce_seal()
             self._commit()
         except KafkaException as error:
-            self._producer.abort(error)
-            raise explain(error, f"publishing for {self._link}") from error
+            raise explain(self._producer.abort(error), f"publishing for {self._link}") from error
 
     def _produce_seal(self) -> None:
         seal = self._seals.uncommitted()

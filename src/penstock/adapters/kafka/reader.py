@@ -286,13 +286,22 @@ def _list_offsets(
         for partition, answer in answers.items():
             place = (partition.topic, partition.partition)
             try:
-                offsets[place] = answer.result().offset
+                offset = answer.result().offset
             except KafkaException as error:
                 code = error.args[0].code()
                 if code in _MOVING and time.monotonic() < deadline:
                     left.append(place)
                 elif code not in _ABSENT:
                     raise explain(error, f"asking for the offsets of {partition.topic}") from error
+            else:
+                if offset >= 0:
+                    offsets[place] = offset
+                elif time.monotonic() < deadline:
+                    # What librdkafka says, and calls no error, where the connection broke before the answer.
+                    left.append(place)
+                else:
+                    message = f"Kafka did not say where {partition.topic}/{partition.partition} begins or ends"
+                    raise UnavailableError(message, "check that the brokers run and can be reached")
         if left:
             time.sleep(_MOVING_POLL_SECONDS)
     return offsets
