@@ -21,7 +21,8 @@ from confluent_kafka.admin import AdminClient
 from penstock.adapters.kafka.cluster import KafkaCluster, create_topics
 from penstock.adapters.kafka.producer import TransactionalProducer
 from penstock.adapters.kafka.publisher import TransactionalPublisher
-from penstock.adapters.kafka.reader import TopicReader, settled_ends
+from penstock.adapters.kafka.reader import TopicReader, settled_ends, written_ends
+from penstock.adapters.kafka.topics import position_topic
 from penstock.core.changes import Messages
 from penstock.core.errors import FencedError, UnavailableError
 from penstock.core.kafka.records import Records, encode_listed
@@ -305,3 +306,26 @@ def test_leaders_are_not_asked_for_where_answers_are_on_their_way(proxied: tuple
         ends = settled_ends(admin, [(topic, 0) for topic in topics])
         counts = [sum(len(part) for part in reader.read(topic, 0, 0, ends[topic, 0])) for topic in topics]
     assert counts == [18, 4]
+
+
+def test_where_a_partition_ends_is_asked_again_where_the_answer_is_cut_off(
+    proxied: tuple[Proxy, KafkaBroker],
+) -> None:
+    """Kafka's client says then that it ends at -1001, and that nothing went wrong."""
+    proxy, broker = proxied
+    cluster, pipeline = KafkaCluster(broker.bootstrap_servers), uuid4().hex
+    with closing(TransactionalPublisher(cluster, pipeline, "link")) as publisher:
+        publisher.publish([], partial(dict, number=1))
+        publisher.settle()
+    place = position_topic(pipeline, "link"), 0
+    admin = AdminClient(cluster.client_settings())
+    (end,) = settled_ends(admin, [place]).values()
+
+    proxy.cut_answers(1)
+    (found,) = written_ends(admin, [place]).values()
+
+    assert found == end > 0
+    with closing(TopicReader(cluster)) as reader:
+        assert reader.newest(place[0]) is not None
+        proxy.cut_answers(1)
+        assert reader.newest(place[0]) is not None
