@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import socket
 import threading
 import time
+import warnings
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -306,6 +308,21 @@ def test_leaders_are_not_asked_for_where_answers_are_on_their_way(proxied: tuple
         ends = settled_ends(admin, [(topic, 0) for topic in topics])
         counts = [sum(len(part) for part in reader.read(topic, 0, 0, ends[topic, 0])) for topic in topics]
     assert counts == [18, 4]
+
+
+def test_a_publisher_that_nobody_closed_leaves_no_connection(kafka: KafkaBroker) -> None:
+    """In a cycle, as an exception's frames make one: Python warns of a socket that its collector finds open."""
+    publisher = TransactionalPublisher(KafkaCluster(kafka.bootstrap_servers), uuid4().hex, "link")
+    publisher.publish([], dict)
+    cycle: list[object] = [publisher]
+    cycle.append(cycle)
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        del publisher, cycle
+        gc.collect()
+
+    assert [str(warning.message) for warning in told] == []
 
 
 def test_where_a_partition_ends_is_asked_again_where_the_answer_is_cut_off(

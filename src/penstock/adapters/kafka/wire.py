@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import KafkaError, KafkaException
@@ -102,6 +103,11 @@ class Wire:
     def close(self) -> None:
         """Drop the connection."""
         self._socket.close()
+
+    def __del__(self) -> None:
+        """Drop the connection of a producer that nobody closed, as Kafka's other clients do."""
+        with suppress(AttributeError):
+            self.close()
 
     def _take(self, octets: int) -> bytes:
         while len(self._received) < octets:
