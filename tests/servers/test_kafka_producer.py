@@ -80,11 +80,11 @@ class Story:
         for topic in self.topics:
             yield Messages(topic, values, values, np.arange(len(values)))
 
-    def found(self, cluster: KafkaCluster) -> list[list[int]]:
+    def found(self) -> list[list[int]]:
         """The committed numbers of each topic, in its order."""
         places = [(topic, 0) for topic in self.topics]
-        with closing(TopicReader(cluster)) as reader:
-            ends = settled_ends(AdminClient(cluster.client_settings()), places)
+        with closing(TopicReader(self.cluster)) as reader:
+            ends = settled_ends(AdminClient(self.cluster.client_settings()), places)
             return [
                 [int(value) for part in reader.read(topic, 0, 0, ends[topic, 0]) for _, value in part]
                 for topic in self.topics
@@ -116,7 +116,7 @@ def test_connections_that_break_anywhere_lose_and_repeat_nothing(
 
     story.run(2_000, lambda _: chance.choice([1, 7, 100]), trouble)
 
-    assert story.found(story.cluster) == [list(range(2_000))] * 2
+    assert story.found() == [list(range(2_000))] * 2
 
 
 def test_a_bulk_whose_connections_break_is_sent_again_from_what_has_no_answer(
@@ -131,7 +131,7 @@ def test_a_bulk_whose_connections_break_is_sent_again_from_what_has_no_answer(
 
     story.run(900_000, lambda _: 300_000, trouble)
 
-    assert story.found(story.cluster) == [list(range(900_000))] * 2
+    assert story.found() == [list(range(900_000))] * 2
 
 
 def test_a_broker_that_is_killed_and_comes_back_loses_and_repeats_nothing(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_broker_that_is_killed_and_comes_back_loses_and_repeats_nothing(tmp_pa
         try:
             story.run(100, lambda _: 1, trouble)
 
-            assert story.found(story.cluster) == [list(range(100))] * 2
+            assert story.found() == [list(range(100))] * 2
         finally:
             for server in back:
                 server.kill()
@@ -167,7 +167,7 @@ def test_a_broker_that_went_away_between_two_publications_is_no_failure(proxied:
     story.run(50, lambda _: 1, trouble)
 
     assert story.failures == []
-    assert story.found(story.cluster) == [list(range(50))] * 2
+    assert story.found() == [list(range(50))] * 2
 
 
 def test_transactions_that_follow_each_other_at_once_are_all_taken(kafka: KafkaBroker) -> None:
@@ -176,7 +176,7 @@ def test_transactions_that_follow_each_other_at_once_are_all_taken(kafka: KafkaB
     story.run(500, lambda _: 1, lambda _: None)
 
     assert story.failures == []
-    assert story.found(story.cluster) == [list(range(500))] * 2
+    assert story.found() == [list(range(500))] * 2
 
 
 def test_what_was_aborted_is_not_seen_and_the_next_publication_is(kafka: KafkaBroker) -> None:

@@ -36,8 +36,8 @@ _SEAL_AT_ONCE_MESSAGES = 10_000
 """After so many a seal does not wait for the next transaction: whoever comes next would read them all."""
 
 _FENCED_OTHERS = CrashPoint("publisher.opened", "older publishers are fenced, nothing is committed by this one")
-_SENT_MESSAGES = CrashPoint("publish.messages_sent", "messages are on their way, their position record is not")
-_SENT_ALL = CrashPoint("publish.sent", "messages and record are on their way, the transaction is open")
+_SENT_MESSAGES = CrashPoint("publish.messages_sent", "messages are with the producer, their record is not")
+_SENT_ALL = CrashPoint("publish.sent", "messages and record are with the producer, nothing is committed")
 _COMMITTED = CrashPoint("publish.committed", "the transaction is committed, and only Kafka knows")
 
 
