@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING
 
 from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
@@ -162,13 +162,19 @@ def open_follower(
 
 
 def open_parts(spec: CaptureSpec, publisher: Publisher, book: TableBook | None = None) -> CaptureParts:
-    """Open what a capture works with: its tracker and the registry, if it has no `book` yet, and the state database."""
-    book = book or open_book(spec)
-    partitions = spec.pipeline.kafka.partitions
-    state = open_pipeline_state(spec.pipeline)
-    require_newest_kafka(spec.pipeline, spec.source_name, state)
-    handler = StatementHandler(state, book, MysqlSourceObjects(mysql_server(spec.source)), partitions)
-    return CaptureParts(publisher, book, handler, announcements_topic(spec.pipeline), partitions)
+    """Open what a capture works with: its tracker and the registry, if it has no `book` yet, and the state database.
+
+    A failure closes all.
+    """
+    with ExitStack() as opened:
+        opened.callback(publisher.close)
+        book = opened.enter_context(closing(book or open_book(spec)))
+        partitions = spec.pipeline.kafka.partitions
+        state = open_pipeline_state(spec.pipeline)
+        require_newest_kafka(spec.pipeline, spec.source_name, state)
+        handler = StatementHandler(state, book, MysqlSourceObjects(mysql_server(spec.source)), partitions)
+        opened.pop_all()
+        return CaptureParts(publisher, book, handler, announcements_topic(spec.pipeline), partitions)
 
 
 def open_book(spec: CaptureSpec) -> TableBook:

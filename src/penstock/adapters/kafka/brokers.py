@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections import deque
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaError, KafkaException
@@ -24,7 +26,9 @@ class Brokers:
 
     def __init__(self, cluster: KafkaCluster, timeout_seconds: float) -> None:
         """Connect to nobody yet; no answer may take longer than `timeout_seconds`."""
-        self._bootstrap = read_brokers(cluster.bootstrap_servers)
+        self._bootstrap = deque(read_brokers(cluster.bootstrap_servers))
+        # Not always the first: it may be the one that accepts connections and never answers.
+        self._bootstrap.rotate(time.monotonic_ns() % len(self._bootstrap))
         self._login = dict(cluster.login)
         self._timeout_seconds = timeout_seconds
         self._wires: dict[Broker, Wire] = {}
@@ -35,18 +39,22 @@ class Brokers:
     def coordinator(self, transactional_id: str) -> Wire:
         """A connection to the broker that keeps the book of a transactional id."""
         if self._coordinator is None:
-            answer = self._any().ask(requests.FIND_COORDINATOR, requests.ask_coordinator(transactional_id))
+            answer = self._any().ask_quickly(requests.FIND_COORDINATOR, requests.ask_coordinator(transactional_id))
             code, broker = requests.read_coordinator(answer)
             if code:
                 raise KafkaException(KafkaError(code))
             self._coordinator = broker
         return self._wire(self._coordinator)
 
+    def know(self, places: Collection[Place]) -> bool:
+        """Whether `leaders` has nobody to ask for those of `places`."""
+        return all(place in self._leaders for place in places)
+
     def leaders(self, places: Collection[Place]) -> Mapping[Place, Wire]:
         """A connection to the broker that leads each of some partitions."""
-        if any(place not in self._leaders for place in places):
+        if not self.know(places):
             self._learn({topic for topic, _ in places})
-        if any(place not in self._leaders for place in places):
+        if not self.know(places):
             raise KafkaException(KafkaError(KafkaError.LEADER_NOT_AVAILABLE))
         return {place: self._wire(self._brokers[self._leaders[place]]) for place in places}
 
@@ -54,12 +62,13 @@ class Brokers:
         """Drop every connection, and what was learned: something there is not as it was."""
         for wire in self._wires.values():
             wire.close()
+        self._bootstrap.rotate(-1)
         self._wires.clear()
         self._leaders.clear()
         self._coordinator = None
 
     def _learn(self, topics: Collection[str]) -> None:
-        answer = self._any().ask(requests.METADATA, requests.ask_leaders(sorted(topics)))
+        answer = self._any().ask_quickly(requests.METADATA, requests.ask_leaders(sorted(topics)))
         found: Leaders = requests.read_leaders(answer)
         self._brokers = {**self._brokers, **found.brokers}
         self._leaders |= found.leaders

@@ -30,6 +30,10 @@ _REFUSED = frozenset(
         KafkaError.CLUSTER_AUTHORIZATION_FAILED,
         KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
         KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.RECORD_LIST_TOO_LARGE,
+        KafkaError.INVALID_RECORD,
+        KafkaError.INVALID_TRANSACTION_TIMEOUT,
+        KafkaError.UNSUPPORTED_VERSION,
         KafkaError.INVALID_REPLICATION_FACTOR,
         KafkaError.POLICY_VIOLATION,
     }
@@ -90,6 +94,11 @@ def _quoted(text: str) -> str:
     """Quote a value of a JAAS line."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
+
+
+def is_fenced(error: KafkaException) -> bool:
+    """Whether a broker takes us for an older instance."""
+    return error.args[0].code() in _FENCED
 
 
 def explain(error: KafkaException | KafkaError, doing: str) -> PenstockError:

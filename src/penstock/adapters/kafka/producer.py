@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 
 from penstock.adapters.kafka.brokers import Brokers
-from penstock.adapters.kafka.cluster import REQUEST_TIMEOUT_SECONDS, KafkaCluster
+from penstock.adapters.kafka.cluster import REQUEST_TIMEOUT_SECONDS, KafkaCluster, is_fenced
 from penstock.core.kafka import requests
 from penstock.core.kafka.records import RECORDS_BYTES_MAX, ProducerIdentity, Records, render_batch
 
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 _Value = TypeVar("_Value")
 
 _SENT_MAX: Final = 5
-"""Requests without an answer, on one connection: of so many batches of a partition brokers know the numbers."""
+"""Requests without an answer: of so many batches of a partition brokers know the numbers."""
+_SENT_BYTES_MAX: Final = 32 << 20
 _REPLICAS_MILLISECONDS: Final = 15_000
 _PAUSE_SECONDS: Final = 0.1
 _BUSY_PAUSE_SECONDS: Final = 0.001
@@ -90,10 +91,11 @@ class TransactionalProducer:
         self._sent: deque[_Sent] = deque()
         self._joined: set[Place] = set()
         self._is_open = False
+        self._opened_at = 0.0
+        self._timeout_seconds = timeout_seconds
         self._failure: KafkaException | None = None
         try:
-            timeout_ms = int(timeout_seconds * 1000)
-            self._identity = self._mend(lambda: self._initialize(timeout_ms))
+            self._identity = self._mend(self._initialize)
         except BaseException:
             self.close()
             raise
@@ -120,26 +122,37 @@ class TransactionalProducer:
         self._await_all()
         self._end(commit=True)
 
-    def abort(self, failure: KafkaException | None = None) -> None:
+    def abort(self, failure: KafkaException | None = None) -> KafkaException:
         """Abort the transaction, if one is open, as far as brokers can be told; this producer is done with.
 
-        What they may still append is left to whoever fences this producer. `failure`
-        is what `begin` raises from now on.
+        What they may still append is left to whoever fences this producer. Returns
+        what ended it, which `begin` raises from now on: `failure`, unless that says
+        less than is known.
         """
         self._pending.clear()
-        is_sound, self._failure = self._failure is None, self._failure or failure or _failure(KafkaError._STATE)  # noqa: SLF001
+        is_sound = self._failure is None
+        if failure is not None and is_fenced(failure) and self._is_late():
+            text = f"the transaction was open for longer than {self._timeout_seconds:.0f} s, and the brokers ended it"
+            failure = KafkaException(KafkaError(KafkaError._TIMED_OUT, text))  # noqa: SLF001 - a code
+        self._failure = failure or self._failure or _failure(KafkaError._STATE)  # noqa: SLF001 - a code
         if is_sound and self._is_open:
             with suppress(OSError, ValueError, KafkaException):
                 while self._sent:
                     self._sent.popleft().wire.receive()
                 self._end(commit=False)
+        return self._failure
 
     def close(self) -> None:
         """Drop the connections."""
         self._brokers.forget()
 
-    def _initialize(self, timeout_ms: int) -> ProducerIdentity:
-        answer = self._ask_once(requests.INIT_PRODUCER_ID, requests.initialize(self._id, timeout_ms))
+    def _is_late(self) -> bool:
+        """Whether brokers have ended the open transaction, which is told as they tell an older instance."""
+        return self._is_open and time.clock_gettime(time.CLOCK_BOOTTIME) - self._opened_at > self._timeout_seconds
+
+    def _initialize(self) -> ProducerIdentity:
+        body = requests.initialize(self._id, int(self._timeout_seconds * 1000))
+        answer = self._ask_once(requests.INIT_PRODUCER_ID, body)
         code, identity = requests.read_identity(answer)
         _require(code)
         return identity
@@ -160,6 +173,9 @@ class TransactionalProducer:
         self._join([place for place in pending if place not in self._joined])
         now_ms = time.time_ns() // 1_000_000
         batches = {place: self._batch(place, records, now_ms) for place, records in pending.items()}
+        if not self._brokers.know(batches):
+            # Who leads them is asked where answers may be on their way.
+            self._await_all()
         try:
             by_wire: dict[Wire, dict[Place, bytes]] = {}
             for place, wire in self._brokers.leaders(batches).items():
@@ -172,13 +188,18 @@ class TransactionalProducer:
             self._send_to(wire, some)
 
     def _send_to(self, wire: Wire, batches: dict[Place, bytes]) -> None:
-        while len(self._sent) >= _SENT_MAX:
+        size = sum(map(len, batches.values()))
+        while len(self._sent) >= _SENT_MAX or (self._sent and self._sent_bytes + size > _SENT_BYTES_MAX):
             self._await_oldest()
         self._sent.append(_Sent(wire, batches))
         try:
             wire.send(requests.PRODUCE, self._produce_body(batches))
         except OSError as error:
             self._send_all_anew(error)
+
+    @property
+    def _sent_bytes(self) -> int:
+        return sum(len(batch) for sent in self._sent for batch in sent.batches.values())
 
     def _batch(self, place: Place, records: Records, now_ms: int) -> bytes:
         sequence = self._sequences.get(place, 0)
@@ -193,8 +214,7 @@ class TransactionalProducer:
         """Wait until the batches of the oldest request are in."""
         sent = self._sent[0]
         try:
-            answer = sent.wire.receive()
-            codes = requests.read_produced(answer)
+            codes = requests.read_produced(sent.wire.receive(), sent.batches)
         except (OSError, ValueError) as error:
             self._send_all_anew(error)
             return
@@ -222,7 +242,7 @@ class TransactionalProducer:
                 place, batch = waiting[0]
                 wire = self._brokers.leaders([place])[place]
                 answer = wire.ask(requests.PRODUCE, self._produce_body({place: batch}))
-                code = requests.read_produced(answer)[place]
+                code = requests.read_produced(answer, [place])[place]
                 if code not in _TAKEN:
                     raise _failure(code)
                 del waiting[0]
@@ -247,7 +267,8 @@ class TransactionalProducer:
             for code in sorted(codes.values(), key=lambda code: code == KafkaError.OPERATION_NOT_ATTEMPTED):
                 _require(code)
 
-        self._is_open = True
+        if not self._is_open:
+            self._is_open, self._opened_at = True, time.clock_gettime(time.CLOCK_BOOTTIME)
         self._mend(add)
         self._joined.update(places)
 
@@ -258,7 +279,7 @@ class TransactionalProducer:
         try:
             self._mend(lambda: _require(requests.read_ended(self._ask_once(requests.END_TRANSACTION, body))))
         except KafkaException as error:
-            self._failure = error
+            self._failure = self._failure or error
             raise
         self._joined.clear()
         self._is_open = False
@@ -268,15 +289,14 @@ class TransactionalProducer:
 
         Raises KafkaException for what time does not mend, and for what it has not mended in good time.
         """
-        begun, pause = time.monotonic(), _BUSY_PAUSE_SECONDS
+        pause, since = _BUSY_PAUSE_SECONDS, time.monotonic()
         while True:
             if failure is not None:
                 error = _as_kafka(failure)
-                code = error.args[0].code()
-                patience = _UNKNOWN_SECONDS if code == KafkaError.UNKNOWN_TOPIC_OR_PART else REQUEST_TIMEOUT_SECONDS
-                if time.monotonic() - begun > patience:
+                patience = _UNKNOWN_SECONDS if _is_unknown(error) else REQUEST_TIMEOUT_SECONDS
+                if time.monotonic() - since > patience:
                     raise error from failure
-                if code == KafkaError.CONCURRENT_TRANSACTIONS:
+                if error.args[0].code() == KafkaError.CONCURRENT_TRANSACTIONS:
                     time.sleep(pause)
                     pause = min(2 * pause, _BUSY_PAUSE_SECONDS_MAX)
                 else:
@@ -286,6 +306,8 @@ class TransactionalProducer:
                 return attempt()
             except (OSError, ValueError, KafkaException) as error:
                 _require_mendable(error)
+                if failure is None or _is_unknown(error) != _is_unknown(failure):
+                    since = time.monotonic()
                 failure = error
 
     def _produce_body(self, batches: Mapping[Place, bytes]) -> bytes:
@@ -306,6 +328,11 @@ def _as_kafka(error: Exception) -> KafkaException:
         return error
     kind = KafkaError._TIMED_OUT if isinstance(error, TimeoutError) else KafkaError._TRANSPORT  # noqa: SLF001 - codes
     return KafkaException(KafkaError(kind, str(error)))
+
+
+def _is_unknown(error: Exception) -> bool:
+    """Whether a broker says that there is no such topic, which it may not have heard of yet."""
+    return isinstance(error, KafkaException) and error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART
 
 
 def _require_mendable(error: Exception) -> None:

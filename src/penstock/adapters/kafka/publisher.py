@@ -36,8 +36,8 @@ _SEAL_AT_ONCE_MESSAGES = 10_000
 """After so many a seal does not wait for the next transaction: whoever comes next would read them all."""
 
 _FENCED_OTHERS = CrashPoint("publisher.opened", "older publishers are fenced, nothing is committed by this one")
-_SENT_MESSAGES = CrashPoint("publish.messages_sent", "messages are on their way, their position record is not")
-_SENT_ALL = CrashPoint("publish.sent", "messages and record are on their way, the transaction is open")
+_SENT_MESSAGES = CrashPoint("publish.messages_sent", "messages are with the producer, their record is not")
+_SENT_ALL = CrashPoint("publish.sent", "messages and record are with the producer, nothing is committed")
 _COMMITTED = CrashPoint("publish.committed", "the transaction is committed, and only Kafka knows")
 
 
@@ -117,9 +117,9 @@ class TransactionalPublisher:
             self._commit()
             _COMMITTED.pass_by()
         except KafkaException as error:
-            self._producer.abort(error)
+            ended = self._producer.abort(error)
             self._require_topics(error)
-            raise explain_publishing(self._cluster, self._unsettled, error, self._link) from error
+            raise explain_publishing(self._cluster, self._unsettled, ended, self._link) from error
         except BaseException:
             self._producer.abort()
             raise
@@ -145,8 +145,7 @@ class TransactionalPublisher:
             self._produce_seal()
             self._commit()
         except KafkaException as error:
-            self._producer.abort(error)
-            raise explain(error, f"publishing for {self._link}") from error
+            raise explain(self._producer.abort(error), f"publishing for {self._link}") from error
 
     def _produce_seal(self) -> None:
         seal = self._seals.uncommitted()

@@ -16,6 +16,9 @@ from penstock.core.garbage import no_collection
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
+    from concurrent.futures import Future
+
+    from confluent_kafka.admin import ListOffsetsResultInfo  # type: ignore[attr-defined]
 
     from penstock.core.spolts.raw import RawMessage
     from penstock.ports.topics import Fetched
@@ -29,16 +32,12 @@ _SETTLE_POLL_SECONDS = 0.005
 _MOVING_POLL_SECONDS = 0.1
 _LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 _EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
-_ABSENT = frozenset(
+_UNKNOWN = frozenset(
     {
         KafkaError.UNKNOWN_TOPIC_OR_PART,
         KafkaError._UNKNOWN_PARTITION,  # noqa: SLF001 - librdkafka's own codes have an underscore
         KafkaError._UNKNOWN_TOPIC,  # noqa: SLF001
         KafkaError._NOENT,  # noqa: SLF001
-    }
-)
-_MOVING = frozenset(
-    {
         KafkaError.NOT_LEADER_FOR_PARTITION,
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.FENCED_LEADER_EPOCH,
@@ -46,7 +45,7 @@ _MOVING = frozenset(
         KafkaError.OFFSET_NOT_AVAILABLE,
     }
 )
-"""What a broker answers while a partition gets a leader: a moment later it is right."""
+"""What is answered of a partition that is not there, or just gets a leader, or to a client whose connection broke."""
 
 
 class TopicReader:
@@ -186,14 +185,12 @@ class TopicReader:
         return cast("str | None", found.cluster_id) or ""
 
     def newest(self, topic: str, partition: int = 0) -> bytes | None:
-        """Return the last committed value of a partition; None if the topic is empty or does not exist.
-
-        Raises UnavailableError when the brokers contradict themselves: where a link stands must not be missed.
-        """
-        bounds = self._bounds(topic, partition)
-        if bounds is None:
+        """Return the last committed value of a partition; None if the topic is empty or does not exist."""
+        asked, place = [(topic, partition)], (topic, partition)
+        high = self.ends(asked).get(place)
+        low = _list_offsets(self._open_admin(), asked, _EARLIEST).get(place)
+        if high is None or low is None:
             return None
-        low, high = bounds
         back = _TAIL_OFFSETS
         while True:
             start = max(low, high - back)
@@ -207,23 +204,6 @@ class TopicReader:
     def close(self) -> None:
         """Drop the connection."""
         self._consumer.close()
-
-    def _bounds(self, topic: str, partition: int) -> tuple[int, int] | None:
-        """Where a partition begins and ends; None if there is no such topic, by all that the brokers say."""
-        admin, place = self._open_admin(), (topic, partition)
-        deadline = time.monotonic() + REQUEST_TIMEOUT_SECONDS
-        while True:
-            low = _list_offsets(admin, [place], _EARLIEST).get(place)
-            high = self.ends([place]).get(place)
-            if low is not None and high is not None:
-                return low, high
-            # A broker may not have heard of a new topic yet, nor a client whose connection broke of an old one.
-            if not describe_topics(admin, [topic]):
-                return None
-            if time.monotonic() > deadline:
-                message = f"Kafka does not say where {topic} ends, which is there"
-                raise UnavailableError(message, "check that all brokers run; this is tried again")
-            time.sleep(_MOVING_POLL_SECONDS)
 
     def _fetches(self, what: str) -> Iterator[list[Message]]:
         """Yield what comes in, for ever. `consume` alone would wait for its whole number of messages."""
@@ -254,8 +234,7 @@ def settled_ends(admin: AdminClient, partitions: Sequence[tuple[str, int]]) -> M
         committed = _list_offsets(admin, partitions, _LATEST)
         undecided = sorted({place[0] for place, end in written.items() if committed.get(place, end) < end})
         if not undecided:
-            # A marker may have been written in between: whoever reads on from here would wait seconds for what
-            # comes behind it, because a fetch returns no markers.
+            # A marker may have come in between: whoever reads on from before it waits seconds, as fetches return none.
             return {**written, **committed}
         if time.monotonic() > deadline:
             topics, seconds = ", ".join(undecided), f"{REQUEST_TIMEOUT_SECONDS:.0f} s"
@@ -275,7 +254,7 @@ def _list_offsets(
     which: OffsetSpec,
     isolation: IsolationLevel = IsolationLevel.READ_COMMITTED,
 ) -> Mapping[tuple[str, int], int]:
-    """Where (topic, partition)s begin or end, whatever partitions are just being moved to other brokers."""
+    """Where (topic, partition)s begin or end; those are left out that are not there by all that the brokers say."""
     offsets: dict[tuple[str, int], int] = {}
     left, deadline = list(partitions), time.monotonic() + REQUEST_TIMEOUT_SECONDS
     while left:
@@ -284,17 +263,30 @@ def _list_offsets(
             isolation_level=isolation,
             request_timeout=REQUEST_TIMEOUT_SECONDS,
         )
-        left = []
-        for partition, answer in answers.items():
-            place = (partition.topic, partition.partition)
-            try:
-                offsets[place] = answer.result().offset
-            except KafkaException as error:
-                code = error.args[0].code()
-                if code in _MOVING and time.monotonic() < deadline:
-                    left.append(place)
-                elif code not in _ABSENT:
-                    raise explain(error, f"asking for the offsets of {partition.topic}") from error
+        found = {(asked.topic, asked.partition): _offset(asked, answer) for asked, answer in answers.items()}
+        offsets |= {place: offset for place, offset in found.items() if offset is not None}
+        left = _there(admin, [place for place, offset in found.items() if offset is None])
+        if left and time.monotonic() > deadline:
+            message = f"Kafka does not say where {left[0][0]}/{left[0][1]} begins or ends, which is there"
+            raise UnavailableError(message, "check that all brokers run and can be reached; this is tried again")
         if left:
             time.sleep(_MOVING_POLL_SECONDS)
     return offsets
+
+
+def _offset(asked: TopicPartition, answer: Future[ListOffsetsResultInfo]) -> int | None:
+    """What a broker answered; None where it, or Kafka's client, does not know."""
+    try:
+        offset: int = answer.result().offset
+    except KafkaException as error:
+        if error.args[0].code() in _UNKNOWN:
+            return None
+        raise explain(error, f"asking for the offsets of {asked.topic}") from error
+    # The client says -1001, and calls it no error, where the connection broke before the answer.
+    return offset if offset >= 0 else None
+
+
+def _there(admin: AdminClient, places: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
+    """Those of `places` that the brokers list: not to know one may come of a connection that broke, or of a move."""
+    described = describe_topics(admin, {topic for topic, _ in places})
+    return [(topic, number) for topic, number in places if topic in described and number < described[topic][1]]

@@ -209,8 +209,8 @@ def produce(transactional_id: str, timeout_ms: int, batches: Mapping[Place, byte
     return b"".join(parts)
 
 
-def read_produced(answer: Answer) -> Mapping[Place, int]:
-    """Return the error code of each partition."""
+def read_produced(answer: Answer, places: Iterable[Place]) -> Mapping[Place, int]:
+    """Return the error code of each partition. Raises ValueError where one of `places` has none."""
     codes = {}
     for _ in answer.counted():
         topic = answer.text() or ""
@@ -218,6 +218,10 @@ def read_produced(answer: Answer) -> Mapping[Place, int]:
             partition = answer.integer(4)
             codes[topic, partition] = answer.integer(2)
             answer.take(16)
+    for place in places:
+        if place not in codes:
+            message = f"an answer says nothing of {place[0]}/{place[1]}"
+            raise ValueError(message)
     return codes
 
 
