@@ -15,7 +15,7 @@ from penstock.adapters.kafka.reader import TopicReader
 from penstock.adapters.mysql.catalog import read_tables
 from penstock.adapters.mysql.connection import connect
 from penstock.bench.capture.arrivals import Arrivals
-from penstock.bench.capture.pipeline import BenchPipeline, await_end, await_session
+from penstock.bench.capture.pipeline import BenchPipeline, await_end
 from penstock.bench.capture.workload import create_table, login, write_bulk
 from penstock.bench.figure import Figure
 from penstock.core.avro.envelope_decode import decode_changes
@@ -37,7 +37,7 @@ _START_SECONDS: Final = 120.0
 
 
 def measure(lab: Lab) -> Sequence[Figure]:
-    """Rows per second of both, after a check that both have published the same rows in the same order."""
+    """Rows per second of both behind their first message, after a check that both published the same in one order."""
     create_table(lab.source(), _TABLE)
     pipelines = [_pipeline(lab, slots) for slots in (1, 2)]
     for pipeline in pipelines:
@@ -56,7 +56,16 @@ def measure(lab: Lab) -> Sequence[Figure]:
     if cores <= len(pipelines):
         note += f"; {cores} cores also carry the source, the broker and the reader, so two slots never have two of them"
     return [
-        Figure("backlog with two Spark slots", "rows per second", "more", two, "ours with one", one, 1.6, note=note)
+        Figure(
+            "backlog with two Spark slots, behind its first message",
+            "rows per second",
+            "more",
+            two,
+            "ours with one",
+            one,
+            1.6,
+            note=note,
+        )
     ]
 
 
@@ -73,12 +82,11 @@ def _rows_per_second(lab: Lab, pipeline: BenchPipeline) -> float:
     with Arrivals(lab.kafka().bootstrap_servers, pipeline.topic) as arrivals:
         child = pipeline.start("second.log", once=True)
         try:
-            begin = await_session(child)
             arrivals.wait_for(rows, _WAIT_SECONDS, child.alive)
             await_end(child, _START_SECONDS)
         finally:
             child.kill()
-    return rows / (arrivals.last_at - begin)
+    return rows / (arrivals.last_at - arrivals.first_at)
 
 
 def _digest(lab: Lab, topic: str) -> str:
