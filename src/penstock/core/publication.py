@@ -120,7 +120,7 @@ def _turn(fields: object) -> Turn | None:
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """Messages of consecutive changes, at most one `Messages` per topic, and what follows from them.
+    """Messages of consecutive changes, those of a topic in their order, and what follows from them.
 
     `begin` is where the changes start in the log and `end` where they end.
     """
@@ -135,6 +135,21 @@ class Publication:
     def size_bytes(self) -> int:
         """How much memory the messages take, about."""
         return sum(part.size_bytes for part in self.messages)
+
+
+def join(publications: Sequence[Publication]) -> Publication:
+    """Make one of some that follow each other: they are published together."""
+    first, *others = publications
+    if not others:
+        return first
+    rows = dict(first.rows)
+    for each in others:
+        for table, (count, timestamp_ms) in each.rows.items():
+            before, newest = rows.get(table, (0, 0))
+            rows[table] = (before + count, max(newest, timestamp_ms))
+    messages = [part for each in publications for part in each.messages]
+    timestamp_ms = next((each.timestamp_ms for each in reversed(publications) if each.timestamp_ms), 0)
+    return Publication(messages, first.begin, others[-1].end, timestamp_ms, rows)
 
 
 def merge_by_topic(messages: Iterable[Messages]) -> list[Messages]:

@@ -37,6 +37,7 @@ from penstock.wiring.open import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from penstock.adapters.kafka.reader import TopicReader
     from penstock.config.specs import MysqlSourceSpec
     from penstock.core.announcements import Announcement
     from penstock.core.positions import BinlogPosition
@@ -64,14 +65,19 @@ def live_pace(spec: CaptureSpec) -> Pace:
     return Pace(interval_seconds=spec.source.publish_interval_ms / 1000)
 
 
-def open_capture(spec: CaptureSpec, turn: Turn | None = None, book: TableBook | None = None) -> OpenCapture:
+def open_capture(
+    spec: CaptureSpec, turn: Turn | None = None, book: TableBook | None = None, log: TopicReader | None = None
+) -> OpenCapture:
     """Take the capture over: fence the publishers before us and stand where the last commit left it.
 
-    What it commits is of `turn`. A `book` is one that was opened at this place of
-    the log, and closed with the capture. Raises LogError if another server answers
-    than the one that was read, or an older state of it.
+    What it commits is of `turn`. `book`, which was opened at this place of the log,
+    and `log` save opening others; both stay open. Raises LogError if another server
+    answers than the one that was read, or an older state of it.
     """
-    parts = open_parts(spec, open_publisher(spec.pipeline, spec.source_name, spec.epoch), book)
+    with ExitStack() as opened:
+        log = log or opened.enter_context(closing(open_topic_log(spec.pipeline)))
+        publisher = open_publisher(spec.pipeline, spec.source_name, spec.epoch, log=log)
+        parts = open_parts(spec, publisher, log, book)
     try:
         return _resume(spec, parts, turn)
     except BaseException:
@@ -100,8 +106,10 @@ def wanted_rows(source: MysqlSourceSpec) -> Callable[[TableId], bool]:
 
 def start_capture(spec: CaptureSpec) -> str:
     """Make the first start of a capture, if it was not made yet; return how, in words."""
-    publisher = open_publisher(spec.pipeline, spec.source_name, spec.epoch, _COPY_SECONDS)
-    with closing(open_parts(spec, publisher)) as parts:
+    with closing(open_topic_log(spec.pipeline)) as log:
+        publisher = open_publisher(spec.pipeline, spec.source_name, spec.epoch, _COPY_SECONDS, log)
+        parts = open_parts(spec, publisher, log)
+    with closing(parts):
         if committed_record(publisher) is not None:
             return "the capture had been started before"
         return _first_start(spec, parts)
@@ -161,44 +169,44 @@ def open_follower(
     return LogFollower(book, stopped, begin, pace, watch)
 
 
-def open_parts(spec: CaptureSpec, publisher: Publisher, book: TableBook | None = None) -> CaptureParts:
-    """Open what a capture works with: its tracker and the registry, if it has no `book` yet, and the state database.
+def open_parts(
+    spec: CaptureSpec, publisher: Publisher, log: TopicReader, book: TableBook | None = None
+) -> CaptureParts:
+    """Open what a capture works with: its tracker and the registry, if no `book` is lent, and the state database.
 
-    A failure closes all.
+    A failure closes all but that.
     """
     with ExitStack() as opened:
         opened.callback(publisher.close)
-        book = opened.enter_context(closing(book or open_book(spec)))
+        is_lent = book is not None
+        book = book or opened.enter_context(closing(open_book(spec, log)))
         partitions = spec.pipeline.kafka.partitions
         state = open_pipeline_state(spec.pipeline)
-        require_newest_kafka(spec.pipeline, spec.source_name, state)
+        require_newest_kafka(spec.pipeline, spec.source_name, state, log)
         handler = StatementHandler(state, book, MysqlSourceObjects(mysql_server(spec.source)), partitions)
         opened.pop_all()
-        return CaptureParts(publisher, book, handler, announcements_topic(spec.pipeline), partitions)
+        return CaptureParts(publisher, book, handler, announcements_topic(spec.pipeline), partitions, is_lent)
 
 
-def open_book(spec: CaptureSpec) -> TableBook:
+def open_book(spec: CaptureSpec, log: TopicReader) -> TableBook:
     """Look up the tables that were announced so far."""
     tracker, registry = open_tracker(spec.pipeline, spec.source), open_registry(spec.pipeline)
     return TableBook(
         spec.source_name,
         tracker,
         registry,
-        read_announcements(spec),
+        read_announcements(spec, log),
         spec.source.patterns.matches,
         repeatable=not spec.pipeline.kafka.transactions,
     )
 
 
-def read_announcements(spec: CaptureSpec) -> list[Announcement]:
+def read_announcements(spec: CaptureSpec, log: TopicReader) -> list[Announcement]:
     """Everything that was announced so far, oldest first.
 
     What a crash has left behind the record is not: its statement comes again from
     the log, to a tracker that does not have it.
     """
-    log, topic = open_topic_log(spec.pipeline), announcements_topic(spec.pipeline)
-    try:
-        end = committed_end(spec.pipeline, log, spec.source_name, topic)
-        return [read_announcement(topic, *each) for messages in log.read(topic, 0, 0, end) for each in messages]
-    finally:
-        log.close()
+    topic = announcements_topic(spec.pipeline)
+    end = committed_end(spec.pipeline, log, spec.source_name, topic)
+    return [read_announcement(topic, *each) for messages in log.read(topic, 0, 0, end) for each in messages]

@@ -8,7 +8,7 @@ topics are of a new era.
 from __future__ import annotations
 
 import time
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from penstock.config.specs import MysqlSourceSpec, PipelineSpec
     from penstock.core.positions import BinlogPosition
     from penstock.links.capture.table_book import TableBook
-    from penstock.ports.topics import TopicLog
 
 Way: TypeAlias = Literal["gtid", "heartbeat"]
 
@@ -179,8 +178,10 @@ def _require_same_prepared(before: BinlogPosition, after: BinlogPosition) -> Non
 def _commit(connection: pymysql.Connection, spec: CaptureSpec, record: CaptureRecord, target: _Target) -> FailedOver:
     """Fence who was there before, look once more, and commit."""
     before = record.position
-    publisher = open_publisher(spec.pipeline, spec.source_name, spec.epoch)
-    with closing(open_parts(spec, publisher)) as parts, closing(open_topic_log(spec.pipeline)) as log:
+    with ExitStack() as opened:
+        log = opened.enter_context(closing(open_topic_log(spec.pipeline)))
+        publisher = open_publisher(spec.pipeline, spec.source_name, spec.epoch, log=log)
+        parts = opened.enter_context(closing(open_parts(spec, publisher, log)))
         publisher.create_topics([failovers_topic(spec.pipeline)])
         capture = OpenCapture.resume(parts, spec.epoch)
         if capture.position != before:
@@ -225,9 +226,9 @@ def _compare_tables(
     return (f"{len(carried)} table(s) compared: all are as they were on the old master",)
 
 
-def _topic_ends(spec: CaptureSpec, log: TopicLog) -> Mapping[tuple[str, int], int]:
+def _topic_ends(spec: CaptureSpec, log: TopicReader) -> Mapping[tuple[str, int], int]:
     """The ends of all topics that the source ever had."""
-    announced = [a for a in read_announcements(spec) if a.source == spec.source_name]
+    announced = [a for a in read_announcements(spec, log) if a.source == spec.source_name]
     partitions = {(a.topic, partition) for a in announced for partition in range(a.partitions)}
     return log.ends(sorted(partitions))
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
 from penstock.adapters.kafka.cluster import KafkaCluster, create_topics
@@ -79,21 +79,29 @@ def kafka_cluster(spec: PipelineSpec) -> KafkaCluster:
     )
 
 
-def open_publisher(spec: PipelineSpec, link: str, epoch: int, transaction_timeout_seconds: float = 60.0) -> Publisher:
+def open_publisher(
+    spec: PipelineSpec,
+    link: str,
+    epoch: int,
+    transaction_timeout_seconds: float = 60.0,
+    log: TopicReader | None = None,
+) -> Publisher:
     """Become the one publisher of `link`, fencing whoever was it before.
 
+    `log` saves opening another one; it stays open.
     Raises FencedError, and fences nobody, if an instance with a higher number than
     `epoch` was here: we may have slept while it took over, and it must not end for that.
     Raises PositionError if the link's topics are not what it left.
     """
-    with closing(open_topic_log(spec)) as log:
+    with ExitStack() as opened:
+        log = log or opened.enter_context(closing(open_topic_log(spec)))
         record = committed_position(spec, log, link)
-    if record is not None and int(str(record["epoch"])) > epoch:
-        message = f"a newer instance of this pipeline publishes for {link}"
-        raise FencedError(message, "stop one of the two instances; this one has published nothing since")
-    cluster, check = kafka_cluster(spec), _own_messages(spec, link)
-    if spec.kafka.transactions:
-        return TransactionalPublisher(cluster, spec.pipeline, link, transaction_timeout_seconds, check)
+        if record is not None and int(str(record["epoch"])) > epoch:
+            message = f"a newer instance of this pipeline publishes for {link}"
+            raise FencedError(message, "stop one of the two instances; this one has published nothing since")
+        cluster, check = kafka_cluster(spec), _own_messages(spec, link)
+        if spec.kafka.transactions:
+            return TransactionalPublisher(cluster, spec.pipeline, link, transaction_timeout_seconds, check, log)
     from penstock.adapters.kafka.watermarks import Saving, WatermarkPublisher  # noqa: PLC0415 - see the module's docstring
 
     checkpoints = _open_checkpoints(spec, link)

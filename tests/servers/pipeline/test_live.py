@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from penstock.adapters.mysql.connection import ask, connect
 from penstock.core.errors import FencedError, UnavailableError
 from penstock.core.mysql.log_items import StatementLogged
+from penstock.core.turns import Turn, TurnState
 from penstock.links.capture.follow import Pace
 from penstock.links.capture.spec import CaptureSpec
 from penstock.wiring import capture as wiring
-from penstock.wiring.open import open_publisher, open_tracker
+from penstock.wiring.open import open_publisher, open_tracker, tracker_server
 from penstock.wiring.source_log import SourceLog
 
 if TYPE_CHECKING:
@@ -72,7 +74,7 @@ def test_a_transaction_in_pieces_is_published_once_however_often_it_is_cut_off(
 
     cuts = 0
     while True:
-        monkeypatch.setattr(wiring, "open_publisher", lambda *given: CutOff(open_publisher(*given), 3))
+        monkeypatch.setattr(wiring, "open_publisher", lambda *given, **more: CutOff(open_publisher(*given, **more), 3))
         with closing(wiring.open_live(spec)) as live:
             try:
                 live.run(30.0, stop)
@@ -125,12 +127,15 @@ def test_an_older_instance_that_wakes_is_refused_and_disturbs_nobody(make_case: 
         assert len(case.records("db")) == records + 1
 
 
-def test_an_older_instance_that_wakes_replays_no_statement(make_case: Callable[..., PipelineCase]) -> None:
+@pytest.mark.parametrize("turn", [None, Turn("plan", 1, TurnState.OPEN)])
+def test_an_older_instance_that_wakes_replays_no_statement(
+    make_case: Callable[..., PipelineCase], turn: Turn | None
+) -> None:
     case = make_case()
     case.write("CREATE TABLE t (id INT PRIMARY KEY)")
     older, newer = (CaptureSpec(case.spec, "db", epoch) for epoch in (1, 2))
     wiring.start_capture(older)
-    asleep = wiring.open_capture(older)
+    asleep = wiring.open_capture(older, turn)
     with (
         closing(asleep.parts),
         closing(wiring.open_capture(newer).parts),
@@ -142,3 +147,26 @@ def test_an_older_instance_that_wakes_replays_no_statement(make_case: Callable[.
             asleep.take_statement(StatementLogged("ALTER TABLE t ADD COLUMN w INT", case.database, here, here, 0))
 
         assert tracker.dump() == before
+
+
+def test_a_range_whose_turn_was_passed_to_it_takes_the_tracker_before_it_replays(
+    make_case: Callable[..., PipelineCase],
+) -> None:
+    case = make_case()
+    case.write("CREATE TABLE t (id INT PRIMARY KEY)")
+    spec, tracker = CaptureSpec(case.spec, "db", epoch=1), case.spec.tracker
+    assert tracker is not None
+    wiring.start_capture(spec)
+    first = wiring.open_capture(spec, Turn("plan", 0, TurnState.OPEN))
+    second = wiring.open_capture(spec, Turn("plan", 1, TurnState.OPEN))
+    with closing(first.parts), closing(second.parts), closing(connect(tracker_server(tracker))) as asking:
+
+        def writer() -> int:
+            return int(ask(asking, "SELECT IS_USED_LOCK('penstock.writer')")[0][0])
+
+        first_writer, here = writer(), second.position
+        second.take_statement(StatementLogged("ALTER TABLE t ADD COLUMN w INT", case.database, here, here, 0))
+
+        assert writer() != first_writer
+        with pytest.raises(FencedError):
+            first.parts.book.tracker.dump()

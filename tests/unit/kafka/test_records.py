@@ -21,7 +21,7 @@ from penstock.core.kafka.records import (
     encode_listed,
     render_batch,
 )
-from penstock.core.kafka.shares import shares
+from penstock.core.kafka.shares import EncodedMessages, shares
 from penstock.core.partitions import partitions_of
 
 if TYPE_CHECKING:
@@ -87,6 +87,17 @@ def test_each_message_goes_to_the_partition_of_its_key_and_one_without_to_that_o
 
     expected = np.where(np.asarray(keys.is_null()), lanes % 4, partitions_of(keys, 4))
     assert found == {int(p): [b"%d" % n for n in np.flatnonzero(expected == p)] for p in np.unique(expected)}
+
+
+@pytest.mark.parametrize("partitions", [1, 3, 4])
+def test_messages_that_are_encoded_ahead_are_shared_out_as_they_would_be_later(partitions: int) -> None:
+    keys = pa.array([None if number % 5 else b"%d" % number for number in range(300)], pa.binary())
+    messages = Messages("t", keys, pa.array([b"v"] * 300), range(300), np.arange(300, dtype=np.int32) // 7)
+
+    ahead = EncodedMessages(messages, 3)
+
+    assert list(shares(ahead, partitions)) == list(shares(messages, partitions))
+    assert ahead.size_bytes > messages.size_bytes
 
 
 def test_messages_without_keys_and_lanes_are_spread() -> None:

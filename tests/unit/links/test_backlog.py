@@ -12,7 +12,7 @@ from penstock.core.changes import Messages
 from penstock.core.errors import LogError, UnavailableError
 from penstock.core.mysql.log_items import LogAdvanced, LogItem
 from penstock.core.positions import BinlogPosition, PreparedXa
-from penstock.core.publication import CaptureRecord, Publication, StoppedTable
+from penstock.core.publication import CaptureRecord, Publication, StoppedTable, join
 from penstock.core.turns import Outlook, Turn, TurnState, is_held, outlook
 from penstock.links.capture.backlog import (
     RangeEnded,
@@ -64,9 +64,6 @@ class MemoryTurns:
 
     def newest(self) -> CaptureRecord | None:
         return committed_record(self._publisher)
-
-    def prepare(self) -> None:
-        """There is nothing to prepare."""
 
     def open(self, turn: Turn) -> OpenCapture:
         record = self.newest()
@@ -218,7 +215,22 @@ def test_who_reads_ahead_stops_where_so_much_waits() -> None:
     read = [ahead.read_on() for _ in range(4)]
 
     assert read == [True, True, False, False]
-    assert list(ahead.take()) == [part, part, part, RangeEnded(SECOND)]
+    assert list(ahead.take()) == [join([part, part]), part, RangeEnded(SECOND)]
+
+
+def test_publications_that_wait_are_joined_and_count_as_both(publisher: MemoryPublisher) -> None:
+    first = Publication([Messages("t", [b"1"], [b"v"], [1])], FIRST, SECOND, 5, {"shop.t": (1, 5), "shop.u": (2, 3)})
+    second = Publication([Messages("t", [b"2"], [b"w"], [2])], SECOND, THIRD, 0, {"shop.t": (4, 7)})
+    ahead = ahead_of([first, second, RangeEnded(THIRD)])
+    while ahead.read_on():
+        pass
+
+    carry_range(range_of(0, 1), ahead, MemoryTurns(publisher), epoch=1)
+
+    record = CaptureRecord.from_mapping(publisher.records[-2])
+    assert (record.position, record.timestamp_ms) == (THIRD, 5)
+    assert record.rows == {"shop.t": (5, 7), "shop.u": (2, 3)}
+    assert publisher.committed == [b"v", b"w"]
 
 
 def test_a_range_that_begins_elsewhere_than_the_capture_stands_publishes_nothing(publisher: MemoryPublisher) -> None:

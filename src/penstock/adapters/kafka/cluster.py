@@ -120,15 +120,29 @@ def explain(error: KafkaException | KafkaError, doing: str) -> PenstockError:
     return UnavailableError(f"Kafka failed {doing}: {cause.str()}", hint)
 
 
-def create_topics(cluster: KafkaCluster, topics: Iterable[str], config: Mapping[str, str], partitions: int) -> None:
-    """Create those of `topics` that do not exist yet. Raises UnavailableError or PenstockError."""
+def open_admin(cluster: KafkaCluster) -> AdminClient:
+    """A client for asking brokers. It remembers for minutes what was absent; a new one asks again."""
+    return AdminClient({**cluster.client_settings(), "socket.timeout.ms": int(REQUEST_TIMEOUT_SECONDS * 1000)})
+
+
+def create_topics(
+    cluster: KafkaCluster,
+    topics: Iterable[str],
+    config: Mapping[str, str],
+    partitions: int,
+    admin: AdminClient | None = None,
+) -> None:
+    """Create those of `topics` that do not exist yet, through `admin` if there is one.
+
+    Raises UnavailableError or PenstockError.
+    """
     wanted = [
         NewTopic(topic, num_partitions=partitions, replication_factor=cluster.replication, config=dict(config))
         for topic in topics
     ]
     if not wanted:
         return
-    admin = AdminClient({**cluster.client_settings(), "socket.timeout.ms": int(REQUEST_TIMEOUT_SECONDS * 1000)})
+    admin = admin or open_admin(cluster)
     for topic, outcome in admin.create_topics(wanted, request_timeout=REQUEST_TIMEOUT_SECONDS).items():
         try:
             outcome.result()

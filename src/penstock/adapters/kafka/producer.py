@@ -116,10 +116,14 @@ class TransactionalProducer:
         self._pending[place] = records
         self._pending_bytes += size
 
-    def commit(self) -> None:
-        """Commit the transaction. When it raises, whether it is committed may not be known."""
+    def flush(self) -> None:
+        """Send what is kept, and wait until brokers have all of it."""
         self._send()
         self._await_all()
+
+    def commit(self) -> None:
+        """Commit the transaction. When it raises, whether it is committed may not be known."""
+        self.flush()
         self._end(commit=True)
 
     def abort(self, failure: KafkaException | None = None) -> KafkaException:

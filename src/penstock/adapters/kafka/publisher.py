@@ -8,17 +8,17 @@ request of that older producer is refused.
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
 
 from penstock.adapters.kafka.cluster import KafkaCluster, create_topics, explain
 from penstock.adapters.kafka.described import describe_topics, explain_publishing
 from penstock.adapters.kafka.producer import TransactionalProducer
 from penstock.adapters.kafka.reader import TopicReader, settled_ends
 from penstock.adapters.kafka.seals import TopicSeals
-from penstock.adapters.kafka.topics import POSITION_SETTINGS, create_own_topics, position_topic
+from penstock.adapters.kafka.topics import POSITION_SETTINGS, create_own_topics, position_topic, seal_topic
 from penstock.config.crash_points import CrashPoint
 from penstock.core.errors import PenstockError, PositionError
 from penstock.core.kafka.records import encode_listed
@@ -37,7 +37,7 @@ _SEAL_AT_ONCE_MESSAGES = 10_000
 
 _FENCED_OTHERS = CrashPoint("publisher.opened", "older publishers are fenced, nothing is committed by this one")
 _SENT_MESSAGES = CrashPoint("publish.messages_sent", "messages are with the producer, their record is not")
-_SENT_ALL = CrashPoint("publish.sent", "messages and record are with the producer, nothing is committed")
+_SENT_ALL = CrashPoint("publish.sent", "brokers have messages and record, nothing is committed")
 _COMMITTED = CrashPoint("publish.committed", "the transaction is committed, and only Kafka knows")
 
 
@@ -51,39 +51,40 @@ class TransactionalPublisher:
         link: str,
         transaction_timeout_seconds: float = 60.0,
         check: MessageCheck | None = None,
+        reader: TopicReader | None = None,
     ) -> None:
         """Fence older publishers of the link, and hold its record against its topics; see ports/publisher.Publisher.
 
-        Raises UnavailableError when Kafka does not answer.
+        Topics are read with `reader`, which stays open; without it, with one that is
+        opened for that. Raises UnavailableError when Kafka does not answer.
         """
         self._cluster = cluster
         self._position_topic = position_topic(pipeline, link)
         self._link = link
-        self._known_topics: set[str] = set()
         self._unsettled: set[str] = set()
-        self._admin = AdminClient(cluster.client_settings())
-        self._seals = TopicSeals(cluster, self._admin, pipeline, link, check)
-        create_topics(cluster, [self._position_topic, self._seals.topic], POSITION_SETTINGS, partitions=1)
-        try:
-            self._producer = TransactionalProducer(cluster, f"penstock.{pipeline}.{link}", transaction_timeout_seconds)
-        except KafkaException as error:
-            raise explain(error, f"starting transactions of {link}") from error
-        try:
+        with ExitStack() as opened:
+            reader = reader or opened.enter_context(closing(TopicReader(cluster)))
+            own = [self._position_topic, seal_topic(pipeline, link)]
+            create_topics(cluster, own, POSITION_SETTINGS, partitions=1, admin=reader.admin)
+            try:
+                identity = f"penstock.{pipeline}.{link}"
+                self._producer = TransactionalProducer(cluster, identity, transaction_timeout_seconds)
+            except KafkaException as error:
+                raise explain(error, f"starting transactions of {link}") from error
+            opened_producer = opened.enter_context(ExitStack())
+            opened_producer.callback(self._producer.close)
             _FENCED_OTHERS.pass_by()
             # Kafka has ended every transaction before ours by now.
-            self._seals.verify(self.position())
+            self._position = reader.newest(self._position_topic)
+            self._admin = reader.admin
+            self._seals = TopicSeals(cluster, self._admin, pipeline, link, check)
+            self._seals.verify(self.position(), reader)
             self._seals.meet([self._position_topic])
-        except BaseException:
-            self._producer.close()
-            raise
+            opened_producer.pop_all()
 
     def position(self) -> Mapping[str, object] | None:
         """Return the newest committed record of this link, None before the first."""
-        reader = TopicReader(self._cluster)
-        try:
-            return read_position(reader, self._position_topic)
-        finally:
-            reader.close()
+        return None if self._position is None else json.loads(self._position)
 
     def left_over(self, topic: str) -> int:  # noqa: ARG002 - the port's name
         """Return 0: what a crash broke off was aborted."""
@@ -91,11 +92,10 @@ class TransactionalPublisher:
 
     def create_topics(self, topics: Iterable[str]) -> None:
         """Create those of `topics` that do not exist; see ports/publisher.Publisher."""
-        new = [topic for topic in topics if topic not in self._known_topics]
+        new = [topic for topic in topics if not self._seals.knows(topic)]
         if new:
-            create_own_topics(self._cluster, new)
+            create_own_topics(self._cluster, new, self._admin)
             self._seals.meet(new)
-            self._known_topics.update(new)
 
     def publish(self, messages: Iterable[Messages], record: Callable[[], Mapping[str, object]]) -> None:
         """Commit `messages` and `record` together; see ports/publisher.Publisher."""
@@ -113,8 +113,10 @@ class TransactionalPublisher:
             _SENT_MESSAGES.pass_by()
             value = json.dumps(self._seals.stamp(record())).encode()
             self._produce_own(self._position_topic, value)
+            self._producer.flush()
             _SENT_ALL.pass_by()
             self._commit()
+            self._position = value
             _COMMITTED.pass_by()
         except KafkaException as error:
             ended = self._producer.abort(error)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from penstock.adapters.kafka.cluster import REQUEST_TIMEOUT_SECONDS, KafkaCluster, explain
+from penstock.adapters.kafka.cluster import REQUEST_TIMEOUT_SECONDS, KafkaCluster, explain, open_admin
 from penstock.adapters.kafka.described import describe_topics
 from penstock.adapters.kafka.fetched import by_place, ends_at, entry, take, take_whole
 from penstock.core.errors import UnavailableError
@@ -28,6 +29,7 @@ _QUEUED_KIBIBYTES = 8192
 """How much of a partition waits in memory to be taken: more only makes what is taken colder."""
 _TAIL_OFFSETS = 64
 _POLL_SECONDS = 0.5
+_MEET_SECONDS = 5.0
 _SETTLE_POLL_SECONDS = 0.005
 _MOVING_POLL_SECONDS = 0.1
 _LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
@@ -55,6 +57,7 @@ class TopicReader:
         """Make the client; nothing is sent before the first read."""
         self._cluster = cluster
         self._admin: AdminClient | None = None
+        self._met: set[str] = set()
         self._consumer = Consumer(
             {
                 **cluster.client_settings(),
@@ -69,11 +72,18 @@ class TopicReader:
             }
         )
 
+    @property
+    def admin(self) -> AdminClient:
+        """The client that it asks brokers with, for whoever has something to ask as well; another one now and then."""
+        if self._admin is None:
+            self._admin = open_admin(self._cluster)
+        return self._admin
+
     def read(self, topic: str, partition: int, start: int, end: int) -> Iterator[Sequence[tuple[int, bytes]]]:
         """Yield (offset, value) of the committed messages of `[start, end)`; see ports/topics.TopicLog."""
         if start >= end:
             return
-        self._consumer.assign([TopicPartition(topic, partition, start)])
+        self._assign({(topic, partition): start})
         done = False
         for fetched in self._fetches(topic):
             messages: list[tuple[int, bytes]] = []
@@ -118,7 +128,7 @@ class TopicReader:
         self, ranges: Mapping[tuple[str, int], tuple[int, int]], wanted: Mapping[tuple[str, int], object]
     ) -> Iterator[tuple[tuple[str, int], Sequence[Message]]]:
         """Yield what comes of many ranges, in stretches of one place, as long as a place is in `wanted`."""
-        self._consumer.assign([TopicPartition(*place, ranges[place][0]) for place in wanted])
+        self._assign({place: ranges[place][0] for place in wanted})
         try:
             for fetched in self._fetches(f"{len(wanted)} topics") if wanted else ():
                 for place, messages in by_place(fetched):
@@ -132,7 +142,7 @@ class TopicReader:
 
     def ends(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
         """For each (topic, partition): the first offset that is not yet committed. Absent ones are left out."""
-        ends = _list_offsets(self._open_admin(), partitions, _LATEST)
+        ends = _list_offsets(self.admin, partitions, _LATEST)
         if len(ends) < len(partitions):
             # The client would remember for minutes that they are absent; a new one asks again.
             self._admin = None
@@ -144,11 +154,11 @@ class TopicReader:
 
     def shapes(self, topics: Collection[str]) -> Mapping[str, tuple[str, int]]:
         """The ids of topics and how many partitions they have; see ports/messages.MessageLog."""
-        return describe_topics(self._open_admin(), topics)
+        return describe_topics(self.admin, topics)
 
     def begins(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
         """For each (topic, partition): the first offset that is still kept. Absent ones are left out."""
-        return _list_offsets(self._open_admin(), partitions, _EARLIEST)
+        return _list_offsets(self.admin, partitions, _EARLIEST)
 
     def scan(
         self, ranges: Mapping[tuple[str, int], tuple[int, int]]
@@ -158,7 +168,7 @@ class TopicReader:
         Those of a partition come in order; nothing is kept. Raises what `read` raises.
         """
         ends = {place: end for place, (start, end) in ranges.items() if start < end}
-        self._consumer.assign([TopicPartition(*place, ranges[place][0]) for place in ends])
+        self._assign({place: ranges[place][0] for place in ends})
         for fetched in self._fetches(f"{len(ends)} topics") if ends else ():
             for message in fetched:
                 place = (message.topic() or "", message.partition() or 0)
@@ -178,7 +188,7 @@ class TopicReader:
     def cluster_id(self) -> str:
         """The id that the cluster gave itself when it was made. Raises UnavailableError."""
         try:
-            found = self._open_admin().list_topics(timeout=REQUEST_TIMEOUT_SECONDS)
+            found = self.admin.list_topics(timeout=REQUEST_TIMEOUT_SECONDS)
         except KafkaException as error:
             raise explain(error, "asking for the cluster's id") from error
         # Its type stub knows the class's own default only.
@@ -188,7 +198,7 @@ class TopicReader:
         """Return the last committed value of a partition; None if the topic is empty or does not exist."""
         asked, place = [(topic, partition)], (topic, partition)
         high = self.ends(asked).get(place)
-        low = _list_offsets(self._open_admin(), asked, _EARLIEST).get(place)
+        low = _list_offsets(self.admin, asked, _EARLIEST).get(place)
         if high is None or low is None:
             return None
         back = _TAIL_OFFSETS
@@ -205,6 +215,15 @@ class TopicReader:
         """Drop the connection."""
         self._consumer.close()
 
+    def _assign(self, begins: Mapping[tuple[str, int], int]) -> None:
+        new = {topic for topic, _ in begins} - self._met
+        if new:
+            # The client looks once a second who leads what it has just heard of; when it is asked, at once.
+            with suppress(KafkaException):
+                self._consumer.list_topics(next(iter(new)) if len(new) == 1 else None, timeout=_MEET_SECONDS)
+            self._met |= new
+        self._consumer.assign([TopicPartition(*place, start) for place, start in begins.items()])
+
     def _fetches(self, what: str) -> Iterator[list[Message]]:
         """Yield what comes in, for ever. `consume` alone would wait for its whole number of messages."""
         deadline = time.monotonic() + REQUEST_TIMEOUT_SECONDS
@@ -216,11 +235,6 @@ class TopicReader:
             elif time.monotonic() > deadline:
                 text = f"Kafka sent nothing of {what} for {REQUEST_TIMEOUT_SECONDS:.0f} s"
                 raise UnavailableError(text, "check that the brokers run and can be reached")
-
-    def _open_admin(self) -> AdminClient:
-        if self._admin is None:
-            self._admin = AdminClient(self._cluster.client_settings())
-        return self._admin
 
 
 def settled_ends(admin: AdminClient, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException
@@ -17,7 +16,7 @@ from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[a
 
 from penstock.adapters.kafka.cluster import REQUEST_TIMEOUT_SECONDS, explain
 from penstock.adapters.kafka.described import describe_topics, read_states, require_readable, wait_for_states
-from penstock.adapters.kafka.reader import TopicReader, settled_ends, written_ends
+from penstock.adapters.kafka.reader import settled_ends, written_ends
 from penstock.adapters.kafka.topics import position_topic, seal_topic
 from penstock.core.errors import START_ANEW, PositionError
 from penstock.core.seals import (
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
 
     from penstock.adapters.kafka.cluster import KafkaCluster
+    from penstock.adapters.kafka.reader import TopicReader
     from penstock.ports.publisher import MessageCheck
 
 
@@ -61,28 +61,27 @@ class TopicSeals:
         """How many were published since the seal."""
         return sum(self._since.values())
 
-    def verify(self, record: Mapping[str, object] | None) -> None:
+    def verify(self, record: Mapping[str, object] | None, reader: TopicReader) -> None:
         """Hold `record`, the newest, against the topics, and take a seal. Every transaction of ours is settled.
 
         Raises PositionError where they do not explain each other.
         """
-        with closing(TopicReader(self._cluster)) as reader:
-            newest = reader.newest(self.topic)
-            seal = Seal() if newest is None else Seal.from_mapping(json.loads(newest))
-            if record is None:
-                self._require_new(seal)
-                return
-            require_authority(self._position_topic, record)
-            since = Since.of_record(record)
-            if since is None:
-                self._seal = Seal(seal.number)
-                return
-            messages = since.after(seal)
-            found = read_states(self._admin, seal.topics, self._ends)
-            for topic, sealed in seal.topics.items():
-                require_same(topic, sealed, _what(found.get(topic)))
-                require_grown(topic, sealed, found[topic].ends, messages.get(topic, 0))
-            self._require_counts(reader, seal, found, messages, record)
+        newest = reader.newest(self.topic)
+        seal = Seal() if newest is None else Seal.from_mapping(json.loads(newest))
+        if record is None:
+            self._require_new(seal)
+            return
+        require_authority(self._position_topic, record)
+        since = Since.of_record(record)
+        if since is None:
+            self._seal = Seal(seal.number)
+            return
+        messages = since.after(seal)
+        found = read_states(self._admin, seal.topics, self._ends)
+        for topic, sealed in seal.topics.items():
+            require_same(topic, sealed, _what(found.get(topic)))
+            require_grown(topic, sealed, found[topic].ends, messages.get(topic, 0))
+        self._require_counts(reader, seal, found, messages, record)
         self._seal = Seal(seal.number, found)
         if found != seal.topics:
             self._change(found)
@@ -98,6 +97,10 @@ class TopicSeals:
         require_readable(self._cluster, {topic: known[topic] for topic in topics})
         if new:
             self._change(known)
+
+    def knows(self, topic: str) -> bool:
+        """Whether `topic` was met."""
+        return topic in self._seal.topics
 
     def partitions(self, topic: str) -> int:
         """How many partitions a topic has that was met."""

@@ -9,6 +9,8 @@ from penstock.adapters.kafka.cluster import KafkaCluster, create_topics
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from confluent_kafka.admin import AdminClient
+
 POSITION_SETTINGS = {
     "cleanup.policy": "compact",
     "min.compaction.lag.ms": "3600000",
@@ -54,9 +56,9 @@ def letters_topic(pipeline: str, spolt: str) -> str:
     return f"penstock.{pipeline}.deadletters.{spolt}"
 
 
-def create_own_topics(cluster: KafkaCluster, topics: Sequence[str]) -> None:
+def create_own_topics(cluster: KafkaCluster, topics: Sequence[str], admin: AdminClient | None = None) -> None:
     """Create those of `topics` that do not exist, each as it is to be kept. Raises as `create_topics` does."""
     ledgers = [topic for topic in topics if topic.startswith("penstock.")]
     tables = [topic for topic in topics if topic not in ledgers]
-    create_topics(cluster, ledgers, LEDGER_SETTINGS, partitions=1)
-    create_topics(cluster, tables, TABLE_SETTINGS, partitions=cluster.partitions)
+    create_topics(cluster, ledgers, LEDGER_SETTINGS, partitions=1, admin=admin)
+    create_topics(cluster, tables, TABLE_SETTINGS, partitions=cluster.partitions, admin=admin)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from penstock.core.changes import Messages
 from penstock.core.kafka.records import encode_columns, encode_listed
 from penstock.core.partitions import partitions_of
 
@@ -14,11 +15,29 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from penstock.core.changes import Messages
     from penstock.core.kafka.records import Records
 
 _LISTED_MAX: Final = 64
 """So many are encoded sooner one by one than by column."""
+
+
+class EncodedMessages(Messages):
+    """Messages that are records already, for a topic of so many partitions: what waits is then only to be sent."""
+
+    __slots__ = ("partitions", "records")
+
+    def __init__(self, messages: Messages, partitions: int) -> None:
+        """Encode `messages`."""
+        super().__init__(
+            messages.topic, messages.keys, messages.values, messages.order, messages.lanes, messages.headers
+        )
+        self.partitions = partitions
+        self.records = tuple(_encode_shares(messages, partitions))
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes keys, values and records are, about."""
+        return super().size_bytes + sum(len(records.content) for _, records in self.records)
 
 
 def shares(messages: Messages, partitions: int) -> Iterator[tuple[int, Records]]:
@@ -27,6 +46,12 @@ def shares(messages: Messages, partitions: int) -> Iterator[tuple[int, Records]]
     A message with a key goes where Kafka's own clients send it, one without by its
     lane, or, where there are no lanes, to one partition after the other.
     """
+    if isinstance(messages, EncodedMessages) and messages.partitions == partitions:
+        return iter(messages.records)
+    return _encode_shares(messages, partitions)
+
+
+def _encode_shares(messages: Messages, partitions: int) -> Iterator[tuple[int, Records]]:
     if partitions == 1:
         for records in _encode(messages, None):
             yield 0, records

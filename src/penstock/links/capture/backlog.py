@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 from penstock.core.errors import LogError, PenstockError, UnavailableError
 from penstock.core.mysql.log_items import StatementLogged
-from penstock.core.publication import Publication, StoppedTable
+from penstock.core.publication import Publication, StoppedTable, join
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
+    from penstock.core.changes import Messages
     from penstock.core.positions import BinlogPosition
     from penstock.links.capture.follow import LogFollower
     from penstock.ports.log import LogStream
 
 _READ_WAIT_SECONDS = 1.0
 _SILENT_READS_MAX = 30
+_JOINED_BYTES = 32 << 20
+"""So much goes into a transaction, where it waits: each is a few requests, one behind the other, in a turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +94,12 @@ class ReadAhead:
     nobody ever comes to it.
     """
 
-    def __init__(self, parts: Iterator[RangePart], bytes_max: int) -> None:
-        """Read `parts`, and nothing more as long as `bytes_max` of messages wait."""
+    def __init__(
+        self, parts: Iterator[RangePart], bytes_max: int, prepare: Callable[[Messages], Messages] | None = None
+    ) -> None:
+        """Read `parts`, and nothing more as long as `bytes_max` of messages wait, each as `prepare` leaves it."""
         self._parts = parts
+        self._prepare = prepare
         self._bytes_max = bytes_max
         self._waiting: deque[RangePart] = deque()
         self._bytes = 0
@@ -104,7 +110,7 @@ class ReadAhead:
         if self._at_end or self._bytes >= self._bytes_max:
             return False
         try:
-            part = next(self._parts, None)
+            part = self._prepared(next(self._parts, None))
         except PenstockError as error:
             part = RangeFailed(error)
         self._at_end = part is None or isinstance(part, RangeEnded | RangeFailed | StatementLogged)
@@ -116,12 +122,29 @@ class ReadAhead:
             self._bytes += _size(part)
         return part is not None
 
+    def _prepared(self, part: RangePart | None) -> RangePart | None:
+        if self._prepare is None or not isinstance(part, Publication):
+            return part
+        return replace(part, messages=[self._prepare(messages) for messages in part.messages])
+
     def take(self) -> Iterator[RangePart]:
-        """Yield what waits, and then what is still to be read, in the order of the log."""
+        """Yield what waits, and then what is still to be read, in the order of the log; publications joined."""
         while self._waiting or self.read_on():
-            part = self._waiting.popleft()
-            self._bytes -= _size(part)
-            yield part
+            yield join(self._take_publications()) if isinstance(self._waiting[0], Publication) else self._pop()
+
+    def _take_publications(self) -> list[Publication]:
+        """As many of those that wait as are worth a transaction, one at least."""
+        taken: list[Publication] = []
+        size = 0
+        while self._waiting and isinstance(self._waiting[0], Publication) and size < _JOINED_BYTES:
+            size += _size(self._waiting[0])
+            taken.append(cast("Publication", self._pop()))
+        return taken
+
+    def _pop(self) -> RangePart:
+        part = self._waiting.popleft()
+        self._bytes -= _size(part)
+        return part
 
 
 def _size(part: RangePart) -> int:

@@ -41,12 +41,14 @@ class CaptureParts:
     statements: StatementHandler
     schemas_topic: str
     partitions: int
+    is_book_lent: bool = False
 
     def close(self) -> None:
-        """Abort what is being published and let go of everything."""
+        """Abort what is being published and let go of everything, but for a book that is lent."""
         self.publisher.close()
         self.statements.close()
-        self.book.close()
+        if not self.is_book_lent:
+            self.book.close()
 
 
 @dataclass(slots=True)
@@ -64,6 +66,8 @@ class OpenCapture:
     stopped: dict[str, StoppedTable] = field(default_factory=dict)
     server: str = ""
     turn: Turn | None = None
+    has_tracker: bool = True
+    """Whether nobody but we can change the schema tracker."""
 
     @classmethod
     def resume(cls, parts: CaptureParts, epoch: int, server: str = "", turn: Turn | None = None) -> OpenCapture:
@@ -88,14 +92,19 @@ class OpenCapture:
             )
         if server and record.server not in {"", server}:
             raise _another_server(parts.book.source, record, server)
-        # Who replayed a statement until just now, or wakes in the middle of one, can end it no more.
-        parts.book.tracker.take_over()
-        if parts.statements.is_half_done():
+        # Behind a range that has passed its turn on, nobody is in the middle of a statement.
+        is_passed_on = turn is not None and turn.number > 0
+        has_tracker = not is_passed_on or parts.statements.is_half_done()
+        if has_tracker:
+            # Who replayed a statement until just now, or wakes in the middle of one, can end it no more.
+            parts.book.tracker.take_over()
+        if has_tracker and parts.statements.is_half_done():
             # As before a replay: only whoever still has the link can commit, and may undo what others began.
             parts.publisher.publish((), replace(record, rows={}, turn=turn).to_mapping)
             parts.statements.recover(record.position)
         known = server or record.server
-        capture = cls(parts, epoch, record.position, record.timestamp_ms, dict(record.stopped), known, turn)
+        stopped = dict(record.stopped)
+        capture = cls(parts, epoch, record.position, record.timestamp_ms, stopped, known, turn, has_tracker)
         if record.epoch < epoch:
             # Once for each instance: nobody but we and those before us may have touched the tracker.
             parts.book.require_tracker(capture.stopped)
@@ -130,6 +139,9 @@ class OpenCapture:
             # The tracker and the state database fence nobody. Kafka does: only whoever still has the link can
             # commit. An instance that slept must not replay what its successor has replayed.
             self.advance(self.position)
+            if not self.has_tracker:
+                self.parts.book.tracker.take_over()
+                self.has_tracker = True
         outcome = self.parts.statements.apply(statement, self.stopped)
         for announcement in outcome.announcements:
             if announcement.kind in {Kind.CREATE, Kind.RENAME}:

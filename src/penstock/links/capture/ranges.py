@@ -43,10 +43,6 @@ class RangeTurns(Protocol):
         """The newest committed record, and nobody is fenced."""
         ...
 
-    def prepare(self) -> None:
-        """Do now what of `open` fences nobody, for whoever has nothing else to do; what fails is left to `open`."""
-        ...
-
     def open(self, turn: Turn) -> OpenCapture:
         """Take the capture over."""
         ...
@@ -83,7 +79,6 @@ def carry_range(range_: Range, ahead: ReadAhead, turns: RangeTurns, epoch: int) 
 def _await_turn(range_: Range, ahead: ReadAhead, turns: RangeTurns, epoch: int) -> RangeDropped | None:
     """Return when it is the range's turn, or why it has none."""
     parent, seen, since = os.getppid(), None, time.monotonic()
-    is_prepared = False
     while True:
         newest = turns.newest()
         if newest is not None and newest.epoch > epoch:
@@ -103,13 +98,8 @@ def _await_turn(range_: Range, ahead: ReadAhead, turns: RangeTurns, epoch: int) 
         if waited > _PATIENCE_SECONDS:
             return RangeDropped(range_.begin, waited)
         _require_parent(parent)
-        if ahead.read_on():
-            continue
-        if is_prepared:
+        if not ahead.read_on():
             time.sleep(_LOOK_SECONDS)
-        else:
-            turns.prepare()
-            is_prepared = True
 
 
 def _publish(capture: OpenCapture, range_: Range, ahead: ReadAhead, parent: int) -> RangePublished | RangeDropped:
