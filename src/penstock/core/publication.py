@@ -142,11 +142,10 @@ def join(publications: Sequence[Publication]) -> Publication:
     first, *others = publications
     if not others:
         return first
-    rows = dict(first.rows)
+    rows = first.rows
     for each in others:
-        for table, (count, timestamp_ms) in each.rows.items():
-            before, newest = rows.get(table, (0, 0))
-            rows[table] = (before + count, max(newest, timestamp_ms))
+        for table, (count, newest_ms) in each.rows.items():
+            rows = count_rows(rows, table, count, newest_ms)
     messages = [part for each in publications for part in each.messages]
     timestamp_ms = next((each.timestamp_ms for each in reversed(publications) if each.timestamp_ms), 0)
     return Publication(messages, first.begin, others[-1].end, timestamp_ms, rows)
@@ -175,7 +174,7 @@ def _in_order(topic: str, parts: Sequence[Messages]) -> Messages:
 
 
 def count_rows(
-    counted: Mapping[str, tuple[int, int]], table: TableId, rows: int, timestamp_ms: int
+    counted: Mapping[str, tuple[int, int]], table: TableId | str, rows: int, timestamp_ms: int
 ) -> dict[str, tuple[int, int]]:
     """Add `rows` of `table` to what was counted before; the newest commit time wins."""
     before, newest = counted.get(str(table), (0, 0))
