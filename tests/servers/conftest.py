@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pyspark.sql import SparkSession
+    from tests.servers.capture_case import CaseServers
     from tests.servers.delta_case import DeltaPlace
 
 _numbers = itertools.count(1)
@@ -235,6 +236,16 @@ def schematizer(servers_home: Path) -> Iterator[str]:
     """The URL of a running Schematizer."""
     with start_schematizer(servers_home / "schematizer") as server:
         yield server.url
+
+
+@pytest.fixture
+def case_servers(
+    tmp_path: Path, mariadb: MariadbServer, tracker_server: MariadbServer, schematizer: str
+) -> CaseServers:
+    """What captures without Spark are made with."""
+    from tests.servers.capture_case import CaseServers  # noqa: PLC0415 - it imports what a capture works with
+
+    return CaseServers(tmp_path, mariadb, tracker_server, schematizer)
 
 
 @pytest.fixture

@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from tests.servers.capture_case import CaptureCase, CaseServers
+from tests.servers.range_tasks import newest_record
 
-from penstock.core.publication import CaptureRecord
 from penstock.faults.round import carry
-from penstock.wiring.open import committed_position, open_topic_log
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from tests.servers.capture_case import CaptureCase, CaseServers
 
     from penstock.dev.kafka import KafkaBroker
-    from penstock.dev.mariadb import MariadbServer
 
 
 @pytest.fixture
-def case(
-    tmp_path: Path,
-    kafka: KafkaBroker,
-    mariadb: MariadbServer,
-    tracker_server: MariadbServer,
-    schematizer: str,
-    fresh_database: str,
-) -> CaptureCase:
-    made = CaseServers(tmp_path, mariadb, tracker_server, schematizer).make_case(kafka, fresh_database)
+def case(case_servers: CaseServers, kafka: KafkaBroker, fresh_database: str) -> CaptureCase:
+    made = case_servers.make_case(kafka, fresh_database)
     config = yaml.safe_load(made.file.read_text())
     config["sources"][0]["backlog_tasks"] = 3
     made.file.write_text(yaml.safe_dump(config))
@@ -39,10 +28,7 @@ def case(
 
 
 def stopped_tables(case: CaptureCase) -> set[str]:
-    with closing(open_topic_log(case.spec)) as log:
-        record = committed_position(case.spec, log, "db")
-    assert record is not None
-    return set(CaptureRecord.from_mapping(record).stopped)
+    return set(newest_record(case.spec).stopped)
 
 
 def test_a_table_that_stops_before_a_statement_stays_stopped_behind_it(case: CaptureCase) -> None:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 import pytest
-from tests.servers.capture_case import CaptureCase, CaseServers
 
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect
 from penstock.adapters.registry.client import HttpRegistry
@@ -34,11 +33,12 @@ from penstock.wiring.capture import open_live
 from penstock.wiring.open import committed_position, open_topic_log
 
 if TYPE_CHECKING:
+    from tests.servers.capture_case import CaptureCase, CaseServers
+
     from penstock.adapters.kafka.reader import TopicReader
     from penstock.adapters.mysql.binlog_stream import Stop
     from penstock.core.positions import BinlogPosition
     from penstock.dev.kafka import KafkaBroker
-    from penstock.dev.mariadb import MariadbServer
     from penstock.ports.log import LogStream
 
 PROGRAM = """
@@ -66,16 +66,8 @@ class Change(NamedTuple):
 
 
 @pytest.fixture
-def case(
-    tmp_path: Path,
-    kafka: KafkaBroker,
-    mariadb: MariadbServer,
-    tracker_server: MariadbServer,
-    schematizer: str,
-    fresh_database: str,
-) -> CaptureCase:
-    servers = CaseServers(tmp_path, mariadb, tracker_server, schematizer)
-    made = servers.make_case(kafka, fresh_database, transactions=False, partitions=PARTITIONS)
+def case(case_servers: CaseServers, kafka: KafkaBroker, fresh_database: str) -> CaptureCase:
+    made = case_servers.make_case(kafka, fresh_database, transactions=False, partitions=PARTITIONS)
     made.write(
         "CREATE TABLE t (id INT PRIMARY KEY, n INT)",
         "CREATE TABLE log (what INT)",

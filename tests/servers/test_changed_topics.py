@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
-from tests.servers.capture_case import CaptureCase, CaseServers
 
 from penstock.core.errors import PositionError
 from penstock.wiring.capture_mirror import SourceMirror
@@ -16,25 +15,18 @@ from penstock.wiring.open import open_pipeline_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
+
+    from tests.servers.capture_case import CaptureCase, CaseServers
 
     from penstock.dev.kafka import KafkaBroker
-    from penstock.dev.mariadb import MariadbServer
 
 TABLE = "CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(40))"
 
 
 @pytest.fixture
-def case(
-    tmp_path: Path,
-    kafka: KafkaBroker,
-    mariadb: MariadbServer,
-    tracker_server: MariadbServer,
-    schematizer: str,
-    fresh_database: str,
-) -> CaptureCase:
+def case(case_servers: CaseServers, kafka: KafkaBroker, fresh_database: str) -> CaptureCase:
     """Three rows that were copied, and one that was captured."""
-    made = CaseServers(tmp_path, mariadb, tracker_server, schematizer).make_case(kafka, fresh_database)
+    made = case_servers.make_case(kafka, fresh_database)
     made.write(TABLE, "INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')")
     made.start()
     made.write("INSERT INTO t VALUES (4, 'd')")

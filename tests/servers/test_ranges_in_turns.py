@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 import yaml
-from tests.servers.capture_case import CaptureCase, CaseServers
 from tests.servers.range_tasks import RangeTask, newest_record, plan_ranges
 
 from penstock.adapters.registry.client import HttpRegistry
@@ -26,10 +25,10 @@ from penstock.wiring.capture import open_live
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
+
+    from tests.servers.capture_case import CaptureCase, CaseServers
 
     from penstock.dev.kafka import KafkaBroker
-    from penstock.dev.mariadb import MariadbServer
 
 TASKS = 3
 ROWS = 30
@@ -38,15 +37,8 @@ READ_SECONDS = 2.0
 
 
 @pytest.fixture
-def case(
-    tmp_path: Path,
-    kafka: KafkaBroker,
-    mariadb: MariadbServer,
-    tracker_server: MariadbServer,
-    schematizer: str,
-    fresh_database: str,
-) -> CaptureCase:
-    made = CaseServers(tmp_path, mariadb, tracker_server, schematizer).make_case(kafka, fresh_database)
+def case(case_servers: CaseServers, kafka: KafkaBroker, fresh_database: str) -> CaptureCase:
+    made = case_servers.make_case(kafka, fresh_database)
     config = yaml.safe_load(made.file.read_text())
     config["sources"][0]["backlog_tasks"] = TASKS
     made.file.write_text(yaml.safe_dump(config))

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from tests.servers.capture_case import CaptureCase, CaseServers
 
 from penstock.adapters.kafka import producer
 from penstock.adapters.mysql.copy import Copy
@@ -23,23 +22,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from tests.servers.capture_case import CaptureCase, CaseServers
+
     from penstock.core.changes import RowBatch
     from penstock.core.tables import TableId
     from penstock.dev.kafka import KafkaBroker
-    from penstock.dev.mariadb import MariadbServer
     from penstock.links.capture.live import LiveCapture
 
 
 @pytest.fixture
-def case(
-    tmp_path: Path,
-    kafka: KafkaBroker,
-    mariadb: MariadbServer,
-    tracker_server: MariadbServer,
-    schematizer: str,
-    fresh_database: str,
-) -> CaptureCase:
-    made = CaseServers(tmp_path, mariadb, tracker_server, schematizer).make_case(kafka, fresh_database)
+def case(case_servers: CaseServers, kafka: KafkaBroker, fresh_database: str) -> CaptureCase:
+    made = case_servers.make_case(kafka, fresh_database)
     made.write("CREATE TABLE t (id INT PRIMARY KEY)")
     made.start()
     return made
