@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Generator, Mapping
 
     from penstock.core.changes import RowBatch
     from penstock.core.positions import BinlogPosition
@@ -30,8 +30,8 @@ class TableCopy(Protocol):
         """Every table, wanted or not, as a dump for the schema tracker."""
         ...
 
-    def rows(self, table: TableId, batch_rows: int) -> Iterator[RowBatch]:
-        """Yield a table's rows as READ batches.
+    def rows(self, table: TableId, batch_rows: int) -> Generator[RowBatch]:
+        """Yield a table's rows as READ batches; whoever stops early closes it.
 
         Raises TableStoppedError for a value that cannot be carried and
         UnavailableError when the table changed its shape since `position`.

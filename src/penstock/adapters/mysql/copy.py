@@ -37,7 +37,7 @@ from penstock.core.positions import BinlogPosition
 from penstock.core.tables import TableId, TableSchema, UnsupportedType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
     from penstock.core.mysql.table_policy import TablePolicy
 
@@ -126,7 +126,7 @@ class Copy:
         """Every table of the server, wanted or not, as a dump that the tracker restores."""
         return self._snapshot.creates.to_json()
 
-    def rows(self, table: TableId, batch_rows: int) -> Iterator[RowBatch]:
+    def rows(self, table: TableId, batch_rows: int) -> Generator[RowBatch]:
         """Yield the rows of a wanted `table` in READ batches of up to `batch_rows`, fewer where rows are large.
 
         Each batch has the offset of `position`, and rows counted on from 0. Nobody
@@ -140,9 +140,12 @@ class Copy:
         try:
             with self._locked(table):
                 first = 0
-                for fetched in _stream(self._server, self._connection, _select(schema), batch_rows):
-                    yield self._batch(schema, fetched, first)
-                    first += len(fetched)
+                with contextlib.closing(
+                    _stream(self._server, self._connection, _select(schema), batch_rows)
+                ) as fetches:
+                    for fetched in fetches:
+                        yield self._batch(schema, fetched, first)
+                        first += len(fetched)
         except pymysql.err.MySQLError as error:
             raise self._explained(error, table, explain(error, self._server)) from error
 
@@ -310,7 +313,7 @@ def _select(schema: TableSchema) -> str:
 
 def _stream(
     server: MysqlServer, connection: pymysql.Connection, sql: str, batch_rows: int
-) -> Iterator[Sequence[tuple[bytes | None, ...]]]:
+) -> Generator[Sequence[tuple[bytes | None, ...]]]:
     """Yield printed rows, every value as bytes; a caller that stops early has the server stop too."""
     number = int(ask(connection, "SELECT CONNECTION_ID()")[0][0])
     cursor = connection.cursor(SSCursor)

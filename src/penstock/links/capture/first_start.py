@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from penstock.core.publication import CaptureRecord, StoppedTable, count_rows
 from penstock.links.capture.open_capture import CaptureParts, announcement_messages
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Generator, Mapping
 
     from penstock.core.positions import BinlogPosition
     from penstock.core.tables import TableId, TableSchema
@@ -57,7 +58,9 @@ def start_with_copy(parts: CaptureParts, copy: TableCopy, epoch: int, server: st
     refused = parts.book.tracker.fill(copy.creates)
     _FILLED_TRACKER.pass_by()
     publishing = _CopyPublication(parts, copy, epoch, server, refused)
-    parts.publisher.publish(publishing.messages(), publishing.record)
+    # Where it fails, the source is told at once, and not when the last of the copy is forgotten.
+    with closing(publishing.messages()) as messages:
+        parts.publisher.publish(messages, publishing.record)
     parts.publisher.settle()
 
 
@@ -80,7 +83,7 @@ class _CopyPublication:
         position, server = self._copy.position, self._server
         return CaptureRecord(position, self._epoch, newest, self._rows, self._stopped, server).to_mapping()
 
-    def messages(self) -> Iterator[Messages]:
+    def messages(self) -> Generator[Messages]:
         for last in self._parts.book.announced():
             if last.table not in self._copy.schemas:
                 yield from self._announce(replace(last, kind=Kind.DROP), self._parts.publisher.left_over(last.topic))
@@ -90,7 +93,7 @@ class _CopyPublication:
             except TableStoppedError as error:
                 self._stopped[str(table)] = StoppedTable(str(self._copy.position), error.message, error.hint)
 
-    def _table_messages(self, schema: TableSchema) -> Iterator[Messages]:
+    def _table_messages(self, schema: TableSchema) -> Generator[Messages]:
         if schema.table in self._refused:
             reason = f"the schema tracker refused its definition: {self._refused[schema.table]}"
             raise TableStoppedError(str(schema.table), "", str(self._copy.position), reason, _ANOTHER_TRACKER)
@@ -110,11 +113,12 @@ class _CopyPublication:
         )
         yield from self._announce(announcement, left_over)
         encodable = EncodableTable(source, "mysql", schema, registered.key_schema_id, registered.value_schema_id)
-        for batch in self._copy.rows(schema.table, _BATCH_ROWS):
-            behind = replace(batch, rows=batch.rows + np.int32(left_over))
-            keys, values = encode_changes(encodable, behind, time.time_ns() // 1_000_000)
-            yield Messages(registered.topic, keys, values, message_order(batch))
-            self._rows = count_rows(self._rows, schema.table, len(batch), int(batch.timestamps_ms[-1]))
+        with closing(self._copy.rows(schema.table, _BATCH_ROWS)) as batches:
+            for batch in batches:
+                behind = replace(batch, rows=batch.rows + np.int32(left_over))
+                keys, values = encode_changes(encodable, behind, time.time_ns() // 1_000_000)
+                yield Messages(registered.topic, keys, values, message_order(batch))
+                self._rows = count_rows(self._rows, schema.table, len(batch), int(batch.timestamps_ms[-1]))
 
     def _announce(self, announcement: Announcement, left_over: int) -> list[Messages]:
         """Announce at the place of the copy, behind the rows that are left over of another one, which count from 0."""
