@@ -50,7 +50,19 @@ class CaptureCase:
 
     def write(self, *statements: str) -> None:
         """Commit each of `statements` in the source."""
-        connection = pymysql.connect(
+        with closing(self._connect()) as connection, connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+    def ask(self, question: str) -> object:
+        """The one value that the source answers."""
+        with closing(self._connect()) as connection, connection.cursor() as cursor:
+            cursor.execute(question)
+            ((value,),) = cursor.fetchall()
+        return value
+
+    def _connect(self) -> pymysql.Connection:
+        return pymysql.connect(
             host=self.server.host,
             port=self.server.port,
             user=self.server.user,
@@ -58,9 +70,6 @@ class CaptureCase:
             database=self.database,
             autocommit=True,
         )
-        with closing(connection), connection.cursor() as cursor:
-            for statement in statements:
-                cursor.execute(statement)
 
     def start(self, epoch: int = 1) -> None:
         """Copy the tables."""

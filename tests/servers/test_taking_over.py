@@ -10,22 +10,24 @@ import pytest
 import yaml
 
 from penstock.adapters.kafka import producer
+from penstock.adapters.mysql.binlog_stream import Stop
 from penstock.adapters.mysql.copy import Copy
 from penstock.config.load import load
+from penstock.config.specs import BACKLOG_TASKS_MAX, SERVER_IDS_PER_SOURCE
 from penstock.core.errors import FencedError, PenstockError
 from penstock.core.publication import CaptureRecord
+from penstock.core.tables import TableId
 from penstock.links.capture.spec import CaptureSpec
 from penstock.wiring import capture as wiring
 from penstock.wiring.open import committed_position, open_topic_log
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator
     from pathlib import Path
 
     from tests.servers.capture_case import CaptureCase, CaseServers
 
     from penstock.core.changes import RowBatch
-    from penstock.core.tables import TableId
     from penstock.dev.kafka import KafkaBroker
     from penstock.links.capture.live import LiveCapture
 
@@ -68,6 +70,36 @@ def test_a_statement_that_another_capture_is_just_replaying_is_replayed_once(
     assert len(case.read(case.topic("t"))) == 1
 
 
+def test_an_instance_that_sleeps_while_the_source_writes_to_it_holds_nobody_up(case: CaptureCase) -> None:
+    """MariaDB keeps a replica waiting while it still tries to write to an older one of the same id."""
+    case.write("CREATE TABLE large (x LONGTEXT)")
+    begin = case.head()
+    with closing(wiring.open_stream(CaptureSpec(case.spec, "db", 2), begin, Stop.NEVER, 0)):
+        until = time.monotonic() + 30.0
+        while not case.ask("SELECT COUNT(*) FROM information_schema.processlist WHERE state = 'Writing to net'"):
+            assert time.monotonic() < until
+            case.write("INSERT INTO large VALUES (REPEAT('x', 4000000))")
+        # A write that goes on is soon over: this one waits for us.
+        time.sleep(1.0)
+        assert case.ask("SELECT COUNT(*) FROM information_schema.processlist WHERE state = 'Writing to net'")
+
+        with closing(wiring.open_stream(CaptureSpec(case.spec, "db", 3), begin, Stop.NEVER, 0)) as stream:
+            assert stream.read(10.0)
+
+
+def test_connections_that_may_be_open_at_once_have_ids_of_their_own(
+    case: CaptureCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lanes, ids = BACKLOG_TASKS_MAX + 1, set[int]()
+    for number, seconds in enumerate([1_000_000.0, 1_000_020.0, 1_000_040.0]):
+        monkeypatch.setattr(time, "time", lambda now=seconds: now)
+        for epoch in range(1, 5):
+            ids |= {wiring.replica_id(CaptureSpec(case.spec, "db", epoch), lane) for lane in range(lanes)}
+        assert len(ids) == (number + 1) * 4 * lanes
+    first = case.spec.server_id(case.spec.source("db"))
+    assert set(range(first, first + SERVER_IDS_PER_SOURCE)) > ids
+
+
 def test_a_copy_that_takes_longer_than_a_transaction_may_says_so(
     case: CaptureCase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -76,13 +108,16 @@ def test_a_copy_that_takes_longer_than_a_transaction_may_says_so(
     another = tmp_path / "another.yaml"
     another.write_text(yaml.safe_dump({**config, "pipeline": f"{case.database}_2", "home": str(tmp_path / "home2")}))
     case.write("INSERT INTO t VALUES (1)")
-    read_rows = Copy.rows
+    read_rows, ended = Copy.rows, list[TableId]()
 
-    def read_slowly(copy: Copy, table: TableId, batch_rows: int) -> Iterator[RowBatch]:
-        for batch in read_rows(copy, table, batch_rows):
-            yield batch
-            time.sleep(13.0)
-            yield batch
+    def read_slowly(copy: Copy, table: TableId, batch_rows: int) -> Generator[RowBatch]:
+        try:
+            for batch in read_rows(copy, table, batch_rows):
+                yield batch
+                time.sleep(13.0)
+                yield batch
+        finally:
+            ended.append(table)
 
     # As rows of megabytes do: what is less waits in the producer, and no transaction is open.
     monkeypatch.setattr(producer, "RECORDS_BYTES_MAX", 0)
@@ -92,3 +127,4 @@ def test_a_copy_that_takes_longer_than_a_transaction_may_says_so(
         wiring.start_capture(CaptureSpec(load(another), "db", 1))
 
     assert not isinstance(caught.value, FencedError)
+    assert ended == [TableId(case.database, "t")]

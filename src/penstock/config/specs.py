@@ -47,6 +47,7 @@ EmbeddedPart: TypeAlias = Literal["kafka", "schematizer", "state", "tracker", "o
 EMBEDDED_PARTS: tuple[EmbeddedPart, ...] = ("kafka", "schematizer", "state", "tracker", "objects")
 
 SERVER_IDS_PER_SOURCE = 1024
+BACKLOG_TASKS_MAX = 64
 _SERVER_ID_MIN = 2**31
 
 SparkConf: TypeAlias = dict[str, Annotated[str, BeforeValidator(spark_value)]]
@@ -178,7 +179,7 @@ class MysqlSourceSpec(Spec):
     row_images: RowImages = "full"
     prepared_xa_mebibytes_max: Annotated[int, Field(strict=True, ge=1, le=1 << 20)] = 256
     publish_interval_ms: Annotated[int, Field(strict=True, ge=0, le=10_000)] = 40
-    backlog_tasks: Annotated[int, Field(strict=True, ge=1, le=64)] = 1
+    backlog_tasks: Annotated[int, Field(strict=True, ge=1, le=BACKLOG_TASKS_MAX)] = 1
     retention_warning_hours: Annotated[float, Field(strict=True, ge=0, le=8760)] = 24.0
     heartbeat: HeartbeatSpec | None = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack, closing, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
 from penstock.adapters.mysql.connection import connect
@@ -13,6 +13,7 @@ from penstock.adapters.mysql.heartbeat import require_not_behind
 from penstock.adapters.mysql.history import log_is_whole, start_of_log
 from penstock.adapters.mysql.identity import read_identity
 from penstock.adapters.mysql.source_objects import MysqlSourceObjects
+from penstock.config.specs import BACKLOG_TASKS_MAX, SERVER_IDS_PER_SOURCE
 from penstock.core.announcements import read_announcement
 from penstock.core.errors import FencedError, PenstockError, UnavailableError
 from penstock.core.mysql.heartbeats import HeartbeatWatch
@@ -50,6 +51,10 @@ if TYPE_CHECKING:
 
 _COPY_SECONDS = 900.0
 """Kafka's own upper limit of a transaction's time, as brokers have it by default."""
+_LANES: Final = BACKLOG_TASKS_MAX + 1
+_INSTANCES: Final = 4
+_TIMES: Final = SERVER_IDS_PER_SOURCE // (_LANES * _INSTANCES)
+_SAME_ID_SECONDS: Final = 20
 
 
 def open_live(spec: CaptureSpec) -> LiveCapture:
@@ -150,9 +155,20 @@ def _in_one_transaction(spec: CaptureSpec) -> Iterator[None]:
 def open_stream(spec: CaptureSpec, position: BinlogPosition, stop: Stop, lane: int) -> LogStream:
     """Ask the source for its log from `position`, on the `lane`-th connection of this pipeline."""
     source = spec.source
-    server_id = spec.pipeline.server_id(source) + lane
-    prepared_bytes_max = source.prepared_xa_mebibytes_max << 20
+    server_id, prepared_bytes_max = replica_id(spec, lane), source.prepared_xa_mebibytes_max << 20
     return open_binlog(mysql_server(source), position, server_id, wanted_rows(source), stop, prepared_bytes_max)
+
+
+def replica_id(spec: CaptureSpec, lane: int) -> int:
+    """The server id of the `lane`-th of our connections that read the source's log side by side, counted from 0.
+
+    The next instance of the pipeline has another one, and so has a connection that
+    is opened again 20 to 40 seconds later: MariaDB keeps a replica waiting for as
+    long as it still tries to write to an older connection of the same id, and
+    whoever fell asleep there, or was cut off, would hold us up for minutes.
+    """
+    instance, times = spec.epoch % _INSTANCES, int(time.time() / _SAME_ID_SECONDS) % _TIMES
+    return spec.pipeline.server_id(spec.source) + (instance * _TIMES + times) * _LANES + lane
 
 
 def open_follower(

@@ -27,7 +27,7 @@ from penstock.core.errors import LogError, PenstockError, PositionError, UsageEr
 from penstock.core.publication import CaptureRecord
 from penstock.links.capture.open_capture import OpenCapture
 from penstock.links.capture.spec import CaptureSpec
-from penstock.wiring.capture import open_parts, read_announcements, wanted_rows
+from penstock.wiring.capture import open_parts, read_announcements, replica_id, wanted_rows
 from penstock.wiring.epochs import next_epoch
 from penstock.wiring.open import committed_position, failovers_topic, mysql_server, open_publisher, open_topic_log
 
@@ -124,7 +124,7 @@ def _still_stands(spec: CaptureSpec, position: BinlogPosition) -> bool:
     """Whether the log of the server goes on at our position."""
     server = mysql_server(spec.source)
     try:
-        with closing(open_binlog(server, position, _server_id(spec), lambda _: False, Stop.END_OF_LOG)) as stream:
+        with closing(open_binlog(server, position, replica_id(spec, 0), lambda _: False, Stop.END_OF_LOG)) as stream:
             stream.read(_LOOK_SECONDS)
     except LogError:
         return False
@@ -140,7 +140,7 @@ def _find(connection: pymysql.Connection, spec: CaptureSpec, before: BinlogPosit
         )
         raise PositionError(message, hint)
     source = spec.source
-    reading = LogReading(wanted_rows(source), _server_id(spec))
+    reading = LogReading(wanted_rows(source), replica_id(spec, 0))
     if way == "gtid":
         found = find_by_gtids(connection, before, reading)
     else:
@@ -241,7 +241,3 @@ def _era_message(topic: str, era: EraBegan) -> Messages:
 def place_in_words(position: BinlogPosition) -> str:
     """`file:offset`, and the GTIDs before it where there are any."""
     return f"{position} ({position.gtids})" if position.gtids else str(position)
-
-
-def _server_id(spec: CaptureSpec) -> int:
-    return spec.pipeline.server_id(spec.source)
