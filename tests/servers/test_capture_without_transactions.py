@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 import time
-from collections import defaultdict
 from contextlib import closing
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pytest
+from tests.servers.capture_processes import Change, changes, spawn
 
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect
-from penstock.adapters.registry.client import HttpRegistry
-from penstock.config.crash_points import VARIABLE
 from penstock.core.announcements import Announcement
-from penstock.core.avro.envelope_decode import decode_changes
-from penstock.core.avro.schemas import table_schema
-from penstock.core.avro.wire import schema_ids
 from penstock.core.batches import Batch
 from penstock.core.errors import PositionError
 from penstock.core.publication import CaptureRecord
@@ -41,28 +31,7 @@ if TYPE_CHECKING:
     from penstock.dev.kafka import KafkaBroker
     from penstock.ports.log import LogStream
 
-PROGRAM = """
-import sys
-from pathlib import Path
-from tests.servers.capture_case import CaptureCase
-from penstock.dev.mariadb import MariadbServer
-file, database, port, servers, work, epoch = sys.argv[1:]
-server = MariadbServer(int(port), Path(), None)
-getattr(CaptureCase(Path(file), database, server, servers), work)(int(epoch))
-"""
 PARTITIONS = 2
-
-
-class Change(NamedTuple):
-    """One message."""
-
-    op: str
-    place: tuple[str, int, int]
-    row: tuple[object, ...]
-
-    def order(self) -> tuple[tuple[str, int, int], bool]:
-        """Sorts changes as the log has them: a row whose key changed is deleted, then created."""
-        return self.place, self.op == "c"
 
 
 @pytest.fixture
@@ -74,31 +43,6 @@ def case(case_servers: CaseServers, kafka: KafkaBroker, fresh_database: str) -> 
         "INSERT INTO t SELECT seq, 0 FROM seq_1_to_200",
     )
     return made
-
-
-def spawn(case: CaptureCase, work: str, epoch: int, crash_at: str) -> int:
-    """Do it in a process of its own, and return its exit code."""
-    arguments = [str(case.file), case.database, str(case.server.port), case.bootstrap_servers, work, str(epoch)]
-    paths = os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])
-    environment = {**os.environ, VARIABLE: crash_at, "PYTHONPATH": paths}
-    return subprocess.run([sys.executable, "-c", PROGRAM, *arguments], env=environment, check=False).returncode
-
-
-def changes(case: CaptureCase, table: str) -> dict[int, list[Change]]:
-    """Every change of each partition."""
-    found: dict[int, list[Change]] = defaultdict(list)
-    texts: dict[int, str] = {}
-    with closing(HttpRegistry(case.spec.schematizer.url if case.spec.schematizer else "")) as registry:
-        for partition, _, _, value in case.read(case.topic(table), PARTITIONS):
-            values = pa.array([value], pa.binary())
-            schema_id = int(schema_ids(values)[0])
-            text = texts.setdefault(schema_id, "") or registry.value_schema(schema_id)
-            texts[schema_id] = text
-            decoded = decode_changes(table_schema(text), text, values)
-            row = (decoded.after if decoded.has_after[0] else decoded.before).to_pylist()[0]
-            place = (str(decoded.file[0]), int(decoded.pos[0]), int(decoded.row[0]))
-            found[partition].append(Change(str(decoded.op[0]), place, tuple(row.values())))
-    return found
 
 
 def write_much(case: CaptureCase) -> None:

@@ -7,6 +7,7 @@ import signal
 import time
 from contextlib import closing
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pymysql
@@ -42,7 +43,7 @@ _EXPIRIES = int(os.environ.get("PENSTOCK_TEST_EXPIRIES", "8"))
 _SESSION_SECONDS = 1.0
 _TAKE_OVER_SECONDS_MAX = 120.0
 _TABLES = ("accounts", "entries", "last_versions")
-_OF_FIRST_STARTS = {"start.tracker_filled"}
+_OF_FIRST_STARTS = {"start.tracker_filled", "start.published"}
 _OF_RESTORED_TRACKERS = {"statement.restored", "tracker.emptied"}
 _OF_STATEMENTS = {f"statement.{name}" for name in ("dumped", "applied", "registered", "topics_made", "announced")}
 _OF_PUBLISHERS = {"publisher.opened", "publish.messages_sent", "publish.sent", "publish.committed"}
@@ -146,7 +147,7 @@ def make_crash_case(
     made: list[CrashCase] = []
     login = {"host": mariadb.host, "port": mariadb.port, "user": mariadb.user, "password_env": "CASE_PASSWORD"}
 
-    def make(name: str, **more: object) -> CrashCase:
+    def make(name: str, source: Mapping[str, object] = MappingProxyType({}), **more: object) -> CrashCase:
         directory = tmp_path_factory.mktemp(name)
         tracker = MysqlServer(tracker_server.host, tracker_server.port, tracker_server.user, tracker_server.password)
         MysqlTracker(tracker).restore('{"schemas": []}')
@@ -158,7 +159,15 @@ def make_crash_case(
             "tracker": {**login, "port": tracker_server.port},
             # Ranges are published in turns: other places to die in than those of a task that follows.
             "sources": [
-                {"name": "db", "kind": "mysql", **login, "tables": [f"{name}.*"], "start": "copy", "backlog_tasks": 2}
+                {
+                    "name": "db",
+                    "kind": "mysql",
+                    **login,
+                    "tables": [f"{name}.*"],
+                    "start": "copy",
+                    "backlog_tasks": 2,
+                    **source,
+                }
             ],
             "sinks": [{"name": "warehouse", "kind": "duckdb", "path": str(directory / "warehouse.duckdb")}],
             "links": [{"from": "db", "to": "warehouse"}],
@@ -266,6 +275,27 @@ def test_a_first_start_recovers(make_crash_case: Callable[..., CrashCase], fresh
     case.carry()
 
     case.assert_in_kafka_once()
+    case.assert_in_warehouse()
+
+
+def test_a_copy_in_pieces_recovers_behind_what_has_come_to_the_warehouse(
+    make_crash_case: Callable[..., CrashCase], fresh_name: str
+) -> None:
+    case = make_crash_case(fresh_name, {"copy_commit_seconds": 0})
+    case.write("before")
+
+    for pieces in (6, 2, 4):
+        case.crash(f"start.published:{pieces}", "capture")
+        case.carry("objects")
+        case.carry("warehouse")
+    case.execute(fresh_name, "DELETE FROM entries ORDER BY number LIMIT 2", "DELETE FROM accounts WHERE id % 3 = 0")
+    case.alter("more")
+    case.crash("start.published:4", "capture")
+    case.carry("objects")
+    case.carry("warehouse")
+    case.write("after")
+    case.carry()
+
     case.assert_in_warehouse()
 
 

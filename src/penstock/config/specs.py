@@ -158,7 +158,8 @@ class MysqlSourceSpec(Spec):
     publication begins `publish_interval_ms` after the one before, or later; 0
     gives the least latency, for more CPU. `backlog_tasks` files of a backlog are
     read side by side, each by a task that publishes it in its turn; with 1 a single
-    task reads and publishes all of it.
+    task reads and publishes all of it. A first copy that takes longer than
+    `copy_commit_seconds` is committed in pieces.
     `retention_warning_hours` is how soon the binlog that we need may be purged
     before we warn.
     Without `heartbeat` nothing is written to the source.
@@ -180,6 +181,7 @@ class MysqlSourceSpec(Spec):
     prepared_xa_mebibytes_max: Annotated[int, Field(strict=True, ge=1, le=1 << 20)] = 256
     publish_interval_ms: Annotated[int, Field(strict=True, ge=0, le=10_000)] = 40
     backlog_tasks: Annotated[int, Field(strict=True, ge=1, le=BACKLOG_TASKS_MAX)] = 1
+    copy_commit_seconds: Annotated[int, Field(strict=True, ge=0, le=600)] = 300
     retention_warning_hours: Annotated[float, Field(strict=True, ge=0, le=8760)] = 24.0
     heartbeat: HeartbeatSpec | None = None
 

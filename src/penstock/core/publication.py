@@ -38,7 +38,8 @@ class CaptureRecord:
     one transaction added: table to (rows, newest commit time in Unix ms). `server`
     is the identity of the server in whose log the position is, "" where an older
     release wrote the record. `turn` is that of a range of a backlog, None for
-    whoever needs none.
+    whoever needs none. `is_copying` says that the tables are still being copied, at
+    `position`, and `rows` what is committed of them so far: from there nobody can go on.
     """
 
     position: BinlogPosition
@@ -48,6 +49,7 @@ class CaptureRecord:
     stopped: Mapping[str, StoppedTable] = field(default_factory=dict)
     server: str = ""
     turn: Turn | None = None
+    is_copying: bool = False
 
     def to_mapping(self) -> dict[str, object]:
         """The record as JSON values."""
@@ -68,6 +70,7 @@ class CaptureRecord:
             },
             **_failover_fields(place, self.server),
             **({} if self.turn is None else {"turn": asdict(self.turn)}),
+            **({"copying": True} if self.is_copying else {}),
         }
 
     @classmethod
@@ -97,6 +100,7 @@ class CaptureRecord:
             stopped={table: StoppedTable(**why) for table, why in stopped.items()},
             server=str(record.get("server", "")),
             turn=_turn(record.get("turn")),
+            is_copying=record.get("copying") is True,
         )
 
 

@@ -37,10 +37,10 @@ class Publisher(Protocol):
         ...
 
     def left_over(self, topic: str) -> int:
-        """How many messages of ours are in `topic` of a first publication that a crash broke off.
+        """How many messages of ours, or more, are in `topic` of a copy that was broken off before this was opened.
 
-        Nobody can publish those again: they are of a copy that is gone. Always 0 where
-        messages become visible together or not at all.
+        Nobody can publish those again: they are of a copy that is gone. To be asked only
+        while there is no record of a whole copy.
         """
         ...
 

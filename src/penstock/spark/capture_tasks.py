@@ -177,10 +177,12 @@ class CapturePlanner:
         return Lease(self._spec, self._name, self._number, self._spec.source.lease_seconds, stop)
 
     def _record(self) -> CaptureRecord | None:
+        """The record to go on from, None while the first start is still to be made."""
         from penstock.wiring.open import committed_position  # noqa: PLC0415
 
-        record = committed_position(self._spec.pipeline, self._topics, self._spec.source_name)
-        return None if record is None else CaptureRecord.from_mapping(record)
+        committed = committed_position(self._spec.pipeline, self._topics, self._spec.source_name)
+        record = None if committed is None else CaptureRecord.from_mapping(committed)
+        return None if record is None or record.is_copying else record
 
     def _backlog(self, record: CaptureRecord, files: Sequence[tuple[str, int]]) -> list[CarryRanges]:
         """Whole files that lie between us and the file that is being written.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Final
 
 from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
@@ -15,9 +16,8 @@ from penstock.adapters.mysql.identity import read_identity
 from penstock.adapters.mysql.source_objects import MysqlSourceObjects
 from penstock.config.specs import BACKLOG_TASKS_MAX, SERVER_IDS_PER_SOURCE
 from penstock.core.announcements import read_announcement
-from penstock.core.errors import FencedError, PenstockError, UnavailableError
 from penstock.core.mysql.heartbeats import HeartbeatWatch
-from penstock.links.capture.first_start import start_from_log, start_with_copy
+from penstock.links.capture.first_start import CopyPace, start_from_log, start_with_copy
 from penstock.links.capture.follow import LogFollower, Pace
 from penstock.links.capture.live import LiveCapture
 from penstock.links.capture.open_capture import CaptureParts, OpenCapture, committed_record
@@ -36,13 +36,13 @@ from penstock.wiring.open import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from penstock.adapters.kafka.reader import TopicReader
     from penstock.config.specs import MysqlSourceSpec
     from penstock.core.announcements import Announcement
     from penstock.core.positions import BinlogPosition
-    from penstock.core.publication import StoppedTable
+    from penstock.core.publication import CaptureRecord, StoppedTable
     from penstock.core.tables import TableId
     from penstock.core.turns import Turn
     from penstock.links.capture.spec import CaptureSpec
@@ -115,41 +115,25 @@ def start_capture(spec: CaptureSpec) -> str:
         publisher = open_publisher(spec.pipeline, spec.source_name, spec.epoch, _COPY_SECONDS, log)
         parts = open_parts(spec, publisher, log)
     with closing(parts):
-        if committed_record(publisher) is not None:
+        record = committed_record(publisher)
+        if record is not None and not record.is_copying:
             return "the capture had been started before"
-        return _first_start(spec, parts)
+        return _first_start(spec, parts, record)
 
 
-def _first_start(spec: CaptureSpec, parts: CaptureParts) -> str:
+def _first_start(spec: CaptureSpec, parts: CaptureParts, broken_off: CaptureRecord | None) -> str:
+    """Start as the file says; behind a copy that was broken off, with another copy in any case."""
     server, wanted = mysql_server(spec.source), spec.source.patterns.matches
     with connect(server) as connection:
         whole = spec.source.start == "log" or (spec.source.start == "auto" and log_is_whole(connection, wanted))
         begin, identity = start_of_log(connection), read_identity(connection)
-    if whole:
+    if whole and broken_off is None:
         start_from_log(parts, begin, spec.epoch, identity)
         return f"from the start of the log at {begin}"
-    with open_copy(server, wanted, spec.source.policy) as copy, _in_one_transaction(spec):
-        start_with_copy(parts, copy, spec.epoch, identity)
+    seconds = spec.source.copy_commit_seconds if spec.pipeline.kafka.transactions else math.inf
+    with open_copy(server, wanted, spec.source.policy) as copy:
+        start_with_copy(parts, copy, spec.epoch, identity, CopyPace(seconds, broken_off))
         return f"with a copy of {len(copy.schemas)} tables at {copy.position}"
-
-
-@contextmanager
-def _in_one_transaction(spec: CaptureSpec) -> Iterator[None]:
-    """Say that a copy took too long: Kafka then ends its transaction, and answers as if somebody had taken over."""
-    begun = time.monotonic()
-    try:
-        yield
-    except (FencedError, UnavailableError) as error:
-        if not spec.pipeline.kafka.transactions or time.monotonic() - begun < _COPY_SECONDS:
-            raise
-        message = (
-            f"the copy of {spec.source_name} took over {_COPY_SECONDS / 60:.0f} minutes, and nothing of it is kept"
-        )
-        hint = (
-            "it is one Kafka transaction, which may not take longer: give the pipeline fewer tables, and other "
-            "pipelines the rest; or publish with kafka.transactions: false, which has no such limit"
-        )
-        raise PenstockError(message, hint) from error
 
 
 def open_stream(spec: CaptureSpec, position: BinlogPosition, stop: Stop, lane: int) -> LogStream:

@@ -51,6 +51,9 @@ class SourceMirror:
         record = self._record
         if record is None:
             return LinkPlace()
+        if record.is_copying:
+            rows = sum(count for count, _ in record.rows.values())
+            return LinkPlace(f"copying: {rows:,} rows of {len(record.rows)} tables so far", is_behind=True)
         try:
             behind = self._source_log.bytes_between(record.position, self._source_log.head())
         except PenstockError as error:
@@ -77,13 +80,15 @@ class SourceMirror:
         for messages in self._topics.read(self._topic, 0, self._next, end):
             for _, value in messages:
                 newest = CaptureRecord.from_mapping(json.loads(value))
+                if newest.is_copying:
+                    continue
                 rows = _added(rows, newest)
                 stopped_at_ms = {t: stopped_at_ms.get(t, newest.timestamp_ms) for t in newest.stopped}
         if newest is None:
             committed = committed_position(self._spec, self._topics, self.name)
             newest = None if committed is None else CaptureRecord.from_mapping(committed)
         self._record = newest
-        if newest is None or end <= self._next:
+        if newest is None or newest.is_copying or end <= self._next:
             return
         self._state.save_position(self.name, newest.position, end, self._topic_ends(rows), rows)
         self._next = end

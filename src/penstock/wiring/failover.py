@@ -23,7 +23,7 @@ from penstock.adapters.mysql.new_master import FoundPlace, LogReading, find_by_g
 from penstock.adapters.mysql.preflight import require_fit
 from penstock.core.changes import Messages
 from penstock.core.eras import EraBegan
-from penstock.core.errors import LogError, PenstockError, PositionError, UsageError
+from penstock.core.errors import START_ANEW, LogError, PenstockError, PositionError, UsageError
 from penstock.core.publication import CaptureRecord
 from penstock.links.capture.open_capture import OpenCapture
 from penstock.links.capture.spec import CaptureSpec
@@ -117,7 +117,11 @@ def _record(spec: CaptureSpec, log: TopicReader) -> CaptureRecord:
     if committed is None:
         message = f"the capture of {spec.source_name} has no position in Kafka"
         raise PositionError(message, "it was never started: correct `host` and `port` in the file, and run it")
-    return CaptureRecord.from_mapping(committed)
+    record = CaptureRecord.from_mapping(committed)
+    if record.is_copying:
+        message = f"the tables of {spec.source_name} are still being copied, and there is no place to go on from yet"
+        raise PositionError(message, f"let the copy end; without its server, {START_ANEW}")
+    return record
 
 
 def _still_stands(spec: CaptureSpec, position: BinlogPosition) -> bool:

@@ -120,6 +120,7 @@ def test_a_source_says_which_tables_it_wants() -> None:
     assert source.prepared_xa_mebibytes_max << 20 == PREPARED_BYTES_MAX
     assert source.publish_interval_ms == 40
     assert source.backlog_tasks == 1
+    assert source.copy_commit_seconds == 300
 
 
 def test_server_ids_are_stable_and_differ_by_pipeline_and_source() -> None:
@@ -203,6 +204,10 @@ links:
         (
             f"sources: [{SOURCE[:-1]}, backlog_tasks: 0}}]\n",
             "line 1: sources.0.backlog_tasks: should be greater than or equal to 1",
+        ),
+        (
+            f"sources: [{SOURCE[:-1]}, copy_commit_seconds: 601}}]\n",
+            "line 1: sources.0.copy_commit_seconds: should be less than or equal to 600",
         ),
         (
             f"sources: [{SOURCE[:-1]}, publish_interval_ms: 10001}}]\n",

@@ -49,6 +49,7 @@ column_renames = st.lists(st.tuples(names, names), max_size=3).map(tuple)
         st.dictionaries(names, st.builds(StoppedTable, names, names, names), max_size=3),
         st.just("") | names,
         st.none() | st.builds(Turn, names, numbers, st.sampled_from(TurnState)),
+        st.booleans(),
     )
 )
 def test_a_captures_record_survives_kafka(record: CaptureRecord) -> None:

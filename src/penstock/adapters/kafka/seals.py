@@ -55,6 +55,7 @@ class TopicSeals:
         self._seal = Seal()
         self._is_committed = True
         self._since: dict[str, int] = {}
+        self._found: Mapping[str, TopicState] = {}
 
     @property
     def messages(self) -> int:
@@ -82,9 +83,15 @@ class TopicSeals:
             require_same(topic, sealed, _what(found.get(topic)))
             require_grown(topic, sealed, found[topic].ends, messages.get(topic, 0))
         self._require_counts(reader, seal, found, messages, record)
+        self._found = found
         self._seal = Seal(seal.number, found)
         if found != seal.topics:
             self._change(found)
+
+    def found(self, topic: str) -> int:
+        """How many offsets `topic` had when the record was held against it, 0 if it was none of ours then."""
+        state = self._found.get(topic)
+        return 0 if state is None else sum(state.ends)
 
     def meet(self, topics: Collection[str]) -> None:
         """Seal topics that are to be published to, and exist; those that are known keep their seal.

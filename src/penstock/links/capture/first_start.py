@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,26 +14,30 @@ from penstock.config.crash_points import CrashPoint
 from penstock.core.announcements import Announcement, Kind
 from penstock.core.avro.envelope_encode import EncodableTable, encode_changes
 from penstock.core.changes import Messages
-from penstock.core.errors import START_ANEW, TableStoppedError
+from penstock.core.errors import START_ANEW, PositionError, TableStoppedError
 from penstock.core.key_changes import message_order
 from penstock.core.positions import file_number
 from penstock.core.publication import CaptureRecord, StoppedTable, count_rows
 from penstock.links.capture.open_capture import CaptureParts, announcement_messages
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Generator, Iterator, Mapping
+
+    import numpy.typing as npt
 
     from penstock.core.positions import BinlogPosition
     from penstock.core.tables import TableId, TableSchema
     from penstock.ports.copy import TableCopy
 
 _BATCH_ROWS = 10_000
+_ROW_MAX = 2**31 - 1
 _ANOTHER_TRACKER = (
     "the tracker may be older than the source, or lack a plugin that it has: give it a server like the source, and "
     f"{START_ANEW}"
 )
 _EMPTY_TRACKER = '{"schemas": []}'
 _FILLED_TRACKER = CrashPoint("start.tracker_filled", "the tracker has the source's tables, nothing is published")
+_PUBLISHED = CrashPoint("start.published", "a piece of the copy is committed, perhaps the last")
 
 
 def start_from_log(parts: CaptureParts, position: BinlogPosition, epoch: int, server: str = "") -> None:
@@ -44,24 +49,66 @@ def start_from_log(parts: CaptureParts, position: BinlogPosition, epoch: int, se
     parts.publisher.settle()
 
 
-def start_with_copy(parts: CaptureParts, copy: TableCopy, epoch: int, server: str = "") -> None:
-    """Publish a whole copy of `server` and the position behind it in one Kafka transaction.
+@dataclass(frozen=True, slots=True)
+class CopyPace:
+    """How long a copy gathers before it commits, `seconds`; and the record of one that broke off `before`, if any."""
 
-    A crash before the commit leaves nothing behind but an aborted transaction:
-    the next start copies again. The copy must fit into Kafka's transaction time
-    limit, which is 15 minutes.
+    seconds: float = math.inf
+    before: CaptureRecord | None = None
 
-    Without transactions a crash leaves a part of a copy. The next one is another
-    copy, so it begins each table anew, behind what is left over of it.
+
+_AT_ONCE = CopyPace()
+
+
+def start_with_copy(
+    parts: CaptureParts, copy: TableCopy, epoch: int, server: str = "", pace: CopyPace = _AT_ONCE
+) -> None:
+    """Publish a whole copy of `server`, and the position behind it with the last of it.
+
+    Kafka does not let a transaction be open for long, so a copy that takes longer
+    than `pace.seconds` is committed in pieces, whose records say that it is not
+    whole. A crash then leaves a part of a copy, as it does without transactions:
+    `pace.before` is the record of it. The next one is another copy, so it begins
+    each table anew, behind what is left over of the part.
+
+    Raises PositionError where the new copy would count as older than that part.
     """
+    _require_behind(pace.before, copy.position, server)
     parts.book.tracker.take_over()
     refused = parts.book.tracker.fill(copy.creates)
     _FILLED_TRACKER.pass_by()
     publishing = _CopyPublication(parts, copy, epoch, server, refused)
     # Where it fails, the source is told at once, and not when the last of the copy is forgotten.
     with closing(publishing.messages()) as messages:
-        parts.publisher.publish(messages, publishing.record)
-    parts.publisher.settle()
+        while not publishing.is_whole:
+            parts.publisher.publish(publishing.piece(messages, pace.seconds), publishing.record)
+            # Seals what was published: whoever comes behind a crash need not count it.
+            parts.publisher.settle()
+            _PUBLISHED.pass_by()
+
+
+def _require_behind(before: CaptureRecord | None, position: BinlogPosition, server: str) -> None:
+    if before is None or (before.server == server and before.position.order <= position.order):
+        return
+    message = (
+        f"a copy of the server {before.server}, at {before.position}, was broken off, and another one at {position} of "
+        f"{server} would count as older"
+    )
+    raise PositionError(message, f"the source was reset or replaced meanwhile: {START_ANEW}")
+
+
+def number_on(
+    rows: npt.NDArray[np.int32], left_over: int, table: TableId, position: BinlogPosition
+) -> npt.NDArray[np.int32]:
+    """Return the numbers of a batch's rows, int32[n], behind `left_over` rows that are in the table's topic.
+
+    Raises TableStoppedError before they, or those of the next batch, are too large for the envelope.
+    """
+    if left_over + int(rows[-1]) + _BATCH_ROWS > _ROW_MAX:
+        reason = f"a copy cannot have more than {_ROW_MAX:,} rows of a table, with those of copies that were broken off"
+        hint = f"give the table less, or {START_ANEW}"
+        raise TableStoppedError(str(table), "", str(position), reason, hint)
+    return rows + np.int32(left_over)
 
 
 class _CopyPublication:
@@ -77,11 +124,22 @@ class _CopyPublication:
         self._epoch = epoch
         self._rows: dict[str, tuple[int, int]] = {}
         self._stopped: dict[str, StoppedTable] = {}
+        self.is_whole = False
 
     def record(self) -> dict[str, object]:
         newest = max((timestamp_ms for _, timestamp_ms in self._rows.values()), default=0)
         position, server = self._copy.position, self._server
-        return CaptureRecord(position, self._epoch, newest, self._rows, self._stopped, server).to_mapping()
+        record = CaptureRecord(position, self._epoch, newest, self._rows, self._stopped, server)
+        return replace(record, is_copying=not self.is_whole).to_mapping()
+
+    def piece(self, messages: Iterator[Messages], seconds: float) -> Iterator[Messages]:
+        """Those of `messages` that come within `seconds`, and the next; the copy is whole when there are no more."""
+        ends_at = time.monotonic() + seconds
+        for each in messages:
+            yield each
+            if time.monotonic() >= ends_at:
+                return
+        self.is_whole = True
 
     def messages(self) -> Generator[Messages]:
         for last in self._parts.book.announced():
@@ -115,10 +173,10 @@ class _CopyPublication:
         encodable = EncodableTable(source, "mysql", schema, registered.key_schema_id, registered.value_schema_id)
         with closing(self._copy.rows(schema.table, _BATCH_ROWS)) as batches:
             for batch in batches:
-                behind = replace(batch, rows=batch.rows + np.int32(left_over))
+                behind = replace(batch, rows=number_on(batch.rows, left_over, schema.table, self._copy.position))
                 keys, values = encode_changes(encodable, behind, time.time_ns() // 1_000_000)
-                yield Messages(registered.topic, keys, values, message_order(batch))
                 self._rows = count_rows(self._rows, schema.table, len(batch), int(batch.timestamps_ms[-1]))
+                yield Messages(registered.topic, keys, values, message_order(batch))
 
     def _announce(self, announcement: Announcement, left_over: int) -> list[Messages]:
         """Announce at the place of the copy, behind the rows that are left over of another one, which count from 0."""

@@ -78,7 +78,7 @@ class OpenCapture:
         `server`; with "" nobody asks.
         """
         record = committed_record(parts.publisher)
-        if record is None:
+        if record is None or record.is_copying:
             message = f"capture of {parts.book.source} has no position in Kafka"
             raise PositionError(
                 message,

@@ -1,0 +1,176 @@
+"""A first copy that takes longer than a transaction may is committed in pieces, and one that was broken off is anew."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+from tests.servers.capture_processes import Change, changes, spawn
+
+from penstock.adapters.mysql.connection import connect
+from penstock.adapters.mysql.copy import open_copy
+from penstock.adapters.mysql.identity import read_identity
+from penstock.core.announcements import Announcement, Kind
+from penstock.core.errors import PositionError
+from penstock.core.positions import BinlogPosition
+from penstock.core.publication import CaptureRecord
+from penstock.links.capture.first_start import CopyPace, start_with_copy
+from penstock.links.capture.spec import CaptureSpec
+from penstock.spark.capture_tasks import CapturePlanner, StartCapture
+from penstock.wiring.capture import open_parts, start_capture
+from penstock.wiring.capture_mirror import SourceMirror
+from penstock.wiring.failover import fail_over
+from penstock.wiring.open import (
+    committed_position,
+    mysql_server,
+    open_pipeline_state,
+    open_publisher,
+    open_topic_log,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.servers.capture_case import CaptureCase, CaseServers
+
+    from penstock.dev.kafka import KafkaBroker
+
+ROWS = 25_000
+
+
+@pytest.fixture
+def case(case_servers: CaseServers, kafka: KafkaBroker, fresh_database: str) -> CaptureCase:
+    """A table of three batches, each of which is a transaction."""
+    made = case_servers.make_case(kafka, fresh_database, partitions=2)
+    set_source(made.file, copy_commit_seconds=0)
+    made.write(
+        "CREATE TABLE t (id INT PRIMARY KEY, n INT)",
+        "CREATE TABLE gone (id INT PRIMARY KEY)",
+        "INSERT INTO gone VALUES (1)",
+        f"INSERT INTO t SELECT seq, 0 FROM seq_1_to_{ROWS}",
+    )
+    return made
+
+
+def set_source(file: Path, **options: object) -> None:
+    config = yaml.safe_load(file.read_text())
+    config["sources"][0].update(options)
+    file.write_text(yaml.safe_dump(config))
+
+
+def break_off(case: CaptureCase, epoch: int = 1) -> CaptureRecord:
+    """Kill a copy behind two of the batches of `t`; both of `gone`, and what is announced, are pieces too."""
+    assert spawn(case, "start", epoch, "start.published:5") == -signal.SIGKILL
+    return newest(case)
+
+
+def newest(case: CaptureCase) -> CaptureRecord:
+    with closing(open_topic_log(case.spec)) as log:
+        return CaptureRecord.from_mapping(committed_position(case.spec, log, "db") or {})
+
+
+def announced(case: CaptureCase) -> list[tuple[str, Kind]]:
+    told = [Announcement.from_json(value) for *_, value in case.read(f"penstock.{case.database}.schemas")]
+    return [(each.table.name, each.kind) for each in told]
+
+
+def test_a_copy_that_was_broken_off_is_made_anew_behind_what_was_committed_of_it(case: CaptureCase) -> None:
+    first = break_off(case)
+    assert first.is_copying
+    assert first.rows[f"{case.database}.t"][0] == 20_000
+    # Nothing is written meanwhile: both copies are of the same place of the log.
+    second = break_off(case, 2)
+    assert second.position == first.position
+    case.write("DELETE FROM t WHERE id % 5 = 0", "UPDATE t SET n = 7 WHERE id < 10", "DROP TABLE gone")
+    case.start(3)
+    case.write("UPDATE t SET n = n + 1 WHERE id < 20")
+    case.run(3)
+
+    found = changes(case, "t")
+    for partition in found.values():
+        places = [change.place for change in partition]
+        assert places == sorted(set(places))
+    # Behind the newest beginning of the table there are all of its rows, once.
+    whole = newest(case)
+    assert not whole.is_copying
+    begun = max(change.place[:2] for partition in found.values() for change in partition if change.op == "r")
+    kept = [change for partition in found.values() for change in partition if change.place[:2] >= begun]
+    copied = [change for change in kept if change.op == "r"]
+    assert len(copied) == ROWS - ROWS // 5
+    rows = {change.row[0]: change.row[1] for change in sorted(kept, key=Change.order)}
+    assert rows == {id_: (7 if id_ < 10 else 0) + (1 if id_ < 20 else 0) for id_ in range(1, ROWS + 1) if id_ % 5}
+    assert announced(case) == [
+        ("gone", Kind.SCHEMA),
+        ("t", Kind.SCHEMA),
+        ("gone", Kind.CREATE),
+        ("t", Kind.CREATE),
+        ("gone", Kind.DROP),
+        ("t", Kind.CREATE),
+    ]
+
+
+def test_a_whole_copy_says_how_many_rows_it_had(case: CaptureCase) -> None:
+    case.start()
+
+    record = newest(case)
+    assert not record.is_copying
+    assert {table: count for table, (count, _) in record.rows.items()} == {
+        f"{case.database}.gone": 1,
+        f"{case.database}.t": ROWS,
+    }
+
+
+def test_nobody_goes_on_from_a_part_of_a_copy(case: CaptureCase) -> None:
+    break_off(case)
+
+    capture = CaptureSpec(case.spec, "db", 2)
+    planner = CapturePlanner(capture, 1)
+    planner.fix_end()
+    assert planner.has_work()
+    assert planner.plan() == [StartCapture(capture)]
+    with pytest.raises(PositionError, match="no position"):
+        case.run(2)
+    with pytest.raises(PositionError, match="still being copied"):
+        fail_over(case.spec, "db")
+    # Whatever the file says by now.
+    set_source(case.file, start="log")
+    capture = CaptureSpec(case.spec, "db", 2)
+    assert "with a copy of 2 tables" in start_capture(capture)
+    assert start_capture(capture) == "the capture had been started before"
+
+
+def test_status_says_how_far_a_copy_is(case: CaptureCase) -> None:
+    break_off(case)
+
+    state = open_pipeline_state(case.spec)
+    with closing(SourceMirror(case.spec, case.spec.sources[0], state)) as mirror:
+        place = mirror.refresh()
+        assert (place.position, place.is_behind) == ("copying: 20,001 rows of 2 tables so far", True)
+        assert state.position("db") is None
+        case.start(2)
+        assert mirror.refresh().position == str(newest(case).position)
+    assert {each.table: each.rows for each in state.tables()} == {
+        f"{case.database}.gone": 1,
+        f"{case.database}.t": ROWS,
+    }
+
+
+def test_a_copy_that_would_count_as_older_than_what_is_there_is_refused(case: CaptureCase) -> None:
+    record = break_off(case)
+
+    source, capture = case.spec.sources[0], CaptureSpec(case.spec, "db", 2)
+    with closing(open_topic_log(case.spec)) as log, connect(mysql_server(source)) as connection:
+        publisher = open_publisher(case.spec, "db", 2, log=log)
+        server = read_identity(connection)
+        with (
+            closing(open_parts(capture, publisher, log)) as parts,
+            open_copy(mysql_server(source), source.patterns.matches, source.policy) as copy,
+        ):
+            for before in (replace(record, server="another"), replace(record, position=BinlogPosition("b.999999", 4))):
+                with pytest.raises(PositionError, match="would count as older"):
+                    start_with_copy(parts, copy, 2, server, CopyPace(0, before))
+    assert newest(case) == record
