@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -53,16 +52,11 @@ def start_from_log(parts: CaptureParts, position: BinlogPosition, epoch: int, se
 class CopyPace:
     """How long a copy gathers before it commits, `seconds`; and the record of one that broke off `before`, if any."""
 
-    seconds: float = math.inf
-    before: CaptureRecord | None = None
+    seconds: float
+    before: CaptureRecord | None
 
 
-_AT_ONCE = CopyPace()
-
-
-def start_with_copy(
-    parts: CaptureParts, copy: TableCopy, epoch: int, server: str = "", pace: CopyPace = _AT_ONCE
-) -> None:
+def start_with_copy(parts: CaptureParts, copy: TableCopy, epoch: int, server: str, pace: CopyPace) -> None:
     """Publish a whole copy of `server`, and the position behind it with the last of it.
 
     Kafka does not let a transaction be open for long, so a copy that takes longer
@@ -129,8 +123,8 @@ class _CopyPublication:
     def record(self) -> dict[str, object]:
         newest = max((timestamp_ms for _, timestamp_ms in self._rows.values()), default=0)
         position, server = self._copy.position, self._server
-        record = CaptureRecord(position, self._epoch, newest, self._rows, self._stopped, server)
-        return replace(record, is_copying=not self.is_whole).to_mapping()
+        rows, stopped, is_copying = self._rows, self._stopped, not self.is_whole
+        return CaptureRecord(position, self._epoch, newest, rows, stopped, server, is_copying=is_copying).to_mapping()
 
     def piece(self, messages: Iterator[Messages], seconds: float) -> Iterator[Messages]:
         """Those of `messages` that come within `seconds`, and the next; the copy is whole when there are no more."""
