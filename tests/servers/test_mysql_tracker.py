@@ -8,7 +8,7 @@ import pytest
 from penstock.adapters.mysql.catalog import read_creates, read_tables
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect
 from penstock.adapters.mysql.tracker import MysqlTracker, SourceDefaults, read_source_defaults
-from penstock.core.errors import FencedError, PenstockError, UnavailableError, UnfitServerError
+from penstock.core.errors import DisplacedError, FencedError, PenstockError, UnavailableError, UnfitServerError
 from penstock.core.mysql.sql_session import SqlSession
 from penstock.core.tables import BytesType, IntegerType, TableId, TextType
 
@@ -303,7 +303,7 @@ def test_whoever_took_over_last_is_the_only_one_who_changes_it(tracker: MysqlTra
     with contextlib.closing(MysqlTracker(server)) as newer:
         newer.take_over()
 
-        with pytest.raises(FencedError, match="has taken over the schema tracker"):
+        with pytest.raises(DisplacedError, match="has taken over the schema tracker"):
             tracker.apply("CREATE TABLE t (a INT)", "shop")
         with pytest.raises(FencedError):
             tracker.restore(EMPTY)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from penstock.adapters.registry.client import HttpRegistry
 from penstock.core.avro.envelope_decode import decode_changes
 from penstock.core.avro.schemas import table_schema
 from penstock.core.avro.wire import schema_ids
+from penstock.core.errors import DisplacedError
 from penstock.core.positions import BinlogPosition
 from penstock.faults.round import carry
 from penstock.links.capture.range_plan import RangeDropped, RangePublished
@@ -71,6 +72,15 @@ def write_files(case: CaptureCase, count: int) -> None:
     for number in range(count):
         write_file(case, number)
         case.write("FLUSH BINARY LOGS")
+
+
+def carry_all(case: CaptureCase) -> None:
+    """Carry the log to its end, as often as tasks that are left of an older micro-batch may take the capture over."""
+    for _ in range(TASKS):
+        with suppress(DisplacedError):
+            carry(case.spec, "capture")
+            return
+    carry(case.spec, "capture")
 
 
 def told(case: CaptureCase) -> list[tuple[str, int, int, int]]:
@@ -148,7 +158,7 @@ def test_a_task_that_is_killed_in_its_turn_loses_and_repeats_nothing(
     started += [RangeTask(task, place * (lane == 1)) for lane, task in enumerate(tasks)]
     assert started[1].died() == signal.SIGKILL
     # Of its micro-batch, the others are left for a while.
-    carry(case.spec, "capture")
+    carry_all(case)
 
     assert told(case) == expected(4)
 
@@ -191,6 +201,26 @@ def test_a_task_that_slept_while_others_went_on_publishes_nothing(case: CaptureC
     os.kill(sleeper.process.pid, signal.SIGCONT)
 
     carry(case.spec, "capture")
+
+    assert told(case) == expected(3)
+
+
+def test_whoever_a_left_over_task_takes_the_capture_from_takes_it_back(
+    case: CaptureCase, started: list[RangeTask]
+) -> None:
+    write_files(case, 3)
+    first, second, _ = plan_ranges(case.spec, TASKS)
+    started.append(RangeTask(first))
+    started[0].outcomes()
+    # The micro-batch has failed, so the next one is under way.
+    with closing(open_live(first.spec)) as live:
+        started.append(RangeTask(second))
+        assert [type(outcome) for outcome in started[1].outcomes()] == [RangePublished]
+        with pytest.raises(DisplacedError):
+            live.run(60.0, case.head())
+
+    with closing(open_live(first.spec)) as live:
+        live.run(60.0, case.head())
 
     assert told(case) == expected(3)
 

@@ -7,6 +7,7 @@ PenstockError                 anything we can explain
 ├── UnavailableError          retryable: a server cannot be reached just now
 │   └── ConflictError         another writer changed a table at the same time
 ├── FencedError               another instance of this pipeline has taken over
+│   └── DisplacedError        somebody took over, and it may have been an older task of this very instance
 ├── LockLostError             we no longer hold the leader's lock, so another instance may
 ├── TableStoppedError         one table cannot go on; the others do
 ├── LogError                  the log itself cannot be read on
@@ -85,6 +86,15 @@ class ConflictError(UnavailableError):
 
 class FencedError(PenstockError):
     """Another instance of this pipeline took over; this one must not publish."""
+
+
+class DisplacedError(FencedError):
+    """Somebody took the link over while we had it: another instance, or a task of ours that was thought to be gone.
+
+    Whoever opens the link anew is told by its record which of the two it was.
+    """
+
+    retryable = True
 
 
 class LockLostError(PenstockError):

@@ -37,7 +37,7 @@ class Checkpoints(Protocol):
     def save(self, topics: Mapping[str, TopicState], *, record: str | None = None, ahead: str | None = None) -> None:
         """Replace what is given, and keep the rest: of topics, too.
 
-        Raises FencedError, and saves nothing, if somebody has taken over since we did.
+        Raises DisplacedError, and saves nothing, if somebody has taken over since we did.
         """
         ...
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import structlog
 from py4j.protocol import Py4JError, Py4JJavaError
 
-from penstock.core.errors import FencedError, PenstockError, UnavailableError
+from penstock.core.errors import DisplacedError, FencedError, PenstockError, UnavailableError
 from penstock.spark.queries import print_end
 from penstock.wiring.mirror import LinkCondition
 
@@ -29,6 +29,8 @@ _POLL_SECONDS = 1.0
 _POLL_ONCE_SECONDS = 0.25
 _BACKOFF_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0, 15.0)
 _HEALTHY_SECONDS = 60.0
+_DISPLACED_MAX = 3
+"""Tasks that Spark has yet to end are few, and each takes a link over once; another instance would do it again."""
 _DISK_IS_FULL = "No space left on device"
 _CAUSED_BY = "Caused by: "
 
@@ -51,6 +53,7 @@ class _Runner:
     started_at: float = 0.0
     start_after: float = 0.0
     failures: int = 0
+    displaced: int = 0
     given_up: PenstockError | None = field(default=None)
 
     def start(self) -> None:
@@ -111,7 +114,8 @@ class Supervisor:
 
         When all links that bring changes in have given up, what they brought is
         carried to its end, link by link, and the run is over. FencedError ends
-        everything at once: another instance has the pipeline.
+        everything at once: another instance has the pipeline. DisplacedError does so
+        when it comes again and again.
         """
         try:
             self._watch(self._runners)
@@ -165,11 +169,14 @@ class Supervisor:
             self._handle(runner, error)
 
     def _handle(self, runner: _Runner, error: PenstockError) -> None:
-        if isinstance(error, FencedError):
-            raise error
         runner.stop()
         if time.monotonic() - runner.started_at > _HEALTHY_SECONDS:
-            runner.failures = 0
+            runner.failures = runner.displaced = 0
+        if isinstance(error, DisplacedError) and runner.displaced < _DISPLACED_MAX:
+            # The link's record tells whoever opens it of another instance. Without one, it was a task of ours.
+            runner.displaced += 1
+        elif isinstance(error, FencedError):
+            raise error
         tried_often = runner.failures == len(_BACKOFF_SECONDS)
         if not error.retryable or (tried_often and not self._others_go(runner)):
             runner.given_up = error

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from penstock.core.errors import LogPurgedError, UnavailableError
+from penstock.core.errors import DisplacedError, FencedError, LogPurgedError, PenstockError, UnavailableError
 from penstock.spark import supervisor
 from penstock.spark.queries import QueryPlace
 from penstock.spark.supervisor import Supervisor, _explain
@@ -199,3 +199,45 @@ def test_a_source_that_failed_for_good_leaves_another_one_going(place: QueryPlac
         supervisor.run()
 
     assert (conditions["shopdb"].state, other.starts) == ("failed", [False])
+
+
+@dataclass
+class _Taken:
+    """A link that is taken over, by `ends` in turn, and then goes on."""
+
+    name: str
+    ends: list[type[PenstockError]]
+    starts: int = 0
+    brings_changes_in: bool = True
+
+    def start(self, _place: QueryPlace) -> StreamingQuery:
+        self.starts += 1
+        if self.ends:
+            message = f"{self.name} was taken over"
+            raise self.ends.pop(0)(message, "stop one of the two")
+        return cast("StreamingQuery", _Query())
+
+    def failure(self) -> None:
+        return None
+
+    def close(self) -> None:
+        return None
+
+
+def test_a_link_that_a_task_of_ours_took_over_is_taken_back(place: QueryPlace) -> None:
+    link = _Taken("shopdb", [DisplacedError, DisplacedError])
+
+    with pytest.raises(KeyboardInterrupt):
+        Supervisor([link], place, _Until(lambda: link.starts > 2), {}).run()
+
+    assert link.starts == 3
+
+
+@pytest.mark.parametrize("ends", [[FencedError], [DisplacedError, FencedError], [DisplacedError] * 99])
+def test_a_run_ends_when_another_instance_takes_over(place: QueryPlace, ends: list[type[PenstockError]]) -> None:
+    link, other = _Taken("shopdb", list(ends)), _Carrier("freightdb", brings_changes_in=True)
+
+    with pytest.raises(FencedError, match="shopdb was taken over"):
+        Supervisor([link, other], place, _Until(lambda: link.starts > 20), {}).run()
+
+    assert link.starts <= 4

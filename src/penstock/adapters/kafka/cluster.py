@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from penstock.core.errors import FencedError, PenstockError, UnavailableError
+from penstock.core.errors import DisplacedError, PenstockError, UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -106,9 +106,9 @@ def explain(error: KafkaException | KafkaError, doing: str) -> PenstockError:
     cause = error.args[0] if isinstance(error, KafkaException) else error
     code = cause.code()
     if code in _FENCED:
-        return FencedError(
-            f"Kafka refused us while {doing}: a newer instance of this pipeline publishes now",
-            "stop one of the two instances; this one has published nothing since",
+        return DisplacedError(
+            f"Kafka refused us while {doing}: somebody else has taken over",
+            "stop one of two instances, if there are two; this one has published nothing since",
         )
     if code in _REFUSED:
         return PenstockError(f"Kafka refused {doing}: {cause.str()}", "check the topic's settings and our rights to it")

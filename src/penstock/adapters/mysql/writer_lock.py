@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pymysql.constants import ER
 
 from penstock.adapters.mysql.connection import ask, error_code, server_of
-from penstock.core.errors import FencedError, UnavailableError, UnfitServerError
+from penstock.core.errors import DisplacedError, UnavailableError, UnfitServerError
 
 if TYPE_CHECKING:
     import pymysql
@@ -23,7 +23,7 @@ def take_lock(connection: pymysql.Connection, before: int | None = None) -> int:
 
     The server lets go of the lock with the last of what it did for that connection.
     With `before`, the number of a connection of ours that was lost, no other one is
-    ended: FencedError if another one holds the lock. UnavailableError if a holder
+    ended: DisplacedError if another one holds the lock. UnavailableError if a holder
     does not end.
     """
     deadline = time.monotonic() + _TRY_SECONDS
@@ -34,8 +34,10 @@ def take_lock(connection: pymysql.Connection, before: int | None = None) -> int:
             return int(own)
         if holder is not None:
             if before not in {None, int(holder)}:
-                message = f"another instance of this pipeline has taken over the schema tracker {server_of(connection)}"
-                raise FencedError(message, "stop one of the two instances; this one has published nothing since")
+                message = f"somebody else has taken over the schema tracker {server_of(connection)}"
+                raise DisplacedError(
+                    message, "stop one of two instances, if there are two; this one has published nothing since"
+                )
             _end(connection, int(holder))
         time.sleep(_PAUSE_SECONDS)
     message = f"{server_of(connection)} does not end the connection of who changed the schema tracker before us"
