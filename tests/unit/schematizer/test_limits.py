@@ -85,12 +85,12 @@ def test_slow_clients_are_not_waited_for(bounded: httpx.Client) -> None:
 
 
 def test_more_requests_than_allowed_wait(tmp_path: Path) -> None:
-    with served(f"sqlite:///{tmp_path}/rated.db", Protection(rates=Rates(0.5, 3))) as client:
+    with served(f"sqlite:///{tmp_path}/rated.db", Protection(rates=Rates(0.01, 3))) as client:
         answers = [client.get("/config") for _ in range(4)]
 
     assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
     assert answers[-1].json()["code"] == "too_many_requests"
-    assert 1 <= int(answers[-1].headers["Retry-After"]) <= 2
+    assert 1 <= int(answers[-1].headers["Retry-After"]) <= 100
 
 
 @given(burst=st.integers(1, 20), names=st.lists(st.sampled_from(["a", "b", "ü"]), max_size=60))
