@@ -87,6 +87,25 @@ def test_what_nobody_could_know_stops_its_table(
     assert set(follow(any_source, request, database, tmp_path, *story).stopped) == {f"{database}.t"}
 
 
+def test_a_number_that_mariadb_does_not_fill_in_as_it_was_typed_stops_its_table(
+    mariadb: MariadbServer, request: pytest.FixtureRequest, fresh_database: str, tmp_path: Path
+) -> None:
+    story = ("ALTER TABLE t ADD a TEXT DEFAULT 5, ADD b BLOB DEFAULT -12", "CREATE TABLE u LIKE t")
+
+    assert follow(mariadb, request, fresh_database, tmp_path, *story).stopped == {}
+    told = follow(mariadb, request, fresh_database, tmp_path, *story, "ALTER TABLE t ADD c TEXT DEFAULT 1e10")
+    assert set(told.stopped) == {f"{fresh_database}.t"}
+
+
+@pytest.mark.parametrize("any_source", ["mysql_server"], indirect=True)
+def test_an_engine_that_throws_the_rows_away_stops_the_table(
+    any_source: OracleMysql, request: pytest.FixtureRequest, database: str, tmp_path: Path
+) -> None:
+    told = follow(any_source, request, database, tmp_path, "ALTER TABLE t COMMENT 'a relay' ENGINE=BLACKHOLE")
+
+    assert set(told.stopped) == {f"{database}.t"}
+
+
 @pytest.mark.parametrize("then", [(), ("CREATE TABLE t (a INT)", "INSERT INTO t VALUES (7)")])
 def test_a_table_that_a_failed_create_or_replace_has_dropped_is_gone(
     mariadb: MariadbServer, request: pytest.FixtureRequest, fresh_database: str, tmp_path: Path, then: tuple[str, ...]

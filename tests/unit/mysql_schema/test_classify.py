@@ -99,6 +99,12 @@ ALTERS = {
     ),
     "alter table t convert partition p to table u": TableDdl("alter", ((None, "t"), (None, "u")), changes_rows=True),
     "alter table t convert to character set utf8mb4": TableDdl("alter", ((None, "t"),)),
+    "alter table t comment 'x' engine=blackhole": TableDdl("alter", ((None, "t"),), changes_rows=True),
+    "alter table t add x int, engine 'BLACKHOLE'": TableDdl("alter", ((None, "t"),), changes_rows=True),
+    "alter table t engine = myisam comment 'engine=blackhole'": TableDdl("alter", ((None, "t"),)),
+    "alter table t add engine int, change blackhole engine int": TableDdl(
+        "alter", ((None, "t"),), column_renames=(("blackhole", "engine"),)
+    ),
     "alter table t discard tablespace": TableDdl("alter", ((None, "t"),), changes_rows=True, changes_columns=False),
     "set statement max_statement_time=0 for alter table t add x int": TableDdl("alter", ((None, "t"),)),
 }

@@ -50,7 +50,7 @@ class TableDdl:
     `column_renames`   pairs of a column's old and its new name, given all at once; "" for what is not readable
     `column_drops`     the columns that it drops
     `changes_rows`     rows come or go with no row event: TRUNCATE, partitions,
-                       tablespaces, ALTER IGNORE, CREATE TABLE ... SELECT logged as a statement
+                       tablespaces, ALTER IGNORE, another engine that keeps none, CREATE TABLE ... SELECT logged as a statement
     `changes_columns`  False if the tables look afterwards as before
     `numbers_rows`     it says AUTO_INCREMENT, of the table or of a column
     """
@@ -237,6 +237,7 @@ def _alter_table(reader: TokenReader, table: TableName, *, conditional: bool) ->
             only_rows = only_rows or _moves_tablespace(reader)
             tables += _other_table(reader)
             names += _new_name(reader)
+        changes_rows = changes_rows or (depth == 0 and _keeps_no_rows(reader))
         mark = reader.peek()
         depth += (mark == "(") - (mark == ")")
         begins = mark == ","
@@ -284,6 +285,15 @@ def _moves_rows(reader: TokenReader) -> bool:
     if first in {"DROP", "TRUNCATE", "EXCHANGE", "DISCARD", "IMPORT"}:
         return second in {"PARTITION", "TABLESPACE"}
     return first == "CONVERT" and second in {"PARTITION", "TABLE"}
+
+
+def _keeps_no_rows(reader: TokenReader) -> bool:
+    """Whether a table option gives the table an engine that throws rows away."""
+    part = TokenReader(reader.tokens, reader.at)
+    if not part.skip("ENGINE"):
+        return False
+    part.skip("=")
+    return not part.is_done and part.tokens[part.at].value.upper() == "BLACKHOLE"
 
 
 def _moves_tablespace(reader: TokenReader) -> bool:

@@ -72,6 +72,7 @@ GEOMETRY_TYPES = frozenset(
 """What DATA_TYPE of information_schema calls a geometry."""
 _BITS = re.compile(r"b'([01]+)'")
 _NUMBER = re.compile(r"-?\d+(?:\.\d*)?(?:e[+-]?\d+)?", re.IGNORECASE)
+_SAME_AS_TEXT = re.compile(r"0|-?[1-9]\d{0,8}")
 _QUOTED = re.compile(r"'((?:[^'\\]|\\.|'')*+)'", re.DOTALL)
 _HEXADECIMAL = re.compile(r"x'((?:[0-9a-f]{2})*)'", re.IGNORECASE)
 _ESCAPED = re.compile(r"\\(.)|''", re.DOTALL)
@@ -255,13 +256,13 @@ def _default(row: ColumnRow, type_: ColumnType, flavour: Flavour) -> tuple[str |
         return None, True
     if isinstance(type_, BitType) and (bits := _BITS.fullmatch(row.default or "")):
         return str(int(bits[1], 2)), False
-    default, is_expression = _mariadb_default(row.default) if flavour == "mariadb" else _mysql_default(row)
+    default, is_expression = _mariadb_default(row.default, type_) if flavour == "mariadb" else _mysql_default(row)
     if default is not None and not _is_exact(default, type_):
         return None, True
     return default, is_expression
 
 
-def _mariadb_default(text: str | None) -> tuple[str | None, bool]:
+def _mariadb_default(text: str | None, type_: ColumnType) -> tuple[str | None, bool]:
     if text is None or text.upper() == "NULL":
         return None, False
     if quoted := _QUOTED.fullmatch(text):
@@ -270,7 +271,9 @@ def _mariadb_default(text: str | None) -> tuple[str | None, bool]:
     if printed := _HEXADECIMAL.fullmatch(text):
         raw = bytes.fromhex(printed[1])
         return (raw.decode(), False) if raw.isascii() else (None, True)
-    return (text, False) if _NUMBER.fullmatch(text) else (None, True)
+    # Of TEXT and BLOB it prints what was typed: 1e1, and fills 10.
+    number = _SAME_AS_TEXT if isinstance(type_, TextType | BytesType) else _NUMBER
+    return (text, False) if number.fullmatch(text) else (None, True)
 
 
 def _mysql_default(row: ColumnRow) -> tuple[str | None, bool]:
