@@ -50,7 +50,8 @@ class TableDdl:
     `column_renames`   pairs of a column's old and its new name, given all at once; "" for what is not readable
     `column_drops`     the columns that it drops
     `changes_rows`     rows come or go with no row event: TRUNCATE, partitions,
-                       tablespaces, ALTER IGNORE, another engine that keeps none, CREATE TABLE ... SELECT logged as a statement
+                       tablespaces, ALTER IGNORE, an engine that keeps none,
+                       CREATE TABLE ... SELECT logged as a statement
     `changes_columns`  False if the tables look afterwards as before
     `numbers_rows`     it says AUTO_INCREMENT, of the table or of a column
     """
