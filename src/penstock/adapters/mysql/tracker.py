@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
     import pymysql
 
-    from penstock.core.mysql.ddl import TableName
     from penstock.core.mysql.describe import Flavour
     from penstock.core.mysql.foreign_keys import Cascade
     from penstock.core.mysql.sql_session import SqlSession
+    from penstock.core.mysql.sql_tokens import TableName
     from penstock.core.mysql.table_policy import TablePolicy
     from penstock.core.tables import TableSchema
 

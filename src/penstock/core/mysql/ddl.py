@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from penstock.core.mysql.sql_tokens import TokenReader, query_of, read_tokens
+from penstock.core.mysql.alter_parts import read_alter_parts
+from penstock.core.mysql.sql_tokens import TableName, TokenReader, query_of, read_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-TableName: TypeAlias = tuple[str | None, str]
 Action: TypeAlias = Literal[
     "create",
     "alter",
@@ -105,7 +105,6 @@ _OBJECTS = _HARMLESS_OBJECTS | {"TABLE", "TABLES", "INDEX", "DATABASE", "SCHEMA"
 _ROW_VERBS = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE", "LOAD", "SELECT", "WITH", "CALL"})
 WRITE_MODIFIERS = frozenset({"LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "QUICK", "IGNORE", "INTO"})
 _ALTER_OPTIONS = frozenset({"INSTANT", "INPLACE", "NOCOPY", "COPY", "NONE", "SHARED", "EXCLUSIVE"})
-_DROPPED_OTHERS = frozenset({"CHECK", "CONSTRAINT", "FOREIGN", "INDEX", "KEY", "PARTITION", "PRIMARY"})
 _REFERENCE_ENDS = frozenset({"SET", "WHERE", "ORDER", "LIMIT", "RETURNING"})
 
 
@@ -216,105 +215,18 @@ def _read_alter(reader: TokenReader) -> Statement:
         return _UNKNOWN
     if kind == "SEQUENCE":
         return TableDdl("sequence", (table,), conditional=conditional)
-    read = _alter_table(reader, table, conditional=conditional)
-    numbers_rows = any(token.upper == "AUTO_INCREMENT" for token in reader.tokens)
-    return replace(read, changes_rows=read.changes_rows or drops_rows, numbers_rows=numbers_rows)
-
-
-def _alter_table(reader: TokenReader, table: TableName, *, conditional: bool) -> TableDdl:
-    """Read the comma-separated parts of an ALTER TABLE, each by its first words."""
-    tables, names = [table], list[TableName]()
-    renames, drops = list[tuple[str, str]](), list[str]()
-    changes_rows = only_rows = False
-    depth, begins = 0, True
-    if reader.skip("WAIT"):
-        reader.at += 1
-    reader.skip("NOWAIT")
-    while not reader.is_done:
-        if begins and depth == 0:
-            renames += _renamed_column(reader)
-            drops += _dropped_column(reader)
-            changes_rows = changes_rows or _moves_rows(reader)
-            only_rows = only_rows or _moves_tablespace(reader)
-            tables += _other_table(reader)
-            names += _new_name(reader)
-        changes_rows = changes_rows or (depth == 0 and _keeps_no_rows(reader))
-        mark = reader.peek()
-        depth += (mark == "(") - (mark == ")")
-        begins = mark == ","
-        reader.at += 1
+    parts = read_alter_parts(reader)
     return TableDdl(
         "alter",
-        (*tables, *names),
-        renames=tuple((table, name) for name in names),
+        (table, *parts.tables, *parts.names),
+        renames=tuple((table, name) for name in parts.names),
         conditional=conditional,
-        column_renames=tuple(renames),
-        column_drops=tuple(drops),
-        changes_rows=changes_rows,
-        changes_columns=not only_rows,
+        column_renames=parts.column_renames,
+        column_drops=parts.column_drops,
+        changes_rows=parts.changes_rows or drops_rows,
+        changes_columns=not parts.only_rows,
+        numbers_rows=any(token.upper == "AUTO_INCREMENT" for token in reader.tokens),
     )
-
-
-def _renamed_column(reader: TokenReader) -> list[tuple[str, str]]:
-    part = TokenReader(reader.tokens, reader.at)
-    if part.skip("RENAME", "COLUMN"):
-        part.skip("IF", "EXISTS")
-        before = part.take_identifier()
-        after = part.take_identifier() if part.skip("TO") else None
-    elif part.skip("CHANGE"):
-        part.skip("COLUMN")
-        part.skip("IF", "EXISTS")
-        before, after = part.take_identifier(), part.take_identifier()
-    else:
-        return []
-    # Names of columns are equal whatever their case; another case is another name to everyone who reads them.
-    return [] if before == after and before is not None else [(before or "", after or "")]
-
-
-def _dropped_column(reader: TokenReader) -> list[str]:
-    part = TokenReader(reader.tokens, reader.at)
-    if not part.skip("DROP") or part.peek() in _DROPPED_OTHERS:
-        return []
-    part.skip("COLUMN")
-    part.skip("IF", "EXISTS")
-    name = part.take_identifier()
-    return [] if name is None else [name]
-
-
-def _moves_rows(reader: TokenReader) -> bool:
-    first, second = reader.peek(), reader.peek(1)
-    if first in {"DROP", "TRUNCATE", "EXCHANGE", "DISCARD", "IMPORT"}:
-        return second in {"PARTITION", "TABLESPACE"}
-    return first == "CONVERT" and second in {"PARTITION", "TABLE"}
-
-
-def _keeps_no_rows(reader: TokenReader) -> bool:
-    """Whether a table option gives the table an engine that throws rows away."""
-    part = TokenReader(reader.tokens, reader.at)
-    if not part.skip("ENGINE"):
-        return False
-    part.skip("=")
-    return not part.is_done and part.tokens[part.at].value.upper() == "BLACKHOLE"
-
-
-def _moves_tablespace(reader: TokenReader) -> bool:
-    return reader.peek() in {"DISCARD", "IMPORT"} and reader.peek(1) in {"PARTITION", "TABLESPACE"}
-
-
-def _new_name(reader: TokenReader) -> list[TableName]:
-    """The name after RENAME TO."""
-    part = TokenReader(reader.tokens, reader.at)
-    if not part.skip("RENAME") or part.peek() in {"COLUMN", "INDEX", "KEY", "CONSTRAINT", "PARTITION"}:
-        return []
-    part.skip_any(frozenset({"TO", "AS", "="}))
-    return _maybe(part.take_table())
-
-
-def _other_table(reader: TokenReader) -> list[TableName]:
-    """The second table of EXCHANGE PARTITION ... WITH TABLE and CONVERT PARTITION/TABLE."""
-    part = TokenReader(reader.tokens, reader.at)
-    moves = part.peek() in {"EXCHANGE", "CONVERT"} and part.peek(1) in {"PARTITION", "TABLE"}
-    return _maybe(part.take_table()) if moves and part.seek("TABLE") else []
 
 
 def _maybe(table: TableName | None) -> list[TableName]:

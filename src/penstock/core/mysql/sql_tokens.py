@@ -9,12 +9,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.core.mysql.sql_session import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+TableName: TypeAlias = tuple[str | None, str]
+"""Schema and name, as written; None for the schema that is selected."""
 
 # Servers know no other blanks, the last one in sets of one byte only: all else that is not ASCII may stand in a name.
 _BLANKS = r"[ \t\n\v\f\r\xa0]"
@@ -155,7 +158,7 @@ class TokenReader:
         self.at += 1
         return self.tokens[self.at - 1].value
 
-    def take_table(self) -> tuple[str | None, str] | None:
+    def take_table(self) -> TableName | None:
         """`name`, `schema.name` or `.name`; the schema is None where it is not written."""
         self.skip(".")
         first = self.take_identifier()

@@ -18,7 +18,8 @@ from penstock.core.tables import TableId
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from penstock.core.mysql.ddl import TableDdl, TableName
+    from penstock.core.mysql.ddl import TableDdl
+    from penstock.core.mysql.sql_tokens import TableName
     from penstock.core.tables import TableSchema
 
 COPY_AGAIN = (

@@ -1,0 +1,113 @@
+"""What the comma-separated parts of an ALTER TABLE do, each read by its first words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.core.mysql.sql_tokens import TableName, TokenReader
+
+_DROPPED_OTHERS = frozenset({"CHECK", "CONSTRAINT", "FOREIGN", "INDEX", "KEY", "PARTITION", "PRIMARY"})
+
+
+@dataclass(frozen=True, slots=True)
+class AlterParts:
+    """The other tables that an ALTER TABLE names, the names that it gives its own, and the rest as `TableDdl` has it.
+
+    `only_rows` says that the table looks afterwards as before.
+    """
+
+    tables: tuple[TableName, ...]
+    names: tuple[TableName, ...]
+    column_renames: tuple[tuple[str, str], ...]
+    column_drops: tuple[str, ...]
+    changes_rows: bool
+    only_rows: bool
+
+
+def read_alter_parts(reader: TokenReader) -> AlterParts:
+    """Read what follows the table's name."""
+    tables, names = list[TableName](), list[TableName]()
+    renames, drops = list[tuple[str, str]](), list[str]()
+    changes_rows = only_rows = False
+    depth, begins = 0, True
+    if reader.skip("WAIT"):
+        reader.at += 1
+    reader.skip("NOWAIT")
+    while not reader.is_done:
+        if begins and depth == 0:
+            renames += _renamed_column(reader)
+            drops += _dropped_column(reader)
+            changes_rows = changes_rows or _moves_rows(reader)
+            only_rows = only_rows or _moves_tablespace(reader)
+            tables += _other_table(reader)
+            names += _new_name(reader)
+        changes_rows = changes_rows or (depth == 0 and _keeps_no_rows(reader))
+        mark = reader.peek()
+        depth += (mark == "(") - (mark == ")")
+        begins = mark == ","
+        reader.at += 1
+    return AlterParts(tuple(tables), tuple(names), tuple(renames), tuple(drops), changes_rows, only_rows)
+
+
+def _renamed_column(reader: TokenReader) -> list[tuple[str, str]]:
+    part = TokenReader(reader.tokens, reader.at)
+    if part.skip("RENAME", "COLUMN"):
+        part.skip("IF", "EXISTS")
+        before = part.take_identifier()
+        after = part.take_identifier() if part.skip("TO") else None
+    elif part.skip("CHANGE"):
+        part.skip("COLUMN")
+        part.skip("IF", "EXISTS")
+        before, after = part.take_identifier(), part.take_identifier()
+    else:
+        return []
+    # Names of columns are equal whatever their case; another case is another name to everyone who reads them.
+    return [] if before == after and before is not None else [(before or "", after or "")]
+
+
+def _dropped_column(reader: TokenReader) -> list[str]:
+    part = TokenReader(reader.tokens, reader.at)
+    if not part.skip("DROP") or part.peek() in _DROPPED_OTHERS:
+        return []
+    part.skip("COLUMN")
+    part.skip("IF", "EXISTS")
+    name = part.take_identifier()
+    return [] if name is None else [name]
+
+
+def _moves_rows(reader: TokenReader) -> bool:
+    first, second = reader.peek(), reader.peek(1)
+    if first in {"DROP", "TRUNCATE", "EXCHANGE", "DISCARD", "IMPORT"}:
+        return second in {"PARTITION", "TABLESPACE"}
+    return first == "CONVERT" and second in {"PARTITION", "TABLE"}
+
+
+def _keeps_no_rows(reader: TokenReader) -> bool:
+    """Whether a table option gives the table an engine that throws rows away."""
+    part = TokenReader(reader.tokens, reader.at)
+    if not part.skip("ENGINE"):
+        return False
+    part.skip("=")
+    return not part.is_done and part.tokens[part.at].value.upper() == "BLACKHOLE"
+
+
+def _moves_tablespace(reader: TokenReader) -> bool:
+    return reader.peek() in {"DISCARD", "IMPORT"} and reader.peek(1) in {"PARTITION", "TABLESPACE"}
+
+
+def _new_name(reader: TokenReader) -> list[TableName]:
+    """The name after RENAME TO."""
+    part = TokenReader(reader.tokens, reader.at)
+    if not part.skip("RENAME") or part.peek() in {"COLUMN", "INDEX", "KEY", "CONSTRAINT", "PARTITION"}:
+        return []
+    part.skip_any(frozenset({"TO", "AS", "="}))
+    table = part.take_table()
+    return [] if table is None else [table]
+
+
+def _other_table(reader: TokenReader) -> list[TableName]:
+    """The second table of EXCHANGE PARTITION ... WITH TABLE and CONVERT PARTITION/TABLE."""
+    part = TokenReader(reader.tokens, reader.at)
+    moves = part.peek() in {"EXCHANGE", "CONVERT"} and part.peek(1) in {"PARTITION", "TABLE"}
+    table = part.take_table() if moves and part.seek("TABLE") else None
+    return [] if table is None else [table]
