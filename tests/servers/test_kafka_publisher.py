@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYetError
 from contextlib import closing
@@ -14,14 +15,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from penstock.adapters.kafka.cluster import KafkaCluster
+from penstock.adapters.kafka.cluster import LARGEST_MESSAGE, KafkaCluster, create_topics
 from penstock.adapters.kafka.publisher import TransactionalPublisher, read_position
 from penstock.adapters.kafka.reader import TopicReader, written_ends
 from penstock.adapters.kafka.topics import position_topic
 from penstock.core.changes import Messages
-from penstock.core.errors import FencedError
+from penstock.core.errors import FencedError, PenstockError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,6 +48,48 @@ def test_what_is_settled_is_what_readers_see(kafka: KafkaBroker) -> None:
             assert number_of(read_position(reader, position_topic(pipeline, "link"))) == number
             places = [(topic, 0) for topic in topics]
             assert reader.ends(places) == written_ends(admin, places)
+
+
+def _large(topic: str, size: int) -> Messages:
+    """One message that nothing makes smaller."""
+    return Messages(
+        topic, pa.array([b"key"], pa.binary()), pa.array([os.urandom(size)], pa.binary()), np.zeros(1, np.int64)
+    )
+
+
+def test_a_message_larger_than_brokers_take_by_default_arrives(kafka: KafkaBroker) -> None:
+    cluster, pipeline = KafkaCluster(kafka.bootstrap_servers), uuid4().hex
+    message = _large(f"{pipeline}.t", 20_000_000)
+    with closing(TransactionalPublisher(cluster, pipeline, "link")) as publisher:
+        publisher.publish([message], dict)
+        publisher.settle()
+
+    with closing(TopicReader(cluster)) as reader:
+        ((read,),) = reader.read(message.topic, 0, 0, 1)
+    assert read == (0, message.values[0].as_py())
+
+
+def test_a_topic_that_does_not_take_a_message_is_named_with_what_to_do(kafka: KafkaBroker) -> None:
+    cluster, pipeline = KafkaCluster(kafka.bootstrap_servers), uuid4().hex
+    topic = f"{pipeline}.t"
+    small = NewTopic(topic, 1, 1, config={LARGEST_MESSAGE: "1000"})
+    admin = AdminClient(cluster.client_settings())
+    admin.create_topics([small])[topic].result(30)
+    publisher = TransactionalPublisher(cluster, pipeline, "link")
+    with closing(publisher), pytest.raises(PenstockError, match=r"a batch of 10,.* is more than .*/0 takes") as caught:
+        publisher.publish([_large(topic, 10_000)], dict)
+
+    assert not caught.value.retryable
+    assert topic in caught.value.message
+    assert "raise max.message.bytes of that topic" in caught.value.hint
+
+
+def test_topics_take_what_the_brokers_let_them_where_that_is_less_than_ours(kafka: KafkaBroker) -> None:
+    cluster, topic = KafkaCluster(kafka.bootstrap_servers), uuid4().hex
+
+    create_topics(cluster, [topic], {LARGEST_MESSAGE: "-1", "retention.ms": "1000000"}, partitions=1)
+
+    assert topic in AdminClient(cluster.client_settings()).list_topics(timeout=30).topics
 
 
 @pytest.mark.parametrize("headers", [None, [[]] * 200_000], ids=["in batches", "one by one"])

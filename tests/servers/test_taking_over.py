@@ -122,7 +122,7 @@ def test_a_copy_takes_longer_than_a_transaction_may_in_pieces_and_not_in_one(
     # As rows of megabytes do: what is less waits in the producer, and no transaction is open.
     monkeypatch.setattr(producer, "RECORDS_BYTES_MAX", 0)
     monkeypatch.setattr(Copy, "rows", read_slowly)
-    monkeypatch.setattr(wiring, "_COPY_SECONDS", 1.0)
+    monkeypatch.setattr(wiring, "copy_transaction_seconds", lambda _: 1.0)
     with pytest.raises(PenstockError, match="the transaction was open for longer than 1 s") as caught:
         wiring.start_capture(CaptureSpec(load(another), "db", 1))
 

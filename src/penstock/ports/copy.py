@@ -31,7 +31,7 @@ class TableCopy(Protocol):
         ...
 
     def rows(self, table: TableId, batch_rows: int) -> Generator[RowBatch]:
-        """Yield a table's rows as READ batches; whoever stops early closes it.
+        """Yield a table's rows as READ batches, none if they are gone by the log; whoever stops early closes it.
 
         Raises TableStoppedError for a value that cannot be carried and
         UnavailableError when the table changed its shape since `position`.

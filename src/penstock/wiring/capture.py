@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
 from penstock.adapters.mysql.connection import connect
-from penstock.adapters.mysql.copy import open_copy
+from penstock.adapters.mysql.copy import SILENCE_SECONDS, open_copy
 from penstock.adapters.mysql.heartbeat import require_not_behind
 from penstock.adapters.mysql.history import log_is_whole, start_of_log
 from penstock.adapters.mysql.identity import read_identity
@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from penstock.ports.log import LogStream
     from penstock.ports.publisher import Publisher
 
-_COPY_SECONDS = 900.0
-"""Kafka's own upper limit of a transaction's time, as brokers have it by default."""
 _LANES: Final = BACKLOG_TASKS_MAX + 1
 _INSTANCES: Final = 4
 _TIMES: Final = SERVER_IDS_PER_SOURCE // (_LANES * _INSTANCES)
@@ -109,10 +107,19 @@ def wanted_rows(source: MysqlSourceSpec) -> Callable[[TableId], bool]:
     return lambda table: table == heartbeat or carried(table)
 
 
+def copy_transaction_seconds(source: MysqlSourceSpec) -> float:
+    """For how long a copy's transaction may be open: until a piece is due, and its last rows have come.
+
+    With the longest pieces that is 15 minutes, the most that brokers grant by default.
+    """
+    return source.copy_commit_seconds + SILENCE_SECONDS
+
+
 def start_capture(spec: CaptureSpec) -> str:
     """Make the first start of a capture, if it was not made yet; return how, in words."""
     with closing(open_topic_log(spec.pipeline)) as log:
-        publisher = open_publisher(spec.pipeline, spec.source_name, spec.epoch, _COPY_SECONDS, log)
+        seconds = copy_transaction_seconds(spec.source)
+        publisher = open_publisher(spec.pipeline, spec.source_name, spec.epoch, seconds, log)
         parts = open_parts(spec, publisher, log)
     with closing(parts):
         record = committed_record(publisher)

@@ -24,20 +24,28 @@ _FENCED = frozenset(
         KafkaError.INVALID_PRODUCER_EPOCH,
     }
 )
+_ENLARGE = "raise max.message.bytes of that topic, and start again: nothing is lost, and it goes on there"
+_REFUSED_FOR = {
+    KafkaError.MSG_SIZE_TOO_LARGE: _ENLARGE,
+    KafkaError.RECORD_LIST_TOO_LARGE: _ENLARGE,
+    KafkaError.INVALID_TRANSACTION_TIMEOUT: (
+        "raise transaction.max.timeout.ms of the brokers, or lower copy_commit_seconds of the source"
+    ),
+}
 _REFUSED = frozenset(
     {
+        *_REFUSED_FOR,
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
         KafkaError.CLUSTER_AUTHORIZATION_FAILED,
         KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-        KafkaError.MSG_SIZE_TOO_LARGE,
-        KafkaError.RECORD_LIST_TOO_LARGE,
         KafkaError.INVALID_RECORD,
-        KafkaError.INVALID_TRANSACTION_TIMEOUT,
         KafkaError.UNSUPPORTED_VERSION,
         KafkaError.INVALID_REPLICATION_FACTOR,
         KafkaError.POLICY_VIOLATION,
     }
 )
+_SETTING_REFUSED = frozenset({KafkaError.INVALID_CONFIG, KafkaError.POLICY_VIOLATION})
+LARGEST_MESSAGE = "max.message.bytes"
 _NOT_LET_IN = frozenset(
     {
         KafkaError._AUTHENTICATION,  # noqa: SLF001 - as above
@@ -111,7 +119,8 @@ def explain(error: KafkaException | KafkaError, doing: str) -> PenstockError:
             "stop one of two instances, if there are two; this one has published nothing since",
         )
     if code in _REFUSED:
-        return PenstockError(f"Kafka refused {doing}: {cause.str()}", "check the topic's settings and our rights to it")
+        hint = _REFUSED_FOR.get(code, "check the topic's settings and our rights to it")
+        return PenstockError(f"Kafka refused {doing}: {cause.str()}", hint)
     hint = "check that the brokers run and can be reached"
     if code in _NOT_LET_IN:
         hint = "check user, password and mechanism of kafka.security"
@@ -134,7 +143,8 @@ def create_topics(
 ) -> None:
     """Create those of `topics` that do not exist yet, through `admin` if there is one.
 
-    Raises UnavailableError or PenstockError.
+    Where the brokers' owner does not let topics take messages as large as `config`
+    says, they take what he does. Raises UnavailableError or PenstockError.
     """
     wanted = [
         NewTopic(topic, num_partitions=partitions, replication_factor=cluster.replication, config=dict(config))
@@ -143,9 +153,15 @@ def create_topics(
     if not wanted:
         return
     admin = admin or open_admin(cluster)
+    limited = []
     for topic, outcome in admin.create_topics(wanted, request_timeout=REQUEST_TIMEOUT_SECONDS).items():
         try:
             outcome.result()
         except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            code = error.args[0].code()
+            if code in _SETTING_REFUSED and LARGEST_MESSAGE in config:
+                limited.append(topic)
+            elif code != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise explain(error, f"creating topic {topic}") from error
+    rest = {name: value for name, value in config.items() if name != LARGEST_MESSAGE}
+    create_topics(cluster, limited, rest, partitions, admin)

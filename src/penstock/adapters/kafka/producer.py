@@ -9,6 +9,7 @@ what is not mended within REQUEST_TIMEOUT_SECONDS.
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from contextlib import suppress
@@ -41,6 +42,7 @@ _UNKNOWN_SECONDS: Final = 5.0
 """Longer than all brokers take to hear of a new topic."""
 _LARGEST_BYTES: Final = 99 << 20
 """Brokers close a connection with a larger request, without a word (socket.request.max.bytes)."""
+_TOO_LARGE: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
 _SEQUENCES: Final = 1 << 31
 _TAKEN: Final = frozenset({0, KafkaError.DUPLICATE_SEQUENCE_NUMBER})
 
@@ -110,7 +112,7 @@ class TransactionalProducer:
         place = topic, partition
         size = len(records.content)
         if size > _LARGEST_BYTES:
-            raise _failure(KafkaError.MSG_SIZE_TOO_LARGE)
+            raise _failure(KafkaError.MSG_SIZE_TOO_LARGE, place, size)
         if place in self._pending or self._pending_bytes + size > RECORDS_BYTES_MAX:
             self._send()
         self._pending[place] = records
@@ -156,16 +158,18 @@ class TransactionalProducer:
 
     def _initialize(self) -> ProducerIdentity:
         body = requests.initialize(self._id, int(self._timeout_seconds * 1000))
-        answer = self._ask_once(requests.INIT_PRODUCER_ID, body)
-        code, identity = requests.read_identity(answer)
+        code, identity = self._ask_once(requests.INIT_PRODUCER_ID, body, requests.read_identity)
         _require(code)
         return identity
 
-    def _ask_once(self, api: requests.Api, body: bytes) -> Answer:
-        """Ask the coordinator what must not be asked again, if it may have heard it: no answer is a KafkaException."""
+    def _ask_once(self, api: requests.Api, body: bytes, read: Callable[[Answer], _Value]) -> _Value:
+        """Ask the coordinator what must not be asked again, if it may have heard it.
+
+        No answer, or one that `read` cannot read, is a KafkaException.
+        """
         coordinator = self._brokers.coordinator(self._id)
         try:
-            return coordinator.ask(api, body)
+            return read(coordinator.ask(api, body))
         except (OSError, ValueError) as error:
             raise _as_kafka(error) from error
 
@@ -225,7 +229,8 @@ class TransactionalProducer:
         self._sent.popleft()
         failed = [(place, batch) for place, batch in sent.batches.items() if codes[place] not in _TAKEN]
         if failed:
-            reason = _failure(codes[failed[0][0]])
+            place, batch = failed[0]
+            reason = _failure(codes[place], place, len(batch))
             _require_mendable(reason)
             self._send_all_anew(reason, failed)
 
@@ -248,7 +253,7 @@ class TransactionalProducer:
                 answer = wire.ask(requests.PRODUCE, self._produce_body({place: batch}))
                 code = requests.read_produced(answer, [place])[place]
                 if code not in _TAKEN:
-                    raise _failure(code)
+                    raise _failure(code, place, len(batch))
                 del waiting[0]
 
         try:
@@ -281,7 +286,7 @@ class TransactionalProducer:
             return
         body = requests.end_transaction(self._id, self._identity, commit=commit)
         try:
-            self._mend(lambda: _require(requests.read_ended(self._ask_once(requests.END_TRANSACTION, body))))
+            self._mend(lambda: _require(self._ask_once(requests.END_TRANSACTION, body, requests.read_ended)))
         except KafkaException as error:
             self._failure = self._failure or error
             raise
@@ -293,12 +298,12 @@ class TransactionalProducer:
 
         Raises KafkaException for what time does not mend, and for what it has not mended in good time.
         """
-        pause, since = _BUSY_PAUSE_SECONDS, time.monotonic()
+        pause, begun, unknown_since = _BUSY_PAUSE_SECONDS, time.monotonic(), math.inf
         while True:
             if failure is not None:
-                error = _as_kafka(failure)
-                patience = _UNKNOWN_SECONDS if _is_unknown(error) else REQUEST_TIMEOUT_SECONDS
-                if time.monotonic() - since > patience:
+                error, now = _as_kafka(failure), time.monotonic()
+                unknown_since = min(unknown_since, now) if _is_unknown(error) else math.inf
+                if now - begun > REQUEST_TIMEOUT_SECONDS or now - unknown_since > _UNKNOWN_SECONDS:
                     raise error from failure
                 if error.args[0].code() == KafkaError.CONCURRENT_TRANSACTIONS:
                     time.sleep(pause)
@@ -310,16 +315,19 @@ class TransactionalProducer:
                 return attempt()
             except (OSError, ValueError, KafkaException) as error:
                 _require_mendable(error)
-                if failure is None or _is_unknown(error) != _is_unknown(failure):
-                    since = time.monotonic()
                 failure = error
 
     def _produce_body(self, batches: Mapping[Place, bytes]) -> bytes:
         return requests.produce(self._id, _REPLICAS_MILLISECONDS, batches)
 
 
-def _failure(code: int) -> KafkaException:
-    return KafkaException(KafkaError(code))
+def _failure(code: int, place: Place | None = None, size: int = 0) -> KafkaException:
+    """An error of that code; one that is about a batch's size says which batch it is of."""
+    if place is None or code not in _TOO_LARGE:
+        return KafkaException(KafkaError(code))
+    topic, partition = place
+    text = f"a batch of {size:,} bytes, which may be a single message, is more than {topic}/{partition} takes"
+    return KafkaException(KafkaError(code, text))
 
 
 def _require(code: int) -> None:

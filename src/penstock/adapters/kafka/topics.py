@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.adapters.kafka.cluster import KafkaCluster, create_topics
+from penstock.adapters.kafka.cluster import LARGEST_MESSAGE, KafkaCluster, create_topics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from confluent_kafka.admin import AdminClient
 
+_LARGE = {LARGEST_MESSAGE: str(64 << 20)}
+"""As large as clients read without settings of their own; by default, brokers take a megabyte. Rows may have more."""
+
 POSITION_SETTINGS = {
+    **_LARGE,
     "cleanup.policy": "compact",
     "min.compaction.lag.ms": "3600000",
     "segment.ms": "3600000",
@@ -19,10 +23,10 @@ POSITION_SETTINGS = {
 }
 """One key, so compaction keeps the newest record; an hour's records stay for the mirror to count."""
 
-LEDGER_SETTINGS = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
+LEDGER_SETTINGS = {**_LARGE, "cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 """Batches and schemas are what targets restart from: never thrown away."""
 
-TABLE_SETTINGS = {"cleanup.policy": "delete", "retention.ms": "604800000"}
+TABLE_SETTINGS = {**_LARGE, "cleanup.policy": "delete", "retention.ms": "604800000"}
 """Changes stay a week: a link that is down for longer says so and stops."""
 
 

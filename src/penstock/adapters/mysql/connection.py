@@ -47,15 +47,19 @@ class MysqlServer:
         return f"{self.user}@{self.host}:{self.port}"
 
 
-def connect(server: MysqlServer, timeout_seconds: float = 10.0) -> pymysql.Connection:
-    """Open a connection in UTC, autocommit on, every read bounded by ten times `timeout_seconds`.
+def connect(
+    server: MysqlServer, timeout_seconds: float = 10.0, silence_seconds: float | None = None
+) -> pymysql.Connection:
+    """Open a connection in UTC, autocommit on, in `timeout_seconds`.
+
+    Every read and write is bounded by `silence_seconds`, by default ten times as long.
 
     Raises UsageError for files of `tls` that cannot be used, UnfitServerError for
     a refused login and for a certificate that we do not trust, and
     UnavailableError for a server that does not answer.
     """
     try:
-        return _Connection(server, timeout_seconds)
+        return _Connection(server, timeout_seconds, silence_seconds or timeout_seconds * 10)
     except pymysql.err.MySQLError as error:
         raise explain(error, server) from error
     except RuntimeError as error:
@@ -67,7 +71,7 @@ def connect(server: MysqlServer, timeout_seconds: float = 10.0) -> pymysql.Conne
 class _Connection(pymysql.Connection):
     """A connection that knows where it leads."""
 
-    def __init__(self, server: MysqlServer, timeout_seconds: float) -> None:
+    def __init__(self, server: MysqlServer, timeout_seconds: float, silence_seconds: float) -> None:
         """Connect and log in."""
         self.server = server
         super().__init__(
@@ -79,8 +83,8 @@ class _Connection(pymysql.Connection):
             charset="utf8mb4",
             autocommit=True,
             connect_timeout=int(timeout_seconds),
-            read_timeout=int(timeout_seconds * 10),
-            write_timeout=int(timeout_seconds * 10),
+            read_timeout=int(silence_seconds),
+            write_timeout=int(silence_seconds),
             init_command=_SESSION,
             # Never by chance: without `tls`, no TLS either where the server offers it.
             ssl=tls_context(server.tls) if server.tls else None,

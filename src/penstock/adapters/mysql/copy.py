@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -41,11 +42,15 @@ if TYPE_CHECKING:
 
     from penstock.core.mysql.table_policy import TablePolicy
 
+SILENCE_SECONDS = 300.0
+"""So long a server may look for a table's next row: it passes by all that came and went since the snapshot."""
+
 _ATTEMPTS = 5
 _BATCH_BYTES = 16 << 20
 _SAVEPOINT = "penstock_table"
 _SNAPSHOT_ENGINE = "InnoDB"
 _CHANGED = frozenset({ER.TABLE_DEF_CHANGED, ER.NO_SUCH_TABLE, ER.BAD_FIELD_ERROR, ER.BAD_DB_ERROR})
+_EMPTYING = frozenset({"truncate", "drop", "create"})
 _LEAVE_OUT = 'or leave the table out with "!{table}" under tables'
 # No padding of CHAR values, and definitions always printed in one way.
 _PLAIN_MODE = "SET SESSION sql_mode = ''"
@@ -69,6 +74,10 @@ class Snapshot:
     server_id: int
 
 
+class _ChangedError(UnavailableError):
+    """A table is not the one any more that it was when the snapshot was taken."""
+
+
 @contextlib.contextmanager
 def open_copy(
     server: MysqlServer, wanted: Callable[[TableId], bool], policy: TablePolicy = DEFAULT_POLICY
@@ -88,7 +97,7 @@ def open_copy(
     while, and UnfitServerError when we may not do what is needed or XA
     transactions stay prepared.
     """
-    connection = connect(server)
+    connection = connect(server, silence_seconds=SILENCE_SECONDS)
     try:
         for statement in (*_SESSION, f"SET SESSION {_NO_TIME_LIMIT[read_flavour(connection)]} = 0"):
             ask(connection, statement)
@@ -108,8 +117,8 @@ class Copy:
         self._server = server
         self._connection = connection
         self._snapshot = snapshot
-        self._renamed: set[tuple[str, str]] = set()
-        self._renames_until = snapshot.position
+        self._done: defaultdict[tuple[str, str], list[TableDdl]] = defaultdict(list)
+        self._read_until = snapshot.position
 
     @property
     def position(self) -> BinlogPosition:
@@ -131,14 +140,23 @@ class Copy:
 
         Each batch has the offset of `position`, and rows counted on from 0. Nobody
         can alter the table while it is read, or, if our user lacks BINLOG ADMIN,
-        until the copy ends. Raises TableStoppedError for a value, a column or an
-        engine that cannot be carried, UnavailableError when the table was
-        altered, renamed or dropped since `position`.
+        until the copy ends. Nothing comes of one that was emptied or dropped since
+        `position`: nobody can read its rows any more, and the log says that they went.
+        Raises TableStoppedError for a value, a column or an engine that cannot be
+        carried, UnavailableError when the table was altered or renamed since then.
         """
         schema = self.schemas[table]
         self._check_types(schema)
         try:
-            with self._locked(table):
+            yield from self._locked_rows(schema, batch_rows)
+        except _ChangedError:
+            # Under its lock a table stays as it is, so nothing was read.
+            if not self._was_emptied(table):
+                raise
+
+    def _locked_rows(self, schema: TableSchema, batch_rows: int) -> Generator[RowBatch]:
+        try:
+            with self._locked(schema.table):
                 first = 0
                 with contextlib.closing(
                     _stream(self._server, self._connection, _select(schema), batch_rows)
@@ -147,7 +165,8 @@ class Copy:
                         yield self._batch(schema, fetched, first)
                         first += len(fetched)
         except pymysql.err.MySQLError as error:
-            raise self._explained(error, table, explain(error, self._server)) from error
+            found = self._changed(schema.table) if error_code(error) in _CHANGED else explain(error, self._server)
+            raise found from error
 
     def _check_types(self, schema: TableSchema) -> None:
         for column in schema.columns:
@@ -164,8 +183,10 @@ class Copy:
             ask(connection, f"SELECT 1 FROM {quote_table(table)} LIMIT 0")  # noqa: S608 - the name is quoted
             self._check_unchanged(table)
             yield
-        except UnfitServerError as error:
-            raise self._explained(error, table, error) from error
+        except PenstockError as error:
+            if error_code(error) in _CHANGED:
+                raise self._changed(table) from error
+            raise
         finally:
             # After a lost connection there is nothing to let go of.
             with contextlib.suppress(UnavailableError):
@@ -195,15 +216,31 @@ class Copy:
 
         Nothing else tells of two that are alike, and were created in the same second.
         """
-        for said in read_statements(self._connection, self._renames_until):
-            self._renames_until = said.end
-            if isinstance(said, StatementLogged):
-                ddl = classify(said.sql, said.session.sql_mode)
-                names = [name for pair in ddl.renames for name in pair] if isinstance(ddl, TableDdl) else []
-                self._renamed |= {
-                    ((schema or said.default_schema).casefold(), name.casefold()) for schema, name in names
-                }
-        return (table.schema.casefold(), table.name.casefold()) in self._renamed
+        return any(done.renames for done in self._done_to(table))
+
+    def _was_emptied(self, table: TableId) -> bool:
+        """Whether all that was done to a table since the position, by the log, is to empty it, drop it or make it anew.
+
+        An ALTER would tell of rows that were there, so that nobody could leave them out.
+        """
+        done = self._done_to(table)
+        is_empty = any(ddl.action in {"truncate", "drop"} or ddl.replaces for ddl in done)
+        return is_empty and all(ddl.action in _EMPTYING for ddl in done)
+
+    def _done_to(self, table: TableId) -> Sequence[TableDdl]:
+        """The statements on a table that were logged since the position."""
+        for said in read_statements(self._connection, self._read_until):
+            self._read_until = said.end
+            if not isinstance(said, StatementLogged):
+                continue
+            ddl = classify(said.sql, said.session.sql_mode)
+            if isinstance(ddl, TableDdl):
+                if said.of_session and ddl.action == "truncate":
+                    # It may have been a temporary table. A DROP of one says so.
+                    ddl = replace(ddl, action="unknown")
+                for schema, name in ddl.tables:
+                    self._done[(schema or said.default_schema).casefold(), name.casefold()].append(ddl)
+        return self._done[table.schema.casefold(), table.name.casefold()]
 
     def _batch(self, schema: TableSchema, fetched: Sequence[tuple[bytes | None, ...]], first: int) -> RowBatch:
         count, snapshot = len(fetched), self._snapshot
@@ -226,13 +263,10 @@ class Copy:
             server_id=snapshot.server_id,
         )
 
-    def _explained(self, error: Exception, table: TableId, otherwise: PenstockError) -> PenstockError:
-        return self._changed(table) if error_code(error) in _CHANGED else otherwise
-
-    def _changed(self, table: TableId) -> UnavailableError:
-        return UnavailableError(
-            f"table {table} was altered, renamed or dropped while the copy at {self.position} was made",
-            "nothing of the copy is kept: it is made again at the next start, best while no tables are changed",
+    def _changed(self, table: TableId) -> _ChangedError:
+        return _ChangedError(
+            f"table {table} was altered or renamed while the copy at {self.position} was made",
+            "another copy is made at the next start, best while no tables are changed; what was published begins anew",
         )
 
     def _stopped(self, table: TableId, column: str, reason: str, hint: str) -> TableStoppedError:
