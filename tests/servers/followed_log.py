@@ -159,7 +159,7 @@ class FollowedLog:
         kept = [a for a in outcome.announcements if str(a.table) not in self.stopped]
         for announcement in kept:
             self.book.announce(announcement)
-        self.handler.settle()
+        self.handler.settle(statement)
         self._change_tables(kept)
 
     def _change_tables(self, announcements: Sequence[Announcement]) -> None:

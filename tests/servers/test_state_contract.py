@@ -61,8 +61,10 @@ def test_a_dump_is_kept_whole_and_replaced_and_dropped(state: SqlState) -> None:
     assert state.tracker_dump("shopdb") == dump
     state.keep_tracker_dump("shopdb", newer)
     assert state.tracker_dump("shopdb") == newer
-    state.drop_tracker_dump("shopdb")
-    state.drop_tracker_dump("shopdb")
+    state.drop_tracker_dump("shopdb", dump.position)
+    assert state.tracker_dump("shopdb") == newer
+    state.drop_tracker_dump("shopdb", newer.position)
+    state.drop_tracker_dump("shopdb", newer.position)
 
     assert state.tracker_dump("shopdb") is None
     assert state.tracker_dump("other") == newer
@@ -189,7 +191,7 @@ def test_pipelines_do_not_see_each_other(state: SqlState, state_url: str) -> Non
     state.save_position("shopdb", BinlogPosition("bin.000001", 4), 1, {"t-0": 1}, {})
     state.keep_tracker_dump("shopdb", TrackerDump(BinlogPosition("bin.000001", 4), "d"))
 
-    other.drop_tracker_dump("shopdb")
+    other.drop_tracker_dump("shopdb", BinlogPosition("bin.000001", 4))
 
     assert (other.links(), other.tables(), other.position("shopdb")) == ([], [], None)
     assert state.tracker_dump("shopdb") is not None

@@ -97,8 +97,8 @@ class State(Protocol):
         """Write the dump, replacing an older one."""
         ...
 
-    def drop_tracker_dump(self, source: str) -> None:
-        """Forget the dump: its statement is applied and checkpointed."""
+    def drop_tracker_dump(self, source: str, position: BinlogPosition) -> None:
+        """Forget the dump of the statement at `position`, which is applied and checkpointed; another one stays."""
         ...
 
     def save_position(

@@ -93,11 +93,13 @@ class SqlState:
         with transaction(self._engine) as connection:
             upsert(connection, MYSQL_DUMPS, [row])
 
-    def drop_tracker_dump(self, source: str) -> None:
-        """Forget the dump: its statement is applied and checkpointed."""
+    def drop_tracker_dump(self, source: str, position: BinlogPosition) -> None:
+        """Forget the dump of the statement at `position`; another one stays."""
         table = MYSQL_DUMPS
+        ours = [table.c.pipeline == self._pipeline, table.c.source == source]
+        place = [table.c.log_file == position.file, table.c.log_offset == position.offset]
         with transaction(self._engine) as connection:
-            connection.execute(delete(table).where(table.c.pipeline == self._pipeline, table.c.source == source))
+            connection.execute(delete(table).where(*ours, *place))
 
     def save_position(
         self, source: str, position: BinlogPosition, records_offset: int, topic_offsets: Mapping[str, int], rows: Rows

@@ -160,7 +160,7 @@ class OpenCapture:
         _ANNOUNCED.pass_by()
         for announcement in announced:
             self.parts.book.announce(announcement)
-        self.parts.statements.settle()
+        self.parts.statements.settle(statement)
 
     def move(self, position: BinlogPosition, server: str, messages: Sequence[Messages]) -> None:
         """Commit, with `messages`, that the capture goes on at `position` of another `server`."""

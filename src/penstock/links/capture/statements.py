@@ -92,7 +92,7 @@ class StatementHandler:
         if position.order <= kept.position.order:
             self._tracker.restore(kept.dump)
             _RESTORED.pass_by()
-        self._state.drop_tracker_dump(self._book.source)
+        self._state.drop_tracker_dump(self._book.source, kept.position)
 
     def replays(self, statement: StatementLogged) -> bool:
         """Whether `apply` would bring it to the tracker."""
@@ -120,9 +120,9 @@ class StatementHandler:
         """Let go of the state database."""
         self._state.close()
 
-    def settle(self) -> None:
-        """The outcome is committed: the dump is no longer needed."""
-        self._state.drop_tracker_dump(self._book.source)
+    def settle(self, statement: StatementLogged) -> None:
+        """The outcome is committed: the dump is no longer needed. One that somebody who took over keeps by now is."""
+        self._state.drop_tracker_dump(self._book.source, statement.begin)
 
     def _apply_ddl(self, statement: StatementLogged, ddl: TableDdl, stopped: Collection[str]) -> StatementOutcome:
         match ddl:
