@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
+from structlog.testing import capture_logs
+from tests.servers.binlogs import purge_to
 from tests.servers.capture_processes import Change, changes, spawn
 
 from penstock.adapters.mysql.connection import connect
-from penstock.adapters.mysql.copy import open_copy
+from penstock.adapters.mysql.copy import Copy, open_copy
 from penstock.adapters.mysql.identity import read_identity
 from penstock.core.announcements import Announcement, Kind
 from penstock.core.errors import PositionError
@@ -31,12 +33,16 @@ from penstock.wiring.open import (
     open_publisher,
     open_topic_log,
 )
+from penstock.wiring.source_standing import RetentionWatch
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from pathlib import Path
 
     from tests.servers.capture_case import CaptureCase, CaseServers
 
+    from penstock.core.changes import RowBatch
+    from penstock.core.tables import TableId
     from penstock.dev.kafka import KafkaBroker
 
 ROWS = 25_000
@@ -157,6 +163,40 @@ def test_status_says_how_far_a_copy_is(case: CaptureCase) -> None:
         f"{case.database}.gone": 1,
         f"{case.database}.t": ROWS,
     }
+
+
+def test_a_binlog_that_goes_away_while_tables_are_copied_is_warned_of(case: CaptureCase) -> None:
+    record, source = break_off(case), case.spec.sources[0]
+    case.write("FLUSH BINARY LOGS")
+    with closing(connect(mysql_server(source))) as connection, connection.cursor() as cursor:
+        purge_to(cursor, case.head().file)
+
+    with closing(SourceMirror(case.spec, source, open_pipeline_state(case.spec))) as mirror, capture_logs() as logs:
+        mirror.refresh()
+        RetentionWatch(source).look(mirror.position)
+
+    (warned,) = [line for line in logs if line["event"] == "binlog retention"]
+    assert f"{record.position.file}, which the pipeline needs, was purged" in warned["warning"]
+
+
+def test_a_table_that_is_emptied_before_its_turn_does_not_break_the_copy_off(
+    case: CaptureCase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_rows = Copy.rows
+
+    def read_and_empty(copy: Copy, table: TableId, batch_rows: int) -> Generator[RowBatch]:
+        yield from read_rows(copy, table, batch_rows)
+        if table.name == "gone":
+            case.write("DELETE FROM t WHERE id < 10", "TRUNCATE TABLE t", "INSERT INTO t VALUES (1, 7)")
+
+    monkeypatch.setattr(Copy, "rows", read_and_empty)
+    case.start()
+    case.run()
+
+    assert announced(case) == [("gone", Kind.SCHEMA), ("t", Kind.SCHEMA), ("t", Kind.TRUNCATE)]
+    told = [(change.op, *change.row) for partition in changes(case, "t").values() for change in partition]
+    assert sorted(told)[:1] == [("c", 1, 7)]
+    assert {op for op, *_ in told} == {"c", "d"}
 
 
 def test_a_copy_that_would_count_as_older_than_what_is_there_is_refused(case: CaptureCase) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock.config.specs import MysqlSourceSpec, PipelineSpec
+    from penstock.core.positions import BinlogPosition
     from penstock.ports.state import State
 
 _log = structlog.get_logger()
@@ -60,6 +61,11 @@ class SourceMirror:
             _log.debug("mirror waits for the source", error=error.message)
             return LinkPlace(str(record.position))
         return LinkPlace(str(record.position), behind > 0, record.timestamp_ms, behind)
+
+    @property
+    def position(self) -> BinlogPosition | None:
+        """From where the log is needed, also while tables are copied, when last looked; None before the first start."""
+        return None if self._record is None else self._record.position
 
     def close(self) -> None:
         """Drop the connections to Kafka and the source."""

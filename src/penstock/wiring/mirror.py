@@ -77,7 +77,7 @@ class Mirror:
         self._thread.join(_STOP_SECONDS)
 
     def _run(self) -> None:
-        watches = [RetentionWatch(source) for source in self._spec.sources]
+        watches = {source.name: RetentionWatch(source) for source in self._spec.sources}
         stopping = False
         while not stopping:
             try:
@@ -88,7 +88,7 @@ class Mirror:
                 _log.warning("mirror waits", error=error.message, hint=error.hint)
                 stopping = self._stop.wait(_PAUSE_SECONDS)
 
-    def _mirror(self, watches: Sequence[RetentionWatch]) -> None:
+    def _mirror(self, watches: Mapping[str, RetentionWatch]) -> None:
         """Mirror until we are to stop, and once more. An error ends it: what it has saved, only the database knows."""
         with ExitStack() as stack:
             state = stack.enter_context(closing(open_pipeline_state(self._spec)))
@@ -99,8 +99,8 @@ class Mirror:
                 stopping = self._stop.wait(_PERIOD_SECONDS)
                 for mirror in mirrors:
                     self._save(mirror, log)
-                for watch in watches:
-                    watch.look(state)
+                    if isinstance(mirror, SourceMirror):
+                        watches[mirror.name].look(mirror.position)
 
     def _save(self, mirror: LinkMirror, log: ProgressLog) -> None:
         condition = self._conditions.get(mirror.name)

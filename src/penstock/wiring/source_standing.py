@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from penstock.config.specs import MysqlSourceSpec
     from penstock.core.positions import BinlogPosition
     from penstock.core.retention import Retention
-    from penstock.ports.state import State
 
 _log = structlog.get_logger()
 
@@ -84,14 +83,16 @@ class RetentionWatch:
         self._looked_at = -_LOOK_SECONDS
         self._told = ""
 
-    def look(self, state: State) -> None:
-        """Look if it is time. A log line for each change for the worse; the source being away is told elsewhere."""
+    def look(self, position: BinlogPosition | None) -> None:
+        """Look if it is time, whether the log is there from `position`, None before the first start.
+
+        A log line for each change for the worse; the source being away is told elsewhere.
+        """
         now = time.monotonic()
         if now - self._looked_at < _LOOK_SECONDS:
             return
         self._looked_at = now
-        mirrored = state.position(self._source.name)
-        retention = ask_source(self._source, mirrored[0] if mirrored else None).retention
+        retention = ask_source(self._source, position).retention
         text = "" if retention is None else retention.level + retention.needed_file
         if retention is not None and retention.level != "ok" and text != self._told:
             _log.warning("binlog retention", source=self._source.name, warning=retention.text, hint=retention.hint)
