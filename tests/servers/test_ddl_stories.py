@@ -97,6 +97,18 @@ def test_a_number_that_mariadb_does_not_fill_in_as_it_was_typed_stops_its_table(
     assert set(told.stopped) == {f"{fresh_database}.t"}
 
 
+@pytest.mark.parametrize(
+    "statement",
+    ["UPDATE t SET n = 9", "FORMAT=JSON DELETE FROM t WHERE id = 0", "FORMAT=JSON INSERT INTO t VALUES (7, 'x', 7)"],
+)
+def test_rows_that_mariadb_changes_while_it_analyzes_stop_their_table(
+    mariadb: MariadbServer, request: pytest.FixtureRequest, fresh_database: str, tmp_path: Path, statement: str
+) -> None:
+    story = ("SET SESSION binlog_format = STATEMENT", "ANALYZE TABLE t", f"ANALYZE {statement}")
+
+    assert set(follow(mariadb, request, fresh_database, tmp_path, *story).stopped) == {f"{fresh_database}.t"}
+
+
 @pytest.mark.parametrize("any_source", ["mysql_server"], indirect=True)
 def test_an_engine_that_throws_the_rows_away_stops_the_table(
     any_source: OracleMysql, request: pytest.FixtureRequest, database: str, tmp_path: Path

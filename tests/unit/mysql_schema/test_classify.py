@@ -115,6 +115,8 @@ HARMLESS = [
     "grant all on *.* to x",
     "flush tables",
     "analyze table t",
+    "analyze local table t",
+    "analyze no_write_to_binlog table t, u",
     "optimize table t",
     "set password for a = 'x'",
     "use x",
@@ -151,6 +153,11 @@ ROW_STATEMENTS = {
     "update (select 1) x, t set t.a = 1": RowStatement("UPDATE", ()),
     "with x as (select 1) delete from t": RowStatement("WITH", ()),
     "select f()": RowStatement("SELECT", ()),
+    "analyze update t set a = 1": RowStatement("UPDATE", ((None, "t"),)),
+    "analyze format=json delete from t": RowStatement("DELETE", ((None, "t"),)),
+    "/* x */ analyze format = 'json' insert into a.t values (1)": RowStatement("INSERT", (("a", "t"),)),
+    "set statement max_statement_time=1 for analyze replace into t select f()": RowStatement("REPLACE", ((None, "t"),)),
+    "analyze select f()": RowStatement("SELECT", ()),
 }
 
 UNREADABLE = ["create", "create table", "alter table", "drop", "rename table a", "truncate", "frobnicate t", "(", "'"]

@@ -20,6 +20,8 @@ from penstock.core.tables import TableId
         ("INSERT INTO t (a, b) VALUES (1, UPPER('f(x)')) ON DUPLICATE KEY UPDATE a = VALUES(a)", ""),
         ("REPLACE INTO `s`.`t` (a) SELECT COUNT(*) FROM u FORCE INDEX (`PRIMARY`) WHERE a IN (1)", ""),
         ("SET STATEMENT max_statement_time=1 FOR INSERT INTO put (a) VALUES (1)", ""),
+        ("ANALYZE FORMAT=JSON INSERT INTO put (a) VALUES (1)", ""),
+        ("ANALYZE INSERT INTO t (a) VALUES (put(1))", "put"),
         ("LOAD DATA INFILE 'x' INTO TABLE `t` LINES TERMINATED BY '\\n' (`a`, @`b`) SET b = TRIM(@b)", ""),
         ("DELETE FROM t WHERE a = 1 /* f(1) */", ""),
         ("INSERT INTO t VALUES (put(1))", "put"),

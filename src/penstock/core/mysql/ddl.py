@@ -115,7 +115,7 @@ def classify(sql: str, sql_mode: int = 0) -> Statement:
     else it is a TableDdl with action "unknown".
     """
     reader = TokenReader(read_tokens(sql, sql_mode))
-    if reader.skip("SET", "STATEMENT") and not reader.seek("FOR"):
+    if not seek_verb(reader):
         return Harmless("SET")
     verb = reader.peek()
     if verb in _TRANSACTIONS or (verb == "START" and reader.peek(1) == "TRANSACTION"):
@@ -127,6 +127,18 @@ def classify(sql: str, sql_mode: int = 0) -> Statement:
     reader.at += 1
     read = _READERS.get(verb)
     return read(reader) if read else _UNKNOWN
+
+
+def seek_verb(reader: TokenReader) -> bool:
+    """Step over SET STATEMENT ... FOR, and MariaDB's ANALYZE of what is executed; False if SET has no FOR."""
+    if reader.skip("SET", "STATEMENT") and not reader.seek("FOR"):
+        return False
+    analyzed = TokenReader(reader.tokens, reader.at)
+    if analyzed.skip("ANALYZE") and analyzed.skip("FORMAT", "="):
+        analyzed.at += 1
+    if analyzed.peek() in _ROW_VERBS:
+        reader.at = analyzed.at
+    return True
 
 
 def for_tracker(sql: str, sql_mode: int = 0) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.core.mysql.ddl import WRITE_MODIFIERS
+from penstock.core.mysql.ddl import WRITE_MODIFIERS, seek_verb
 from penstock.core.mysql.sql_tokens import TokenKind, TokenReader
 from penstock.core.tables import TableId
 
@@ -101,8 +101,7 @@ def named_anywhere(tokens: Sequence[Token], default_schema: str) -> Collection[T
 def _column_list(tokens: Sequence[Token]) -> int:
     """Where the parenthesis stands behind the table of an INSERT, REPLACE or LOAD DATA: its name is no function's."""
     reader = TokenReader(tokens)
-    if reader.skip("SET", "STATEMENT"):
-        reader.seek("FOR")
+    seek_verb(reader)
     if reader.skip("INSERT") or reader.skip("REPLACE"):
         reader.skip_any(WRITE_MODIFIERS)
     elif not (reader.skip("LOAD") and reader.seek("INTO", "TABLE")):
