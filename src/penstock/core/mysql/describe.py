@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from penstock.core.mysql.charsets import BYTES_PER_CHARACTER, has_character_for_every_byte
@@ -296,12 +297,21 @@ def _is_exact(default: str, type_: ColumnType) -> bool:
             # A literal is an instant only in the time zone of the session that wrote it.
             return False
         case DateType() | DateTimeType():
-            return re.match(r"(?!0000)\d{4}-(?!00)\d\d-(?!00)\d\d", default) is not None
+            return _is_in_calendar(default)
         case FloatType(32):
             # It is printed with six digits; a longer one may stand behind a full six.
             return len(re.sub(r"e.*|\D", "", default, flags=re.IGNORECASE).strip("0")) <= _FLOAT_DIGITS_SAFE
         case _:
             return True
+
+
+def _is_in_calendar(printed: str) -> bool:
+    """Whether a DATE or DATETIME has a day that there is: servers take others, some only with ALLOW_INVALID_DATES."""
+    try:
+        datetime.fromisoformat(printed)
+    except ValueError:
+        return False
+    return re.match(r"\d{4}-\d\d-\d\d", printed) is not None
 
 
 def _unescape(text: str) -> str:
