@@ -98,6 +98,20 @@ def test_a_statement_is_read_in_the_character_set_of_its_client(
     assert statement.sql == f"CREATE TABLE t (id INT COMMENT '{expected}')"
 
 
+@pytest.mark.parametrize("collation", ["latin1_german1_ci", "latin1_spanish_ci", "latin1_bin"])
+def test_a_table_keeps_its_name_whatever_the_collation_of_the_client(
+    any_source: MariadbServer | OracleMysql, session: pymysql.Connection, collation: str
+) -> None:
+    ask(session, "CREATE TABLE `ü` (id INT)")
+    begin = head(session)
+    ask(session, f"SET NAMES latin1 COLLATE {collation}")
+    ask(session, "TRUNCATE TABLE `\udcfc`")
+
+    (statement,) = logged_since(any_source, begin)
+
+    assert classify(statement.sql) == TableDdl("truncate", ((None, "ü"),), changes_rows=True, changes_columns=False)
+
+
 @pytest.mark.parametrize(("column", "change"), BECOMES_NOT_NULL)
 def test_nulls_that_the_source_turns_into_values_are_seen(
     any_source: MariadbServer | OracleMysql, session: pymysql.Connection, database: str, column: str, change: str

@@ -11,12 +11,13 @@ import pytest
 from tests.servers.source_log import connected
 
 from penstock.core.mysql.charsets import BYTES_PER_CHARACTER, text_decoder
+from penstock.core.mysql.collations import CHARSETS
+from penstock.dev.mysql import OracleMysql
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from penstock.dev.mariadb import MariadbServer
-    from penstock.dev.mysql import OracleMysql
 
 _UNICODE = ("utf8mb3", "utf8mb4", "utf16", "utf16le", "utf32", "ucs2")
 _BY_BYTES = tuple(name for name in BYTES_PER_CHARACTER if name not in {*_UNICODE, "gb18030"})
@@ -106,6 +107,19 @@ def test_unicode_in_every_form(connection: pymysql.Connection, charset: str) -> 
         raw = cursor.fetchall()[0][0]
 
     assert text_decoder(charset)(raw) == text
+
+
+def test_every_collation_belongs_to_the_character_set_that_the_server_says(
+    any_source: MariadbServer | OracleMysql,
+) -> None:
+    # MariaDB has collations with a number for each of their character sets, which only this table tells.
+    table = "COLLATIONS" if isinstance(any_source, OracleMysql) else "COLLATION_CHARACTER_SET_APPLICABILITY"
+    with closing(connected(any_source)) as connection, connection.cursor() as cursor:
+        cursor.execute(f"SELECT ID, CHARACTER_SET_NAME FROM information_schema.{table} WHERE ID IS NOT NULL")
+        said = dict(cursor.fetchall())
+
+    assert len(said) > 250
+    assert {number: CHARSETS.get(number) for number in said} == said
 
 
 def test_what_ucs2_does_not_have_is_refused() -> None:

@@ -129,22 +129,6 @@ def test_a_statement_inside_of_a_transaction_is_placed_by_its_own_offset(log: Lo
     assert scan(log, statement.end) == [first[0], *first[2:]]
 
 
-@pytest.mark.parametrize(
-    ("charset", "codec", "typed", "meant"),
-    [(8, "cp1252", "é€", "é€"), (248, "gb18030", "中\ue7c7\u1e3f\udcff", "中\u1e3f\ue7c7\udcff")],
-)
-def test_a_statement_that_is_not_utf8_is_read_in_its_own_character_set(
-    log: LogWriter, charset: int, codec: str, typed: str, meant: str
-) -> None:
-    log.gtid(1, flags=1)
-    log.query(f"COMMENT '{typed}'", charset=charset, codec=codec)
-
-    statement = scan(log)[0]
-
-    assert isinstance(statement, StatementLogged)
-    assert statement.sql == f"COMMENT '{meant}'"
-
-
 def test_of_an_alter_in_two_phases_only_the_commit_is_a_statement(log: LogWriter) -> None:
     log.gtid(1, flags=1 | 8 | 32, rest=b"\x02" + bytes(5))
     log.query("ALTER TABLE users ADD x INT")

@@ -65,7 +65,7 @@ _PRIVATE_3: Final = 0xE3AC
 _SINGLE_SHIFT_3: Final = 0x8F
 _SINGLE_SHIFT_2: Final = 0x8E
 _HALF_WIDTH: Final = range(0xA1, 0xE0)
-GB18030_2005: Final = {
+_GB18030_2005: Final = {
     ord(b"\xa8\xbc".decode("gb18030")): "\u1e3f",
     ord(b"\x81\x35\xf4\x37".decode("gb18030")): "\ue7c7",
 }
@@ -110,7 +110,7 @@ def text_decoder(charset: str) -> Callable[[bytes], str]:
     have no character in Unicode.
     """
     if charset in TABLES:
-        characters = one_byte_characters(charset)
+        characters = _one_byte_characters(charset)
         return lambda raw: codecs.charmap_decode(raw, "strict", characters)[0]
     if charset in _BY_CHARACTER:
         return _BY_CHARACTER[charset]
@@ -120,7 +120,7 @@ def text_decoder(charset: str) -> Callable[[bytes], str]:
     return lambda raw: raw.decode(codec)
 
 
-def one_byte_characters(charset: str) -> str:
+def _one_byte_characters(charset: str) -> str:
     """The characters of the bytes 0x00 to 0xFF in one of TABLES; U+FFFE for a byte that has none."""
     table = TABLES[charset]
     ascii_half = "" if len(table) == 256 else bytes(range(128)).decode("ascii")  # noqa: PLR2004 - all bytes
@@ -140,7 +140,7 @@ def _ucs2(raw: bytes) -> str:
 
 
 def _gb18030(raw: bytes) -> str:
-    return raw.decode("gb18030").translate(GB18030_2005)
+    return raw.decode("gb18030").translate(_GB18030_2005)
 
 
 _BY_TEXT: Final[Mapping[str, Callable[[bytes], str]]] = {"latin1": _latin1, "ucs2": _ucs2, "gb18030": _gb18030}

@@ -6,18 +6,21 @@ Source: MariaDB Knowledge Base, "Query_event" and "Query_compressed_event"; MySQ
 
 from __future__ import annotations
 
-import codecs
 import re
 import unicodedata
 from dataclasses import dataclass, replace
 from enum import Enum, auto
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from penstock.core.mysql.bytes_reader import BytesReader
-from penstock.core.mysql.charsets import GB18030_2005, one_byte_characters
+from penstock.core.mysql.charsets import BYTES_PER_CHARACTER, is_utf8, text_decoder
+from penstock.core.mysql.collations import BINARY, CHARSETS
 from penstock.core.mysql.compressed import inflate
 from penstock.core.mysql.event_codes import EventCode as Code
 from penstock.core.mysql.sql_session import SqlSession
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 STATEMENTS: Final = (Code.QUERY, Code.EXECUTE_LOAD_QUERY, Code.MARIADB_QUERY_COMPRESSED)
 """The events that hold the text of a statement."""
@@ -34,17 +37,7 @@ _STATUS_TIMESTAMPS: Final = 16
 _SCHEMAS_UNTOLD: Final = 254
 # MariaDB's OPTION_EXPLICIT_DEF_TIMESTAMP; MySQL has a variable of its own, and no such flag.
 _FLAG_TIMESTAMPS: Final = 1 << 24
-
-# The ids a server writes are those of the default collations of character_set_client.
-_CODECS: Final = {
-    1: "big5", 4: "cp850", 7: "koi8_r", 8: "cp1252", 9: "iso8859_2", 11: "ascii", 12: "euc_jp", 13: "shift_jis",
-    16: "iso8859_8", 18: "tis_620", 19: "euc_kr", 22: "koi8_u", 24: "gb2312", 25: "iso8859_7", 26: "cp1250",
-    28: "gbk", 30: "iso8859_9", 36: "cp866", 38: "mac_latin2", 39: "mac_roman", 40: "cp852",
-    41: "iso8859_13", 51: "cp1251", 57: "cp1256", 59: "cp1257",
-    95: "cp932", 97: "euc_jp", 248: "gb18030",
-}  # fmt: skip
-# Those for which Python has no codec.
-_TABLES: Final = {3: "dec8", 6: "hp8", 10: "swe7", 32: "armscii8", 37: "keybcs2", 92: "geostd8"}
+_CLIENT_UNTOLD: Final = 0
 
 
 class Control(Enum):
@@ -72,7 +65,10 @@ class Query:
 
 
 def parse_query(body: bytes | memoryview, code: int = Code.QUERY) -> Query:
-    """Read one of the STATEMENTS after its header (checksum left out); MalformedError if it is none."""
+    """Read one of the STATEMENTS after its header (checksum left out).
+
+    MalformedError if it is none, KeyError with the collation of a client whose character set we do not know.
+    """
     reader = BytesReader(body, 8)
     schema_bytes = reader.integer(1)
     reader.take(2)
@@ -125,11 +121,38 @@ _PREFIXES: Final = (
 
 
 def _decode(text: bytes, client: int) -> str:
-    if client not in _TABLES:
-        codec = _CODECS.get(client, "utf-8")
-        sql = text.decode(codec, "surrogateescape")
-        return sql.translate(GB18030_2005) if codec == "gb18030" else sql
-    return codecs.charmap_decode(text, "surrogateescape", one_byte_characters(_TABLES[client]))[0]
+    """Decode `text` of a client with this collation, as a column of its character set; KeyError for one unknown.
+
+    Text that is ASCII needs no character set that we know: of those that a client
+    may have, only swe7 has anything else there.
+    """
+    if client not in CHARSETS and client != _CLIENT_UNTOLD and text.isascii():
+        return text.decode("ascii")
+    charset = BINARY if client == _CLIENT_UNTOLD else CHARSETS[client]
+    if charset == BINARY or is_utf8(charset):
+        return text.decode("utf-8", "surrogateescape")
+    decode = text_decoder(charset)
+    try:
+        return decode(text)
+    except UnicodeDecodeError:
+        return _escaped(text, decode, BYTES_PER_CHARACTER[charset])
+
+
+def _escaped(text: bytes, decode: Callable[[bytes], str], character_bytes_max: int) -> str:
+    """Decode one character after the other. A byte with which none begins becomes a lone surrogate, or stays ASCII."""
+    pieces, at = list[str](), 0
+    while at < len(text):
+        for end in range(at + 1, at + 1 + character_bytes_max):
+            try:
+                pieces.append(decode(text[at:end]))
+            except UnicodeDecodeError:
+                continue
+            break
+        else:
+            end = at + 1
+            pieces.append(text[at:end].decode("ascii", "surrogateescape"))
+        at = end
+    return "".join(pieces)
 
 
 def _session(status: bytes) -> SqlSession:

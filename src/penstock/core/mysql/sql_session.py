@@ -39,7 +39,7 @@ PAD_CHAR: Final = 1 << 31
 class SqlSession:
     """`sql_mode` as its bits and three collations by their ids; 0 is for what the log does not tell.
 
-    `client` is the default collation of character_set_client, `connection` is
+    `client` is a collation of character_set_client, not always its default, `connection` is
     collation_connection, `server` collation_server. `explicit_timestamps` is
     explicit_defaults_for_timestamp: MySQL tells it where a column depends on it,
     MariaDB only that it is on, so that None may stand for off.

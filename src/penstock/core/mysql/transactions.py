@@ -13,6 +13,7 @@ from penstock.core.mysql.log_items import RowsLogged, StatementLogged, Transacti
 from penstock.core.mysql.open_transaction import OpenTransaction
 from penstock.core.mysql.query_event import Control, Query, control_of, parse_query, savepoint_of
 from penstock.core.mysql.rows_event import OPS, rows_payload
+from penstock.core.mysql.unreadable import unknown_charset
 from penstock.core.mysql.xa import PreparedTransactions, parse_xa_prepare, unknown_xa, xid_of
 from penstock.core.positions import BinlogPosition
 
@@ -96,7 +97,10 @@ class TransactionReader:
 
     def query(self, body: memoryview, header: Header, items: list[LogItem]) -> None:
         """Take a statement: one that controls transactions, or any other."""
-        query = parse_query(body, header.code)
+        try:
+            query = parse_query(body, header.code)
+        except KeyError as error:
+            raise unknown_charset(error.args[0], self._place) from error
         control = control_of(query.sql)
         match control:
             case Control.BEGIN | Control.XA_START:
