@@ -114,6 +114,18 @@ def test_a_statement_may_have_any_number_of_rows_events(log: LogWriter) -> None:
     assert rows == ["users", "orders"] * 25
 
 
+def test_a_table_with_columns_of_unknown_types_does_not_keep_others_from_being_read(log: LogWriter) -> None:
+    columns = b"\3\x03\xf5\x14" + b"\2\x04\x08" + b"\x06"
+    log.gtid(1)
+    log.event(EventCode.TABLE_MAP, struct.pack("<IHH", 21, 0, 1) + b"\x04shop\0\x07indexed\0" + columns)
+    log.rows(table_id=21)
+    log.table_map("users")
+    log.rows()
+    log.xid()
+
+    assert [item.table_map.table.name for item in scan(log) if isinstance(item, RowsLogged)] == ["indexed", "users"]
+
+
 def test_the_rows_event_that_only_ends_a_statement_has_no_table(log: LogWriter) -> None:
     log.gtid(1)
     log.event(EventCode.WRITE_ROWS, struct.pack("<IHHH", 0xFFFFFF, 0, 1, 2) + b"\x00\x00")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from penstock.core.mysql.bytes_reader import MalformedError
 from penstock.core.mysql.gtid_events import parse_mysql_gtid
 from penstock.core.mysql.gtid_sets import MariadbGtids, MysqlGtids, parse_gtids
+from penstock.core.mysql.log_items import TableMap
 from penstock.core.mysql.packets import PacketSplitter, ServerMessage
 from penstock.core.mysql.table_map import parse_table_map
 from penstock.core.tables import TableId
@@ -55,6 +56,19 @@ def test_column_metadata_is_read_to_its_width() -> None:
     body = bytes(8) + b"\1s\0\1t\0" + bytes([7]) + types + bytes([len(metadata)]) + metadata + b"\x7f"
 
     assert parse_table_map(body, is_mariadb=True).metadata == (256, 12 * 256 + 2, 0xFE28, 2, 6, 0, 8)
+
+
+@pytest.mark.parametrize(
+    ("types", "metadata"),
+    [(b"\x03\xf5\x14", b"\x04\x08"), (b"\x03\x14", b""), (b"\x03\x0f", b"\x01"), (b"\x03\xf5", b"\x04\x00")],
+)
+def test_where_a_type_is_not_known_only_the_types_are_told(types: bytes, metadata: bytes) -> None:
+    body = bytes(8) + b"\1s\0\1t\0" + bytes([len(types)]) + types + bytes([len(metadata)]) + metadata + b"\x02"
+
+    table_map = parse_table_map(body + b"\x01\x01\xff", is_mariadb=False)
+
+    nullable = (False, True, False)[: len(types)]
+    assert table_map == TableMap(TableId("s", "t"), tuple(types), (), nullable, (), ())
 
 
 @given(st.integers(0, len(MARIADB_MAP) - 1), st.binary(min_size=1, max_size=3))

@@ -51,6 +51,17 @@ def test_a_table_map_of_another_shape_stops_the_table(one_column: OneColumn) -> 
             decode_rows(writer.schema, [replace(event, table_map=other)])
 
 
+def test_types_that_are_not_known_stop_the_table_and_name_the_index_that_may_be_why(one_column: OneColumn) -> None:
+    writer = one_column(IntegerType(32, unsigned=False))
+    event = writer.event([])
+    indexed = replace(event.table_map, types=(3, 20), metadata=(), nullable=(True, True), names=())
+
+    with pytest.raises(TableStoppedError, match=r"types that this release does not know, among \[3, 20\]") as caught:
+        decode_rows(writer.schema, [replace(event, table_map=indexed)])
+
+    assert "multi-valued index" in caught.value.hint
+
+
 @pytest.mark.parametrize(
     ("name", "code", "unsigned"),
     [("DB_ROW_HASH_", 8, True), ("DB_ROW_HASH_1", 3, True), ("DB_ROW_HASH_1", 8, False), ("w", 8, True)],

@@ -56,6 +56,14 @@ METADATA_BYTE: Final = (
 )
 """One byte: a width, or a number of fraction digits."""
 
+KNOWN: Final = (
+    METADATA_LITTLE
+    | METADATA_PAIR
+    | METADATA_BYTE
+    | {TINY, SHORT, LONG, TIMESTAMP, LONGLONG, INT24, DATE, TIME, DATETIME, YEAR}
+)
+"""Types of which we know what their metadata is; others may have any."""
+
 _REAL_TYPE_BITS: Final = 0x30
 
 

@@ -34,6 +34,7 @@ class TableMap:
 
     `types` and `metadata` are the format's own codes, one entry per column
     (metadata already read to the width its type has; 0 where there is none).
+    `metadata` is empty where columns of unknown types keep it from being read.
     `names`, `unsigned` are from the optional metadata, empty when the
     server writes binlog_row_metadata=MINIMAL without them (`unsigned` has one
     entry per column, False for non-numeric ones, when present).

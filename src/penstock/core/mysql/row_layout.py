@@ -53,6 +53,10 @@ _SAY_NAMES: Final = (
     "if it has a UNIQUE key on a BLOB, a TEXT or another long column, for which MariaDB logs a column of its own, "
     "set binlog_row_metadata=FULL before that"
 )
+_SAY_INDEX: Final = (
+    "if it has a multi-valued index, an index on an expression such as CAST(... AS UNSIGNED ARRAY), for which early "
+    f"releases of MySQL 8.0 log a column of its own, drop it; else the server needs a newer release of us; {START_ANEW}"
+)
 _HASH_NAME: Final = re.compile(r"DB_ROW_HASH_\d+")
 _HASH: Final = IntegerType(64, unsigned=True)
 
@@ -134,6 +138,9 @@ def _check_shape(schema: TableSchema, table_map: TableMap, position: str) -> Non
     logged, hint = table_map.names[:count], _DIFFERS
     if schema.table != table_map.table:
         reason = f"the rows are of {table_map.table}"
+    elif len(table_map.metadata) != len(table_map.types):
+        reason = f"the log has columns of types that this release does not know, among {list(table_map.types)}"
+        hint = _SAY_INDEX
     elif not names:
         reason = "it has no columns"
     elif count != len(names):

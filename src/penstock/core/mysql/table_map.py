@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from penstock.core.mysql.bytes_reader import BytesReader, MalformedError
-from penstock.core.mysql.column_codes import METADATA_BYTE, METADATA_LITTLE, METADATA_PAIR, NUMERIC, YEAR
+from penstock.core.mysql.column_codes import KNOWN, METADATA_BYTE, METADATA_LITTLE, METADATA_PAIR, NUMERIC, YEAR
 from penstock.core.mysql.log_items import TableMap
 from penstock.core.tables import TableId
 
@@ -28,17 +28,16 @@ def parse_table_map(body: bytes | memoryview, *, is_mariadb: bool) -> TableMap:
 
     MariaDB writes a SIGNEDNESS bit for YEAR columns too, and so does MySQL in some
     versions: there it is not read where the table has one (`unsigned` stays empty).
+    Of a table with columns of types that we do not know, only these are told.
     """
     reader = BytesReader(body, _POST_HEADER_BYTES)
     table = TableId(_name(reader), _name(reader))
     columns = reader.length()
     types = tuple(reader.take(columns))
-    metadata_end = reader.length() + reader.at
-    metadata = tuple(_metadata(reader, code) for code in types)
-    if reader.at != metadata_end:
-        message = f"the column metadata of {table} has another length than it announces"
-        raise MalformedError(message)
+    metadata = _all_metadata(BytesReader(reader.take(reader.length())), types)
     nullable = _bits(reader.take((columns + 7) // 8), columns, first_bit_is_high=False)
+    if len(metadata) != columns:
+        return TableMap(table, types, (), nullable, (), ())
     names, unsigned = _optional_metadata(reader, types, is_mariadb=is_mariadb)
     return TableMap(table, types, metadata, nullable, names, unsigned)
 
@@ -48,6 +47,17 @@ def _name(reader: BytesReader) -> str:
     name = reader.text(reader.integer(1))
     reader.take(1)
     return name
+
+
+def _all_metadata(reader: BytesReader, types: tuple[int, ...]) -> tuple[int, ...]:
+    """Return what is said of each column; nothing where a type that we do not know, or more bytes, leave it open."""
+    if not KNOWN.issuperset(types):
+        return ()
+    try:
+        metadata = tuple(_metadata(reader, code) for code in types)
+    except MalformedError:
+        return ()
+    return () if reader.left else metadata
 
 
 def _metadata(reader: BytesReader, code: int) -> int:
