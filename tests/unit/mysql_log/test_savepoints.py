@@ -79,6 +79,84 @@ def test_a_savepoint_that_the_log_does_not_have_is_named(log: LogWriter) -> None
         rows_offsets(log)
 
 
+@pytest.mark.parametrize(
+    ("names", "back"),
+    [(("か", "が"), "が"), (("и", "й"), "й"), (("ß", "s"), "s"), (("é", "e"), "E"), (("ss", "ß"), "ß")],
+)
+def test_the_last_of_all_savepoints_that_may_be_meant_is_meant(
+    log: LogWriter, names: tuple[str, str], back: str
+) -> None:
+    log.gtid(1)
+    log.table_map("users")
+    kept = []
+    for name in names:
+        kept.append(log.rows())
+        log.query(f"SAVEPOINT `{name}`")
+    log.rows()
+    log.query(f"ROLLBACK TO `{back}`")
+    log.xid()
+
+    assert rows_offsets(log) == kept
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "back"),
+    [
+        ("か", "が", "か"),
+        ("й", "и", "й"),
+        ("s", "ß", "s"),
+        ("e", "é", "e"),
+        ("É", "E", "é"),
+        ("i", "\N{LATIN SMALL LETTER DOTLESS I}", "I"),
+    ],
+)
+def test_a_name_that_means_another_savepoint_on_another_server_stops_the_log(
+    log: LogWriter, first: str, second: str, back: str
+) -> None:
+    log.gtid(1)
+    log.table_map("users")
+    log.query(f"SAVEPOINT `{first}`")
+    log.rows()
+    log.query(f"SAVEPOINT `{second}`")
+    log.rows()
+    place = log.query(f"ROLLBACK TO `{back}`")
+
+    with pytest.raises(LogError, match=rf"ROLLBACK TO `{back}`.* at mysql-bin.000001:{place}: .* another") as caught:
+        rows_offsets(log)
+
+    assert "more than case and accents" in caught.value.hint
+
+
+def test_savepoints_that_are_gone_or_without_rows_between_them_are_not_mistaken(log: LogWriter) -> None:
+    log.gtid(1)
+    log.table_map("users")
+    log.query("SAVEPOINT `s`")
+    log.query("SAVEPOINT `e`")
+    log.query("SAVEPOINT `é`")
+    log.rows()
+    log.query("ROLLBACK TO `e`")
+    log.query("ROLLBACK TO `s`")
+    kept = log.rows()
+    log.query("SAVEPOINT `é`")
+    log.rows()
+    log.query("ROLLBACK TO `É`")
+    log.xid()
+
+    assert rows_offsets(log) == [kept]
+
+
+def test_names_of_savepoints_are_utf8_whatever_the_character_set_of_the_client(log: LogWriter) -> None:
+    log.gtid(1)
+    log.table_map("users")
+    log.query("SAVEPOINT `é`", charset=8)
+    log.rows()
+    log.query("ROLLBACK TO `É`", charset=8)
+    kept = log.rows()
+    log.xid()
+
+    assert rows_offsets(log) == [kept]
+
+
 def test_what_is_rolled_back_needs_no_room(log: LogWriter) -> None:
     log.gtid(1)
     log.table_map("users")

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from penstock.core.mysql.log_items import StatementLogged, TransactionBegan
+from penstock.core.mysql.savepoints import Savepoints
 
 if TYPE_CHECKING:
     from penstock.core.mysql.log_items import LogItem
@@ -35,7 +36,7 @@ class OpenTransaction:
     held_bytes: int = 0
     _announced: bool = False
     _held: list[LogItem] = field(default_factory=list)
-    _savepoints: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _savepoints: Savepoints = field(default_factory=Savepoints)
 
     def hold(self, item: LogItem, size_bytes: int) -> None:
         """Keep `item` until the end, or until there is too much."""
@@ -58,11 +59,11 @@ class OpenTransaction:
 
     def set_savepoint(self, name: str) -> None:
         """Remember how many items there are when `name` is set, and what is held; an older one of that name is gone."""
-        self._savepoints[name] = self.shown + len(self._held), self.held_bytes
+        self._savepoints.set(name, self.shown + len(self._held), self.held_bytes)
 
     def roll_back_to(self, name: str) -> bool:
-        """Forget what came after savepoint `name`; False if some of it was shown. KeyError if `name` is unknown."""
-        count, held_bytes = self._savepoints[name]
+        """Forget what came after savepoint `name`; False if some of it was shown. Errors as of `Savepoints`."""
+        count, held_bytes = self._savepoints.roll_back_to(name)
         if count < self.shown:
             return False
         del self._held[count - self.shown :]

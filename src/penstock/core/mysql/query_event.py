@@ -6,8 +6,6 @@ Source: MariaDB Knowledge Base, "Query_event" and "Query_compressed_event"; MySQ
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
@@ -93,22 +91,6 @@ def control_of(sql: str) -> Control:
     return Control.NONE
 
 
-def savepoint_of(sql: str) -> str:
-    """Return the name behind SAVEPOINT or ROLLBACK TO, in one form for all that the server takes for the same.
-
-    It writes the name as it was typed, and quotes it as the session wants it: with
-    backticks, with ANSI_QUOTES as "name", with sql_quote_show_create=0 not at all.
-    Neither case nor accents count: names are compared as utf8mb3_general_ci.
-    """
-    name = _BEFORE_SAVEPOINT.sub("", sql).strip()
-    quote = name[:1]
-    if quote in {"`", '"'}:
-        name = name[1:-1].replace(quote * 2, quote)
-    letters = (letter for letter in unicodedata.normalize("NFD", name) if not unicodedata.combining(letter))
-    return "".join(letters).casefold()
-
-
-_BEFORE_SAVEPOINT: Final = re.compile(r"\A(?:ROLLBACK TO|SAVEPOINT) ", re.IGNORECASE)
 _EXACT: Final = {"BEGIN": Control.BEGIN, "COMMIT": Control.COMMIT, "ROLLBACK": Control.ROLLBACK}
 _PREFIXES: Final = (
     ("SAVEPOINT ", Control.SAVEPOINT),
@@ -128,7 +110,9 @@ def _decode(text: bytes, client: int) -> str:
     """
     if client not in CHARSETS and client != _CLIENT_UNTOLD and text.isascii():
         return text.decode("ascii")
-    charset = BINARY if client == _CLIENT_UNTOLD else CHARSETS[client]
+    # Names of savepoints the server writes itself, and always so.
+    is_utf8_anyway = client == _CLIENT_UNTOLD or text[:12].upper().startswith((b"SAVEPOINT ", b"ROLLBACK TO "))
+    charset = BINARY if is_utf8_anyway else CHARSETS[client]
     if charset == BINARY or is_utf8(charset):
         return text.decode("utf-8", "surrogateescape")
     decode = text_decoder(charset)

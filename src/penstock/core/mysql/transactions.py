@@ -11,8 +11,9 @@ from penstock.core.mysql.ddl import Harmless, TableDdl, TransactionControl, clas
 from penstock.core.mysql.event_codes import FLAG_OF_SESSION, EventCode
 from penstock.core.mysql.log_items import RowsLogged, StatementLogged, TransactionBegan, TransactionEnded
 from penstock.core.mysql.open_transaction import OpenTransaction
-from penstock.core.mysql.query_event import Control, Query, control_of, parse_query, savepoint_of
+from penstock.core.mysql.query_event import Control, Query, control_of, parse_query
 from penstock.core.mysql.rows_event import OPS, rows_payload
+from penstock.core.mysql.savepoints import AmbiguousSavepointError, savepoint_of
 from penstock.core.mysql.unreadable import unknown_charset
 from penstock.core.mysql.xa import PreparedTransactions, parse_xa_prepare, unknown_xa, xid_of
 from penstock.core.positions import BinlogPosition
@@ -196,6 +197,10 @@ class TransactionReader:
         except KeyError as error:
             message = f"{sql[:200]!r} at {self._place}: the transaction has no such savepoint in the log"
             raise LogError(message, START_ANEW) from error
+        except AmbiguousSavepointError as error:
+            message = f"{sql[:200]!r} at {self._place}: the transaction has another savepoint that may have been meant"
+            hint = "give savepoints of a transaction names that differ in more than case and accents"
+            raise LogError(message, f"{hint}; then {START_ANEW}") from error
         if not is_hidden:
             raise self._taken_back(how="was rolled back to a savepoint")
 
