@@ -12,12 +12,12 @@ from uuid import uuid4
 import numpy as np
 import pyarrow as pa
 import pytest
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 from tests.servers.publishing_program import LINK, messages
 from tests.servers.test_watermarks import Case
 
 from penstock.adapters.kafka import pieces, tails, watermarks
-from penstock.adapters.kafka.cluster import KafkaCluster
+from penstock.adapters.kafka.cluster import LARGEST_MESSAGE, KafkaCluster
 from penstock.adapters.kafka.publisher import TransactionalPublisher
 from penstock.core.changes import Messages
 from penstock.core.errors import PenstockError, PositionError, UnavailableError
@@ -116,19 +116,23 @@ def test_more_bytes_than_the_clients_queue_holds_are_published(
     assert sorted(numbers) == list(range(100))
 
 
-@pytest.mark.parametrize("transactions", [True, False])
-def test_a_message_that_is_too_large_for_the_broker_is_told_as_that(
-    kafka: KafkaBroker, tmp_path: Path, *, transactions: bool
+def test_a_message_that_is_too_large_for_its_topic_is_told_as_that_without_transactions(
+    kafka: KafkaBroker, tmp_path: Path
 ) -> None:
+    """With transactions: see test_kafka_publisher."""
     case = Case(kafka, tmp_path)
-    values = pa.array([random.Random(1).randbytes(17 << 20)], pa.binary())  # noqa: S311 - nothing that lz4 makes smaller
-    large = Messages(f"{case.pipeline}.a", pa.array([b"key"], pa.binary()), values, np.zeros(1, np.int64))
+    topic = f"{case.pipeline}.a"
+    small = NewTopic(topic, case.cluster.partitions, 1, config={LARGEST_MESSAGE: "1000"})
+    admin = AdminClient({"bootstrap.servers": case.servers})
+    admin.create_topics([small])[topic].result(30)
+    values = pa.array([random.Random(1).randbytes(10_000)], pa.binary())  # noqa: S311 - nothing that lz4 makes smaller
+    large = Messages(topic, pa.array([b"key"], pa.binary()), values, np.zeros(1, np.int64))
 
-    opened = TransactionalPublisher(case.cluster, case.pipeline, LINK) if transactions else case.open()
-    with closing(opened) as publisher, pytest.raises(PenstockError, match="Message size too large") as caught:
+    with closing(case.open()) as publisher, pytest.raises(PenstockError, match="Message size too large") as caught:
         publisher.publish([large], lambda: {"next": 1})
 
     assert not caught.value.retryable
+    assert "raise max.message.bytes of that topic" in caught.value.hint
 
 
 def test_a_topic_that_is_deleted_while_nothing_is_transacted_is_told_as_that(
