@@ -33,6 +33,7 @@ from penstock.dev.redshift import RedshiftServer, start_redshift
 from penstock.dev.redshift.cluster import ROLE
 from penstock.dev.s3 import S3Server, start_s3
 from penstock.dev.schematizer import start_schematizer
+from penstock.dev.unpacked_spark import unpacked_spark_home
 from penstock.dev.zookeeper import ZookeeperServer, start_zookeeper
 
 if TYPE_CHECKING:
@@ -269,9 +270,8 @@ def spark() -> Iterator[SparkSession]:
     from penstock.spark.session import SessionSpec, open_session  # noqa: PLC0415
 
     jars = ensure_jars(JarSet.SPARK_KAFKA) + ensure_jars(JarSet.SPARK_DELTA)
-    session = open_session(
-        SessionSpec("penstock-tests", "local[*]", delta_settings({}), jars, spark_archive().options())
-    )
+    options, home = spark_archive().options(), unpacked_spark_home()
+    session = open_session(SessionSpec("penstock-tests", "local[*]", delta_settings({}), jars, options, home=home))
     yield session
     session.stop()
 

@@ -18,6 +18,7 @@ from penstock.core.errors import PenstockError, TableStoppedError, UnavailableEr
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema
 from penstock.core.transforms.expressions import ExpressionColumn
 from penstock.core.transforms.type_names import parse_type
+from penstock.dev.unpacked_spark import unpacked_spark_home
 from penstock.links.spolts.load import load_code
 from penstock.links.spolts.run import SpoltRunner
 from penstock.links.spolts.transform_code import Transforms
@@ -155,7 +156,7 @@ def lose_spark(when: str) -> None:
 
 
 def lost(how: str, moment: str, wait_seconds: float) -> str:
-    spark = open_session(SessionSpec("penstock-lost"))
+    spark = open_session(SessionSpec("penstock-lost", home=unpacked_spark_home()))
     found = expressions(spark)
     end = {"killed": lambda: kill_session(spark), "stopped": spark.stop}[how]
     ender = threading.Thread(target=once_at_work, args=(spark, end, wait_seconds))

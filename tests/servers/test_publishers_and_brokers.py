@@ -12,7 +12,8 @@ from uuid import uuid4
 import numpy as np
 import pyarrow as pa
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 from tests.servers.publishing_program import LINK, messages
 from tests.servers.test_watermarks import Case
 

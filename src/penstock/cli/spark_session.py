@@ -20,6 +20,7 @@ def plan_session(spec: PipelineSpec, name: str) -> SessionSpec:
     from penstock.config.sinks import DeltaSinkSpec  # noqa: PLC0415
     from penstock.dev.class_archive import spark_archive  # noqa: PLC0415
     from penstock.dev.jars import JarSet, ensure_jars  # noqa: PLC0415
+    from penstock.dev.unpacked_spark import unpacked_spark_home  # noqa: PLC0415
     from penstock.spark.delta.session import delta_settings, is_on_s3, store_settings  # noqa: PLC0415
     from penstock.spark.session import SessionSpec  # noqa: PLC0415
 
@@ -34,4 +35,5 @@ def plan_session(spec: PipelineSpec, name: str) -> SessionSpec:
     for sink in on_s3:
         conf = {**store_settings(lake_endpoint(spec, sink), lake_region(spec, sink)), **conf}
     secrets = {name: secret(name) for name in spec.secret_names()}
-    return SessionSpec(name, spec.spark.master, conf, jars, spark_archive().options(), secrets)
+    options = spark_archive().options()
+    return SessionSpec(name, spec.spark.master, conf, jars, options, secrets, unpacked_spark_home())

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.dev.cache import cache_directory
-from penstock.dev.jars import JarSet, jar_directory, spark_home
+from penstock.dev.jars import JarSet, jar_directory
 from penstock.dev.java import java
+from penstock.dev.unpacked_spark import unpacked_spark_home
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,4 +72,4 @@ def kafka_archive() -> ClassArchive:
 
 def spark_archive() -> ClassArchive:
     """A Spark session's, kept with the Python environment that PySpark is installed in, and gone with it."""
-    return ClassArchive("spark", spark_home() / "jars", Path(sys.prefix) / "share" / "penstock")
+    return ClassArchive("spark", unpacked_spark_home() / "jars", Path(sys.prefix) / "share" / "penstock")

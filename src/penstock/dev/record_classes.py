@@ -12,6 +12,7 @@ from penstock.core.errors import PenstockError
 from penstock.dev.class_archive import kafka_archive, spark_archive
 from penstock.dev.jars import JarSet, ensure_jars
 from penstock.dev.kafka import start_kafka
+from penstock.dev.unpacked_spark import unpacked_spark_home
 from penstock.spark.session import SessionSpec, await_end, open_session
 from penstock.spark.warm_up import warm_up
 
@@ -42,7 +43,8 @@ def _record_kafka() -> None:
 def _record_spark() -> None:
     jars = ensure_jars(JarSet.SPARK_KAFKA)
     with spark_archive().recording() as options:
-        session = open_session(SessionSpec("penstock", jars=jars, java_options=options))
+        home = unpacked_spark_home()
+        session = open_session(SessionSpec("penstock", jars=jars, java_options=options, home=home))
         warm_up(session)
         await_end(session, _END_SECONDS)
 

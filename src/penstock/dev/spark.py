@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from penstock.dev.jars import spark_home
 from penstock.dev.java import java
 from penstock.dev.ports import LOOPBACK, choose_port, is_listening
 from penstock.dev.processes import Child, start_child, wait_until_ready
 from penstock.dev.server import Server
+from penstock.dev.unpacked_spark import unpacked_spark_home
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -106,9 +106,10 @@ def start_spark(
 def _start_daemon(class_name: str, name: str, home: Path, arguments: tuple[str, ...]) -> Child:
     """Start one of Spark's daemons by its class."""
     opened = [option for package in _OPENED for option in ("--add-opens", f"java.base/{package}=ALL-UNNAMED")]
-    command = [java(), *_JVM_OPTIONS, *opened, "-cp", f"{spark_home()}/jars/*"]
+    spark_home = unpacked_spark_home()
+    command = [java(), *_JVM_OPTIONS, *opened, "-cp", f"{spark_home}/jars/*"]
     environment = {
-        "SPARK_HOME": str(spark_home()),
+        "SPARK_HOME": str(spark_home),
         # Executors' class paths are built by the launcher, which looks for a source tree unless told.
         "SPARK_SCALA_VERSION": _SCALA_VERSION,
         "SPARK_LOCAL_IP": LOOPBACK,

@@ -36,6 +36,9 @@ whatever exists is a program, and Spark then tries to start it.
 """
 
 
+_TAKES_ANY_HOME = ("local", "spark://")
+"""Masters whose processes find Spark's Python package by themselves; YARN is sent the archives of the driver's home."""
+
 _PRINTS_WHAT_ENDS_A_QUERY = ("MicroBatchExecution", "AsyncProgressTrackingMicroBatchExecution")
 """Loggers of Spark that print what ended a query with eighty lines of stack; our supervisor says it in words."""
 
@@ -45,7 +48,8 @@ class SessionSpec:
     """How to start Spark: `master` as Spark writes it, further `conf`, jars by path, and options of the driver's JVM.
 
     `executor_environment` is set for executors that do not inherit ours, which
-    are those of a cluster; Spark never prints it.
+    are those of a cluster; Spark never prints it. `home` is Spark's, unless
+    SPARK_HOME is set or the master is of a kind that wants archives of one.
     """
 
     name: str
@@ -54,6 +58,7 @@ class SessionSpec:
     jars: Sequence[Path] = ()
     java_options: Sequence[str] = ()
     executor_environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    home: Path | None = None
 
 
 def open_session(spec: SessionSpec) -> SparkSession:
@@ -66,6 +71,8 @@ def open_session(spec: SessionSpec) -> SparkSession:
     logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = _NO_PROGRAM
+    if spec.home is not None and spec.master.startswith(_TAKES_ANY_HOME):
+        os.environ.setdefault("SPARK_HOME", str(spec.home))
     builder = SparkSession.builder.appName(spec.name).master(_master(spec.master))
     for key, value in {**_settings(spec), **spec.conf}.items():
         builder = builder.config(key, value)

@@ -17,6 +17,7 @@ from penstock.bench.warehouse.held import HeldObjects
 from penstock.config.load import load
 from penstock.dev.class_archive import spark_archive
 from penstock.dev.jars import JarSet, ensure_jars
+from penstock.dev.unpacked_spark import unpacked_spark_home
 from penstock.spark.links import WarehouseLink
 from penstock.spark.queries import QueryPlace, register_sources
 from penstock.spark.session import SessionSpec, open_session
@@ -46,6 +47,7 @@ def main(arguments: list[str]) -> None:
             spec.spark.conf,
             ensure_jars(JarSet.SPARK_KAFKA),
             spark_archive().options(),
+            home=unpacked_spark_home(),
         )
     )
     register_sources(session)
