@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
@@ -29,6 +30,8 @@ _QUEUED_KIBIBYTES = 8192
 """How much of a partition waits in memory to be taken: more only makes what is taken colder."""
 _TAIL_OFFSETS = 64
 _POLL_SECONDS = 0.5
+_PROGRESS_SECONDS = 10.0
+"""How often the client says how far it has come. Nothing else tells of messages that were rolled back."""
 _MEET_SECONDS = 5.0
 _SETTLE_POLL_SECONDS = 0.005
 _MOVING_POLL_SECONDS = 0.1
@@ -58,19 +61,25 @@ class TopicReader:
         self._cluster = cluster
         self._admin: AdminClient | None = None
         self._met: set[str] = set()
-        self._consumer = Consumer(
-            {
-                **cluster.client_settings(),
-                "group.id": "penstock-reader",
-                "enable.auto.commit": False,
-                "isolation.level": "read_committed",
-                "enable.partition.eof": True,
-                "auto.offset.reset": "error",
-                "fetch.wait.max.ms": 20,
-                "fetch.queue.backoff.ms": 5,
-                "queued.max.messages.kbytes": _QUEUED_KIBIBYTES,
-            }
-        )
+        self._begins: Mapping[tuple[str, int], int] = {}
+        self._progress: list[str] | None = None
+        self._consumer = self._open_consumer()
+
+    def _open_consumer(self) -> Consumer:
+        settings: dict[str, Any] = {
+            **self._cluster.client_settings(),
+            "group.id": "penstock-reader",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "auto.offset.reset": "error",
+            "fetch.wait.max.ms": 20,
+            "fetch.queue.backoff.ms": 5,
+            "queued.max.messages.kbytes": _QUEUED_KIBIBYTES,
+        }
+        if self._progress is not None:
+            settings |= {"statistics.interval.ms": int(_PROGRESS_SECONDS * 1000), "stats_cb": self._progress.append}
+        return Consumer(settings)
 
     @property
     def admin(self) -> AdminClient:
@@ -216,6 +225,11 @@ class TopicReader:
         self._consumer.close()
 
     def _assign(self, begins: Mapping[tuple[str, int], int]) -> None:
+        if self._progress is not None:
+            # What it says of its progress would gather in memory while nobody reads.
+            self._progress = None
+            self._replace_consumer()
+        self._begins = begins
         new = {topic for topic, _ in begins} - self._met
         if new:
             # The client looks once a second who leads what it has just heard of; when it is asked, at once.
@@ -225,16 +239,63 @@ class TopicReader:
         self._consumer.assign([TopicPartition(*place, start) for place, start in begins.items()])
 
     def _fetches(self, what: str) -> Iterator[list[Message]]:
-        """Yield what comes in, for ever. `consume` alone would wait for its whole number of messages."""
-        deadline = time.monotonic() + REQUEST_TIMEOUT_SECONDS
+        """Yield what comes in, for ever. `consume` alone would wait for its whole number of messages.
+
+        Raises UnavailableError when nothing comes: neither messages nor a stretch of a
+        topic that was rolled back, of which there is no message however long it takes.
+        """
+        deadline = self._await_anew()
         while True:
             first = self._consumer.poll(_POLL_SECONDS)
             if first is not None:
-                deadline = time.monotonic() + REQUEST_TIMEOUT_SECONDS
+                deadline = self._await_anew()
                 yield [first, *self._consumer.consume(_FETCH_MESSAGES, timeout=0)]
             elif time.monotonic() > deadline:
-                text = f"Kafka sent nothing of {what} for {REQUEST_TIMEOUT_SECONDS:.0f} s"
-                raise UnavailableError(text, "check that the brokers run and can be reached")
+                if not self._comes_on():
+                    text = f"Kafka sent nothing of {what} for {REQUEST_TIMEOUT_SECONDS:.0f} s"
+                    raise UnavailableError(text, "check that the brokers run and can be reached")
+                deadline = self._await_anew()
+
+    def _await_anew(self) -> float:
+        """Forget how far the client has come; until when it must have come further."""
+        if self._progress is not None:
+            self._progress.clear()
+        return time.monotonic() + REQUEST_TIMEOUT_SECONDS
+
+    def _comes_on(self) -> bool:
+        """Whether there is more to wait for: brokers that answer, at first; from then on, what comes in from them.
+
+        What is left is read by a client that says how far it has come.
+        """
+        if self._progress is not None:
+            return len({_next_offsets(said) for said in self._progress}) > 1
+        left = [
+            TopicPartition(at.topic, at.partition, max(at.offset, self._begins[at.topic, at.partition]))
+            for at in self._consumer.position(self._consumer.assignment())
+        ]
+        self._progress = []
+        self._replace_consumer()
+        try:
+            self._consumer.list_topics(timeout=_MEET_SECONDS)
+        except KafkaException:
+            return False
+        self._consumer.assign(left)
+        return True
+
+    def _replace_consumer(self) -> None:
+        self._consumer.close()
+        self._met.clear()
+        self._consumer = self._open_consumer()
+
+
+def _next_offsets(said: str) -> tuple[tuple[str, str, int], ...]:
+    """Where the client reads on in each partition, from its statistics (librdkafka, STATISTICS.md)."""
+    topics: dict[str, Any] = json.loads(said)["topics"]
+    return tuple(
+        (topic, partition, of_partition["next_offset"])
+        for topic, of_topic in topics.items()
+        for partition, of_partition in of_topic["partitions"].items()
+    )
 
 
 def settled_ends(admin: AdminClient, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:

@@ -1,0 +1,81 @@
+"""Reading ranges of topics in which a long stretch was rolled back, of which Kafka's client tells nothing."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import Producer
+
+from penstock.adapters.kafka import reader as reading
+from penstock.adapters.kafka.cluster import KafkaCluster, create_topics
+from penstock.adapters.kafka.reader import TopicReader
+from penstock.core.errors import UnavailableError
+from penstock.dev.kafka import start_kafka
+from penstock.dev.ports import choose_port
+from penstock.faults.proxy import Proxy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.dev.kafka import KafkaBroker
+
+_MESSAGE_BYTES = 100_000
+_ROLLED_BACK = 16
+_MESSAGES = 5
+"""In each transaction. Of a response without an end of one, Kafka's client asks for twice as much the next time."""
+_SILENCE_SECONDS = 3.0
+_CHUNK_DELAY_SECONDS = 0.05
+"""With chunks of 64 KiB the stretch takes six seconds."""
+
+
+@pytest.fixture
+def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Proxy, KafkaBroker]]:
+    """A broker that tells clients to come by way of a proxy."""
+    home = tmp_path_factory.mktemp("proxied")
+    port = choose_port(home / "port")
+    with Proxy("kafka", port) as proxy, start_kafka(home, port=port, advertised_port=proxy.port) as broker:
+        yield proxy, broker
+
+
+def test_a_stretch_that_was_rolled_back_is_read_past_however_long_it_takes_and_a_stall_is_told(
+    proxied: tuple[Proxy, KafkaBroker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxy, broker = proxied
+    topic = uuid4().hex
+    end = _write_behind_rolled_back(broker, topic)
+    monkeypatch.setattr(reading, "REQUEST_TIMEOUT_SECONDS", _SILENCE_SECONDS)
+    monkeypatch.setattr(reading, "_PROGRESS_SECONDS", _SILENCE_SECONDS / 10)
+    cluster = KafkaCluster(broker.bootstrap_servers)
+    proxy.delay(_CHUNK_DELAY_SECONDS)
+
+    with closing(TopicReader(cluster)) as reader:
+        assert [each for some in reader.read(topic, 0, 0, end) for each in some] == [(end - 1, b"committed")]
+
+    with closing(TopicReader(cluster)) as reader:
+        messages = reader.read(topic, 0, 0, end)
+        proxy.stall()
+        with pytest.raises(UnavailableError, match=f"Kafka sent nothing of {topic}"):
+            next(messages)
+        proxy.heal()
+
+
+def _write_behind_rolled_back(broker: KafkaBroker, topic: str) -> int:
+    """Roll megabytes back and commit one message behind them; the offset behind that."""
+    create_topics(KafkaCluster(broker.bootstrap_servers), [topic], {}, partitions=1)
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": topic})
+    producer.init_transactions(30)
+    for _ in range(_ROLLED_BACK):
+        producer.begin_transaction()
+        for _ in range(_MESSAGES):
+            producer.produce(topic, os.urandom(_MESSAGE_BYTES))
+        producer.flush(30)
+        producer.abort_transaction(30)
+    producer.begin_transaction()
+    producer.produce(topic, b"committed")
+    producer.commit_transaction(30)
+    # The marker of each transaction has an offset too.
+    return _ROLLED_BACK * (_MESSAGES + 1) + 1
