@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 START_ANEW = "start a new pipeline with a copy (another `pipeline` name and `home`, `start: copy`)"
 """What to do where existing rows must be read anew: nothing less than a whole pipeline can be copied again."""
 
+STOP_ONE = "stop one of two instances, if there are two"
+"""What to do where another instance of the same pipeline seems to be at work; what became of ours follows."""
+
 
 class PenstockError(Exception):
     """Something went wrong that we can explain.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from penstock.core.errors import DisplacedError, PenstockError, UnavailableError
+from penstock.core.errors import STOP_ONE, DisplacedError, PenstockError, UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -25,9 +25,9 @@ _FENCED = frozenset(
     }
 )
 _ENLARGE = "raise max.message.bytes of that topic, and start again: nothing is lost, and it goes on there"
+TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
 _REFUSED_FOR = {
-    KafkaError.MSG_SIZE_TOO_LARGE: _ENLARGE,
-    KafkaError.RECORD_LIST_TOO_LARGE: _ENLARGE,
+    **dict.fromkeys(TOO_LARGE, _ENLARGE),
     KafkaError.INVALID_TRANSACTION_TIMEOUT: (
         "raise transaction.max.timeout.ms of the brokers, or lower copy_commit_seconds of the source"
     ),
@@ -116,7 +116,7 @@ def explain(error: KafkaException | KafkaError, doing: str) -> PenstockError:
     if code in _FENCED:
         return DisplacedError(
             f"Kafka refused us while {doing}: somebody else has taken over",
-            "stop one of two instances, if there are two; this one has published nothing since",
+            f"{STOP_ONE}; this one has published nothing since",
         )
     if code in _REFUSED:
         hint = _REFUSED_FOR.get(code, "check the topic's settings and our rights to it")

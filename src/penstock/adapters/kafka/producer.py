@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 
 from penstock.adapters.kafka.brokers import Brokers
-from penstock.adapters.kafka.cluster import REQUEST_TIMEOUT_SECONDS, KafkaCluster, is_fenced
+from penstock.adapters.kafka.cluster import REQUEST_TIMEOUT_SECONDS, TOO_LARGE, KafkaCluster, is_fenced
 from penstock.core.kafka import requests
 from penstock.core.kafka.records import RECORDS_BYTES_MAX, ProducerIdentity, Records, render_batch
 
@@ -42,7 +42,6 @@ _UNKNOWN_SECONDS: Final = 5.0
 """Longer than all brokers take to hear of a new topic."""
 _LARGEST_BYTES: Final = 99 << 20
 """Brokers close a connection with a larger request, without a word (socket.request.max.bytes)."""
-_TOO_LARGE: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
 _SEQUENCES: Final = 1 << 31
 _TAKEN: Final = frozenset({0, KafkaError.DUPLICATE_SEQUENCE_NUMBER})
 
@@ -323,7 +322,7 @@ class TransactionalProducer:
 
 def _failure(code: int, place: Place | None = None, size: int = 0) -> KafkaException:
     """An error of that code; one that is about a batch's size says which batch it is of."""
-    if place is None or code not in _TOO_LARGE:
+    if place is None or code not in TOO_LARGE:
         return KafkaException(KafkaError(code))
     topic, partition = place
     text = f"a batch of {size:,} bytes, which may be a single message, is more than {topic}/{partition} takes"

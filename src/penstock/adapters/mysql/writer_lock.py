@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pymysql.constants import ER
 
 from penstock.adapters.mysql.connection import ask, error_code, server_of
-from penstock.core.errors import DisplacedError, UnavailableError, UnfitServerError
+from penstock.core.errors import STOP_ONE, DisplacedError, UnavailableError, UnfitServerError
 
 if TYPE_CHECKING:
     import pymysql
@@ -35,9 +35,7 @@ def take_lock(connection: pymysql.Connection, before: int | None = None) -> int:
         if holder is not None:
             if before not in {None, int(holder)}:
                 message = f"somebody else has taken over the schema tracker {server_of(connection)}"
-                raise DisplacedError(
-                    message, "stop one of two instances, if there are two; this one has published nothing since"
-                )
+                raise DisplacedError(message, f"{STOP_ONE}; this one has published nothing since")
             _end(connection, int(holder))
         time.sleep(_PAUSE_SECONDS)
     message = f"{server_of(connection)} does not end the connection of who changed the schema tracker before us"

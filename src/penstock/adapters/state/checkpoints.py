@@ -13,7 +13,7 @@ from penstock.adapters.state.database import open_engine, transaction
 from penstock.adapters.state.migrate import migrate
 from penstock.adapters.state.tables import PUBLISHED_RECORDS, PUBLISHED_TOPICS
 from penstock.adapters.state.upserts import upsert
-from penstock.core.errors import DisplacedError
+from penstock.core.errors import STOP_ONE, DisplacedError
 from penstock.core.seals import TopicState
 from penstock.ports.checkpoints import Checkpoint
 
@@ -84,9 +84,7 @@ class SqlCheckpoints:
         with transaction(self._engine, _WRITE) as connection:
             if connection.execute(_update_of_turn(*values), {**values, **turn}).rowcount != 1:
                 message = f"another publisher of {self._key['link']} has taken over: this one may no longer publish"
-                raise DisplacedError(
-                    message, "stop one of two instances, if there are two; what this one sent last is not counted"
-                )
+                raise DisplacedError(message, f"{STOP_ONE}; what this one sent last is not counted")
             upsert(connection, PUBLISHED_TOPICS, rows)
 
     def close(self) -> None:
