@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -188,7 +188,9 @@ class Column:
     `default` is the constant that existing rows take when the column is added,
     as the source prints it (a number, or text without its quotes); None if the
     column has no default or NULL; `default_is_expression` says that the source
-    computes it, so that nobody else can know it.
+    computes it, so that nobody else can know it. `collation` and
+    `is_auto_increment` say what expressions make of its values, and what may fill
+    it; they make no other schema.
     """
 
     name: str
@@ -198,6 +200,8 @@ class Column:
     default: str | None = None
     default_is_expression: bool = False
     comment: str = ""
+    collation: str = field(default="", compare=False)
+    is_auto_increment: bool = field(default=False, compare=False)
 
     @property
     def is_virtual(self) -> bool:

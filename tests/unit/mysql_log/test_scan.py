@@ -162,6 +162,41 @@ def test_what_was_rolled_back_never_appears(log: LogWriter) -> None:
     assert [type(item) for item in scan(log)] == [TransactionEnded]
 
 
+def test_statements_that_changed_rows_outlive_a_rollback_of_the_transaction(log: LogWriter) -> None:
+    """The server logs one where it also wrote to a table without transactions, which keeps what was written."""
+    begin = log.gtid(1)
+    log.query("INSERT INTO with_transactions VALUES (1)")
+    log.table_map("users")
+    log.rows()
+    log.query("UPDATE without_transactions SET a = 2")
+    log.query("ROLLBACK")
+    behind = log.gtid(2)
+
+    items = scan(log)
+
+    statements = [item for item in items if isinstance(item, StatementLogged)]
+    assert statements == items
+    assert [(each.sql, each.end) for each in statements] == [
+        ("INSERT INTO with_transactions VALUES (1)", BinlogPosition(FILE, begin)),
+        ("UPDATE without_transactions SET a = 2", BinlogPosition(FILE, behind)),
+    ]
+
+
+def test_statements_that_changed_rows_outlive_a_rollback_to_a_savepoint(log: LogWriter) -> None:
+    log.gtid(1)
+    log.query("SAVEPOINT `s`")
+    log.table_map("users")
+    log.rows()
+    log.query("UPDATE without_transactions SET a = 2")
+    log.query("SAVEPOINT `t`")
+    log.rows()
+    log.query("ROLLBACK TO `t`")
+    log.query("ROLLBACK TO `s`")
+    log.xid()
+
+    assert [type(item) for item in scan(log)] == [TransactionBegan, StatementLogged, TransactionEnded]
+
+
 @pytest.mark.parametrize("undo", ["ROLLBACK", "ROLLBACK TO `s`"])
 def test_a_rollback_of_what_was_already_shown_is_an_error(log: LogWriter, undo: str) -> None:
     log.gtid(1)

@@ -19,6 +19,11 @@ TABLE_STATEMENTS = {
     "create table .t (id int)": TableDdl("create", ((None, "t"),)),
     "create table t (id int, foreign key (id) references u (id))": TableDdl("create", ((None, "t"),)),
     "create table t select * from u": TableDdl("create", ((None, "t"),), changes_rows=True),
+    "create table t (id int) engine=connect table_type=odbc": TableDdl("create", ((None, "t"),), changes_rows=True),
+    "create table t (id int, engine int) engine = MRG_MyISAM union = (a, `b c`.`d`) insert_method=last": TableDdl(
+        "create", ((None, "t"), (None, "a"), ("b c", "d")), changes_rows=True
+    ),
+    "create table t (note varchar(9) default 'engine=merge') engine=blackhole": TableDdl("create", ((None, "t"),)),
     "create table t table u": TableDdl("create", ((None, "t"),), changes_rows=True),
     "create table a.table (id int references b.select (id))": TableDdl("create", (("a", "table"),)),
     "create table t (values row(1), row(2))": TableDdl("create", ((None, "t"),), changes_rows=True),
@@ -101,6 +106,8 @@ ALTERS = {
     "alter table t convert to character set utf8mb4": TableDdl("alter", ((None, "t"),)),
     "alter table t comment 'x' engine=blackhole": TableDdl("alter", ((None, "t"),), changes_rows=True),
     "alter table t add x int, engine 'BLACKHOLE'": TableDdl("alter", ((None, "t"),), changes_rows=True),
+    "alter table t union (a, b)": TableDdl("alter", ((None, "t"), (None, "a"), (None, "b")), changes_rows=True),
+    "alter table t engine=myisam, engine=merge": TableDdl("alter", ((None, "t"),), changes_rows=True),
     "alter table t engine = myisam comment 'engine=blackhole'": TableDdl("alter", ((None, "t"),)),
     "alter table t add engine int, change blackhole engine int": TableDdl(
         "alter", ((None, "t"),), column_renames=(("blackhole", "engine"),)
@@ -147,6 +154,12 @@ ROW_STATEMENTS = {
     "insert low_priority ignore a.t (x) select 1 from u": RowStatement("INSERT", (("a", "t"),)),
     "replace into `t` values (1)": RowStatement("REPLACE", ((None, "t"),)),
     "update a join b.c on a.x=c.x set a.y=1": RowStatement("UPDATE", ((None, "a"), ("b", "c"))),
+    "update a join b on cast(a.x as char character set utf8mb4) = b.x join c set c.y=1": RowStatement(
+        "UPDATE", ((None, "a"), (None, "b"), (None, "c"))
+    ),
+    "update a use index for order by (i) join c on c.id = a.id set c.y=1": RowStatement(
+        "UPDATE", ((None, "a"), (None, "c"))
+    ),
     "delete from a.t where x=1": RowStatement("DELETE", (("a", "t"),)),
     "delete t1, t2 from t1 inner join t2 where 1": RowStatement("DELETE", ((None, "t1"), (None, "t2"))),
     "load data local infile 'x' replace into table a.t fields terminated by ','": RowStatement("LOAD", (("a", "t"),)),

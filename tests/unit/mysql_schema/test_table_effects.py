@@ -16,7 +16,7 @@ from penstock.core.mysql.table_effects import (
     follow_renames,
     resolve_names,
 )
-from penstock.core.tables import Column, IntegerType, TableId, TableSchema
+from penstock.core.tables import Column, IntegerType, TableId, TableSchema, TextType
 
 T, U, V = (TableId("shop", name) for name in "tuv")
 ID = Column("id", IntegerType(32, unsigned=False), nullable=False, declaration="int(11)")
@@ -27,6 +27,15 @@ OF_NUMBER = TableSchema(T, (replace(ID, name="number"),), ("number",))
 OF_GREAT_NUMBER = TableSchema(T, (replace(ID, name="Number"),), ("Number",))
 WITH_B = TableSchema(T, (replace(ID, name="b"),), ("b",))
 ANOTHER_KEY = TableSchema(T, (ID,), ())
+COUNTED = TableSchema(T, (replace(ID, is_auto_increment=True),), ("id",))
+OF_SEQUENCE = TableSchema(T, (replace(ID, default_is_expression=True),), ("id",))
+COUNTED_ON = TableSchema(T, (replace(ID, default_is_expression=True, is_auto_increment=True),), ("id",))
+NAME = Column("name", TextType(9, "utf8mb4"), nullable=True, declaration="varchar(9)", collation="utf8mb4_general_ci")
+IS_X = replace(ID, name="is_x", declaration="int GENERATED ALWAYS AS (`name` = 'x') STORED")
+COMPUTED = TableSchema(T, (ID, NAME, IS_X), ("id",))
+COMPUTED_IN_BINARY = TableSchema(T, (ID, replace(NAME, collation="utf8mb4_bin"), IS_X), ("id",))
+ONLY_NAME = TableSchema(T, (ID, NAME), ("id",))
+ONLY_NAME_IN_BINARY = TableSchema(T, (ID, replace(NAME, collation="utf8mb4_bin")), ("id",))
 
 
 def ddl(sql: str) -> TableDdl:
@@ -52,6 +61,13 @@ def ddl(sql: str) -> TableDdl:
         ("alter table t comment 'x'", TableChange(SCHEMA, SCHEMA, named=True), None),
         ("alter table t drop a, change b id int", TableChange(WITH_B, SCHEMA, named=True), Kind.SCHEMA),
         ("alter table t drop b, add b int", TableChange(SCHEMA, SCHEMA, named=True), None),
+        ("alter table t auto_increment = 9", TableChange(COUNTED, COUNTED, named=True), None),
+        ("alter table t modify id int", TableChange(COUNTED, SCHEMA, named=True), None),
+        (
+            "alter table t modify name varchar(9) collate utf8mb4_bin",
+            TableChange(ONLY_NAME, ONLY_NAME_IN_BINARY, named=True),
+            None,
+        ),
         ("alter table t drop primary key", TableChange(SCHEMA, ANOTHER_KEY, named=True), Kind.SCHEMA),
         (
             "alter table u rename t, drop primary key",
@@ -84,7 +100,7 @@ def test_what_becomes_of_a_table_is_told(sql: str, change: TableChange, effect: 
             TableChange(None, SCHEMA, named=True, origin=U),
             "the rows of shop.u, which was not carried",
         ),
-        ("create table t select 1", TableChange(None, SCHEMA, named=True), "from a query"),
+        ("create table t select 1", TableChange(None, SCHEMA, named=True), "as from a query"),
         (
             "alter table u convert partition p to table t",
             TableChange(None, SCHEMA, named=True),
@@ -107,6 +123,22 @@ def test_what_becomes_of_a_table_is_told(sql: str, change: TableChange, effect: 
             "other names at once",
         ),
         ("alter table t drop partition p", TableChange(SCHEMA, SCHEMA, named=True), "without a row event"),
+        (
+            "alter ignore table u add unique (a), rename t",
+            TableChange(None, SCHEMA, named=True, origin=U, moved=SCHEMA),
+            "without a row event",
+        ),
+        ("alter table t modify id serial", TableChange(SCHEMA, COUNTED, named=True), "AUTO_INCREMENT"),
+        (
+            "alter table t modify id int auto_increment",
+            TableChange(OF_SEQUENCE, COUNTED_ON, named=True),
+            "AUTO_INCREMENT",
+        ),
+        (
+            "alter table t modify name varchar(9) collate utf8mb4_bin",
+            TableChange(COMPUTED, COMPUTED_IN_BINARY, named=True),
+            "computed from name, which changed from varchar(9) utf8mb4_general_ci to varchar(9) utf8mb4_bin",
+        ),
         ("alter table t drop id, add ID int", TableChange(SCHEMA, SCHEMA, named=True), "added it again"),
         (
             "alter table u drop column if exists id, add id int, rename t",

@@ -239,8 +239,8 @@ def _read_some(connection: pymysql.Connection, tables: Sequence[TableId] | None)
         connection,
         "SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, DATA_TYPE, COLUMN_TYPE, IS_NULLABLE, COLUMN_DEFAULT, EXTRA, "  # noqa: S608 - every text in it is escaped
         f"{generation}, COALESCE(CHARACTER_SET_NAME, ''), COALESCE(CHARACTER_MAXIMUM_LENGTH, 0), "
-        f"COALESCE(DATETIME_PRECISION, 0), COLUMN_COMMENT FROM information_schema.COLUMNS WHERE {where} "
-        "ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION",
+        f"COALESCE(DATETIME_PRECISION, 0), COLUMN_COMMENT, COALESCE(COLLATION_NAME, '') "
+        f"FROM information_schema.COLUMNS WHERE {where} ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION",
     ):
         columns.setdefault(TableId(schema, name), []).append(_column_row(fields))
     keys: dict[TableId, list[str]] = {}
@@ -269,7 +269,8 @@ def _read_tableask(connection: pymysql.Connection, tables: Sequence[TableId] | N
 
 
 def _column_row(fields: Sequence[object]) -> ColumnRow:
-    name, data_type, column_type, nullable, default, extra, generation, charset, length, digits, comment = fields
+    name, data_type, column_type, nullable, default, extra, generation, charset, length, digits, *described = fields
+    comment, collation = described
     return ColumnRow(
         name=str(name),
         data_type=str(data_type),
@@ -282,6 +283,7 @@ def _column_row(fields: Sequence[object]) -> ColumnRow:
         characters_max=int(str(length)),
         fraction_digits=int(str(digits)),
         comment=str(comment),
+        collation=str(collation),
     )
 
 

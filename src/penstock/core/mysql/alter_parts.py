@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from penstock.core.mysql.sql_tokens import TableName, TokenReader
 
+_ROWS_NOWHERE = frozenset({"BLACKHOLE"})
+_ROWS_ELSEWHERE = frozenset({"CONNECT", "FEDERATED", "MERGE", "MRG_MYISAM", "SPIDER"})
 _DROPPED_OTHERS = frozenset({"CHECK", "CONSTRAINT", "FOREIGN", "INDEX", "KEY", "PARTITION", "PRIMARY"})
 
 
@@ -41,7 +43,9 @@ def read_alter_parts(reader: TokenReader) -> AlterParts:
             only_rows = only_rows or _moves_tablespace(reader)
             tables += _other_table(reader)
             names += _new_name(reader)
-        changes_rows = changes_rows or (depth == 0 and _keeps_no_rows(reader))
+        changes_rows = changes_rows or (depth == 0 and _engine(reader) in _ROWS_NOWHERE | _ROWS_ELSEWHERE)
+        merged = _merged_tables(reader) if depth == 0 else []
+        tables, changes_rows = [*tables, *merged], changes_rows or bool(merged)
         mark = reader.peek()
         depth += (mark == "(") - (mark == ")")
         begins = mark == ","
@@ -82,13 +86,43 @@ def _moves_rows(reader: TokenReader) -> bool:
     return first == "CONVERT" and second in {"PARTITION", "TABLE"}
 
 
-def _keeps_no_rows(reader: TokenReader) -> bool:
-    """Whether a table option gives the table an engine that throws rows away."""
+def tables_with_rows_elsewhere(reader: TokenReader) -> tuple[bool, tuple[TableName, ...]]:
+    """Read what follows the name of a new table: whether it shows rows of others, and which of this server they are of.
+
+    A table that throws its rows away is none: its log is what it is for.
+    """
+    tables, depth, is_elsewhere = list[TableName](), 0, False
+    while not reader.is_done:
+        if depth == 0:
+            is_elsewhere = is_elsewhere or _engine(reader) in _ROWS_ELSEWHERE
+            tables += _merged_tables(reader)
+        mark = reader.peek()
+        depth += (mark == "(") - (mark == ")")
+        reader.at += 1
+    return is_elsewhere, tuple(tables)
+
+
+def _engine(reader: TokenReader) -> str:
+    """The engine that a table option gives the table; "" where there is another word."""
     part = TokenReader(reader.tokens, reader.at)
     if not part.skip("ENGINE"):
-        return False
+        return ""
     part.skip("=")
-    return not part.is_done and part.tokens[part.at].value.upper() == "BLACKHOLE"
+    return "" if part.is_done else part.tokens[part.at].value.upper()
+
+
+def _merged_tables(reader: TokenReader) -> list[TableName]:
+    """The tables of a MERGE table's option UNION: what is written by way of it is logged under its own name."""
+    part = TokenReader(reader.tokens, reader.at)
+    if not part.skip("UNION"):
+        return []
+    part.skip("=")
+    tables = list[TableName]()
+    while part.peek() in {"(", ","}:
+        part.at += 1
+        if table := part.take_table():
+            tables.append(table)
+    return tables
 
 
 def _moves_tablespace(reader: TokenReader) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from penstock.core.mysql.alter_parts import read_alter_parts
+from penstock.core.mysql.alter_parts import read_alter_parts, tables_with_rows_elsewhere
 from penstock.core.mysql.sql_tokens import TableName, TokenReader, query_of, read_tokens
 
 if TYPE_CHECKING:
@@ -50,10 +50,9 @@ class TableDdl:
     `column_renames`   pairs of a column's old and its new name, given all at once; "" for what is not readable
     `column_drops`     the columns that it drops
     `changes_rows`     rows come or go with no row event: TRUNCATE, partitions,
-                       tablespaces, ALTER IGNORE, an engine that keeps none,
+                       tablespaces, ALTER IGNORE, an engine that keeps none or those of others,
                        CREATE TABLE ... SELECT logged as a statement
     `changes_columns`  False if the tables look afterwards as before
-    `numbers_rows`     it says AUTO_INCREMENT, of the table or of a column
     """
 
     action: Action
@@ -66,7 +65,6 @@ class TableDdl:
     column_drops: tuple[str, ...] = ()
     changes_rows: bool = False
     changes_columns: bool = True
-    numbers_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +104,7 @@ _ROW_VERBS = frozenset({"INSERT", "REPLACE", "UPDATE", "DELETE", "LOAD", "SELECT
 WRITE_MODIFIERS = frozenset({"LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "QUICK", "IGNORE", "INTO"})
 _ALTER_OPTIONS = frozenset({"INSTANT", "INPLACE", "NOCOPY", "COPY", "NONE", "SHARED", "EXCLUSIVE"})
 _REFERENCE_ENDS = frozenset({"SET", "WHERE", "ORDER", "LIMIT", "RETURNING"})
+_NO_REFERENCE_ENDS = frozenset({("CHARACTER", "SET"), ("CHAR", "SET"), ("FOR", "ORDER")})
 
 
 def classify(sql: str, sql_mode: int = 0) -> Statement:
@@ -188,8 +187,10 @@ def _read_create(reader: TokenReader) -> Statement:
         return _UNKNOWN
     if kind == "SEQUENCE":
         return TableDdl("sequence", (table,), conditional=conditional)
-    has_rows = bool(query_of(reader.tokens))
-    return TableDdl("create", (table,), replaces=replaces, conditional=conditional, changes_rows=has_rows)
+    has_query = bool(query_of(reader.tokens))
+    is_elsewhere, others = (False, ()) if has_query else tables_with_rows_elsewhere(reader)
+    tables, changes_rows = (table, *others), has_query or is_elsewhere
+    return TableDdl("create", tables, replaces=replaces, conditional=conditional, changes_rows=changes_rows)
 
 
 def _read_drop(reader: TokenReader) -> Statement:
@@ -237,7 +238,6 @@ def _read_alter(reader: TokenReader) -> Statement:
         column_drops=parts.column_drops,
         changes_rows=parts.changes_rows or drops_rows,
         changes_columns=not parts.only_rows,
-        numbers_rows=any(token.upper == "AUTO_INCREMENT" for token in reader.tokens),
     )
 
 
@@ -310,7 +310,7 @@ def _references(reader: TokenReader) -> tuple[TableName, ...]:
     """Every table between the verb of an UPDATE or DELETE and what ends its references; () if one is a query."""
     tables: list[TableName] = []
     expects = True
-    while not reader.is_done and reader.peek() not in _REFERENCE_ENDS:
+    while not reader.is_done and not _ends_references(reader):
         if reader.peek() == "SELECT":
             return ()
         if reader.peek() in {",", "JOIN", "STRAIGHT_JOIN", "FROM", "USING"}:
@@ -322,6 +322,12 @@ def _references(reader: TokenReader) -> tuple[TableName, ...]:
         else:
             reader.at += 1
     return tuple(dict.fromkeys(tables))
+
+
+def _ends_references(reader: TokenReader) -> bool:
+    """Whether a word ends them: not SET in CHARACTER SET, nor ORDER in an index hint's FOR ORDER BY."""
+    before = reader.tokens[reader.at - 1].upper
+    return reader.peek() in _REFERENCE_ENDS and (before, reader.peek()) not in _NO_REFERENCE_ENDS
 
 
 _READERS: dict[str, Callable[[TokenReader], Statement]] = {

@@ -107,6 +107,7 @@ class ColumnRow:
     characters_max: int
     fraction_digits: int
     comment: str
+    collation: str = ""
 
 
 _HIDDEN_PERIOD = tuple(
@@ -153,7 +154,10 @@ def describe_column(row: ColumnRow, flavour: Flavour) -> Column:
         kind = "VIRTUAL" if "VIRTUAL" in row.extra.upper() else "STORED"
         declaration = f"{declaration} GENERATED ALWAYS AS ({row.generation}) {kind}"
     default, is_expression = _default(row, type_, flavour)
-    return Column(row.name, type_, row.nullable, declaration, default, is_expression, row.comment)
+    counts = "AUTO_INCREMENT" in row.extra.upper()
+    return Column(
+        row.name, type_, row.nullable, declaration, default, is_expression, row.comment, row.collation, counts
+    )
 
 
 def _column_type(row: ColumnRow) -> ColumnType:

@@ -108,11 +108,11 @@ def refusal_of_return(
 
 
 def refusal_of_numbers(before: TableSchema, after: TableSchema, sql_mode: int) -> Refusal | None:
-    """Return which column an ALTER TABLE that says AUTO_INCREMENT made one, if rows can have got numbers by it."""
+    """Return which column a statement made AUTO_INCREMENT, if rows can have got numbers by it."""
     old = {column.name: column for column in before.columns}
     for column in after.columns:
         was = old.get(column.name)
-        if was is None or was.default_is_expression or not column.default_is_expression:
+        if was is None or was.is_auto_increment or not column.is_auto_increment:
             continue
         if was.nullable or not sql_mode & NO_ZERO_NUMBERS:
             reason = "it became AUTO_INCREMENT, and the source gives numbers to the rows that have 0 or NULL"
@@ -179,18 +179,18 @@ def _computed_anew(before: TableSchema, after: TableSchema) -> Refusal | None:
 def _reads_alike(before: Column, after: Column) -> bool:
     """Whether an expression surely makes the same of a column's values as before: of 1.5 and 1.500 it may not."""
     was, now = before.declaration.lower(), after.declaration.lower()
-    old, new = before.type, after.type
+    old, new, sorts_alike = before.type, after.type, before.collation == after.collation
     if (old, was) == (new, now):
-        return True
+        return sorts_alike
     match old, new:
         case IntegerType(), IntegerType():
             return old.unsigned == new.unsigned and "zerofill" not in was + now
         case DecimalType(), DecimalType():
             return old.scale == new.scale and "zerofill" not in was + now
         case TextType(), TextType():
-            return old.charset == new.charset
+            return old.charset == new.charset and sorts_alike
         case (EnumType(), EnumType()) | (SetType(), SetType()) | (BytesType(), BytesType()):
-            return True
+            return sorts_alike
         case _:
             return False
 
@@ -247,11 +247,11 @@ def _column_refusal(before: Column, after: Column) -> Refusal | None:
 
 
 def _shown(column: Column, other: Column) -> str:
-    """The declaration, with the character set where nothing else tells it from `other`."""
-    charset = column.type.charset if isinstance(column.type, TextType) else ""
-    return (
-        f"{column.declaration} {charset}" if charset and column.declaration == other.declaration else column.declaration
-    )
+    """The declaration, with the character set or the collation where nothing else tells it from `other`."""
+    if column.declaration != other.declaration:
+        return column.declaration
+    charsets = [each.type.charset for each in (column, other) if isinstance(each.type, TextType)]
+    return f"{column.declaration} {charsets[0] if len(set(charsets)) > 1 else column.collation}".rstrip()
 
 
 def _is_generated(column: Column) -> bool:

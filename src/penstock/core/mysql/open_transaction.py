@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from penstock.core.mysql.ddl import RowStatement, TableDdl, classify
 from penstock.core.mysql.log_items import StatementLogged, TransactionBegan
 from penstock.core.mysql.savepoints import Savepoints
 
@@ -53,9 +54,15 @@ class OpenTransaction:
             items.insert(0, TransactionBegan(self.file, self.begin, self.gtid, self.timestamp_ms))
         return items
 
-    def statements(self) -> list[StatementLogged]:
-        """Return what of that which is held are statements."""
-        return [item for item in self._held if isinstance(item, StatementLogged)]
+    def outliving(self, since: int = 0) -> list[StatementLogged]:
+        """Return what no rollback takes back, of that which is held behind the first `since`.
+
+        A DROP of a table, as MariaDB logs for a CREATE OR REPLACE that failed; and what
+        changed rows as a statement, for a server logs a rollback where there is a table
+        without transactions in it (MySQL and MariaDB, sql/binlog.cc and sql/log.cc).
+        """
+        held = self._held[since:]
+        return [item for item in held if isinstance(item, StatementLogged) and _outlives_rollback(item)]
 
     def set_savepoint(self, name: str) -> None:
         """Remember how many items there are when `name` is set, and what is held; an older one of that name is gone."""
@@ -66,7 +73,8 @@ class OpenTransaction:
         count, held_bytes = self._savepoints.roll_back_to(name)
         if count < self.shown:
             return False
-        del self._held[count - self.shown :]
+        since = count - self.shown
+        self._held[since:] = self.outliving(since)
         self.held_bytes = held_bytes
         return True
 
@@ -74,3 +82,8 @@ class OpenTransaction:
         """Forget everything; False if some of it was shown."""
         self._held.clear()
         return not self.shown
+
+
+def _outlives_rollback(statement: StatementLogged) -> bool:
+    read = classify(statement.sql, statement.session.sql_mode)
+    return isinstance(read, RowStatement) or (isinstance(read, TableDdl) and read.action == "drop")

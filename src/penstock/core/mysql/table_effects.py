@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 COPY_AGAIN = (
     "start a new pipeline (another `pipeline` name and `home`, `start: copy`) to carry the table from a fresh copy"
 )
+_ROWS_CAME_OR_WENT = "rows came or went without a row event, as with a partition that is dropped or exchanged"
 
 Effect: TypeAlias = "Kind | Refusal | None"
 """What became of a table; None for nothing that anybody must be told."""
@@ -80,7 +81,9 @@ def effect_of(ddl: TableDdl, change: TableChange) -> Effect:
         return _effect_of_rename(ddl, change.origin, change, change.after)
     if change.named and ddl.action == "create" and (change.before is None or ddl.replaces):
         return (
-            _unknown("it was created from a query whose rows are not in the log") if ddl.changes_rows else Kind.CREATE
+            _unknown("it was created with rows that are not in the log, as from a query")
+            if ddl.changes_rows
+            else Kind.CREATE
         )
     if change.before is None:
         return _unknown("it took this name with rows in it that are not in the log")
@@ -102,10 +105,12 @@ def _effect_of_rename(ddl: TableDdl, origin: TableId, change: TableChange, after
         reason = f"it now has the rows of {origin}, which was not carried"
         hint = f'{COPY_AGAIN}, with {origin}, or a pattern such as "{after.table.schema}.*", under its `tables` too'
         return Refusal("", reason, f"{hint}: then what a tool like gh-ost copies is carried as well")
+    if ddl.changes_rows:
+        return _unknown(_ROWS_CAME_OR_WENT)
     if ddl.column_renames or find_column_renames(change.moved, after, ()):
         return _unknown("it and a column of it got other names at once, which this release does not carry")
     back = refusal_of_return(change.moved, after, ddl.column_drops, ())
-    return back or _refusal(ddl, change, change.moved, after) or Kind.RENAME
+    return back or _refusal(change, change.moved, after) or Kind.RENAME
 
 
 def _effect_by_name(ddl: TableDdl, before: TableSchema, after: TableSchema) -> Effect:
@@ -113,21 +118,21 @@ def _effect_by_name(ddl: TableDdl, before: TableSchema, after: TableSchema) -> E
     if ddl.action == "truncate":
         return Kind.TRUNCATE
     if ddl.changes_rows:
-        return _unknown("rows came or went without a row event, as with a partition that is dropped or exchanged")
+        return _unknown(_ROWS_CAME_OR_WENT)
     return refusal_of_return(before, after, ddl.column_drops, ddl.column_renames)
 
 
 def _evolution(ddl: TableDdl, change: TableChange, before: TableSchema, after: TableSchema) -> Effect:
     if before == after:
-        return None
+        return _refusal(change, before, after)
     found = find_column_renames(before, after, ddl.column_renames if change.named else ())
     if isinstance(found, Refusal):
         return found
-    return _refusal(ddl, change, before.with_columns_renamed(found), after) or Kind.SCHEMA
+    return _refusal(change, before.with_columns_renamed(found), after) or Kind.SCHEMA
 
 
-def _refusal(ddl: TableDdl, change: TableChange, before: TableSchema, after: TableSchema) -> Refusal | None:
-    found = refusal_of_numbers(before, after, change.sql_mode) if ddl.numbers_rows and change.named else None
+def _refusal(change: TableChange, before: TableSchema, after: TableSchema) -> Refusal | None:
+    found = refusal_of_numbers(before, after, change.sql_mode) if change.named else None
     return found or refusal(before, after, change.sql_mode)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.core.errors import START_ANEW, LogError
 from penstock.core.mysql.bytes_reader import MalformedError
-from penstock.core.mysql.ddl import Harmless, TableDdl, TransactionControl, classify
+from penstock.core.mysql.ddl import Harmless, TransactionControl, classify
 from penstock.core.mysql.event_codes import FLAG_OF_SESSION, EventCode
 from penstock.core.mysql.log_items import RowsLogged, StatementLogged, TransactionBegan, TransactionEnded
 from penstock.core.mysql.open_transaction import OpenTransaction
@@ -182,12 +182,14 @@ class TransactionReader:
 
     def _roll_back(self, items: list[LogItem]) -> None:
         transaction = self._explicit()
-        begin, drops = self.position(transaction.begin), [s for s in transaction.statements() if _drops(s)]
+        begin, outliving = self.position(transaction.begin), transaction.outliving()
         if not transaction.roll_back():
             raise self._taken_back(how="was rolled back")
         end = self._end()
-        if drops:
-            items.append(replace(drops[-1], begin=begin, end=end, inside=0))
+        # Whoever stops at one of them comes by the others again.
+        items.extend(replace(each, begin=begin, end=begin, inside=0) for each in outliving[:-1])
+        if outliving:
+            items.append(replace(outliving[-1], begin=begin, end=end, inside=0))
         else:
             items.append(TransactionEnded(end, transaction.timestamp_ms))
 
@@ -247,12 +249,6 @@ class TransactionReader:
         begin = self.open.begin if self.open else self._place.start
         message = f"the transaction at {self._place.file}:{begin} {how} at {self._place}, after a part of it was read"
         return LogError(message, f"it was too large to be held back until its end: {START_ANEW}")
-
-
-def _drops(statement: StatementLogged) -> bool:
-    """Whether it drops a table, as MariaDB does for a CREATE OR REPLACE that failed: no rollback brings that back."""
-    read = classify(statement.sql, statement.session.sql_mode)
-    return isinstance(read, TableDdl) and read.action == "drop"
 
 
 def _logged(

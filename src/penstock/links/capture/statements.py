@@ -214,7 +214,7 @@ class StatementHandler:
     def _create_if_needed(self, statement: StatementLogged, ddl: TableDdl, gone: Collection[str]) -> StatementOutcome:
         """Follow CREATE TABLE IF NOT EXISTS, which MySQL logs also where it has found a table, or a view."""
         existing = self._tracker.tables()
-        (table,) = resolve_names(ddl.tables, statement.default_schema, existing)
+        table, *_ = resolve_names(ddl.tables, statement.default_schema, existing)
         is_new = self._book.wanted(table) and table not in existing
         had = self._objects.had_before(table, statement.timestamp_ms) if is_new else ""
         if had == IS_VIEW:
