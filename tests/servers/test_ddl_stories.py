@@ -37,6 +37,18 @@ STOPPED = [
         "INSERT INTO t (id, d) VALUES (1, 1.5)",
         "ALTER TABLE t MODIFY d DECIMAL(8,4)",
     ),
+    (
+        "DROP TABLE t",
+        "CREATE TABLE t (name VARCHAR(20) COLLATE utf8mb4_general_ci, g INT AS (name = 'A') STORED) CHARSET utf8mb4",
+        "INSERT INTO t (name) VALUES ('a')",
+        "ALTER TABLE t MODIFY name VARCHAR(20) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin",
+    ),
+    (
+        "DROP TABLE t",
+        "CREATE TABLE t (id INT PRIMARY KEY, n BIGINT UNSIGNED)",
+        "INSERT INTO t VALUES (1, NULL)",
+        "ALTER TABLE t MODIFY n SERIAL",
+    ),
 ]
 FAILS = "CREATE OR REPLACE TABLE t (id INT PRIMARY KEY) SELECT 1 AS id UNION ALL SELECT 1"
 
@@ -107,6 +119,27 @@ def test_rows_that_mariadb_changes_while_it_analyzes_stop_their_table(
     story = ("SET SESSION binlog_format = STATEMENT", "ANALYZE TABLE t", f"ANALYZE {statement}")
 
     assert set(follow(mariadb, request, fresh_database, tmp_path, *story).stopped) == {f"{fresh_database}.t"}
+
+
+def test_rows_that_several_tables_show_stop_them(
+    any_source: MariadbServer | OracleMysql, request: pytest.FixtureRequest, database: str, tmp_path: Path
+) -> None:
+    story = ("ALTER TABLE t ENGINE=MyISAM", "CREATE TABLE m LIKE t", "ALTER TABLE m ENGINE=MERGE UNION=(t)")
+
+    assert set(follow(any_source, request, database, tmp_path, *story).stopped) == {f"{database}.t", f"{database}.m"}
+
+
+@pytest.mark.parametrize("end", [("ROLLBACK",), ("ROLLBACK TO s", "COMMIT")])
+def test_what_a_rollback_leaves_in_a_table_without_transactions_stops_it(
+    mariadb: MariadbServer, request: pytest.FixtureRequest, fresh_database: str, tmp_path: Path, end: tuple[str, ...]
+) -> None:
+    """MySQL with GTIDs refuses such a transaction."""
+    begin = ("SET SESSION binlog_format = STATEMENT", "BEGIN", "INSERT INTO u VALUES (1)", "SAVEPOINT s")
+    story = ("ALTER TABLE t ENGINE=MyISAM", "CREATE TABLE u (id INT)", *begin, "UPDATE t SET n = 9", *end)
+
+    told = follow(mariadb, request, fresh_database, tmp_path, *story)
+
+    assert set(told.stopped) == {f"{fresh_database}.{name}" for name in "tu"}
 
 
 @pytest.mark.parametrize("any_source", ["mysql_server"], indirect=True)
