@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from contextlib import closing
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -61,6 +62,32 @@ def test_a_stretch_that_was_rolled_back_is_read_past_however_long_it_takes_and_a
         with pytest.raises(UnavailableError, match=f"Kafka sent nothing of {topic}"):
             next(messages)
         proxy.heal()
+
+
+def test_a_place_that_nothing_comes_of_is_told_whatever_comes_of_others(
+    kafka: KafkaBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "REQUEST_TIMEOUT_SECONDS", _SILENCE_SECONDS)
+    monkeypatch.setattr(reading, "_PROGRESS_SECONDS", _SILENCE_SECONDS / 10)
+    cluster, busy, silent = KafkaCluster(kafka.bootstrap_servers), uuid4().hex, uuid4().hex
+    create_topics(cluster, [busy, silent], {}, partitions=1)
+    ended = threading.Event()
+
+    def write() -> None:
+        producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+        while not ended.wait(0.2):
+            producer.produce(busy, b"more")
+            producer.flush(30)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        with closing(TopicReader(cluster)) as reader, pytest.raises(UnavailableError, match="nothing of 2 topics"):
+            # The end of the silent one is said to be where it has not come to.
+            list(reader.scan({(busy, 0): (0, 1), (silent, 0): (0, 5)}))
+    finally:
+        ended.set()
+        writer.join()
 
 
 def _write_behind_rolled_back(broker: KafkaBroker, topic: str) -> int:

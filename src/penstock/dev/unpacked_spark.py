@@ -38,14 +38,12 @@ def unpacked_spark_home() -> Path:
         part = Path(tempfile.mkdtemp(prefix=f"{home.name}-", dir=home.parent))
     except OSError:
         return installed
-    try:
+    # A file system may have no links; and somebody else may have made it by now, which is the same.
+    with suppress(OSError):
         part.chmod(0o755)
         _link(installed, part)
-        # Somebody else may have made it by now, and it is the same.
-        with suppress(OSError):
-            part.rename(home)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+        part.rename(home)
+    shutil.rmtree(part, ignore_errors=True)
     return home if home.exists() else installed
 
 

@@ -28,7 +28,8 @@ _log = structlog.get_logger()
 _POLL_SECONDS = 1.0
 _POLL_ONCE_SECONDS = 0.25
 _BACKOFF_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 15.0, 15.0, 15.0)
-_HEALTHY_SECONDS = 60.0
+_HEALTHY_SECONDS = 120.0
+"""Longer than a link lives that waits for Kafka, twice, and is given up."""
 _DISPLACED_MAX = 3
 """Tasks that Spark has yet to end are few, and each takes a link over once; another instance would do it again."""
 _DISK_IS_FULL = "No space left on device"

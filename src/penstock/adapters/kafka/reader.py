@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
@@ -62,6 +62,8 @@ class TopicReader:
         self._admin: AdminClient | None = None
         self._met: set[str] = set()
         self._begins: Mapping[tuple[str, int], int] = {}
+        self._deadline = 0.0
+        self._heard = False
         self._progress: list[str] | None = None
         self._consumer = self._open_consumer()
 
@@ -92,20 +94,20 @@ class TopicReader:
         """Yield (offset, value) of the committed messages of `[start, end)`; see ports/topics.TopicLog."""
         if start >= end:
             return
-        self._assign({(topic, partition): start})
-        done = False
-        for fetched in self._fetches(topic):
-            messages: list[tuple[int, bytes]] = []
-            for message in fetched:
-                done = done or ends_at(message, end)
-                if not done and message.error() is None:
-                    messages.append(entry(message))
-            done = done or (bool(messages) and messages[-1][0] == end - 1)
-            if messages:
-                yield messages
-            if done:
-                self._consumer.unassign()
-                return
+        place, done = (topic, partition), False
+        with self._assigned({place: start}):
+            for fetched in self._fetches(topic, [place]):
+                self._heard = True
+                messages: list[tuple[int, bytes]] = []
+                for message in fetched:
+                    done = done or ends_at(message, end)
+                    if not done and message.error() is None:
+                        messages.append(entry(message))
+                done = done or (bool(messages) and messages[-1][0] == end - 1)
+                if messages:
+                    yield messages
+                if done:
+                    return
 
     def read_together(
         self, ranges: Mapping[tuple[str, int], tuple[int, int]], bytes_max: int
@@ -137,17 +139,14 @@ class TopicReader:
         self, ranges: Mapping[tuple[str, int], tuple[int, int]], wanted: Mapping[tuple[str, int], object]
     ) -> Iterator[tuple[tuple[str, int], Sequence[Message]]]:
         """Yield what comes of many ranges, in stretches of one place, as long as a place is in `wanted`."""
-        self._assign({place: ranges[place][0] for place in wanted})
-        try:
-            for fetched in self._fetches(f"{len(wanted)} topics") if wanted else ():
+        with self._assigned({place: ranges[place][0] for place in wanted}):
+            for fetched in self._fetches(f"{len(wanted)} topics", wanted) if wanted else ():
                 for place, messages in by_place(fetched):
                     if place in wanted:
+                        self._heard = True
                         yield place, messages
                 if not wanted:
                     return
-        finally:
-            # Whatever stays assigned is fetched on and on in the background.
-            self._consumer.unassign()
 
     def ends(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
         """For each (topic, partition): the first offset that is not yet committed. Absent ones are left out."""
@@ -177,22 +176,22 @@ class TopicReader:
         Those of a partition come in order; nothing is kept. Raises what `read` raises.
         """
         ends = {place: end for place, (start, end) in ranges.items() if start < end}
-        self._assign({place: ranges[place][0] for place in ends})
-        for fetched in self._fetches(f"{len(ends)} topics") if ends else ():
-            for message in fetched:
-                place = (message.topic() or "", message.partition() or 0)
-                if place not in ends:
-                    continue
-                if ends_at(message, ends[place]):
-                    del ends[place]
-                elif message.error() is None:
-                    offset = message.offset() or 0
-                    if offset == ends[place] - 1:
+        with self._assigned({place: ranges[place][0] for place in ends}):
+            for fetched in self._fetches(f"{len(ends)} topics", ends) if ends else ():
+                for message in fetched:
+                    place = (message.topic() or "", message.partition() or 0)
+                    if place not in ends:
+                        continue
+                    self._heard = True
+                    if ends_at(message, ends[place]):
                         del ends[place]
-                    yield place, offset, message.key(), message.value()
-            if not ends:
-                break
-        self._consumer.unassign()
+                    elif message.error() is None:
+                        offset = message.offset() or 0
+                        if offset == ends[place] - 1:
+                            del ends[place]
+                        yield place, offset, message.key(), message.value()
+                if not ends:
+                    return
 
     def cluster_id(self) -> str:
         """The id that the cluster gave itself when it was made. Raises UnavailableError."""
@@ -224,11 +223,20 @@ class TopicReader:
         """Drop the connection."""
         self._consumer.close()
 
+    @contextmanager
+    def _assigned(self, begins: Mapping[tuple[str, int], int]) -> Iterator[None]:
+        self._assign(begins)
+        try:
+            yield
+        finally:
+            # Whatever stays assigned is fetched on and on in the background.
+            self._consumer.unassign()
+            if self._progress is not None:
+                # What it says of its progress would gather in memory while nobody reads.
+                self._progress = None
+                self._replace_consumer()
+
     def _assign(self, begins: Mapping[tuple[str, int], int]) -> None:
-        if self._progress is not None:
-            # What it says of its progress would gather in memory while nobody reads.
-            self._progress = None
-            self._replace_consumer()
         self._begins = begins
         new = {topic for topic, _ in begins} - self._met
         if new:
@@ -238,40 +246,45 @@ class TopicReader:
             self._met |= new
         self._consumer.assign([TopicPartition(*place, start) for place, start in begins.items()])
 
-    def _fetches(self, what: str) -> Iterator[list[Message]]:
+    def _fetches(self, what: str, wanted: Collection[tuple[str, int]]) -> Iterator[list[Message]]:
         """Yield what comes in, for ever. `consume` alone would wait for its whole number of messages.
 
-        Raises UnavailableError when nothing comes: neither messages nor a stretch of a
-        topic that was rolled back, of which there is no message however long it takes.
+        Whoever finds what is `wanted` in it, which may become less, says so by `_heard`.
+        Raises UnavailableError when nothing of that comes: neither messages nor a
+        stretch of a topic that was rolled back, of which there is no message however
+        long it takes.
         """
-        deadline = self._await_anew()
+        self._await_anew()
         while True:
             first = self._consumer.poll(_POLL_SECONDS)
             if first is not None:
-                deadline = self._await_anew()
+                self._heard = False
                 yield [first, *self._consumer.consume(_FETCH_MESSAGES, timeout=0)]
-            elif time.monotonic() > deadline:
-                if not self._comes_on():
+                if self._heard:
+                    # From now on: whoever took it may have taken long.
+                    self._await_anew()
+            if time.monotonic() > self._deadline:
+                if not self._comes_on(wanted):
                     text = f"Kafka sent nothing of {what} for {REQUEST_TIMEOUT_SECONDS:.0f} s"
                     raise UnavailableError(text, "check that the brokers run and can be reached")
-                deadline = self._await_anew()
+                self._await_anew()
 
-    def _await_anew(self) -> float:
-        """Forget how far the client has come; until when it must have come further."""
-        if self._progress is not None:
+    def _await_anew(self) -> None:
+        """Forget how far the client has come; it must have come further before the deadline."""
+        if self._progress:
             self._progress.clear()
-        return time.monotonic() + REQUEST_TIMEOUT_SECONDS
+        self._deadline = time.monotonic() + REQUEST_TIMEOUT_SECONDS
 
-    def _comes_on(self) -> bool:
+    def _comes_on(self, wanted: Collection[tuple[str, int]]) -> bool:
         """Whether there is more to wait for: brokers that answer, at first; from then on, what comes in from them.
 
-        What is left is read by a client that says how far it has come.
+        What is left of what is wanted is read by a client that says how far it has come.
         """
         if self._progress is not None:
-            return len({_next_offsets(said) for said in self._progress}) > 1
+            return len({_next_offsets(said, wanted) for said in self._progress}) > 1
         left = [
             TopicPartition(at.topic, at.partition, max(at.offset, self._begins[at.topic, at.partition]))
-            for at in self._consumer.position(self._consumer.assignment())
+            for at in self._consumer.position([TopicPartition(*place) for place in wanted])
         ]
         self._progress = []
         self._replace_consumer()
@@ -288,13 +301,14 @@ class TopicReader:
         self._consumer = self._open_consumer()
 
 
-def _next_offsets(said: str) -> tuple[tuple[str, str, int], ...]:
-    """Where the client reads on in each partition, from its statistics (librdkafka, STATISTICS.md)."""
+def _next_offsets(said: str, wanted: Collection[tuple[str, int]]) -> tuple[tuple[str, str, int], ...]:
+    """Where the client reads on in each partition that is wanted, from its statistics (librdkafka, STATISTICS.md)."""
     topics: dict[str, Any] = json.loads(said)["topics"]
     return tuple(
         (topic, partition, of_partition["next_offset"])
         for topic, of_topic in topics.items()
         for partition, of_partition in of_topic["partitions"].items()
+        if (topic, int(partition)) in wanted
     )
 
 

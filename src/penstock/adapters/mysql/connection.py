@@ -13,6 +13,9 @@ from penstock.core.errors import PenstockError, UnavailableError, UnfitServerErr
 
 # Codes from 2000 to 2999 are the client's own: it could not connect, or lost the server.
 _CLIENT_ERRORS = range(CR.CR_ERROR_FIRST, 3000)
+# The driver has no names for these: MariaDB's ER_CONNECTION_KILLED, MySQL's ER_SERVER_OFFLINE_MODE and
+# ER_CLIENT_INTERACTION_TIMEOUT.
+_CONNECTION_KILLED, _SERVER_OFFLINE, _IDLE_FOR_TOO_LONG = 1927, 3032, 4031
 _WORTH_A_RETRY = frozenset(
     {
         ER.SERVER_SHUTDOWN,
@@ -24,6 +27,12 @@ _WORTH_A_RETRY = frozenset(
         ER.LOCK_DEADLOCK,
         ER.QUERY_INTERRUPTED,
         ER.TABLE_DEF_CHANGED,
+        ER.OUTOFMEMORY,
+        ER.OUT_OF_RESOURCES,
+        ER.CANT_CREATE_THREAD,
+        _CONNECTION_KILLED,
+        _SERVER_OFFLINE,
+        _IDLE_FOR_TOO_LONG,
     }
 )
 
