@@ -7,16 +7,27 @@ from typing import TYPE_CHECKING
 
 import pymysql
 import pytest
-from tests.servers.source_log import here, read_all
+from tests.servers.source_log import address, here, read_all
 
+from penstock.adapters.mysql.catalog import read_tables
+from penstock.adapters.mysql.connection import connect
+from penstock.bench.capture.known_tables import KnownTables
+from penstock.core.announcements import Announcement
+from penstock.core.mysql.decode import decode_rows
 from penstock.core.mysql.log_items import LogItem, RowsLogged, StatementLogged, TransactionBegan, TransactionEnded
 from penstock.core.positions import BinlogPosition
+from penstock.core.tables import TableId, TableSchema
 from penstock.dev.mariadb import start_mariadb
+from penstock.links.capture import collector
+from penstock.links.capture.collector import ChangeCollector
+from penstock.links.capture.table_book import TableBook
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from penstock.core.changes import RowBatch
+    from penstock.core.mysql.rows_block import RowsBlock
     from penstock.dev.mariadb import MariadbServer
 
 LONG_COMMENT = "a comment that is worth compressing " * 20
@@ -117,3 +128,44 @@ def test_every_compressed_event_is_a_place_to_go_on_from(source: MariadbServer, 
             assert isinstance(start, TransactionBegan)
             rest = read_all(source, BinlogPosition(start.file, start.offset, item.offset))
             assert what_happened(rest) == what_happened([start, *whole[index:]])
+
+
+def test_compressed_columns_are_decoded_in_parts_that_fit_however_much_they_inflate(
+    source: MariadbServer, cursor: pymysql.cursors.Cursor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cursor.execute("CREATE OR REPLACE DATABASE shop")
+    cursor.execute("USE shop")
+    cursor.execute("CREATE TABLE pages (id INT PRIMARY KEY, plain TEXT, body MEDIUMTEXT COMPRESSED)")
+    begin = here(cursor)
+    cursor.execute("INSERT INTO pages SELECT seq, 'p', REPEAT(seq, 50000) FROM seq_1_to_300")
+    table = TableId("shop", "pages")
+    with closing(connect(address(source))) as connection:
+        schema = read_tables(connection, [table])[table]
+    rows = [item for item in read_all(source, begin) if isinstance(item, RowsLogged)]
+    monkeypatch.setattr(collector, "_INFLATING_BYTES_MAX", 10_000)
+    batches: list[RowBatch] = []
+
+    def decoded(schema: TableSchema, events: Sequence[RowsLogged | RowsBlock]) -> RowBatch:
+        assert sum(event.size_bytes for event in events) <= 10_000
+        batches.append(decode_rows(schema, events))
+        return batches[-1]
+
+    monkeypatch.setattr(collector, "decode_rows", decoded)
+    gathering = ChangeCollector(book_of(schema), {})
+    for event in rows:
+        gathering.add(event)
+    weighed = gathering.bytes
+    publication = gathering.take(begin, here(cursor))
+
+    assert len(batches) > 3
+    assert publication.rows == {"shop.pages": (300, publication.timestamp_ms)}
+    assert [row for batch in batches if batch.after for row in batch.after.to_pylist()] == [
+        {"id": number, "plain": "p", "body": f"{number}" * 50_000} for number in range(1, 301)
+    ]
+    assert weighed == 16 * sum(event.size_bytes for event in rows)
+
+
+def book_of(schema: TableSchema) -> TableBook:
+    known = KnownTables({schema.table: schema})
+    announced = Announcement("bench", schema.table, "pages", "", 1, 2, 1, (0, 0, -1))
+    return TableBook("bench", known, known, [announced], lambda table: table == schema.table)

@@ -154,7 +154,8 @@ class MysqlSourceSpec(Spec):
     `tls` nothing is encrypted. `zero_dates` says what becomes of 0000-00-00 and
     other dates that no calendar has, `row_images` of rows that were logged
     without all of their columns. Rows of XA transactions are held in memory from
-    XA PREPARE to XA COMMIT, `prepared_xa_mebibytes_max` of them at most. A
+    XA PREPARE to XA COMMIT, `prepared_xa_mebibytes_max` of them at most; those of
+    more than 1 GiB would have places behind the next transaction. A
     publication begins `publish_interval_ms` after the one before, or later; 0
     gives the least latency, for more CPU. `backlog_tasks` files of a backlog are
     read side by side, each by a task that publishes it in its turn; with 1 a single
@@ -178,7 +179,7 @@ class MysqlSourceSpec(Spec):
     lease_seconds: Annotated[float, Field(strict=True, ge=1, le=3600)] = 300.0
     zero_dates: ZeroDates = "stop"
     row_images: RowImages = "full"
-    prepared_xa_mebibytes_max: Annotated[int, Field(strict=True, ge=1, le=1 << 20)] = 256
+    prepared_xa_mebibytes_max: Annotated[int, Field(strict=True, ge=1, le=1024)] = 256
     publish_interval_ms: Annotated[int, Field(strict=True, ge=0, le=10_000)] = 40
     backlog_tasks: Annotated[int, Field(strict=True, ge=1, le=BACKLOG_TASKS_MAX)] = 1
     copy_commit_seconds: Annotated[int, Field(strict=True, ge=0, le=600)] = 300

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 from penstock.core.changes import Op
+from penstock.core.mysql.column_codes import COMPRESSED
 from penstock.core.mysql.executed import Executed
 from penstock.core.mysql.sql_session import UNKNOWN_SESSION, SqlSession
 from penstock.core.positions import file_number
@@ -46,6 +47,11 @@ class TableMap:
     nullable: tuple[bool, ...]
     names: tuple[str, ...]
     unsigned: tuple[bool, ...]
+
+    @property
+    def inflates(self) -> bool:
+        """Whether values may be far longer than in the log: of MariaDB's compressed columns, by zlib, 1,030 times."""
+        return not COMPRESSED.isdisjoint(self.types)
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,7 +212,7 @@ def _cell(column: Column, code: int, metadata: int) -> Cell | None:  # noqa: C90
 
 def _string_cell(column: Column, code: int, metadata: int) -> Cell | None:
     """A string of at most `metadata` bytes, or a blob whose length has `metadata` bytes."""
-    compressed = code in {codes.BLOB_COMPRESSED, codes.VARCHAR_COMPRESSED}
+    compressed = code in codes.COMPRESSED
     if code in codes.BLOBS or code == codes.BLOB_COMPRESSED:
         return Cell(column, code, 0, metadata, compressed=compressed) if metadata in {1, 2, 3, 4} else None
     if code in {codes.VARCHAR, codes.VAR_STRING, codes.VARCHAR_COMPRESSED}:

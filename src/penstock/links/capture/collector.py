@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from penstock.core.avro.envelope_encode import encode_changes
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from penstock.core.positions import BinlogPosition
     from penstock.core.tables import TableId
     from penstock.links.capture.table_book import TableBook
+
+_INFLATES_USUALLY = 16
+_INFLATING_BYTES_MAX = 512 << 10
+"""An array has up to 2 GiB of values. A larger event than this is a single row: servers write of 8 KiB otherwise."""
 
 
 class ChangeCollector:
@@ -46,7 +51,7 @@ class ChangeCollector:
     def add(self, event: RowsLogged | RowsBlock) -> None:
         """Take one event, or a block of them, of a table that is wanted."""
         self._events.append(event)
-        self.bytes += event.size_bytes
+        self.bytes += weight(event)
 
     def take(self, begin: BinlogPosition, end: BinlogPosition) -> Publication:
         """Encode what was gathered, which lies between `begin` and `end`, and start anew."""
@@ -74,11 +79,16 @@ class ChangeCollector:
         if few is not None:
             return [few]
         encoded = []
-        for group in _alike(events):
+        for group in chain.from_iterable(map(_bounded, _alike(events))):
             for batch in split_key_changes(decode_rows(encodable.schema, group)):
                 keys, values = encode_changes(encodable, batch, processed_at_ms)
                 encoded.append(Messages(topic, keys, values, message_order(batch)))
         return encoded
+
+
+def weight(event: RowsLogged | RowsBlock) -> int:
+    """How many bytes of memory rows count for. Nobody knows of compressed values: they count as usual ones."""
+    return event.size_bytes * (_INFLATES_USUALLY if event.table_map.inflates else 1)
 
 
 def _newest_ms(event: RowsLogged | RowsBlock) -> int:
@@ -98,3 +108,19 @@ def _alike(events: Sequence[RowsLogged | RowsBlock]) -> Iterator[list[RowsLogged
     for event in events:
         groups[batch_key(event)].append(event)
     yield from groups.values()
+
+
+def _bounded(events: list[RowsLogged | RowsBlock]) -> Iterator[list[RowsLogged | RowsBlock]]:
+    """Split events so that a batch of them fits into an array, however much their values inflate."""
+    if not events[0].table_map.inflates:
+        yield events
+        return
+    part: list[RowsLogged | RowsBlock] = []
+    size_bytes = 0
+    for event in chain.from_iterable([each] if isinstance(each, RowsLogged) else each for each in events):
+        if part and size_bytes + event.size_bytes > _INFLATING_BYTES_MAX:
+            yield part
+            part, size_bytes = [], 0
+        part.append(event)
+        size_bytes += event.size_bytes
+    yield part

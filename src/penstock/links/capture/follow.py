@@ -16,7 +16,7 @@ from penstock.core.mysql.log_items import (
     TransactionEnded,
     TransactionsLogged,
 )
-from penstock.links.capture.collector import ChangeCollector
+from penstock.links.capture.collector import ChangeCollector, weight
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -148,7 +148,7 @@ class LogFollower:
         if not self._collector.wants(event.table_map.table):
             return
         self._transaction.append(event)
-        self._transaction_bytes += len(event.payload)
+        self._transaction_bytes += weight(event)
         if self._transaction_bytes >= self._pace.bytes_max and self._inside is not None:
             yield from self._piece(event)
 
