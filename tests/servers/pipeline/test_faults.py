@@ -17,7 +17,6 @@ _FAULTS = (
     "kill -9 of the tracker in the middle of an ALTER",
     "kill -9 of the broker",
     "connections cut: source",
-    "connections half closed: kafka",
     "network drops everything: schematizer",
 )
 
