@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
 from contextlib import closing
@@ -88,6 +89,23 @@ def test_a_place_that_nothing_comes_of_is_told_whatever_comes_of_others(
     finally:
         ended.set()
         writer.join()
+
+
+@pytest.mark.filterwarnings("error::pytest.PytestUnraisableExceptionWarning")
+def test_what_is_read_no_further_may_outlive_the_reader(kafka: KafkaBroker) -> None:
+    cluster, topic = KafkaCluster(kafka.bootstrap_servers), uuid4().hex
+    create_topics(cluster, [topic], {}, partitions=1)
+    producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+    producer.produce(topic, b"first")
+    producer.flush(30)
+    reader = TopicReader(cluster)
+    messages = [reader.read(topic, 0, 0, 5), reader.scan({(topic, 0): (0, 5)})]
+    for each in messages:
+        next(iter(each))
+
+    reader.close()
+    messages.clear()
+    gc.collect()
 
 
 def _write_behind_rolled_back(broker: KafkaBroker, topic: str) -> int:

@@ -221,6 +221,7 @@ class TopicReader:
 
     def close(self) -> None:
         """Drop the connection."""
+        self._progress = None
         self._consumer.close()
 
     @contextmanager
@@ -229,8 +230,9 @@ class TopicReader:
         try:
             yield
         finally:
-            # Whatever stays assigned is fetched on and on in the background.
-            self._consumer.unassign()
+            # Whatever stays assigned is fetched on and on in the background. A client that was closed has nothing.
+            with suppress(RuntimeError):
+                self._consumer.unassign()
             if self._progress is not None:
                 # What it says of its progress would gather in memory while nobody reads.
                 self._progress = None
