@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import numpy as np
 
 from penstock.core.changes import Op
-from penstock.core.mysql.column_codes import COMPRESSED
+from penstock.core.mysql.column_codes import COMPRESSED, STRING
 from penstock.core.mysql.executed import Executed
 from penstock.core.mysql.sql_session import UNKNOWN_SESSION, SqlSession
 from penstock.core.positions import file_number
@@ -47,6 +47,11 @@ class TableMap:
     nullable: tuple[bool, ...]
     names: tuple[str, ...]
     unsigned: tuple[bool, ...]
+
+    @property
+    def pads(self) -> bool:
+        """Whether values may be padded to their width, of 255 bytes at most, which are not in the log."""
+        return STRING in self.types
 
     @property
     def inflates(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
 from itertools import chain
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
 
 _INFLATES_USUALLY = 16
 _INFLATING_BYTES_MAX = 512 << 10
-"""An array has up to 2 GiB of values. A larger event than this is a single row: servers write of 8 KiB otherwise."""
+_PADDED_BYTES_MAX = 8 << 20
+"""An array has up to 2 GiB of values. A row has two bytes at least; an event has 8 KiB, or is a single row."""
 
 
 class ChangeCollector:
@@ -111,14 +113,16 @@ def _alike(events: Sequence[RowsLogged | RowsBlock]) -> Iterator[list[RowsLogged
 
 
 def _bounded(events: list[RowsLogged | RowsBlock]) -> Iterator[list[RowsLogged | RowsBlock]]:
-    """Split events so that a batch of them fits into an array, however much their values inflate."""
-    if not events[0].table_map.inflates:
+    """Split events so that a batch of them fits into an array, however much longer its values are than in the log."""
+    table_map = events[0].table_map
+    bytes_max = _INFLATING_BYTES_MAX if table_map.inflates else _PADDED_BYTES_MAX if table_map.pads else math.inf
+    if sum(event.size_bytes for event in events) <= bytes_max:
         yield events
         return
     part: list[RowsLogged | RowsBlock] = []
     size_bytes = 0
     for event in chain.from_iterable([each] if isinstance(each, RowsLogged) else each for each in events):
-        if part and size_bytes + event.size_bytes > _INFLATING_BYTES_MAX:
+        if part and size_bytes + event.size_bytes > bytes_max:
             yield part
             part, size_bytes = [], 0
         part.append(event)
