@@ -81,8 +81,10 @@ class FollowedLog:
     rows: dict[TableId, list[Row]] = field(default_factory=dict)
 
     @classmethod
-    def open(cls, source: Source, tracker_server: Source, schema: str, policy: TablePolicy, home: Path) -> FollowedLog:
-        """Begin at the end of the log, with a tracker that has nothing."""
+    def open(
+        cls, source: Source, tracker_server: Source, schema: str, policy: TablePolicy, home: Path, unwanted: str = ""
+    ) -> FollowedLog:
+        """Begin at the end of the log, with a tracker that has nothing. All tables of `schema` are wanted but one."""
         with closing(connect(address(source))) as connection:
             begin, defaults = head(connection), read_source_defaults(connection)
         tracker = MysqlTracker(address(tracker_server), defaults, policy)
@@ -92,7 +94,7 @@ class FollowedLog:
             tracker.close()
             raise
         registry = MemoryRegistry()
-        book = TableBook("src", tracker, registry, [], lambda table: table.schema == schema)
+        book = TableBook("src", tracker, registry, [], lambda table: table.schema == schema and table.name != unwanted)
         state = open_state(f"sqlite:///{home}/state.db", "p")
         handler = StatementHandler(state, book, MysqlSourceObjects(address(source)), 1)
         return cls(source, begin, schema, policy, tracker, registry, book, handler)

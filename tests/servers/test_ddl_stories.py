@@ -54,11 +54,16 @@ FAILS = "CREATE OR REPLACE TABLE t (id INT PRIMARY KEY) SELECT 1 AS id UNION ALL
 
 
 def follow(
-    source: MariadbServer | OracleMysql, request: pytest.FixtureRequest, schema: str, home: Path, *story: str
+    source: MariadbServer | OracleMysql,
+    request: pytest.FixtureRequest,
+    schema: str,
+    home: Path,
+    *story: str,
+    unwanted: str = "",
 ) -> FollowedLog:
     """Tell a story, and follow it."""
     tracker = request.getfixturevalue("mysql_tracker_server" if isinstance(source, OracleMysql) else "tracker_server")
-    log = FollowedLog.open(source, tracker, schema, TablePolicy(), home)
+    log = FollowedLog.open(source, tracker, schema, TablePolicy(), home, unwanted)
     with closing(log), closing(connected(source)) as session, session.cursor() as cursor:
         # The log is to tell of the database, too.
         cursor.execute(f"DROP DATABASE {schema}")
@@ -149,6 +154,14 @@ def test_an_engine_that_throws_the_rows_away_stops_the_table(
     told = follow(any_source, request, database, tmp_path, "ALTER TABLE t COMMENT 'a relay' ENGINE=BLACKHOLE")
 
     assert set(told.stopped) == {f"{database}.t"}
+
+
+def test_a_table_that_is_not_carried_is_not_taken_for_one_whose_name_differs_by_case(
+    mariadb: MariadbServer, request: pytest.FixtureRequest, fresh_database: str, tmp_path: Path
+) -> None:
+    story = ("CREATE OR REPLACE TABLE T (id INT)", "INSERT INTO T VALUES (5)", "TRUNCATE T", "DROP TABLE T")
+
+    assert follow(mariadb, request, fresh_database, tmp_path, *story, unwanted="T").stopped == {}
 
 
 @pytest.mark.parametrize("then", [(), ("CREATE TABLE t (a INT)", "INSERT INTO t VALUES (7)")])

@@ -196,7 +196,7 @@ class StatementHandler:
             return self._not_replayed(statement, ddl, error)
         _APPLIED.pass_by()
         after = self._wanted_tables()
-        names = _Names.of(ddl, statement.default_schema, [*existing, *after])
+        names = _Names.of(ddl, statement.default_schema, [*existing, *self._tracker.tables()])
         announcements, stopped = [], []
         for table in sorted({*before, *after}):
             origin = names.origins.get(table)
