@@ -30,11 +30,11 @@ def read_alter_parts(reader: TokenReader) -> AlterParts:
     """Read what follows the table's name."""
     tables, names = list[TableName](), list[TableName]()
     renames, drops = list[tuple[str, str]](), list[str]()
-    changes_rows = only_rows = False
-    depth, begins = 0, True
+    only_rows, depth, begins = False, 0, True
     if reader.skip("WAIT"):
         reader.at += 1
     reader.skip("NOWAIT")
+    changes_rows, merged = _read_options(reader, _ROWS_NOWHERE | _ROWS_ELSEWHERE)
     while not reader.is_done:
         if begins and depth == 0:
             renames += _renamed_column(reader)
@@ -43,14 +43,11 @@ def read_alter_parts(reader: TokenReader) -> AlterParts:
             only_rows = only_rows or _moves_tablespace(reader)
             tables += _other_table(reader)
             names += _new_name(reader)
-        changes_rows = changes_rows or (depth == 0 and _engine(reader) in _ROWS_NOWHERE | _ROWS_ELSEWHERE)
-        merged = _merged_tables(reader) if depth == 0 else []
-        tables, changes_rows = [*tables, *merged], changes_rows or bool(merged)
         mark = reader.peek()
         depth += (mark == "(") - (mark == ")")
         begins = mark == ","
         reader.at += 1
-    return AlterParts(tuple(tables), tuple(names), tuple(renames), tuple(drops), changes_rows, only_rows)
+    return AlterParts((*tables, *merged), tuple(names), tuple(renames), tuple(drops), changes_rows, only_rows)
 
 
 def _renamed_column(reader: TokenReader) -> list[tuple[str, str]]:
@@ -91,15 +88,22 @@ def tables_with_rows_elsewhere(reader: TokenReader) -> tuple[bool, tuple[TableNa
 
     A table that throws its rows away is none: its log is what it is for.
     """
-    tables, depth, is_elsewhere = list[TableName](), 0, False
-    while not reader.is_done:
+    return _read_options(reader, _ROWS_ELSEWHERE)
+
+
+def _read_options(reader: TokenReader, engines: frozenset[str]) -> tuple[bool, tuple[TableName, ...]]:
+    """Read on outside of parentheses: whether an option has rows come or go, as one of `engines` does, and of whom."""
+    part = TokenReader(reader.tokens, reader.at)
+    tables, depth, changes_rows = list[TableName](), 0, False
+    while not part.is_done:
         if depth == 0:
-            is_elsewhere = is_elsewhere or _engine(reader) in _ROWS_ELSEWHERE
-            tables += _merged_tables(reader)
-        mark = reader.peek()
+            merged = _merged_tables(part)
+            tables += merged
+            changes_rows = changes_rows or bool(merged) or _engine(part) in engines
+        mark = part.peek()
         depth += (mark == "(") - (mark == ")")
-        reader.at += 1
-    return is_elsewhere, tuple(tables)
+        part.at += 1
+    return changes_rows, tuple(tables)
 
 
 def _engine(reader: TokenReader) -> str:

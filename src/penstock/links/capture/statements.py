@@ -185,7 +185,8 @@ class StatementHandler:
     def _replay(self, statement: StatementLogged, ddl: TableDdl, gone: Collection[str]) -> StatementOutcome:
         if _is_of_server(ddl, statement.default_schema):
             return StatementOutcome()
-        existing, before = self._tracker.tables(), self._wanted_tables()
+        existing = self._tracker.tables()
+        before = self._wanted_tables(existing)
         self._state.keep_tracker_dump(self._book.source, TrackerDump(statement.begin, self._tracker.dump()))
         _DUMPED.pass_by()
         try:
@@ -195,8 +196,9 @@ class StatementHandler:
                 raise
             return self._not_replayed(statement, ddl, error)
         _APPLIED.pass_by()
-        after = self._wanted_tables()
-        names = _Names.of(ddl, statement.default_schema, [*existing, *self._tracker.tables()])
+        there = self._tracker.tables()
+        after = self._wanted_tables(there)
+        names = _Names.of(ddl, statement.default_schema, [*existing, *there])
         announcements, stopped = [], []
         for table in sorted({*before, *after}):
             origin = names.origins.get(table)
@@ -281,9 +283,9 @@ class StatementHandler:
             stopped.append((table, StoppedTable(str(statement.begin), error.message, error.hint)))
         return tuple(stopped)
 
-    def _wanted_tables(self) -> Mapping[TableId, TableSchema]:
+    def _wanted_tables(self, there: Sequence[TableId]) -> Mapping[TableId, TableSchema]:
         tables = {}
-        for table in self._tracker.tables():
+        for table in there:
             schema = self._tracker.table_schema(table) if self._book.wanted(table) else None
             if schema is not None:
                 tables[table] = schema
