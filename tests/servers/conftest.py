@@ -28,6 +28,7 @@ from penstock.dev.jars import JarSet, ensure_jars
 from penstock.dev.kafka import KafkaBroker, start_kafka
 from penstock.dev.mariadb import NEWER, Flavour, MariadbServer, start_mariadb
 from penstock.dev.mysql import PACKAGE, OracleMysql, start_mysql
+from penstock.dev.ports import choose_port
 from penstock.dev.postgres import PostgresServer, start_postgres
 from penstock.dev.redshift import RedshiftServer, start_redshift
 from penstock.dev.redshift.cluster import ROLE
@@ -35,6 +36,7 @@ from penstock.dev.s3 import S3Server, start_s3
 from penstock.dev.schematizer import start_schematizer
 from penstock.dev.unpacked_spark import unpacked_spark_home
 from penstock.dev.zookeeper import ZookeeperServer, start_zookeeper
+from penstock.faults.proxy import Proxy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -274,6 +276,15 @@ def spark() -> Iterator[SparkSession]:
     session = open_session(SessionSpec("penstock-tests", "local[*]", delta_settings({}), jars, options, home=home))
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="module")
+def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Proxy, KafkaBroker]]:
+    """A broker that tells clients to come by way of a proxy."""
+    home = tmp_path_factory.mktemp("proxied")
+    port = choose_port(home / "port")
+    with Proxy("kafka", port) as proxy, start_kafka(home, port=port, advertised_port=proxy.port) as broker:
+        yield proxy, broker
 
 
 @pytest.fixture

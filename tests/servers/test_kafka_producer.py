@@ -29,14 +29,13 @@ from penstock.core.changes import Messages
 from penstock.core.errors import FencedError, UnavailableError
 from penstock.core.kafka.records import Records, encode_listed
 from penstock.dev.kafka import start_kafka
-from penstock.dev.ports import choose_port
-from penstock.faults.proxy import Proxy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from penstock.dev.kafka import KafkaBroker
+    from penstock.faults.proxy import Proxy
 
 
 Found: TypeAlias = "tuple[bytes | None, bytes | None, list[tuple[str, bytes]]]"
@@ -89,15 +88,6 @@ class Story:
                 [int(value) for part in reader.read(topic, 0, 0, ends[topic, 0]) for _, value in part]
                 for topic in self.topics
             ]
-
-
-@pytest.fixture(scope="module")
-def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Proxy, KafkaBroker]]:
-    """A broker that tells clients to come by way of a proxy."""
-    home = tmp_path_factory.mktemp("proxied")
-    port = choose_port(home / "port")
-    with Proxy("kafka", port) as proxy, start_kafka(home, port=port, advertised_port=proxy.port) as broker:
-        yield proxy, broker
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -13,12 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
 from tests.servers.publishing_program import LINK, messages
 from tests.servers.test_watermarks import Case
 
 from penstock.adapters.kafka import pieces, tails, watermarks
-from penstock.adapters.kafka.cluster import LARGEST_MESSAGE, KafkaCluster
+from penstock.adapters.kafka.cluster import LARGEST_MESSAGE, KafkaCluster, create_topics
 from penstock.adapters.kafka.publisher import TransactionalPublisher
 from penstock.core.changes import Messages
 from penstock.core.errors import PenstockError, PositionError, UnavailableError
@@ -123,9 +122,7 @@ def test_a_message_that_is_too_large_for_its_topic_is_told_as_that_without_trans
     """With transactions: see test_kafka_publisher."""
     case = Case(kafka, tmp_path)
     topic = f"{case.pipeline}.a"
-    small = NewTopic(topic, case.cluster.partitions, 1, config={LARGEST_MESSAGE: "1000"})
-    admin = AdminClient({"bootstrap.servers": case.servers})
-    admin.create_topics([small])[topic].result(30)
+    create_topics(case.cluster, [topic], {LARGEST_MESSAGE: "1000"}, case.cluster.partitions)
     values = pa.array([random.Random(1).randbytes(10_000)], pa.binary())  # noqa: S311 - nothing that lz4 makes smaller
     large = Messages(topic, pa.array([b"key"], pa.binary()), values, np.zeros(1, np.int64))
 

@@ -16,14 +16,10 @@ from penstock.adapters.kafka import reader as reading
 from penstock.adapters.kafka.cluster import KafkaCluster, create_topics
 from penstock.adapters.kafka.reader import TopicReader
 from penstock.core.errors import UnavailableError
-from penstock.dev.kafka import start_kafka
-from penstock.dev.ports import choose_port
-from penstock.faults.proxy import Proxy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from penstock.dev.kafka import KafkaBroker
+    from penstock.faults.proxy import Proxy
 
 _MESSAGE_BYTES = 100_000
 _ROLLED_BACK = 16
@@ -32,15 +28,6 @@ _MESSAGES = 5
 _SILENCE_SECONDS = 3.0
 _CHUNK_DELAY_SECONDS = 0.05
 """With chunks of 64 KiB the stretch takes six seconds."""
-
-
-@pytest.fixture
-def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Proxy, KafkaBroker]]:
-    """A broker that tells clients to come by way of a proxy."""
-    home = tmp_path_factory.mktemp("proxied")
-    port = choose_port(home / "port")
-    with Proxy("kafka", port) as proxy, start_kafka(home, port=port, advertised_port=proxy.port) as broker:
-        yield proxy, broker
 
 
 def test_a_stretch_that_was_rolled_back_is_read_past_however_long_it_takes_and_a_stall_is_told(
