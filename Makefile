@@ -4,7 +4,7 @@
 BIN := .venv/bin
 ARGS :=
 .DEFAULT_GOAL := help
-.PHONY: help setup demo bench faults test unit fuzz check format lock
+.PHONY: help setup demo bench faults test nightly unit fuzz check format lock
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z]*\):.*##/\1\t/p' Makefile
@@ -27,11 +27,15 @@ faults: setup  ## Break a running pipeline 200 times, for an hour or two: docs/r
 	$(BIN)/penstock faults $(ARGS)
 
 # More processes than cores, each with servers of its own: most tests wait for something.
-TESTS := $(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
+TESTS := $(BIN)/python -m pytest --numprocesses 3 --dist loadgroup --no-loadscope-reorder
 
-test: setup  ## Run all tests
+test: setup  ## Run all tests that every change must pass, in at most 20 minutes on 2 cores
 	@sh scripts/install_for_tests.sh
-	$(TESTS) $(ARGS)
+	$(TESTS) --budget-minutes 20 $(ARGS)
+
+nightly: setup  ## Run the tests that take longer: what is proven on one server or target, on all others as well
+	@sh scripts/install_for_tests.sh
+	$(TESTS) -m nightly $(ARGS)
 
 unit: setup  ## Run the tests that need no servers
 	$(TESTS) tests/unit tests/fuzz $(ARGS)

@@ -6,6 +6,25 @@ import os
 import signal
 
 import hypothesis
+from tests.suite import (
+    pytest_addoption,
+    pytest_collection_modifyitems,
+    pytest_configure,
+    pytest_configure_node,
+    pytest_sessionfinish,
+    pytest_terminal_summary,
+    pytest_xdist_make_scheduler,
+)
+
+__all__ = [
+    "pytest_addoption",
+    "pytest_collection_modifyitems",
+    "pytest_configure",
+    "pytest_configure_node",
+    "pytest_sessionfinish",
+    "pytest_terminal_summary",
+    "pytest_xdist_make_scheduler",
+]
 
 # What a shell starts in the background inherits that Ctrl-C is ignored, and so would every program that the
 # tests start and send one to.

@@ -1,9 +1,14 @@
-"""Real servers, each started once per run, on free ports, with data in a directory that is deleted at the end."""
+"""Real servers, each started once per run, on free ports, with data in a directory that is deleted at the end.
+
+Brokers, registries and targets are shared by all workers. Sources and trackers
+are not: tests change their settings, and read all of their log.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +19,7 @@ import pytest
 from tests.servers.azurite import AzuriteServer, start_azurite
 from tests.servers.clouds import CLOUDS, CloudPlace
 from tests.servers.redshift_case import log_in
+from tests.servers.shared_servers import DOOR, RunServers, ServersElsewhere
 from tests.servers.sink_case import DuckdbTarget, Place, PostgresTarget, RedshiftTarget
 
 from penstock.adapters.objects.store import ObjectsSpec, open_objects
@@ -29,13 +35,13 @@ from penstock.dev.kafka import KafkaBroker, start_kafka
 from penstock.dev.mariadb import NEWER, Flavour, MariadbServer, start_mariadb
 from penstock.dev.mysql import PACKAGE, OracleMysql, start_mysql
 from penstock.dev.ports import choose_port
-from penstock.dev.postgres import PostgresServer, start_postgres
+from penstock.dev.postgres import PostgresServer
 from penstock.dev.redshift import RedshiftServer, start_redshift
 from penstock.dev.redshift.cluster import ROLE
 from penstock.dev.s3 import S3Server, start_s3
-from penstock.dev.schematizer import start_schematizer
+from penstock.dev.schematizer import SchematizerServer
 from penstock.dev.unpacked_spark import unpacked_spark_home
-from penstock.dev.zookeeper import ZookeeperServer, start_zookeeper
+from penstock.dev.zookeeper import ZookeeperServer
 from penstock.faults.proxy import Proxy
 
 if TYPE_CHECKING:
@@ -50,9 +56,20 @@ _numbers = itertools.count(1)
 
 @pytest.fixture(scope="session")
 def servers_home() -> Iterator[Path]:
-    """The directory under which all servers of this run keep their data."""
+    """The directory under which all servers that this process starts keep their data."""
     with tempfile.TemporaryDirectory(prefix="penstock-servers-") as home:
         yield Path(home)
+
+
+@pytest.fixture(scope="session")
+def run_servers(request: pytest.FixtureRequest, servers_home: Path) -> Iterator[RunServers | ServersElsewhere]:
+    """The servers that all workers share."""
+    worker: dict[str, str] | None = getattr(request.config, "workerinput", None)
+    if worker is not None:
+        yield ServersElsewhere(worker[DOOR])
+        return
+    with contextlib.closing(RunServers(servers_home)) as servers:
+        yield servers
 
 
 @pytest.fixture(scope="session")
@@ -105,17 +122,19 @@ def mysql_tracker_server(servers_home: Path, mysql_package: DebianPackage) -> It
 
 
 @pytest.fixture(scope="session")
-def postgres(servers_home: Path) -> Iterator[PostgresServer]:
+def postgres(run_servers: RunServers | ServersElsewhere) -> PostgresServer:
     """A PostgreSQL; `user` has all rights."""
-    with start_postgres(servers_home / "postgres") as server:
-        yield server
+    server = run_servers.get("postgres")
+    assert isinstance(server, PostgresServer)
+    return server
 
 
 @pytest.fixture(scope="session")
-def s3(servers_home: Path) -> Iterator[S3Server]:
-    """An S3 server with an empty bucket."""
-    with start_s3(servers_home / "s3") as server:
-        yield server
+def s3(run_servers: RunServers | ServersElsewhere) -> S3Server:
+    """An S3 server with a bucket."""
+    server = run_servers.get("s3")
+    assert isinstance(server, S3Server)
+    return server
 
 
 @pytest.fixture(scope="session")
@@ -228,17 +247,19 @@ def any_source(request: pytest.FixtureRequest) -> MariadbServer | OracleMysql:
 
 
 @pytest.fixture(scope="session")
-def kafka(servers_home: Path) -> Iterator[KafkaBroker]:
+def kafka(run_servers: RunServers | ServersElsewhere) -> KafkaBroker:
     """A broker of one node."""
-    with start_kafka(servers_home / "kafka") as broker:
-        yield broker
+    broker = run_servers.get("kafka")
+    assert isinstance(broker, KafkaBroker)
+    return broker
 
 
 @pytest.fixture(scope="session")
-def schematizer(servers_home: Path) -> Iterator[str]:
+def schematizer(run_servers: RunServers | ServersElsewhere) -> str:
     """The URL of a running Schematizer."""
-    with start_schematizer(servers_home / "schematizer") as server:
-        yield server.url
+    server = run_servers.get("schematizer")
+    assert isinstance(server, SchematizerServer)
+    return server.url
 
 
 @pytest.fixture
@@ -258,10 +279,11 @@ def chain_parts(kafka: KafkaBroker, schematizer: str, tracker_server: MariadbSer
 
 
 @pytest.fixture(scope="session")
-def zookeeper(servers_home: Path) -> Iterator[ZookeeperServer]:
+def zookeeper(run_servers: RunServers | ServersElsewhere) -> ZookeeperServer:
     """A ZooKeeper, which keeps sessions of 1 second and more."""
-    with start_zookeeper(servers_home / "zookeeper") as server:
-        yield server
+    server = run_servers.get("zookeeper")
+    assert isinstance(server, ZookeeperServer)
+    return server
 
 
 @pytest.fixture(scope="session")
@@ -290,7 +312,8 @@ def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Proxy, K
 @pytest.fixture
 def fresh_name() -> str:
     """A name that no other test of this run uses, fit for databases, topics and pipelines."""
-    return f"fresh_{next(_numbers)}"
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    return f"fresh_{worker}{'_' if worker else ''}{next(_numbers)}"
 
 
 @pytest.fixture
