@@ -32,7 +32,7 @@ from penstock.dev.class_archive import spark_archive
 from penstock.dev.debian import DebianPackage, ensure_prefix
 from penstock.dev.jars import JarSet, ensure_jars
 from penstock.dev.kafka import KafkaBroker, start_kafka
-from penstock.dev.mariadb import NEWER, Flavour, MariadbServer, start_mariadb
+from penstock.dev.mariadb import NEWER, PASSWORD, Flavour, MariadbServer, start_mariadb
 from penstock.dev.mysql import PACKAGE, OracleMysql, start_mysql
 from penstock.dev.ports import choose_port
 from penstock.dev.postgres import PostgresServer
@@ -109,7 +109,7 @@ def newer_mariadb(servers_home: Path, newer_mariadb_package: DebianPackage) -> I
 @pytest.fixture(scope="session")
 def tracker_server(servers_home: Path) -> Iterator[MariadbServer]:
     """A server without binlog, for a schema tracker."""
-    with start_mariadb(servers_home / "tracker", Flavour.TRACKER) as server:
+    with start_mariadb(tracker_home(servers_home / "tracker"), Flavour.TRACKER) as server:
         yield server
 
 
@@ -117,7 +117,7 @@ def tracker_server(servers_home: Path) -> Iterator[MariadbServer]:
 def mysql_tracker_server(servers_home: Path, mysql_package: DebianPackage) -> Iterator[OracleMysql]:
     """A server for the schema tracker of a MySQL source; tests skip where it cannot be had."""
     del mysql_package
-    with start_mysql(servers_home / "mysql_tracker", Flavour.TRACKER) as server:
+    with start_mysql(tracker_home(servers_home / "mysql_tracker"), Flavour.TRACKER) as server:
         yield server
 
 
@@ -220,6 +220,13 @@ def lake_place(spark: SparkSession, tmp_path: Path) -> Iterator[DeltaPlace]:
     objects = open_objects(ObjectsSpec((tmp_path / "objects").as_uri()))
     with contextlib.closing(DeltaPlace(DeltaTarget(spark, (tmp_path / "lake").as_uri()), objects)) as place:
         yield place
+
+
+def tracker_home(home: Path) -> Path:
+    """A home for a tracker with the password that sources have: files of pipelines name one variable for both."""
+    home.mkdir()
+    (home / "password").write_text(PASSWORD)
+    return home
 
 
 @contextlib.contextmanager

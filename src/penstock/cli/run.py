@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
@@ -53,6 +54,7 @@ def run(
     spec = load(file)
     require_spolts_load(spec)
     java()
+    _keep_private(spec.home)
     open_logs(log_directory(spec), console=True)
     _say_crash_point()
     with ExitStack() as stack:
@@ -71,6 +73,17 @@ def run(
             spark.close()
     if once:
         _say_stopped_tables(spec)
+
+
+def _keep_private(home: Path) -> None:
+    """See to it that no other user reads what this process and its children write; rows are in files, too."""
+    from penstock.cli.console import say_note  # noqa: PLC0415
+    from penstock.dev.secrets import make_private  # noqa: PLC0415
+
+    os.umask(0o077)
+    make_private(home)
+    if os.geteuid() == 0:
+        say_note("running as root, which a pipeline does not need: give it a user of its own")
 
 
 def _say_crash_point() -> None:

@@ -9,7 +9,6 @@ import structlog
 
 from penstock.config.specs import SchematizerSpec, TrackerSpec
 from penstock.dev.kafka import start_kafka
-from penstock.dev.mariadb import PASSWORD, USER
 from penstock.dev.ports import LOOPBACK
 from penstock.dev.schematizer import start_schematizer
 from penstock.dev.tracker import start_tracker
@@ -83,7 +82,8 @@ class EmbeddedServers:
         """The parts of the spec that say where the servers are."""
         parts: dict[str, object] = {}
         for name, server in self._servers.items():
-            port = int(server.facts()["port"])
+            facts = server.facts()
+            port = int(facts["port"])
             match name:
                 case "Kafka":
                     parts["kafka"] = self.spec.kafka.model_copy(update={"bootstrap_servers": f"{LOOPBACK}:{port}"})
@@ -91,8 +91,8 @@ class EmbeddedServers:
                     parts["schematizer"] = SchematizerSpec(url=f"http://{LOOPBACK}:{port}")
                 case _:
                     # Executors are children of this process, so they find the password where we do.
-                    os.environ[_TRACKER_PASSWORD_ENV] = PASSWORD
+                    os.environ[_TRACKER_PASSWORD_ENV] = str(facts["password"])
                     parts["tracker"] = TrackerSpec(
-                        host=LOOPBACK, port=port, user=USER, password_env=_TRACKER_PASSWORD_ENV
+                        host=LOOPBACK, port=port, user=str(facts["user"]), password_env=_TRACKER_PASSWORD_ENV
                     )
         return parts

@@ -17,6 +17,7 @@ from penstock.core.errors import UsageError
 from penstock.dev.debian import DebianPackage, Prefix, ensure_prefix
 from penstock.dev.ports import LOOPBACK, choose_port, is_listening
 from penstock.dev.processes import run_to_end, start_child, wait_until_ready
+from penstock.dev.secrets import kept_secret, make_private, write_private
 from penstock.dev.server import OneProcessServer
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ INSTALL_COMMAND = "sudo apt-get install -y mariadb-server"
 USER = "penstock"
 PASSWORD = "penstock"  # noqa: S105 - a server on loopback for development, whose password is in the documentation
 
-_INIT_FILE = "init.sql"
+INIT_FILE = "init.sql"
 _START_SECONDS = 120.0
 _INIT_SECONDS = 180.0
 # Debian keeps servers in sbin, which is not in the PATH of ordinary users.
@@ -52,6 +53,7 @@ character-set-server=utf8mb4
 default-time-zone=+00:00
 performance-schema=OFF
 max-allowed-packet=1G
+local-infile=OFF
 """
 
 _SOURCE_SETTINGS = """\
@@ -70,6 +72,7 @@ innodb-buffer-pool-size=128M
 
 _TRACKER_SETTINGS = """\
 skip-log-bin
+secure-file-priv={tmp}
 innodb-buffer-pool-size=16M
 innodb-log-file-size=8M
 innodb-flush-log-at-trx-commit=2
@@ -100,7 +103,13 @@ _BOOTSTRAP_BEGIN = "CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket = 
 _INIT_SQL = """\
 SET SESSION sql_log_bin = 0;
 CREATE USER IF NOT EXISTS '{user}'@'{host}' IDENTIFIED BY '{password}';
+ALTER USER '{user}'@'{host}' IDENTIFIED BY '{password}';
 GRANT ALL PRIVILEGES ON *.* TO '{user}'@'{host}' WITH GRANT OPTION;
+"""
+
+
+_TRACKER_LACKS = """\
+REVOKE FILE, SHUTDOWN, SUPER, GRANT OPTION ON *.* FROM '{user}'@'{host}';
 """
 
 
@@ -142,8 +151,8 @@ def start_mariadb(
     home = home.resolve()
     prefix = None if package is None else ensure_prefix(package)
     program = [find_program("mariadbd")] if prefix is None else prefix.command("sbin/mariadbd")
-    home.mkdir(parents=True, exist_ok=True)
-    chosen = choose_port(home / "port", port)
+    make_private(home)
+    chosen, password = choose_port(home / "port", port), write_logins(home, flavour, _INIT_SQL)
     settings = _write_settings(home, flavour, chosen, max_binlog_size_bytes)
     if prefix is not None:
         with settings.open("a") as opened:
@@ -152,14 +161,26 @@ def start_mariadb(
     server = [*program, f"--defaults-file={settings}", *_as_root()]
     first = _init_command(settings) if prefix is None else _bootstrap_command(home, server, prefix)
     _initialise(home, first, log)
-    child = start_child(f"MariaDB ({flavour.value})", [*server, f"--init-file={home / _INIT_FILE}", *options], log)
-    wait_until_ready(child, lambda: _answers(chosen), _START_SECONDS)
-    return MariadbServer(chosen, home, child)
+    child = start_child(f"MariaDB ({flavour.value})", [*server, f"--init-file={home / INIT_FILE}", *options], log)
+    wait_until_ready(child, lambda: answers(chosen, password), _START_SECONDS)
+    return MariadbServer(chosen, home, child, password=password)
+
+
+def write_logins(home: Path, flavour: Flavour, grant: str) -> str:
+    """Write the SQL that makes our user at each start, by `grant`; return its password.
+
+    A source for development has one that everybody knows. A tracker has one of its
+    home's own, and its user touches no files.
+    """
+    is_tracker = flavour is Flavour.TRACKER
+    password = kept_secret(home / "password") if is_tracker else PASSWORD
+    text = grant + (_TRACKER_LACKS if is_tracker else "")
+    write_private(home / INIT_FILE, text.format(user=USER, host=LOOPBACK, password=password))
+    return password
 
 
 def _write_settings(home: Path, flavour: Flavour, port: int, max_binlog_size_bytes: int) -> Path:
-    """Write the server's option file and the SQL that creates our user; the option file's path."""
-    (home / _INIT_FILE).write_text(_INIT_SQL.format(user=USER, host=LOOPBACK, password=PASSWORD))
+    """Write the server's option file; its path."""
     scratch = home / "tmp"
     scratch.mkdir(exist_ok=True)
     text = _SETTINGS.format(data=home / "data", tmp=scratch, host=LOOPBACK, port=port)
@@ -167,7 +188,7 @@ def _write_settings(home: Path, flavour: Flavour, port: int, max_binlog_size_byt
         case Flavour.SOURCE:
             text += _SOURCE_SETTINGS.format(max_binlog_size_bytes=max_binlog_size_bytes)
         case Flavour.TRACKER:
-            text += _TRACKER_SETTINGS
+            text += _TRACKER_SETTINGS.format(tmp=scratch)
     settings = home / "mariadb.cnf"
     settings.write_text(text)
     return settings
@@ -221,12 +242,12 @@ def find_program(name: str) -> str:
     return found
 
 
-def _answers(port: int) -> bool:
+def answers(port: int, password: str) -> bool:
     """Whether our user can log in."""
     if not is_listening(port):
         return False
     try:
-        pymysql.connect(host=LOOPBACK, port=port, user=USER, password=PASSWORD, connect_timeout=5).close()
+        pymysql.connect(host=LOOPBACK, port=port, user=USER, password=password, connect_timeout=5).close()
     except pymysql.err.MySQLError:
         return False
     return True

@@ -11,12 +11,11 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import pymysql
-
 from penstock.dev.debian import DebianPackage, ensure_prefix, prefix_directory
-from penstock.dev.mariadb import PASSWORD, USER, Flavour
-from penstock.dev.ports import LOOPBACK, choose_port, is_listening
+from penstock.dev.mariadb import INIT_FILE, PASSWORD, USER, Flavour, answers, write_logins
+from penstock.dev.ports import LOOPBACK, choose_port
 from penstock.dev.processes import run_to_end, start_child, wait_until_ready
+from penstock.dev.secrets import make_private
 from penstock.dev.server import OneProcessServer
 
 if TYPE_CHECKING:
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 
 PACKAGE = DebianPackage("sid", "mysql-server-core")
 
-_INIT_FILE = "init.sql"
 _START_SECONDS = 120.0
 _INIT_SECONDS = 180.0
 
@@ -79,6 +77,7 @@ max-connections=20
 _INIT_SQL = """\
 SET SESSION sql_log_bin = 0;
 CREATE USER IF NOT EXISTS '{user}'@'{host}' IDENTIFIED BY '{password}';
+ALTER USER '{user}'@'{host}' IDENTIFIED BY '{password}';
 GRANT ALL PRIVILEGES ON *.* TO '{user}'@'{host}' WITH GRANT OPTION;
 """
 
@@ -119,8 +118,8 @@ def start_mysql(
     """
     home = home.resolve()
     prefix = ensure_prefix(PACKAGE)
-    home.mkdir(parents=True, exist_ok=True)
-    chosen = choose_port(home / "port", port)
+    make_private(home)
+    chosen, password = choose_port(home / "port", port), write_logins(home, flavour, _INIT_SQL)
     settings = home / "mysql.cnf"
     text = _SETTINGS.format(usr=prefix.usr, data=home / "data", host=LOOPBACK, port=chosen)
     match flavour:
@@ -129,14 +128,13 @@ def start_mysql(
         case Flavour.TRACKER:
             text += _TRACKER_SETTINGS
     settings.write_text(text)
-    (home / _INIT_FILE).write_text(_INIT_SQL.format(user=USER, host=LOOPBACK, password=PASSWORD))
     log = home / "mysql.log"
     server = [*prefix.command("sbin/mysqld"), f"--defaults-file={settings}", *_as_root()]
     _initialise(home, server, log)
     # Not among the settings: with --initialize it would be run before there are any tables of users.
-    child = start_child(f"MySQL ({flavour.value})", [*server, f"--init-file={home / _INIT_FILE}", *options], log)
-    wait_until_ready(child, lambda: _answers(chosen), _START_SECONDS)
-    return OracleMysql(chosen, home, child)
+    child = start_child(f"MySQL ({flavour.value})", [*server, f"--init-file={home / INIT_FILE}", *options], log)
+    wait_until_ready(child, lambda: answers(chosen, password), _START_SECONDS)
+    return OracleMysql(chosen, home, child, password=password)
 
 
 def _initialise(home: Path, server: Sequence[str], log: Path) -> None:
@@ -154,14 +152,3 @@ def _initialise(home: Path, server: Sequence[str], log: Path) -> None:
 def _as_root() -> list[str]:
     """The option without which MySQL refuses uid 0."""
     return ["--user=root"] if os.geteuid() == 0 else []
-
-
-def _answers(port: int) -> bool:
-    """Whether our user can log in."""
-    if not is_listening(port):
-        return False
-    try:
-        pymysql.connect(host=LOOPBACK, port=port, user=USER, password=PASSWORD, connect_timeout=5).close()
-    except pymysql.err.MySQLError:
-        return False
-    return True

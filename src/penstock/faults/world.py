@@ -36,6 +36,7 @@ SCHEMA: Final = "bank"
 PIPELINE: Final = "faults"
 SESSION_SECONDS: Final = 3.0
 _PASSWORD_ENV: Final = "FAULTS_PASSWORD"  # noqa: S105 - the variable's name
+_TRACKER_PASSWORD_ENV: Final = "FAULTS_TRACKER_PASSWORD"  # noqa: S105 - the variable's name
 _CONNECT_SECONDS: Final = 5
 _READ_SECONDS: Final = 30
 _SMALL_DISK: Final = "32m"
@@ -130,6 +131,7 @@ class World:
             for statement in (f"CREATE DATABASE {SCHEMA}", f"USE {SCHEMA}", *CREATE_TABLES):
                 connection.cursor().execute(statement)
         os.environ[_PASSWORD_ENV] = PASSWORD
+        os.environ[_TRACKER_PASSWORD_ENV] = str(self._servers["tracker"].facts()["password"])
         self.state_directory.mkdir()
         self.has_small_disk = self._mount_small_disk()
         self.instances = Instances((self._write_file("first"), self._write_file("second")))
@@ -172,7 +174,7 @@ class World:
             "kafka": {"bootstrap_servers": self.bootstrap_servers, "partitions": 2},
             "schematizer": {"url": f"http://{LOOPBACK}:{ports['schematizer']}"},
             "state": {"url": f"sqlite:///{self.state_directory / 'state.db'}"},
-            "tracker": {**login, "port": ports["tracker"]},
+            "tracker": {**login, "port": ports["tracker"], "password_env": _TRACKER_PASSWORD_ENV},
             "objects": {"url": (self.home / "objects").as_uri()},
             "sources": [{"name": "db", "kind": "mysql", **login, "port": ports["source"], "tables": [f"{SCHEMA}.*"]}],
             "sinks": [{"name": "warehouse", "kind": "duckdb", "path": str(self.home / "warehouse.duckdb")}],

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 if TYPE_CHECKING:
@@ -73,8 +74,13 @@ def open_session(spec: SessionSpec) -> SparkSession:
     os.environ["PYSPARK_DRIVER_PYTHON"] = _NO_PROGRAM
     if spec.home is not None and spec.master.startswith(_TAKES_ANY_HOME):
         os.environ.setdefault("SPARK_HOME", str(spec.home))
+    settings = {**_settings(spec), **spec.conf}
+    if spec.executor_environment and not spec.master.startswith("local") and SparkContext._active_spark_context is None:  # noqa: SLF001
+        # What a builder is given becomes arguments of the JVM, which every user of the machine may read; this does not.
+        conf = SparkConf().setAppName(spec.name).setMaster(spec.master).setAll(list(settings.items()))
+        SparkContext(conf=conf, environment=dict(spec.executor_environment))
     builder = SparkSession.builder.appName(spec.name).master(_master(spec.master))
-    for key, value in {**_settings(spec), **spec.conf}.items():
+    for key, value in settings.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
@@ -150,7 +156,6 @@ def _settings(spec: SessionSpec) -> dict[str, str]:
         "spark.jars": ",".join(str(jar) for jar in spec.jars),
     }
     if not spec.master.startswith("local"):
-        settings |= {f"spark.executorEnv.{name}": value for name, value in spec.executor_environment.items()}
         settings["spark.redaction.regex"] = "(?i)secret|password|token|access[.]?key|executorEnv"
     if spec.master.startswith("local") or "//127.0.0.1" in spec.master:
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
