@@ -24,7 +24,7 @@ def open_logs(directory: Path, *, console: bool) -> Path:
     Give `console=False` under a live view, which owns the screen. The file is
     JSON, one object per line, and rotates at 16 MiB, 5 times. Events of other
     libraries come along from level WARNING. What an event has as its `story`, many
-    lines of it, is for the file alone. Returns the file. A second call
+    lines of it, is for the file alone, and so are tracebacks. Returns the file. A second call
     replaces what the first one set up. Raises UsageError if it cannot be written.
     """
     file = directory / "penstock.log"
@@ -84,16 +84,23 @@ def _formatter(renderer: structlog.typing.Processor) -> logging.Formatter:
     if isinstance(renderer, structlog.processors.JSONRenderer):
         processors.append(structlog.processors.format_exc_info)
     else:
-        processors.append(_without_story)
+        processors.append(_in_short)
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=_shared_processors(), processors=[*processors, renderer]
     )
 
 
-def _without_story(
+def _in_short(
     _logger: structlog.typing.WrappedLogger, _method: str, event: structlog.typing.EventDict
 ) -> structlog.typing.EventDict:
+    """Leave to the file what takes many lines: stories and tracebacks, of which the error's own words remain."""
     event.pop("story", None)
+    raised = event.pop("exc_info", None)
+    if raised is True:
+        raised = sys.exc_info()
+    error = raised[1] if isinstance(raised, tuple) else raised
+    if isinstance(error, BaseException):
+        event.setdefault("error", f"{type(error).__name__}: {error}")
     return event
 
 

@@ -29,6 +29,7 @@ logging.getLogger("elsewhere").warning("watch %s", "out")
 logging.getLogger("elsewhere").info("chatter")
 warnings.warn("old ways")
 try:
+    password = "hunter2"
     1 / 0
 except ZeroDivisionError as error:
     assert record_defect(error) == file
@@ -76,6 +77,14 @@ def test_without_a_live_view_people_read_along(tmp_path: Path) -> None:
     assert "table=shop.orders" in told
     assert "rows=3" in told
     assert "upon a time" not in told
+
+
+def test_a_traceback_is_for_the_file_alone_and_no_variable_is_told(tmp_path: Path) -> None:
+    _, told = log(tmp_path, "console")
+
+    assert "ZeroDivisionError: division by zero" in told
+    assert "Traceback" not in told
+    assert "hunter2" not in told + (tmp_path / "penstock.log").read_text()
 
 
 def test_a_log_that_cannot_be_written_is_named(tmp_path: Path) -> None:
