@@ -57,6 +57,9 @@ def _check_web_url(url: str) -> str:
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         text = "should be a URL that begins with http:// or https://"
         raise ValueError(text)
+    if parts.password:
+        text = "holds a password: leave user and password out, and give them with user and password_env instead"
+        raise ValueError(text)
     return url.rstrip("/")
 
 

@@ -55,7 +55,8 @@ def _answers(port: int) -> bool:
     """Whether the registry's list of subjects is served."""
     if not is_listening(port):
         return False
+    url = f"http://{LOOPBACK}:{port}/subjects"
     try:
-        return httpx.get(f"http://{LOOPBACK}:{port}/subjects", timeout=_PROBE_SECONDS).status_code == HTTPStatus.OK
+        return httpx.get(url, timeout=_PROBE_SECONDS, trust_env=False).status_code == HTTPStatus.OK
     except httpx.TransportError:
         return False

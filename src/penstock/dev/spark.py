@@ -134,7 +134,9 @@ def _wait_for_workers(cluster: SparkCluster, page: int) -> None:
 def _alive_workers(page: int) -> int:
     """How many workers the master's page counts."""
     try:
-        return int(httpx.get(f"http://{LOOPBACK}:{page}/json/", timeout=_PROBE_SECONDS).json()["aliveworkers"])
+        return int(
+            httpx.get(f"http://{LOOPBACK}:{page}/json/", timeout=_PROBE_SECONDS, trust_env=False).json()["aliveworkers"]
+        )
     except (httpx.TransportError, ValueError):
         # While it starts, the page refuses connections or answers with something else.
         return 0

@@ -254,6 +254,7 @@ links:
         ),
         ("kafka: {bootstrap_servers: k}\n", "line 1: kafka.bootstrap_servers: should be host:port"),
         ("kafka: {replication: 3}\n", "line 1: kafka.replication: the embedded broker is alone"),
+        ('schematizer: {url: "http://me:hush@h:1"}\n', "line 1: schematizer.url: holds a password: leave user and"),
         ('schematizer: {url: "http://h:1", user: u}\n', "line 1: schematizer: a user signs in with a password"),
         ('schematizer: {url: "https://h:1", user: u, password_env: A, token_env: B}\n', "not both"),
         ('schematizer: {url: "http://h:1", ca_file: ca.pem}\n', "line 1: schematizer.ca_file: is of no use with http"),

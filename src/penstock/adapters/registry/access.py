@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import ssl
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -46,8 +47,14 @@ class RegistryAccess:
             raise UsageError(message, "write it like http://127.0.0.1:8081")
         # A machine that is gone answers nothing at all: whoever has schemas on disk need not wait for long.
         timeout = httpx.Timeout(timeout_seconds, connect=min(timeout_seconds, _CONNECT_SECONDS))
-        trusted = self._trusted(parts.scheme)
-        return httpx.Client(base_url=self.url.rstrip("/"), timeout=timeout, auth=self._auth(), verify=trusted)
+        return httpx.Client(
+            base_url=self.url.rstrip("/"),
+            timeout=timeout,
+            auth=self._auth(),
+            verify=self._trusted(parts.scheme),
+            # http_proxy of the environment is for others' machines: a proxy would look for this registry on its own.
+            trust_env=not is_loopback(parts.hostname),
+        )
 
     def _auth(self) -> httpx.Auth | None:
         if self.token_env:
@@ -65,6 +72,14 @@ class RegistryAccess:
         except (OSError, ssl.SSLError) as error:
             message = f"the certificate of an authority {self.ca_file} cannot be used: {error}"
             raise UsageError(message, "give a file in PEM") from error
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is this machine."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 class _Bearer(httpx.Auth):
