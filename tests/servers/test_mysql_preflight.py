@@ -9,7 +9,7 @@ from penstock.adapters.mysql.catalog import read_flavour
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect
 from penstock.adapters.mysql.copy import open_copy
 from penstock.adapters.mysql.history import head, log_is_whole
-from penstock.adapters.mysql.preflight import Finding, examine, require_fit
+from penstock.adapters.mysql.preflight import examine, require_fit
 from penstock.adapters.mysql.visible import UnseenPattern, unseen_patterns
 from penstock.core.errors import UnfitServerError
 from penstock.core.mysql.table_policy import TablePolicy
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     import pymysql
 
+    from penstock.adapters.mysql.finding import Finding
     from penstock.dev.mariadb import MariadbServer
     from penstock.dev.mysql import OracleMysql
 

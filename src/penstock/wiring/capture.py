@@ -13,6 +13,7 @@ from penstock.adapters.mysql.copy import SILENCE_SECONDS, open_copy
 from penstock.adapters.mysql.heartbeat import require_not_behind
 from penstock.adapters.mysql.history import log_is_whole, start_of_log
 from penstock.adapters.mysql.identity import read_identity
+from penstock.adapters.mysql.log_coverage import require_whole_log
 from penstock.adapters.mysql.source_objects import MysqlSourceObjects
 from penstock.config.specs import BACKLOG_TASKS_MAX, SERVER_IDS_PER_SOURCE
 from penstock.core.announcements import read_announcement
@@ -91,6 +92,8 @@ def open_capture(
 def _resume(spec: CaptureSpec, parts: CaptureParts, turn: Turn | None) -> OpenCapture:
     heartbeat = spec.source.heartbeat
     with connect(mysql_server(spec.source)) as connection:
+        # At each start, for whatever answers now may be another server, or one with other settings.
+        require_whole_log(connection, spec.source.patterns.matches)
         capture = OpenCapture.resume(parts, spec.epoch, read_identity(connection), turn)
         newest = capture.position.heartbeat
         if heartbeat is not None and newest is not None:
@@ -132,6 +135,7 @@ def _first_start(spec: CaptureSpec, parts: CaptureParts, broken_off: CaptureReco
     """Start as the file says; behind a copy that was broken off, with another copy in any case."""
     server, wanted = mysql_server(spec.source), spec.source.patterns.matches
     with connect(server) as connection:
+        require_whole_log(connection, wanted)
         whole = spec.source.start == "log" or (spec.source.start == "auto" and log_is_whole(connection, wanted))
         begin, identity = start_of_log(connection), read_identity(connection)
     if whole and broken_off is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
 from penstock.adapters.mysql.catalog import read_flavour, read_greeting, read_table_ids
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     import pymysql
 
+    from penstock.core.mysql.describe import Flavour
     from penstock.core.tables import TableId
 
 LOG_BYTES_MAX = 1 << 30
@@ -78,6 +79,13 @@ def passing_server_id(connection: pymysql.Connection) -> int:
     Of two streams with one id the server ends the older: a connection's number is nobody else's.
     """
     return _PASSING_SERVER_ID + int(ask(connection, "SELECT CONNECTION_ID()")[0][0]) % (1 << 28)
+
+
+def log_filters(connection: pymysql.Connection) -> tuple[Sequence[str], Sequence[str]]:
+    """Return the databases that alone are logged, if there are such, and those that are not."""
+    status = _log_status(connection, read_flavour(connection))
+    only, left_out = (str(names).split(",") if names else [] for names in status[2:4])
+    return only, left_out
 
 
 def gtids_at(connection: pymysql.Connection, file: str, offset: int) -> str:
@@ -158,19 +166,24 @@ def _gtid_binlog_pos(connection: pymysql.Connection) -> str:
 
 
 def _mariadb_status(connection: pymysql.Connection) -> tuple[str, int]:
-    rows = ask(connection, "SHOW MASTER STATUS")
-    if not rows:
-        raise _no_log(connection)
-    return str(rows[0][0]), int(rows[0][1])
+    status = _log_status(connection, "mariadb")
+    return str(status[0]), int(status[1])
 
 
 def _mysql_status(connection: pymysql.Connection) -> tuple[str, int, str]:
-    """File, offset and Executed_Gtid_Set, by the statement that the server's version knows."""
+    """File, offset and Executed_Gtid_Set."""
+    status = _log_status(connection, "mysql")
+    return str(status[0]), int(status[1]), str(status[4]).replace("\n", "")
+
+
+def _log_status(connection: pymysql.Connection, flavour: Flavour) -> tuple[Any, ...]:
+    """File, offset, Binlog_Do_DB, Binlog_Ignore_DB and more, by the statement that the server's version knows."""
     version = tuple(int(number) for number in re.findall(r"\d+", read_greeting(connection))[:2])
-    rows = ask(connection, "SHOW BINARY LOG STATUS" if version >= _MYSQL_RENAMED_STATUS else "SHOW MASTER STATUS")
+    is_renamed = flavour == "mysql" and version >= _MYSQL_RENAMED_STATUS
+    rows = ask(connection, "SHOW BINARY LOG STATUS" if is_renamed else "SHOW MASTER STATUS")
     if not rows:
         raise _no_log(connection)
-    return str(rows[0][0]), int(rows[0][1]), str(rows[0][4]).replace("\n", "")
+    return rows[0]
 
 
 def _no_log(connection: pymysql.Connection) -> UnfitServerError:

@@ -9,8 +9,10 @@ from pymysql.constants import ER
 
 from penstock.adapters.mysql.catalog import quote_table, read_flavour, read_table_ids
 from penstock.adapters.mysql.connection import ask, error_code, server_of
+from penstock.adapters.mysql.finding import Finding
 from penstock.adapters.mysql.foreign_keys import read_cascades
 from penstock.adapters.mysql.grants import global_privileges, privileges_somewhere, read_grants
+from penstock.adapters.mysql.log_coverage import examine_coverage
 from penstock.core.errors import UnfitServerError
 from penstock.core.mysql.table_policy import DEFAULT_POLICY
 
@@ -33,16 +35,6 @@ _THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 _WRITTEN = {"1": "ON", "0": "OFF"}
 # With the second, MariaDB logs of an updated row what changed, and all that was before: nothing is missing.
 _WHOLE_IMAGES = frozenset({"FULL", "FULL_NODUP"})
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at. `hint` says what to do; "" where all is well."""
-
-    level: Literal["error", "warning", "ok"]
-    subject: str
-    message: str
-    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +77,11 @@ def examine(
         for setting in _SETTINGS
         if setting.name in variables and setting.flavour in {None, flavour}
     ]
-    findings += [_retention_finding(variables), *_name_findings(variables), *_grant_findings(connection, flavour)]
+    grants = _grant_findings(connection, flavour)
+    findings += [_retention_finding(variables), *_name_findings(variables), *grants]
+    # Without the grants nobody tells us, and then there is an error of them already.
+    if variables.get("log_bin") == "ON" and all(grant.level == "ok" for grant in grants):
+        findings += examine_coverage(connection, wanted)
     if wanted is not None:
         tables = [table for table in read_table_ids(connection) if wanted(table)]
         # From MySQL 9.6 on the server itself does what foreign keys say, unless told otherwise: then it is in the log.
