@@ -16,13 +16,10 @@ from penstock.adapters.mysql.history import head
 from penstock.adapters.mysql.tracker import MysqlTracker, SourceDefaults
 from penstock.config.load import load
 from penstock.dev.mariadb import PASSWORD
+from penstock.jobs.in_process import carry_link
 from penstock.links.capture.spec import CaptureSpec
-from penstock.links.objects.plan import ObjectsPlan
-from penstock.links.objects.publish import BatchPublisher
-from penstock.links.objects.write import RangeWritten
-from penstock.spark.objects_tasks import ObjectsLinkPlanner
 from penstock.wiring import capture as wiring
-from penstock.wiring.open import OBJECTS_LINK, batch_topic, create_ledgers, open_publisher
+from penstock.wiring.open import OBJECTS_LINK
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,21 +80,11 @@ class CaptureCase:
 
     def run(self, epoch: int = 1) -> None:
         """Capture what is committed in the source now."""
-        stop = self.head()
-        with closing(wiring.open_live(CaptureSpec(self.spec, "db", epoch))) as live:
-            live.run(60.0, stop)
+        carry_link(self.spec, "db", epoch)
 
     def run_objects(self, epoch: int = 1) -> None:
         """Bring what is in Kafka now into files."""
-        spec = self.spec
-        create_ledgers(spec)
-        publisher = BatchPublisher(open_publisher(spec, OBJECTS_LINK, epoch), batch_topic(spec), epoch)
-        with closing(publisher):
-            planner = ObjectsLinkPlanner(spec, 1)
-            while planner.has_work():
-                outcomes = [outcome for task in planner.plan() for outcome in task.run()]
-                plan = next(outcome for outcome in outcomes if isinstance(outcome, ObjectsPlan))
-                publisher.publish(plan, [outcome for outcome in outcomes if isinstance(outcome, RangeWritten)])
+        carry_link(self.spec, OBJECTS_LINK, epoch)
 
     def topic(self, table: str) -> str:
         return f"db.{self.database}.{table}"

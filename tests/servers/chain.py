@@ -11,30 +11,14 @@ import pymysql
 
 from penstock.config.load import load
 from penstock.dev.mariadb import PASSWORD
+from penstock.jobs.in_process import carry_link
 from penstock.links.capture.spec import CaptureSpec
-from penstock.links.counts import CarriedRows
-from penstock.links.objects.plan import ObjectsPlan
-from penstock.links.objects.publish import BatchPublisher
-from penstock.links.objects.write import RangeWritten
-from penstock.links.warehouse.load import WarehouseLoader
 from penstock.ports.queries import ReadLimits
-from penstock.spark.objects_tasks import ObjectsLinkPlanner
-from penstock.wiring.capture import open_live, start_capture
-from penstock.wiring.files import files_from
+from penstock.wiring.capture import start_capture
 from penstock.wiring.mirror import LinkCondition, ProgressLog, open_mirrors
-from penstock.wiring.open import (
-    OBJECTS_LINK,
-    batch_topic,
-    create_ledgers,
-    open_pipeline_state,
-    open_publisher,
-    open_registry,
-    open_topic_log,
-)
+from penstock.wiring.open import OBJECTS_LINK, create_ledgers, open_pipeline_state
 from penstock.wiring.queries import query_sink
-from penstock.wiring.source_log import SourceLog
 from penstock.wiring.standing import Standing, read_standing
-from penstock.wiring.warehouses import open_sink
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,8 +32,6 @@ if TYPE_CHECKING:
     from penstock.dev.mysql import OracleMysql
 
 os.environ["CHAIN_PASSWORD"] = PASSWORD
-_OFFSETS_PER_TASK = 4
-"""So few that ranges are cut in pieces."""
 
 CONFIG = """\
 pipeline: {name}
@@ -128,34 +110,15 @@ class Chain:
 
     def capture(self, epoch: int = 1) -> None:
         """Bring everything that is committed now into Kafka."""
-        spec = self.spec
-        with closing(SourceLog(spec.sources[0])) as log:
-            stop = log.head()
-        with closing(open_live(CaptureSpec(spec, self.source, epoch))) as live:
-            live.run(30.0, stop)
+        carry_link(self.spec, self.source, epoch)
 
     def write_objects(self) -> None:
         """Bring everything that is in Kafka into files."""
-        spec = self.spec
-        planner = ObjectsLinkPlanner(spec, 3, _OFFSETS_PER_TASK)
-        with closing(open_publisher(spec, OBJECTS_LINK, 1)) as publisher, closing(open_pipeline_state(spec)) as state:
-            batches = BatchPublisher(publisher, batch_topic(spec), 1)
-            while planner.has_work():
-                outcomes = [outcome for task in planner.plan() for outcome in task.run()]
-                plan = next(outcome for outcome in outcomes if isinstance(outcome, ObjectsPlan))
-                written = [outcome for outcome in outcomes if isinstance(outcome, RangeWritten)]
-                CarriedRows(OBJECTS_LINK, state).add(batches.publish(plan, written))
+        carry_link(self.spec, OBJECTS_LINK, 1)
 
-    def load(self) -> int:
-        """Bring every file into the warehouse; return how many rows were new."""
-        spec = self.spec
-        sink = open_sink(spec, spec.links[0])
-        with closing(open_pipeline_state(spec)) as state, closing(open_topic_log(spec)) as log:
-            loader = WarehouseLoader(self.sink_link, sink, open_registry(spec), state, lambda _, __: True)
-            with closing(loader):
-                topic, start = batch_topic(spec), loader.start(files_from(spec))
-                end = log.ends([(topic, 0)]).get((topic, 0), 0)
-                return sum(loader.load(list(messages)) for messages in log.read(topic, 0, start, end))
+    def load(self) -> None:
+        """Bring every file into the warehouse."""
+        carry_link(self.spec, self.sink_link, 1)
 
     def carry(self) -> None:
         """All three."""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.config.crash_points import VARIABLE
 from penstock.core.publication import CaptureRecord
+from penstock.jobs.capture_tasks import CapturePlanner, CarryRanges
 from penstock.links.capture.spec import CaptureSpec
-from penstock.spark.capture_tasks import CapturePlanner, CarryRanges
 from penstock.wiring.epochs import next_epoch
 from penstock.wiring.open import committed_position, create_ledgers, open_topic_log
 

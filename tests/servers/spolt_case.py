@@ -21,10 +21,10 @@ from penstock.adapters.registry.client import HttpRegistry
 from penstock.config.load import load
 from penstock.core.avro.wire import split
 from penstock.core.spolts.avro_records import avro_records
+from penstock.jobs.in_process import carry_link
+from penstock.jobs.spolt_tasks import SpoltLinkPlanner
 from penstock.links.spolts.process import RangeProcessed
 from penstock.links.spolts.spec import spolt_job
-from penstock.spark.spolt_tasks import SpoltLinkPlanner
-from penstock.wiring.open import create_ledgers
 from penstock.wiring.spolts import open_spolt_publisher
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class SpoltCase:
         assert producer.flush(30) == 0
 
     def carry(self, spolt: str, epoch: int = 1) -> None:
-        carry(self.spec, spolt, epoch)
+        carry_link(self.spec, spolt, epoch)
 
     def raw(self, topic: str) -> dict[int, Sequence[RawMessage]]:
         """Every committed message of a topic, by partition."""
@@ -113,14 +113,6 @@ def make_case(directory: Path, name: str, servers: tuple[str, str], spolts: str,
     return SpoltCase(file, name, kafka, schematizer)
 
 
-def carry(spec: PipelineSpec, spolt: str, epoch: int) -> None:
-    """Take a spolt over, and process everything that is there."""
-    create_ledgers(spec)
-    with closing(open_spolt_publisher(spec, spolt, epoch)) as publisher:
-        for done in batches(spec, spolt):
-            publisher.publish(done)
-
-
 def batches(spec: PipelineSpec, spolt: str) -> Iterator[list[RangeProcessed]]:
     """What each micro-batch makes, until nothing is left to read; whoever takes them publishes them."""
     planner = SpoltLinkPlanner(spec, spolt_job(spec, spolt), 2)
@@ -135,4 +127,4 @@ def open_publisher(spec: PipelineSpec, spolt: str, epoch: int) -> SpoltPublisher
 
 
 if __name__ == "__main__":
-    carry(load(Path(sys.argv[1])), sys.argv[2], int(sys.argv[3]))
+    carry_link(load(Path(sys.argv[1])), sys.argv[2], int(sys.argv[3]))

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from tests.servers.range_tasks import newest_record
 
-from penstock.faults.round import carry
+from penstock.jobs.in_process import carry
 
 if TYPE_CHECKING:
     from tests.servers.capture_case import CaptureCase, CaseServers
@@ -44,7 +44,7 @@ def test_a_table_that_stops_before_a_statement_stays_stopped_behind_it(case: Cap
         flush,
     )
 
-    carry(case.spec, "capture")
+    carry(case.spec, "db")
 
     assert stopped_tables(case) == {f"{case.database}.visits"}
     assert case.read(case.topic("visits")) == []

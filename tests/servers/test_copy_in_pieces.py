@@ -20,9 +20,9 @@ from penstock.core.announcements import Announcement, Kind
 from penstock.core.errors import PositionError
 from penstock.core.positions import BinlogPosition
 from penstock.core.publication import CaptureRecord
+from penstock.jobs.capture_tasks import CapturePlanner, StartCapture
 from penstock.links.capture.first_start import CopyPace, start_with_copy
 from penstock.links.capture.spec import CaptureSpec
-from penstock.spark.capture_tasks import CapturePlanner, StartCapture
 from penstock.wiring.capture import open_parts, start_capture
 from penstock.wiring.capture_mirror import SourceMirror
 from penstock.wiring.failover import fail_over

@@ -43,6 +43,7 @@ _EXPIRIES = int(os.environ.get("PENSTOCK_TEST_EXPIRIES", "8"))
 _SESSION_SECONDS = 1.0
 _TAKE_OVER_SECONDS_MAX = 120.0
 _TABLES = ("accounts", "entries", "last_versions")
+_LINKS = {"": None, "capture": "db", "objects": "objects", "warehouse": "db-to-warehouse"}
 _OF_FIRST_STARTS = {"start.tracker_filled", "start.published"}
 _OF_RESTORED_TRACKERS = {"statement.restored", "tracker.emptied"}
 _OF_STATEMENTS = {f"statement.{name}" for name in ("dumped", "applied", "registered", "topics_made", "announced")}
@@ -80,7 +81,7 @@ class CrashCase:
     def _round(self, link: str, crash_at: str) -> tuple[int, str]:
         log = self.file.with_name("round.log")
         environment = {"CASE_PASSWORD": self.source.password, VARIABLE: crash_at}
-        code = carry_apart(self.file, link, environment, log)
+        code = carry_apart(self.file, _LINKS[link], environment, log)
         return code, log.read_text()
 
     def write(self, seed: str) -> None:

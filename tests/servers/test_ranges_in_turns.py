@@ -19,7 +19,7 @@ from penstock.core.avro.schemas import table_schema
 from penstock.core.avro.wire import schema_ids
 from penstock.core.errors import DisplacedError
 from penstock.core.positions import BinlogPosition
-from penstock.faults.round import carry
+from penstock.jobs.in_process import carry
 from penstock.links.capture.range_plan import RangeDropped, RangePublished
 from penstock.links.capture.spec import CaptureSpec
 from penstock.wiring.capture import open_live
@@ -78,9 +78,9 @@ def carry_all(case: CaptureCase) -> None:
     """Carry the log to its end, as often as tasks that are left of an older micro-batch may take the capture over."""
     for _ in range(TASKS):
         with suppress(DisplacedError):
-            carry(case.spec, "capture")
+            carry(case.spec, "db")
             return
-    carry(case.spec, "capture")
+    carry(case.spec, "db")
 
 
 def told(case: CaptureCase) -> list[tuple[str, int, int, int]]:
@@ -141,7 +141,7 @@ def test_behind_a_statement_in_the_first_of_three_files_every_turn_is_over_at_on
     assert (type(first), first.goes_on) == (RangePublished, False)
     assert [(type(each), each.waited_seconds) for (each,) in others] == [(RangeDropped, 0.0)] * 2
     assert told(case) == expected(1)
-    carry(case.spec, "capture")
+    carry(case.spec, "db")
     assert told(case) == expected(3)
 
 
@@ -178,7 +178,7 @@ def test_a_task_that_is_killed_while_it_waits_loses_and_repeats_nothing(
     for task in started:
         task.kill()
     assert told(case) == expected(1)
-    carry(case.spec, "capture")
+    carry(case.spec, "db")
 
     assert told(case) == expected(4)
 
@@ -196,11 +196,11 @@ def test_a_task_that_slept_while_others_went_on_publishes_nothing(case: CaptureC
     while (turn := newest_record(case.spec).turn) is None or turn.state != "passed":
         time.sleep(0.05)
     started[2].kill()
-    carry(case.spec, "capture")
+    carry(case.spec, "db")
     case.write("INSERT INTO users VALUES (1)")
     os.kill(sleeper.process.pid, signal.SIGCONT)
 
-    carry(case.spec, "capture")
+    carry(case.spec, "db")
 
     assert told(case) == expected(3)
 

@@ -12,11 +12,9 @@ from tests.servers.chain import make_chain
 
 from penstock.core.avro.wire import split
 from penstock.core.spolts.avro_records import avro_records
-from penstock.links.spolts.spec import spolt_job
-from penstock.spark.spolt_driver import DriverProcessing
-from penstock.spark.spolt_tasks import HandOver, SpoltLinkPlanner
+from penstock.jobs.in_process import InProcessRunner, carry
+from penstock.spark.expressions import SparkExpressions
 from penstock.wiring.open import open_subjects, open_topic_log
-from penstock.wiring.spolts import open_spolt_publisher
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,7 +60,7 @@ def test_applying_the_transformed_changes_gives_the_transformed_table_and_the_wa
     case.write("CREATE TABLE customers (id INT PRIMARY KEY, email VARCHAR(40), country CHAR(2), total DECIMAL(10,2))")
     case.write(*(f"INSERT INTO customers VALUES ({n}, 'c{n}@x.de', 'DE', {n * 10})" for n in range(1, 31)))
     case.start()
-    _carry(case, spark, 1)
+    _carry(case, spark)
 
     case.write(
         "UPDATE customers SET total = 5 WHERE id BETWEEN 20 AND 25",
@@ -72,7 +70,7 @@ def test_applying_the_transformed_changes_gives_the_transformed_table_and_the_wa
         "DELETE FROM customers WHERE id IN (10, 29)",
         "INSERT INTO customers VALUES (200, 'new@x.de', 'DE', 1)",
     )
-    _carry(case, spark, 2)
+    _carry(case, spark)
 
     with case.cursor() as cursor:
         cursor.execute("SELECT id, email, country, total FROM customers")
@@ -108,18 +106,6 @@ def _rest(row: dict[str, Any]) -> tuple[object, object]:
     return row["email"], row["gross"]
 
 
-def _carry(case: Chain, spark: SparkSession, epoch: int) -> None:
+def _carry(case: Chain, spark: SparkSession) -> None:
     """Bring everything that is committed into the output and the warehouse."""
-    case.carry()
-    spec = case.spec
-    job = spolt_job(spec, "contacts")
-    planner = SpoltLinkPlanner(spec, job, 2)
-    with (
-        closing(open_spolt_publisher(spec, "contacts", epoch)) as publisher,
-        closing(DriverProcessing(spark, spec, job)) as processing,
-    ):
-        while planner.has_work():
-            for task in planner.plan():
-                for handed in task.run():
-                    assert isinstance(handed, HandOver)
-                    publisher.publish(processing.process(handed.ranges))
+    carry(case.spec, runner=InProcessRunner(lambda: SparkExpressions(spark)))

@@ -45,7 +45,9 @@ def run(
     from penstock.config.places import log_directory  # noqa: PLC0415
     from penstock.dev.embedded import EmbeddedServers  # noqa: PLC0415
     from penstock.dev.java import java  # noqa: PLC0415
-    from penstock.spark.pipeline import PipelineRun, run_pipeline  # noqa: PLC0415
+    from penstock.jobs.pipeline import run_pipeline  # noqa: PLC0415
+    from penstock.jobs.runner import PipelineRun  # noqa: PLC0415
+    from penstock.spark.runner import SparkRunner  # noqa: PLC0415
     from penstock.spark.session import kill_session  # noqa: PLC0415
     from penstock.wiring.open import open_lock  # noqa: PLC0415
     from penstock.wiring.spolts import require_spolts_load  # noqa: PLC0415
@@ -67,7 +69,8 @@ def run(
         leadership.at_loss(partial(kill_session, session))
         say_note("running; Ctrl-C ends it" if not once else "carrying everything committed up to now")
         try:
-            run_pipeline(PipelineRun(servers.spec, once, only), session, _Services(leadership, servers))
+            runner = SparkRunner(session, _Services(leadership, servers))
+            run_pipeline(PipelineRun(servers.spec, once, only), runner)
         finally:
             # Before the lock is let go: nothing of ours publishes after that.
             spark.close()

@@ -23,10 +23,10 @@ _NEEDED_BY_TASKS = (
     "penstock.adapters.registry.client",
     "penstock.adapters.state.store",
     "penstock.config.specs",
+    "penstock.jobs.objects_tasks",
     "penstock.links.objects.write",
     "penstock.links.spolts.process",
     "penstock.spark.link_source",
-    "penstock.spark.objects_tasks",
     "penstock.wiring.backlog",
     "penstock.wiring.files",
 )

@@ -21,7 +21,7 @@ from __future__ import annotations
 import pickle
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
@@ -35,39 +35,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.datasource import ReadLimit
     from pyspark.sql.types import StructType
 
+    from penstock.jobs.link import Planner, PlannerFactory, Task
+
 SCHEMA = "part int, sequence int, body binary"
-
-
-class Task(Protocol):
-    """Work of one micro-batch for one executor. Frozen and picklable; opens its own connections."""
-
-    def run(self) -> Iterator[object]:
-        """Do the work and yield what the driver must know, as picklable objects."""
-        ...
-
-
-class Planner(Protocol):
-    """Decides what the next micro-batch does. Lives in one process on the driver's machine."""
-
-    def fix_end(self) -> None:
-        """Remember the end of the log as it is now, and never plan past it."""
-        ...
-
-    def has_work(self) -> bool:
-        """Whether another micro-batch is wanted now."""
-        ...
-
-    def plan(self) -> Sequence[Task]:
-        """Plan the next micro-batch from the target's committed position."""
-        ...
-
-
-class PlannerFactory(Protocol):
-    """Makes a planner; picklable, unlike the planner."""
-
-    def __call__(self) -> Planner:
-        """Open a planner in the process that calls."""
-        ...
 
 
 @dataclass

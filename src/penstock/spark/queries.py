@@ -11,7 +11,7 @@ import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from penstock.spark.link_source import MysqlDataSource, PlannerFactory, TopicsDataSource
+from penstock.spark.link_source import MysqlDataSource, TopicsDataSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    from penstock.jobs.link import PlannerFactory
 
 
 _UNTRACKED = {

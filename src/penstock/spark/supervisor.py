@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from penstock.spark.links import Link
     from penstock.spark.queries import QueryPlace
     from penstock.wiring.mirror import Conditions
 
@@ -44,11 +43,37 @@ class Services(Protocol):
         ...
 
 
+class Supervised(Protocol):
+    """One link of a running pipeline. After a failure, `close` and `start` it again."""
+
+    @property
+    def name(self) -> str:
+        """What operators call it."""
+        ...
+
+    @property
+    def brings_changes_in(self) -> bool:
+        """Whether it reads something that no other link of the pipeline writes."""
+        ...
+
+    def start(self, place: QueryPlace) -> StreamingQuery:
+        """Open what the driver side needs and start the query."""
+        ...
+
+    def failure(self) -> BaseException | None:
+        """What ended the query on the driver side, as it was raised; None if nothing did."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what the driver side holds. Safe to call twice."""
+        ...
+
+
 @dataclass(slots=True)
 class _Runner:
     """One link, its query if it runs, and how often it failed lately."""
 
-    link: Link
+    link: Supervised
     place: QueryPlace
     query: StreamingQuery | None = None
     started_at: float = 0.0
@@ -103,7 +128,9 @@ class _Runner:
 class Supervisor:
     """Runs links side by side. A link that cannot go on leaves the others going."""
 
-    def __init__(self, links: Sequence[Link], place: QueryPlace, services: Services, conditions: Conditions) -> None:
+    def __init__(
+        self, links: Sequence[Supervised], place: QueryPlace, services: Services, conditions: Conditions
+    ) -> None:
         """Run `links`; how each is goes into `conditions`, for `penstock status`."""
         self._runners = [_Runner(link, place) for link in links]
         self._services = services

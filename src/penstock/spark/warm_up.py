@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from penstock.spark.link_source import Task
+    from penstock.jobs.link import Task
 
 _SECONDS_MAX = 60
 

@@ -19,6 +19,9 @@ from penstock.config.load import load
 from penstock.core.announcements import Announcement
 from penstock.demo.compare import compare_all
 from penstock.dev.mariadb import PASSWORD, MariadbServer
+from penstock.jobs.in_process import InProcessRunner
+from penstock.jobs.pipeline import run_pipeline
+from penstock.jobs.runner import PipelineRun
 from penstock.wiring.standing import read_standing
 
 # Spark's processes inherit the environment when the session starts, which other tests may have done before.
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from penstock.demo.compare import TableComparison
     from penstock.dev.kafka import KafkaBroker
     from penstock.dev.mysql import OracleMysql
+    from penstock.jobs.runner import Runner
 
 
 class Unattended:
@@ -53,7 +57,7 @@ class PipelineCase:
     file: Path
     database: str
     server: MariadbServer | OracleMysql
-    session: SparkSession
+    spark: SparkSession | None
     bootstrap_servers: str
 
     @property
@@ -61,10 +65,24 @@ class PipelineCase:
         return load(self.file)
 
     def run_once(self, only: str | None = None) -> None:
-        """Carry everything that is committed now, by the link called `only` or by all."""
-        from penstock.spark.pipeline import PipelineRun, run_pipeline  # noqa: PLC0415 - PySpark takes a second
+        """Carry everything that is committed now, by the link called `only` or by all.
 
-        run_pipeline(PipelineRun(self.spec, once=True, only=only), self.session, Unattended())
+        This process does it, and Spark only in tests that ask for the fixture `spark`.
+        """
+        run_pipeline(PipelineRun(self.spec, once=True, only=only), self._runner())
+
+    def _runner(self) -> Runner:
+        if self.spark is None:
+            return InProcessRunner()
+        from penstock.spark.runner import SparkRunner  # noqa: PLC0415 - PySpark takes a second
+
+        return SparkRunner(self.spark, Unattended())
+
+    @property
+    def session(self) -> SparkSession:
+        """The session of a test that asks for it."""
+        assert self.spark is not None
+        return self.spark
 
     def write(self, *statements: str) -> None:
         """Commit each of `statements` in the source."""
@@ -136,7 +154,7 @@ class SharedServers:
     home: Path
     kafka: KafkaBroker
     schematizer: str
-    spark: SparkSession
+    spark: SparkSession | None
 
     def make_case(
         self,
@@ -171,8 +189,11 @@ class SharedServers:
 
 
 @pytest.fixture
-def shared_servers(tmp_path: Path, kafka: KafkaBroker, schematizer: str, spark: SparkSession) -> SharedServers:
-    """All but a source and its tracker."""
+def shared_servers(
+    tmp_path: Path, kafka: KafkaBroker, schematizer: str, request: pytest.FixtureRequest
+) -> SharedServers:
+    """All but a source and its tracker; with Spark for tests that ask for it."""
+    spark = request.getfixturevalue("spark") if "spark" in request.fixturenames else None
     return SharedServers(tmp_path, kafka, schematizer, spark)
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from penstock.dev.s3 import S3Server
 
+pytestmark = pytest.mark.usefixtures("spark")
+
 RUN_SECONDS = 240
 TABLE = "CREATE TABLE users (id INT PRIMARY KEY, name VARCHAR(40), score DECIMAL(10,2), big BIGINT UNSIGNED)"
 

@@ -18,15 +18,15 @@ from penstock.config.load import load
 from penstock.dev.class_archive import spark_archive
 from penstock.dev.jars import JarSet, ensure_jars
 from penstock.dev.unpacked_spark import unpacked_spark_home
-from penstock.spark.links import WarehouseLink
-from penstock.spark.queries import QueryPlace, register_sources
+from penstock.jobs.links import WarehouseLink
+from penstock.jobs.runner import PipelineRun
+from penstock.spark.runner import SparkRunner
 from penstock.spark.session import SessionSpec, open_session
-from penstock.spark.supervisor import Supervisor
 from penstock.wiring.epochs import next_epoch
 from penstock.wiring.open import open_pipeline_state
 
 if TYPE_CHECKING:
-    from penstock.spark.links import Link
+    from penstock.jobs.link import Link
 
 
 class NoServices:
@@ -50,13 +50,12 @@ def main(arguments: list[str]) -> None:
             home=unpacked_spark_home(),
         )
     )
-    register_sources(session)
-    tasks_max = max(1, session.sparkContext.defaultParallelism // 2)
+    runner = SparkRunner(session, NoServices())
     with closing(open_pipeline_state(spec)) as state:
-        links: list[Link] = [HeldObjects(spec, state, next_epoch(spec), tasks_max, Path(hold))]
-        links += [WarehouseLink(spec, link, state) for link in spec.links]
-        chosen = [link for link in links if link.name in names]
-        Supervisor(chosen, QueryPlace(session, spec.home / "checkpoints", once=False), NoServices(), {}).run()
+        links: list[Link] = [HeldObjects(spec, state, next_epoch(spec), max(1, runner.slots // 2), Path(hold))]
+        links += [WarehouseLink(spec, link, state, runner.open_sinks) for link in spec.links]
+        if error := runner.run(PipelineRun(spec), [link for link in links if link.name in names], {}):
+            raise error
 
 
 if __name__ == "__main__":

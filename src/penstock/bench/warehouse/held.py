@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.spark.links import ObjectsLink
+from penstock.jobs.links import ObjectsLink
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from penstock.config.specs import PipelineSpec
+    from penstock.jobs.link import Planner, PlannerFactory, Task
     from penstock.ports.state import State
-    from penstock.spark.link_source import Planner, PlannerFactory, Task
 
 
 @dataclass(frozen=True, slots=True)

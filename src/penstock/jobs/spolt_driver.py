@@ -1,4 +1,4 @@
-"""Processes ranges of topics in the driver: for spolts whose transforms ask Spark for expressions."""
+"""Processes ranges of topics in the driver: for spolts whose transforms have expressions."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from penstock.core.errors import PenstockError
 from penstock.links.spolts.load import load_code
 from penstock.links.spolts.process import RangeProcessor
 from penstock.links.spolts.transform_code import Transforms
-from penstock.spark.expressions import SparkExpressions
 from penstock.wiring.open import open_subjects, open_topic_log
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pyspark.sql import SparkSession
-
     from penstock.config.specs import PipelineSpec
+    from penstock.core.transforms.changes import Evaluate
     from penstock.links.spolts.plan import InputRange
     from penstock.links.spolts.process import RangeProcessed
     from penstock.links.spolts.spec import SpoltJob
@@ -27,11 +25,11 @@ if TYPE_CHECKING:
 class DriverProcessing:
     """A spolt with expressions, ready to be run in the driver."""
 
-    def __init__(self, session: SparkSession, pipeline: PipelineSpec, job: SpoltJob) -> None:
-        """Evaluate with `session`. Raises UsageError as `load_code`."""
+    def __init__(self, evaluate: Evaluate, pipeline: PipelineSpec, job: SpoltJob) -> None:
+        """Evaluate expressions with `evaluate`. Raises UsageError as `load_code`."""
         code = load_code(job.spolt)
         if isinstance(code.function, Transforms):
-            code = replace(code, function=replace(code.function, evaluate=SparkExpressions(session)))
+            code = replace(code, function=replace(code.function, evaluate=evaluate))
         self._log, self._subjects = open_topic_log(pipeline), open_subjects(pipeline)
         self._processor = RangeProcessor(job, code, self._log, self._subjects)
 

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from penstock.config.specs import PipelineSpec
+    from penstock.jobs.link import Task
     from penstock.links.spolts.plan import InputRange
     from penstock.links.spolts.process import RangeProcessor
     from penstock.links.spolts.spec import SpoltJob
     from penstock.ports.messages import MessageLog
     from penstock.ports.subjects import Subjects
-    from penstock.spark.link_source import Task
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
 
     from penstock.config.specs import PipelineSpec
+    from penstock.jobs.link import Task
     from penstock.ports.topics import TopicLog
-    from penstock.spark.link_source import Task
 
-_OFFSETS_PER_TASK = 100_000
+OFFSETS_PER_TASK = 100_000
+"""So many messages are worth the start of a task on Spark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,7 @@ def _kept_log(pipeline: PipelineSpec) -> TopicLog:
 class ObjectsLinkPlanner:
     """Plans from the S3 spolt's committed record and the ends of the topics."""
 
-    def __init__(self, pipeline: PipelineSpec, tasks_max: int, offsets_per_task: int = _OFFSETS_PER_TASK) -> None:
+    def __init__(self, pipeline: PipelineSpec, tasks_max: int, offsets_per_task: int) -> None:
         """Plan at most `tasks_max` tasks side by side, each of some `offsets_per_task` if there is more than one."""
         from penstock.wiring.files import batch_closing  # noqa: PLC0415
         from penstock.wiring.open import announcements_topic, failovers_topic, open_topic_log  # noqa: PLC0415
@@ -139,7 +140,8 @@ class ObjectsPlanning:
 
     pipeline: PipelineSpec
     tasks_max: int
+    offsets_per_task: int
 
     def __call__(self) -> ObjectsLinkPlanner:
         """Open the planner."""
-        return ObjectsLinkPlanner(self.pipeline, self.tasks_max)
+        return ObjectsLinkPlanner(self.pipeline, self.tasks_max, self.offsets_per_task)

@@ -20,9 +20,9 @@ from penstock.links.capture.range_plan import Range
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from penstock.jobs.link import Task
     from penstock.links.capture.live import LiveCapture
     from penstock.links.capture.spec import CaptureSpec
-    from penstock.spark.link_source import Task
 
 _BACKLOG_FILE_BYTES_MAX = 256 << 20
 _BACKLOG_FILES_MIN = 2

@@ -1,0 +1,121 @@
+"""Runs links in this process, without Spark: once through, and an error ends its link at once.
+
+Planners, tasks and driver sides are those that Spark runs. A pipeline of a few
+rows takes a second here where Spark takes twenty, so this is what tests run
+that are not about Spark, and what is to be interrupted at many places.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, assert_never
+
+from penstock.core.errors import FencedError, PenstockError
+from penstock.jobs.link import MessageWork, PlannedWork
+from penstock.jobs.pipeline import plan_stages, run_pipeline
+from penstock.jobs.runner import PipelineRun
+from penstock.wiring.mirror import LinkCondition
+from penstock.wiring.open import open_pipeline_state, open_topic_log
+from penstock.wiring.warehouses import open_sinks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from penstock.config.specs import LinkSpec, PipelineSpec
+    from penstock.core.transforms.changes import Evaluate
+    from penstock.jobs.link import Link, Task
+    from penstock.ports.sink import Sink
+    from penstock.wiring.mirror import Conditions
+
+
+@dataclass(frozen=True, slots=True)
+class InProcessRunner:
+    """A `Runner` of links whose targets are not Delta tables.
+
+    Expressions want Spark: `expressions` opens what evaluates them.
+    """
+
+    expressions: Callable[[], Evaluate] | None = None
+    slots: ClassVar[int] = 8
+    # So few, for a pipeline that runs here has few rows, and large ranges are to be cut in pieces here too.
+    offsets_per_task: ClassVar[int] = 4
+
+    def open_sinks(self, spec: PipelineSpec, link: LinkSpec) -> Sequence[Sink]:
+        """See `Runner`."""
+        return open_sinks(spec, link)
+
+    def open_expressions(self) -> Evaluate:
+        """See `Runner`."""
+        if self.expressions is None:
+            message = "nothing here evaluates expressions"
+            raise TypeError(message)
+        return self.expressions()
+
+    def run(self, run: PipelineRun, links: Sequence[Link], conditions: Conditions) -> PenstockError | None:
+        """See `Runner`: one after the other."""
+        first: PenstockError | None = None
+        for link in links:
+            conditions[link.name] = LinkCondition("running")
+            try:
+                _carry(run.spec, link)
+            except FencedError:
+                raise
+            except PenstockError as error:
+                conditions[link.name] = LinkCondition("failed", error.message, error.hint)
+                first = first or error
+        return first
+
+
+def carry(spec: PipelineSpec, only: str | None = None, runner: InProcessRunner | None = None) -> None:
+    """Bring everything over that is committed now, as `penstock run FILE --once` does; raises as `run_pipeline`.
+
+    All servers of `spec` are named.
+    """
+    run_pipeline(PipelineRun(spec, once=True, only=only), runner or InProcessRunner())
+
+
+def carry_link(spec: PipelineSpec, name: str, epoch: int) -> None:
+    """Bring over what is committed now by one link, as the instance `epoch`, and no more; raises what it raises."""
+    run = PipelineRun(spec, once=True, only=name)
+    run.require_known()
+    with closing(open_pipeline_state(spec)) as state:
+        ((link,),) = plan_stages(run, InProcessRunner(), epoch, state)
+        _carry(spec, link)
+
+
+def _carry(spec: PipelineSpec, link: Link) -> None:
+    try:
+        match link.open():
+            case PlannedWork() as work:
+                _do(work)
+            case MessageWork() as work:
+                _read(spec, work)
+            case work:
+                assert_never(work)
+    finally:
+        link.close()
+
+
+def _do(work: PlannedWork) -> None:
+    planner = work.planning()
+    planner.fix_end()
+    while planner.has_work():
+        tasks = planner.plan()
+        if work.reads == "topics" or len(tasks) == 1:
+            work.take(outcome for task in tasks for outcome in task.run())
+        else:
+            work.take(_run_at_once(tasks))
+
+
+def _run_at_once(tasks: Sequence[Task]) -> Iterable[object]:
+    with ThreadPoolExecutor(len(tasks)) as threads:
+        return [outcome for outcomes in threads.map(lambda task: list(task.run()), tasks) for outcome in outcomes]
+
+
+def _read(spec: PipelineSpec, work: MessageWork) -> None:
+    place = (work.topic, 0)
+    with closing(open_topic_log(spec)) as log:
+        for messages in log.read(*place, work.start, log.ends([place])[place]):
+            work.take(messages)

@@ -1,0 +1,92 @@
+"""What a link is to whoever runs it: work in micro-batches, and a driver side that takes what came of each.
+
+Spark starts processes that import this module and nothing else of a link.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+
+class Task(Protocol):
+    """Work of one micro-batch for one executor. Frozen and picklable; opens its own connections."""
+
+    def run(self) -> Iterator[object]:
+        """Do the work and yield what the driver must know, as picklable objects."""
+        ...
+
+
+class Planner(Protocol):
+    """Decides what the next micro-batch does. Lives in one process on the driver's machine."""
+
+    def fix_end(self) -> None:
+        """Remember the end of the log as it is now, and never plan past it."""
+        ...
+
+    def has_work(self) -> bool:
+        """Whether another micro-batch is wanted now."""
+        ...
+
+    def plan(self) -> Sequence[Task]:
+        """Plan the next micro-batch from the target's committed position."""
+        ...
+
+
+class PlannerFactory(Protocol):
+    """Makes a planner; picklable, unlike the planner."""
+
+    def __call__(self) -> Planner:
+        """Open a planner in the process that calls."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedWork:
+    """Micro-batches of tasks. `take` gets what those of each yielded, task by task, on the driver.
+
+    Tasks that read a source's log wait for each other: all of a micro-batch must
+    run at once. Those that read topics do not, and have a process to themselves or
+    run one after the other, because they keep connections for the next one.
+    """
+
+    reads: Literal["mysql", "topics"]
+    planning: PlannerFactory
+    take: Callable[[Iterable[object]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class MessageWork:
+    """Micro-batches of messages, of a topic's only partition from `start` on. `take` gets (offset, value), in order."""
+
+    topic: str
+    start: int
+    take: Callable[[Sequence[tuple[int, bytes]]], None]
+
+
+Work: TypeAlias = PlannedWork | MessageWork
+
+
+class Link(Protocol):
+    """One link of a running pipeline. After a failure, `close` and `open` it again."""
+
+    @property
+    def name(self) -> str:
+        """What operators call it."""
+        ...
+
+    @property
+    def brings_changes_in(self) -> bool:
+        """Whether it reads something that no other link of the pipeline writes."""
+        ...
+
+    def open(self) -> Work:
+        """Open what the driver side needs, and say what there is to do."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what the driver side holds. Safe to call twice."""
+        ...

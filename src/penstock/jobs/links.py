@@ -1,0 +1,184 @@
+"""Links of a pipeline: what their driver sides do with each micro-batch."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import structlog
+
+from penstock.jobs.capture_tasks import CapturePlanning, Started
+from penstock.jobs.link import MessageWork, PlannedWork
+from penstock.jobs.objects_tasks import OFFSETS_PER_TASK, ObjectsPlanning
+from penstock.links.capture.live import LeaseEnded
+from penstock.links.capture.range_plan import RangeDropped, RangePublished
+from penstock.links.counts import CarriedRows
+from penstock.links.objects.plan import ObjectsPlan
+from penstock.links.objects.publish import BatchPublisher
+from penstock.links.objects.write import RangeWritten
+from penstock.links.warehouse.load import WarehouseLoader
+from penstock.wiring.files import SWEEP_SECONDS, files_from, sweep_files
+from penstock.wiring.open import OBJECTS_LINK, batch_topic, create_ledgers, open_publisher, open_registry
+from penstock.wiring.warehouses import open_sinks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from penstock.config.specs import LinkSpec, PipelineSpec
+    from penstock.core.tables import TableId
+    from penstock.jobs.link import PlannerFactory
+    from penstock.links.capture.spec import CaptureSpec
+    from penstock.ports.sink import Sink
+    from penstock.ports.state import State
+
+_log = structlog.get_logger()
+
+
+class CaptureLink:
+    """A source's log into Kafka."""
+
+    brings_changes_in = True
+
+    def __init__(self, spec: CaptureSpec, tasks_max: int) -> None:
+        """Capture what `spec` says, with at most `tasks_max` tasks side by side."""
+        self.name = spec.source_name
+        self._spec = spec
+        self._tasks_max = tasks_max
+
+    def open(self) -> PlannedWork:
+        """See `Link`."""
+        return PlannedWork("mysql", CapturePlanning(self._spec, self._tasks_max), self._take)
+
+    def close(self) -> None:
+        """See `Link`."""
+
+    def _take(self, outcomes: Iterable[object]) -> None:
+        published: list[RangePublished] = []
+        for outcome in outcomes:
+            match outcome:
+                case RangePublished():
+                    published.append(outcome)
+                case _:
+                    self._note(outcome)
+        if published:
+            through = max((each.position for each in published), key=lambda position: position.order)
+            rows_carried = sum(each.rows for each in published)
+            told = {"files": len(published), "through": str(through), "rows": rows_carried}
+            _log.info("backlog published", source=self.name, **told)
+
+    def _note(self, outcome: object) -> None:
+        match outcome:
+            case LeaseEnded(position, publications, rows):
+                _log.info("lease ended", source=self.name, through=str(position), publications=publications, rows=rows)
+            case Started(how):
+                _log.info("capture started", source=self.name, how=how)
+            case RangeDropped(begin, waited) if waited:
+                _log.warning("a range had no turn", source=self.name, begin=str(begin), waited_seconds=round(waited))
+            case RangeDropped():
+                pass
+            case _:
+                raise TypeError(outcome)
+
+
+class ObjectsLink:
+    """The topics of all tables into files: the S3 spolt."""
+
+    name = OBJECTS_LINK
+    brings_changes_in = False
+
+    def __init__(
+        self,
+        pipeline: PipelineSpec,
+        state: State,
+        epoch: int,
+        tasks_max: int,
+        offsets_per_task: int = OFFSETS_PER_TASK,
+    ) -> None:
+        """Write with at most `tasks_max` tasks side by side, each of some `offsets_per_task`."""
+        self._pipeline = pipeline
+        self._counts = CarriedRows(self.name, state)
+        self._epoch = epoch
+        self._tasks_max = tasks_max
+        self._offsets_per_task = offsets_per_task
+        self._publisher: BatchPublisher | None = None
+        self._swept_at = -SWEEP_SECONDS
+
+    def open(self) -> PlannedWork:
+        """See `Link`."""
+        create_ledgers(self._pipeline)
+        publisher = open_publisher(self._pipeline, OBJECTS_LINK, self._epoch)
+        self._publisher = BatchPublisher(publisher, batch_topic(self._pipeline), self._epoch)
+        return PlannedWork("topics", self.planning(), self._take)
+
+    def planning(self) -> PlannerFactory:
+        """What makes the planner of its micro-batches."""
+        return ObjectsPlanning(self._pipeline, self._tasks_max, self._offsets_per_task)
+
+    def close(self) -> None:
+        """See `Link`."""
+        if self._publisher is not None:
+            self._publisher.close()
+            self._publisher = None
+
+    def _take(self, outcomes: Iterable[object]) -> None:
+        plan: ObjectsPlan | None = None
+        written: list[RangeWritten] = []
+        for outcome in outcomes:
+            match outcome:
+                case ObjectsPlan():
+                    plan = outcome
+                case RangeWritten():
+                    written.append(outcome)
+                case _:
+                    raise TypeError(outcome)
+        if plan is not None and self._publisher is not None:
+            self._counts.add(self._publisher.publish(plan, written))
+            self._sweep(self._publisher)
+
+    def _sweep(self, publisher: BatchPublisher) -> None:
+        """Delete old files, now and then."""
+        if time.monotonic() - self._swept_at >= SWEEP_SECONDS:
+            sweep_files(self._pipeline, publisher)
+            self._swept_at = time.monotonic()
+
+
+class WarehouseLink:
+    """Files into the tables of one sink: the warehouse spolt."""
+
+    brings_changes_in = False
+
+    def __init__(
+        self,
+        pipeline: PipelineSpec,
+        link: LinkSpec,
+        state: State,
+        open_sinks: Callable[[PipelineSpec, LinkSpec], Sequence[Sink]] = open_sinks,
+    ) -> None:
+        """Load the tables that `link` wants into what `open_sinks` opens."""
+        self.name = link.name
+        self._pipeline = pipeline
+        self._link = link
+        self._state = state
+        self._open_sinks = open_sinks
+        self._loader: WarehouseLoader | None = None
+
+    def open(self) -> MessageWork:
+        """See `Link`."""
+        create_ledgers(self._pipeline)
+        sinks = self._open_sinks(self._pipeline, self._link)
+        self._loader = WarehouseLoader(self.name, sinks, open_registry(self._pipeline), self._state, self._wanted)
+        start = self._loader.start(files_from(self._pipeline))
+        return MessageWork(batch_topic(self._pipeline), start, self._take)
+
+    def close(self) -> None:
+        """See `Link`."""
+        if self._loader is not None:
+            self._loader.close()
+            self._loader = None
+
+    def _wanted(self, source: str, table: TableId) -> bool:
+        return source == self._link.source and self._link.patterns.matches(table)
+
+    def _take(self, messages: Sequence[tuple[int, bytes]]) -> None:
+        if self._loader is not None:
+            self._loader.load(messages)

@@ -1,0 +1,79 @@
+"""A whole pipeline: its links in stages, and what goes on beside them."""
+
+from __future__ import annotations
+
+from contextlib import closing, nullcontext
+from typing import TYPE_CHECKING
+
+from penstock.jobs.links import CaptureLink, ObjectsLink, WarehouseLink
+from penstock.jobs.spolt_link import SpoltLink
+from penstock.links.capture.spec import CaptureSpec
+from penstock.links.spolts.spec import spolt_job
+from penstock.wiring.epochs import next_epoch
+from penstock.wiring.heartbeat import Heartbeats
+from penstock.wiring.identity import claim_state
+from penstock.wiring.mirror import Conditions, Mirror
+from penstock.wiring.open import open_pipeline_state
+from penstock.wiring.spolts import spolt_stages
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from contextlib import AbstractContextManager
+
+    from penstock.core.errors import PenstockError
+    from penstock.jobs.link import Link
+    from penstock.jobs.runner import PipelineRun, Runner
+    from penstock.ports.state import State
+
+
+def run_pipeline(run: PipelineRun, runner: Runner) -> None:
+    """Run the pipeline. Returns when `once` is done; otherwise only an exception ends it.
+
+    Raises UsageError for an unknown `only` and a state database of another
+    pipeline, FencedError when another instance takes over, and the error of a link
+    that cannot go on when the others are through.
+    """
+    run.require_known()
+    conditions: Conditions = {}
+    epoch = next_epoch(run.spec)
+    with closing(open_pipeline_state(run.spec)) as state:
+        claim_state(run.spec, state)
+        with Mirror(run.spec, conditions), _heartbeats(run, epoch, state):
+            first: PenstockError | None = None
+            for stage in plan_stages(run, runner, epoch, state):
+                # What a link that gives up has brought in before is carried all the same.
+                error = runner.run(run, stage, conditions)
+                first = first or error
+            if first is not None:
+                raise first
+
+
+def _heartbeats(run: PipelineRun, epoch: int, state: State) -> AbstractContextManager[object]:
+    """Write heartbeats while captures follow their logs; who is to end with what is committed now needs none."""
+    if run.once:
+        return nullcontext()
+    sources = [source for source in run.spec.sources if run.only in {None, source.name}]
+    return Heartbeats(run.spec, sources, epoch, state)
+
+
+def plan_stages(run: PipelineRun, runner: Runner, epoch: int, state: State) -> Sequence[Sequence[Link]]:
+    """Links that run side by side. Once through, each stage begins when the one before has read everything."""
+    slots, sources = runner.slots, run.spec.sources
+    # Tasks of a backlog wait for each other, and so must all find a slot; where others run as well, they need one.
+    backlog_tasks_max = (slots if run.once else slots - 1) // max(1, len(sources))
+    captures = [CaptureLink(CaptureSpec(run.spec, source.name, epoch), backlog_tasks_max) for source in sources]
+    tasks_max = max(1, slots // 2)
+    objects = ObjectsLink(run.spec, state, epoch, tasks_max, runner.offsets_per_task)
+    warehouses = [WarehouseLink(run.spec, link, state, runner.open_sinks) for link in run.spec.links]
+    spolts = [
+        [
+            SpoltLink(run.spec, spolt_job(run.spec, spolt.name), state, epoch, tasks_max, runner.open_expressions)
+            for spolt in stage
+        ]
+        for stage in spolt_stages(run.spec)
+    ]
+    stages: Sequence[Sequence[Link]] = [captures, [objects], warehouses, *spolts]
+    chosen = [[link for link in stage if run.only in {None, link.name}] for stage in stages]
+    if run.once:
+        return [stage for stage in chosen if stage]
+    return [[link for stage in chosen for link in stage]]

@@ -1,0 +1,74 @@
+"""A link as a streaming query."""
+
+from __future__ import annotations
+
+import json
+from itertools import chain
+from typing import TYPE_CHECKING, assert_never
+
+from penstock.jobs.link import MessageWork, PlannedWork
+from penstock.spark.finisher import Finisher
+from penstock.spark.link_source import outcomes_by_part
+from penstock.spark.queries import start_link_query, start_topic_query
+from penstock.wiring.open import spark_kafka_options
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from penstock.config.specs import PipelineSpec
+    from penstock.jobs.link import Link
+    from penstock.spark.queries import QueryPlace
+
+_MESSAGES_MAX = 500
+
+
+class LinkQuery:
+    """A `Supervised` link: runs it as a query."""
+
+    def __init__(self, spec: PipelineSpec, link: Link) -> None:
+        """Run `link` of the pipeline `spec`."""
+        self.name = link.name
+        self.brings_changes_in = link.brings_changes_in
+        self._spec = spec
+        self._link = link
+        self._finisher: Finisher | None = None
+
+    def start(self, place: QueryPlace) -> StreamingQuery:
+        """See `Supervised`."""
+        self._finisher = None
+        match self._link.open():
+            case PlannedWork() as work:
+                return self._start_planned(place, work)
+            case MessageWork() as work:
+                return self._start_messages(place, work)
+            case work:
+                assert_never(work)
+
+    def failure(self) -> BaseException | None:
+        """See `Supervised`."""
+        return None if self._finisher is None else self._finisher.error
+
+    def close(self) -> None:
+        """See `Supervised`."""
+        self._link.close()
+
+    def _start_planned(self, place: QueryPlace, work: PlannedWork) -> StreamingQuery:
+        def take(rows: pa.Table) -> None:
+            work.take(chain.from_iterable(outcomes_by_part(rows)))
+
+        self._finisher = Finisher(take)
+        return start_link_query(place, self.name, f"penstock.{work.reads}", work.planning, self._finisher)
+
+    def _start_messages(self, place: QueryPlace, work: MessageWork) -> StreamingQuery:
+        def take(rows: pa.Table) -> None:
+            work.take([(row["offset"], row["value"]) for row in rows.sort_by("offset").to_pylist()])
+
+        options = {
+            **spark_kafka_options(self._spec),
+            "assign": json.dumps({work.topic: [0]}),
+            "startingOffsets": json.dumps({work.topic: {"0": work.start}}),
+            "maxOffsetsPerTrigger": str(_MESSAGES_MAX),
+        }
+        self._finisher = Finisher(take)
+        return start_topic_query(place, self.name, options, self._finisher)
