@@ -18,6 +18,7 @@ import pymysql
 import pytest
 from tests.servers.azurite import AzuriteServer, start_azurite
 from tests.servers.clouds import CLOUDS, CloudPlace
+from tests.servers.kinds import STATE_DATABASES, TARGETS, first
 from tests.servers.redshift_case import log_in
 from tests.servers.shared_servers import DOOR, RunServers, ServersElsewhere
 from tests.servers.sink_case import DuckdbTarget, Place, PostgresTarget, RedshiftTarget
@@ -151,7 +152,7 @@ def azure(servers_home: Path) -> Iterator[AzuriteServer]:
         yield server
 
 
-@pytest.fixture(params=CLOUDS)
+@pytest.fixture(params=first(1, *CLOUDS))
 def cloud(request: pytest.FixtureRequest, fresh_name: str, monkeypatch: pytest.MonkeyPatch) -> CloudPlace:
     """An empty folder on each kind of store, whose keys are in the environment."""
     kind = CLOUDS[request.param]
@@ -167,7 +168,7 @@ def redshift(servers_home: Path, s3: S3Server) -> Iterator[RedshiftServer]:
         yield server
 
 
-@pytest.fixture(params=["sqlite", "mariadb", "mysql_server", "postgres"])
+@pytest.fixture(params=first(2, *STATE_DATABASES))
 def state_url(request: pytest.FixtureRequest, fresh_name: str, tmp_path: Path) -> Iterator[str]:
     """The URL of an empty state database of each kind; skips MySQL where it cannot be had."""
     if request.param == "sqlite":
@@ -192,7 +193,7 @@ def redshift_place(redshift: RedshiftServer, s3: S3Server, fresh_name: str) -> I
         connection.execute(f"DROP DATABASE {fresh_name}".encode())
 
 
-@pytest.fixture(params=["duckdb", "postgres", "redshift"])
+@pytest.fixture(params=first(1, *TARGETS))
 def place(request: pytest.FixtureRequest, fresh_name: str, tmp_path: Path) -> Iterator[Place]:
     """An empty target of each kind, and a place for its files."""
     if request.param == "redshift":

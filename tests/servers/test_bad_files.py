@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from tests.servers.kinds import on_every_target
 from tests.servers.sink_case import TABLE, announcement
 from tests.servers.test_warehouse_loader import MemoryRegistry
 
@@ -55,6 +56,7 @@ def edited(content: bytes, format_: FileFormat, old: bytes, new: bytes) -> bytes
 BROKEN_ROW = r"line 2 \(row 2\), column qty: 'three' is no int32"
 
 
+@on_every_target
 @pytest.mark.parametrize(
     ("format_", "spoil", "said"),
     [
@@ -101,6 +103,7 @@ def test_a_bad_file_is_named_and_stops_its_load_until_it_is_mended(
     assert place.open().batch_offset() == 3
 
 
+@on_every_target
 def test_files_of_several_formats_are_loaded_together(place: Place, tmp_path: Path) -> None:
     batches = [
         place.batch(0, [("c", "a", 1)]),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pymysql
 import pytest
+from tests.servers.kinds import on_every_target
 from tests.servers.sink_case import DuckdbTarget, PostgresTarget, RedshiftTarget, announcement
 from typer.testing import CliRunner
 
@@ -82,6 +83,7 @@ def plan(file: Path) -> tuple[int, list[dict[str, object]]]:
     return result.exit_code, json.loads(result.stdout)["tables"]
 
 
+@on_every_target
 def test_the_next_load_s_sql_is_shown_and_nothing_is_changed(
     config: Path, place: Place, mariadb: MariadbServer, fresh_database: str
 ) -> None:

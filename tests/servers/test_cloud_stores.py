@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.servers.azurite import container_token
+from tests.servers.kinds import on_every_cloud
 from tests.servers.sink_case import FIRST, DuckdbTarget, Place
 
 from penstock.adapters.objects.store import Objects, open_objects
@@ -43,6 +44,7 @@ def proxy(cloud: CloudPlace) -> Iterator[Proxy]:
         yield proxy
 
 
+@on_every_cloud
 def test_a_store_is_written_read_listed_and_deleted_from(objects: Objects) -> None:
     for key in KEYS:
         objects.put(key, key.encode())
@@ -62,6 +64,7 @@ def test_a_store_is_written_read_listed_and_deleted_from(objects: Objects) -> No
     assert objects.exists(KEYS[2])
 
 
+@on_every_cloud
 def test_a_file_that_is_not_there_is_named(objects: Objects) -> None:
     with pytest.raises(SinkError, match=r"cannot read shop/orders/0/1\.parquet") as raised:
         objects.get(KEYS[1])
@@ -70,6 +73,7 @@ def test_a_file_that_is_not_there_is_named(objects: Objects) -> None:
     assert raised.value.hint == f"the file is gone: restore it, or {START_ANEW}"
 
 
+@on_every_cloud
 def test_files_that_are_gone_are_no_mistake_in_a_deletion(objects: Objects) -> None:
     objects.put(KEYS[2], b"x")
 
@@ -79,6 +83,7 @@ def test_files_that_are_gone_are_no_mistake_in_a_deletion(objects: Objects) -> N
     assert objects.list("") == []
 
 
+@on_every_cloud
 def test_an_empty_file_and_a_large_one_come_back_as_they_were(objects: Objects) -> None:
     large = bytes(range(256)) * (9 << 12)
 
@@ -88,6 +93,7 @@ def test_an_empty_file_and_a_large_one_come_back_as_they_were(objects: Objects) 
     assert (objects.get("empty"), objects.get("large")) == (b"", large)
 
 
+@on_every_cloud
 def test_more_files_than_one_answer_lists_or_one_request_deletes(objects: Objects) -> None:
     """S3 lists and deletes a thousand at a time, Azure lists five thousand and deletes 256."""
     keys = sorted(f"shop/{number}" for number in range(1_050))
@@ -115,6 +121,7 @@ def test_a_fit_store_is_told_to_be_and_nothing_is_left_in_it(objects: Objects) -
     assert objects.list("") == []
 
 
+@on_every_cloud
 def test_a_folder_s_store_sees_nothing_beside_it(cloud: CloudPlace, objects: Objects) -> None:
     objects.put("shop/1", b"x")
     beside = open_objects(replace(cloud.spec(), url=f"{cloud.url}_beside"))
@@ -124,6 +131,7 @@ def test_a_folder_s_store_sees_nothing_beside_it(cloud: CloudPlace, objects: Obj
     assert open_objects(replace(cloud.spec(), url=f"{cloud.url}/shop/")).list("") == ["1"]
 
 
+@on_every_cloud
 def test_a_bucket_that_is_missing_is_to_be_created(cloud: CloudPlace) -> None:
     objects = open_objects(cloud.spec(bucket="nosuch"))
 
@@ -179,6 +187,7 @@ def test_a_shared_access_signature_opens_an_azure_store_until_it_expires(
         assert expired[-20:] not in error.message
 
 
+@on_every_cloud
 def test_a_store_that_is_away_is_worth_another_try(cloud: CloudPlace) -> None:
     objects = open_objects(cloud.spec(port=free_port(), timeout_seconds=2.0))
 
@@ -187,6 +196,7 @@ def test_a_store_that_is_away_is_worth_another_try(cloud: CloudPlace) -> None:
         assert "runs and can be reached" in error.hint
 
 
+@on_every_cloud
 def test_a_store_that_says_nothing_is_given_up_after_a_while(cloud: CloudPlace, proxy: Proxy) -> None:
     objects = open_objects(cloud.spec(port=proxy.port, timeout_seconds=1.0))
     proxy.stall()
@@ -198,6 +208,7 @@ def test_a_store_that_says_nothing_is_given_up_after_a_while(cloud: CloudPlace, 
     assert time.monotonic() - begun < 4.0 * len(errors)
 
 
+@on_every_cloud
 def test_a_deletion_that_is_cut_off_is_begun_again(cloud: CloudPlace, objects: Objects, proxy: Proxy) -> None:
     for key in KEYS:
         objects.put(key, b"x")
@@ -211,6 +222,7 @@ def test_a_deletion_that_is_cut_off_is_begun_again(cloud: CloudPlace, objects: O
     assert objects.list("") == []
 
 
+@on_every_cloud
 def test_writing_reading_and_listing_that_are_cut_off_are_begun_again(cloud: CloudPlace, proxy: Proxy) -> None:
     objects = open_objects(cloud.spec(port=proxy.port))
 
@@ -226,6 +238,7 @@ def test_writing_reading_and_listing_that_are_cut_off_are_begun_again(cloud: Clo
     assert (content, listed, there) == (b"x", ["shop/1"], True)
 
 
+@on_every_cloud
 def test_a_deletion_that_is_always_cut_off_ends(cloud: CloudPlace, proxy: Proxy) -> None:
     objects = open_objects(cloud.spec(port=proxy.port, timeout_seconds=5.0))
     proxy.cut_answers(1_000)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.servers.kinds import STATE_DATABASES
 from tests.unit.schematizer import test_associations as associations
 from tests.unit.schematizer import test_confluent_references as references
 from tests.unit.schematizer import test_confluent_subjects as subjects
@@ -25,26 +26,46 @@ def registry(state_url: str) -> Iterator[httpx.Client]:
         yield client
 
 
+# On SQLite they are tests of their own. MariaDB deletes, locks and compares texts in ways of its own.
+CASES = (
+    subjects.test_a_deleted_version_is_gone_until_it_is_asked_for,
+    subjects.test_a_version_that_comes_back_gets_its_id_and_a_new_number,
+    subjects.test_deletion_for_ever_comes_after_deletion,
+    subjects.test_metadata_and_rules_are_kept_found_and_handed_on,
+    subjects.test_imports_keep_ids_and_versions,
+    subjects.test_contexts_keep_subjects_apart_and_may_stand_in_front,
+    references.test_references_are_resolved_however_deep_and_returned_as_they_were_meant,
+    references.test_what_is_used_is_not_deleted,
+    types.test_a_schema_is_answered_in_the_format_that_was_sent_or_asked_for,
+    associations.test_a_shared_subject_is_found_by_every_topic_that_has_it,
+    associations.test_the_same_again_is_answered_and_anything_else_is_a_change,
+    associations.test_a_try_changes_nothing,
+    associations.test_a_deletion_leaves_the_subject_unless_it_cascades,
+    shortcuts.test_a_version_that_comes_back_is_answered_with_its_new_number,
+    shortcuts.test_a_compatible_change_does_not_make_the_shape_before_unknown,
+)
+ON_MARIADB = (
+    subjects.test_imports_keep_ids_and_versions,
+    subjects.test_metadata_and_rules_are_kept_found_and_handed_on,
+    references.test_what_is_used_is_not_deleted,
+    associations.test_a_deletion_leaves_the_subject_unless_it_cascades,
+)
+DAILY = {*(("postgres", case) for case in CASES), *(("mariadb", case) for case in ON_MARIADB)}
+
+
 @pytest.mark.parametrize(
-    "case",
+    ("state_url", "case"),
     [
-        subjects.test_a_deleted_version_is_gone_until_it_is_asked_for,
-        subjects.test_a_version_that_comes_back_gets_its_id_and_a_new_number,
-        subjects.test_deletion_for_ever_comes_after_deletion,
-        subjects.test_metadata_and_rules_are_kept_found_and_handed_on,
-        subjects.test_imports_keep_ids_and_versions,
-        subjects.test_contexts_keep_subjects_apart_and_may_stand_in_front,
-        references.test_references_are_resolved_however_deep_and_returned_as_they_were_meant,
-        references.test_what_is_used_is_not_deleted,
-        types.test_a_schema_is_answered_in_the_format_that_was_sent_or_asked_for,
-        associations.test_a_shared_subject_is_found_by_every_topic_that_has_it,
-        associations.test_the_same_again_is_answered_and_anything_else_is_a_change,
-        associations.test_a_try_changes_nothing,
-        associations.test_a_deletion_leaves_the_subject_unless_it_cascades,
-        shortcuts.test_a_version_that_comes_back_is_answered_with_its_new_number,
-        shortcuts.test_a_compatible_change_does_not_make_the_shape_before_unknown,
+        pytest.param(
+            database,
+            case,
+            id=f"{database}-{case.__name__}",
+            marks=() if (database, case) in DAILY else pytest.mark.nightly,
+        )
+        for database in STATE_DATABASES
+        for case in CASES
     ],
-    ids=lambda case: case.__name__,
+    indirect=["state_url"],
 )
 def test_a_database_makes_no_difference(registry: httpx.Client, case: Callable[[httpx.Client], None]) -> None:
     case(registry)

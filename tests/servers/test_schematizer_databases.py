@@ -16,6 +16,7 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy import column, create_engine, text
 from sqlalchemy import table as sa_table
+from tests.servers.kinds import on_every_database
 from tests.unit.schematizer.served import served
 from tests.unit.schematizer.test_schematizer_app import ORDERS, register
 
@@ -61,6 +62,7 @@ def found(client: httpx.Client, words: str) -> list[str]:
     pytest.fail("the pages have no end")
 
 
+@on_every_database
 def test_a_search_has_the_same_results(client: httpx.Client) -> None:
     register(client, "n", SIZES)
     register(client, "n", ORDERS)
@@ -100,6 +102,7 @@ def test_a_search_has_the_same_results(client: httpx.Client) -> None:
     assert found(client, "gr")[:2] == by_name
 
 
+@on_every_database
 def test_documentation_is_kept_and_told_in_pages(client: httpx.Client) -> None:
     schema_id = register(client, STRANGE, SIZES).json()["value_schema_id"]
     path = f"/v1/sources/{quote(STRANGE, safe='')}/shop/{quote('größe', safe='')}"
@@ -136,6 +139,7 @@ def test_documentation_is_kept_and_told_in_pages(client: httpx.Client) -> None:
         )
 
 
+@on_every_database
 def test_what_is_refused_leaves_nothing(client: httpx.Client) -> None:
     client.put("/v1/namespaces/strict", json={"requires_owner": True})
 
@@ -148,6 +152,7 @@ def test_what_is_refused_leaves_nothing(client: httpx.Client) -> None:
         assert client.get(path).status_code in {404, 422}, path
 
 
+@on_every_database
 def test_lists_in_pages_have_everything_once(client: httpx.Client) -> None:
     names = ["a", "A", "ä", "z", "_", "é", "e", "Z", "b-1", "b_1", "b 1"]
     for name in names:
@@ -162,6 +167,7 @@ def test_lists_in_pages_have_everything_once(client: httpx.Client) -> None:
         assert sorted(told) == sorted(f"s.{name}" for name in names)
 
 
+@on_every_database
 def test_callers_who_register_with_an_owner_at_once_get_one_answer_and_one_history(client: httpx.Client) -> None:
     client.put("/v1/namespaces/n", json={"requires_owner": True})
     body = {
@@ -241,6 +247,7 @@ def fill(connection: Connection) -> None:
         connection.execute(into.insert().values(row))
 
 
+@on_every_database
 @pytest.mark.parametrize("interrupted", [False, True])
 def test_an_upgrade_keeps_what_is_there_and_describes_it(database_url: str, *, interrupted: bool) -> None:
     """MySQL commits each statement by itself: all may be done when a crash comes, and the revision not written down."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.servers.kinds import on_every_database
 from tests.servers.test_schematizer_databases import STRANGE
 from tests.unit.schematizer.served import served
 from tests.unit.schematizer.test_documentation import items
@@ -31,6 +32,7 @@ def client(state_url: str) -> Iterator[httpx.Client]:
         yield opened
 
 
+@on_every_database
 def test_who_uses_topics_is_kept_and_told_the_same_everywhere(client: httpx.Client) -> None:
     client.put("/v1/data_targets/Red", json={"type": "redshift", "destination": "😀" * 30_000})
     client.put("/v1/data_targets/red", json={"type": "duckdb", "destination": "x"})
@@ -73,6 +75,7 @@ def test_who_uses_topics_is_kept_and_told_the_same_everywhere(client: httpx.Clie
     assert client.delete("/v1/data_targets/Red").status_code == 200
 
 
+@on_every_database
 def test_many_callers_at_once_make_each_thing_once_and_take_a_refresh_once(client: httpx.Client) -> None:
     client.put("/v1/consumers/ada", json={"owner_email": "ada@example.com"})
     client.post("/v1/sources/shopdb/shop/orders/refreshes", json={})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.browser.shop import fill
+from tests.servers.kinds import on_every_database
 from tests.unit.schematizer.served import served
 
 PAGES = (
@@ -18,6 +19,7 @@ PAGES = (
 )
 
 
+@on_every_database
 def test_pages_and_forms_work_on_every_database(state_url: str) -> None:
     with served(state_url) as client:
         topic = fill(client)

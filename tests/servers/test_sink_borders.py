@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from tests.servers.kinds import on_every_target
 from tests.servers.sink_case import FIRST, INT, SCHEMAS, TABLE, announcement, rows_in, schema
 
 from penstock.core.announcements import Kind, Move
@@ -35,6 +36,7 @@ def log_batch(place: Place, start: int, rows: list[tuple[str, str]]) -> Batch:
     return replace(told, first_order=(1, start, 0), last_order=(1, start + len(rows) - 1, 0))
 
 
+@on_every_target
 def test_a_change_log_says_where_it_was_emptied_and_adds_up_as_the_page_says(place: Place) -> None:
     page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
     query = page.partition("```sql\nSELECT logged_at")[2].partition("```")[0]
@@ -57,6 +59,7 @@ def stated(kind: Kind, at: int, table: TableId = TABLE, schema_id: int = 1) -> B
     return replace(told, first_order=(1, at, 0), last_order=(1, at, 0))
 
 
+@on_every_target
 def test_a_statement_that_comes_again_takes_no_rows_that_came_behind_it(place: Place) -> None:
     before, behind = place.batch(0, [("c", "a", 1), ("c", "b", 1)]), place.batch(5, [("c", "b", 2)])
     behind = replace(behind, start_offset=2, end_offset=6)
@@ -77,6 +80,7 @@ def test_rows_from_before_a_border_that_come_behind_it_are_refused(place: Place)
         sink.load(TABLE, [place.batch(0, [("c", "a", 1)])], SCHEMAS)
 
 
+@on_every_target
 @pytest.mark.parametrize("dropped_tables", ["keep", "drop"])
 def test_a_dropped_table_is_kept_or_dropped_and_said_so_until_it_begins_anew(
     place: Place, dropped_tables: DroppedTables
@@ -118,6 +122,7 @@ def contents(place: Place) -> dict[str, object]:
     return {table: place.ask(f"SELECT id FROM {table}")[0][0] for table in place.tables()}
 
 
+@on_every_target
 def test_tables_swap_names_with_all_their_rows_once(place: Place) -> None:
     sink = place.open()
     fill(place, sink, orders="o", _orders_gho="g", other="x")
@@ -158,6 +163,7 @@ def test_rows_that_the_target_does_not_have_cannot_be_renamed(place: Place) -> N
     assert contents(place) == {"shop.a": "a"}
 
 
+@on_every_target
 def test_columns_swap_names_with_all_their_values_once(place: Place) -> None:
     first = schema(a=INT, b=INT, c=INT)
     after = schema(b=INT, a=INT, d=INT)

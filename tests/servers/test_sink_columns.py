@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from tests.servers.kinds import on_every_target
 from tests.servers.sink_case import TABLE, TOPIC, announcement, rows_in
 
 from penstock.core.announcements import Kind, Move
@@ -112,6 +113,7 @@ def test_a_table_without_a_key_is_treated_row_by_row(place: Place) -> None:
     assert rows_in(sink, "SELECT email, code, _op FROM shop.orders") == [(hashed("ann@example.com"), 7, "c")]
 
 
+@on_every_target
 def test_columns_that_come_and_go_are_treated_and_older_rows_take_the_treated_default(place: Place) -> None:
     mail = Column("mail", EMAIL.type, nullable=False, default="none")
     after = replace(PEOPLE, columns=(ID, EMAIL, mail))
@@ -250,6 +252,7 @@ def test_a_misspelled_column_stops_its_table_and_no_other(place: Place) -> None:
     assert sink.load(other.table, [batch(place, 0, 2, other, [ANN])], {2: other}).rows == 1
 
 
+@on_every_target
 def test_rows_that_lack_columns_are_made_whole_from_what_was_treated(place: Place) -> None:
     partial = replace(PEOPLE, columns=(ID, CODE, replace(EMAIL, default="none"), PHONE), partial_rows=True)
     sink = place.open(rules=RULES)
@@ -264,6 +267,7 @@ def test_rows_that_lack_columns_are_made_whole_from_what_was_treated(place: Plac
     assert rows_in(sink) == [(1, hashed("ann@example.com"), "**"), (2, hashed("x"), None)]
 
 
+@on_every_target
 def test_an_interrupted_load_leaves_what_was_known_of_the_columns(place: Place) -> None:
     names = (("email", "contact"),)
     after = PEOPLE.with_columns_renamed(names)

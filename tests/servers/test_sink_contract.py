@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.servers.kinds import on_every_target
 from tests.servers.sink_case import FIRST, INT, SCHEMAS, TABLE, TOPIC, announcement, rows_in
 
 from penstock.core.errors import PositionError, TableStoppedError
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from tests.servers.sink_case import Change, Place
 
 
+@on_every_target
 def test_the_newest_change_of_each_key_counts_and_deleting_nothing_is_fine(place: Place) -> None:
     sink = place.open()
 
@@ -33,6 +35,7 @@ def test_the_newest_change_of_each_key_counts_and_deleting_nothing_is_fine(place
     assert sink.positions(TABLE) == {(TOPIC, 0): 8}
 
 
+@on_every_target
 def test_loading_again_changes_nothing(place: Place) -> None:
     batches = [place.batch(0, [("c", "a", 1)]), place.batch(1, [("u", "a", 2)])]
     sink = place.open()
@@ -43,6 +46,7 @@ def test_loading_again_changes_nothing(place: Place) -> None:
     assert (again.rows, rows_in(sink)) == (0, [("a", 2)])
 
 
+@on_every_target
 def test_keys_that_differ_in_case_accents_or_spaces_are_different_rows(place: Place) -> None:
     keys = ["e", "E", "é", "e\u0301", "e "]
     sink = place.open()
@@ -52,6 +56,7 @@ def test_keys_that_differ_in_case_accents_or_spaces_are_different_rows(place: Pl
     assert {row[0] for row in rows_in(sink)} == {"e", "é", "e\u0301", "e "}
 
 
+@on_every_target
 def test_progress_is_kept_per_pipeline_and_source_and_survives(place: Place) -> None:
     sink, other = place.open(), place.open("another")
     sink.finish(17)
@@ -66,6 +71,7 @@ def test_progress_is_kept_per_pipeline_and_source_and_survives(place: Place) -> 
     assert sink.positions(TABLE) == {}
 
 
+@on_every_target
 def test_a_hole_is_refused_and_leaves_everything_as_it_was(place: Place) -> None:
     sink = place.open()
     sink.load(TABLE, [place.batch(0, [("c", "a", 1)])], SCHEMAS)
@@ -77,6 +83,7 @@ def test_a_hole_is_refused_and_leaves_everything_as_it_was(place: Place) -> None
     assert sink.positions(TABLE) == {(TOPIC, 0): 1}
 
 
+@on_every_target
 @pytest.mark.parametrize("spoil", ["rows", "bytes", "schema", "gone"])
 def test_a_file_that_is_not_what_its_batch_says_is_refused_whole(place: Place, spoil: str) -> None:
     good, bad = place.batch(0, [("c", "a", 1)]), place.batch(1, [("c", "b", 1)])
@@ -97,6 +104,7 @@ def test_a_file_that_is_not_what_its_batch_says_is_refused_whole(place: Place, s
     assert sink.positions(TABLE) == {}
 
 
+@on_every_target
 def test_a_later_topic_takes_over_and_an_older_one_that_comes_late_undoes_nothing(place: Place) -> None:
     later = place.batch(0, [("u", "a", 2**40)], schema_id=2, topic=f"{TOPIC}.2")
     sink = place.open()
@@ -109,6 +117,7 @@ def test_a_later_topic_takes_over_and_an_older_one_that_comes_late_undoes_nothin
     assert sink.positions(TABLE) == {(TOPIC, 0): 3, (f"{TOPIC}.2", 0): 1}
 
 
+@on_every_target
 def test_rows_older_than_a_column_take_the_default_it_came_with_however_late_they_are(place: Place) -> None:
     came, changed = (
         replace(FIRST, columns=(*FIRST.columns, Column("size", INT, nullable=True, default=default)))
@@ -123,6 +132,7 @@ def test_rows_older_than_a_column_take_the_default_it_came_with_however_late_the
     assert rows_in(sink) == [("a", 1, 4), ("b", 1, 4)]
 
 
+@on_every_target
 def test_an_announcement_makes_the_table_and_an_empty_table_can_become_any_other(place: Place) -> None:
     sink = place.open()
     sink.load(TABLE, [announcement(1)], SCHEMAS)
@@ -134,6 +144,7 @@ def test_an_announcement_makes_the_table_and_an_empty_table_can_become_any_other
     assert sink.positions(TABLE) == {}
 
 
+@on_every_target
 def test_a_change_that_the_target_cannot_follow_stops_the_table_and_loses_nothing(place: Place) -> None:
     sink = place.open()
     sink.load(TABLE, [place.batch(0, [("c", "a", 1)])], SCHEMAS)
@@ -165,6 +176,7 @@ def test_a_table_of_the_same_name_that_is_not_ours_is_left_alone(place: Place) -
     assert rows_in(sink) == [("theirs", 1)]
 
 
+@on_every_target
 def test_a_table_that_somebody_dropped_is_not_begun_anew_unasked(place: Place) -> None:
     sink = place.open()
     sink.load(TABLE, [place.batch(0, [("c", "a", 1)])], SCHEMAS)
@@ -199,6 +211,7 @@ def test_a_thousand_files_are_one_load(place: Place) -> None:
     assert rows_in(sink, "SELECT count(*), sum(qty) FROM shop.orders") == [(3000, 3 * sum(range(1000)))]
 
 
+@on_every_target
 def test_sources_that_share_a_target_take_turns(place: Place) -> None:
     def load(source: str) -> None:
         mine = replace(FIRST, table=TableId("shop", source))

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tests.servers.cut_warehouse import CutError, CutWarehouse
+from tests.servers.kinds import on_every_target
 from tests.servers.sink_case import FIRST, WIDER, announcement, schema, write_batch
 from tests.servers.test_sink_borders import stated
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
     from penstock.core.batches import Batch
     from penstock.core.tables import TableSchema
+
+pytestmark = on_every_target
 
 BY_QTY = replace(WIDER, key=("qty",))
 LOG = replace(WIDER, key=())

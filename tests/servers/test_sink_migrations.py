@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.servers.cut_warehouse import LesserWarehouse
+from tests.servers.kinds import on_every_target
 from tests.servers.sink_case import (
     FIRST,
     SCHEMAS,
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from tests.servers.sink_case import Place
 
     from penstock.core.warehouse.dialect import Dialect
+
+pytestmark = on_every_target
 
 BY_QTY = replace(FIRST, key=("qty",))
 LOG = replace(FIRST, key=())

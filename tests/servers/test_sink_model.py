@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 from tests.servers.cut_warehouse import CutError, CutWarehouse
+from tests.servers.kinds import TARGETS
 
 from penstock.core.announcements import Kind
 from penstock.core.batches import Batch
@@ -33,6 +34,13 @@ GENERATIONS = ((ID, NAME, QTY), (ID, NAME, QTY, EXTRA), (ID, NAME, QTY_WIDE, EXT
 
 LOG = "bin.000001"
 Row = dict[str, object]
+DAILY = {("duckdb", 0), ("duckdb", 1), ("postgres", 0), ("redshift", 0)}
+STORIES = [
+    pytest.param(target, seed, marks=() if (target, seed) in DAILY else pytest.mark.nightly)
+    for target in TARGETS
+    for seed in range(4)
+]
+every_story = pytest.mark.parametrize(("place", "seed"), STORIES, indirect=["place"])
 
 
 DEFAULTS: Row = {"name": None, "qty": None, "extra": 7}
@@ -258,7 +266,7 @@ def read(place: Place) -> list[Row]:
 
 
 @pytest.mark.parametrize("partial", [False, True])
-@pytest.mark.parametrize("seed", range(4))
+@every_story
 def test_a_keyed_table_ends_as_the_source_whatever_happens_on_the_way(
     *, seed: int, partial: bool, place: Place
 ) -> None:
@@ -270,7 +278,7 @@ def test_a_keyed_table_ends_as_the_source_whatever_happens_on_the_way(
     assert counted(read(place)) == counted(world.rows)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@every_story
 def test_a_change_log_adds_up_to_the_source_and_has_every_image_once(seed: int, place: Place) -> None:
     world = make_world(seed, keyed=False)
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.servers.kinds import on_every_target
 from tests.servers.sink_case import (
     FIRST,
     SCHEMAS,
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from tests.servers.sink_case import Place
 
     from penstock.core.warehouse.load_plan import Overflow
+
+pytestmark = on_every_target
 
 SOFT = LoadRules(deletes="soft")
 LIVING = "SELECT id, qty FROM shop.orders WHERE _deleted_at IS NULL ORDER BY id"

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.servers.kinds import on_every_target
 from tests.servers.sink_case import (
     FIRST,
     SCHEMAS,
@@ -28,6 +29,8 @@ from penstock.core.tables import Column, IntegerType, TableId, TextType
 
 if TYPE_CHECKING:
     from penstock.links.warehouse.sink import SqlSink
+
+pytestmark = on_every_target
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.servers.kinds import on_every_target
 from tests.servers.sink_case import TABLE, PostgresTarget, RedshiftTarget, announcement
 
 from penstock.core.errors import TableStoppedError
@@ -142,6 +143,7 @@ def held(place: Place, value: object) -> object:
             return value
 
 
+@on_every_target
 @pytest.mark.parametrize("format_", [PARQUET, FileFormat("csv", "gzip")], ids=["parquet", "csv"])
 def test_values_arrive_as_they_are(place: Place, format_: FileFormat) -> None:
     schema = of_types([type_ for type_, _ in CASES])
@@ -163,6 +165,7 @@ def test_values_arrive_as_they_are(place: Place, format_: FileFormat) -> None:
         assert values == expected, type_
 
 
+@on_every_target
 def test_a_decimal_of_65_digits_is_whole_or_refused(place: Place) -> None:
     schema = of_types([DecimalType(65, 30)])
     value = Decimal("9" * 35 + "." + "9" * 30)

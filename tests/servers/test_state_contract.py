@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.servers.kinds import on_every_database
 
 from penstock.adapters.state.store import SqlState, open_state
 from penstock.core.errors import PenstockError
@@ -52,6 +53,7 @@ def test_a_sql_state_is_a_state(state: SqlState) -> None:
     assert port.stopped_tables("a") == {}
 
 
+@on_every_database
 def test_a_dump_is_kept_whole_and_replaced_and_dropped(state: SqlState) -> None:
     dump = TrackerDump(BinlogPosition("bin.000001", 4, 0, "0-1-5"), "CREATE TABLE `ÿ😀` (a int);\n" * 50_000)
     newer = TrackerDump(BinlogPosition("bin.000002", 2**33, 5, LONG_GTIDS), "")
@@ -78,6 +80,7 @@ def test_a_position_is_replaced(state: SqlState) -> None:
     assert state.position("other") is None
 
 
+@on_every_database
 def test_rows_add_up_and_the_newest_change_stays_the_newest(state: SqlState) -> None:
     before_ms = time.time_ns() // 1_000_000
     state.add_rows("a", {"shop.users": (1, 50), "shop.orders": (5, 100)})
@@ -122,6 +125,7 @@ def test_a_note_is_no_error_and_stays_until_there_is_nothing_to_say(state: SqlSt
     assert [(table.rows, table.hint) for table in state.tables()] == [(6, "")]
 
 
+@on_every_database
 def test_a_link_is_replaced_and_links_are_sorted(state: SqlState) -> None:
     state.save_link(link("b"))
     state.save_link(link("a", state="starting", lag_seconds=None, lag_bytes=None))
@@ -133,6 +137,7 @@ def test_a_link_is_replaced_and_links_are_sorted(state: SqlState) -> None:
     ]
 
 
+@on_every_database
 def test_a_text_that_a_database_cannot_hold_is_written_in_signs_that_it_can(state: SqlState) -> None:
     state.stop_table("a", "shop.orders", "bytes \x00 and \udcff", "look \x00", 1_000)
     state.note_table("a", "shop.users", "a \x00")
@@ -152,6 +157,7 @@ def test_a_position_keeps_the_transactions_that_are_prepared(state: SqlState) ->
     assert state.position("shopdb") == (BinlogPosition("bin.000002", 9, prepared=prepared), 1)
 
 
+@on_every_database
 def test_a_position_and_the_rows_before_it_are_written_together(state: SqlState) -> None:
     state.save_position("shopdb", BinlogPosition("bin.000002", 9), 1, {}, {"shop.orders": (5, 100)})
     with pytest.raises(OverflowError if state._engine.dialect.name == "sqlite" else PenstockError):
@@ -198,6 +204,7 @@ def test_pipelines_do_not_see_each_other(state: SqlState, state_url: str) -> Non
     other.close()
 
 
+@on_every_database
 def test_names_that_differ_in_case_or_accents_are_different_tables(state: SqlState) -> None:
     state.add_rows("a", {"shop.orders": (1, 1), "shop.Orders": (2, 1), "shop.ordérs": (3, 1)})
 
@@ -208,6 +215,7 @@ def test_names_that_differ_in_case_or_accents_are_different_tables(state: SqlSta
     }
 
 
+@on_every_database
 def test_the_longest_names_fit(state: SqlState, state_url: str) -> None:
     table = f"{'s' * 64}.{'t' * 64}"
     topic_partition = f"{'t' * 249}-{2**31 - 1}"
@@ -219,6 +227,7 @@ def test_the_longest_names_fit(state: SqlState, state_url: str) -> None:
     assert [progress.table for progress in state.tables()] == [table]
 
 
+@on_every_database
 def test_instances_that_start_together_make_the_tables_once(state_url: str) -> None:
     with ThreadPoolExecutor(4) as starters:
         states = list(starters.map(lambda _: open_state(state_url, "shop"), range(4)))
@@ -230,6 +239,7 @@ def test_instances_that_start_together_make_the_tables_once(state_url: str) -> N
         state.close()
 
 
+@on_every_database
 def test_writers_that_meet_lose_nothing(state: SqlState, state_url: str) -> None:
     other = open_state(state_url, "shop")
     names = [f"shop.t{number}" for number in range(20)]

@@ -14,6 +14,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import BigInteger, Engine, Float, MetaData, select, text
 from tests.servers.conftest import state_database
+from tests.servers.kinds import first, on_every_database
 
 from penstock.adapters.state.database import open_engine, transaction
 from penstock.adapters.state.migrate import VERSION_TABLE, has_current_tables
@@ -97,6 +98,7 @@ def fill(engine: Engine) -> None:
             connection.execute(table.insert().values(values))
 
 
+@on_every_database
 def test_the_migrations_end_at_the_tables_we_use(state_url: str) -> None:
     open_state(state_url, "shop").close()
 
@@ -107,6 +109,7 @@ def test_the_migrations_end_at_the_tables_we_use(state_url: str) -> None:
     assert differences == []
 
 
+@on_every_database
 @pytest.mark.parametrize("revision", REVISIONS[:-1])
 def test_a_migration_from_an_older_revision_keeps_what_is_there(state_url: str, revision: str) -> None:
     with engine_of(state_url) as engine:
@@ -133,6 +136,7 @@ def test_a_migration_from_an_older_revision_keeps_what_is_there(state_url: str, 
     state.close()
 
 
+@on_every_database
 @pytest.mark.parametrize("revision", REVISIONS[:-1])
 def test_a_migration_that_a_crash_interrupted_is_finished(state_url: str, revision: str) -> None:
     """MySQL commits each statement by itself: all of them may be done, and their revision not written down."""
@@ -147,7 +151,8 @@ def test_a_migration_that_a_crash_interrupted_is_finished(state_url: str, revisi
     state.close()
 
 
-@pytest.mark.parametrize("revision", [None, *REVISIONS[:-1]])
+@on_every_database
+@pytest.mark.parametrize("revision", first(1, REVISIONS[0], None, *REVISIONS[1:-1]))
 def test_instances_that_migrate_at_once_all_succeed(state_url: str, revision: str | None) -> None:
     if revision is not None:
         with engine_of(state_url) as engine:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.servers.kinds import on_every_target
 from tests.servers.sink_case import FIRST, DuckdbTarget, Place, PostgresTarget, announcement
 
 from penstock.adapters.objects.store import ObjectsSpec, open_objects
@@ -143,6 +144,7 @@ def test_a_link_without_the_new_name_keeps_what_had_the_old(warehouse: Warehouse
 MANY = [TableId("shop", f"t{number}") for number in range(6)]
 
 
+@on_every_target
 def test_tables_load_side_by_side_and_one_that_fails_leaves_the_others_going(
     tmp_path: Path, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,6 +171,7 @@ def test_tables_load_side_by_side_and_one_that_fails_leaves_the_others_going(
     assert place.ask("SELECT count(*) FROM shop.t5") == [(3,)]
 
 
+@on_every_target
 def test_a_table_that_somebody_holds_waits_while_the_others_go_on_and_is_tried_again(
     tmp_path: Path, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

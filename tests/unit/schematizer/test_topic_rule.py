@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select, update
+from tests.unit.schematizer.served import begin_migrated
 
 from penstock.core.tables import (
     Column,
@@ -50,7 +51,9 @@ WIDER = replace(ORDERS, columns=(ID, WIDE_PRICE))
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Database]:
-    opened = open_database(f"sqlite:///{tmp_path / 'schematizer.db'}")
+    url = f"sqlite:///{tmp_path / 'schematizer.db'}"
+    begin_migrated(url)
+    opened = open_database(url)
     yield opened
     opened.close()
 
@@ -274,7 +277,9 @@ def test_whatever_shapes_a_table_takes_its_topics_are_taken_in_order(shapes: lis
     newest = 0
 
     with tempfile.TemporaryDirectory() as home:
-        database = open_database(f"sqlite:///{home}/schematizer.db")
+        url = f"sqlite:///{home}/schematizer.db"
+        begin_migrated(url)
+        database = open_database(url)
         topics = [register(database, shape).topic for shape in shapes]
         database.close()
 

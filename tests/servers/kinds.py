@@ -1,0 +1,26 @@
+"""Which member of a kind a test runs on: for every change on the first ones, every night on all.
+
+A test of what can differ between them, by dialect or by server, says so: `@on_every_target`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.servers.clouds import CLOUDS
+
+if TYPE_CHECKING:
+    from _pytest.mark import ParameterSet
+
+TARGETS = ("duckdb", "postgres", "redshift")
+STATE_DATABASES = ("sqlite", "postgres", "mariadb", "mysql_server")
+
+on_every_target = pytest.mark.parametrize("place", TARGETS, indirect=True)
+on_every_database = pytest.mark.parametrize("state_url", STATE_DATABASES, indirect=True)
+on_every_cloud = pytest.mark.parametrize("cloud", tuple(CLOUDS), indirect=True)
+
+
+def first(count: int, *values: object) -> list[object | ParameterSet]:
+    """Parameters of which `count` run for every change, and the others every night."""
+    return [*values[:count], *(pytest.param(value, marks=pytest.mark.nightly) for value in values[count:])]
