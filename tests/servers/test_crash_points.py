@@ -54,7 +54,7 @@ _OF_WATERMARKS = {f"watermarks.{name}" for name in ("saved_ahead", "sending", "f
 _OF_RETENTION = {"retention.told", "retention.deleted"}
 """Of files that are old: see test_file_retention."""
 _OF_LAKES = {f"lake.{name}" for name in ("recorded", "committed", "moved", "left")}
-"""Of Delta tables: see pipeline/test_delta."""
+"""Of Delta tables: see pipeline/test_delta and test_delta_sink."""
 _OF_LOADS = {"load.merged", "load.positions_set", "load.committed", "load.finished"}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
@@ -145,7 +144,7 @@ def test_an_instance_that_was_overtaken_adds_nothing_until_it_looks_again(lake_p
     assert lake_place.ask("SELECT id, qty FROM shop.orders ORDER BY id") == [("a", 2), ("b", 1)]
 
 
-@pytest.mark.skipif("PENSTOCK_TEST_LAKE" not in os.environ, reason="it takes minutes: PENSTOCK_TEST_LAKE=all runs it")
+@pytest.mark.nightly
 def test_optimize_and_vacuum_of_others_are_in_nobodys_way(lake_place: DeltaPlace) -> None:
     sink, over = lake_place.open(), threading.Event()
     sink.load(TABLE, [lake_place.batch(0, [("c", str(n), n) for n in range(5)])], SCHEMAS)

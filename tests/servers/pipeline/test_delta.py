@@ -61,13 +61,27 @@ def kill_at(case: PipelineCase, point: str) -> None:
     assert killed.returncode == -signal.SIGKILL, (case.file.parent / "run.log").read_text()[-4000:]
 
 
-@pytest.mark.timeout(900)
-def test_a_lake_equals_its_source_after_kill_9_between_two_commits(make_case: Callable[..., PipelineCase]) -> None:
+@pytest.fixture
+def lake_case(make_case: Callable[..., PipelineCase]) -> PipelineCase:
+    """A pipeline into a folder of Delta tables, and its first table with rows."""
     case = make_case()
     config = yaml.safe_load(case.file.read_text())
     config["sinks"] = [{"name": "warehouse", "kind": "delta"}]
     case.file.write_text(yaml.safe_dump(config))
     case.write(TABLE, "INSERT INTO users VALUES (1, 'Ada', 1.50, 18446744073709551615), (2, '', NULL, 0)")
+    return case
+
+
+def assert_same_rows(case: PipelineCase, query: str) -> None:
+    """Source and lake answer the same."""
+    with case.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(query)
+        assert rows(case, query) == list(cursor.fetchall())
+
+
+@pytest.mark.timeout(900)
+def test_a_lake_equals_its_source_after_kill_9_between_two_commits(lake_case: PipelineCase) -> None:
+    case = lake_case
     case.write("CREATE TABLE log (what VARCHAR(20))", "INSERT INTO log VALUES ('a'), ('a')")
 
     # The third commit has rows of one of the two tables: each is made before it is filled.
@@ -81,27 +95,29 @@ def test_a_lake_equals_its_source_after_kill_9_between_two_commits(make_case: Ca
     )
     case.run_once()
 
-    listed = f"SELECT id, name, points, big, karma FROM {case.database}.users ORDER BY id"
-    with case.connect() as connection, connection.cursor() as cursor:
-        cursor.execute(listed)
-        assert rows(case, listed) == list(cursor.fetchall())
+    assert_same_rows(case, f"SELECT id, name, points, big, karma FROM {case.database}.users ORDER BY id")
     logged = f"SELECT what, _op, count(*) FROM {case.database}.log GROUP BY ALL ORDER BY what"
     assert [(what, count) for what, _, count in rows(case, logged)] == [("a", 2), ("b", 1)]
 
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+def test_a_rename_is_finished_after_kill_9_between_its_commits(lake_case: PipelineCase) -> None:
+    case = lake_case
+    case.run_once()
     case.write("RENAME TABLE users TO people", "INSERT INTO people (id, name) VALUES (4, 'Grace')")
+
     for point in ("lake.moved", "lake.left"):
         kill_at(case, point)
     case.run_once()
 
-    listed = listed.replace("users", "people")
-    with case.connect() as connection, connection.cursor() as cursor:
-        cursor.execute(listed)
-        assert rows(case, listed) == list(cursor.fetchall())
+    assert_same_rows(case, f"SELECT id, name, score, big FROM {case.database}.people ORDER BY id")
     sink = case.spec.sinks[0]
     assert isinstance(sink, DeltaSinkSpec)
     assert not (Path(urlsplit(lake_url(case.spec, sink)).path) / case.database / "users").exists()
 
 
+@pytest.mark.nightly
 @pytest.mark.timeout(900)
 def test_a_lake_on_s3_that_keeps_deleted_rows_and_hides_a_column_equals_its_source_after_kill_9(
     make_case: Callable[..., PipelineCase], s3: S3Server, fresh_name: str, monkeypatch: pytest.MonkeyPatch
