@@ -2,35 +2,26 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections import defaultdict
 from contextlib import closing
 from itertools import groupby
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import pyarrow as pa
+from tests.servers.capture_case import CaptureCase
+from tests.servers.chain import Chain
+from tests.servers.forked import run_forked
 
 from penstock.adapters.registry.client import HttpRegistry
-from penstock.config.crash_points import VARIABLE
 from penstock.core.avro.envelope_decode import decode_changes
 from penstock.core.avro.schemas import table_schema
 from penstock.core.avro.wire import schema_ids
+from penstock.dev.mariadb import MariadbServer
 
 if TYPE_CHECKING:
-    from tests.servers.capture_case import CaptureCase
+    from pathlib import Path
 
-_PROGRAM = """
-import sys
-from pathlib import Path
-from tests.servers.capture_case import CaptureCase
-from penstock.dev.mariadb import MariadbServer
-file, database, port, servers, work, epoch = sys.argv[1:]
-server = MariadbServer(int(port), Path(), None)
-getattr(CaptureCase(Path(file), database, server, servers), work)(int(epoch))
-"""
+    from penstock.dev.processes import Child
 
 
 class Change(NamedTuple):
@@ -47,10 +38,24 @@ class Change(NamedTuple):
 
 def spawn(case: CaptureCase, work: str, epoch: int, crash_at: str) -> int:
     """Do it in a process of its own, and return its exit code."""
-    arguments = [str(case.file), case.database, str(case.server.port), case.bootstrap_servers, work, str(epoch)]
-    paths = os.pathsep.join([str(Path(__file__).parents[2]), *sys.path])
-    environment = {**os.environ, VARIABLE: crash_at, "PYTHONPATH": paths}
-    return subprocess.run([sys.executable, "-c", _PROGRAM, *arguments], env=environment, check=False).returncode
+    place = (case.file, case.database, case.server.port, case.bootstrap_servers)
+    return run_forked(_work, place, work, epoch, crash_at=crash_at)
+
+
+def spawn_capture(chain: Chain, epoch: int, crash_at: str) -> int:
+    """Capture what is committed in the source of a chain, and return the exit code."""
+    return run_forked(_capture, chain.file, chain.name, epoch, crash_at=crash_at)
+
+
+def _work(place: tuple[Path, str, int, str], work: str, epoch: int) -> None:
+    file, database, port, servers = place
+    # A server's process stays where it was started.
+    server = MariadbServer(port, file.parent, cast("Child", None))
+    getattr(CaptureCase(file, database, server, servers), work)(epoch)
+
+
+def _capture(file: Path, name: str, epoch: int) -> None:
+    Chain(file, name, cast("MariadbServer", None)).capture(epoch)
 
 
 def changes(case: CaptureCase, table: str) -> dict[int, list[Change]]:

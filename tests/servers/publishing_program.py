@@ -7,7 +7,6 @@ varying or broken), how many messages, partitions.
 from __future__ import annotations
 
 import random
-import sys
 from contextlib import closing
 
 import numpy as np
@@ -48,7 +47,3 @@ def main(servers: str, url: str, pipeline: str, kind: str, count: str, partition
             publisher.publish(parts, lambda end=end: {"next": end})  # type: ignore[misc]
             start = end
         publisher.settle()
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])

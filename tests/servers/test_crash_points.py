@@ -7,6 +7,7 @@ import signal
 import time
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import cycle
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -22,10 +23,12 @@ from penstock.adapters.mysql.tracker import MysqlTracker
 from penstock.config.crash_points import VARIABLE
 from penstock.config.load import load
 from penstock.demo.compare import compare_all
+from penstock.dev.mariadb import PASSWORD
 from penstock.faults.racing import start_racer
 from penstock.faults.round import carry_apart
 from penstock.faults.witness import Witness, topic_ends
 from penstock.faults.workload import CREATE_TABLES, Workload
+from penstock.jobs.in_process import carry
 from penstock.wiring.crash_points import crash_points
 from penstock.wiring.open import committed_position, open_topic_log
 
@@ -38,8 +41,9 @@ if TYPE_CHECKING:
     from penstock.dev.mariadb import MariadbServer
     from penstock.dev.zookeeper import ZookeeperServer
 
-_COMMITS = 25
-_EXPIRIES = int(os.environ.get("PENSTOCK_TEST_EXPIRIES", "8"))
+_COMMITS = 10
+_EXPIRIES = int(os.environ.get("PENSTOCK_TEST_EXPIRIES", "2"))
+_EXPIRIES_BY_NIGHT = 8
 _SESSION_SECONDS = 1.0
 _TAKE_OVER_SECONDS_MAX = 120.0
 _TABLES = ("accounts", "entries", "last_versions")
@@ -58,6 +62,9 @@ _OF_LAKES = {f"lake.{name}" for name in ("recorded", "committed", "moved", "left
 _OF_LOADS = {"load.merged", "load.positions_set", "load.committed", "load.finished"}
 
 
+os.environ["CASE_PASSWORD"] = PASSWORD
+
+
 @dataclass(frozen=True, slots=True)
 class CrashCase:
     """A pipeline that is carried round by round."""
@@ -70,19 +77,14 @@ class CrashCase:
     schematizer: str
 
     def carry(self, link: str = "") -> None:
-        code, says = self._round(link, "")
-        assert code == 0, says
+        carry(load(self.file), _LINKS[link])
 
     def crash(self, point: str, link: str = "") -> None:
-        code, says = self._round(link, point)
-        assert code == -signal.SIGKILL, says
-        assert f"ended at {point.partition(':')[0]}: " in says
-
-    def _round(self, link: str, crash_at: str) -> tuple[int, str]:
         log = self.file.with_name("round.log")
-        environment = {"CASE_PASSWORD": self.source.password, VARIABLE: crash_at}
+        environment = {"CASE_PASSWORD": self.source.password, VARIABLE: point}
         code = carry_apart(self.file, _LINKS[link], environment, log)
-        return code, log.read_text()
+        assert code == -signal.SIGKILL, log.read_text()
+        assert f"ended at {point.partition(':')[0]}: " in log.read_text()
 
     def write(self, seed: str) -> None:
         with Workload(self.connect, seed, pause_seconds=0.001) as workload:
@@ -212,7 +214,6 @@ def test_capture_recovers(running: CrashCase, point: str) -> None:
     running.write(f"behind {point}")
 
     running.crash(point, "capture")
-    running.write(f"after {point}")
     running.carry("capture")
 
     running.assert_in_kafka_once()
@@ -231,25 +232,20 @@ def test_a_tracker_that_is_being_restored_recovers(running: CrashCase, point: st
     running.assert_in_kafka_once()
 
 
-@pytest.mark.parametrize("point", sorted(_OF_FILES | _OF_PUBLISHERS))
-def test_files_recover(running: CrashCase, point: str) -> None:
-    running.write(f"files {point}")
+_LOADS = sorted(_OF_LOADS) + [f"{point}:2" for point in sorted(_OF_LOADS - {"load.finished"})]
+
+
+# Of what is written once for both, files are made after a crash, and loaded after another.
+@pytest.mark.parametrize(
+    ("of_files", "of_loads"), list(zip(cycle(sorted(_OF_FILES | _OF_PUBLISHERS)), _LOADS, strict=False))
+)
+def test_files_and_loads_recover(running: CrashCase, of_files: str, of_loads: str) -> None:
+    running.write(f"before {of_files} and {of_loads}")
     running.carry("capture")
 
-    running.crash(point, "objects")
+    running.crash(of_files, "objects")
     running.carry("objects")
-    running.carry("warehouse")
-
-    running.assert_in_warehouse()
-
-
-@pytest.mark.parametrize("point", sorted(_OF_LOADS) + [f"{point}:2" for point in sorted(_OF_LOADS - {"load.finished"})])
-def test_loads_recover(running: CrashCase, point: str) -> None:
-    running.write(f"loads {point}")
-    running.carry("capture")
-    running.carry("objects")
-
-    running.crash(point, "warehouse")
+    running.crash(of_loads, "warehouse")
     running.carry("warehouse")
 
     running.assert_in_warehouse()
@@ -302,24 +298,24 @@ def test_a_copy_in_pieces_recovers_behind_what_has_come_to_the_warehouse(
     case.assert_in_warehouse()
 
 
+@pytest.mark.parametrize("expiries", [_EXPIRIES, pytest.param(_EXPIRIES_BY_NIGHT, marks=pytest.mark.nightly)])
 def test_two_instances_that_fall_asleep_by_turns_publish_every_change_once(
     make_crash_case: Callable[..., CrashCase],
     zookeeper: ZookeeperServer,
     fresh_name: str,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    expiries: int,
 ) -> None:
     case = make_crash_case(
         fresh_name, lock={"zookeeper": f"{zookeeper.address}/racing", "session_seconds": _SESSION_SECONDS}
     )
-    monkeypatch.setenv("CASE_PASSWORD", case.source.password)
     case.write("before")
     case.carry()
     lock = ZookeeperLock(ZookeeperPlace(zookeeper.address, "/racing", _SESSION_SECONDS), fresh_name)
     racers = [start_racer(case.file, tmp_path / f"racer-{number}.log") for number in range(2)]
     try:
         with Workload(case.connect, "while they race"):
-            slept = [_let_leader_sleep(case, lock, racers) for _ in range(_EXPIRIES)]
+            slept = [_let_leader_sleep(case, lock, racers) for _ in range(expiries)]
         assert set(slept) == {racer.pid for racer in racers}
     except AssertionError as error:
         message = f"{error}\n{_where_they_are(racers, tmp_path)}"

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.servers.capture_processes import spawn_capture
 from tests.servers.chain import Chain, make_chain
 
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect
-from penstock.config.crash_points import VARIABLE
 from penstock.core.errors import PositionError
 from penstock.core.positions import BinlogPosition
 from penstock.ports.state import TrackerDump
@@ -22,17 +18,11 @@ from penstock.wiring.open import open_pipeline_state
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from penstock.dev.kafka import KafkaBroker
     from penstock.dev.mariadb import MariadbServer
 
-ROOT = Path(__file__).parents[2]
-CAPTURE = """
-import sys
-from pathlib import Path
-from tests.servers.chain import Chain
-Chain(Path(sys.argv[1]), sys.argv[2], None).capture(int(sys.argv[3]))
-"""
 POINTS = [
     "statement.dumped",
     "statement.applied",
@@ -147,20 +137,12 @@ def test_what_is_not_carried_may_be_edited(chain: Chain, tracker_server: Mariadb
 def test_a_crash_in_the_middle_of_a_statement_is_no_edit(chain: Chain, point: str) -> None:
     chain.write("ALTER TABLE orders ADD COLUMN more INT", "INSERT INTO orders VALUES (2, 2.5, 'b', 7)")
 
-    crashed = subprocess.run(
-        [sys.executable, "-c", CAPTURE, str(chain.file), chain.name, "2"],
-        cwd=ROOT,
-        env={**os.environ, VARIABLE: point},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    crashed = spawn_capture(chain, 2, point)
     chain.capture(epoch=3)
     chain.write_objects()
     chain.load()
 
-    assert crashed.returncode == -signal.SIGKILL, crashed.stderr
+    assert crashed == -signal.SIGKILL
     assert chain.query("SELECT id, more FROM {schema}.orders ORDER BY id") == [(1, None), (2, 7)]
 
 

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from collections import defaultdict
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -22,7 +18,9 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.servers.forked import ended, start_forked
 from tests.servers.publishing_program import LINK, messages
+from tests.servers.publishing_program import main as publish_numbers
 
 from penstock.adapters.kafka.cluster import KafkaCluster
 from penstock.adapters.kafka.publisher import TransactionalPublisher
@@ -30,16 +28,16 @@ from penstock.adapters.kafka.reader import TopicReader
 from penstock.adapters.kafka.topics import position_topic
 from penstock.adapters.kafka.watermarks import Saving, WatermarkPublisher
 from penstock.adapters.state.checkpoints import open_checkpoints
-from penstock.config.crash_points import VARIABLE
 from penstock.core.errors import FencedError, PositionError
 from penstock.core.partitions import partitions_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from multiprocessing.process import BaseProcess
+    from pathlib import Path
 
     from penstock.dev.kafka import KafkaBroker
 
-PROGRAM = Path(__file__).with_name("publishing_program.py")
 PARTITIONS = 3
 
 
@@ -60,7 +58,7 @@ class Case:
     def saved(self) -> int:
         """How far the checkpoint says that it was published."""
         with closing(open_checkpoints(self.url, self.pipeline, LINK)) as checkpoints:
-            return int(json.loads(checkpoints.read().record)["next"])
+            return int(json.loads(checkpoints.read().record or '{"next": 0}')["next"])
 
     def mirrored(self) -> list[int]:
         """How far each record says that it was published, in the topic that mirrors them."""
@@ -80,10 +78,10 @@ class Case:
         start = int(str((publisher.position() or {"next": 0})["next"]))
         publisher.publish([messages(f"{self.pipeline}.a", start, end, "")], lambda: {"next": end})
 
-    def spawn(self, kind: str, count: int, crash_at: str = "") -> subprocess.Popen[bytes]:
-        arguments = [self.servers, self.url, self.pipeline, kind, str(count), str(PARTITIONS)]
-        environment = {**os.environ, VARIABLE: crash_at, "PYTHONPATH": os.pathsep.join(sys.path)}
-        return subprocess.Popen([sys.executable, str(PROGRAM), *arguments], env=environment)
+    def spawn(self, kind: str, count: int, crash_at: str = "") -> BaseProcess:
+        """Begin to publish in a process of its own."""
+        arguments = (self.servers, self.url, self.pipeline, kind, str(count), str(PARTITIONS))
+        return start_forked(publish_numbers, *arguments, crash_at=crash_at)
 
     def read(self, name: str) -> dict[int, list[bytes]]:
         """The values of each partition, in order, by a plain client."""
@@ -149,30 +147,41 @@ def case(kafka: KafkaBroker, tmp_path: Path) -> Case:
 def test_a_publisher_that_is_killed_between_two_writes_loses_and_repeats_nothing(
     case: Case, kind: str, place: str
 ) -> None:
-    killed = case.spawn(kind, 400, f"watermarks.{place}")
-    assert killed.wait(60) == -signal.SIGKILL
-    again = case.spawn(kind, 400, f"watermarks.{place}")
-    assert again.wait(60) == -signal.SIGKILL
+    for _ in range(2):
+        assert ended(case.spawn(kind, 400, f"watermarks.{place}")) == -signal.SIGKILL
 
-    assert case.spawn(kind, 400).wait(60) == 0
+    assert ended(case.spawn(kind, 400)) == 0
 
     case.assert_whole("a", 400)
     case.assert_whole("b", 400)
 
 
-@pytest.mark.parametrize("kind", ["repeatable", "seldom saved", "varying"])
-def test_a_publisher_that_is_killed_at_any_time_loses_and_repeats_nothing(case: Case, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "kills", "count"),
+    [
+        *((kind, 2, 2_000) for kind in ("repeatable", "seldom saved", "varying")),
+        *(
+            pytest.param(kind, 6, 6_000, marks=pytest.mark.nightly)
+            for kind in ("repeatable", "seldom saved", "varying")
+        ),
+    ],
+)
+def test_a_publisher_that_is_killed_at_any_time_loses_and_repeats_nothing(
+    case: Case, kind: str, kills: int, count: int
+) -> None:
     chance = random.Random(7)  # noqa: S311 - no secret
-    for _ in range(6):
-        process = case.spawn(kind, 6_000)
-        time.sleep(chance.uniform(1.0, 3.0))
+    for _ in range(kills):
+        saved = case.saved()
+        process = case.spawn(kind, count)
+        wait_until(lambda saved=saved: case.saved() > saved)  # type: ignore[misc]
+        time.sleep(chance.uniform(0.0, 0.3))
         process.kill()
-        process.wait(30)
+        process.join(30)
 
-    assert case.spawn(kind, 6_000).wait(120) == 0
+    assert ended(case.spawn(kind, count)) == 0
 
-    case.assert_whole("a", 6_000)
-    case.assert_whole("b", 6_000)
+    case.assert_whole("a", count)
+    case.assert_whole("b", count)
 
 
 def test_rows_that_follow_on_a_checkpoint_are_saved_when_it_is_time(case: Case) -> None:
@@ -273,8 +282,7 @@ def test_how_a_pipeline_publishes_is_not_changed(case: Case, tmp_path: Path) -> 
 def test_what_a_broken_first_publication_left_is_counted_until_another_is_whole(case: Case) -> None:
     left = 0
     for _ in range(2):
-        killed = case.spawn("broken", 40, "watermarks.flushed")
-        assert killed.wait(60) == -signal.SIGKILL
+        assert ended(case.spawn("broken", 40, "watermarks.flushed")) == -signal.SIGKILL
         with closing(case.open()) as publisher:
             before, left = left, publisher.left_over(f"{case.pipeline}.a")
             assert left > before
