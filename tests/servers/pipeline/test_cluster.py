@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -13,13 +12,16 @@ import yaml
 from penstock.adapters.mysql.connection import MysqlServer
 from penstock.demo.compare import compare_all
 from penstock.dev.spark import start_spark
+from penstock.links.capture.spec import CaptureSpec
 from penstock.ports.queries import ReadLimits
+from penstock.wiring.capture import start_capture
+from penstock.wiring.epochs import next_epoch
 from penstock.wiring.queries import query_sink
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.servers.pipeline.conftest import PipelineCase
+    from tests.servers.capture_case import CaseServers
 
     from penstock.dev.kafka import KafkaBroker
     from penstock.dev.mariadb import MariadbServer
@@ -29,9 +31,14 @@ RUN_SECONDS = 300
 
 @pytest.mark.timeout(600)
 def test_a_pipeline_runs_on_a_cluster_unchanged(
-    make_case: object, tmp_path: Path, mariadb: MariadbServer, kafka: KafkaBroker, fresh_database: str
+    case_servers: CaseServers,
+    tmp_path: Path,
+    mariadb: MariadbServer,
+    kafka: KafkaBroker,
+    fresh_database: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    case: PipelineCase = make_case()  # type: ignore[operator]
+    case = case_servers.make_case(kafka, fresh_database)
     case.write(
         "CREATE TABLE users (id INT PRIMARY KEY, name VARCHAR(40))",
         "INSERT INTO users SELECT seq, CONCAT('user ', seq) FROM seq_1_to_500",
@@ -41,22 +48,22 @@ def test_a_pipeline_runs_on_a_cluster_unchanged(
     config["state"] = {"url_env": "CASE_STATE_URL"}
     config["objects"] = {"url": (tmp_path / "objects").as_uri()}
     login = f"{mariadb.user}:{mariadb.password}@{mariadb.host}:{mariadb.port}"
-    environment = {**os.environ, "CASE_STATE_URL": f"mysql+pymysql://{login}/{fresh_database}_state"}
+    monkeypatch.setenv("CASE_STATE_URL", f"mysql+pymysql://{login}/{fresh_database}_state")
 
     with start_spark(tmp_path / "spark") as cluster:
         config["spark"] = {"master": cluster.url}
         case.file.write_text(yaml.safe_dump(config))
-        for statement in ("SELECT 1", "UPDATE users SET name = 'changed' WHERE id % 2 = 0"):
-            case.write(statement)
-            ran = subprocess.run(
-                [sys.executable, "-m", "penstock", "run", str(case.file), "--once"],
-                env=environment,
-                capture_output=True,
-                text=True,
-                timeout=RUN_SECONDS,
-                check=False,
-            )
-            assert ran.returncode == 0, ran.stderr[-4000:]
+        # What an instance on this machine has begun, which the cluster goes on with: a copy, and changes behind it.
+        start_capture(CaptureSpec(case.spec, "db", next_epoch(case.spec)))
+        case.write("UPDATE users SET name = 'changed' WHERE id % 2 = 0")
+        ran = subprocess.run(
+            [sys.executable, "-m", "penstock", "run", str(case.file), "--once"],
+            capture_output=True,
+            text=True,
+            timeout=RUN_SECONDS,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stderr[-4000:]
 
     source = MysqlServer(mariadb.host, mariadb.port, mariadb.user, mariadb.password)
     spec = case.spec

@@ -70,11 +70,6 @@ class UserPipeline:
                 start_new_session=True,
             )
 
-    def run_once(self) -> None:
-        process = self.start("--once")
-        code = process.wait(RUN_SECONDS)
-        assert code == 0, (self.directory / "run.log").read_text()[-4000:]
-
     def execute(self, *statements: str) -> None:
         with closing(self._connect()) as connection, connection.cursor() as cursor:
             for statement in statements:
@@ -85,8 +80,15 @@ class UserPipeline:
 
     def version_of_first_row(self) -> int | None:
         """Ask the warehouse; None while it does not answer, or has no such row or table yet."""
+        return self._number("SELECT version FROM {}.counters WHERE id = 1")
+
+    def ids_from_7_on(self) -> int | None:
+        """Ask the warehouse how many rows there are from the seventh on; None while it does not answer."""
+        return self._number("SELECT count(*) FROM {}.counters WHERE id >= 7")
+
+    def _number(self, sql: str) -> int | None:
         try:
-            found = self.query(f"SELECT version FROM {self.database}.counters WHERE id = 1")["version"]
+            (found,) = self.query(sql.format(self.database)).columns
         except PenstockError:
             return None
         return int(found[0].as_py()) if len(found) else None
@@ -156,7 +158,9 @@ def user_pipeline(tmp_path: Path, mariadb: MariadbServer, fresh_database: str) -
 
 
 @pytest.mark.timeout(900)
-def test_nothing_is_lost_or_doubled_by_kill_9_of_everything_in_mid_run(user_pipeline: UserPipeline) -> None:
+def test_nothing_is_lost_or_doubled_by_kill_9_of_everything_and_ctrl_c_ends_everything(
+    user_pipeline: UserPipeline,
+) -> None:
     pipeline = user_pipeline
     pipeline.execute(
         "CREATE TABLE counters (id INT PRIMARY KEY, version INT NOT NULL)",
@@ -173,27 +177,20 @@ def test_nothing_is_lost_or_doubled_by_kill_9_of_everything_in_mid_run(user_pipe
     pipeline.execute(
         f"INSERT INTO counters SELECT {ROWS} + seq, 0 FROM seq_1_to_100", "DELETE FROM counters WHERE id = 7"
     )
-    pipeline.run_once()
 
+    running = pipeline.start()
+    _wait_for(lambda: pipeline.ids_from_7_on() == ROWS + 93)
+    started = _descendants(running.pid)
+    running.send_signal(signal.SIGINT)
+
+    assert running.wait(90) == 130
+    assert "stopped; run again to go on" in (pipeline.directory / "run.log").read_text()
+    _wait_for(lambda: not _alive(started) and not _children_of_home(pipeline.home), seconds=30)
     assert pipeline.differences() == {"counters": 0}
     expected = [("r", row, 0) for row in range(1, ROWS + 1)]
     expected += [("u", row, version) for version in range(1, 31) for row in range(1, ROWS // 10 + 1)]
     expected += [("c", ROWS + row, 0) for row in range(1, 101)] + [("d", 7, 30)]
     assert sorted(pipeline.changes()) == sorted(expected)
-
-
-@pytest.mark.timeout(300)
-def test_ctrl_c_ends_everything_that_was_started(user_pipeline: UserPipeline) -> None:
-    user_pipeline.execute("CREATE TABLE counters (id INT PRIMARY KEY, version INT NOT NULL)")
-    running = user_pipeline.start()
-    _wait_for((user_pipeline.home / "run" / "warehouse.json").exists)
-    started = _descendants(running.pid)
-
-    running.send_signal(signal.SIGINT)
-
-    assert running.wait(90) == 130
-    assert "stopped; run again to go on" in (user_pipeline.directory / "run.log").read_text()
-    _wait_for(lambda: not _alive(started) and not _children_of_home(user_pipeline.home), seconds=30)
 
 
 @pytest.mark.parametrize(

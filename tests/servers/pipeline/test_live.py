@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from penstock.adapters.kafka.topics import position_topic
 from penstock.adapters.mysql.connection import ask, connect
 from penstock.core.errors import FencedError, UnavailableError
 from penstock.core.mysql.log_items import StatementLogged
@@ -15,14 +17,14 @@ from penstock.links.capture.follow import Pace
 from penstock.links.capture.spec import CaptureSpec
 from penstock.wiring import capture as wiring
 from penstock.wiring.open import open_publisher, open_tracker, tracker_server
-from penstock.wiring.source_log import SourceLog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from tests.servers.pipeline.conftest import PipelineCase
+    from tests.servers.capture_case import CaptureCase, CaseServers
 
     from penstock.core.changes import Messages
+    from penstock.dev.kafka import KafkaBroker
     from penstock.ports.publisher import Publisher
 
 ROWS = 20_000
@@ -47,6 +49,22 @@ class CutOff:
 
 
 @pytest.fixture
+def case(case_servers: CaseServers, kafka: KafkaBroker, fresh_database: str) -> CaptureCase:
+    """A pipeline whose capture was not started yet."""
+    return case_servers.make_case(kafka, fresh_database)
+
+
+def messages(case: CaptureCase) -> list[bytes]:
+    """Every committed message of the table `t`."""
+    return [value for *_, value in case.read(case.topic("t"))]
+
+
+def records(case: CaptureCase) -> list[dict[str, Any]]:
+    """Every position record of the capture."""
+    return [json.loads(value) for *_, value in case.read(position_topic(case.spec.pipeline, "db"))]
+
+
+@pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Transactions of more than 2,000 bytes are published in pieces."""
     pace = Pace(interval_seconds=0.0, bytes_wanted=500, bytes_max=2000)
@@ -55,9 +73,8 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("small_pieces")
 def test_a_transaction_in_pieces_is_published_once_however_often_it_is_cut_off(
-    make_case: Callable[..., PipelineCase], monkeypatch: pytest.MonkeyPatch
+    case: CaptureCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    case = make_case()
     case.write("CREATE TABLE t (id INT PRIMARY KEY, v INT)")
     spec = CaptureSpec(case.spec, "db", epoch=1)
     wiring.start_capture(spec)
@@ -69,8 +86,7 @@ def test_a_transaction_in_pieces_is_published_once_however_often_it_is_cut_off(
         "ALTER TABLE t ADD COLUMN w INT DEFAULT 3",
         "DELETE FROM t WHERE id % 7 = 0",
     )
-    with closing(SourceLog(case.spec.sources[0])) as log:
-        stop = log.head()
+    stop = case.head()
 
     cuts = 0
     while True:
@@ -84,17 +100,15 @@ def test_a_transaction_in_pieces_is_published_once_however_often_it_is_cut_off(
                 break
 
     expected = ROWS + ROWS // 10 + ROWS // 7
-    (messages,) = case.messages().values()
+    found, told = messages(case), records(case)
     assert cuts > 5
-    assert len(messages) == expected
-    assert len(set(messages)) == expected
-    records = case.records("db")
-    assert any(record["rows_from"] for record in records)
-    assert sum(rows for record in records for rows, _ in record["rows"].values()) == expected
+    assert len(found) == expected
+    assert len(set(found)) == expected
+    assert any(record["rows_from"] for record in told)
+    assert sum(rows for record in told for rows, _ in record["rows"].values()) == expected
 
 
-def test_an_instance_that_was_replaced_publishes_nothing_more(make_case: Callable[..., PipelineCase]) -> None:
-    case = make_case()
+def test_an_instance_that_was_replaced_publishes_nothing_more(case: CaptureCase) -> None:
     case.write("CREATE TABLE t (id INT PRIMARY KEY)")
     wiring.start_capture(CaptureSpec(case.spec, "db", epoch=1))
     with (
@@ -108,30 +122,27 @@ def test_an_instance_that_was_replaced_publishes_nothing_more(make_case: Callabl
         with pytest.raises(FencedError):
             wiring.open_live(CaptureSpec(case.spec, "db", epoch=1))
 
-    assert case.messages() == {f"db.{case.database}.t": []}
+    assert messages(case) == []
 
 
-def test_an_older_instance_that_wakes_is_refused_and_disturbs_nobody(make_case: Callable[..., PipelineCase]) -> None:
-    case = make_case()
+def test_an_older_instance_that_wakes_is_refused_and_disturbs_nobody(case: CaptureCase) -> None:
     case.write("CREATE TABLE t (id INT PRIMARY KEY)")
     older, newer = (CaptureSpec(case.spec, "db", epoch) for epoch in (1, 2))
     wiring.start_capture(older)
     with closing(wiring.open_capture(newer).parts) as parts:
-        records = len(case.records("db"))
+        before = records(case)
 
         with pytest.raises(FencedError, match="a newer instance"):
             wiring.open_capture(older)
 
         # Whoever becomes a publisher fences those before it: the newer one would be refused here.
-        parts.publisher.publish((), lambda: case.records("db")[-1])
-        assert len(case.records("db")) == records + 1
+        parts.publisher.publish((), lambda: before[-1])
+        parts.publisher.settle()
+        assert len(records(case)) == len(before) + 1
 
 
 @pytest.mark.parametrize("turn", [None, Turn("plan", 1, TurnState.OPEN)])
-def test_an_older_instance_that_wakes_replays_no_statement(
-    make_case: Callable[..., PipelineCase], turn: Turn | None
-) -> None:
-    case = make_case()
+def test_an_older_instance_that_wakes_replays_no_statement(case: CaptureCase, turn: Turn | None) -> None:
     case.write("CREATE TABLE t (id INT PRIMARY KEY)")
     older, newer = (CaptureSpec(case.spec, "db", epoch) for epoch in (1, 2))
     wiring.start_capture(older)
@@ -150,9 +161,8 @@ def test_an_older_instance_that_wakes_replays_no_statement(
 
 
 def test_a_range_whose_turn_was_passed_to_it_takes_the_tracker_before_it_replays(
-    make_case: Callable[..., PipelineCase],
+    case: CaptureCase,
 ) -> None:
-    case = make_case()
     case.write("CREATE TABLE t (id INT PRIMARY KEY)")
     spec, tracker = CaptureSpec(case.spec, "db", epoch=1), case.spec.tracker
     assert tracker is not None
