@@ -68,6 +68,7 @@ def test_a_query_in_a_statement_leaves_no_rows_that_would_have_the_tracker_refus
     tracker.apply(create, "shop")
 
     with contextlib.closing(MysqlTracker(server)) as opened_anew:
+        opened_anew.require_empty()
         assert opened_anew.tables() == [T]
 
 

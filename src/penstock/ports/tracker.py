@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from penstock.core.mysql.touched import EVERYTHING
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from penstock.core.mysql.foreign_keys import Cascade
     from penstock.core.mysql.sql_session import SqlSession
+    from penstock.core.mysql.touched import Touched
     from penstock.core.tables import TableId, TableSchema
 
 
 class SchemaTracker(Protocol):
     """A schema-only server on which the source's DDL is replayed.
 
-    Nothing here is transactional: the caller keeps a dump in the state database
-    around every `apply`, and restores it when a crash came between.
+    Nothing here is transactional: around every `apply` the caller keeps in the state
+    database a dump of what the statement touches, and restores it when a crash came
+    between. What was asked once is remembered, until `apply` or `restore` touch it:
+    whoever changes the server beside us is seen by whoever opens it next.
     """
 
     def take_over(self) -> None:
@@ -26,6 +31,10 @@ class SchemaTracker(Protocol):
         nothing more is: they get FencedError. Whoever only asks need not call it.
         Raises UnavailableError.
         """
+        ...
+
+    def require_empty(self) -> None:
+        """Raise UnfitServerError if there are rows: it is somebody's server, and no tracker."""
         ...
 
     def apply(self, sql: str, default_schema: str, session: SqlSession) -> None:
@@ -40,6 +49,10 @@ class SchemaTracker(Protocol):
         """Every base table there is, system schemas left out, sorted."""
         ...
 
+    def describe(self, tables: Collection[TableId]) -> Mapping[TableId, TableSchema]:
+        """What `tables` look like now; what is not there is left out."""
+        ...
+
     def table_schema(self, table: TableId) -> TableSchema | None:
         """What `table` looks like now, None if there is no such table."""
         ...
@@ -52,12 +65,12 @@ class SchemaTracker(Protocol):
         """Every sequence of MariaDB, which is no table, and whose numbers the log has as rows."""
         ...
 
-    def dump(self) -> str:
-        """All schemas and tables as one text that `restore` understands."""
+    def dump(self, touched: Touched = EVERYTHING) -> str:
+        """What there is of `touched`, as one text that `restore` understands. It costs what is touched, not all."""
         ...
 
     def restore(self, dump: str) -> None:
-        """Make the tracker hold exactly what `dump` says, whatever it held before."""
+        """Make the tracker hold exactly what `dump` says of what it is of, whatever was there before."""
         ...
 
     def fill(self, dump: str) -> Mapping[TableId, str]:

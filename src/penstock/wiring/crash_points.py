@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _MODULES_WITH_POINTS = (
     "penstock.adapters.kafka.publisher",
     "penstock.adapters.kafka.watermarks",
-    "penstock.adapters.mysql.tracker",
+    "penstock.adapters.mysql.tracker_dump",
     "penstock.links.capture.first_start",
     "penstock.links.capture.open_capture",
     "penstock.links.capture.statements",

@@ -17,15 +17,18 @@ from penstock.core.patterns import SYSTEM_SCHEMAS
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     import pymysql
 
     from penstock.core.mysql.table_policy import TablePolicy
+    from penstock.core.mysql.touched import Touched
     from penstock.core.tables import TableSchema
 
 _BASE_TABLE_KINDS = ("BASE TABLE", "SYSTEM VERSIONED")
 _IN_QUERY_MAX = 500
+# MariaDB opens a table that is named alone at once; for several it looks through the schema's whole directory.
+_ALONE_MAX = 10
 _DUMP_VERSION = 1
 _COUNTER = re.compile(r"(\n\) ENGINE=\w+) AUTO_INCREMENT=\d+")
 # The last one is MariaDB's for a sequence.
@@ -118,17 +121,16 @@ def read_tables(
 ) -> Mapping[TableId, TableSchema]:
     """Read the schemas of `tables` (None: of every base table there is), sorted, system schemas left out.
 
-    They are shaped as `policy` wants them. Three queries for each
-    500 tables. Tables that do not exist are left out.
+    They are shaped as `policy` wants them. Three queries for each of ten tables,
+    and for each 500 of more. Tables that do not exist are left out.
     The connection's sql_mode must not have NO_BACKSLASH_ESCAPES, by which the
     server would print defaults differently.
     """
     if tables is None:
         return _shaped(_read_some(connection, None), policy)
-    wanted = sorted(tables)
     found: dict[TableId, TableSchema] = {}
-    for start in range(0, len(wanted), _IN_QUERY_MAX):
-        found |= _read_some(connection, wanted[start : start + _IN_QUERY_MAX])
+    for group in _groups(tables):
+        found |= _read_some(connection, group)
     return _shaped(found, policy)
 
 
@@ -141,23 +143,36 @@ def read_table_ids(connection: pymysql.Connection) -> Sequence[TableId]:
     return sorted(row.table for row in _read_tableask(connection, None))
 
 
-def read_sequences(connection: pymysql.Connection) -> Collection[TableId]:
-    """Every sequence of a MariaDB; MySQL has none."""
-    rows = ask(
-        connection, "SELECT TABLE_SCHEMA, TABLE_NAME FROM information_schema.TABLES WHERE TABLE_TYPE = 'SEQUENCE'"
-    )
-    return frozenset(TableId(schema, name) for schema, name in rows)
+def read_kinds(connection: pymysql.Connection, tables: Collection[TableId] | None) -> Mapping[TableId, str]:
+    """Return what each of `tables` is, "VIEW" or a kind of table (None: all there are); what is not there is left out.
+
+    `is_table` and `is_sequence` say what the kinds mean.
+    """
+    wheres = [_where(connection, group) for group in ([None] if tables is None else _groups(tables))]
+    return _read_kinds(connection, wheres)
 
 
-def read_kinds(connection: pymysql.Connection, tables: Collection[TableId]) -> Mapping[TableId, str]:
-    """Return what each of `tables` is, "VIEW" or a kind of table; what is not there is left out."""
-    wanted = sorted(tables)
+def read_kinds_of_schemas(connection: pymysql.Connection, schemas: Collection[str]) -> Mapping[TableId, str]:
+    """Do as `read_kinds`, of all that is in `schemas`."""
+    return _read_kinds(connection, [_where_schema(connection, schema) for schema in sorted(schemas)])
+
+
+def is_table(kind: str) -> bool:
+    """Whether `read_kinds` calls a table so that has rows of its own."""
+    return kind in _BASE_TABLE_KINDS
+
+
+def is_sequence(kind: str) -> bool:
+    """Whether `read_kinds` calls a sequence of MariaDB so; MySQL has none."""
+    return kind == "SEQUENCE"
+
+
+def _read_kinds(connection: pymysql.Connection, wheres: Sequence[str]) -> Mapping[TableId, str]:
     found: dict[TableId, str] = {}
-    for start in range(0, len(wanted), _IN_QUERY_MAX):
+    for where in wheres:
         rows = ask(
             connection,
-            "SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES "  # noqa: S608 - escaped
-            f"WHERE {_where(connection, wanted[start : start + _IN_QUERY_MAX])}",
+            f"SELECT TABLE_SCHEMA, TABLE_NAME, TABLE_TYPE FROM information_schema.TABLES WHERE {where}",  # noqa: S608 - escaped
         )
         found |= {TableId(schema, name): kind for schema, name, kind in rows}
     return found
@@ -169,16 +184,31 @@ def read_creates(connection: pymysql.Connection, needed: Callable[[TableId], boo
     A table that goes away in the meantime is left out, and so is one that is not
     `needed` and that the server itself cannot open. Raises UnfitServerError for one that is.
     """
-    where = f"SCHEMA_NAME NOT IN ({_literals(connection, sorted(SYSTEM_SCHEMAS))})"
-    schemas = ask(
-        connection,
-        "SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME "  # noqa: S608 - no text from outside
-        f"FROM information_schema.SCHEMATA WHERE {where} ORDER BY SCHEMA_NAME",
-    )
+    schemas = _read_schemas(connection, f"SCHEMA_NAME NOT IN ({_literals(connection, sorted(SYSTEM_SCHEMAS))})")
     listed = _list_creatable(connection, _where(connection, None))
     creates = _with_statements(connection, [fields for *fields, _ in listed], needed)
-    real = [SchemaCreate(*row) for row in schemas if not row[0].startswith(_NO_SCHEMA)]
+    real = [schema for schema in schemas if not schema.name.startswith(_NO_SCHEMA)]
     return Creates(tuple(real), tuple(create for create in creates if not create.schema.startswith(_NO_SCHEMA)))
+
+
+def read_creates_of(connection: pymysql.Connection, touched: Touched) -> Creates:
+    """Do as `read_creates`, of what `touched` names and what there is of it."""
+    schemas = sorted(touched.schemas)
+    found = _read_schemas(connection, f"SCHEMA_NAME IN ({_literals(connection, schemas)})") if schemas else []
+    wheres = [_where(connection, group) for group in _groups(touched.tables)]
+    wheres += [_where_schema(connection, schema) for schema in sorted(touched.whole_schemas)]
+    listed = {TableId(*row[:2]): row[:4] for where in wheres for row in _list_creatable(connection, where)}
+    in_order = sorted(listed.values(), key=lambda row: (not is_sequence(row[2]), *row))
+    return Creates(tuple(found), tuple(_with_statements(connection, in_order, lambda _: True)))
+
+
+def _read_schemas(connection: pymysql.Connection, where: str) -> Sequence[SchemaCreate]:
+    rows = ask(
+        connection,
+        "SELECT SCHEMA_NAME, DEFAULT_CHARACTER_SET_NAME, DEFAULT_COLLATION_NAME "  # noqa: S608 - escaped
+        f"FROM information_schema.SCHEMATA WHERE {where} ORDER BY SCHEMA_NAME",
+    )
+    return [SchemaCreate(*row) for row in rows]
 
 
 def read_create(connection: pymysql.Connection, table: TableId) -> tuple[TableCreate | None, str]:
@@ -298,6 +328,18 @@ def _where(connection: pymysql.Connection, tables: Sequence[TableId] | None) -> 
         for schema, names in by_schema.items()
     ]
     return f"({' OR '.join(parts)})"
+
+
+def _where_schema(connection: pymysql.Connection, schema: str) -> str:
+    return f"TABLE_SCHEMA = {_literals(connection, [schema])}"
+
+
+def _groups(tables: Collection[TableId]) -> Iterator[Sequence[TableId]]:
+    """Cut `tables` into what is asked for at once."""
+    wanted = sorted(tables)
+    size = 1 if len(wanted) <= _ALONE_MAX else _IN_QUERY_MAX
+    for start in range(0, len(wanted), size):
+        yield wanted[start : start + size]
 
 
 def _literals(connection: pymysql.Connection, texts: Sequence[str]) -> str:

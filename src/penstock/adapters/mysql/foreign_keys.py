@@ -1,20 +1,59 @@
-"""Reading which tables a server changes by itself, because their foreign keys say so."""
+"""Reading which tables refer to others, and which of them a server changes by itself, as their foreign keys say."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.adapters.mysql.catalog import read_create
-from penstock.adapters.mysql.connection import ask
+from pymysql.constants import ER
+
+from penstock.adapters.mysql.catalog import read_create, read_flavour
+from penstock.adapters.mysql.connection import ask, error_code
+from penstock.core.errors import UnfitServerError
 from penstock.core.mysql.foreign_keys import cascades_of
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     import pymysql
 
     from penstock.core.mysql.foreign_keys import Cascade
+
+# InnoDB writes names as the file system has them.
+_NAME = "CONVERT(CONVERT(CAST(SUBSTRING_INDEX({}, '/', {}) AS BINARY) USING filename) USING utf8mb4)"
+_OF_INNODB = (
+    f"SELECT DISTINCT {_NAME.format('FOR_NAME', 1)}, {_NAME.format('FOR_NAME', -1)}, "  # noqa: S608 - no text from outside
+    f"{_NAME.format('REF_NAME', 1)}, {_NAME.format('REF_NAME', -1)} FROM information_schema.INNODB_SYS_FOREIGN"
+)
+_OF_ALL = (
+    "SELECT DISTINCT TABLE_SCHEMA, TABLE_NAME, REFERENCED_TABLE_SCHEMA, REFERENCED_TABLE_NAME "
+    "FROM information_schema.KEY_COLUMN_USAGE WHERE REFERENCED_TABLE_NAME IS NOT NULL"
+)
+
+
+def read_children(connection: pymysql.Connection, tables: Collection[TableId]) -> Collection[TableId]:
+    """Read which tables refer to any of `tables`, in whatever case.
+
+    MariaDB opens every table to fill KEY_COLUMN_USAGE (a third of a second of CPU
+    for 2,000 tables); InnoDB's own list, which takes the privilege PROCESS, costs 1 ms.
+    """
+    folded = {_folded(table.schema, table.name) for table in tables}
+    rows = _read_references(connection)
+    return frozenset(TableId(schema, name) for schema, name, *parent in rows if _folded(*parent) in folded)
+
+
+def _read_references(connection: pymysql.Connection) -> Sequence[tuple[str, str, str, str]]:
+    if read_flavour(connection) == "mariadb":
+        try:
+            return ask(connection, _OF_INNODB)
+        except UnfitServerError as error:
+            if error_code(error) != ER.SPECIFIC_ACCESS_DENIED_ERROR:
+                raise
+    return ask(connection, _OF_ALL)
+
+
+def _folded(schema: str, name: str) -> tuple[str, str]:
+    return schema.casefold(), name.casefold()
 
 
 def read_cascades(connection: pymysql.Connection, of: Callable[[TableId], bool]) -> Sequence[Cascade]:

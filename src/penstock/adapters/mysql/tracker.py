@@ -4,34 +4,32 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from pymysql.constants import ER
 
 from penstock.adapters.mysql.catalog import (
-    Creates,
-    SchemaCreate,
     quote,
     quote_table,
     read_creates,
+    read_creates_of,
     read_flavour,
     read_greeting,
-    read_sequences,
     read_table_ids,
-    read_tables,
 )
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect, error_code
-from penstock.adapters.mysql.foreign_keys import read_cascades
+from penstock.adapters.mysql.foreign_keys import read_children
+from penstock.adapters.mysql.tracker_dump import PartDump, put_back, read_dump
+from penstock.adapters.mysql.tracker_tables import TrackerTables
 from penstock.adapters.mysql.writer_lock import take_lock
-from penstock.config.crash_points import CrashPoint
-from penstock.core.errors import PenstockError, PositionError, UnavailableError, UnfitServerError
+from penstock.core.errors import PenstockError, UnavailableError, UnfitServerError
 from penstock.core.mysql.ddl import TableDdl, classify, for_tracker
 from penstock.core.mysql.sql_session import UNKNOWN_SESSION, settings_of
 from penstock.core.mysql.storage_options import without_storage
 from penstock.core.mysql.table_effects import resolve_names
 from penstock.core.mysql.table_policy import DEFAULT_POLICY
-from penstock.core.patterns import SYSTEM_SCHEMAS
+from penstock.core.mysql.touched import EVERYTHING, touched_by
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
@@ -44,6 +42,7 @@ if TYPE_CHECKING:
     from penstock.core.mysql.sql_session import SqlSession
     from penstock.core.mysql.sql_tokens import TableName
     from penstock.core.mysql.table_policy import TablePolicy
+    from penstock.core.mysql.touched import Touched
     from penstock.core.tables import TableSchema
 
 _Answer = TypeVar("_Answer")
@@ -62,7 +61,6 @@ _NOTHING_TO_DROP = frozenset({ER.BAD_TABLE_ERROR, ER.DB_DROP_EXISTS, _UNKNOWN_SE
 _SHOWN_CHARACTERS = 400
 # Some before tell it too; but a session of theirs that says nothing may be that of one which does not.
 _TELLS_TIMESTAMPS = (10, 10)
-_EMPTIED = CrashPoint("tracker.emptied", "the tracker is empty, and about to be filled from a dump")
 _NAMES: Mapping[Flavour, str] = {"mariadb": "MariaDB", "mysql": "MySQL"}
 
 
@@ -120,17 +118,19 @@ class MysqlTracker:
         """Remember where the tracker is; it connects at the first use. `policy` shapes the schemas."""
         self._server = server
         self._defaults = defaults or SourceDefaults()
-        self._policy = policy
         self._timeout_seconds = timeout_seconds
         self._connection: pymysql.Connection | None = None
-        self._schemas: Mapping[TableId, TableSchema] | None = None
-        self._cascades: Sequence[Cascade] | None = None
-        self._sequences: Collection[TableId] | None = None
+        self._tables = TrackerTables(policy)
         self._writer: int | None = None
 
     def take_over(self) -> None:
         """See ports/tracker.SchemaTracker: who was here before has no connection any more, and gets no other."""
         self._writer = self._retrying(take_lock)
+        self._tables.forget_everything()
+
+    def require_empty(self) -> None:
+        """Raise UnfitServerError if there are rows: somebody works with it, and `restore` would drop their schemas."""
+        self._retrying(lambda connection: _require_empty(connection, self._server))
 
     def apply(self, sql: str, default_schema: str, session: SqlSession = UNKNOWN_SESSION) -> None:
         """Run one DDL statement as in `session`, with `default_schema` selected if there is such a schema.
@@ -140,12 +140,12 @@ class MysqlTracker:
         PenstockError when it refuses the statement.
         """
         statement = classify(sql, session.sql_mode)
-        if not isinstance(statement, TableDdl) or _leaves_tables(statement):
+        if not isinstance(statement, TableDdl) or statement.leaves_tables:
             return
-        self._schemas = self._cascades = self._sequences = None
         connection = self._retrying(_check_alive)
         if self._defaults.lower_case:
             self._require_names(connection, sql, statement, default_schema)
+        touched = touched_by(sql, statement, default_schema, self.tables())
         try:
             _select_schema(connection, default_schema)
             self._run_as(connection, session, sql, statement)
@@ -154,6 +154,9 @@ class MysqlTracker:
             raise
         except UnfitServerError as error:
             raise _explain_refusal(error, sql) from error
+        finally:
+            # A statement that was refused or broke off may have done a part.
+            self._tables.forget(touched)
 
     def _require_names(
         self, connection: pymysql.Connection, sql: str, statement: TableDdl, default_schema: str
@@ -192,34 +195,35 @@ class MysqlTracker:
 
     def tables(self) -> Sequence[TableId]:
         """Every base table there is, system schemas left out, sorted. Sequences and views are none."""
-        return self._retrying(read_table_ids)
+        return self._retrying(self._tables.ids)
+
+    def describe(self, tables: Collection[TableId]) -> Mapping[TableId, TableSchema]:
+        """What `tables` look like now; what is not there is left out. A table is read again once it was touched."""
+        return self._retrying(lambda connection: self._tables.describe(connection, tables))
 
     def table_schema(self, table: TableId) -> TableSchema | None:
-        """What `table` looks like now, None if there is no such table; all are read at once after a change."""
-        if self._schemas is None:
-            self._schemas = self._retrying(lambda connection: read_tables(connection, None, self._policy))
-        return self._schemas.get(table)
+        """What `table` looks like now, None if there is no such table."""
+        return self.describe([table]).get(table)
 
     def cascades(self) -> Sequence[Cascade]:
         """Every foreign key with CASCADE or SET NULL; all are read at once after a change."""
-        if self._cascades is None:
-            self._cascades = self._retrying(lambda connection: read_cascades(connection, lambda _: True))
-        return self._cascades
+        return self._retrying(self._tables.cascades)
 
     def sequences(self) -> Collection[TableId]:
-        """Every sequence; all are read at once after a change."""
-        if self._sequences is None:
-            self._sequences = self._retrying(read_sequences)
-        return self._sequences
+        """Every sequence."""
+        return self._retrying(self._tables.sequences)
 
-    def dump(self) -> str:
-        """All schemas, sequences and tables as JSON text, the same that `Copy.creates` has."""
-        return self._retrying(read_creates).to_json()
+    def dump(self, touched: Touched = EVERYTHING) -> str:
+        """What there is of `touched`, and of the foreign keys that go with it, as JSON text.
+
+        Of everything it is the same that `Copy.creates` has.
+        """
+        return self._retrying(lambda connection: _dump(connection, touched))
 
     def restore(self, dump: str) -> None:
-        """Drop every user schema and make those of `dump`. Doing it again, or anew after a crash, is the same.
+        """Make what `dump` is of as it says, by dropping and making. Doing it again is the same.
 
-        Raises PenstockError for a table that the server refuses.
+        Raises UnfitServerError for a tracker with rows, and PenstockError for a table that the server refuses.
         """
         refused = self.fill(dump)
         if refused:
@@ -229,9 +233,12 @@ class MysqlTracker:
 
     def fill(self, dump: str) -> Mapping[TableId, str]:
         """Do as `restore`, but for the tables that the server refuses: return these, with its reasons."""
-        creates = _read_dump(dump)
-        self._schemas = self._cascades = self._sequences = None
-        return self._retrying(lambda connection: _replace_everything(connection, creates))
+        read = read_dump(dump)
+        self.require_empty()
+        try:
+            return self._retrying(lambda connection: put_back(connection, read))
+        finally:
+            self._tables.forget_everything()
 
     def close(self) -> None:
         """Drop the connection. Safe to call twice; the next use opens another."""
@@ -254,7 +261,6 @@ class MysqlTracker:
             connection = connect(self._server, self._timeout_seconds)
             _require_flavour(connection, self._server, self._defaults.flavour)
             ask(connection, _own_session(self._defaults))
-            _require_empty(connection, self._server)
             if self._writer is not None:
                 self._writer = take_lock(connection, self._writer)
             self._connection = connection
@@ -274,19 +280,12 @@ def _explain_refusal(error: UnfitServerError, sql: str) -> PenstockError:
     )
 
 
-def _read_dump(dump: str) -> Creates:
-    """Read a dump; PositionError for one that this release did not write."""
-    try:
-        return Creates.from_json(dump)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        message = f"the dump of the schema tracker in the state database (mysql_dumps) cannot be read: {error!r}"
-        hint = "a newer release wrote it, or somebody edited it: go on with that release, or restore the state database"
-        raise PositionError(message, hint) from error
-
-
-def _leaves_tables(statement: TableDdl) -> bool:
-    """TRUNCATE and the work on tablespaces: there are no rows here, and nothing else changes."""
-    return statement.action in {"truncate", "alter"} and not statement.changes_columns
+def _dump(connection: pymysql.Connection, touched: Touched) -> str:
+    if touched.is_everything:
+        return read_creates(connection).to_json()
+    if touched.moves_keys:
+        touched = replace(touched, tables=touched.tables.union(read_children(connection, touched.tables)))
+    return PartDump(touched, read_creates_of(connection, touched)).to_json()
 
 
 def _own_session(defaults: SourceDefaults) -> str:
@@ -370,26 +369,3 @@ def _rename_what_is_there(connection: pymysql.Connection, statement: TableDdl) -
 def _written(table: TableName) -> str:
     schema, name = table
     return quote(name) if schema is None else f"{quote(schema)}.{quote(name)}"
-
-
-def _replace_everything(connection: pymysql.Connection, creates: Creates) -> Mapping[TableId, str]:
-    """Make what there is that of `creates`; return the tables that the server refused, and why."""
-    for (schema,) in ask(connection, "SELECT SCHEMA_NAME FROM information_schema.SCHEMATA"):
-        if schema not in SYSTEM_SCHEMAS:
-            ask(connection, f"DROP DATABASE {quote(schema)}")
-    _EMPTIED.pass_by()
-    for schema in creates.schemas:
-        _create_schema(connection, schema)
-    refused: dict[TableId, str] = {}
-    for table in creates.tables:
-        ask(connection, f"USE {quote(table.schema)}")
-        try:
-            ask(connection, without_storage(table.statement))
-        except UnfitServerError as error:
-            refused[table.table] = error.message
-    return refused
-
-
-def _create_schema(connection: pymysql.Connection, schema: SchemaCreate) -> None:
-    options = f"CHARACTER SET {schema.charset} COLLATE {schema.collation}"
-    ask(connection, f"CREATE DATABASE {quote(schema.name)} {options}")

@@ -10,15 +10,17 @@ from penstock.adapters.mysql.connection import connect
 from penstock.core.announcements import Announcement
 from penstock.core.avro.schemas import value_schema
 from penstock.core.errors import PenstockError
+from penstock.core.mysql.touched import EVERYTHING
 from penstock.links.capture.table_book import TableBook
 from penstock.ports.registry import RegisteredTable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from penstock.adapters.mysql.connection import MysqlServer
     from penstock.core.mysql.foreign_keys import Cascade
     from penstock.core.mysql.sql_session import SqlSession
+    from penstock.core.mysql.touched import Touched
     from penstock.core.tables import TableId, TableSchema
 
 _SOURCE = "bench"
@@ -45,6 +47,13 @@ class KnownTables:
     def tables(self) -> Sequence[TableId]:
         """All of them."""
         return sorted(self._schemas)
+
+    def require_empty(self) -> None:
+        """Look at nothing: the rows are what is read."""
+
+    def describe(self, tables: Collection[TableId]) -> Mapping[TableId, TableSchema]:
+        """Some of them."""
+        return {table: schema for table in tables if (schema := self.table_schema(table))}
 
     def table_schema(self, table: TableId) -> TableSchema | None:
         """One of them."""
@@ -76,7 +85,7 @@ class KnownTables:
         """Refuse."""
         _refuse("a statement changes the tables")
 
-    def dump(self) -> str:
+    def dump(self, touched: Touched = EVERYTHING) -> str:  # noqa: ARG002 - the port's name
         """Refuse."""
         _refuse("there is nothing to dump")
 

@@ -45,7 +45,7 @@ class TableDdl:
     at (LIKE, REFERENCES) are not among them.
 
     `renames`          pairs of the old and the new name, in the order in which they are done
-    `replaces`         it says OR REPLACE: a table of that name and its rows are gone
+    `replaces`         it says OR REPLACE: a table or schema of that name, and its rows, are gone
     `conditional`      it says IF EXISTS or IF NOT EXISTS, so it may have done nothing
     `column_renames`   pairs of a column's old and its new name, given all at once; "" for what is not readable
     `column_drops`     the columns that it drops
@@ -65,6 +65,11 @@ class TableDdl:
     column_drops: tuple[str, ...] = ()
     changes_rows: bool = False
     changes_columns: bool = True
+
+    @property
+    def leaves_tables(self) -> bool:
+        """Whether it is about rows alone, as TRUNCATE and the work on tablespaces are."""
+        return self.action in {"truncate", "alter"} and not self.changes_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +184,8 @@ def _read_create(reader: TokenReader) -> Statement:
         return Harmless(f"CREATE {kind}")
     conditional = reader.skip("IF", "NOT", "EXISTS")
     if kind in {"DATABASE", "SCHEMA"}:
-        return TableDdl("create_schema", schema=reader.take_identifier() or "", conditional=conditional)
+        name = reader.take_identifier() or ""
+        return TableDdl("create_schema", schema=name, replaces=replaces, conditional=conditional)
     if kind == "INDEX":
         return _index_ddl(reader, "create_index", conditional=conditional)
     table = reader.take_table()

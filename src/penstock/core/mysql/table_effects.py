@@ -54,9 +54,12 @@ def resolve_names(names: Sequence[TableName], default_schema: str, tables: Colle
     A server with lower_case_table_names logs statements as they were typed. A name
     that is none of `tables` in any case is returned as it stands.
     """
-    spelled = {(t.schema.casefold(), t.name.casefold()): t for t in tables}
     written = [TableId(schema or default_schema, name) for schema, name in names]
-    return [t if t in tables else spelled.get((t.schema.casefold(), t.name.casefold()), t) for t in written]
+    there = frozenset(tables)
+    if there.issuperset(written):
+        return written
+    spelled = {(t.schema.casefold(), t.name.casefold()): t for t in tables}
+    return [t if t in there else spelled.get((t.schema.casefold(), t.name.casefold()), t) for t in written]
 
 
 def follow_renames(

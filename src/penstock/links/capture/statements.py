@@ -1,7 +1,7 @@
 """DDL in the log: replayed on the tracker, told to the registry, announced to the rest of the pipeline.
 
-The tracker is not transactional, so a dump of it is kept in the state database
-from before a statement is applied until its checkpoint is committed:
+The tracker is not transactional, so a dump of what the statement touches is kept in
+the state database from before it is applied until its checkpoint is committed:
 
     publish what came before | keep the dump | apply | commit announcements and position | drop the dump
 
@@ -36,6 +36,7 @@ from penstock.core.mysql.table_effects import (
     follow_renames,
     resolve_names,
 )
+from penstock.core.mysql.touched import touched_by
 from penstock.core.patterns import SYSTEM_SCHEMAS
 from penstock.core.publication import StoppedTable
 from penstock.ports.source_objects import IS_VIEW
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
     from penstock.core.mysql.log_items import StatementLogged
     from penstock.core.mysql.sql_tokens import Token
+    from penstock.core.mysql.touched import Touched
     from penstock.core.positions import BinlogPosition
     from penstock.core.tables import TableId, TableSchema
     from penstock.links.capture.table_book import TableBook
@@ -79,6 +81,7 @@ class StatementHandler:
         self._state = state
         self._book = book
         self._partitions = partitions
+        self._is_kept = False
 
     def is_half_done(self) -> bool:
         """Whether a crash left a statement that may be half applied."""
@@ -95,9 +98,9 @@ class StatementHandler:
         self._state.drop_tracker_dump(self._book.source, kept.position)
 
     def replays(self, statement: StatementLogged) -> bool:
-        """Whether `apply` would bring it to the tracker."""
+        """Whether `apply` may bring it to the tracker."""
         read = classify(statement.sql, statement.session.sql_mode)
-        return isinstance(read, TableDdl) and not _is_of_server(read, statement.default_schema)
+        return isinstance(read, TableDdl) and not (read.leaves_tables or _is_of_server(read, statement.default_schema))
 
     def apply(self, statement: StatementLogged, stopped: Collection[str]) -> StatementOutcome:
         """Bring the tracker past `statement`; the caller then commits the outcome and calls `settle`.
@@ -122,7 +125,9 @@ class StatementHandler:
 
     def settle(self, statement: StatementLogged) -> None:
         """The outcome is committed: the dump is no longer needed. One that somebody who took over keeps by now is."""
-        self._state.drop_tracker_dump(self._book.source, statement.begin)
+        if self._is_kept:
+            self._state.drop_tracker_dump(self._book.source, statement.begin)
+            self._is_kept = False
 
     def _apply_ddl(self, statement: StatementLogged, ddl: TableDdl, stopped: Collection[str]) -> StatementOutcome:
         match ddl:
@@ -186,25 +191,27 @@ class StatementHandler:
         if _is_of_server(ddl, statement.default_schema):
             return StatementOutcome()
         existing = self._tracker.tables()
-        before = self._wanted_tables(existing)
-        self._state.keep_tracker_dump(self._book.source, TrackerDump(statement.begin, self._tracker.dump()))
-        _DUMPED.pass_by()
-        try:
-            self._tracker.apply(statement.sql, statement.default_schema, statement.session)
-        except PenstockError as error:
-            if error.retryable:
-                raise
-            return self._not_replayed(statement, ddl, error)
-        _APPLIED.pass_by()
-        there = self._tracker.tables()
-        after = self._wanted_tables(there)
-        names = _Names.of(ddl, statement.default_schema, [*existing, *there])
+        touched = touched_by(statement.sql, ddl, statement.default_schema, existing)
+        before = there = list(filter(touched.has, existing))
+        shapes_before = shapes = self._shapes(before)
+        if not ddl.leaves_tables:
+            self._keep(statement, touched)
+            try:
+                self._tracker.apply(statement.sql, statement.default_schema, statement.session)
+            except PenstockError as error:
+                if error.retryable:
+                    raise
+                return self._not_replayed(statement, ddl, error)
+            _APPLIED.pass_by()
+            there = list(filter(touched.has, self._tracker.tables()))
+            shapes = self._shapes(there)
+        names = _Names.of(ddl, statement.default_schema, [*before, *there])
         announcements, stopped = [], []
-        for table in sorted({*before, *after}):
+        for table in sorted({*shapes_before, *shapes}):
             origin = names.origins.get(table)
-            moved = before.get(origin) if origin and self._carried(origin, gone) else None
+            moved = shapes_before.get(origin) if origin and self._carried(origin, gone) else None
             named, sql_mode = table in names.named, statement.session.sql_mode
-            change = TableChange(before.get(table), after.get(table), named, origin, moved, sql_mode)
+            change = TableChange(shapes_before.get(table), shapes.get(table), named, origin, moved, sql_mode)
             try:
                 announcement = self._follow(statement, ddl, table, change)
             except TableStoppedError as error:
@@ -283,13 +290,15 @@ class StatementHandler:
             stopped.append((table, StoppedTable(str(statement.begin), error.message, error.hint)))
         return tuple(stopped)
 
-    def _wanted_tables(self, there: Sequence[TableId]) -> Mapping[TableId, TableSchema]:
-        tables = {}
-        for table in there:
-            schema = self._tracker.table_schema(table) if self._book.wanted(table) else None
-            if schema is not None:
-                tables[table] = schema
-        return tables
+    def _keep(self, statement: StatementLogged, touched: Touched) -> None:
+        dump = self._tracker.dump(touched)
+        self._is_kept = True
+        self._state.keep_tracker_dump(self._book.source, TrackerDump(statement.begin, dump))
+        _DUMPED.pass_by()
+
+    def _shapes(self, tables: Iterable[TableId]) -> Mapping[TableId, TableSchema]:
+        """What those of `tables` look like that are wanted."""
+        return self._tracker.describe(list(filter(self._book.wanted, tables)))
 
 
 def _tokens_of(statement: StatementLogged) -> Sequence[Token]:

@@ -108,18 +108,18 @@ class TableBook:
         What was announced was committed together with the position, so between
         two statements the two agree. Tables that are `stopped` were not announced any more.
         """
-        differences = {
-            table: difference
-            for table, announcement in sorted(self._announced.items())
-            if self.wanted(table) and str(table) not in stopped and (difference := self._difference(announcement))
-        }
+        self.tracker.require_empty()
+        carried = [a for a in self.announced() if self.wanted(a.table) and str(a.table) not in stopped]
+        found = self.tracker.describe([announcement.table for announcement in carried])
+        told = {a.table: self._difference(a, found.get(a.table)) for a in carried}
+        differences = {table: difference for table, difference in told.items() if difference}
         if differences:
             raise _edited(differences)
 
-    def _difference(self, announcement: Announcement) -> str:
-        """How the tracker's table differs from the announced one, "" if it does not."""
+    def _difference(self, announcement: Announcement, found: TableSchema | None) -> str:
+        """How `found`, the tracker's table, differs from the announced one, "" if it does not."""
         announced = table_schema(self._registry.value_schema(announcement.value_schema_id))
-        return describe_difference(self.tracker.table_schema(announcement.table), announced, "the tracker")
+        return describe_difference(found, announced, "the tracker")
 
     def close(self) -> None:
         """Let go of tracker and registry."""
@@ -139,7 +139,7 @@ class TableBook:
                 "`pipeline` name and `home`) to carry it whole",
             )
         schema = self.tracker.table_schema(table)
-        difference = self._difference(announcement)
+        difference = self._difference(announcement, schema)
         if schema is None or difference:
             raise _edited({table: difference})
         encodable = EncodableTable(
