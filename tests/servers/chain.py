@@ -20,7 +20,7 @@ from penstock.links.warehouse.load import WarehouseLoader
 from penstock.ports.queries import ReadLimits
 from penstock.spark.objects_tasks import ObjectsLinkPlanner
 from penstock.wiring.capture import open_live, start_capture
-from penstock.wiring.files import files_from
+from penstock.wiring.files import batch_reader, files_from
 from penstock.wiring.mirror import LinkCondition, ProgressLog, open_mirrors
 from penstock.wiring.open import (
     OBJECTS_LINK,
@@ -151,7 +151,8 @@ class Chain:
         spec = self.spec
         sink = open_sink(spec, spec.links[0])
         with closing(open_pipeline_state(spec)) as state, closing(open_topic_log(spec)) as log:
-            loader = WarehouseLoader(self.sink_link, sink, open_registry(spec), state, lambda _, __: True)
+            registry, read = open_registry(spec), batch_reader(spec)
+            loader = WarehouseLoader(self.sink_link, sink, registry, state, lambda _, __: True, read)
             with closing(loader):
                 topic, start = batch_topic(spec), loader.start(files_from(spec))
                 end = log.ends([(topic, 0)]).get((topic, 0), 0)

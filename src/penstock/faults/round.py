@@ -26,7 +26,7 @@ from penstock.spark.capture_tasks import CapturePlanner
 from penstock.spark.objects_tasks import ObjectsLinkPlanner
 from penstock.wiring.crash_points import require_known_point
 from penstock.wiring.epochs import next_epoch
-from penstock.wiring.files import files_from
+from penstock.wiring.files import batch_reader, files_from
 from penstock.wiring.open import (
     OBJECTS_LINK,
     batch_topic,
@@ -123,7 +123,9 @@ def _load(spec: PipelineSpec, _epoch: int) -> None:
         with closing(open_pipeline_state(spec)) as state, closing(open_topic_log(spec)) as log:
             name = f"{link.source}-to-{link.sink}"
             wanted = partial(_is_wanted, link)
-            loader = WarehouseLoader(name, open_sink(spec, link), open_registry(spec), state, wanted)
+            loader = WarehouseLoader(
+                name, open_sink(spec, link), open_registry(spec), state, wanted, batch_reader(spec)
+            )
             with closing(loader):
                 start, end = loader.start(files_from(spec)), log.ends([(topic, 0)])[topic, 0]
                 for messages in log.read(topic, 0, start, end):

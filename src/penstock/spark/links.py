@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import structlog
@@ -22,7 +23,7 @@ from penstock.spark.finisher import Finisher
 from penstock.spark.link_source import outcomes_by_part
 from penstock.spark.objects_tasks import ObjectsPlanning
 from penstock.spark.queries import QueryPlace, start_link_query, start_topic_query
-from penstock.wiring.files import SWEEP_SECONDS, files_from, sweep_files
+from penstock.wiring.files import SWEEP_SECONDS, batch_reader, files_from, sweep_files
 from penstock.wiring.open import (
     OBJECTS_LINK,
     batch_topic,
@@ -211,8 +212,9 @@ class WarehouseLink:
         self._finisher.error = None
         create_ledgers(self._pipeline)
         sinks = self._open_sinks(place)
-        self._loader = WarehouseLoader(self.name, sinks, open_registry(self._pipeline), self._state, self._wanted)
-        start = self._loader.start(files_from(self._pipeline))
+        registry, read = open_registry(self._pipeline), batch_reader(self._pipeline)
+        loader = self._loader = WarehouseLoader(self.name, sinks, registry, self._state, self._wanted, read)
+        start = loader.start(files_from(self._pipeline))
         topic = batch_topic(self._pipeline)
         options = {
             **spark_kafka_options(self._pipeline),
@@ -220,7 +222,10 @@ class WarehouseLink:
             "startingOffsets": json.dumps({topic: {"0": start}}),
             "maxOffsetsPerTrigger": str(_BATCHES_MAX),
         }
-        return start_topic_query(place, self.name, options, self._finisher)
+        query = start_topic_query(place, self.name, options, self._finisher)
+        if not place.once:
+            loader.keep_trying(partial(self._end, query))
+        return query
 
     def failure(self) -> BaseException | None:
         """See `Link`."""
@@ -237,6 +242,11 @@ class WarehouseLink:
         if isinstance(kind, DeltaSinkSpec):
             return [open_lake_sink(self._pipeline, self._link, kind, place.session)]
         return open_sinks(self._pipeline, self._link)
+
+    def _end(self, query: StreamingQuery, error: BaseException) -> None:
+        """End the query for what went wrong between two micro-batches."""
+        self._finisher.error = self._finisher.error or error
+        query.stop()
 
     def _wanted(self, source: str, table: TableId) -> bool:
         return source == self._link.source and self._link.patterns.matches(table)
