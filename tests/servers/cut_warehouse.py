@@ -49,13 +49,13 @@ class CutWarehouse:
 
         return counted
 
-    def transact(self, work: Callable[[], T], table: TableId | None = None) -> T:
+    def transact(self, work: Callable[[], T], tables: Sequence[TableId] = ()) -> T:
         def counted() -> T:
             result = work()
             self._count()
             return result
 
-        result = self._warehouse.transact(counted, table)
+        result = self._warehouse.transact(counted, tables)
         self._count()
         return result
 

@@ -111,10 +111,12 @@ class Case:
     def load(self, target: str, end: int) -> None:
         state = open_state(f"sqlite:///{self.directory / target}.state", "shop")
         registry = MemoryRegistry()
-        loader = WarehouseLoader(f"to-{target}", self.targets[target].open(), registry, state, lambda _, __: True)
+        topic = list(enumerate(batch.to_json() for batch in self.batches))
+        sink, read = self.targets[target].open(), lambda start, end: [topic[start:end]]
+        loader = WarehouseLoader(f"to-{target}", sink, registry, state, lambda _, __: True, read)
         try:
             start = loader.start(self.record.files_from)
-            loader.load(list(enumerate(b.to_json() for b in self.batches))[start:end])
+            loader.load(topic[start:end])
         finally:
             loader.close()
             state.close()

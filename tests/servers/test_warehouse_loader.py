@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,19 +11,20 @@ from tests.servers.kinds import on_every_target
 from tests.servers.sink_case import FIRST, DuckdbTarget, Place, PostgresTarget, announcement
 
 from penstock.adapters.objects.store import ObjectsSpec, open_objects
-from penstock.adapters.postgres.connection import connect
 from penstock.adapters.state.store import open_state
 from penstock.core.announcements import Kind, Move
 from penstock.core.avro.schemas import value_schema
-from penstock.core.errors import UnavailableError
 from penstock.core.tables import TableId, TableSchema
 from penstock.links.warehouse.load import WarehouseLoader
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from penstock.core.batches import Batch
+    from penstock.links.warehouse.sink import SqlSink
     from penstock.ports.registry import RegisteredTable
+    from penstock.ports.state import State
     from penstock.ports.warehouse import Value
 
 OLD, NEW, SHADOW = (TableId("shop", name) for name in ("_orders_del", "orders", "_orders_gho"))
@@ -58,7 +59,7 @@ class Warehouse:
         """Load what is new, in parts that end where `ends` say; return the tables that stopped, and why."""
         state = open_state(self.state_url, "shop")
         sink = self.place.open()
-        loader = WarehouseLoader("link", sink, MemoryRegistry(), state, lambda _, table: table in self.wanted)
+        loader = open_loader(sink, state, self.wanted, list(enumerate(self.topic)))
         start = loader.start()
         for end in [*ends, len(self.topic)]:
             loader.load(list(enumerate(self.topic))[start:end])
@@ -97,6 +98,18 @@ def rows_of(place: Place, table: TableId, start: int, order: int, change: tuple[
 def told(table: TableId, order: int) -> Batch:
     batch = replace(announcement(1), table=table, schema_id=IDS[table], topic=f"db.{table}")
     return replace(batch, first_order=(1, order, 0), last_order=(1, order, 0))
+
+
+def open_loader(
+    sinks: SqlSink | Sequence[SqlSink], state: State, wanted: Sequence[TableId], topic: Sequence[tuple[int, bytes]]
+) -> WarehouseLoader:
+    """A loader of the tables that are wanted, which finds in `topic` what tables that waited lack."""
+    read = partial(read_list, topic)
+    return WarehouseLoader("link", sinks, MemoryRegistry(), state, lambda _, table: table in wanted, read)
+
+
+def read_list(topic: Sequence[tuple[int, bytes]], start: int, end: int) -> Iterator[Sequence[tuple[int, bytes]]]:
+    yield [message for message in topic if start <= message[0] < end]
 
 
 SWAPPED = {"orders": [("new", 2)], "_orders_del": [("old", 2)]}
@@ -157,43 +170,16 @@ def test_tables_load_side_by_side_and_one_that_fails_leaves_the_others_going(
     batches[2] = replace(batches[2], path="nowhere.parquet")
     state = open_state(f"sqlite:///{tmp_path / 'state.db'}", "shop")
     sinks = [place.open() for _ in range(3 if isinstance(place.target, PostgresTarget) else 1)]
-    loader = WarehouseLoader("link", sinks, MemoryRegistry(), state, lambda _, table: table in MANY)
+    topic = [(offset, batch.to_json()) for offset, batch in enumerate(batches)]
+    loader = open_loader(sinks, state, MANY, topic)
 
-    loaded = loader.load([(offset, batch.to_json()) for offset, batch in enumerate(batches)])
+    loaded = loader.load(topic)
     stopped = dict(state.stopped_tables("link"))
-    offset = sinks[0].batch_offset()
+    offset, waiting = sinks[0].batch_offset(), sinks[0].waiting()
     loader.close()
     state.close()
 
-    assert (loaded, set(stopped), offset) == (15, {"shop.t2"}, 2)
+    assert (loaded, set(stopped), offset, waiting) == (15, {"shop.t2"}, 18, {MANY[2]: 2})
     assert "nowhere.parquet" in stopped["shop.t2"]
     assert "it waits at offset 2 of the batch topic" in stopped["shop.t2"]
     assert place.ask("SELECT count(*) FROM shop.t5") == [(3,)]
-
-
-@on_every_target
-def test_a_table_that_somebody_holds_waits_while_the_others_go_on_and_is_tried_again(
-    tmp_path: Path, place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not isinstance(place.target, PostgresTarget):
-        pytest.skip("nobody else can hold a table of a file")
-    monkeypatch.setattr("penstock.links.warehouse.load._TRY_AGAIN_SECONDS", 0.0)
-    sink, state = place.open(), open_state(f"sqlite:///{tmp_path / 'state.db'}", "shop")
-    loader = WarehouseLoader("link", sink, MemoryRegistry(), state, lambda _, table: table in IDS)
-    first = [rows_of(place, table, 0, 1, ("c", "a", 1)) for table in (NEW, SHADOW)]
-    second = [rows_of(place, table, 1, 2, ("u", "a", 2)) for table in (NEW, SHADOW)]
-    topic = [(offset, batch.to_json()) for offset, batch in enumerate([*first, *second])]
-    loader.load(topic[:2])
-    sink._warehouse.run("SET lock_timeout = '100ms'")
-
-    with closing(connect(place.target.server)) as other, other.transaction():
-        other.execute("LOCK TABLE shop.orders IN EXCLUSIVE MODE")
-        loader.load(topic[2:])
-    stopped, offset = dict(state.stopped_tables("link")), sink.batch_offset()
-    with pytest.raises(UnavailableError, match="is tried again"):
-        loader.load([])
-    loader.close()
-    state.close()
-
-    assert (set(stopped), offset) == ({"shop.orders"}, 2)
-    assert place.ask("SELECT qty FROM shop._orders_gho") == [(2,)]

@@ -60,11 +60,16 @@ class PlannedWork:
 
 @dataclass(frozen=True, slots=True)
 class MessageWork:
-    """Micro-batches of messages, of a topic's only partition from `start` on. `take` gets (offset, value), in order."""
+    """Micro-batches of messages, of a topic's only partition from `start` on. `take` gets (offset, value), in order.
+
+    A run without an end calls `go_on` once micro-batches run: it does what is to be
+    done while no messages come, until the link is closed, and tells `failed` what ends it.
+    """
 
     topic: str
     start: int
     take: Callable[[Sequence[tuple[int, bytes]]], None]
+    go_on: Callable[[Callable[[BaseException], None]], None]
 
 
 Work: TypeAlias = PlannedWork | MessageWork

@@ -17,7 +17,7 @@ from penstock.links.objects.plan import ObjectsPlan
 from penstock.links.objects.publish import BatchPublisher
 from penstock.links.objects.write import RangeWritten
 from penstock.links.warehouse.load import WarehouseLoader
-from penstock.wiring.files import SWEEP_SECONDS, files_from, sweep_files
+from penstock.wiring.files import SWEEP_SECONDS, batch_reader, files_from, sweep_files
 from penstock.wiring.open import OBJECTS_LINK, batch_topic, create_ledgers, open_publisher, open_registry
 from penstock.wiring.warehouses import open_sinks
 
@@ -166,9 +166,10 @@ class WarehouseLink:
         """See `Link`."""
         create_ledgers(self._pipeline)
         sinks = self._open_sinks(self._pipeline, self._link)
-        self._loader = WarehouseLoader(self.name, sinks, open_registry(self._pipeline), self._state, self._wanted)
-        start = self._loader.start(files_from(self._pipeline))
-        return MessageWork(batch_topic(self._pipeline), start, self._take)
+        registry, read = open_registry(self._pipeline), batch_reader(self._pipeline)
+        loader = self._loader = WarehouseLoader(self.name, sinks, registry, self._state, self._wanted, read)
+        start = loader.start(files_from(self._pipeline))
+        return MessageWork(batch_topic(self._pipeline), start, self._take, loader.keep_trying)
 
     def close(self) -> None:
         """See `Link`."""

@@ -41,8 +41,16 @@ class Sink(Protocol):
         """The offset in the batch topic from which to read on; 0 in a new target."""
         ...
 
-    def finish(self, batch_offset: int) -> None:
-        """Remember that every batch before `batch_offset` of the batch topic is loaded."""
+    def waiting(self) -> Mapping[TableId, int]:
+        """For each table that waits: the offset in the batch topic from which to read it, before `batch_offset()`."""
+        ...
+
+    def finish(self, batch_offset: int, waiting: Mapping[TableId, int] | None = None) -> None:
+        """Remember that every batch before `batch_offset` of the batch topic is loaded.
+
+        Of a table in `waiting` every batch before the offset there is, and no other.
+        Without `waiting` the tables that wait are as they were.
+        """
         ...
 
     def positions(self, table: TableId) -> Mapping[tuple[str, int], int]:

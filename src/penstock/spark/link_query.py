@@ -70,5 +70,13 @@ class LinkQuery:
             "startingOffsets": json.dumps({work.topic: {"0": work.start}}),
             "maxOffsetsPerTrigger": str(_MESSAGES_MAX),
         }
-        self._finisher = Finisher(take)
-        return start_topic_query(place, self.name, options, self._finisher)
+        finisher = self._finisher = Finisher(take)
+        query = start_topic_query(place, self.name, options, finisher)
+
+        def end(error: BaseException) -> None:
+            finisher.error = finisher.error or error
+            query.stop()
+
+        if not place.once:
+            work.go_on(end)
+        return query

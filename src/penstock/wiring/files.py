@@ -27,10 +27,12 @@ from penstock.wiring.open import (
 from penstock.wiring.warehouses import open_sink
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from penstock.config.specs import PipelineSpec
     from penstock.links.objects.publish import BatchPublisher
+    from penstock.links.warehouse.load import Messages, ReadBatches
+    from penstock.ports.sink import Sink
 
 SWEEP_SECONDS = 300.0
 """How often old files are looked for; that means asking every target where it stands."""
@@ -64,11 +66,26 @@ def sink_offsets(spec: PipelineSpec) -> Mapping[str, int]:
     for link in spec.links:
         kind = spec.sink(link.sink)
         if isinstance(kind, DeltaSinkSpec):
-            offsets[link.name] = LakeBook(open_lake_store(spec, kind), spec.pipeline, link.source).batch_offset()
+            offsets[link.name] = _needs_from(LakeBook(open_lake_store(spec, kind), spec.pipeline, link.source))
             continue
         with closing(open_sink(spec, link, serve_queries=False)) as sink:
-            offsets[link.name] = sink.batch_offset()
+            offsets[link.name] = _needs_from(sink)
     return offsets
+
+
+def _needs_from(target: Sink | LakeBook) -> int:
+    """The offset of the batch topic before which nothing is needed any more, by tables that wait neither."""
+    return min([target.batch_offset(), *target.waiting().values()])
+
+
+def batch_reader(spec: PipelineSpec) -> ReadBatches:
+    """What reads stretches of the batch topic, for tables that have waited."""
+
+    def read(start: int, end: int) -> Iterator[Messages]:
+        with closing(open_topic_log(spec)) as log:
+            yield from log.read(batch_topic(spec), 0, start, end)
+
+    return read
 
 
 def sweep_files(spec: PipelineSpec, publisher: BatchPublisher) -> None:

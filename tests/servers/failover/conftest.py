@@ -37,6 +37,7 @@ from penstock.links.warehouse.load import WarehouseLoader
 from penstock.wiring.capture import open_live, start_capture
 from penstock.wiring.epochs import next_epoch
 from penstock.wiring.failover import FailedOver, Way, fail_over, move_source
+from penstock.wiring.files import batch_reader
 from penstock.wiring.open import (
     OBJECTS_LINK,
     announcements_topic,
@@ -224,7 +225,8 @@ def load_files(spec: PipelineSpec) -> None:
     """Do what the warehouse spolt does."""
     with closing(open_pipeline_state(spec)) as state, closing(open_topic_log(spec)) as log:
         sink, registry = open_sink(spec, spec.links[0]), open_registry(spec)
-        with closing(WarehouseLoader("load", sink, registry, state, lambda _, table: table.schema == "shop")) as loader:
+        wanted, read = (lambda _, table: table.schema == "shop"), batch_reader(spec)
+        with closing(WarehouseLoader("load", sink, registry, state, wanted, read)) as loader:
             topic = batch_topic(spec)
             end = log.ends([(topic, 0)])[topic, 0]
             loader.load([each for messages in log.read(topic, 0, loader.start(), end) for each in messages])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.core.errors import TableWaitsError
 from penstock.core.tables import TableId
 from penstock.links.warehouse.side_by_side import SideBySide
 from penstock.links.warehouse.sink import LoadRules
@@ -21,27 +20,26 @@ TABLES = [TableId("shop", name) for name in ("users", "orders", "items")]
 
 
 class ListedLoads:
-    """A target without rows, which remembers what it was asked; the first load of `held` finds somebody in the way."""
+    """A target without rows, which remembers what it was asked."""
 
-    def __init__(self, loads: list[tuple[TableId, int]], held: set[TableId]) -> None:
+    def __init__(self, loads: list[tuple[TableId, int]]) -> None:
         self._loads = loads
-        self._held = held
 
     def load(
         self, table: TableId, batches: Sequence[Batch], schemas: Mapping[int, TableSchema], at_once: int = 1
     ) -> Loaded:
         del batches, schemas
         self._loads.append((table, at_once))
-        if table in self._held:
-            self._held.remove(table)
-            raise TableWaitsError(str(table), "", "the target's table", "somebody holds it", "wait")
         return Loaded(1, 0)
 
     def batch_offset(self) -> int:
         raise AssertionError
 
-    def finish(self, batch_offset: int) -> None:
-        raise AssertionError(batch_offset)
+    def waiting(self) -> dict[TableId, int]:
+        raise AssertionError
+
+    def finish(self, batch_offset: int, waiting: Mapping[TableId, int] | None = None) -> None:
+        raise AssertionError((batch_offset, waiting))
 
     def positions(self, table: TableId) -> dict[tuple[str, int], int]:
         raise AssertionError(table)
@@ -53,9 +51,9 @@ class ListedLoads:
         """Nothing is open."""
 
 
-def load(tables: Sequence[TableId], sinks: int, held: set[TableId] | None = None) -> list[tuple[TableId, int]]:
+def load(tables: Sequence[TableId], sinks: int) -> list[tuple[TableId, int]]:
     loads: list[tuple[TableId, int]] = []
-    side_by_side = SideBySide([ListedLoads(loads, held or set()) for _ in range(sinks)])
+    side_by_side = SideBySide([ListedLoads(loads) for _ in range(sinks)])
     outcomes = dict(side_by_side.load({table: [] for table in tables}, {}))
     assert all(isinstance(outcomes[table], Loaded) for table in tables)
     return sorted(loads, key=str)
@@ -69,12 +67,6 @@ def test_a_table_that_is_loaded_alone_has_all_memory() -> None:
 def test_tables_share_with_as_many_as_are_loaded_at_once() -> None:
     assert load(TABLES, sinks=2) == sorted([(table, 2) for table in TABLES], key=str)
     assert load(TABLES[:2], sinks=4) == sorted([(table, 2) for table in TABLES[:2]], key=str)
-
-
-def test_a_table_that_somebody_held_is_tried_again_alone() -> None:
-    loads = load(TABLES[:2], sinks=2, held={TABLES[0]})
-
-    assert loads == sorted([(TABLES[0], 1), (TABLES[0], 2), (TABLES[1], 2)], key=str)
 
 
 def test_a_share_is_of_rows_and_bytes_and_never_nothing() -> None:

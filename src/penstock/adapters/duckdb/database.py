@@ -27,13 +27,10 @@ CATALOG = "__penstock"
 
 _LOCKED = re.compile(r"Could not set lock.*?(?:\(PID (\d+)\))?\. See", re.DOTALL)
 _DISK_IS_FULL = re.compile(r"No space left|disk (?:quota|full|is full)|out of disk|errno (?:28|122)\b", re.IGNORECASE)
-_ABOUT_A_TABLE = (
-    duckdb.BinderException,
-    duckdb.CatalogException,
-    duckdb.ConstraintException,
-    duckdb.DataError,
-    duckdb.DependencyException,
-)
+# All others are about what a statement does, and so about its tables.
+_OF_THE_FILE = (duckdb.FatalException, duckdb.InternalError, duckdb.InterruptException, duckdb.OperationalError)
+_OF_THE_FILE_WORDS = re.compile("Failed to commit|has been invalidated")
+_CONSTRAINT = re.compile("constraint", re.IGNORECASE)
 _LOCK_POLL_SECONDS = 0.1
 _write_locks: dict[Path, threading.Lock] = {}
 _locks_guard = threading.Lock()
@@ -94,14 +91,25 @@ def explain(path: Path, error: duckdb.Error) -> SinkError | UnavailableError:
         return UnavailableError(f"{path} is in use by {holder}", hint)
     if _DISK_IS_FULL.search(cause):
         return SinkError(f"the disk under {path} is full: {cause}", "free some space there; a rerun goes on from here")
-    if isinstance(error, duckdb.OutOfMemoryException):
-        return SinkError(f"DuckDB ran out of memory on {path}: {cause}", "give the sink more memory")
-    if isinstance(error, _ABOUT_A_TABLE):
-        hint = "somebody altered the table or what depends on it: see the message, put it back as it was, and run again"
-        return RefusedStatementError(f"DuckDB refused a statement on {path}: {cause}", hint)
-    if isinstance(error, duckdb.IOException) or "Failed to commit" in cause:
+    if hint := _hint_about_a_table(error):
+        return RefusedStatementError(f"DuckDB refused a statement on {path}: {cause}", f"{hint}, and run again")
+    if isinstance(error, duckdb.IOException) or _OF_THE_FILE_WORDS.search(cause):
         return SinkError(f"cannot read or write {path}: {cause}", "check that the path is right and may be written to")
     return SinkError(f"DuckDB refused a statement on {path}: {cause}", "run again; report it if it stays")
+
+
+def _hint_about_a_table(error: duckdb.Error) -> str:
+    """Say what to do about an error that is about the tables of a statement; "" for one of the file."""
+    at_commit = _OF_THE_FILE_WORDS.search(str(error))
+    if isinstance(error, duckdb.ConstraintException) or (at_commit and _CONSTRAINT.search(str(error))):
+        return "drop the constraint or unique index that it names, which is not ours"
+    if at_commit:
+        return ""
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return "leave wide columns, or the table, out of what the link carries"
+    if isinstance(error, _OF_THE_FILE):
+        return ""
+    return "somebody altered the table or what depends on it: see the message, put it back as it was"
 
 
 def _open(path: Path, limits: DuckdbLimits, *, read_only: bool) -> duckdb.DuckDBPyConnection:

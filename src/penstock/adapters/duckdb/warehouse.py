@@ -57,7 +57,7 @@ class DuckdbWarehouse:
         """See `Warehouse`."""
         return CATALOG
 
-    def transact(self, work: Callable[[], T], table: TableId | None = None) -> T:  # noqa: ARG002 - all take turns
+    def transact(self, work: Callable[[], T], tables: Sequence[TableId] = ()) -> T:  # noqa: ARG002 - all take turns
         """See `Warehouse`. Nobody else writes the file, so nothing is done twice."""
         with write_lock(self._path), self._explained():
             self._connection.execute("BEGIN TRANSACTION")

@@ -12,13 +12,31 @@ from psycopg.conninfo import make_conninfo
 from penstock.core.errors import PenstockError, RefusedStatementError, SinkError, UnavailableError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 _CONNECT_SECONDS = 10
 _LOCK_SECONDS = 60
 _ALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
-# Classes 22, 23, 42, 2B and 0A of the documentation's appendix "Error Codes".
-_ABOUT_A_TABLE = (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError, psycopg.NotSupportedError)
+# Of the documentation's appendix "Error Codes"; all others are about what a statement does, and so about its tables.
+_OF_THE_SERVER = ("08", "25", "28", "3D", "53", "57", "58", "F0", "XX000")
+_REFUSALS: Sequence[tuple[tuple[str, ...], str]] = (
+    (("22",), "see which value or expression it means, and mend it in the source or in the target's table"),
+    (("23", "44"), "drop the constraint or unique index that it names, which is not ours"),
+    (
+        ("09", "21", "27", "2F", "38", "39", "HV", "P0"),
+        "a trigger, rule or function in the target does not take the rows: mend or disable it",
+    ),
+    (("40", "55006"), "somebody uses the table all the time: look into pg_stat_activity"),
+    (("42601",), "this is a mistake in Penstock: report it"),
+    (("54",), "drop the index that it names; or leave the column, or the table, out of what the link carries"),
+    (
+        ("55",),
+        "see what it lacks: ALTER TABLE ... REPLICA IDENTITY FULL, or take the table out of its publication",
+    ),
+    (("XX",), "the table or an index of it is damaged: REINDEX it, or restore the table"),
+    (("",), "somebody altered the table or what depends on it: see the message, put it back as it was"),
+)
+"""What to do about codes that begin so."""
 _AWAY_HINT = "check that the server runs and can be reached"
 LOCK_HINT = "somebody holds a lock on the table: look into pg_locks, and end that transaction"
 _LOGIN_HINT = "check the sink's user, password, database and tls"
@@ -44,10 +62,16 @@ _KINDS: tuple[tuple[tuple[type[psycopg.Error], ...], type[PenstockError], str, s
     ),
     ((errors.DiskFull,), SinkError, "has a full disk", "free some space there; a rerun goes on from here"),
     (
-        (errors.ConfigurationLimitExceeded, errors.InsufficientResources),
+        (errors.ConfigurationLimitExceeded,),
+        RefusedStatementError,
+        "has reached a limit that is set for us",
+        "raise the limit that it names (such as temp_file_limit), and run again",
+    ),
+    (
+        (errors.InsufficientResources,),
         SinkError,
         "has reached a limit that is set for us",
-        "raise the limit that it names (such as temp_file_limit), or make room; a rerun goes on from here",
+        "make room there; a rerun goes on from here",
     ),
     (
         (errors.InsufficientPrivilege,),
@@ -64,7 +88,7 @@ _KINDS: tuple[tuple[tuple[type[psycopg.Error], ...], type[PenstockError], str, s
     (
         (errors.LockNotAvailable,),
         UnavailableError,
-        f"did not give us a lock within {_LOCK_SECONDS} s",
+        "did not give us a lock in time",
         LOCK_HINT,
     ),
     (
@@ -150,7 +174,8 @@ def explain(server: PostgresServer, error: psycopg.Error) -> PenstockError:
         if any(refused in cause for refused in _LOGIN_REFUSED):
             return SinkError(f"{server} does not let us in: {cause}", _LOGIN_HINT)
         return UnavailableError(f"{server} is away: {cause}", _AWAY_HINT)
-    if isinstance(error, _ABOUT_A_TABLE) and not isinstance(error, errors.SyntaxError):
-        hint = "somebody altered the table or what depends on it: see the message, put it back as it was, and run again"
-        return RefusedStatementError(f"{server} refused a statement: {cause}", hint)
+    code = error.sqlstate
+    if code is not None and not code.startswith(_OF_THE_SERVER):
+        hint = next(hint for codes, hint in _REFUSALS if code.startswith(codes))
+        return RefusedStatementError(f"{server} refused a statement: {cause}", f"{hint}, and run again")
     return SinkError(f"{server} refused a statement: {cause}", "run again; report it if it stays")

@@ -30,8 +30,8 @@ _LOGIN_HINT = "check the sink's user, password and database"
 LOCK_HINT = "somebody holds a lock on the table: look into svv_transactions, and end that transaction"
 _CONFLICTS = ("40001", "40P01", "42P06", "42P07")
 _CONFLICT_WORDS = ("conflict with concurrent transaction", "deadlock detected", 'unique constraint "pg_')
-_ABOUT_A_TABLE = ("22", "23", "42", "2B", "0A")
-_SYNTAX_ERROR = "42601"
+# All others are about what a statement does, and so about its tables; what is internal can be either.
+_OF_THE_SERVER = ("08", "25", "28", "3D", "53", "57", "58", "F0", "XX")
 _KINDS: Final[Sequence[tuple[tuple[str, ...], type[PenstockError], str, str]]] = (
     (("28000", "28P01", "3D000"), SinkError, "does not let us in", _LOGIN_HINT),
     (("08", "57P01", "57P02", "57P03", "53300"), UnavailableError, "is away", _AWAY_HINT),
@@ -151,7 +151,8 @@ def explain(cluster: RedshiftCluster, error: BaseException) -> PenstockError:
     for codes, class_, what, hint in _KINDS:
         if code.startswith(codes) or ("53100" in codes and "Disk Full" in cause):
             return class_(f"{cluster} {what}: {cause}", hint)
-    if code.startswith(_ABOUT_A_TABLE) and code != _SYNTAX_ERROR:
+    if not code.startswith(_OF_THE_SERVER):
         hint = "somebody altered the table or what depends on it: see the message, put it back as it was, and run again"
+        hint = "this is a mistake in Penstock: report it" if code == "42601" else hint
         return RefusedStatementError(f"{cluster} refused a statement: {cause}", hint)
     return SinkError(f"{cluster} refused a statement: {cause}", "run again; report it if it stays")

@@ -58,6 +58,7 @@ _STAGED = "__penstock_staged"
 _ATTEMPTS = 6
 _FIRST_PAUSE_SECONDS = 0.1
 _LOCK_SECONDS = 60
+_TABLE_LOCK_SECONDS = 5
 _ABSENT = ("42P01", "3F000")
 _CANCELLED = "57014"
 _INTERNAL = "XX000"
@@ -111,22 +112,31 @@ class RedshiftWarehouse:
         """See `Warehouse`: a connection works in one database."""
         return ""
 
-    def transact(self, work: Callable[[], T], table: TableId | None = None) -> T:
+    def transact(self, work: Callable[[], T], tables: Sequence[TableId] = ()) -> T:
         """See `Warehouse`. Error 1023 and other conflicts are tried again, six times in all, within about 6 s."""
         for attempt in range(_ATTEMPTS):
             try:
-                return self._transact_once(work, table)
+                return self._transact_once(work, tables)
             except SinkError as error:
-                if attempt == _ATTEMPTS - 1 or not is_conflict(error.__cause__):
+                if not is_conflict(error.__cause__):
                     raise
+                if attempt == _ATTEMPTS - 1:
+                    if not tables:
+                        raise
+                    raise _waits(tables[0], error) from error
             time.sleep(_FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1))  # noqa: S311 - not for secrets
         raise AssertionError
 
-    def _transact_once(self, work: Callable[[], T], table: TableId | None) -> T:
-        self._begin(table)
+    def _transact_once(self, work: Callable[[], T], tables: Sequence[TableId]) -> T:
+        self._begin(tables)
         try:
             done = work()
             self.run("COMMIT")
+        except UnavailableError as error:
+            self._roll_back()
+            if not tables or told(error.__cause__).get("C") != _CANCELLED:
+                raise
+            raise _waits(tables[0], error) from error
         except _FailedLoadError as error:
             self._roll_back()
             raise self._find_load_error(error) from error
@@ -135,13 +145,15 @@ class RedshiftWarehouse:
             raise
         return done
 
-    def _begin(self, table: TableId | None) -> None:
+    def _begin(self, tables: Sequence[TableId]) -> None:
         """Begin a transaction, whose first statement waits for others of our owner: see "Serializable isolation"."""
         self.run(f"SET statement_timeout TO {_LOCK_SECONDS * 1000}")
         try:
             self.run("BEGIN")
             self._lock(TableId(self._loads.state, "positions"))
-            if table is not None:
+            if tables:
+                self.run(f"SET statement_timeout TO {min(_LOCK_SECONDS, _TABLE_LOCK_SECONDS) * 1000}")
+            for table in tables:
                 self._lock_target(table)
             self.run("SET statement_timeout TO 0")
         except BaseException:
@@ -161,7 +173,7 @@ class RedshiftWarehouse:
         except UnavailableError as error:
             if told(error.__cause__).get("C") != _CANCELLED:
                 raise
-            message = f"{self._cluster} did not give us a lock of {table} within {_LOCK_SECONDS} s"
+            message = f"{self._cluster} did not give us a lock of {table} in time"
             raise UnavailableError(message, LOCK_HINT) from error.__cause__
         return True
 
@@ -174,7 +186,7 @@ class RedshiftWarehouse:
         except UnavailableError as error:
             if told(error.__cause__).get("C") != _CANCELLED:
                 raise
-            raise TableWaitsError(str(table), "", "the target's table", error.message, error.hint) from error
+            raise _waits(table, error) from error
 
     def _roll_back(self) -> None:
         # Where the connection is gone, so is the transaction.
@@ -310,6 +322,10 @@ class RedshiftWarehouse:
                 hint = "mend the value in the source, or leave the table out of the link's `tables`"
                 return TableStoppedError(failed.table, str(column), place, str(reason), hint)
         return failed
+
+
+def _waits(table: TableId, error: PenstockError) -> TableWaitsError:
+    return TableWaitsError(str(table), "", "the target's table", error.message, error.hint)
 
 
 class _FailedLoadError(TableStoppedError):

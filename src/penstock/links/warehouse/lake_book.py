@@ -4,7 +4,7 @@ Below `_penstock/PIPELINE/SOURCE/` of the lake:
 
 `tables/TABLE/NUMBER.json`  what the commit of that number makes true of the table; written before it
 `tables/TABLE/life.json`    that the table is there; or what is known of one that is there no more
-`batches.json`              the offset in the batch topic from which to read on
+`batches.json`              the offset in the batch topic from which to read on, and those of tables that wait
 `renames.json`              the renames that are under way
 
 A commit carries its number in the table's log (Delta's action `txn`), so rows and
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from penstock.core.errors import PositionError
+from penstock.core.tables import TableId
 from penstock.core.transforms.column_history import ColumnHistory
 from penstock.core.warehouse.load_plan import SchemaInPlace
 from penstock.core.warehouse.schema_text import parse_schema, render_schema
@@ -28,7 +29,6 @@ from penstock.links.warehouse.progress import TableState
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from penstock.core.tables import TableId
     from penstock.core.warehouse.load_plan import Deletes
     from penstock.ports.objects import ObjectStore
 
@@ -115,9 +115,15 @@ class LakeBook:
         found = self._get(f"{self._folder}/batches.json")
         return 0 if found is None else int(found["next_batch_offset"])
 
-    def set_batch_offset(self, offset: int) -> None:
-        """Remember where to read on."""
-        self._put(f"{self._folder}/batches.json", {"next_batch_offset": offset})
+    def waiting(self) -> dict[TableId, int]:
+        """Return where each table waits in the batch topic."""
+        found = self._get(f"{self._folder}/batches.json") or {}
+        return {TableId.parse(table): int(offset) for table, offset in found.get("waiting", {}).items()}
+
+    def set_batch_offset(self, offset: int, waiting: Mapping[TableId, int]) -> None:
+        """Remember where to read on, and where tables wait."""
+        named = {str(table): at for table, at in waiting.items()}
+        self._put(f"{self._folder}/batches.json", {"next_batch_offset": offset, "waiting": named})
 
     def renames(self) -> list[Rename]:
         """Return the renames that are under way."""

@@ -80,9 +80,13 @@ class LakeSink:
         """See `Sink`."""
         return self._book.batch_offset()
 
-    def finish(self, batch_offset: int) -> None:
+    def waiting(self) -> dict[TableId, int]:
         """See `Sink`."""
-        self._book.set_batch_offset(batch_offset)
+        return self._book.waiting()
+
+    def finish(self, batch_offset: int, waiting: Mapping[TableId, int] | None = None) -> None:
+        """See `Sink`."""
+        self._book.set_batch_offset(batch_offset, self._book.waiting() if waiting is None else waiting)
 
     def positions(self, table: TableId) -> dict[tuple[str, int], int]:
         """See `Sink`."""

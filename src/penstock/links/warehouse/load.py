@@ -2,44 +2,57 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import structlog
 
 from penstock.config.crash_points import CrashPoint
 from penstock.core.avro.schemas import table_schema
 from penstock.core.batches import read_batch
-from penstock.core.errors import TableStoppedError, UnavailableError
+from penstock.core.errors import TableStoppedError
 from penstock.core.publication import count_rows
 from penstock.core.tables import TableId
 from penstock.links.counts import CarriedRows
 from penstock.links.objects.retention import require_files
+from penstock.links.warehouse.set_aside import SetAside
 from penstock.links.warehouse.side_by_side import SideBySide
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping, MutableSet
 
-    from penstock.core.announcements import Move
     from penstock.core.batches import Batch
     from penstock.core.tables import TableSchema
     from penstock.ports.registry import Registry
     from penstock.ports.sink import Loaded, Sink
     from penstock.ports.state import State
 
+Messages: TypeAlias = "Sequence[tuple[int, bytes]]"
+"""Offsets of the batch topic and the messages there, in order."""
+
+ReadBatches: TypeAlias = "Callable[[int, int], Iterable[Messages]]"
+"""Reads the batch topic from one offset to before another."""
+
 _log = structlog.get_logger()
 
-_TRY_AGAIN_SECONDS = 90.0
-"""How long a table waits that somebody holds: longer than a link must run to count as well again."""
+_BATCHES_AT_ONCE = 500
+_CATCH_UP_SECONDS = 10.0
+"""How long the others wait at most for tables that are read again, but for a load that is under way."""
+_TICK_SECONDS = 1.0
 _FINISHED = CrashPoint(
     "load.finished", "tables and the batch topic's offset are committed, the figures of status are not"
 )
 
 
 class WarehouseLoader:
-    """Loads the batch topic into a sink. A table that cannot go on waits; the others do not."""
+    """Loads the batch topic into a sink. A table that cannot go on waits; the others do not.
+
+    Nothing of a table that waits is kept in memory: the target remembers from which
+    offset on it is to be read again, and the others go on without it.
+    """
 
     def __init__(
         self,
@@ -48,8 +61,9 @@ class WarehouseLoader:
         registry: Registry,
         state: State,
         wanted: Callable[[str, TableId], bool],
+        read: ReadBatches,
     ) -> None:
-        """Load into `sink` the tables that are `wanted`, asked by source and table.
+        """Load into `sink` the tables that are `wanted`, asked by source and table; `read` tables that waited.
 
         Several sinks of one target load tables side by side, a table in one of
         them at a time.
@@ -62,37 +76,111 @@ class WarehouseLoader:
         self._state = state
         self._counts = CarriedRows(link, state)
         self._wanted = wanted
-        self._stalled: dict[TableId, int] = {}
-        self._try_again_at: float | None = None
+        self._read = read
+        self._aside = SetAside()
+        self._remembered: dict[TableId, int] = {}
+        self._next = 0
         self._notes: dict[TableId, str] = {}
+        self._turn = threading.Lock()
+        self._closing = threading.Event()
+        self._thread: threading.Thread | None = None
 
     def start(self, files_from: int = 0) -> int:
-        """Return the offset of the batch topic to read from; tables that were stalled are tried again.
+        """Return the offset of the batch topic to read from; tables that wait are tried again.
 
         Raises PositionError if files are gone that the target needs: those of batches before `files_from` may be.
         """
-        offset = self._sink.batch_offset()
-        require_files(self._link, offset, files_from)
+        self._next = self._sink.batch_offset()
+        # Who sets the link's offset back has everything read from there.
+        waiting = {table: offset for table, offset in self._sink.waiting().items() if offset < self._next}
+        self._remembered = waiting
+        self._aside = SetAside(waiting)
+        require_files(self._link, min([self._next, *waiting.values()]), files_from)
         for table in self._state.stopped_tables(self._link):
-            self._state.resume_table(self._link, table)
-        self._counts.add({}, offset)
-        return offset
+            if TableId.parse(table) not in self._aside:
+                self._state.resume_table(self._link, table)
+        self._counts.add({}, self._next)
+        # A message that is in comes again: without any, nothing would try the tables that wait.
+        return max(0, self._next - 1) if waiting else self._next
+
+    def keep_trying(self, failed: Callable[[BaseException], None]) -> None:
+        """Try tables that wait again also while no messages come, in a thread of its own until `close`.
+
+        `failed` is told what ends it, which is nothing that is about a table alone.
+        """
+        self._thread = threading.Thread(target=self._keep_trying, args=[failed], name="try again", daemon=True)
+        self._thread.start()
 
     def close(self) -> None:
         """Let go of the sinks and the registry."""
+        self._closing.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
         self._side_by_side.close()
         self._registry.close()
 
-    def load(self, messages: Sequence[tuple[int, bytes]]) -> int:
-        """Load (offset, batch message) pairs, in order; return how many rows were new.
+    def load(self, messages: Messages) -> int:
+        """Load (offset, batch message) pairs, in order, and what tables lack whose turn has come.
 
-        Raises UnavailableError, to be started again, when a table has waited long
-        enough for somebody to let go of it.
+        Returns how many rows were new.
         """
-        if self._try_again_at is not None and time.monotonic() >= self._try_again_at:
-            reason = f"a table that {self._link} could not have is tried again"
-            raise UnavailableError(reason, "see penstock status for the table, and who holds it")
-        waiting: dict[TableId, list[tuple[int, Batch]]] = defaultdict(list)
+        with self._turn:
+            loaded = self._pass(messages, None)
+            if messages:
+                self._next = max(self._next, messages[-1][0] + 1)
+                self._finish(loaded)
+            return _sum_rows(loaded) + self._catch_up()
+
+    def _keep_trying(self, failed: Callable[[BaseException], None]) -> None:
+        try:
+            while not self._closing.wait(_TICK_SECONDS):
+                with self._turn:
+                    self._catch_up()
+        except BaseException as error:  # noqa: BLE001 - it is told
+            failed(error)
+
+    def _catch_up(self) -> int:
+        """Read again what tables lack whose turn has come; for some seconds, if there is a thread to go on with it."""
+        rows, began = 0, time.monotonic()
+        while due := self._aside.due(time.monotonic()):
+            rows += self._read_again(due)
+            if self._thread is not None and time.monotonic() - began > _CATCH_UP_SECONDS:
+                break
+        return rows
+
+    def _read_again(self, due: set[TableId]) -> int:
+        """Bring some batches into tables that wait, and release those that have caught up."""
+        start = min(offset for table, offset in self._aside.offsets().items() if table in due)
+        end = min(self._next, start + _BATCHES_AT_ONCE)
+        rows = 0
+        for messages in self._read(start, end) if start < end else ():
+            loaded = self._pass(messages, due)
+            rows += _sum_rows(loaded)
+            self._aside.advance(due, messages[-1][0] + 1)
+            self._finish(loaded)
+            if not due:
+                return rows
+        self._aside.advance(due, end)
+        for table in self._aside.release(self._next):
+            _log.info("table goes on", link=self._link, table=str(table), offset=self._next)
+            self._state.resume_table(self._link, str(table))
+        self._finish({})
+        return rows
+
+    def _finish(self, loaded: Mapping[str, tuple[int, int]]) -> None:
+        """Let the target remember how far it is, and count what was loaded."""
+        waiting = self._aside.offsets()
+        self._sink.finish(self._next, None if waiting == self._remembered else waiting)
+        self._remembered = waiting
+        _FINISHED.pass_by()
+        self._counts.add(loaded, self._next)
+
+    def _pass(self, messages: Messages, again: MutableSet[TableId] | None) -> dict[str, tuple[int, int]]:
+        """Load what the messages bring to tables that do not wait; or to those of `again`, which lose who has to wait.
+
+        Returns what was loaded.
+        """
+        ready: dict[TableId, list[tuple[int, Batch]]] = defaultdict(list)
         loaded: dict[str, tuple[int, int]] = {}
         renamed: tuple[int, int, int] | None = None
         for offset, message in messages:
@@ -100,34 +188,38 @@ class WarehouseLoader:
             if not self._wanted(batch.source, batch.table):
                 continue
             if batch.moves and batch.first_order != renamed:
-                loaded = self._load_tables(waiting, loaded)
-                self._rename(offset, batch)
+                loaded = self._load_tables(ready, loaded, again)
+                self._rename(offset, batch, again)
                 renamed = batch.first_order
-            waiting[batch.table].append((offset, batch))
-        loaded = self._load_tables(waiting, loaded)
-        if messages:
-            self._sink.finish(min([messages[-1][0] + 1, *self._stalled.values()]))
-            _FINISHED.pass_by()
-            self._counts.add(loaded, messages[-1][0] + 1)
-        return sum(rows for rows, _ in loaded.values())
+            if self._goes(batch.table, offset, again):
+                ready[batch.table].append((offset, batch))
+        return self._load_tables(ready, loaded, again)
+
+    def _goes(self, table: TableId, offset: int, again: Collection[TableId] | None) -> bool:
+        """Whether the pass is to bring the batch at `offset` into its table."""
+        if again is None:
+            return table not in self._aside
+        return table in again and self._aside.lacks(table, offset)
 
     def _load_tables(
-        self, waiting: dict[TableId, list[tuple[int, Batch]]], loaded: Mapping[str, tuple[int, int]]
+        self,
+        ready: dict[TableId, list[tuple[int, Batch]]],
+        loaded: Mapping[str, tuple[int, int]],
+        again: MutableSet[TableId] | None,
     ) -> dict[str, tuple[int, int]]:
-        """Load what is waiting, add it to what was counted, and forget it."""
-        going_on = {table: batches for table, batches in waiting.items() if table not in self._stalled}
-        schemas = self._schemas({batch.schema_id for batches in going_on.values() for _, batch in batches})
-        work = {table: [batch for _, batch in batches] for table, batches in going_on.items()}
+        """Load what is ready, add it to what was counted, and forget it."""
+        schemas = self._schemas({batch.schema_id for batches in ready.values() for _, batch in batches})
+        work = {table: [batch for _, batch in batches] for table, batches in ready.items()}
         counted = dict(loaded)
         for table, outcome in self._side_by_side.load(work, schemas):
-            batches = going_on[table]
+            batches = ready[table]
             if isinstance(outcome, TableStoppedError):
-                self._stall(table, batches[0][0], outcome, batches[0][1].last_timestamp_ms)
+                self._put_aside(batches[0][0], batches[0][1].last_timestamp_ms, {table: outcome}, again)
                 continue
             self._tell(table, outcome)
             newest = max((batch.last_timestamp_ms for _, batch in batches if batch.rows), default=0)
             counted = count_rows(counted, table, outcome.rows, newest)
-        waiting.clear()
+        ready.clear()
         return counted
 
     def _tell(self, table: TableId, loaded: Loaded) -> None:
@@ -137,34 +229,57 @@ class WarehouseLoader:
             self._notes[table] = loaded.note
             self._state.note_table(self._link, str(table), loaded.note)
 
-    def _rename(self, offset: int, batch: Batch) -> None:
-        """Move rows from name to name, of tables that are both carried here; those that cannot wait together."""
+    def _rename(self, offset: int, batch: Batch, again: MutableSet[TableId] | None) -> None:
+        """Move rows from name to name, of tables that are both carried here; those that cannot wait together.
+
+        A table that waits before the statement holds the others of it up, and nothing else.
+        One that is past it was there when it was done; the target does it once.
+        """
         names = {name: TableId.parse(name) for move in batch.moves for name in (move.origin, move.table)}
         carried = {name for name, table in names.items() if self._wanted(batch.source, table)}
         moves = [move for move in batch.moves if {move.origin, move.table} <= carried]
         involved = {names[name] for move in moves for name in (move.origin, move.table)}
+        going = {table for table in involved if self._goes(table, offset, again)}
+        behind = {table for table in involved - going if self._aside.lacks(table, offset)}
+        if not going:
+            return
+        if behind:
+            reason = f"it was renamed together with {min(map(str, behind))}, which waits"
+            stops = {table: _stopped(table, reason, "see what that one waits for") for table in going}
+            self._put_aside(offset, batch.last_timestamp_ms, stops, again, behind)
+            return
         try:
-            self._move_rows(moves, involved, batch)
-        except TableStoppedError as error:
-            for table in involved.difference(self._stalled):
-                self._stall(table, offset, error, batch.last_timestamp_ms)
-
-    def _move_rows(self, moves: Sequence[Move], involved: Collection[TableId], batch: Batch) -> None:
-        for table in sorted(involved):
-            if table in self._stalled:
-                reason, hint = "it waits, and a table that was renamed with it", "see what it waits for"
-                raise TableStoppedError(str(table), "", "the target's table", reason, hint)
-        if moves:
             self._sink.rename(moves, batch.first_order, self._schemas({move.schema_id for move in moves}))
+        except TableStoppedError as error:
+            self._put_aside(offset, batch.last_timestamp_ms, dict.fromkeys(going, error), again, going)
 
     def _schemas(self, ids: Collection[int]) -> dict[int, TableSchema]:
         return {schema_id: table_schema(self._registry.value_schema(schema_id)) for schema_id in ids}
 
-    def _stall(self, table: TableId, offset: int, error: TableStoppedError, since_ms: int) -> None:
-        self._stalled[table] = offset
-        if error.retryable and self._try_again_at is None:
-            self._try_again_at = time.monotonic() + _TRY_AGAIN_SECONDS
+    def _put_aside(
+        self,
+        offset: int,
+        since_ms: int,
+        stops: Mapping[TableId, TableStoppedError],
+        again: MutableSet[TableId] | None,
+        ties: Collection[TableId] = (),
+    ) -> None:
+        """Let tables wait at `offset`: for a while, or for the next start. Other tables with `ties` wait as long."""
         since_ms = since_ms or time.time_ns() // 1_000_000
-        told = f"{error.message} (it waits at offset {offset} of the batch topic)"
-        _log.warning("table stopped", link=self._link, table=str(table), error=told, hint=error.hint)
-        self._state.stop_table(self._link, str(table), told, error.hint, since_ms)
+        for table, error in stops.items():
+            try_from = time.monotonic() if error.retryable else None
+            pause = self._aside.put(table, offset, try_from, set(ties) - {table})
+            if again is not None:
+                again.discard(table)
+            told = f"{error.message} (it waits at offset {offset} of the batch topic"
+            told += f", and is tried again within {pause:.0f} s)" if error.retryable else ")"
+            _log.warning("table stopped", link=self._link, table=str(table), error=told, hint=error.hint)
+            self._state.stop_table(self._link, str(table), told, error.hint, since_ms)
+
+
+def _stopped(table: TableId, reason: str, hint: str) -> TableStoppedError:
+    return TableStoppedError(str(table), "", "the target's table", reason, hint)
+
+
+def _sum_rows(loaded: Mapping[str, tuple[int, int]]) -> int:
+    return sum(rows for rows, _ in loaded.values())

@@ -5,6 +5,7 @@
              source's log where that schema was seen, where it was last emptied,
              begun or ended, and whether it has ended in the source
 `batches`    for each source, the offset in the batch topic from which to read on
+`waiting`    for each table that did not go on with the others, the offset there from which to read it
 
 All are written in the transactions whose progress they tell. They have no
 indexes: a few rows are found without, and in DuckDB they make updates conflict.
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from penstock.core.announcements import Kind
 from penstock.core.errors import PositionError, TableStoppedError
+from penstock.core.tables import TableId
 from penstock.core.warehouse.dialect import quote_name
 from penstock.core.warehouse.load_plan import SchemaInPlace
 from penstock.core.warehouse.schema_text import parse_schema, render_schema
@@ -25,7 +27,7 @@ from penstock.core.warehouse.state_schema import state_schema
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from penstock.core.tables import TableId, TableSchema
+    from penstock.core.tables import TableSchema
     from penstock.core.warehouse.load_plan import Deletes, Step
     from penstock.ports.warehouse import Value, Warehouse
 
@@ -34,6 +36,7 @@ _OF_ALL = {"pipeline": _TEXT, "source": _TEXT}
 _TABLES = {
     "positions": {**_OF_ALL, "source_table": _TEXT, "topic": _TEXT, "partition": "INTEGER", "next_offset": "BIGINT"},
     "batches": {**_OF_ALL, "next_batch_offset": "BIGINT"},
+    "waiting": {**_OF_ALL, "source_table": _TEXT, "next_batch_offset": "BIGINT"},
     # The last one: where it is there, the others are.
     "tables": {
         **_OF_ALL,
@@ -134,9 +137,11 @@ class TargetProgress:
         if not found:
             if not self._warehouse.has_schema(self._name):
                 self._warehouse.run(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
-            for table, columns in _TABLES.items():
-                listed = ", ".join(f"{self._column(name, type_)} NOT NULL" for name, type_ in columns.items())
-                self._warehouse.run(f"CREATE TABLE {self._schema}.{table} ({listed})")
+            for table in _TABLES:
+                self._create(table)
+        elif not self._columns("waiting"):
+            # Older releases read all tables from the same offset.
+            self._create("waiting")
         for name, (type_, default) in _LATER_COLUMNS.items():
             if name not in found:
                 column = f"{self._column(name, type_)} DEFAULT {default}"
@@ -151,6 +156,18 @@ class TargetProgress:
     def set_batch_offset(self, offset: int) -> None:
         """Remember where to read on."""
         self._replace("batches", {}, {"next_batch_offset": offset})
+
+    def waiting(self) -> dict[TableId, int]:
+        """Return where each table waits in the batch topic."""
+        found = self._select("waiting", ("source_table", "next_batch_offset"))
+        return {TableId.parse(str(table)): int(offset) for table, offset in found}
+
+    def set_waiting(self, waiting: Mapping[TableId, int]) -> None:
+        """Remember where tables wait, and that no others do."""
+        where, values = self._where({})
+        self._warehouse.run(f"DELETE FROM {self._schema}.waiting WHERE {where}", values)  # noqa: S608 - names of ours
+        for table, offset in waiting.items():
+            self._insert("waiting", {"source_table": str(table), "next_batch_offset": offset})
 
     def positions(self, table: TableId) -> dict[tuple[str, int], int]:
         """Return the first offset not loaded, by topic and partition."""
@@ -194,9 +211,13 @@ class TargetProgress:
         }
         self._replace("tables", {"source_table": str(table)}, values)
 
-    def _columns(self) -> set[Value]:
+    def _create(self, table: str) -> None:
+        listed = ", ".join(f"{self._column(name, type_)} NOT NULL" for name, type_ in _TABLES[table].items())
+        self._warehouse.run(f"CREATE TABLE {self._schema}.{table} ({listed})")
+
+    def _columns(self, table: str = "tables") -> set[Value]:
         query = "SELECT column_name FROM information_schema.columns WHERE table_schema = ? AND table_name = ?"
-        values: list[Value] = [self._name, "tables"]
+        values: list[Value] = [self._name, table]
         if self._warehouse.catalog:
             query, values = f"{query} AND table_catalog = ?", [*values, self._warehouse.catalog]
         return {name for (name,) in self._warehouse.fetch(query, values)}
@@ -218,7 +239,10 @@ class TargetProgress:
     def _replace(self, name: str, key: Mapping[str, Value], row: Mapping[str, Value]) -> None:
         where, values = self._where(key)
         self._warehouse.run(f"DELETE FROM {self._schema}.{name} WHERE {where}", values)  # noqa: S608 - names of ours
-        whole = {**self._mine, **key, **row}
+        self._insert(name, {**key, **row})
+
+    def _insert(self, name: str, row: Mapping[str, Value]) -> None:
+        whole = {**self._mine, **row}
         marks = ", ".join("?" for _ in whole)
         statement = f"INSERT INTO {self._schema}.{name} ({self._quoted(*whole)}) VALUES ({marks})"  # noqa: S608 - names of ours
         self._warehouse.run(statement, list(whole.values()))

@@ -6,7 +6,7 @@ import queue
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from penstock.core.errors import TableStoppedError, TableWaitsError
+from penstock.core.errors import TableStoppedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from penstock.core.batches import Batch
     from penstock.core.tables import TableId, TableSchema
     from penstock.ports.sink import Loaded, Sink
-
-_TRIES = 2
 
 
 class SideBySide:
@@ -33,19 +31,16 @@ class SideBySide:
     ) -> Iterator[tuple[TableId, Loaded | TableStoppedError]]:
         """Load every table; yield what came of each, in the order of `work`.
 
-        A table that somebody holds is tried once more, when the others are done.
         Raises, when no thread works any more, what is not about a table alone.
         """
         if len(self._sinks) == 1 or len(work) == 1:
-            yield from ((table, self._load(table, work[table], schemas, _TRIES, 1)) for table in work)
+            yield from ((table, self._load(table, work[table], schemas, 1)) for table in work)
             return
         at_once = min(len(self._sinks), len(work))
         with ThreadPoolExecutor(len(self._sinks), thread_name_prefix="load") as threads:
-            begun = {table: threads.submit(self._load, table, work[table], schemas, 1, at_once) for table in work}
+            begun = {table: threads.submit(self._load, table, work[table], schemas, at_once) for table in work}
             outcomes = {table: future.result() for table, future in begun.items()}
-        for table, outcome in outcomes.items():
-            again = isinstance(outcome, TableWaitsError)
-            yield table, self._load(table, work[table], schemas, _TRIES - 1, 1) if again else outcome
+        yield from outcomes.items()
 
     def close(self) -> None:
         """Close the sinks."""
@@ -53,13 +48,12 @@ class SideBySide:
             sink.close()
 
     def _load(
-        self, table: TableId, batches: Sequence[Batch], schemas: Mapping[int, TableSchema], tries: int, at_once: int
+        self, table: TableId, batches: Sequence[Batch], schemas: Mapping[int, TableSchema], at_once: int
     ) -> Loaded | TableStoppedError:
         sink = self._free.get()
         try:
             return sink.load(table, batches, schemas, at_once)
         except TableStoppedError as error:
-            outcome = error
+            return error
         finally:
             self._free.put(sink)
-        return self._load(table, batches, schemas, tries - 1, at_once) if outcome.retryable and tries > 1 else outcome

@@ -110,9 +110,19 @@ class SqlSink:
         """See `Sink`."""
         return self._progress.batch_offset()
 
-    def finish(self, batch_offset: int) -> None:
+    def waiting(self) -> dict[TableId, int]:
         """See `Sink`."""
-        self._warehouse.transact(lambda: self._progress.set_batch_offset(batch_offset))
+        return self._progress.waiting()
+
+    def finish(self, batch_offset: int, waiting: Mapping[TableId, int] | None = None) -> None:
+        """See `Sink`."""
+
+        def finish() -> None:
+            self._progress.set_batch_offset(batch_offset)
+            if waiting is not None:
+                self._progress.set_waiting(waiting)
+
+        self._warehouse.transact(finish)
 
     def positions(self, table: TableId) -> dict[tuple[str, int], int]:
         """See `Sink`."""
@@ -126,7 +136,7 @@ class SqlSink:
         share = self._rules.shared_by(at_once)
         try:
             for part in plan_transactions(batches, self._rules.transaction_rows_max):
-                counts, told = self._transact(partial(self._load, table, part, schemas, share), table)
+                counts, told = self._transact(partial(self._load, table, part, schemas, share), [table])
                 _COMMITTED.pass_by()
                 done = _Counts(done.changes + counts.changes, done.misfits + counts.misfits)
                 note = note if told is None else told
@@ -136,8 +146,9 @@ class SqlSink:
 
     def rename(self, moves: Sequence[Move], order: tuple[int, int, int], schemas: Mapping[int, TableSchema]) -> None:
         """See `Sink`."""
+        names = sorted({TableId.parse(name) for move in moves for name in (move.origin, move.table)})
         try:
-            self._transact(lambda: self._rename(moves, order, schemas), None)
+            self._transact(lambda: self._rename(moves, order, schemas), names)
         except RefusedStatementError as error:
             raise TableStoppedError(moves[0].table, "", "the target's table", error.message, error.hint) from error
 
@@ -149,11 +160,11 @@ class SqlSink:
         self._progress.create()
         self._columns.create()
 
-    def _transact(self, work: Callable[[], T], table: TableId | None) -> T:
+    def _transact(self, work: Callable[[], T], tables: Sequence[TableId]) -> T:
         """Do `work`, and first what it turns out to need ahead of its transaction."""
         while True:
             try:
-                return self._warehouse.transact(work, table)
+                return self._warehouse.transact(work, tables)
             except AheadOfTransactionError as ahead:
                 self._tables.run_ahead(ahead)
 

@@ -63,7 +63,7 @@ class TargetTables:
         if not found:
             hint = (
                 f"to load its files again, delete its rows in {self._state}.tables and {self._state}.positions of the "
-                f"target, set next_batch_offset in {self._state}.batches to 0, and run again"
+                f"target, set its next_batch_offset in {self._state}.waiting to 0, and run again"
             )
             raise TableStoppedError(str(table), "", "the target's table", "somebody dropped it from the target", hint)
         there = {name.casefold(): type_ for name, type_ in found.items()}

@@ -1,0 +1,96 @@
+"""Which tables of a link do not go on with the others: from where on they are read again, and when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from penstock.core.tables import TableId
+
+_FIRST_PAUSE_SECONDS = 5.0
+_LONGEST_PAUSE_SECONDS = 300.0
+_NOW = float("-inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A table that waits: every batch of it before `offset` of the batch topic is in, and none behind it.
+
+    `try_at` is when it is tried again, None for not before the next start. With `ties`, tables
+    that one statement renames together with it, it goes on when one of them does.
+    """
+
+    offset: int
+    try_at: float | None
+    pause_seconds: float = 0.0
+    ties: frozenset[TableId] = frozenset()
+
+
+class SetAside:
+    """The tables that wait. Times are those of one clock, in seconds."""
+
+    def __init__(self, offsets: Mapping[TableId, int] | None = None) -> None:
+        """Begin with tables that wait at these offsets, and may all be tried at once."""
+        self._tables = {table: Waiting(offset, _NOW) for table, offset in (offsets or {}).items()}
+
+    def __contains__(self, table: TableId) -> bool:
+        """Whether the table waits."""
+        return table in self._tables
+
+    def offsets(self) -> dict[TableId, int]:
+        """Where each table waits."""
+        return {table: waiting.offset for table, waiting in self._tables.items()}
+
+    def lacks(self, table: TableId, offset: int) -> bool:
+        """Whether the table waits, and what is at `offset` is not in it."""
+        return table in self._tables and self._tables[table].offset <= offset
+
+    def put(self, table: TableId, offset: int, try_from: float | None, ties: Collection[TableId] = ()) -> float:
+        """Let a table wait at `offset`, and try it again some time after `try_from`; return how long after it.
+
+        The pause doubles each time that the table comes no further.
+        """
+        before = self._tables.get(table)
+        pause = _FIRST_PAUSE_SECONDS
+        if before is not None and before.pause_seconds and before.offset >= offset:
+            pause = min(2 * before.pause_seconds, _LONGEST_PAUSE_SECONDS)
+        try_at = None if try_from is None else try_from + pause
+        self._tables[table] = Waiting(offset, try_at, pause, frozenset(ties))
+        return pause
+
+    def due(self, now: float) -> set[TableId]:
+        """Return the tables whose time has come, and those that are tied to them."""
+        found = {
+            table for table, waiting in self._tables.items() if waiting.try_at is not None and waiting.try_at <= now
+        }
+        while True:
+            tied = {
+                table
+                for table, waiting in self._tables.items()
+                if table not in found and self._is_drawn(waiting, found)
+            }
+            if not tied:
+                return found
+            found |= tied
+
+    def advance(self, tables: Collection[TableId], offset: int) -> None:
+        """Remember that all before `offset` is in these tables."""
+        for table in tables:
+            if self._tables[table].offset < offset:
+                self._tables[table] = Waiting(offset, _NOW)
+
+    def release(self, offset: int) -> set[TableId]:
+        """Forget, and return, the tables that have caught up with `offset`, where the others are."""
+        free = {table for table, waiting in self._tables.items() if waiting.offset >= offset and waiting.try_at == _NOW}
+        for table in free:
+            del self._tables[table]
+        return free
+
+    def _is_drawn(self, waiting: Waiting, found: Collection[TableId]) -> bool:
+        """Whether a table that has no time of its own goes with those of `found`, or with nobody that waits."""
+        if not waiting.ties:
+            return False
+        return not waiting.ties.isdisjoint(found) or waiting.ties.isdisjoint(self._tables)
