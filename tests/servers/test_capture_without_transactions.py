@@ -15,9 +15,9 @@ from penstock.core.announcements import Announcement
 from penstock.core.batches import Batch
 from penstock.core.errors import PositionError
 from penstock.core.publication import CaptureRecord
+from penstock.jobs import capture_tasks
 from penstock.jobs.capture_tasks import Lease
 from penstock.links.capture.spec import CaptureSpec
-from penstock.spark import capture_tasks
 from penstock.wiring import capture as wiring
 from penstock.wiring.capture import open_live
 from penstock.wiring.open import committed_position, open_topic_log
