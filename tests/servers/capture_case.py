@@ -16,7 +16,7 @@ from penstock.adapters.mysql.history import head
 from penstock.adapters.mysql.tracker import MysqlTracker, SourceDefaults
 from penstock.config.load import load
 from penstock.dev.mariadb import PASSWORD
-from penstock.jobs.in_process import carry_link
+from penstock.jobs.in_process import carry_link, follow
 from penstock.links.capture.spec import CaptureSpec
 from penstock.wiring import capture as wiring
 from penstock.wiring.open import OBJECTS_LINK
@@ -80,7 +80,7 @@ class CaptureCase:
 
     def run(self, epoch: int = 1) -> None:
         """Capture what is committed in the source now."""
-        carry_link(self.spec, "db", epoch)
+        follow(self.spec, "db", epoch)
 
     def run_objects(self, epoch: int = 1) -> None:
         """Bring what is in Kafka now into files."""

@@ -11,7 +11,7 @@ import pymysql
 
 from penstock.config.load import load
 from penstock.dev.mariadb import PASSWORD
-from penstock.jobs.in_process import carry_link
+from penstock.jobs.in_process import carry_link, follow
 from penstock.links.capture.spec import CaptureSpec
 from penstock.ports.queries import ReadLimits
 from penstock.wiring.capture import start_capture
@@ -110,7 +110,7 @@ class Chain:
 
     def capture(self, epoch: int = 1) -> None:
         """Bring everything that is committed now into Kafka."""
-        carry_link(self.spec, self.source, epoch)
+        follow(self.spec, self.source, epoch)
 
     def write_objects(self) -> None:
         """Bring everything that is in Kafka into files."""

@@ -24,11 +24,11 @@ _FORKS.set_forkserver_preload([__name__, "pandas", *_WAREHOUSE, "penstock.adapte
 
 
 def carry_apart(file: Path, only: str | None, environment: dict[str, str], log: Path) -> int:
-    """Run the pipeline of `file`, or one link, with `environment` added; its exit code, as Popen has it.
+    """Run the pipeline of `file`, or one link, with `environment` added to ours; its exit code, as Popen has it.
 
     What it has to say is in `log` afterwards.
     """
-    process = _FORKS.Process(target=_apart, args=(file, only, environment, log))
+    process = _FORKS.Process(target=_apart, args=(file, only, {**os.environ, **environment}, log))
     process.start()
     process.join()
     return int(process.exitcode or 0)

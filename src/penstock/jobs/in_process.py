@@ -9,19 +9,21 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from penstock.core.errors import FencedError, PenstockError
+from penstock.jobs.capture_tasks import Lease
 from penstock.jobs.link import MessageWork, PlannedWork
 from penstock.jobs.pipeline import plan_stages, run_pipeline
 from penstock.jobs.runner import PipelineRun
+from penstock.links.capture.spec import CaptureSpec
 from penstock.wiring.mirror import LinkCondition
 from penstock.wiring.open import open_pipeline_state, open_topic_log
+from penstock.wiring.source_log import SourceLog
 from penstock.wiring.warehouses import open_sinks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from penstock.config.specs import LinkSpec, PipelineSpec
     from penstock.core.transforms.changes import Evaluate
@@ -30,17 +32,15 @@ if TYPE_CHECKING:
     from penstock.wiring.mirror import Conditions
 
 
-@dataclass(frozen=True, slots=True)
+_LEASE_SECONDS = 60.0
+
+
 class InProcessRunner:
-    """A `Runner` of links whose targets are not Delta tables.
+    """A `Runner` of links without Delta tables and expressions, which want Spark."""
 
-    Expressions want Spark: `expressions` opens what evaluates them.
-    """
-
-    expressions: Callable[[], Evaluate] | None = None
-    slots: ClassVar[int] = 8
+    slots = 8
     # So few, for a pipeline that runs here has few rows, and large ranges are to be cut in pieces here too.
-    offsets_per_task: ClassVar[int] = 4
+    offsets_per_task = 4
 
     def open_sinks(self, spec: PipelineSpec, link: LinkSpec) -> Sequence[Sink]:
         """See `Runner`."""
@@ -48,10 +48,8 @@ class InProcessRunner:
 
     def open_expressions(self) -> Evaluate:
         """See `Runner`."""
-        if self.expressions is None:
-            message = "nothing here evaluates expressions"
-            raise TypeError(message)
-        return self.expressions()
+        message = "nothing here evaluates expressions"
+        raise TypeError(message)
 
     def run(self, run: PipelineRun, links: Sequence[Link], conditions: Conditions) -> PenstockError | None:
         """See `Runner`: one after the other."""
@@ -68,12 +66,12 @@ class InProcessRunner:
         return first
 
 
-def carry(spec: PipelineSpec, only: str | None = None, runner: InProcessRunner | None = None) -> None:
+def carry(spec: PipelineSpec, only: str | None = None) -> None:
     """Bring everything over that is committed now, as `penstock run FILE --once` does; raises as `run_pipeline`.
 
     All servers of `spec` are named.
     """
-    run_pipeline(PipelineRun(spec, once=True, only=only), runner or InProcessRunner())
+    run_pipeline(PipelineRun(spec, once=True, only=only), InProcessRunner())
 
 
 def carry_link(spec: PipelineSpec, name: str, epoch: int) -> None:
@@ -83,6 +81,15 @@ def carry_link(spec: PipelineSpec, name: str, epoch: int) -> None:
     with closing(open_pipeline_state(spec)) as state:
         ((link,),) = plan_stages(run, InProcessRunner(), epoch, state)
         _carry(spec, link)
+
+
+def follow(spec: PipelineSpec, source: str, epoch: int) -> None:
+    """Take a capture over, though there be nothing to do, and follow its log to where it ends now."""
+    capture = CaptureSpec(spec, source, epoch)
+    with closing(SourceLog(capture.source)) as log:
+        stop = log.head()
+    for _ in Lease(capture, "in-process", 1, _LEASE_SECONDS, stop).run():
+        pass
 
 
 def _carry(spec: PipelineSpec, link: Link) -> None:

@@ -43,6 +43,13 @@ class Services(Protocol):
         ...
 
 
+class NoServices:
+    """Servers that somebody else looks after."""
+
+    def ensure(self) -> None:
+        """See `Services`: nothing is ours to start again."""
+
+
 class Supervised(Protocol):
     """One link of a running pipeline. After a failure, `close` and `start` it again."""
 

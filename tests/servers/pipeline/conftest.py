@@ -43,13 +43,6 @@ if TYPE_CHECKING:
     from penstock.jobs.runner import Runner
 
 
-class Unattended:
-    """Servers that somebody else looks after."""
-
-    def ensure(self) -> None:
-        """Nothing is ours to start again."""
-
-
 @dataclass(frozen=True, slots=True)
 class PipelineCase:
     """One pipeline from a database of its own to a DuckDB file of its own."""
@@ -75,8 +68,9 @@ class PipelineCase:
         if self.spark is None:
             return InProcessRunner()
         from penstock.spark.runner import SparkRunner  # noqa: PLC0415 - PySpark takes a second
+        from penstock.spark.supervisor import NoServices  # noqa: PLC0415
 
-        return SparkRunner(self.spark, Unattended())
+        return SparkRunner(self.spark, NoServices())
 
     @property
     def session(self) -> SparkSession:

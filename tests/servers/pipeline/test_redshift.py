@@ -1,4 +1,4 @@
-"""One source into two Redshifts and a DuckDB file, by the command line, with keys in the environment."""
+"""One source into two Redshifts and a DuckDB file, with keys in the environment."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ import pytest
 import yaml
 from tests.servers.redshift_case import log_in, run
 
+from penstock.config.crash_points import VARIABLE
 from penstock.dev.redshift.cluster import ROLE
 from penstock.faults.proxy import Proxy
+from penstock.faults.round import carry_apart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -40,9 +42,16 @@ TABLES = (
 
 @pytest.fixture
 def case(
-    make_case: Callable[..., PipelineCase], redshift: RedshiftServer, s3: S3Server, fresh_name: str
+    make_case: Callable[..., PipelineCase],
+    redshift: RedshiftServer,
+    s3: S3Server,
+    fresh_name: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[PipelineCase]:
     """A pipeline into a DuckDB file and two databases of a Redshift, of which the second gets one table only."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", s3.access_key_id)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", s3.secret_access_key)
+    monkeypatch.setenv("REDSHIFT_PASSWORD", redshift.password)
     case = make_case()
     config = yaml.safe_load(case.file.read_text())
     config["objects"] = {
@@ -69,20 +78,11 @@ def case(
             run(connection, f"DROP DATABASE {name}")
 
 
-def secrets(redshift: RedshiftServer, s3: S3Server) -> dict[str, str]:
-    """The environment with what logs in to both."""
-    keys = {"AWS_ACCESS_KEY_ID": s3.access_key_id, "AWS_SECRET_ACCESS_KEY": s3.secret_access_key}
-    return {**os.environ, **keys, "REDSHIFT_PASSWORD": redshift.password}
-
-
-def penstock(
-    case: PipelineCase, redshift: RedshiftServer, s3: S3Server, *arguments: str, crash: str = ""
-) -> tuple[int, str]:
+def penstock(case: PipelineCase, *arguments: str) -> tuple[int, str]:
     """Run a command on the pipeline; its exit code and all that it says."""
     command, *options = arguments
     done = subprocess.run(
         [sys.executable, "-m", "penstock", command, str(case.file), *options],
-        env={**secrets(redshift, s3), "PENSTOCK_CRASH_AT": crash},
         capture_output=True,
         text=True,
         timeout=RUN_SECONDS,
@@ -92,12 +92,12 @@ def penstock(
 
 
 @contextmanager
-def running(case: PipelineCase, redshift: RedshiftServer, s3: S3Server) -> Iterator[Callable[[str, int], None]]:
+def running(case: PipelineCase, redshift: RedshiftServer) -> Iterator[Callable[[str, int], None]]:
     """Let the pipeline run; what waits until a database (`first`, `second`) has so many users."""
     log = case.file.with_name("run.log")
     with log.open("wb") as out:
         command = [sys.executable, "-m", "penstock", "run", str(case.file)]
-        process = subprocess.Popen(command, env=secrets(redshift, s3), stdout=out, stderr=out, start_new_session=True)
+        process = subprocess.Popen(command, stdout=out, stderr=out, start_new_session=True)
 
     def wait(name: str, wanted: int) -> None:
         deadline = time.monotonic() + RUN_SECONDS
@@ -128,18 +128,16 @@ def rows(case: PipelineCase, redshift: RedshiftServer, number: int, query: str) 
         return run(connection, query)
 
 
-@pytest.mark.timeout(900)
 def test_redshifts_have_what_the_source_has_whatever_ends_on_the_way(
-    case: PipelineCase, redshift: RedshiftServer, s3: S3Server
+    case: PipelineCase, redshift: RedshiftServer
 ) -> None:
     case.write(*TABLES)
-    checked, said = penstock(case, redshift, s3, "check", "--connect")
+    checked, said = penstock(case, "check", "--connect")
     assert checked == 0, said
     assert said.count("COPY reads our files") == 2
-    code, said = penstock(case, redshift, s3, "run", "--once", crash="load.positions_set:3")
-    assert code == -signal.SIGKILL, said
-    code, said = penstock(case, redshift, s3, "run", "--once")
-    assert code == 0, said
+    log = case.file.with_name("killed.log")
+    assert carry_apart(case.file, None, {VARIABLE: "load.positions_set:3"}, log) == -signal.SIGKILL, log.read_text()
+    case.run_once()
     case.write(
         "UPDATE users SET name = 'Ada Lovelace', body = x'01' WHERE id = 1",
         "ALTER TABLE users ADD COLUMN karma BIGINT NOT NULL DEFAULT 7, MODIFY name VARCHAR(60)",
@@ -147,8 +145,7 @@ def test_redshifts_have_what_the_source_has_whatever_ends_on_the_way(
         "INSERT INTO users (id, name, body, karma) VALUES (4, REPEAT('é', 60), 'x', 1)",
         "INSERT INTO log VALUES ('b')",
     )
-    code, said = penstock(case, redshift, s3, "run", "--once")
-    assert code == 0, said
+    case.run_once()
 
     case.assert_equal()
     columns = f"id, name, score, TO_HEX(body), doc, karma FROM {case.database}.users ORDER BY id"
@@ -163,21 +160,19 @@ def test_redshifts_have_what_the_source_has_whatever_ends_on_the_way(
     spread = f"SELECT diststyle, sortkey1 FROM svv_table_info WHERE {of_users}"
     assert rows(case, redshift, 1, spread) == [("KEY(id)", "name")]
     count = f"SELECT COUNT(*) AS n FROM {case.database}.users"
-    code, said = penstock(case, redshift, s3, "sql", count, "--sink", "second")
+    code, said = penstock(case, "sql", count, "--sink", "second")
     assert (code, "3" in said) == (0, True), said
 
 
 @pytest.mark.timeout(900 + DOWN_SECONDS)
-def test_a_cluster_that_is_away_holds_no_other_up_and_catches_up(
-    case: PipelineCase, redshift: RedshiftServer, s3: S3Server
-) -> None:
+def test_a_cluster_that_is_away_holds_no_other_up_and_catches_up(case: PipelineCase, redshift: RedshiftServer) -> None:
     with Proxy("redshift", redshift.port) as proxy:
         config = yaml.safe_load(case.file.read_text())
         (first,) = [sink for sink in config["sinks"] if sink["name"] == "first"]
         first["port"] = proxy.port
         case.file.write_text(yaml.safe_dump(config))
         case.write(*TABLES)
-        with running(case, redshift, s3) as wait:
+        with running(case, redshift) as wait:
             wait("first", 3)
             wait("second", 3)
 
@@ -189,7 +184,7 @@ def test_a_cluster_that_is_away_holds_no_other_up_and_catches_up(
                 time.sleep(1)
             wait("second", number)
             left = count(case, redshift, "first")
-            told = json.loads(penstock(case, redshift, s3, "status", "--json")[1])
+            told = json.loads(penstock(case, "status", "--json")[1])
 
             proxy.heal()
             wait("first", number)

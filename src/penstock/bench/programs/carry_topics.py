@@ -22,18 +22,12 @@ from penstock.jobs.links import WarehouseLink
 from penstock.jobs.runner import PipelineRun
 from penstock.spark.runner import SparkRunner
 from penstock.spark.session import SessionSpec, open_session
+from penstock.spark.supervisor import NoServices
 from penstock.wiring.epochs import next_epoch
 from penstock.wiring.open import open_pipeline_state
 
 if TYPE_CHECKING:
     from penstock.jobs.link import Link
-
-
-class NoServices:
-    """Servers that somebody else keeps."""
-
-    def ensure(self) -> None:
-        """See `supervisor.Services`."""
 
 
 def main(arguments: list[str]) -> None:
