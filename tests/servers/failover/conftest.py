@@ -14,6 +14,7 @@ import pytest
 import yaml
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from tests.servers.failover.pair import start_pair
 
 from penstock.adapters.kafka.reader import settled_ends
 from penstock.adapters.kafka.topics import position_topic
@@ -27,7 +28,7 @@ from penstock.core.avro.schemas import table_schema
 from penstock.core.avro.wire import schema_ids
 from penstock.core.errors import PenstockError
 from penstock.core.publication import CaptureRecord
-from penstock.dev.mariadb import PASSWORD, MariadbServer
+from penstock.dev.mariadb import PASSWORD, MariadbServer, start_mariadb
 from penstock.links.capture.spec import CaptureSpec
 from penstock.links.objects.plan import ObjectsPlanner
 from penstock.links.objects.publish import BatchPublisher
@@ -61,8 +62,11 @@ from penstock.wiring.queries import query_sink
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
     from pathlib import Path
     from types import TracebackType
+
+    from tests.servers.failover.pair import OpenPair, Pair
 
     from penstock.config.specs import PipelineSpec
     from penstock.core.mysql.describe import Flavour
@@ -266,6 +270,24 @@ class Following:
                     live.run(0.5, None)
         except PenstockError as error:
             self.error = error
+
+
+@pytest.fixture(scope="session")
+def initialised(servers_home: Path) -> Path:
+    """The home of a MariaDB that was started once, is stopped, and holds nothing: others begin as copies of it."""
+    with start_mariadb(servers_home / "initialised") as server:
+        return server.home
+
+
+@pytest.fixture
+def open_pair(initialised: Path, tmp_path: Path) -> OpenPair:
+    """Start a master and a replica, each time two new ones."""
+    numbers = itertools.count()
+
+    def start(**options: Any) -> AbstractContextManager[Pair]:  # noqa: ANN401 - those of `start_pair`
+        return start_pair(initialised, tmp_path / f"pair{next(numbers)}", **options)
+
+    return start
 
 
 @pytest.fixture

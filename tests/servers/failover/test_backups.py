@@ -6,7 +6,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
 import pytest
-from tests.servers.failover.pair import run
+from tests.servers.failover.pair import copy_server, run
 from tests.servers.source_log import address, read_all
 
 from penstock.adapters.mysql.connection import connect
@@ -43,8 +43,9 @@ def mysql(tmp_path_factory: pytest.TempPathFactory, mysql_package: DebianPackage
 
 
 @pytest.fixture
-def mariadb_of_backup(tmp_path: Path) -> Iterator[MariadbServer]:
+def mariadb_of_backup(initialised: Path, tmp_path: Path) -> Iterator[MariadbServer]:
     """A server with an empty table `shop.t`."""
+    copy_server(initialised, tmp_path)
     with start_mariadb(tmp_path, options=["--log-slave-updates=ON"]) as server:
         create_table(server)
         yield server

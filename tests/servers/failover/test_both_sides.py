@@ -6,7 +6,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.servers.failover.pair import run, start_pair
+from tests.servers.failover.pair import run
 from tests.servers.source_log import connected
 
 from penstock.core.announcements import Announcement
@@ -15,9 +15,9 @@ from penstock.core.positions import era_of, file_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tests.servers.failover.conftest import Case
+    from tests.servers.failover.pair import OpenPair
 
     from penstock.dev.mariadb import MariadbServer
 
@@ -47,9 +47,9 @@ AFTER = (
 
 
 def test_tables_that_change_before_and_after_a_failover_arrive_as_they_are(
-    tmp_path: Path, tracker_server: MariadbServer, make_case: Callable[..., Case]
+    open_pair: OpenPair, tracker_server: MariadbServer, make_case: Callable[..., Case]
 ) -> None:
-    with start_pair(tmp_path, files_ahead=(5, 0)) as pair:
+    with open_pair(files_ahead=(5, 0)) as pair:
         pair.replicate()
         run(pair.master, *AT_FIRST)
         case = make_case(pair.master, tracker_server, partitions=2, start="copy")
@@ -91,9 +91,9 @@ def test_tables_that_change_before_and_after_a_failover_arrive_as_they_are(
 
 
 def test_a_new_master_is_not_read_before_somebody_fails_over(
-    tmp_path: Path, tracker_server: MariadbServer, make_case: Callable[..., Case]
+    open_pair: OpenPair, tracker_server: MariadbServer, make_case: Callable[..., Case]
 ) -> None:
-    with start_pair(tmp_path) as pair:
+    with open_pair() as pair:
         pair.replicate()
         run(pair.master, "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)")
         case = make_case(pair.master, tracker_server, start="copy")

@@ -8,16 +8,16 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from tests.servers.failover.pair import run, start_pair
+from tests.servers.failover.pair import run
 
 from penstock.dev.mariadb import PASSWORD
 from penstock.wiring.open import open_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tests.servers.failover.conftest import Case
+    from tests.servers.failover.pair import OpenPair
 
     from penstock.dev.mariadb import MariadbServer
 
@@ -29,9 +29,9 @@ def penstock(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_an_operator_fails_a_source_over(
-    tmp_path: Path, tracker_server: MariadbServer, make_case: Callable[..., Case]
+    open_pair: OpenPair, tracker_server: MariadbServer, make_case: Callable[..., Case]
 ) -> None:
-    with start_pair(tmp_path) as pair:
+    with open_pair() as pair:
         pair.replicate()
         run(pair.master, "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)")
         case = make_case(pair.master, tracker_server, start="copy")

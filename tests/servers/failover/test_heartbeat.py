@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.servers.failover.pair import run, slave_status, start_pair, value, wait_for
+from tests.servers.failover.pair import run, slave_status, value, wait_for
 from tests.servers.source_log import address
 
 from penstock.adapters.mysql.connection import connect
@@ -21,10 +21,10 @@ from penstock.wiring.open import open_pipeline_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     import pymysql
     from tests.servers.failover.conftest import Case
+    from tests.servers.failover.pair import OpenPair
 
     from penstock.dev.mariadb import MariadbServer
 
@@ -132,8 +132,8 @@ def test_who_may_not_write_is_told_what_to_grant(server: MariadbServer) -> None:
         assert (row(server), row(server, "")) == (before, 0)
 
 
-def test_a_replica_gets_no_heartbeat(tmp_path: Path) -> None:
-    with start_pair(tmp_path) as pair:
+def test_a_replica_gets_no_heartbeat(open_pair: OpenPair) -> None:
+    with open_pair() as pair:
         pair.replicate()
         pair.catch_up() if value(pair.master, "SELECT @@gtid_binlog_pos") else None
         assert slave_status(pair.replica)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.servers.failover.load import assert_carried_once, create_tables
-from tests.servers.failover.pair import run, value, wait_for
+from tests.servers.failover.pair import copy_server, run, value, wait_for
 from tests.servers.source_log import connected
 
 from penstock.dev.mysql import start_mysql
@@ -45,17 +45,26 @@ def work(server: OracleMysql, worker: int, count: int) -> None:
             cursor.execute("COMMIT")
 
 
+@pytest.fixture(scope="module")
+def initialised_mysql(tmp_path_factory: pytest.TempPathFactory, mysql_package: DebianPackage) -> Path:
+    """The home of a server that was started once, is stopped, and holds nothing."""
+    del mysql_package
+    with start_mysql(tmp_path_factory.mktemp("initialised")) as server:
+        return server.home
+
+
 @pytest.mark.parametrize("way", ["gtid", "heartbeat"])
 def test_a_mysql_master_is_followed_by_its_replica(
     way: Way,
     tmp_path: Path,
-    mysql_package: DebianPackage,
+    initialised_mysql: Path,
     mysql_tracker_server: OracleMysql,
     make_case: Callable[..., Case],
 ) -> None:
-    del mysql_package
     gtids = [] if way == "gtid" else ["--gtid-mode=OFF", "--enforce-gtid-consistency=OFF"]
     options = [*gtids, "--server-id=2", "--log-bin=elsewhere"]
+    for name in ("one", "two"):
+        copy_server(initialised_mysql, tmp_path / name)
     with (
         start_mysql(tmp_path / "one", options=gtids) as master,
         start_mysql(tmp_path / "two", options=options) as replica,

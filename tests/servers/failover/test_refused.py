@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.servers.binlogs import purge_to
-from tests.servers.failover.pair import run, start_pair, value
+from tests.servers.failover.pair import run, value
 from tests.servers.source_log import connected
 
 from penstock.core.errors import LogError, LogPurgedError, PenstockError, PositionError, UnfitServerError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tests.servers.failover.conftest import Case
-    from tests.servers.failover.pair import Pair
+    from tests.servers.failover.pair import OpenPair, Pair
 
     from penstock.dev.mariadb import MariadbServer
     from penstock.wiring.failover import Way
@@ -59,9 +58,9 @@ def forget_log(server: MariadbServer) -> None:
 
 @pytest.mark.parametrize("way", ["gtid", "heartbeat"])
 def test_a_replica_that_lacks_what_was_published_is_refused(
-    way: Way, tmp_path: Path, make: Callable[..., Case]
+    way: Way, open_pair: OpenPair, make: Callable[..., Case]
 ) -> None:
-    with start_pair(tmp_path) as pair:
+    with open_pair() as pair:
         pair.replicate(by_gtid=way == "gtid")
         case = make(pair)
         case.beat()
@@ -80,8 +79,10 @@ def test_a_replica_that_lacks_what_was_published_is_refused(
 
 
 @pytest.mark.parametrize("way", ["gtid", "heartbeat"])
-def test_a_replica_whose_log_begins_too_late_is_refused(way: Way, tmp_path: Path, make: Callable[..., Case]) -> None:
-    with start_pair(tmp_path) as pair:
+def test_a_replica_whose_log_begins_too_late_is_refused(
+    way: Way, open_pair: OpenPair, make: Callable[..., Case]
+) -> None:
+    with open_pair() as pair:
         pair.replicate()
         case = make(pair)
         case.beat()
@@ -103,8 +104,10 @@ def test_a_replica_whose_log_begins_too_late_is_refused(way: Way, tmp_path: Path
             refuse(case, pair, LogError, f"but not {case_beats.serial} with", way)
 
 
-def test_a_replica_that_does_not_log_what_it_replicates_is_refused(tmp_path: Path, make: Callable[..., Case]) -> None:
-    with start_pair(tmp_path, replica_options=["--log-slave-updates=OFF"]) as pair:
+def test_a_replica_that_does_not_log_what_it_replicates_is_refused(
+    open_pair: OpenPair, make: Callable[..., Case]
+) -> None:
+    with open_pair(replica_options=["--log-slave-updates=OFF"]) as pair:
         pair.replicate()
         case = make(pair)
         case.beat()
@@ -117,8 +120,8 @@ def test_a_replica_that_does_not_log_what_it_replicates_is_refused(tmp_path: Pat
         refuse(case, pair, LogError, "lacks transactions that were published", "heartbeat")
 
 
-def test_rows_that_only_the_replica_has_are_refused(tmp_path: Path, make: Callable[..., Case]) -> None:
-    with start_pair(tmp_path) as pair:
+def test_rows_that_only_the_replica_has_are_refused(open_pair: OpenPair, make: Callable[..., Case]) -> None:
+    with open_pair() as pair:
         pair.replicate()
         case = make(pair)
         case.beat()
@@ -134,8 +137,8 @@ def test_rows_that_only_the_replica_has_are_refused(tmp_path: Path, make: Callab
         refuse(case, pair, LogError, "not those that we have read|not .* with", "heartbeat")
 
 
-def test_a_server_with_another_history_is_refused(tmp_path: Path, make: Callable[..., Case]) -> None:
-    with start_pair(tmp_path) as pair:
+def test_a_server_with_another_history_is_refused(open_pair: OpenPair, make: Callable[..., Case]) -> None:
+    with open_pair() as pair:
         case = make(pair)
         case.beat()
         case.carry()
@@ -146,8 +149,8 @@ def test_a_server_with_another_history_is_refused(tmp_path: Path, make: Callable
         refuse(case, pair, LogError, "has is no heartbeat", "heartbeat")
 
 
-def test_without_gtids_and_heartbeats_no_place_is_guessed(tmp_path: Path, make: Callable[..., Case]) -> None:
-    with start_pair(tmp_path) as pair:
+def test_without_gtids_and_heartbeats_no_place_is_guessed(open_pair: OpenPair, make: Callable[..., Case]) -> None:
+    with open_pair() as pair:
         pair.replicate()
         case = make(pair)
         pair.catch_up()
