@@ -40,9 +40,7 @@ def run(
     """
     from penstock.cli.console import say_note  # noqa: PLC0415 - --help must not wait for Spark
     from penstock.cli.leading import leading  # noqa: PLC0415
-    from penstock.cli.logs import open_logs  # noqa: PLC0415
     from penstock.config.load import load  # noqa: PLC0415
-    from penstock.config.places import log_directory  # noqa: PLC0415
     from penstock.dev.embedded import EmbeddedServers  # noqa: PLC0415
     from penstock.dev.java import java  # noqa: PLC0415
     from penstock.jobs.pipeline import run_pipeline  # noqa: PLC0415
@@ -56,8 +54,7 @@ def run(
     spec = load(file)
     require_spolts_load(spec)
     java()
-    _keep_private(spec.home)
-    open_logs(log_directory(spec), console=True)
+    _prepare_home(spec)
     _say_crash_point()
     with ExitStack() as stack:
         spark = stack.enter_context(closing(_Spark()))
@@ -78,13 +75,16 @@ def run(
         _say_stopped_tables(spec)
 
 
-def _keep_private(home: Path) -> None:
-    """See to it that no other user reads what this process and its children write; rows are in files, too."""
+def _prepare_home(spec: PipelineSpec) -> None:
+    """Open the logs below home; no other user reads what this process and its children write, which rows are in."""
     from penstock.cli.console import say_note  # noqa: PLC0415
+    from penstock.cli.logs import open_logs  # noqa: PLC0415
+    from penstock.config.places import log_directory  # noqa: PLC0415
     from penstock.dev.secrets import make_private  # noqa: PLC0415
 
     os.umask(0o077)
-    make_private(home)
+    make_private(spec.home)
+    open_logs(log_directory(spec), console=True)
     if os.geteuid() == 0:
         say_note("running as root, which a pipeline does not need: give it a user of its own")
 
