@@ -66,8 +66,7 @@ def run(
         leadership.at_loss(partial(kill_session, session))
         say_note("running; Ctrl-C ends it" if not once else "carrying everything committed up to now")
         try:
-            runner = SparkRunner(session, _Services(leadership, servers))
-            run_pipeline(PipelineRun(servers.spec, once, only), runner)
+            run_pipeline(PipelineRun(servers.spec, once, only), SparkRunner(session, _Services(leadership, servers)))
         finally:
             # Before the lock is let go: nothing of ours publishes after that.
             spark.close()
