@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from penstock.cli.leading import Leadership
     from penstock.config.specs import PipelineSpec
     from penstock.dev.embedded import EmbeddedServers
+    from penstock.jobs.runner import PipelineRun
 
 app = typer.Typer()
 
@@ -43,9 +44,7 @@ def run(
     from penstock.config.load import load  # noqa: PLC0415
     from penstock.dev.embedded import EmbeddedServers  # noqa: PLC0415
     from penstock.dev.java import java  # noqa: PLC0415
-    from penstock.jobs.pipeline import run_pipeline  # noqa: PLC0415
     from penstock.jobs.runner import PipelineRun  # noqa: PLC0415
-    from penstock.spark.runner import SparkRunner  # noqa: PLC0415
     from penstock.spark.session import kill_session  # noqa: PLC0415
     from penstock.wiring.open import open_lock  # noqa: PLC0415
     from penstock.wiring.spolts import require_spolts_load  # noqa: PLC0415
@@ -66,7 +65,7 @@ def run(
         leadership.at_loss(partial(kill_session, session))
         say_note("running; Ctrl-C ends it" if not once else "carrying everything committed up to now")
         try:
-            run_pipeline(PipelineRun(servers.spec, once, only), SparkRunner(session, _Services(leadership, servers)))
+            _run_links(PipelineRun(servers.spec, once, only), session, _Services(leadership, servers))
         finally:
             # Before the lock is let go: nothing of ours publishes after that.
             spark.close()
@@ -86,6 +85,13 @@ def _prepare_home(spec: PipelineSpec) -> None:
     open_logs(log_directory(spec), console=True)
     if os.geteuid() == 0:
         say_note("running as root, which a pipeline does not need: give it a user of its own")
+
+
+def _run_links(links: PipelineRun, session: SparkSession, services: _Services) -> None:
+    from penstock.jobs.pipeline import run_pipeline  # noqa: PLC0415
+    from penstock.spark.runner import SparkRunner  # noqa: PLC0415
+
+    run_pipeline(links, SparkRunner(session, services))
 
 
 def _say_crash_point() -> None:
