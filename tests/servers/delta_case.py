@@ -45,7 +45,10 @@ class DeltaTarget:
     def lake(self, source: str = "shopdb", pipeline: str = "shop") -> DeltaLake:
         """What commits the tables of `source`."""
         owner = f"penstock/{pipeline}/{source}"
-        return DeltaLake(self.session, open_objects(ObjectsSpec(self.url)), self.url, owner)
+        lake = DeltaLake(self.session, open_objects(ObjectsSpec(self.url)), self.url, owner)
+        # A plan that adapts to what it meets takes twice the jobs, which is all that a table of two rows costs.
+        lake._session.conf.set("spark.sql.adaptive.enabled", "false")
+        return lake
 
     def book(self, source: str = "shopdb", pipeline: str = "shop") -> LakeBook:
         """What is known of the tables of `source`."""

@@ -13,7 +13,7 @@ from tests.servers.sink_case import FIRST, INT, TABLE, announcement
 
 from penstock.adapters.objects.store import ObjectsSpec, open_objects
 from penstock.core.announcements import Kind, Move
-from penstock.core.errors import PositionError, UnavailableError
+from penstock.core.errors import ConflictError, PositionError, UnavailableError
 from penstock.core.files import file_schema, render_file
 from penstock.core.tables import Column, TableId, TextType
 from penstock.core.transforms.column_patterns import ColumnPatterns
@@ -142,6 +142,21 @@ def test_an_instance_that_was_overtaken_adds_nothing_until_it_looks_again(lake_p
 
     assert behind.rows == 1
     assert lake_place.ask("SELECT id, qty FROM shop.orders ORDER BY id") == [("a", 2), ("b", 1)]
+
+
+def test_of_two_commits_at_once_with_numbers_of_one_owner_one_fails(lake_place: DeltaPlace) -> None:
+    lake_place.open().load(TABLE, [announcement(1)], SCHEMAS)
+    slower, faster = (cast("DeltaTarget", lake_place.target).lake() for _ in range(2))
+    number = (faster.number(TABLE) or 0) + 1
+
+    def overtake(metadata: str) -> str:
+        faster.note(TABLE, number)
+        return metadata
+
+    with pytest.raises(ConflictError, match="another writer changed the table meanwhile"):
+        slower.amend(TABLE, overtake, number + 1)
+
+    assert slower.number(TABLE) == number
 
 
 @pytest.mark.nightly

@@ -55,17 +55,19 @@ class DeltaLogs:
         put the log together for it costs two CPU seconds.
         """
         with self._active():
-            snapshot = self._snapshot(path)
-            version = int(snapshot.version())
-            known = self._numbers.get(path, _Known(-1, None))
-            if known.version > version:
-                known = _Known(-1, None)
-            found = self._newest_number(path, range(version, max(known.version, version - _COMMITS_READ), -1))
-            if found is None and known.version >= version - _COMMITS_READ:
-                found = known.number
-            if found is None:
-                noted = snapshot.transactions().get(self._owner)
-                found = int(noted.get()) if noted.isDefined() else None
+            return self._number_in(path, self._snapshot(path))
+
+    def _number_in(self, path: str, snapshot: Any) -> int | None:  # noqa: ANN401 - a Java object
+        version = int(snapshot.version())
+        known = self._numbers.get(path, _Known(-1, None))
+        if known.version > version:
+            known = _Known(-1, None)
+        found = self._newest_number(path, range(version, max(known.version, version - _COMMITS_READ), -1))
+        if found is None and known.version >= version - _COMMITS_READ:
+            found = known.number
+        if found is None:
+            noted = snapshot.transactions().get(self._owner)
+            found = int(noted.get()) if noted.isDefined() else None
         self._numbers[path] = _Known(version, found)
         return found
 
@@ -88,17 +90,22 @@ class DeltaLogs:
         """Commit `number`, and what `change` makes of the action `metaData`, JSON; no files."""
         with self._active():
             transaction = self._log(path).startTransaction(self._nothing(), self._nothing())
-            # Having asked makes this commit fail if another one of the owner's comes first.
-            before = transaction.txnVersion(self._owner)
-            if before >= number:
+            # What has been read makes this commit fail if another one of the owner's comes first. The library's
+            # own way to ask, txnVersion, has Spark put the log together: a CPU second of the small machine.
+            transaction.readTxn().addOne(self._owner)
+            if (self._number_in(path, transaction.snapshot()) or -1) >= number:
                 return
+            # Behind a "manual update" the library has Spark sum the whole table up anew; behind these, it adds to the
+            # sum that it has.
+            operation = getattr(getattr(self._delta, "DeltaOperations$EmptyCommit$"), "MODULE$")
             if change is not None:
-                changed = change(transaction.metadata().json())
-                transaction.updateMetadata(self._delta.actions.Action.fromJson(changed), False)  # noqa: FBT003 - Java
+                before = transaction.metadata()
+                changed = self._delta.actions.Action.fromJson(change(before.json()))
+                transaction.updateMetadata(changed, False)  # noqa: FBT003 - Java
+                operation = getattr(self._delta, "DeltaOperations$UpdateSchema")(before.schema(), changed.schema())
             actions = self._jvm.java.util.ArrayList()
             actions.add(self._delta.actions.SetTransaction(self._owner, number, self._nothing()))
             listed = self._jvm.scala.jdk.javaapi.CollectionConverters.asScala(actions).toSeq()
-            operation = getattr(getattr(self._delta, "DeltaOperations$ManualUpdate$"), "MODULE$")
             transaction.commit(listed, operation)
 
     def remove(self, path: str) -> None:
