@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import closing
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.servers.capture_case import CaseServers
 
 from penstock.bench.capture import decode, latency
-from penstock.bench.capture.pipeline import LOW_LATENCY
+from penstock.bench.capture.pipeline import LOW_LATENCY, BenchPipeline
 from penstock.bench.capture.workload import create_table, login, write_bulk, write_one_by_one
 from penstock.bench.lab import Lab, Settings
 from penstock.bench.programs.measured import measure_python
 from penstock.config.load import load
 from penstock.core.tables import TableId
+from penstock.links.capture.spec import CaptureSpec
+from penstock.wiring.capture import open_live
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,7 +32,7 @@ _ROWS = 2_000
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    with Lab(tmp_path_factory.mktemp("bench"), Settings(rows=_ROWS, seconds=2), lambda _: None) as opened:
+    with Lab(tmp_path_factory.mktemp("bench"), Settings(rows=_ROWS, seconds=1), lambda _: None) as opened:
         yield opened
 
 
@@ -38,15 +44,54 @@ def test_the_decode_figure_is_measured(lab: Lab) -> None:
     assert figure.ok in {True, False}
 
 
-def test_the_latency_of_our_side_is_measured_with_the_settings_that_are_said(lab: Lab) -> None:
+def test_the_latency_of_a_capture_is_measured_at_each_rate(
+    lab: Lab, tmp_path: Path, tracker_server: MariadbServer, schematizer: str
+) -> None:
+    """Of one that runs in a thread: its figures are those of this process."""
+    create_table(lab.source(), latency.TABLE)
+    case = CaseServers(tmp_path, lab.source(), tracker_server, schematizer).make_case(
+        lab.kafka(), latency.TABLE.schema, transactions=False
+    )
+    case.start()
+    over = Event()
+    capture = Thread(target=follow, args=(CaptureSpec(case.spec, "db", 1), over))
+    side = latency._Side("ours", os.getpid(), capture.is_alive, case.topic(latency.TABLE.name), latency.id_of_avro)
+
+    capture.start()
+    try:
+        times = latency._measure_rates(lab, latency.Ids(), side)
+    finally:
+        over.set()
+        capture.join(60)
+
+    assert list(times) == [200, 1_000]
+    assert all(0.0 < each.p50_ms <= each.p99_ms and each.cores > 0.0 for each in times.values())
+    assert all(0.0 < each.rate <= rate * 1.1 for rate, each in times.items())
+
+
+def follow(spec: CaptureSpec, over: Event) -> None:
+    with closing(open_live(spec)) as live:
+        while not over.is_set():
+            live.run(0.5, None)
+
+
+def test_the_settings_for_low_latency_are_those_that_are_said(lab: Lab, tmp_path: Path) -> None:
+    BenchPipeline(lab, "tuned", latency.TABLE, tmp_path, is_low_latency=True).write_file()
+
+    config = load(tmp_path / "pipeline.yaml")
+
+    (source,) = config.sources
+    assert f"kafka.transactions: false, publish_interval_ms: {source.publish_interval_ms}" == LOW_LATENCY
+    assert not config.kafka.transactions
+
+
+@pytest.mark.nightly
+def test_the_latency_of_our_side_is_measured(lab: Lab) -> None:
+    """The whole of it, with Spark: its parts are tried above."""
     create_table(lab.source(), latency.TABLE)
 
     times = latency.measure_ours(lab, latency.Ids(), is_low_latency=True)
 
-    config = load(lab.home / "bench_latency_tuned" / "pipeline.yaml")
-    (source,) = config.sources
-    assert f"kafka.transactions: false, publish_interval_ms: {source.publish_interval_ms}" == LOW_LATENCY
-    assert not config.kafka.transactions
     assert list(times) == [200, 1_000]
     assert all(0.0 < each.p50_ms <= each.p99_ms and each.cores > 0.0 for each in times.values())
 

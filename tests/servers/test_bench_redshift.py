@@ -40,7 +40,9 @@ def test_inserts_are_measured_beside_it(lab: Lab) -> None:
     assert all(figure.value and figure.peer_value for figure in figures)
 
 
+@pytest.mark.nightly
 def test_both_spolts_are_measured_at_once(lab: Lab) -> None:
+    """That both carry rows is shown by pipeline/test_redshift.py, how a load is measured by the tests above."""
     figures = measure_topics(lab)
 
     assert [figure.unit for figure in figures] == ["rows per second", "CPU seconds per million rows"]

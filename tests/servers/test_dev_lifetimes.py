@@ -19,7 +19,6 @@ from confluent_kafka.cimpl import NewTopic
 from penstock.dev.kafka import start_kafka
 from penstock.dev.mariadb import MariadbServer, start_mariadb
 from penstock.dev.ports import is_listening
-from penstock.dev.spark import start_spark
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -121,17 +120,6 @@ def test_kafka_keeps_messages_and_port_across_kill_9(tmp_path: Path) -> None:
     with start_kafka(tmp_path) as again:
         assert again.port == broker.port
         assert _first_message(again.bootstrap_servers, "kept") == b"seven"
-
-
-def test_a_spark_cluster_takes_its_workers_along_when_it_stops(tmp_path: Path) -> None:
-    with start_spark(tmp_path) as cluster:
-        pids = [cluster.pid, *(worker.pid for worker in cluster.workers)]
-        assert cluster.alive()
-        cluster.stop()
-
-        assert not cluster.alive()
-    assert len(pids) == 3
-    assert not any(_exists(pid) for pid in pids)
 
 
 def _client(bootstrap_servers: str) -> dict[str, str | int | float | bool]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -22,8 +21,11 @@ from penstock.adapters.kafka.cluster import KafkaCluster, explain
 from penstock.adapters.kafka.producer import TransactionalProducer
 from penstock.adapters.kafka.publisher import TransactionalPublisher
 from penstock.core.changes import Messages
+from penstock.dev.class_archive import kafka_archive
 from penstock.dev.jars import JarSet, ensure_jars
 from penstock.dev.java import java
+from penstock.dev.kafka import _JVM_OPTIONS as FRUGAL
+from penstock.dev.kafka import _new_cluster_id
 from penstock.dev.ports import choose_port, is_listening
 from penstock.dev.processes import run_to_end, start_child, wait_until_ready
 
@@ -68,11 +70,10 @@ def guarded(kafka: KafkaBroker, tmp_path_factory: pytest.TempPathFactory) -> Ite
     ports = {name: choose_port(home / f"{name}.port") for name in names}
     settings = home / "server.properties"
     settings.write_text(properties(kafka, home, ports, (certificate, key)))
-    run_class = [java(), "-Xmx256m", "-cp", os.pathsep.join(map(str, ensure_jars(JarSet.KAFKA_BROKER)))]
+    class_path = os.pathsep.join(map(str, ensure_jars(JarSet.KAFKA_BROKER)))
+    run_class = [java(), "-Xmx256m", *FRUGAL, *kafka_archive().options(), "-cp", class_path]
     tool = [*run_class, "kafka.tools.StorageTool"]
-    cluster_id = subprocess.run(
-        [*tool, "random-uuid"], check=True, capture_output=True, text=True, timeout=60
-    ).stdout.split()[-1]
+    cluster_id = _new_cluster_id()
     users = [f"--add-scram=SCRAM-SHA-{bits}=[name=alice,password={PASSWORD}]" for bits in (256, 512)]
     run_to_end("StorageTool", [*tool, "format", "-t", cluster_id, "-c", str(settings), *users], home / "log", 120.0)
     child = start_child("Kafka", [*run_class, "kafka.Kafka", str(settings)], home / "log")

@@ -90,7 +90,7 @@ class Story:
             ]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(1, 10))])
 @pytest.mark.parametrize("kind", ["cut", "cut_answers", "half_close"])
 def test_connections_that_break_anywhere_lose_and_repeat_nothing(
     proxied: tuple[Proxy, KafkaBroker], kind: str, seed: int
@@ -116,12 +116,12 @@ def test_a_bulk_whose_connections_break_is_sent_again_from_what_has_no_answer(
     story = Story(KafkaCluster(broker.bootstrap_servers))
 
     def trouble(_: int) -> None:
-        for delay in (0.05, 0.1, 0.2):
+        for delay in (0.02, 0.05, 0.1):
             threading.Timer(delay, proxy.cut_answers, [1]).start()
 
-    story.run(900_000, lambda _: 300_000, trouble)
+    story.run(300_000, lambda _: 100_000, trouble)
 
-    assert story.found() == [list(range(900_000))] * 2
+    assert story.found() == [list(range(300_000))] * 2
 
 
 def test_a_broker_that_is_killed_and_comes_back_loses_and_repeats_nothing(tmp_path: Path) -> None:
@@ -131,14 +131,14 @@ def test_a_broker_that_is_killed_and_comes_back_loses_and_repeats_nothing(tmp_pa
         back: list[KafkaBroker] = []
 
         def trouble(number: int) -> None:
-            if number in (30, 60):
-                (back or [broker])[-1].kill()
+            if number == 30:
+                broker.kill()
                 threading.Thread(target=lambda: back.append(start_kafka(home).__enter__())).start()
 
         try:
-            story.run(100, lambda _: 1, trouble)
+            story.run(60, lambda _: 1, trouble)
 
-            assert story.found() == [list(range(100))] * 2
+            assert story.found() == [list(range(60))] * 2
         finally:
             for server in back:
                 server.kill()
@@ -163,10 +163,10 @@ def test_a_broker_that_went_away_between_two_publications_is_no_failure(proxied:
 def test_transactions_that_follow_each_other_at_once_are_all_taken(kafka: KafkaBroker) -> None:
     story = Story(KafkaCluster(kafka.bootstrap_servers))
 
-    story.run(500, lambda _: 1, lambda _: None)
+    story.run(150, lambda _: 1, lambda _: None)
 
     assert story.failures == []
-    assert story.found() == [list(range(500))] * 2
+    assert story.found() == [list(range(150))] * 2
 
 
 def test_what_was_aborted_is_not_seen_and_the_next_publication_is(kafka: KafkaBroker) -> None:

@@ -13,13 +13,16 @@ import pyarrow as pa
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
+from penstock.adapters.kafka import producer
 from penstock.adapters.kafka.cluster import KafkaCluster
 from penstock.adapters.kafka.publisher import TransactionalPublisher
 from penstock.adapters.kafka.reader import TopicReader
 from penstock.core.changes import Messages
 from penstock.core.errors import UnavailableError
+from penstock.dev.class_archive import kafka_archive
 from penstock.dev.jars import JarSet, ensure_jars
 from penstock.dev.java import java
+from penstock.dev.kafka import _JVM_OPTIONS as FRUGAL
 from penstock.dev.kafka import start_kafka
 from penstock.dev.ports import choose_port
 from penstock.dev.processes import Child, run_to_end, start_child, wait_until_ready
@@ -32,7 +35,8 @@ if TYPE_CHECKING:
 
 def start_second(first: KafkaBroker, home: Path) -> Child:
     """Start another broker of the cluster; the first one controls it."""
-    run_class = [java(), "-Xmx256m", "-cp", os.pathsep.join(map(str, ensure_jars(JarSet.KAFKA_BROKER)))]
+    class_path = os.pathsep.join(map(str, ensure_jars(JarSet.KAFKA_BROKER)))
+    run_class = [java(), "-Xmx256m", *FRUGAL, *kafka_archive().options(), "-cp", class_path]
     home.mkdir(exist_ok=True)
     port, settings = choose_port(home / "port"), home / "server.properties"
     text = (first.home / "server.properties").read_text()
@@ -67,7 +71,9 @@ def messages(topic: str, number: int) -> Messages:
 
 
 @pytest.mark.timeout(600)
-def test_a_topic_short_of_replicas_is_named_and_nothing_is_lost(tmp_path: Path) -> None:
+def test_a_topic_short_of_replicas_is_named_and_nothing_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with start_kafka(tmp_path / "first") as first:
         # Kafka's own topic of transactions has one replica here, which has to be on the broker that stays.
         TransactionalPublisher(KafkaCluster(first.bootstrap_servers), uuid4().hex, "db").close()
@@ -83,8 +89,11 @@ def test_a_topic_short_of_replicas_is_named_and_nothing_is_lost(tmp_path: Path) 
             second.kill()
             wait_until_ready(first.child, lambda: brokers(first) == 1, 60.0)
 
-            with pytest.raises(UnavailableError) as caught:
-                publisher.publish([messages(topic, 2)], lambda: {"n": 2})
+            with monkeypatch.context() as patched:
+                # Nobody mends it, however long one tries.
+                patched.setattr(producer, "REQUEST_TIMEOUT_SECONDS", 3.0)
+                with pytest.raises(UnavailableError) as caught:
+                    publisher.publish([messages(topic, 2)], lambda: {"n": 2})
 
         assert f"{topic}/0 has 1 of its 2 replicas in sync, and min.insync.replicas=2" in caught.value.message
         second = start_second(first, tmp_path / "second")

@@ -186,23 +186,25 @@ class Case:
 
     def changes(self, table: str) -> list[Seen]:
         """Every committed change of a table, in the order of its topic."""
-        values = self.read(f"{self.source}.{table}")
+        values = pa.array(self.read(f"{self.source}.{table}"), pa.binary())
+        ids = [int(schema_id) for schema_id in schema_ids(values)]
         seen: list[Seen] = []
         with closing(open_registry(self.spec)) as registry:
-            for value in values:
-                one = pa.array([value], pa.binary())
-                text = registry.value_schema(int(schema_ids(one)[0]))
-                found = decode_changes(table_schema(text), text, one)
-                before, after = found.before.to_pylist()[0], found.after.to_pylist()[0]
-                seen.append(
-                    Seen(
-                        found.op[0].as_py(),
-                        before if found.has_before[0] else None,
-                        after if found.has_after[0] else None,
-                        found.file[0].as_py(),
-                        found.gtid[0].as_py(),
+            for schema_id, places in itertools.groupby(range(len(ids)), ids.__getitem__):
+                first, *others = places
+                text = registry.value_schema(schema_id)
+                found = decode_changes(table_schema(text), text, values.slice(first, 1 + len(others)))
+                rows = zip(found.before.to_pylist(), found.after.to_pylist(), strict=True)
+                for place, (before, after) in enumerate(rows):
+                    seen.append(
+                        Seen(
+                            found.op[place].as_py(),
+                            before if found.has_before[place] else None,
+                            after if found.has_after[place] else None,
+                            found.file[place].as_py(),
+                            found.gtid[place].as_py(),
+                        )
                     )
-                )
         return seen
 
 

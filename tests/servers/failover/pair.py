@@ -67,7 +67,7 @@ class OpenPair(Protocol):
 
 
 def copy_server(initialised: Path, home: Path) -> None:
-    """Make the home of a server that was started and holds nothing, as the first start would, but far sooner.
+    """Make the home of a server that was started and holds nothing, faster than its first start would.
 
     A log, and by what others know the first one, are its own.
     """

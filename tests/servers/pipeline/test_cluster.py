@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -19,8 +20,6 @@ from penstock.wiring.epochs import next_epoch
 from penstock.wiring.queries import query_sink
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.servers.capture_case import CaseServers
 
     from penstock.dev.kafka import KafkaBroker
@@ -64,7 +63,12 @@ def test_a_pipeline_runs_on_a_cluster_unchanged(
             check=False,
         )
         assert ran.returncode == 0, ran.stderr[-4000:]
+        pids = [cluster.pid, *(worker.pid for worker in cluster.workers)]
+        was_alive = cluster.alive()
 
+    # It takes its workers along when it stops.
+    assert (was_alive, cluster.alive(), len(pids)) == (True, False, 3)
+    assert not any(Path("/proc", str(pid), "exe").exists() for pid in pids)
     source = MysqlServer(mariadb.host, mariadb.port, mariadb.user, mariadb.password)
     spec = case.spec
     compared = compare_all(source, lambda sql: query_sink(spec, spec.sinks[0], sql, ReadLimits()).rows, case.database)

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from penstock.dev.kafka import KafkaBroker
     from penstock.dev.mariadb import MariadbServer
 
 RUN_SECONDS = 240
@@ -157,6 +158,28 @@ def user_pipeline(tmp_path: Path, mariadb: MariadbServer, fresh_database: str) -
         os.kill(pid, signal.SIGKILL)
 
 
+@pytest.fixture
+def unembedded(
+    user_pipeline: UserPipeline, chain_parts: tuple[KafkaBroker, str, int], monkeypatch: pytest.MonkeyPatch
+) -> UserPipeline:
+    """The same with servers that run already."""
+    kafka, schematizer, tracker_port = chain_parts
+    monkeypatch.setenv("CASE_WRONG_PASSWORD", "wrong")
+    config = yaml.safe_load(user_pipeline.file.read_text())
+    config |= {
+        "kafka": {"bootstrap_servers": kafka.bootstrap_servers},
+        "schematizer": {"url": schematizer},
+        "tracker": {
+            "host": "127.0.0.1",
+            "port": tracker_port,
+            "user": user_pipeline.server.user,
+            "password_env": "CASE_PASSWORD",
+        },
+    }
+    user_pipeline.file.write_text(yaml.safe_dump(config))
+    return user_pipeline
+
+
 @pytest.mark.timeout(900)
 def test_nothing_is_lost_or_doubled_by_kill_9_of_everything_and_ctrl_c_ends_everything(
     user_pipeline: UserPipeline,
@@ -202,9 +225,9 @@ def test_nothing_is_lost_or_doubled_by_kill_9_of_everything_and_ctrl_c_ends_ever
     ],
 )
 def test_a_source_that_cannot_work_ends_the_run_with_a_reason(
-    user_pipeline: UserPipeline, key: str, value: object, code: int, words: str, monkeypatch: pytest.MonkeyPatch
+    unembedded: UserPipeline, key: str, value: object, code: int, words: str
 ) -> None:
-    monkeypatch.setenv("CASE_WRONG_PASSWORD", "wrong")
+    user_pipeline = unembedded
     config = yaml.safe_load(user_pipeline.file.read_text())
     config["sources"][0][key] = value
     user_pipeline.file.write_text(yaml.safe_dump(config))
