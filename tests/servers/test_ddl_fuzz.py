@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 import hypothesis
 from hypothesis import HealthCheck, given, settings
 from tests.servers.ddl_words import OF_MARIADB, OF_MYSQL, stories
-from tests.servers.examples import examples
 from tests.servers.followed_log import FollowedLog
 from tests.servers.story_teller import StoryTeller
 
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 _SCHEMA: Final = "ddl_fuzz"
 _SETTINGS: Final = settings(
     # Every example is a conversation with two servers of a second.
-    max_examples=examples(4, 10),
+    max_examples=max(1, settings().max_examples // 10),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 _STEP: Final = 6

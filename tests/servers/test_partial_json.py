@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pymysql.cursors import DictCursor
-from tests.servers.examples import examples
 from tests.servers.json_values import quoted
 from tests.unit.mysql_log.single_items import one_by_one
 
@@ -147,7 +146,7 @@ def stories(draw: st.DrawFn) -> Story:
 @given(story=stories())
 @settings(
     # Every example is a conversation with a server of a tenth of a second.
-    max_examples=examples(12, 4),
+    max_examples=settings().max_examples // 4,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 def test_documents_changed_in_part_are_what_is_selected(mysql_server: OracleMysql, story: Story) -> None:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from penstock.dev.kafka import KafkaBroker
 
 TASKS = 3
-ROWS = 30
-"""In each file; half a megabyte each, so that a file is of two publications."""
+ROWS = 10
+"""In each file; half a megabyte each, so that they are a publication of their own."""
 READ_SECONDS = 2.0
 
 
@@ -119,6 +119,7 @@ def test_files_that_are_read_side_by_side_arrive_in_the_order_of_the_log(
     outcomes = [task.outcomes() for task in started]
 
     assert [[outcome.goes_on for outcome in told] for told in outcomes] == [[True, False], [True], [True, True]]
+    assert {outcome.publications for told in outcomes for outcome in told} == {2}
     assert told(case) == expected(5)
 
 

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.servers.examples import examples
 from tests.servers.json_values import DIFFERENCES, DOCUMENTS
 from tests.unit.mysql_log.single_items import one_by_one
 
@@ -321,7 +320,7 @@ _IMAGES: Final = ("FULL", "MINIMAL", "NOBLOB")
 _WHOLE: Final = ("FULL", "FULL_NODUP")
 _SETTINGS: Final = settings(
     # Every example is a conversation with a server of a tenth of a second.
-    max_examples=examples(10, 4),
+    max_examples=settings().max_examples // 4,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
