@@ -64,6 +64,7 @@ def test_a_prefix_is_a_beginning_of_names(connection: psycopg.Connection, files:
         # "Data conversion parameters"
         ("CSV", "1,,\n", (1, "", None)),
         ("CSV EMPTYASNULL", "1,,\n", (1, None, None)),
+        ("CSV EMPTYASNULL", "1,  ,\n", (1, "  ", None)),
         ("CSV BLANKSASNULL", "1,  ,\n", (1, None, None)),
         ("CSV", "1,\\N,\\N\n", (1, None, None)),
         ("CSV NULL AS 'nil'", "1,nil,nil\n", (1, None, None)),
