@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from penstock.core.patterns import SYSTEM_SCHEMAS
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
@@ -82,4 +83,6 @@ def _spelled_tables(named: Collection[TableId], tables: Collection[TableId]) -> 
     folded, names = {(t.schema.casefold(), t.name.casefold()) for t in named}, {t.name.casefold() for t in named}
     typed = {*named, *(TableId(t.schema.lower(), t.name.lower()) for t in named)}
     alike = [table for table in tables if table.name.casefold() in names]
-    return frozenset(typed.union(t for t in alike if (t.schema.casefold(), t.name.casefold()) in folded))
+    found = typed.union(t for t in alike if (t.schema.casefold(), t.name.casefold()) in folded)
+    # The server's own are in no dump.
+    return frozenset(table for table in found if table.schema not in SYSTEM_SCHEMAS)
