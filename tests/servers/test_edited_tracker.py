@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ from penstock.adapters.mysql.connection import MysqlServer, ask, connect
 from penstock.core.errors import PositionError
 from penstock.core.positions import BinlogPosition
 from penstock.ports.state import TrackerDump
-from penstock.wiring.open import open_pipeline_state
+from penstock.wiring.open import open_pipeline_state, open_tracker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -155,3 +156,19 @@ def test_a_dump_that_nobody_here_wrote_is_told(chain: Chain, dump: str) -> None:
         chain.capture(epoch=2)
 
     assert "restore the state database" in caught.value.hint
+
+
+def test_a_dump_of_everything_as_an_earlier_release_kept_it_is_restored(
+    chain: Chain, tracker_server: MariadbServer
+) -> None:
+    with closing(open_tracker(chain.spec, chain.spec.sources[0])) as tracker:
+        everything = tracker.dump()
+    edit(tracker_server, f"ALTER TABLE {chain.name}.orders ADD COLUMN half INT", f"DROP TABLE {chain.name}.users")
+    with closing(open_pipeline_state(chain.spec)) as state:
+        state.keep_tracker_dump(chain.source, TrackerDump(BinlogPosition("binlog.999999", 4), everything))
+
+    chain.capture(epoch=2)
+
+    with closing(open_tracker(chain.spec, chain.spec.sources[0])) as tracker:
+        assert tracker.dump() == everything
+    assert json.loads(everything)["version"] == 1

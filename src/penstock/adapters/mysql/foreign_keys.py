@@ -26,16 +26,16 @@ _OF_INNODB = (
     f"{_NAME.format('REF_NAME', 1)}, {_NAME.format('REF_NAME', -1)} FROM information_schema.INNODB_SYS_FOREIGN"
 )
 _OF_ALL = (
-    "SELECT DISTINCT TABLE_SCHEMA, TABLE_NAME, REFERENCED_TABLE_SCHEMA, REFERENCED_TABLE_NAME "
-    "FROM information_schema.KEY_COLUMN_USAGE WHERE REFERENCED_TABLE_NAME IS NOT NULL"
+    "SELECT DISTINCT CONSTRAINT_SCHEMA, TABLE_NAME, UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME "
+    "FROM information_schema.REFERENTIAL_CONSTRAINTS"
 )
 
 
 def read_children(connection: pymysql.Connection, tables: Collection[TableId]) -> Collection[TableId]:
     """Read which tables refer to any of `tables`, in whatever case.
 
-    MariaDB opens every table to fill KEY_COLUMN_USAGE (a third of a second of CPU
-    for 2,000 tables); InnoDB's own list, which takes the privilege PROCESS, costs 1 ms.
+    MariaDB opens every table to tell of REFERENTIAL_CONSTRAINTS (0.4 s of CPU for
+    2,000 tables); InnoDB's own list, which takes the privilege PROCESS, costs 1 ms.
     """
     folded = {_folded(table.schema, table.name) for table in tables}
     rows = _read_references(connection)

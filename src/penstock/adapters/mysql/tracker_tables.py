@@ -41,7 +41,7 @@ class TrackerTables:
             return
         self._touched.append(touched)
         self._cascades = None
-        for table in [table for table in self._schemas if touched.has(table)]:
+        for table in touched.among(self._schemas):
             del self._schemas[table]
 
     def ids(self, connection: pymysql.Connection) -> Sequence[TableId]:
@@ -79,9 +79,11 @@ class TrackerTables:
         while self._touched:
             touched = self._touched[-1]
             now = {**read_kinds(connection, touched.tables), **read_kinds_of_schemas(connection, touched.whole_schemas)}
-            before = {table: kind for table, kind in self._kinds.items() if touched.has(table)}
+            before = {table: self._kinds[table] for table in touched.among(self._kinds)}
             if now != before:
-                self._kinds = {table: kind for table, kind in self._kinds.items() if table not in before} | now
+                for table in before:
+                    del self._kinds[table]
+                self._kinds |= now
                 self._sorted = None
             self._touched.pop()
         return self._kinds

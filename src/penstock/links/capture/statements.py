@@ -192,7 +192,7 @@ class StatementHandler:
             return StatementOutcome()
         existing = self._tracker.tables()
         touched = touched_by(statement.sql, ddl, statement.default_schema, existing)
-        before = there = list(filter(touched.has, existing))
+        before = there = touched.among(existing)
         shapes_before = shapes = self._shapes(before)
         if not ddl.leaves_tables:
             self._keep(statement, touched)
@@ -203,7 +203,7 @@ class StatementHandler:
                     raise
                 return self._not_replayed(statement, ddl, error)
             _APPLIED.pass_by()
-            there = list(filter(touched.has, self._tracker.tables()))
+            there = touched.among(self._tracker.tables())
             shapes = self._shapes(there)
         names = _Names.of(ddl, statement.default_schema, [*before, *there])
         announcements, stopped = [], []
