@@ -281,7 +281,8 @@ def test_a_copy_in_pieces_recovers_behind_what_has_come_to_the_warehouse(
     case = make_crash_case(fresh_name, {"copy_commit_seconds": 0})
     case.write("before")
     # None of the three tables is empty, so the sixth piece is not the last, which says that the copy is whole.
-    case.execute(fresh_name, "INSERT INTO last_versions VALUES (-1, 0)")
+    for row in ("accounts VALUES (-1, 0, '')", "entries VALUES (-3, '')", "last_versions VALUES (-1, 0)"):
+        case.execute(fresh_name, f"INSERT INTO {row}")
 
     for pieces in (6, 2, 4):
         case.crash(f"start.published:{pieces}", "capture")
