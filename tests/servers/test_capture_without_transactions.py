@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from penstock.adapters.mysql.binlog_stream import Stop
     from penstock.core.positions import BinlogPosition
     from penstock.dev.kafka import KafkaBroker
+    from penstock.links.capture.table_book import TableBook
     from penstock.ports.log import LogStream
 
 PARTITIONS = 2
@@ -185,10 +186,12 @@ def test_a_lease_in_another_process_shares_the_topics_with_nobody(
     # In another process nothing is kept of the lease before.
     _, before = capture_tasks._kept.pop("db")
 
-    def open_late(spec: CaptureSpec, position: BinlogPosition, stop: Stop, lane: int) -> LogStream:
+    def open_late(
+        spec: CaptureSpec, position: BinlogPosition, stop: Stop, lane: int, book: TableBook | None
+    ) -> LogStream:
         case.write("UPDATE t SET n = 1")
         time.sleep(1.0)
-        return open_stream(spec, position, stop, lane)
+        return open_stream(spec, position, stop, lane, book)
 
     monkeypatch.setattr(wiring, "open_stream", open_late)
     with closing(before), closing(open_live(spec)) as live:

@@ -15,7 +15,7 @@ IS_VIEW: Final = "VIEW"
 
 
 class SourceObjects(Protocol):
-    """The views and triggers of a source, as they are when it is asked.
+    """The views, triggers and foreign keys of a source, as they are when it is asked.
 
     Nobody knows what they were when a statement was logged that is read later.
     """
@@ -33,5 +33,12 @@ class SourceObjects(Protocol):
 
         "" if it surely does not. What cannot be told is a reason. Of `named` only
         views count. Raises UnavailableError when the source is away.
+        """
+        ...
+
+    def logs_cascades(self) -> bool:
+        """Whether rows that the source changes because of a foreign key are in its log.
+
+        Raises UnavailableError when the source is away.
         """
         ...

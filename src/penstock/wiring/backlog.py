@@ -55,8 +55,9 @@ class Lane:
             yield ReadAhead(parts, _AHEAD_BYTES_MAX, encode)
 
     def _parts(self, begin: BinlogPosition, stopped: dict[str, StoppedTable]) -> Generator[RangePart]:
-        with closing(open_stream(self._spec, begin, Stop.END_OF_FILE, self._number)) as stream:
-            follower = open_follower(self._spec, self._open_book(), stopped, begin, BACKLOG_PACE)
+        book = self._open_book()
+        with closing(open_stream(self._spec, begin, Stop.END_OF_FILE, self._number, book)) as stream:
+            follower = open_follower(self._spec, book, stopped, begin, BACKLOG_PACE)
             yield from read_range(stream, follower, stopped)
 
     def _open_book(self) -> TableBook:

@@ -59,7 +59,7 @@ _SAME_ID_SECONDS: Final = 20
 def open_live(spec: CaptureSpec) -> LiveCapture:
     """Take the capture over and follow the log from its committed position."""
     capture = open_capture(spec)
-    stream = open_stream(spec, capture.position, Stop.NEVER, lane=0)
+    stream = open_stream(spec, capture.position, Stop.NEVER, 0, capture.parts.book)
     follower = open_follower(spec, capture.parts.book, capture.stopped, capture.position, live_pace(spec))
     return LiveCapture(capture, stream, follower)
 
@@ -147,11 +147,21 @@ def _first_start(spec: CaptureSpec, parts: CaptureParts, broken_off: CaptureReco
         return f"with a copy of {len(copy.schemas)} tables at {copy.position}"
 
 
-def open_stream(spec: CaptureSpec, position: BinlogPosition, stop: Stop, lane: int) -> LogStream:
-    """Ask the source for its log from `position`, on the `lane`-th connection of this pipeline."""
+def open_stream(
+    spec: CaptureSpec, position: BinlogPosition, stop: Stop, lane: int, book: TableBook | None = None
+) -> LogStream:
+    """Ask the source for its log from `position`, on the `lane`-th connection of this pipeline.
+
+    Its rows are those of `wanted_rows`, and of tables whose changes reach into these by foreign keys, as `book` knows.
+    """
     source = spec.source
+    carried = wanted_rows(source)
+
+    def wanted(table: TableId) -> bool:
+        return carried(table) or (book is not None and book.cascades.watches(table))
+
     server_id, prepared_bytes_max = replica_id(spec, lane), source.prepared_xa_mebibytes_max << 20
-    return open_binlog(mysql_server(source), position, server_id, wanted_rows(source), stop, prepared_bytes_max)
+    return open_binlog(mysql_server(source), position, server_id, wanted, stop, prepared_bytes_max)
 
 
 def replica_id(spec: CaptureSpec, lane: int) -> int:
@@ -202,7 +212,7 @@ def open_parts(
 def open_book(spec: CaptureSpec, log: TopicReader) -> TableBook:
     """Look up the tables that were announced so far."""
     tracker, registry = open_tracker(spec.pipeline, spec.source), open_registry(spec.pipeline)
-    return TableBook(
+    book = TableBook(
         spec.source_name,
         tracker,
         registry,
@@ -210,6 +220,8 @@ def open_book(spec: CaptureSpec, log: TopicReader) -> TableBook:
         spec.source.patterns.matches,
         repeatable=not spec.pipeline.kafka.transactions,
     )
+    book.cascades.start(MysqlSourceObjects(mysql_server(spec.source)).logs_cascades)
+    return book
 
 
 def read_announcements(spec: CaptureSpec, log: TopicReader) -> list[Announcement]:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.core.mysql.foreign_keys import Cascade, cascades_of
+from penstock.core.mysql.foreign_keys import Cascade, cascades_of, reached_by
 from penstock.core.tables import TableId
 
 CHILD = TableId("shop", "lines")
@@ -19,24 +19,27 @@ CREATE TABLE `lines` (
 
 
 @pytest.mark.parametrize(
-    ("rules", "changes"),
+    ("rules", "on_delete", "on_update"),
     [
-        ("", False),
-        ("ON DELETE NO ACTION ON UPDATE NO ACTION", False),
-        ("ON DELETE RESTRICT", False),
-        ("ON DELETE CASCADE", True),
-        ("ON DELETE SET NULL ON UPDATE NO ACTION", True),
-        ("ON DELETE NO ACTION ON UPDATE CASCADE", True),
-        ("ON DELETE RESTRICT ON UPDATE SET NULL", True),
-        ("ON UPDATE SET DEFAULT", True),
+        ("", "", ""),
+        ("ON DELETE NO ACTION ON UPDATE NO ACTION", "", ""),
+        ("ON DELETE RESTRICT", "", ""),
+        ("ON DELETE CASCADE", "CASCADE", ""),
+        ("ON DELETE SET NULL ON UPDATE NO ACTION", "SET NULL", ""),
+        ("ON DELETE NO ACTION ON UPDATE CASCADE", "", "CASCADE"),
+        ("ON DELETE RESTRICT ON UPDATE SET NULL", "", "SET NULL"),
+        ("ON UPDATE SET DEFAULT", "", "SET DEFAULT"),
     ],
 )
-def test_a_foreign_key_changes_rows_where_it_says_so(rules: str, *, changes: bool) -> None:
+def test_a_foreign_key_changes_rows_where_it_says_so(rules: str, on_delete: str, on_update: str) -> None:
     create = CREATE.format(f"CONSTRAINT `of` FOREIGN KEY (`order`, `at`) REFERENCES `orders` (`id`, `at`) {rules},")
 
     found = cascades_of(CHILD, create)
 
-    assert list(found) == ([Cascade(CHILD, "of", TableId("shop", "orders"))] if changes else [])
+    expected = Cascade(
+        CHILD, "of", TableId("shop", "orders"), ("order", "at"), ("id", "at"), on_delete=on_delete, on_update=on_update
+    )
+    assert list(found) == ([expected] if on_delete or on_update else [])
 
 
 def test_a_parent_may_be_in_another_schema() -> None:
@@ -44,4 +47,37 @@ def test_a_parent_may_be_in_another_schema() -> None:
         CHILD, CREATE.format('CONSTRAINT "a`b" FOREIGN KEY ("x") REFERENCES "hr"."people" ("id") ON DELETE CASCADE,')
     )
 
-    assert found == Cascade(CHILD, "a`b", TableId("hr", "people"))
+    assert found == Cascade(CHILD, "a`b", TableId("hr", "people"), ("x",), ("id",), on_delete="CASCADE")
+
+
+A, B, C, D = (TableId("shop", name) for name in "abcd")
+KEYS = [
+    Cascade(B, "1", A, ("a_id",), ("id",), on_delete="CASCADE"),
+    Cascade(C, "2", B, ("b_id",), ("id",), on_delete="SET NULL"),
+    Cascade(D, "3", C, ("c_b",), ("b_id",), on_update="CASCADE"),
+    Cascade(A, "4", D, ("d_id",), ("other",), on_update="CASCADE"),
+]
+
+
+@pytest.mark.parametrize(
+    ("deleted", "updated", "reached"),
+    [
+        ([A], {}, {B, C, D}),
+        ([B], {}, {C, D}),
+        ([C], {}, set()),
+        ([], {A: {"id"}}, set()),
+        ([], {C: {"b_id"}}, {D}),
+        ([], {C: {"name"}}, set()),
+        ([], {}, set()),
+    ],
+)
+def test_what_a_foreign_key_sets_off_goes_on_from_there(
+    deleted: list[TableId], updated: dict[TableId, set[str]], reached: set[TableId]
+) -> None:
+    assert set(reached_by(deleted, updated, KEYS)) == reached
+
+
+def test_foreign_keys_in_a_circle_end() -> None:
+    circle = [Cascade(A, "1", B, ("x",), ("y",), "CASCADE", "CASCADE"), Cascade(B, "2", A, ("y",), ("x",), "CASCADE")]
+
+    assert set(reached_by([A], {B: {"y"}}, circle)) == {A, B}

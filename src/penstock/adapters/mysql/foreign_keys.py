@@ -72,3 +72,13 @@ def read_cascades(connection: pymysql.Connection, of: Callable[[TableId], bool])
         create = read_create(connection, table)[0] if of(table) else None
         found += [] if create is None else cascades_of(table, create.statement)
     return found
+
+
+def logs_cascades(connection: pymysql.Connection) -> bool:
+    """Whether the server logs the rows that it changes because of a foreign key.
+
+    From MySQL 9.6 on the server itself does what foreign keys say, unless it is told
+    otherwise. Elsewhere InnoDB does, where the log does not see it.
+    """
+    rows = ask(connection, "SHOW GLOBAL VARIABLES LIKE 'innodb_native_foreign_keys'")
+    return [str(value) for _, value in rows] == ["OFF"]

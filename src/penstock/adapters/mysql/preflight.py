@@ -10,7 +10,7 @@ from pymysql.constants import ER
 from penstock.adapters.mysql.catalog import quote_table, read_flavour, read_table_ids
 from penstock.adapters.mysql.connection import ask, error_code, server_of
 from penstock.adapters.mysql.finding import Finding
-from penstock.adapters.mysql.foreign_keys import read_cascades
+from penstock.adapters.mysql.foreign_keys import logs_cascades, read_cascades
 from penstock.adapters.mysql.grants import global_privileges, privileges_somewhere, read_grants
 from penstock.adapters.mysql.log_coverage import examine_coverage
 from penstock.core.errors import UnfitServerError
@@ -30,7 +30,6 @@ _DAY_SECONDS = 86_400
 _REFUSED = frozenset({ER.TABLEACCESS_DENIED_ERROR, ER.COLUMNACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR})
 _LISTED_MAX = 10
 _IN_FILE = "in the server's configuration file (SET GLOBAL lasts until its next restart only)"
-_KEPT = "the target keeps them as they were"
 _THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 _WRITTEN = {"1": "ON", "0": "OFF"}
 # With the second, MariaDB logs of an updated row what changed, and all that was before: nothing is missing.
@@ -84,9 +83,7 @@ def examine(
         findings += examine_coverage(connection, wanted)
     if wanted is not None:
         tables = [table for table in read_table_ids(connection) if wanted(table)]
-        # From MySQL 9.6 on the server itself does what foreign keys say, unless told otherwise: then it is in the log.
-        logs_cascades = variables.get("innodb_native_foreign_keys") == "OFF"
-        findings += _table_findings(connection, tables, logs_cascades=logs_cascades)
+        findings += _table_findings(connection, tables)
     return findings
 
 
@@ -195,12 +192,10 @@ def _grant_finding(connection: pymysql.Connection, names: tuple[str, ...], grant
     return Finding("error", f"grant {name}", f"{user} does not have it", f"GRANT {name} ON *.* TO {user}")
 
 
-def _table_findings(
-    connection: pymysql.Connection, tables: Sequence[TableId], *, logs_cascades: bool
-) -> Sequence[Finding]:
+def _table_findings(connection: pymysql.Connection, tables: Sequence[TableId]) -> Sequence[Finding]:
     refused = [table for table in tables if not _may_read(connection, table)]
     findings = [_select_finding(connection, len(tables), refused)]
-    if not logs_cascades:
+    if not logs_cascades(connection):
         readable = set(tables).difference(refused)
         findings += map(_cascade_finding, read_cascades(connection, readable.__contains__))
     return findings
@@ -228,6 +223,9 @@ def _may_read(connection: pymysql.Connection, table: TableId) -> bool:
 
 def _cascade_finding(found: Cascade) -> Finding:
     """Warn of a foreign key that changes rows inside the storage engine, where the log does not see it."""
-    message = f"rows that the server deletes or changes with those of {found.parent} (CASCADE, SET NULL) are not in "
+    message = (
+        f"rows that the server deletes or changes with those of {found.parent} (CASCADE, SET NULL) are not in the "
+        f"binlog: the first such change of {found.parent} stops {found.child}"
+    )
     hint = "make it RESTRICT and change the rows by statements of the application, or leave the table out"
-    return Finding("warning", f"foreign key {found.child}.{found.name}", f"{message}the binlog: {_KEPT}", hint)
+    return Finding("warning", f"foreign key {found.child}.{found.name}", message, hint)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.adapters.mysql.catalog import read_flavour, read_kinds
 from penstock.adapters.mysql.connection import ask, connect
+from penstock.adapters.mysql.foreign_keys import logs_cascades
 from penstock.adapters.mysql.grants import read_grants, sees_every_trigger
 from penstock.adapters.mysql.visible import hidden_target
 from penstock.core.errors import UnfitServerError
@@ -42,6 +43,11 @@ class MysqlSourceObjects:
                 return self._why_more(connection, written, named)
         except UnfitServerError as error:
             return f"the source could not be asked for its triggers and views: {error.message}"
+
+    def logs_cascades(self) -> bool:
+        """See SourceObjects."""
+        with connect(self.server) as connection:
+            return logs_cascades(connection)
 
     def _why_more(
         self, connection: pymysql.Connection, written: Collection[TableId], named: Collection[TableId]

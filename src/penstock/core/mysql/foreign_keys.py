@@ -12,18 +12,26 @@ from penstock.core.mysql.sql_tokens import TokenReader, read_tokens
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
 _RULES = (("CASCADE",), ("SET", "NULL"), ("SET", "DEFAULT"))
 
 
 @dataclass(frozen=True, slots=True)
 class Cascade:
-    """A foreign key of `child` that says CASCADE or SET NULL: rows of it change when those of `parent` do."""
+    """A foreign key of `child` that says CASCADE or SET NULL: rows of it change when those of `parent` do.
+
+    `columns` are those of the child, `parent_columns` what they refer to. `on_delete`
+    and `on_update` are what it says, "" where it leaves the child's rows alone.
+    """
 
     child: TableId
     name: str
     parent: TableId
+    columns: tuple[str, ...] = ()
+    parent_columns: tuple[str, ...] = ()
+    on_delete: str = ""
+    on_update: str = ""
 
 
 def cascades_of(child: TableId, create: str) -> Sequence[Cascade]:
@@ -32,11 +40,18 @@ def cascades_of(child: TableId, create: str) -> Sequence[Cascade]:
     found = []
     while reader.seek("CONSTRAINT"):
         name = reader.take_identifier()
-        if not reader.skip("FOREIGN", "KEY") or not reader.seek("REFERENCES"):
+        if not reader.skip("FOREIGN", "KEY"):
+            continue
+        columns = _take_columns(reader)
+        if not reader.seek("REFERENCES"):
             continue
         parent = reader.take_table()
-        if name is not None and parent is not None and _read_changes(reader):
-            found.append(Cascade(child, name, TableId(parent[0] or child.schema, parent[1])))
+        parent_columns = _take_columns(reader)
+        rules = _take_rules(reader)
+        if name is not None and parent is not None and any(rules.values()):
+            on_delete, on_update = rules.get("DELETE", ""), rules.get("UPDATE", "")
+            parent_id = TableId(parent[0] or child.schema, parent[1])
+            found.append(Cascade(child, name, parent_id, columns, parent_columns, on_delete, on_update))
     return found
 
 
@@ -62,15 +77,54 @@ def with_children(tables: Collection[TableId], cascades: Sequence[Cascade]) -> s
     return reached
 
 
-def _read_changes(reader: TokenReader) -> bool:
-    """Step over the columns of the parent and what the key says of DELETE and UPDATE; True if it changes rows."""
-    changes = False
-    reader.seek(")")
+def reached_by(
+    deleted: Collection[TableId], updated: Mapping[TableId, Collection[str]], cascades: Sequence[Cascade]
+) -> Mapping[TableId, Cascade]:
+    """Return the tables whose rows may change with those `deleted` or `updated`, each with the key by which they do.
+
+    `updated` has the columns that changed. What a key sets off goes on from there: a
+    row that CASCADE deletes is deleted, one that it changes is changed in the key's columns.
+    """
+    found: dict[TableId, Cascade] = {}
+    seen: set[tuple[TableId, str]] = set()
+    left: list[tuple[TableId, str, Collection[str]]] = [(table, "DELETE", ()) for table in deleted]
+    left += [(table, "UPDATE", columns) for table, columns in updated.items()]
+    while left:
+        table, verb, columns = left.pop()
+        for cascade in cascades:
+            rule = cascade.on_delete if verb == "DELETE" else cascade.on_update
+            is_touched = verb == "DELETE" or not set(columns).isdisjoint(cascade.parent_columns)
+            if cascade.parent != table or not rule or not is_touched:
+                continue
+            found.setdefault(cascade.child, cascade)
+            what = "DELETE" if (verb, rule) == ("DELETE", "CASCADE") else "UPDATE"
+            step = (cascade.child, what if what == "DELETE" else f"UPDATE {cascade.columns}")
+            if step not in seen:
+                seen.add(step)
+                left.append((cascade.child, what, () if what == "DELETE" else cascade.columns))
+    return found
+
+
+def _take_columns(reader: TokenReader) -> tuple[str, ...]:
+    """The names between two parentheses, which stand here."""
+    names: list[str] = []
+    if reader.skip("("):
+        while (name := reader.take_identifier()) is not None:
+            names.append(name)
+            reader.skip(",")
+        reader.skip(")")
+    return tuple(names)
+
+
+def _take_rules(reader: TokenReader) -> dict[str, str]:
+    """What a key says of DELETE and UPDATE: CASCADE and the like, "" for what changes no rows."""
+    found: dict[str, str] = {}
     while reader.skip("ON"):
+        verb = reader.peek()
         reader.at += 1
-        rules = [rule for rule in _RULES if reader.skip(*rule)]
-        changes = changes or bool(rules)
-        if not rules:
+        rule = next((" ".join(rule) for rule in _RULES if reader.skip(*rule)), "")
+        found[verb] = rule
+        if not rule:
             # RESTRICT or NO ACTION.
             reader.at += 2 if reader.peek() == "NO" else 1
-    return changes
+    return found

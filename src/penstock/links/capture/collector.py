@@ -48,6 +48,9 @@ class ChangeCollector:
 
     def wants(self, table: TableId) -> bool:
         """Whether rows of `table` are to be read at all."""
+        return self._is_carried(table) or self._book.cascades.watches(table)
+
+    def _is_carried(self, table: TableId) -> bool:
         return self._book.wanted(table) and str(table) not in self.stopped
 
     def add(self, event: RowsLogged | RowsBlock) -> None:
@@ -60,8 +63,11 @@ class ChangeCollector:
         events, self._events, self.bytes = self._events, [], 0
         messages: list[Messages] = []
         rows: dict[str, tuple[int, int]] = {}
-        for table, table_events in _by_table(events).items():
-            if self._book.is_sequence(table):
+        by_table = _by_table(events)
+        for table, why in self._book.cascades.stopped_by(by_table, str(begin)).items():
+            self.stopped.setdefault(str(table), why)
+        for table, table_events in by_table.items():
+            if not self._is_carried(table) or self._book.is_sequence(table):
                 continue
             try:
                 encoded = self._encode(table, table_events)

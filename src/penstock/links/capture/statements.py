@@ -203,6 +203,7 @@ class StatementHandler:
                     raise
                 return self._not_replayed(statement, ddl, error)
             _APPLIED.pass_by()
+            self._book.cascades.forget()
             there = touched.among(self._tracker.tables())
             shapes = self._shapes(there)
         names = _Names.of(ddl, statement.default_schema, [*before, *there])

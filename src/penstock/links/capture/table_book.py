@@ -10,6 +10,7 @@ from penstock.core.avro.schemas import table_schema
 from penstock.core.errors import PositionError, TableStoppedError
 from penstock.core.schema_difference import describe_difference
 from penstock.core.tables import UnsupportedType
+from penstock.links.capture.cascades import CascadeWatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -47,6 +48,7 @@ class TableBook:
     ) -> None:
         """Start from the announcements of `source`, oldest first; see EncodableTable for `repeatable`."""
         self.source = source
+        self.cascades = CascadeWatch(tracker, wanted)
         self.wanted = wanted
         self.tracker = tracker
         self._registry = registry
