@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tests.servers.capture_case import CaptureCase, CaseServers
 
     from penstock.core.changes import RowBatch
+    from penstock.core.mysql.touched import Touched
     from penstock.dev.kafka import KafkaBroker
     from penstock.links.capture.live import LiveCapture
 
@@ -51,9 +52,9 @@ def test_a_statement_that_another_capture_is_just_replaying_is_replayed_once(
     tracker = slow._capture.parts.book.tracker
     dump = tracker.dump
 
-    def dump_late() -> str:
+    def dump_late(touched: Touched) -> str:
         taken.append(wiring.open_live(newer))
-        return dump()
+        return dump(touched)
 
     monkeypatch.setattr(tracker, "dump", dump_late)
     with closing(slow), pytest.raises(FencedError):
