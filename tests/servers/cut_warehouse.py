@@ -49,13 +49,13 @@ class CutWarehouse:
 
         return counted
 
-    def transact(self, work: Callable[[], T], tables: Sequence[TableId] = ()) -> T:
+    def transact(self, work: Callable[[], T], tables: Sequence[TableId] = (), *, lock_seconds: float = 2.0) -> T:
         def counted() -> T:
             result = work()
             self._count()
             return result
 
-        result = self._warehouse.transact(counted, tables)
+        result = self._warehouse.transact(counted, tables, lock_seconds=lock_seconds)
         self._count()
         return result
 

@@ -270,3 +270,12 @@ def assert_goes_on(link: Link, mend: str) -> None:
     link.place.do(mend)
     link.open()
     assert (link.rows(NEW), link.waiting(), link.stopped()) == (link.rows(SHADOW), {}, {})
+
+
+@IN_POSTGRES
+def test_tables_that_are_loaded_together_are_committed_together(link: Link) -> None:
+    link.load(*second(link.place))
+
+    commits = {link.place.ask(f"SELECT xmin::text FROM {table}")[0] for table in (NEW, SHADOW, OTHER)}
+
+    assert len(commits) == 1

@@ -73,6 +73,21 @@ class Sink(Protocol):
         """
         ...
 
+    @property
+    def tables_together(self) -> int:
+        """How many tables with a few rows each are best loaded in one transaction; 1 where each has its own."""
+        ...
+
+    def load_together(
+        self, work: Mapping[TableId, Sequence[Batch]], schemas: Mapping[int, TableSchema]
+    ) -> Mapping[TableId, Loaded]:
+        """Do what `load` does to several tables, in one transaction.
+
+        Raises TableStoppedError, whichever table it names, where one of them cannot
+        take its batches: then nothing is loaded, and `load` finds out which it is.
+        """
+        ...
+
     def rename(self, moves: Sequence[Move], order: tuple[int, int, int], schemas: Mapping[int, TableSchema]) -> None:
         """Give tables with rows other names, all at once and at most once: `order` is where the source did it.
 

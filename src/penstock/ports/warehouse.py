@@ -40,13 +40,14 @@ class Warehouse(Protocol):
         """The database that tables are in, where the connection has several; else ""."""
         ...
 
-    def transact(self, work: Callable[[], T], tables: Sequence[TableId] = ()) -> T:
+    def transact(self, work: Callable[[], T], tables: Sequence[TableId] = (), *, lock_seconds: float = 2.0) -> T:
         """Commit all that `work` does, or nothing of it, and return what it returns.
 
         Only one such transaction of a pipeline and source is open at a time; or several,
         if no two are about the same `tables`, and nothing else. Where another writer made
         it fail, `work` is done again, some times. What is about `tables` raises
-        TableWaitsError for the first of them where it may succeed some time later.
+        TableWaitsError for the first of them where it may succeed some time later, such as
+        when somebody else holds one of them for `lock_seconds`.
         """
         ...
 

@@ -44,6 +44,15 @@ class ListedLoads:
     def positions(self, table: TableId) -> dict[tuple[str, int], int]:
         raise AssertionError(table)
 
+    @property
+    def tables_together(self) -> int:
+        return 1
+
+    def load_together(
+        self, work: Mapping[TableId, Sequence[Batch]], schemas: Mapping[int, TableSchema]
+    ) -> dict[TableId, Loaded]:
+        raise AssertionError((work, schemas))
+
     def rename(self, moves: Sequence[Move], order: tuple[int, int, int], schemas: Mapping[int, TableSchema]) -> None:
         raise AssertionError((moves, order, schemas))
 

@@ -30,6 +30,7 @@ _DISK_IS_FULL = re.compile(r"No space left|disk (?:quota|full|is full)|out of di
 # All others are about what a statement does, and so about its tables.
 _OF_THE_FILE = (duckdb.FatalException, duckdb.InternalError, duckdb.InterruptException, duckdb.OperationalError)
 _OF_THE_FILE_WORDS = re.compile("Failed to commit|has been invalidated")
+_NO_BLOCK = "could not allocate block"
 _CONSTRAINT = re.compile("constraint", re.IGNORECASE)
 _LOCK_POLL_SECONDS = 0.1
 _write_locks: dict[Path, threading.Lock] = {}
@@ -98,15 +99,20 @@ def explain(path: Path, error: duckdb.Error) -> SinkError | UnavailableError:
     return SinkError(f"DuckDB refused a statement on {path}: {cause}", "run again; report it if it stays")
 
 
+def is_short_of_memory(error: BaseException | None) -> bool:
+    """Whether a transaction needed more memory than it may use beside what queries use just now."""
+    return isinstance(error, duckdb.OutOfMemoryException) or _NO_BLOCK in str(error)
+
+
 def _hint_about_a_table(error: duckdb.Error) -> str:
     """Say what to do about an error that is about the tables of a statement; "" for one of the file."""
     at_commit = _OF_THE_FILE_WORDS.search(str(error))
     if isinstance(error, duckdb.ConstraintException) or (at_commit and _CONSTRAINT.search(str(error))):
         return "drop the constraint or unique index that it names, which is not ours"
+    if is_short_of_memory(error):
+        return "if that stays, leave columns, or the table, out of what the link carries"
     if at_commit:
         return ""
-    if isinstance(error, duckdb.OutOfMemoryException):
-        return "leave wide columns, or the table, out of what the link carries"
     if isinstance(error, _OF_THE_FILE):
         return ""
     return "somebody altered the table or what depends on it: see the message, put it back as it was"

@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, TypeVar
 import duckdb
 
 from penstock.adapters.duckdb.catalog import find_dependents, read_attributes, read_columns
-from penstock.adapters.duckdb.database import CATALOG, DuckdbLimits, explain, open_database, write_lock
+from penstock.adapters.duckdb.database import (
+    CATALOG,
+    DuckdbLimits,
+    explain,
+    is_short_of_memory,
+    open_database,
+    write_lock,
+)
 from penstock.adapters.duckdb.query_server import QueryServer
+from penstock.core.errors import RefusedStatementError, TableWaitsError
 from penstock.core.warehouse.dialect import DUCKDB, Dialect, quote_name
 
 if TYPE_CHECKING:
@@ -57,8 +65,24 @@ class DuckdbWarehouse:
         """See `Warehouse`."""
         return CATALOG
 
-    def transact(self, work: Callable[[], T], tables: Sequence[TableId] = ()) -> T:  # noqa: ARG002 - all take turns
-        """See `Warehouse`. Nobody else writes the file, so nothing is done twice."""
+    def transact(self, work: Callable[[], T], tables: Sequence[TableId] = (), *, lock_seconds: float = 2.0) -> T:  # noqa: ARG002 - nobody else has locks
+        """See `Warehouse`. Nobody else writes the file, so nothing is done twice; queries may leave little memory."""
+        try:
+            return self._transact(work)
+        except RefusedStatementError as error:
+            if not tables or not is_short_of_memory(error.__cause__):
+                raise
+        # What is in memory until it is in the file may be all that there is.
+        with suppress(duckdb.Error):
+            self._connection.execute(f"CHECKPOINT {quote_name(DUCKDB, CATALOG)}")
+        try:
+            return self._transact(work)
+        except RefusedStatementError as error:
+            if not is_short_of_memory(error.__cause__):
+                raise
+            raise TableWaitsError(str(tables[0]), "", "the target's table", error.message, error.hint) from error
+
+    def _transact(self, work: Callable[[], T]) -> T:
         with write_lock(self._path), self._explained():
             self._connection.execute("BEGIN TRANSACTION")
             done = False

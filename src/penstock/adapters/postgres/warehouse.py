@@ -39,7 +39,6 @@ _FIRST_PAUSE_SECONDS = 0.1
 _CONFLICTS = (errors.SerializationFailure, errors.DeadlockDetected, errors.DuplicateTable, errors.DuplicateSchema)
 _LOCK_SPACE = 0x70656E73  # "pens": PostgreSQL names its advisory locks by two numbers.
 _TABLE_LOCK_SPACE = _LOCK_SPACE + 1
-_TABLE_LOCK_SECONDS = 2
 _HELD_UP = (errors.LockNotAvailable, errors.QueryCanceled)
 
 
@@ -66,31 +65,31 @@ class PostgresWarehouse:
         """See `Warehouse`: a connection sees one database."""
         return ""
 
-    def transact(self, work: Callable[[], T], tables: Sequence[TableId] = ()) -> T:
+    def transact(self, work: Callable[[], T], tables: Sequence[TableId] = (), *, lock_seconds: float = 2.0) -> T:
         """See `Warehouse`. Conflicts with other writers are tried again, six times in all, within about 6 s.
 
-        Where `tables` are known, others need not wait for them as long: then it is 2 s, and 2 s for a lock.
+        Where `tables` are known, others are not to wait for them as long: only for `lock_seconds` or so.
         """
         began = time.monotonic()
         for attempt in range(_ATTEMPTS):
             try:
-                return self._transact_once(work, tables)
+                return self._transact_once(work, tables, lock_seconds)
             except SinkError as error:
                 if not _is_conflict(error.__cause__):
                     raise
                 is_last = attempt == _ATTEMPTS - 1
-                if tables and (is_last or time.monotonic() - began > _TABLE_LOCK_SECONDS):
+                if tables and (is_last or time.monotonic() - began > lock_seconds):
                     raise _waits(tables[0], error) from error
                 if is_last:
                     raise
             time.sleep(_FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1))  # noqa: S311 - not for secrets
         raise AssertionError
 
-    def _transact_once(self, work: Callable[[], T], tables: Sequence[TableId]) -> T:
+    def _transact_once(self, work: Callable[[], T], tables: Sequence[TableId], lock_seconds: float) -> T:
         began = False
         try:
             with self._connection.transaction():
-                self._take_turns(tables)
+                self._take_turns(tables, lock_seconds)
                 began = True
                 return work()
         except psycopg.Error as error:
@@ -101,7 +100,7 @@ class PostgresWarehouse:
                 raise
             raise _waits(tables[0], error) from error
 
-    def _take_turns(self, tables: Sequence[TableId]) -> None:
+    def _take_turns(self, tables: Sequence[TableId], lock_seconds: float) -> None:
         """Wait for others of our owner: for all of them, or only for those who load one of `tables` or all tables."""
         if not tables:
             self._execute("SELECT pg_advisory_xact_lock(?, ?)", [_LOCK_SPACE, self._lock])
@@ -111,7 +110,7 @@ class PostgresWarehouse:
         for number in sorted(zlib.crc32(f"{self._lock}/{table}".encode()) - 2**31 for table in tables):
             values += [_TABLE_LOCK_SPACE, number]
         # From here on it is others who may hold the tables.
-        patience = f"set_config('lock_timeout', '{_TABLE_LOCK_SECONDS}s', TRUE)"
+        patience = f"set_config('lock_timeout', '{round(lock_seconds * 1000)}ms', TRUE)"
         self._execute(f"SELECT {', '.join(locks)}, {patience}", values)
 
     def run(self, statement: str, values: Sequence[Value] = ()) -> None:

@@ -58,7 +58,6 @@ _STAGED = "__penstock_staged"
 _ATTEMPTS = 6
 _FIRST_PAUSE_SECONDS = 0.1
 _LOCK_SECONDS = 60
-_TABLE_LOCK_SECONDS = 5
 _ABSENT = ("42P01", "3F000")
 _CANCELLED = "57014"
 _INTERNAL = "XX000"
@@ -112,11 +111,11 @@ class RedshiftWarehouse:
         """See `Warehouse`: a connection works in one database."""
         return ""
 
-    def transact(self, work: Callable[[], T], tables: Sequence[TableId] = ()) -> T:
+    def transact(self, work: Callable[[], T], tables: Sequence[TableId] = (), *, lock_seconds: float = 5.0) -> T:
         """See `Warehouse`. Error 1023 and other conflicts are tried again, six times in all, within about 6 s."""
         for attempt in range(_ATTEMPTS):
             try:
-                return self._transact_once(work, tables)
+                return self._transact_once(work, tables, lock_seconds)
             except SinkError as error:
                 if not is_conflict(error.__cause__):
                     raise
@@ -127,8 +126,8 @@ class RedshiftWarehouse:
             time.sleep(_FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1))  # noqa: S311 - not for secrets
         raise AssertionError
 
-    def _transact_once(self, work: Callable[[], T], tables: Sequence[TableId]) -> T:
-        self._begin(tables)
+    def _transact_once(self, work: Callable[[], T], tables: Sequence[TableId], lock_seconds: float) -> T:
+        self._begin(tables, lock_seconds)
         try:
             done = work()
             self.run("COMMIT")
@@ -145,14 +144,14 @@ class RedshiftWarehouse:
             raise
         return done
 
-    def _begin(self, tables: Sequence[TableId]) -> None:
+    def _begin(self, tables: Sequence[TableId], lock_seconds: float) -> None:
         """Begin a transaction, whose first statement waits for others of our owner: see "Serializable isolation"."""
         self.run(f"SET statement_timeout TO {_LOCK_SECONDS * 1000}")
         try:
             self.run("BEGIN")
             self._lock(TableId(self._loads.state, "positions"))
             if tables:
-                self.run(f"SET statement_timeout TO {min(_LOCK_SECONDS, _TABLE_LOCK_SECONDS) * 1000}")
+                self.run(f"SET statement_timeout TO {int(min(_LOCK_SECONDS, lock_seconds) * 1000)}")
             for table in tables:
                 self._lock_target(table)
             self.run("SET statement_timeout TO 0")

@@ -76,7 +76,8 @@ class Dialect:
 
     Where `key_index_bytes_max` is given, a key of so many bytes at most gets an
     index. `moves_tables`: ALTER TABLE can move a table to another schema.
-    `distinct_on`: SELECT DISTINCT ON is there, and quick. `scratch` is what can be
+    `distinct_on`: SELECT DISTINCT ON is there, and quick. `tables_together`: how many tables with a few rows
+    each are best loaded in one transaction. `scratch` is what can be
     made TEMPORARY of a query's rows. `deletes_using`: the table of a DELETE has no
     alias, and other tables are read by USING. `any_text` is a text of any length
     that there may be, and `locks_tables` says that who writes a row locks its table.
@@ -122,6 +123,7 @@ class Dialect:
     key_index_bytes_max: int = 0
     moves_tables: bool = False
     distinct_on: bool = False
+    tables_together: int = 1
     scratch: Literal["TABLE", "VIEW"] = "TABLE"
     deletes_using: bool = False
     any_text: str = "VARCHAR"
@@ -135,6 +137,8 @@ class Dialect:
 
 DUCKDB = Dialect(
     name="duckdb",
+    # Until its commit each column that rows are added to takes 256 KiB of memory.
+    tables_together=20,
     integers={
         (8, False): "TINYINT",
         (8, True): "UTINYINT",

@@ -66,6 +66,8 @@ POSTGRES: Final = Dialect(
     key_index_bytes_max=2600,
     moves_tables=True,
     distinct_on=True,
+    # Each has some locks, of which a server has a few thousand for all of its sessions.
+    tables_together=50,
     not_grouped=frozenset({"JSON"}),
 )
 """PostgreSQL 12 and later. It cuts longer names, so those are refused; a text has no NUL.

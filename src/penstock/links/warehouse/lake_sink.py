@@ -113,6 +113,17 @@ class LakeSink:
             misfits += max(0, known.state.misfits - before) if known else 0
         return Loaded(rows, time.time_ns() // 1_000_000, self._note(table, known, batches), misfits)
 
+    @property
+    def tables_together(self) -> int:
+        """See `Sink`: a commit is of one table."""
+        return 1
+
+    def load_together(
+        self, work: Mapping[TableId, Sequence[Batch]], schemas: Mapping[int, TableSchema]
+    ) -> Mapping[TableId, Loaded]:
+        """See `Sink`; nobody asks for it."""
+        return {table: self.load(table, batches, schemas) for table, batches in work.items()}
+
     def rename(self, moves: Sequence[Move], order: tuple[int, int, int], schemas: Mapping[int, TableSchema]) -> None:
         """See `Sink`. The rows are copied, table by table; what is to be done is written down before."""
         renames = {TableId.parse(move.origin): TableId.parse(move.table) for move in moves}

@@ -13,7 +13,8 @@ indexes: a few rows are found without, and in DuckDB they make updates conflict.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from penstock.core.announcements import Kind
@@ -25,7 +26,7 @@ from penstock.core.warehouse.schema_text import parse_schema, render_schema
 from penstock.core.warehouse.state_schema import state_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from penstock.core.tables import TableSchema
     from penstock.core.warehouse.load_plan import Deletes, Step
@@ -58,6 +59,7 @@ _LATER_COLUMNS = {
     "misfits": ("BIGINT", "0"),
 }
 """What the first release's `tables` lacked."""
+_ROWS_AT_ONCE = 100
 NO_BORDER = (-1, -1, -1)
 """Before every place in a log."""
 
@@ -112,6 +114,16 @@ def check_behind_border(known: TableState | None, step: Step) -> None:
             )
 
 
+@dataclass(slots=True)
+class _Pages:
+    """What is known of some tables within a transaction, and which of it is to be written at its end."""
+
+    tables: dict[TableId, TableState | None]
+    positions: dict[TableId, dict[tuple[str, int], int]]
+    new_tables: set[TableId] = field(default_factory=set)
+    new_positions: set[TableId] = field(default_factory=set)
+
+
 class TargetProgress:
     """The state rows of one pipeline and source. Its statements run in the caller's transaction."""
 
@@ -121,6 +133,20 @@ class TargetProgress:
         self._mine: dict[str, Value] = {"pipeline": pipeline, "source": source}
         self._name = state_schema(warehouse.dialect, pipeline, source)
         self._schema = quote_name(warehouse.dialect, warehouse.catalog, self._name)
+        self._pages: _Pages | None = None
+
+    @contextmanager
+    def of_tables(self, tables: Sequence[TableId]) -> Iterator[None]:
+        """Read what is known of `tables` at once; what is set of them in the block is written together at its end.
+
+        The block sets nothing of other tables.
+        """
+        self._pages = _Pages(self._read_tables(tables), self._read_positions(tables))
+        try:
+            yield
+            self._write(self._pages)
+        finally:
+            self._pages = None
 
     def is_made(self) -> bool:
         """Whether there are such tables."""
@@ -155,7 +181,8 @@ class TargetProgress:
 
     def set_batch_offset(self, offset: int) -> None:
         """Remember where to read on."""
-        self._replace("batches", {}, {"next_batch_offset": offset})
+        self._delete("batches")
+        self._insert("batches", [{"next_batch_offset": offset}])
 
     def waiting(self) -> dict[TableId, int]:
         """Return where each table waits in the batch topic."""
@@ -164,52 +191,84 @@ class TargetProgress:
 
     def set_waiting(self, waiting: Mapping[TableId, int]) -> None:
         """Remember where tables wait, and that no others do."""
-        where, values = self._where({})
-        self._warehouse.run(f"DELETE FROM {self._schema}.waiting WHERE {where}", values)  # noqa: S608 - names of ours
-        for table, offset in waiting.items():
-            self._insert("waiting", {"source_table": str(table), "next_batch_offset": offset})
+        self._delete("waiting")
+        self._insert("waiting", [{"source_table": str(t), "next_batch_offset": at} for t, at in waiting.items()])
 
     def positions(self, table: TableId) -> dict[tuple[str, int], int]:
         """Return the first offset not loaded, by topic and partition."""
-        found = self._select("positions", ("topic", "partition", "next_offset"), {"source_table": str(table)})
-        return {(str(topic), int(partition)): int(offset) for topic, partition, offset in found}
+        known = self._read_positions([table]) if self._pages is None else self._pages.positions
+        return dict(known[table])
 
     def set_positions(self, table: TableId, positions: Mapping[tuple[str, int], int]) -> None:
-        """Replace the positions of these topic partitions."""
-        for (topic, partition), offset in positions.items():
-            key: dict[str, Value] = {"source_table": str(table), "topic": topic, "partition": partition}
-            self._replace("positions", key, {"next_offset": offset})
+        """Replace the positions of these topic partitions; call it in a block of `of_tables`."""
+        assert self._pages is not None  # noqa: S101 - as is said above
+        if positions:
+            self._pages.positions[table].update(positions)
+            self._pages.new_positions.add(table)
 
     def table(self, table: TableId) -> TableState | None:
         """Return the schema of the target's table; None if it has not been made."""
-        columns = ("schema", "schema_id", "log_file", "log_offset", "log_row", *_LATER_COLUMNS)
-        for text, schema_id, *numbers, ended, deletes, misfits in self._select(
-            "tables", columns, {"source_table": str(table)}
+        known = self._read_tables([table]) if self._pages is None else self._pages.tables
+        return known[table]
+
+    def set_table(self, table: TableId, state: TableState) -> None:
+        """Replace what is known of the target's table."""
+        if self._pages is None:
+            self._write_tables({table: state})
+            return
+        self._pages.tables[table] = state
+        self._pages.new_tables.add(table)
+
+    def _read_positions(self, tables: Sequence[TableId]) -> dict[TableId, dict[tuple[str, int], int]]:
+        known: dict[TableId, dict[tuple[str, int], int]] = {table: {} for table in tables}
+        named = {str(table): table for table in tables}
+        for name, topic, partition, offset in self._select(
+            "positions", ("source_table", "topic", "partition", "next_offset"), tables
         ):
+            known[named[str(name)]][str(topic), int(partition)] = int(offset)
+        return known
+
+    def _read_tables(self, tables: Sequence[TableId]) -> dict[TableId, TableState | None]:
+        columns = ("source_table", "schema", "schema_id", "log_file", "log_offset", "log_row", *_LATER_COLUMNS)
+        known: dict[TableId, TableState | None] = dict.fromkeys(tables)
+        named = {str(table): table for table in tables}
+        for name, text, schema_id, *numbers, ended, deletes, misfits in self._select("tables", columns, tables):
             file, offset, row, *border = map(int, numbers)
             in_place = SchemaInPlace(int(schema_id), (file, offset, row))
             border_order = (border[0], border[1], border[2])
             kept: Deletes = "soft" if deletes == "soft" else "hard"
-            return TableState(parse_schema(str(text)), in_place, border_order, bool(ended), kept, int(misfits))
-        return None
+            known[named[str(name)]] = TableState(
+                parse_schema(str(text)), in_place, border_order, bool(ended), kept, int(misfits)
+            )
+        return known
 
-    def set_table(self, table: TableId, state: TableState) -> None:
-        """Replace what is known of the target's table."""
-        file, offset, row = state.in_place.order
-        values: dict[str, Value] = {
-            "schema_id": state.in_place.schema_id,
-            "schema": render_schema(state.schema),
-            "log_file": file,
-            "log_offset": offset,
-            "log_row": row,
-            "border_file": state.border[0],
-            "border_offset": state.border[1],
-            "border_row": state.border[2],
-            "ended": state.ended,
-            "deletes": state.deletes,
-            "misfits": state.misfits,
-        }
-        self._replace("tables", {"source_table": str(table)}, values)
+    def _write(self, pages: _Pages) -> None:
+        states = {table: state for table, state in pages.tables.items() if state and table in pages.new_tables}
+        self._write_tables(states)
+        rows: list[dict[str, Value]] = [
+            {"source_table": str(table), "topic": topic, "partition": partition, "next_offset": offset}
+            for table in sorted(pages.new_positions)
+            for (topic, partition), offset in pages.positions[table].items()
+        ]
+        self._delete("positions", sorted(pages.new_positions))
+        self._insert("positions", rows)
+
+    def _write_tables(self, states: Mapping[TableId, TableState]) -> None:
+        rows: list[dict[str, Value]] = [
+            {
+                "source_table": str(table),
+                "schema_id": state.in_place.schema_id,
+                "schema": render_schema(state.schema),
+                **dict(zip(("log_file", "log_offset", "log_row"), state.in_place.order, strict=True)),
+                **dict(zip(("border_file", "border_offset", "border_row"), state.border, strict=True)),
+                "ended": state.ended,
+                "deletes": state.deletes,
+                "misfits": state.misfits,
+            }
+            for table, state in states.items()
+        ]
+        self._delete("tables", list(states))
+        self._insert("tables", rows)
 
     def _create(self, table: str) -> None:
         listed = ", ".join(f"{self._column(name, type_)} NOT NULL" for name, type_ in _TABLES[table].items())
@@ -230,23 +289,28 @@ class TargetProgress:
         return ", ".join(quote_name(self._warehouse.dialect, name) for name in names)
 
     def _select(
-        self, name: str, columns: Sequence[str], key: Mapping[str, Value] | None = None
+        self, name: str, columns: Sequence[str], tables: Sequence[TableId] | None = None
     ) -> list[tuple[Value, ...]]:
-        where, values = self._where(key or {})
+        where, values = self._where(tables)
         statement = f"SELECT {self._quoted(*columns)} FROM {self._schema}.{name} WHERE {where}"  # noqa: S608 - names of ours
         return self._warehouse.fetch(statement, values)
 
-    def _replace(self, name: str, key: Mapping[str, Value], row: Mapping[str, Value]) -> None:
-        where, values = self._where(key)
-        self._warehouse.run(f"DELETE FROM {self._schema}.{name} WHERE {where}", values)  # noqa: S608 - names of ours
-        self._insert(name, {**key, **row})
+    def _delete(self, name: str, tables: Sequence[TableId] | None = None) -> None:
+        if tables is None or tables:
+            where, values = self._where(tables)
+            self._warehouse.run(f"DELETE FROM {self._schema}.{name} WHERE {where}", values)  # noqa: S608 - names of ours
 
-    def _insert(self, name: str, row: Mapping[str, Value]) -> None:
-        whole = {**self._mine, **row}
-        marks = ", ".join("?" for _ in whole)
-        statement = f"INSERT INTO {self._schema}.{name} ({self._quoted(*whole)}) VALUES ({marks})"  # noqa: S608 - names of ours
-        self._warehouse.run(statement, list(whole.values()))
+    def _insert(self, name: str, rows: Sequence[Mapping[str, Value]]) -> None:
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            some = [{**self._mine, **row} for row in rows[start : start + _ROWS_AT_ONCE]]
+            marks = ", ".join(f"({', '.join('?' for _ in row)})" for row in some)
+            statement = f"INSERT INTO {self._schema}.{name} ({self._quoted(*some[0])}) VALUES {marks}"  # noqa: S608 - names of ours
+            self._warehouse.run(statement, [value for row in some for value in row.values()])
 
-    def _where(self, key: Mapping[str, Value]) -> tuple[str, list[Value]]:
-        whole = {**self._mine, **key}
-        return " AND ".join(f"{self._quoted(column)} = ?" for column in whole), list(whole.values())
+    def _where(self, tables: Sequence[TableId] | None) -> tuple[str, list[Value]]:
+        """Say whose rows: of these tables, or of all of ours."""
+        where, values = " AND ".join(f"{self._quoted(column)} = ?" for column in self._mine), list(self._mine.values())
+        if tables is None:
+            return where, values
+        listed = ", ".join("?" for _ in tables)
+        return f"{where} AND source_table IN ({listed})", [*values, *map(str, tables)]

@@ -84,6 +84,8 @@ class _Counts:
 
 _DEFAULTS = LoadRules()
 _ANY_BYTES = 1 << 62
+_GROUP_LOCK_SECONDS = 0.2
+"""How long several tables wait for a lock of one of them: then each is loaded by itself."""
 
 
 class SqlSink:
@@ -136,13 +138,34 @@ class SqlSink:
         share = self._rules.shared_by(at_once)
         try:
             for part in plan_transactions(batches, self._rules.transaction_rows_max):
-                counts, told = self._transact(partial(self._load, table, part, schemas, share), [table])
+                ((counts, told),) = self._transact(partial(self._load, {table: part}, schemas, share), [table])
                 _COMMITTED.pass_by()
                 done = _Counts(done.changes + counts.changes, done.misfits + counts.misfits)
                 note = note if told is None else told
         except RefusedStatementError as error:
             raise TableStoppedError(str(table), "", "the target's table", error.message, error.hint) from error
         return Loaded(done.changes, time.time_ns() // 1_000_000, note, done.misfits)
+
+    @property
+    def tables_together(self) -> int:
+        """See `Sink`."""
+        return self._dialect.tables_together
+
+    def load_together(
+        self, work: Mapping[TableId, Sequence[Batch]], schemas: Mapping[int, TableSchema]
+    ) -> Mapping[TableId, Loaded]:
+        """See `Sink`."""
+        tables = list(work)
+        load = partial(self._load, work, schemas, self._rules.shared_by(len(work)))
+        try:
+            outcomes = self._warehouse.transact(load, tables, lock_seconds=_GROUP_LOCK_SECONDS)
+        except (AheadOfTransactionError, RefusedStatementError) as error:
+            reason, hint = f"it cannot be loaded together with others: {error}", "load it alone"
+            raise TableStoppedError(str(tables[0]), "", "the target's table", reason, hint) from error
+        _COMMITTED.pass_by()
+        now_ms = time.time_ns() // 1_000_000
+        loaded = (Loaded(counts.changes, now_ms, note, counts.misfits) for counts, note in outcomes)
+        return dict(zip(tables, loaded, strict=True))
 
     def rename(self, moves: Sequence[Move], order: tuple[int, int, int], schemas: Mapping[int, TableSchema]) -> None:
         """See `Sink`."""
@@ -172,6 +195,15 @@ class SqlSink:
         return {number: fit_schema(self._dialect, schema, self._rules.overflow) for number, schema in schemas.items()}
 
     def _load(
+        self, work: Mapping[TableId, Sequence[Batch]], schemas: Mapping[int, TableSchema], share: LoadRules
+    ) -> list[tuple[_Counts, str | None]]:
+        """Load what there is of each table; return what came of it, and what people should know."""
+        with self._progress.of_tables(list(work)):
+            outcomes = [self._load_table(table, batches, schemas, share) for table, batches in work.items()]
+        _PLACED.pass_by()
+        return outcomes
+
+    def _load_table(
         self, table: TableId, batches: Sequence[Batch], schemas: Mapping[int, TableSchema], share: LoadRules
     ) -> tuple[_Counts, str | None]:
         counts = _Counts()
@@ -186,9 +218,7 @@ class SqlSink:
             self._take(table, step, schema, counts)
         _MERGED.pass_by()
         self._progress.set_positions(table, plan_positions(positions, batches))
-        note = self._note(table, batches)
-        _PLACED.pass_by()
-        return counts, note
+        return counts, self._note(table, batches)
 
     def _rename(self, moves: Sequence[Move], order: tuple[int, int, int], schemas: Mapping[int, TableSchema]) -> None:
         renames = {TableId.parse(move.origin): TableId.parse(move.table) for move in moves}
