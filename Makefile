@@ -27,7 +27,7 @@ faults: setup  ## Break a running pipeline 200 times, for an hour or two: docs/r
 	$(BIN)/penstock faults $(ARGS)
 
 # More processes than cores, each with servers of its own: most tests wait for something.
-TESTS := $(BIN)/python -m pytest --numprocesses 3 --dist loadgroup --no-loadscope-reorder
+TESTS := $(BIN)/python -m pytest --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 test: setup  ## Run all tests that every change must pass, in at most 20 minutes on 2 cores
 	@sh scripts/install_for_tests.sh

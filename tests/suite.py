@@ -76,24 +76,25 @@ def pytest_configure_node(node: Any) -> None:  # noqa: ANN401 - pytest-xdist has
     node.workerinput[DOOR] = suite.door
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put files that need a Spark session into one group, first: a session costs seconds."""
-    of_spark = {item.path for item in items if _SPARK in getattr(item, "fixturenames", ())}
-    items.sort(key=lambda item: item.path not in of_spark)
-    for item in items:
-        if item.path in of_spark:
-            item.add_marker(pytest.mark.xdist_group(_SPARK))
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put files that need a Spark session first; a worker tells which these are."""
+    from tests.servers.shared_servers import DOOR  # noqa: PLC0415 - only runs with workers
+
+    of_spark = {_file(item.nodeid) for item in items if _SPARK in getattr(item, "fixturenames", ())}
+    items.sort(key=lambda item: _file(item.nodeid) not in of_spark)
+    worker: dict[str, str] | None = getattr(config, "workerinput", None)
+    if worker is not None:
+        Path(worker[DOOR]).with_name(_SPARK).write_text("\n".join(sorted(of_spark)))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:  # noqa: ANN401 - as above
-    """Give each file to one worker, and the files of a group to the same one."""
-    from xdist.scheduler import LoadGroupScheduling  # noqa: PLC0415 - only runs with workers
+    """Give each file to one worker, and all that need a Spark session to the same: a session costs seconds."""
+    from xdist.scheduler import LoadFileScheduling  # noqa: PLC0415 - only runs with workers
 
-    scheduling = LoadGroupScheduling(config, log)
-    group_of = scheduling._split_scope
-    scheduling._split_scope = lambda nodeid: _file(group_of(nodeid))
+    scheduling = LoadFileScheduling(config, log)
+    told = Path(config.stash[_suite].door).with_name(_SPARK)
+    scheduling._split_scope = lambda nodeid: _SPARK if _file(nodeid) in told.read_text().splitlines() else _file(nodeid)
     return scheduling
 
 
