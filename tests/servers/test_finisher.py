@@ -167,11 +167,13 @@ class Busy:
     name: str = "busy"
     brings_changes_in: bool = True
     begun: Event = field(default_factory=Event)
+    first_job: int = 0
     finisher: Finisher = field(init=False)
     query: StreamingQuery = field(init=False)
 
     def start(self, place: QueryPlace) -> StreamingQuery:
         def take(rows: pa.Table) -> None:  # noqa: ARG001 - whatever they are
+            self.first_job = place.session.sparkContext._jsc.sc().dagScheduler().numTotalJobs()
             self.begun.set()
             self.work(place.session)
 
@@ -196,7 +198,7 @@ class CtrlC:
     def ensure(self) -> None:
         if self.link.begun.is_set():
             if self.link.work is not sleep_in_the_jvm:
-                await_job(self.spark)
+                await_job(self.spark, self.link)
             raise KeyboardInterrupt
 
 
@@ -224,16 +226,16 @@ def test_a_link_whose_work_somebody_else_stops_has_failed(
     link = Busy(start, run_a_job)
     query = link.start(QueryPlace(spark, tmp_path, once=False))
     assert link.begun.wait(_SECONDS)
-    await_job(spark)
+    await_job(spark, link)
 
     query.stop()
 
     assert isinstance(link.failure(), Py4JJavaError)
 
 
-def await_job(spark: SparkSession) -> None:
-    """Wait until Spark works on something."""
+def await_job(spark: SparkSession, link: Busy) -> None:
+    """Wait until Spark works on the link's own job: one that begins behind a stop is not stopped by it."""
     deadline = time.monotonic() + _SECONDS
-    while not spark.sparkContext.statusTracker().getActiveJobsIds():
+    while max(spark.sparkContext.statusTracker().getActiveJobsIds(), default=-1) < link.first_job:
         assert time.monotonic() < deadline
         time.sleep(0.01)

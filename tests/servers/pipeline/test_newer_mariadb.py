@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pymysql
 import pytest
+from tests.servers.conftest import tracker_home
 
 from penstock.dev.mariadb import Flavour, start_mariadb
 
@@ -31,7 +32,9 @@ def case(
     """A pipeline from MariaDB 11.8, whose tracker is one too: an older one has no VECTOR."""
     server = newer_mariadb
     with (
-        start_mariadb(tmp_path / "newer_tracker", Flavour.TRACKER, package=newer_mariadb_package) as tracker,
+        start_mariadb(
+            tracker_home(tmp_path / "newer_tracker"), Flavour.TRACKER, package=newer_mariadb_package
+        ) as tracker,
         closing(
             pymysql.connect(
                 host=server.host, port=server.port, user=server.user, password=server.password, connect_timeout=10
