@@ -98,6 +98,7 @@ class CrashCase:
         with closing(self.connect(database)) as connection, connection.cursor() as cursor:
             for statement in statements:
                 cursor.execute(statement)
+            connection.commit()
 
     def connect(self, database: str | None = None) -> pymysql.Connection:
         return pymysql.connect(
@@ -241,6 +242,9 @@ _LOADS = sorted(_OF_LOADS) + [f"{point}:2" for point in sorted(_OF_LOADS - {"loa
 )
 def test_files_and_loads_recover(running: CrashCase, of_files: str, of_loads: str) -> None:
     running.write(f"before {of_files} and {of_loads}")
+    if of_loads.endswith(":2"):
+        # Tables with a few rows share a transaction; one that is altered has its own.
+        running.alter(of_loads.partition(":")[0].replace(".", "_"))
     running.carry("capture")
 
     running.crash(of_files, "objects")

@@ -122,7 +122,8 @@ class Case:
             state.close()
 
     def sweep(self, now_hours: float, targets: tuple[str, ...] = ("duckdb", "postgres")) -> int:
-        offsets = {name: self.targets[name].open().batch_offset() for name in targets}
+        sinks = {name: self.targets[name].open() for name in targets}
+        offsets = {name: min([sink.batch_offset(), *sink.waiting().values()]) for name, sink in sinks.items()}
         return sweep(self.directory, self.batches, offsets, now_hours)
 
     def there(self) -> list[int]:

@@ -31,9 +31,8 @@ def test_rows_of_any_text_go_through_csv_on_a_store_and_old_files_go_when_the_ta
     chain_parts: tuple[KafkaBroker, str, int],
     cloud: CloudPlace,
 ) -> None:
-    more = (
-        f'objects: {{url: "{cloud.url}", endpoint: "{cloud.endpoint}", format: csv, compression: gzip, keep_hours: 0}}'
-    )
+    place = f'url: "{cloud.url}", endpoint: "{cloud.endpoint}"'
+    more = f"objects: {{{place}, format: csv, compression: gzip, keep_hours: 900}}"
     chain = make_chain(tmp_path, fresh_database, mariadb, chain_parts, more)
     objects = open_objects(cloud.spec())
     chain.write(
@@ -47,6 +46,7 @@ def test_rows_of_any_text_go_through_csv_on_a_store_and_old_files_go_when_the_ta
     chain.carry()
     checked = CliRunner().invoke(app, ["check", str(chain.file), "--connect"])
     written = objects.list(fresh_database)
+    chain.file.write_text(chain.file.read_text().replace("keep_hours: 900", "keep_hours: 0"))
     publisher = BatchPublisher(open_publisher(chain.spec, OBJECTS_LINK, 1), batch_topic(chain.spec), 1)
     sweep_files(chain.spec, publisher)
     publisher.close()

@@ -77,9 +77,9 @@ def break_at(sink: SqlSink, number: int, harm: Callable[[], None]) -> list[int]:
     (Fault("read_only", "CREATE"), UnavailableError, "is read-only"),
     (Fault("disk_full", "COPY"), SinkError, "has a full disk: .*1016"),
     (Fault("disk_full", 'INSERT INTO "shop"'), SinkError, "has a full disk"),
-    (Fault("queue_timeout", "COPY"), UnavailableError, "WLM"),
-    (Fault("query_killed", "DELETE"), UnavailableError, "cancelled on user's request"),
-    (Fault("timeout", "INSERT"), UnavailableError, "ended a statement of ours"),
+    (Fault("queue_timeout", "COPY"), TableWaitsError, "WLM"),
+    (Fault("query_killed", "DELETE"), TableWaitsError, "cancelled on user's request"),
+    (Fault("timeout", "INSERT"), TableWaitsError, "ended a statement of ours"),
 ])  # fmt: skip
 def test_bad_states_are_told_and_nothing_moves_until_they_are_over(
     place: Place, sink: SqlSink, healthy: RedshiftServer, fault: Fault, error: type[Exception], said: str
@@ -184,7 +184,7 @@ def test_an_isolation_error_is_tried_again_and_no_more_often_than_it_may(
     assert sink.load(TABLE, [write_batch(place, FIRST, 1, 1, [("b", 2, "c")])], SCHEMAS).rows == 1
 
     healthy.fault(Fault("isolation", 'DELETE FROM "shop"'))
-    with pytest.raises(SinkError, match="1023"):
+    with pytest.raises(TableWaitsError, match="1023"):
         sink.load(TABLE, [write_batch(place, FIRST, 1, 2, [("c", 3, "c")])], SCHEMAS)
     healthy.fault(None)
 

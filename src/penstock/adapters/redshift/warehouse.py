@@ -122,7 +122,8 @@ class RedshiftWarehouse:
                 if attempt == _ATTEMPTS - 1:
                     if not tables:
                         raise
-                    raise _waits(tables[0], error) from error
+                    hint = "see what else writes to the table; it is tried again by itself"
+                    raise TableWaitsError(str(tables[0]), "", "the target's table", error.message, hint) from error
             time.sleep(_FIRST_PAUSE_SECONDS * 2**attempt * random.uniform(0.5, 1))  # noqa: S311 - not for secrets
         raise AssertionError
 
