@@ -119,7 +119,10 @@ def test_wherever_the_cluster_hangs_up_rows_and_state_agree(
         assert (rows_in(again), again.positions(TABLE)) == ([("a", 2), ("b", 2)], {(TOPIC, 0): 3})
 
 
-@pytest.mark.parametrize("harm", [Proxy.cut, Proxy.half_close], ids=["cut", "answers lost"])
+@pytest.mark.parametrize(
+    "harm",
+    [pytest.param(Proxy.cut, id="cut"), pytest.param(Proxy.half_close, id="answers lost", marks=pytest.mark.nightly)],
+)
 def test_wherever_the_connection_breaks_rows_and_state_agree(
     place: Place, sink: SqlSink, redshift: RedshiftServer, harm: Callable[[Proxy], None]
 ) -> None:

@@ -223,8 +223,8 @@ def load_all(world: World, batches: list[Batch], place: Place) -> int:
         warehouse = place.target.connect("s")
         statements = world.rng.randrange(4, 60) if cuts < faults else 1_000_000_000
         cut = CutWarehouse(warehouse, statements)
-        sink = SqlSink(cut, "p", "s", place.objects, rules)  # type: ignore[arg-type]
         try:
+            sink = SqlSink(cut, "p", "s", place.objects, rules)  # type: ignore[arg-type]
             while (offset := sink.batch_offset()) < len(batches):
                 through = min(len(batches), offset + world.rng.randint(1, 12))
                 # A table that could not go on for a while has everything since then loaded again.
@@ -236,7 +236,7 @@ def load_all(world: World, batches: list[Batch], place: Place) -> int:
         except CutError:
             cuts += 1
         finally:
-            sink.close()
+            warehouse.close()
     return cuts
 
 
