@@ -26,7 +26,7 @@ from penstock.core.mysql.log_items import RowsLogged, StatementLogged
 from penstock.core.publication import StoppedTable
 from penstock.core.tables import TableId
 from penstock.core.transforms.constants import fill_value
-from penstock.links.capture.statements import StatementHandler
+from penstock.links.capture.mysql.statements import StatementHandler
 from penstock.links.capture.table_book import TableBook
 from penstock.ports.registry import RegisteredTable
 

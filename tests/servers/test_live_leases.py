@@ -20,8 +20,8 @@ from penstock.core.errors import FencedError, PenstockError
 from penstock.core.tables import TableId
 from penstock.links.capture.follow import LogFollower, Pace
 from penstock.links.capture.live import LiveCapture
+from penstock.links.capture.mysql.statements import StatementHandler
 from penstock.links.capture.open_capture import CaptureParts, OpenCapture
-from penstock.links.capture.statements import StatementHandler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -21,8 +21,8 @@ from penstock.core.mysql.heartbeats import HeartbeatWatch
 from penstock.links.capture.first_start import CopyPace, start_from_log, start_with_copy
 from penstock.links.capture.follow import LogFollower, Pace
 from penstock.links.capture.live import LiveCapture
+from penstock.links.capture.mysql.statements import StatementHandler
 from penstock.links.capture.open_capture import CaptureParts, OpenCapture, committed_record
-from penstock.links.capture.statements import StatementHandler
 from penstock.links.capture.table_book import TableBook
 from penstock.wiring.mirrored import require_newest_kafka
 from penstock.wiring.open import (

@@ -14,14 +14,14 @@ from penstock.adapters.mysql.continuity import require_known
 from penstock.adapters.mysql.history import head
 from penstock.adapters.mysql.retention import oldest_ahead_ms, read_kept_log
 from penstock.core.errors import LogError, PenstockError, PositionError
+from penstock.core.mysql.retention import judge_retention
 from penstock.core.positions import bytes_between
-from penstock.core.retention import judge_retention
 from penstock.wiring.open import mysql_server
 
 if TYPE_CHECKING:
     from penstock.config.specs import MysqlSourceSpec
+    from penstock.core.mysql.retention import Retention
     from penstock.core.positions import BinlogPosition
-    from penstock.core.retention import Retention
 
 _log = structlog.get_logger()
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from tests.unit.links.conftest import MemoryPublisher
 
-    from penstock.links.capture.statements import StatementHandler
+    from penstock.links.capture.mysql.statements import StatementHandler
     from penstock.links.capture.table_book import TableBook
 
 FIRST = BinlogPosition("binlog.000001", 4)

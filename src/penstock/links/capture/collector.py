@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from penstock.core.avro.envelope_encode import encode_changes
 from penstock.core.changes import Messages
 from penstock.core.errors import TableStoppedError
-from penstock.core.few_rows import FewRows
 from penstock.core.key_changes import message_order, split_key_changes
 from penstock.core.mysql.decode import batch_key, decode_rows
+from penstock.core.mysql.few_rows import FewRows
 from penstock.core.mysql.log_items import RowsLogged
 from penstock.core.publication import Publication, StoppedTable, count_rows, merge_by_topic
 

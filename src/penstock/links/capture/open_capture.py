@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.core.positions import BinlogPosition
     from penstock.core.publication import Publication
     from penstock.core.turns import Turn
-    from penstock.links.capture.statements import StatementHandler
+    from penstock.links.capture.mysql.statements import StatementHandler
     from penstock.links.capture.table_book import TableBook
     from penstock.ports.publisher import Publisher
 

@@ -10,7 +10,7 @@ from penstock.core.avro.schemas import table_schema
 from penstock.core.errors import PositionError, TableStoppedError
 from penstock.core.schema_difference import describe_difference
 from penstock.core.tables import UnsupportedType
-from penstock.links.capture.cascades import CascadeWatch
+from penstock.links.capture.mysql.cascades import CascadeWatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
