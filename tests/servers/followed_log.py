@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from tests.servers.source_log import Source
 
     from penstock.core.announcements import Announcement
-    from penstock.core.mysql.table_policy import TablePolicy
     from penstock.core.positions import BinlogPosition
+    from penstock.core.table_policy import TablePolicy
     from penstock.core.tables import TableSchema
 
 Row = dict[str, Any]
@@ -96,7 +96,7 @@ class FollowedLog:
         registry = MemoryRegistry()
         book = TableBook("src", tracker, registry, [], lambda table: table.schema == schema and table.name != unwanted)
         state = open_state(f"sqlite:///{home}/state.db", "p")
-        handler = StatementHandler(state, book, MysqlSourceObjects(address(source)), 1)
+        handler = StatementHandler(state, book, tracker, MysqlSourceObjects(address(source)), 1)
         return cls(source, begin, schema, policy, tracker, registry, book, handler)
 
     def close(self) -> None:
