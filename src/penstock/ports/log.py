@@ -50,6 +50,10 @@ class LogStream(Protocol):
         """Whether a stream opened with a stop (end of file, or end of log) has reached it."""
         ...
 
+    def confirm(self, position: Position) -> None:
+        """Take note that everything before `position` is durable elsewhere: the source need not keep it for us."""
+        ...
+
     def close(self) -> None:
         """Drop the connection. Safe to call twice."""
         ...

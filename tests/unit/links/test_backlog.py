@@ -102,6 +102,9 @@ class BreakingStream:
     def at_end(self) -> bool:
         return False
 
+    def confirm(self, position: Position) -> None:
+        """Keep nothing."""
+
     def close(self) -> None:
         """Nothing is open."""
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from penstock.core.mysql.log_items import LogItem
-    from penstock.core.positions import BinlogPosition
+    from penstock.core.positions import BinlogPosition, Position
     from penstock.core.tables import TableId
 
 _COM_BINLOG_DUMP: Final = 0x12
@@ -128,6 +128,9 @@ class BinlogStream:
     def at_end(self) -> bool:
         """Whether everything up to the stop has been returned by `read`."""
         return self._at_end
+
+    def confirm(self, position: Position) -> None:
+        """Do nothing: a server keeps its binlogs by their age, whoever has read them."""
 
     def close(self) -> None:
         """Drop the connection. Safe to call twice."""

@@ -1,4 +1,4 @@
-"""Opens what a capture of MySQL or MariaDB works with: see wiring/capture_kinds.py."""
+"""Opens what a capture of MySQL or MariaDB works with: see wiring/source_kinds.py."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.adapters.mysql.binlog_stream import open_binlog
+from penstock.adapters.mysql.catalog import read_tables
 from penstock.adapters.mysql.connection import connect
 from penstock.adapters.mysql.copy import SILENCE_SECONDS, open_copy
 from penstock.adapters.mysql.heartbeat import require_not_behind
@@ -17,33 +18,39 @@ from penstock.adapters.mysql.log_coverage import require_whole_log
 from penstock.adapters.mysql.source_objects import MysqlSourceObjects
 from penstock.adapters.mysql.tracker import MysqlTracker
 from penstock.config.mysql_source import BACKLOG_TASKS_MAX, SERVER_IDS_PER_SOURCE
+from penstock.core.mysql.evolution import refusal_of_types
 from penstock.core.mysql.heartbeats import HeartbeatWatch
 from penstock.core.mysql.read_from import on_top_of
 from penstock.core.positions import binlog_position
 from penstock.links.capture.mysql.cascades import CascadeWatch
 from penstock.links.capture.mysql.log_reading import BinlogReading
 from penstock.links.capture.mysql.statements import StatementHandler
+from penstock.wiring.mysql_fitness import examine_source, require_fit_source
 from penstock.wiring.mysql_log import MysqlLog
+from penstock.wiring.mysql_standing import read_source_standing
 from penstock.wiring.open import mysql_server, open_tracker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
 
     import pymysql
 
     from penstock.config.mysql_source import MysqlSourceSpec
     from penstock.core.positions import Position
-    from penstock.core.tables import TableId
+    from penstock.core.refusals import Refusal
+    from penstock.core.tables import TableId, TableSchema
     from penstock.links.capture.spec import CaptureSpec
     from penstock.links.capture.table_book import TableBook
     from penstock.ports.copy import TableCopy
     from penstock.ports.log import LogReading, LogStream, Stop
     from penstock.ports.replay import Replay
     from penstock.ports.source import SourceLog
+    from penstock.ports.standing import SourceStanding
     from penstock.ports.state import State
     from penstock.ports.tracker import SchemaCatalog, UnloggedChanges
-    from penstock.wiring.capture_kinds import SourceLook
+    from penstock.wiring.findings import Finding
+    from penstock.wiring.source_kinds import SourceLook
 
 _LANES: Final = BACKLOG_TASKS_MAX + 1
 _INSTANCES: Final = 4
@@ -53,7 +60,7 @@ _SAME_ID_SECONDS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class MysqlLook:
-    """See capture_kinds.SourceLook."""
+    """See source_kinds.SourceLook."""
 
     connection: pymysql.Connection
     spec: CaptureSpec
@@ -74,41 +81,41 @@ class MysqlLook:
         return start_of_log(self.connection) if is_whole else None
 
 
-class MysqlCapture:
-    """See capture_kinds.CaptureKind."""
+class MysqlSource:
+    """See source_kinds.SourceKind."""
 
     @contextmanager
     def look(self, spec: CaptureSpec) -> Iterator[SourceLook]:
-        """See CaptureKind."""
+        """See SourceKind."""
         with connect(mysql_server(spec.source)) as connection:
             # At each start, for whatever answers now may be another server, or one with other settings.
             require_whole_log(connection, spec.source.patterns.matches)
             yield MysqlLook(connection, spec, read_identity(connection))
 
     def copy(self, spec: CaptureSpec) -> AbstractContextManager[TableCopy]:
-        """See CaptureKind."""
+        """See SourceKind."""
         return open_copy(mysql_server(spec.source), spec.source.patterns.matches, spec.source.policy)
 
     def copy_silence_seconds(self) -> float:
-        """See CaptureKind."""
+        """See SourceKind."""
         return SILENCE_SECONDS
 
     def catalog(self, spec: CaptureSpec) -> SchemaCatalog:
-        """See CaptureKind."""
+        """See SourceKind."""
         return open_tracker(spec.pipeline, spec.source)
 
     def unlogged(self, spec: CaptureSpec, catalog: SchemaCatalog) -> UnloggedChanges:
-        """See CaptureKind."""
+        """See SourceKind."""
         objects = MysqlSourceObjects(mysql_server(spec.source))
         return CascadeWatch(_tracker(catalog), spec.source.patterns.matches, objects.logs_cascades)
 
     def replay(self, spec: CaptureSpec, state: State, book: TableBook) -> Replay:
-        """See CaptureKind."""
+        """See SourceKind."""
         objects = MysqlSourceObjects(mysql_server(spec.source))
         return StatementHandler(state, book, _tracker(book.tracker), objects, spec.pipeline.kafka.partitions)
 
     def stream(self, spec: CaptureSpec, position: Position, stop: Stop, lane: int, book: TableBook | None) -> LogStream:
-        """See CaptureKind."""
+        """See SourceKind."""
         source = spec.source
         carried = wanted_rows(source)
 
@@ -119,7 +126,7 @@ class MysqlCapture:
         return open_binlog(mysql_server(source), begin, replica_id(spec, lane), wanted, stop, prepared_bytes_max)
 
     def reading(self, spec: CaptureSpec, begin: Position) -> LogReading:
-        """See CaptureKind."""
+        """See SourceKind."""
         heartbeat, watch = spec.source.heartbeat, None
         if heartbeat is not None:
             newest = binlog_position(begin).heartbeat
@@ -127,16 +134,37 @@ class MysqlCapture:
         return BinlogReading(begin, watch)
 
     def on_top_of(self, base: Position, position: Position) -> Position:
-        """See CaptureKind."""
+        """See SourceKind."""
         return on_top_of(binlog_position(base), binlog_position(position))
 
+    def require_fit(self, source: MysqlSourceSpec) -> None:
+        """See SourceKind."""
+        require_fit_source(source)
+
+    def examine(self, source: MysqlSourceSpec, pipeline: str) -> Iterator[Finding]:
+        """See SourceKind."""
+        return examine_source(source, pipeline)
+
+    def standing(self, source: MysqlSourceSpec, position: Position | None) -> SourceStanding:
+        """See SourceKind."""
+        return read_source_standing(source, position)
+
+    def tables(self, source: MysqlSourceSpec) -> Mapping[TableId, TableSchema]:
+        """See SourceKind."""
+        with connect(mysql_server(source)) as connection:
+            return read_tables(connection, None, source.policy)
+
+    def refusal(self, before: TableSchema, after: TableSchema) -> Refusal | None:
+        """See SourceKind."""
+        return refusal_of_types(before, after)
+
     def log(self, source: MysqlSourceSpec) -> SourceLog:
-        """See CaptureKind."""
+        """See SourceKind."""
         return MysqlLog(source)
 
 
 def _tracker(catalog: SchemaCatalog) -> MysqlTracker:
-    """Return the catalog of a book that `MysqlCapture.catalog` has opened."""
+    """Return the catalog of a book that `MysqlSource.catalog` has opened."""
     if not isinstance(catalog, MysqlTracker):
         message = f"the tables of a MySQL source are not known from {type(catalog).__name__}"
         raise TypeError(message)
