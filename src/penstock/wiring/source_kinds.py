@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, assert_never
 
 from penstock.config.mysql_source import MysqlSourceSpec
 
@@ -114,8 +114,11 @@ class SourceKind(Protocol):
 
 
 def source_kind(source: SourceSpec) -> SourceKind:
-    """The kind that `source` is of: an entry for each, by the type of its spec."""
-    from penstock.wiring.mysql_source import MysqlSource  # noqa: PLC0415 - drivers are imported for their own sources
+    """The kind that `source` is of: an entry for each. Drivers are imported for sources that need them alone."""
+    match source:
+        case MysqlSourceSpec():
+            from penstock.wiring.mysql_source import MysqlSource  # noqa: PLC0415 - as above
 
-    kinds: dict[type, type[SourceKind]] = {MysqlSourceSpec: MysqlSource}
-    return kinds[type(source)]()
+            return MysqlSource()
+        case _:
+            assert_never(source)
