@@ -20,7 +20,7 @@ from penstock.core.tables import TableId
 from penstock.links.capture.spec import CaptureSpec
 from penstock.ports.log import Stop
 from penstock.wiring import capture as wiring
-from penstock.wiring.mysql_source import replica_id
+from penstock.wiring.mysql_capture import replica_id
 from penstock.wiring.open import committed_position, open_topic_log
 
 if TYPE_CHECKING:

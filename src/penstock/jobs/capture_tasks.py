@@ -137,13 +137,13 @@ class CapturePlanner:
 
         Ranges wait for each other: `tasks_max` must be able to run at once.
         """
+        from penstock.wiring.capture_kinds import capture_kind  # noqa: PLC0415
         from penstock.wiring.open import open_topic_log  # noqa: PLC0415
-        from penstock.wiring.source_kinds import source_kind  # noqa: PLC0415
 
         self._spec = spec
         self._tasks_max = min(spec.source.backlog_tasks, tasks_max)
         self._topics = open_topic_log(spec.pipeline)
-        self._log = source_kind(spec.source).log(spec.source)
+        self._log = capture_kind(spec.source).log(spec.source)
         self._stop: Position | None = None
         self._name = uuid.uuid4().hex
         self._number = 0

@@ -46,12 +46,12 @@ class LogStream(Protocol):
         """
         ...
 
-    def at_end(self) -> bool:
-        """Whether a stream opened with a stop (end of file, or end of log) has reached it."""
+    def confirm(self, position: Position) -> None:
+        """Everything before `position` is durable elsewhere, and so is that we know it: the source need not keep it."""
         ...
 
-    def confirm(self, position: Position) -> None:
-        """Take note that everything before `position` is durable elsewhere: the source need not keep it for us."""
+    def at_end(self) -> bool:
+        """Whether a stream opened with a stop (end of file, or end of log) has reached it."""
         ...
 
     def close(self) -> None:

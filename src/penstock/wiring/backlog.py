@@ -16,8 +16,8 @@ from penstock.links.capture.follow import Pace
 from penstock.links.capture.open_capture import committed_record
 from penstock.ports.log import Stop
 from penstock.wiring.capture import open_book, open_capture, open_follower, open_stream
+from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.open import committed_position, open_publisher, open_topic_log
-from penstock.wiring.source_kinds import source_kind
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
@@ -94,7 +94,7 @@ class Lane:
 
     def on_top_of(self, base: Position, position: Position) -> Position:
         """See links/capture/ranges.RangeTurns."""
-        return source_kind(self._spec.source).on_top_of(base, position)
+        return capture_kind(self._spec.source).on_top_of(base, position)
 
     def end(self, turn: Turn) -> None:
         """See links/capture/ranges.RangeTurns. What hinders it is of no use to whoever is told of the first error."""

@@ -13,6 +13,7 @@ from penstock.links.capture.live import LiveCapture
 from penstock.links.capture.open_capture import CaptureParts, OpenCapture, committed_record
 from penstock.links.capture.table_book import TableBook
 from penstock.ports.log import Stop
+from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.mirrored import require_newest_kafka
 from penstock.wiring.open import (
     announcements_topic,
@@ -22,7 +23,6 @@ from penstock.wiring.open import (
     open_registry,
     open_topic_log,
 )
-from penstock.wiring.source_kinds import source_kind
 
 if TYPE_CHECKING:
     from penstock.adapters.kafka.reader import TopicReader
@@ -70,7 +70,7 @@ def open_capture(
 
 
 def _resume(spec: CaptureSpec, parts: CaptureParts, turn: Turn | None) -> OpenCapture:
-    with source_kind(spec.source).look(spec) as look:
+    with capture_kind(spec.source).look(spec) as look:
         capture = OpenCapture.resume(parts, spec.epoch, look.identity, turn)
         look.require_reached(capture.position)
     return capture
@@ -81,7 +81,7 @@ def copy_transaction_seconds(source: SourceSpec) -> float:
 
     With the longest pieces that is 15 minutes, the most that brokers grant by default.
     """
-    return source.copy_commit_seconds + source_kind(source).copy_silence_seconds()
+    return source.copy_commit_seconds + capture_kind(source).copy_silence_seconds()
 
 
 def start_capture(spec: CaptureSpec) -> str:
@@ -99,7 +99,7 @@ def start_capture(spec: CaptureSpec) -> str:
 
 def _first_start(spec: CaptureSpec, parts: CaptureParts, broken_off: CaptureRecord | None) -> str:
     """Start as the file says; behind a copy that was broken off, with another copy in any case."""
-    kind = source_kind(spec.source)
+    kind = capture_kind(spec.source)
     with kind.look(spec) as look:
         identity, begin = look.identity, look.start_of_log() if broken_off is None else None
     if begin is not None:
@@ -114,8 +114,8 @@ def _first_start(spec: CaptureSpec, parts: CaptureParts, broken_off: CaptureReco
 def open_stream(
     spec: CaptureSpec, position: Position, stop: Stop, lane: int, book: TableBook | None = None
 ) -> LogStream:
-    """See source_kinds.SourceKind.stream."""
-    return source_kind(spec.source).stream(spec, position, stop, lane, book)
+    """See capture_kinds.CaptureKind.stream."""
+    return capture_kind(spec.source).stream(spec, position, stop, lane, book)
 
 
 def open_follower(
@@ -126,7 +126,7 @@ def open_follower(
     pace: Pace,
 ) -> LogFollower:
     """Turn the log from `begin` on into publications."""
-    return LogFollower(book, stopped, begin, pace, source_kind(spec.source).reading(spec, begin))
+    return LogFollower(book, stopped, begin, pace, capture_kind(spec.source).reading(spec, begin))
 
 
 def open_parts(
@@ -143,14 +143,14 @@ def open_parts(
         partitions = spec.pipeline.kafka.partitions
         state = open_pipeline_state(spec.pipeline)
         require_newest_kafka(spec.pipeline, spec.source_name, state, log)
-        replay = source_kind(spec.source).replay(spec, state, book)
+        replay = capture_kind(spec.source).replay(spec, state, book)
         opened.pop_all()
         return CaptureParts(publisher, book, replay, announcements_topic(spec.pipeline), partitions, is_lent)
 
 
 def open_book(spec: CaptureSpec, log: TopicReader) -> TableBook:
     """Look up the tables that were announced so far."""
-    kind = source_kind(spec.source)
+    kind = capture_kind(spec.source)
     tracker, registry = kind.catalog(spec), open_registry(spec.pipeline)
     book = TableBook(
         spec.source_name,

@@ -12,9 +12,9 @@ from penstock.adapters.kafka.topics import position_topic
 from penstock.core.errors import PenstockError
 from penstock.core.publication import CaptureRecord
 from penstock.wiring.announced_topics import AnnouncedTopics
+from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.link_place import LinkPlace
 from penstock.wiring.open import committed_position, open_topic_log
-from penstock.wiring.source_kinds import source_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,7 +35,7 @@ class SourceMirror:
         self.name = source.name
         self._state = state
         self._topics = open_topic_log(spec)
-        self._source_log = source_kind(source).log(source)
+        self._source_log = capture_kind(source).log(source)
         mirrored = state.position(source.name)
         self._next = mirrored[1] if mirrored else 0
         self._stopped: set[str] = set(state.stopped_tables(source.name))

@@ -21,6 +21,7 @@ from penstock.adapters.state.migrate import has_current_tables
 from penstock.config.places import lake_url, objects_url, state_url
 from penstock.config.sinks import DeltaSinkSpec, DuckdbSinkSpec, PostgresSinkSpec, RedshiftSinkSpec
 from penstock.core.errors import PenstockError, UnfitServerError, UsageError
+from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.check_started import examine_started
 from penstock.wiring.findings import Finding, examine
 from penstock.wiring.objects_probe import probe_objects
@@ -32,7 +33,6 @@ from penstock.wiring.open import (
     tracker_server,
 )
 from penstock.wiring.registry_probe import probe_registry
-from penstock.wiring.source_kinds import source_kind
 from penstock.wiring.warehouses import postgres_server, redshift_cluster, redshift_loads
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def examine_pipeline(spec: PipelineSpec) -> Sequence[Finding]:
     findings = [examine(f"home {spec.home}", partial(_examine_home, spec.home))]
     findings.append(examine(_lock_place(spec), partial(_examine_lock, spec)))
     for source in spec.sources:
-        findings += source_kind(source).examine(source, spec.pipeline)
+        findings += capture_kind(source).examine(source, spec.pipeline)
     findings += [examine(subject, question) for subject, question in _given_parts(spec)]
     kafka = f"kafka {spec.kafka.bootstrap_servers}"
     # A cluster that is away is waited for once.

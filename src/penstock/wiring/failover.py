@@ -31,7 +31,7 @@ from penstock.links.capture.spec import CaptureSpec
 from penstock.ports.log import Stop
 from penstock.wiring.capture import open_parts, read_announcements
 from penstock.wiring.epochs import next_epoch
-from penstock.wiring.mysql_source import replica_id, wanted_rows
+from penstock.wiring.mysql_capture import replica_id, wanted_rows
 from penstock.wiring.open import committed_position, failovers_topic, mysql_server, open_publisher, open_topic_log
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from penstock.core.warehouse.dialect import DUCKDB
 from penstock.core.warehouse.overflow import fit_schema
 from penstock.core.warehouse.planner import plan_create
 from penstock.core.warehouse.target_table import TargetTable
-from penstock.wiring.source_kinds import source_kind
+from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.standing import read_standing
 from penstock.wiring.warehouses import load_rules, open_to_read
 
@@ -68,7 +68,7 @@ def _plan_link(spec: PipelineSpec, link: LinkSpec) -> Iterator[TablePlan]:
         yield from (_plan_first(link, schema) for schema in tables)
         return
     with closing(open_to_read(spec, link)) as warehouse:
-        kind = source_kind(spec.source(link.source))
+        kind = capture_kind(spec.source(link.source))
         preview = LoadPreview(warehouse, spec.pipeline, link.source, load_rules(link), kind.refusal)
         for schema in tables:
             try:
@@ -88,7 +88,7 @@ def _plan_first(link: LinkSpec, schema: TableSchema) -> TablePlan:
 
 def _present_tables(spec: PipelineSpec, link: LinkSpec) -> Sequence[TableSchema]:
     source = spec.source(link.source)
-    found = source_kind(source).tables(source)
+    found = capture_kind(source).tables(source)
     heartbeat = source.heartbeat.table_id if source.heartbeat else None
     wanted = (table for table in found if source.patterns.matches(table) and link.patterns.matches(table))
     return [found[table] for table in wanted if table != heartbeat]

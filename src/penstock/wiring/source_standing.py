@@ -9,7 +9,7 @@ import structlog
 
 from penstock.core.errors import PenstockError
 from penstock.ports.standing import SourceStanding
-from penstock.wiring.source_kinds import source_kind
+from penstock.wiring.capture_kinds import capture_kind
 
 if TYPE_CHECKING:
     from penstock.config.specs import SourceSpec
@@ -23,7 +23,7 @@ _LOOK_SECONDS = 60.0
 def ask_source(source: SourceSpec, position: Position | None) -> SourceStanding:
     """Ask the source. Never raises for one that is away or refuses us."""
     try:
-        return source_kind(source).standing(source, position)
+        return capture_kind(source).standing(source, position)
     except PenstockError as error:
         return SourceStanding(source.name, position, unanswered=error.message, hint=error.hint)
 

@@ -13,9 +13,9 @@ from penstock.adapters.kafka.cluster import explain as explain_kafka
 from penstock.adapters.mysql.catalog import read_flavour
 from penstock.adapters.mysql.connection import connect
 from penstock.core.errors import UnavailableError
+from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.open import kafka_cluster, mysql_server
 from penstock.wiring.registry_probe import probe_registry
-from penstock.wiring.source_kinds import source_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +39,7 @@ def wait_for_servers(spec: PipelineSpec, say: Callable[[str], None], wait_second
     wait_for_answer(partial(_ask_kafka, spec), say, wait_seconds)
     wait_for_answer(partial(_ask_schematizer, spec), say, wait_seconds)
     for source in spec.sources:
-        wait_for_answer(partial(source_kind(source).require_fit, source), say, wait_seconds)
+        wait_for_answer(partial(capture_kind(source).require_fit, source), say, wait_seconds)
 
 
 def wait_for_flavour(

@@ -125,12 +125,12 @@ class BinlogStream:
                 break
         return []
 
+    def confirm(self, position: Position) -> None:
+        """See `ports.log.LogStream`: a server keeps its binlog by its own rules."""
+
     def at_end(self) -> bool:
         """Whether everything up to the stop has been returned by `read`."""
         return self._at_end
-
-    def confirm(self, position: Position) -> None:
-        """Do nothing: a server keeps its binlogs by their age, whoever has read them."""
 
     def close(self) -> None:
         """Drop the connection. Safe to call twice."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _READ_WAIT_SECONDS = 0.2
 _ADVANCE_SECONDS = 1.0
-_CONFIRM_SECONDS = 5.0
+_CONFIRM_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,7 @@ class LiveCapture:
         self._follower = follower
         self._publications = 0
         self._rows = 0
-        self._advanced_at = 0.0
-        self._confirmed_at = 0.0
+        self._advanced_at = self._confirmed_at = 0.0
         self._bridge: Thread | None = None
         self._recalled = Event()
         self._failure: Exception | None = None
@@ -110,14 +109,19 @@ class LiveCapture:
             self._commit(self._follower.feed(wanted))
             self._commit(self._follower.due())
             self._pass_by(at_once=stop is not None)
-            self._confirm()
-            if not (items or is_waiting):
-                self._capture.parts.publisher.save()
+            if not (items or is_waiting) or time.monotonic() - self._confirmed_at >= _CONFIRM_SECONDS:
+                self._confirm()
             if os.getppid() != parent:
                 message = "the process that started this lease is gone"
                 raise UnavailableError(message, "the link starts again by itself")
         self._commit(self._follower.finish())
         self._pass_by(at_once=True)
+
+    def _confirm(self) -> None:
+        """Tell the source what it need not keep: what lies before a record that is durable."""
+        self._capture.parts.publisher.save()
+        self._stream.confirm(self._capture.position)
+        self._confirmed_at = time.monotonic()
 
     def close(self) -> None:
         """Let go of the stream, the publisher and the rest."""
@@ -138,14 +142,6 @@ class LiveCapture:
                 self._rows += sum(rows for rows, _ in part.rows.values())
             else:
                 self._capture.take_statement(part)
-
-    def _confirm(self) -> None:
-        """Tell the source now and then what it need not keep: only what is durable, not all that is published."""
-        now = time.monotonic()
-        if now - self._confirmed_at >= _CONFIRM_SECONDS:
-            self._confirmed_at = now
-            self._capture.parts.publisher.save()
-            self._stream.confirm(self._capture.position)
 
     def _pass_by(self, *, at_once: bool) -> None:
         """Commit progress over changes of other tables, but not for every one of them."""

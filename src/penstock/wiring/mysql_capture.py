@@ -1,4 +1,4 @@
-"""Opens what a capture of MySQL or MariaDB works with: see wiring/source_kinds.py."""
+"""Opens what a capture of MySQL or MariaDB works with: see wiring/capture_kinds.py."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from penstock.ports.standing import SourceStanding
     from penstock.ports.state import State
     from penstock.ports.tracker import SchemaCatalog, UnloggedChanges
+    from penstock.wiring.capture_kinds import SourceLook
     from penstock.wiring.findings import Finding
-    from penstock.wiring.source_kinds import SourceLook
 
 _LANES: Final = BACKLOG_TASKS_MAX + 1
 _INSTANCES: Final = 4
@@ -60,7 +60,7 @@ _SAME_ID_SECONDS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class MysqlLook:
-    """See source_kinds.SourceLook."""
+    """See capture_kinds.SourceLook."""
 
     connection: pymysql.Connection
     spec: CaptureSpec
@@ -81,41 +81,41 @@ class MysqlLook:
         return start_of_log(self.connection) if is_whole else None
 
 
-class MysqlSource:
-    """See source_kinds.SourceKind."""
+class MysqlCapture:
+    """See capture_kinds.CaptureKind."""
 
     @contextmanager
     def look(self, spec: CaptureSpec) -> Iterator[SourceLook]:
-        """See SourceKind."""
+        """See CaptureKind."""
         with connect(mysql_server(spec.source)) as connection:
             # At each start, for whatever answers now may be another server, or one with other settings.
             require_whole_log(connection, spec.source.patterns.matches)
             yield MysqlLook(connection, spec, read_identity(connection))
 
     def copy(self, spec: CaptureSpec) -> AbstractContextManager[TableCopy]:
-        """See SourceKind."""
+        """See CaptureKind."""
         return open_copy(mysql_server(spec.source), spec.source.patterns.matches, spec.source.policy)
 
     def copy_silence_seconds(self) -> float:
-        """See SourceKind."""
+        """See CaptureKind."""
         return SILENCE_SECONDS
 
     def catalog(self, spec: CaptureSpec) -> SchemaCatalog:
-        """See SourceKind."""
+        """See CaptureKind."""
         return open_tracker(spec.pipeline, spec.source)
 
     def unlogged(self, spec: CaptureSpec, catalog: SchemaCatalog) -> UnloggedChanges:
-        """See SourceKind."""
+        """See CaptureKind."""
         objects = MysqlSourceObjects(mysql_server(spec.source))
         return CascadeWatch(_tracker(catalog), spec.source.patterns.matches, objects.logs_cascades)
 
     def replay(self, spec: CaptureSpec, state: State, book: TableBook) -> Replay:
-        """See SourceKind."""
+        """See CaptureKind."""
         objects = MysqlSourceObjects(mysql_server(spec.source))
         return StatementHandler(state, book, _tracker(book.tracker), objects, spec.pipeline.kafka.partitions)
 
     def stream(self, spec: CaptureSpec, position: Position, stop: Stop, lane: int, book: TableBook | None) -> LogStream:
-        """See SourceKind."""
+        """See CaptureKind."""
         source = spec.source
         carried = wanted_rows(source)
 
@@ -126,7 +126,7 @@ class MysqlSource:
         return open_binlog(mysql_server(source), begin, replica_id(spec, lane), wanted, stop, prepared_bytes_max)
 
     def reading(self, spec: CaptureSpec, begin: Position) -> LogReading:
-        """See SourceKind."""
+        """See CaptureKind."""
         heartbeat, watch = spec.source.heartbeat, None
         if heartbeat is not None:
             newest = binlog_position(begin).heartbeat
@@ -134,37 +134,37 @@ class MysqlSource:
         return BinlogReading(begin, watch)
 
     def on_top_of(self, base: Position, position: Position) -> Position:
-        """See SourceKind."""
+        """See CaptureKind."""
         return on_top_of(binlog_position(base), binlog_position(position))
 
     def require_fit(self, source: MysqlSourceSpec) -> None:
-        """See SourceKind."""
+        """See CaptureKind."""
         require_fit_source(source)
 
     def examine(self, source: MysqlSourceSpec, pipeline: str) -> Iterator[Finding]:
-        """See SourceKind."""
+        """See CaptureKind."""
         return examine_source(source, pipeline)
 
     def standing(self, source: MysqlSourceSpec, position: Position | None) -> SourceStanding:
-        """See SourceKind."""
+        """See CaptureKind."""
         return read_source_standing(source, position)
 
     def tables(self, source: MysqlSourceSpec) -> Mapping[TableId, TableSchema]:
-        """See SourceKind."""
+        """See CaptureKind."""
         with connect(mysql_server(source)) as connection:
             return read_tables(connection, None, source.policy)
 
     def refusal(self, before: TableSchema, after: TableSchema) -> Refusal | None:
-        """See SourceKind."""
+        """See CaptureKind."""
         return refusal_of_types(before, after)
 
     def log(self, source: MysqlSourceSpec) -> SourceLog:
-        """See SourceKind."""
+        """See CaptureKind."""
         return MysqlLog(source)
 
 
 def _tracker(catalog: SchemaCatalog) -> MysqlTracker:
-    """Return the catalog of a book that `MysqlSource.catalog` has opened."""
+    """Return the catalog of a book that `MysqlCapture.catalog` has opened."""
     if not isinstance(catalog, MysqlTracker):
         message = f"the tables of a MySQL source are not known from {type(catalog).__name__}"
         raise TypeError(message)

@@ -1,4 +1,4 @@
-"""What the rest asks of a source, by its kind: the one place that picks it."""
+"""What a capture and everybody else asks of a source, by its kind: the one place that picks it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class SourceLook(Protocol):
         ...
 
 
-class SourceKind(Protocol):
+class CaptureKind(Protocol):
     """Opens what a capture of one kind of source needs, and asks such a source what others want to know of it.
 
     Nothing is kept between two calls.
@@ -113,12 +113,12 @@ class SourceKind(Protocol):
         ...
 
 
-def source_kind(source: SourceSpec) -> SourceKind:
+def capture_kind(source: SourceSpec) -> CaptureKind:
     """The kind that `source` is of: an entry for each. Drivers are imported for sources that need them alone."""
     match source:
         case MysqlSourceSpec():
-            from penstock.wiring.mysql_source import MysqlSource  # noqa: PLC0415 - as above
+            from penstock.wiring.mysql_capture import MysqlCapture  # noqa: PLC0415 - as above
 
-            return MysqlSource()
+            return MysqlCapture()
         case _:
             assert_never(source)
