@@ -9,7 +9,7 @@ import pytest
 from tests.servers.source_log import address, connected
 from tests.unit.mysql_log.single_items import one_by_one
 
-from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
+from penstock.adapters.mysql.binlog_stream import open_binlog
 from penstock.adapters.mysql.catalog import read_tables
 from penstock.adapters.mysql.connection import ask, connect
 from penstock.adapters.mysql.history import head
@@ -17,6 +17,7 @@ from penstock.core.errors import TableStoppedError
 from penstock.core.mysql.decode import decode_rows
 from penstock.core.mysql.log_items import RowsLogged
 from penstock.core.tables import TableId
+from penstock.ports.log import Stop
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,20 +13,17 @@ from confluent_kafka.admin import AdminClient
 
 from penstock.adapters.kafka.cluster import explain
 from penstock.adapters.kafka.preflight import judge, read_durability
-from penstock.adapters.mysql import preflight
 from penstock.adapters.mysql.connection import connect, server_of
-from penstock.adapters.mysql.heartbeat import HeartbeatWriter
-from penstock.adapters.mysql.visible import unseen_patterns
 from penstock.adapters.state.migrate import has_current_tables
 from penstock.config.places import objects_url, state_url
 from penstock.core.errors import PenstockError, UnfitServerError, UsageError
+from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.check_started import examine_started
 from penstock.wiring.findings import Finding, examine
 from penstock.wiring.ground import writable_ground
 from penstock.wiring.objects_probe import probe_objects
 from penstock.wiring.open import (
     kafka_cluster,
-    mysql_server,
     open_lock,
     open_object_store,
     tracker_server,
@@ -37,8 +34,7 @@ from penstock.wiring.sink_kinds.table import sink_kind
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from penstock.adapters.mysql.visible import UnseenPattern
-    from penstock.config.specs import MysqlSourceSpec, PipelineSpec, SchematizerSpec, TrackerSpec
+    from penstock.config.specs import PipelineSpec, SchematizerSpec, TrackerSpec
 
 _TIMEOUT_SECONDS = 10.0
 _FREE_BYTES_MIN = 1 << 30
@@ -55,7 +51,7 @@ def examine_pipeline(spec: PipelineSpec) -> Sequence[Finding]:
     findings = [examine(f"home {spec.home}", partial(_examine_home, spec.home))]
     findings.append(examine(_lock_place(spec), partial(_examine_lock, spec)))
     for source in spec.sources:
-        findings += _examine_source(source, spec.pipeline)
+        findings += capture_kind(source).examine(source, spec.pipeline)
     findings += [examine(subject, question) for subject, question in _given_parts(spec)]
     kafka = f"kafka {spec.kafka.bootstrap_servers}"
     # A cluster that is away is waited for once.
@@ -88,42 +84,6 @@ def _lock_place(spec: PipelineSpec) -> str:
 def _examine_lock(spec: PipelineSpec) -> str:
     holder = open_lock(spec).holder()
     return f"this pipeline runs: {holder}" if holder else "free: this pipeline does not run"
-
-
-def _examine_source(source: MysqlSourceSpec, pipeline: str) -> Iterator[Finding]:
-    """Look at the server's settings, our grants on it, the tables that are wanted and that of heartbeats."""
-    subject = f"source {source.name}"
-    try:
-        with connect(mysql_server(source)) as connection:
-            yield Finding("ok", subject, f"{source.user} can log in to {source.host}:{source.port}")
-            for found in preflight.examine(connection, source.patterns.matches, source.policy):
-                exit_code = UnfitServerError.exit_code if found.level == "error" else 0
-                yield Finding(found.level, f"{subject}, {found.subject}", found.message, found.hint, exit_code)
-            for unseen in unseen_patterns(connection, source.tables):
-                yield _unseen_finding(subject, unseen, source.user)
-            if source.heartbeat is not None:
-                writer = HeartbeatWriter(connection, source.heartbeat.table_id, pipeline, epoch=0)
-                yield examine(f"{subject}, heartbeat", writer.examine)
-    except PenstockError as error:
-        yield Finding("error", subject, error.message, error.hint, error.exit_code)
-
-
-def _unseen_finding(subject: str, unseen: UnseenPattern, user: str) -> Finding:
-    """A table that is named must be there; one that a wildcard means may come later, or be there without our seeing."""
-    pattern = unseen.pattern
-    if unseen.grant and not unseen.is_missing:
-        message = (
-            f"{user} may not read all of {pattern}: a table that it has no SELECT on does not show, nor is carried"
-        )
-        return Finding("warning", f"{subject}, grant SELECT", message, f"{unseen.grant}; or name the tables one by one")
-    if unseen.grant:
-        message = f"there is no table {pattern} that {user} may see"
-        hint = f"if there is one: {unseen.grant}; else create it, or correct its name in the config"
-        return Finding("error", subject, message, hint, UsageError.exit_code)
-    if set(pattern) & set("*?"):
-        return Finding("warning", subject, f"no table matches {pattern} yet", "create one, or correct the pattern")
-    hint = "correct its name in the config, or create it"
-    return Finding("error", subject, f"there is no table {pattern}", hint, UsageError.exit_code)
 
 
 def _examine_kafka(spec: PipelineSpec) -> str:

@@ -6,15 +6,13 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.adapters.mysql.catalog import read_tables
-from penstock.adapters.mysql.connection import connect
 from penstock.core.errors import PenstockError
 from penstock.core.transforms.column_history import ColumnHistory
 from penstock.core.warehouse.dialect import DUCKDB
 from penstock.core.warehouse.overflow import fit_schema
 from penstock.core.warehouse.planner import plan_create
 from penstock.core.warehouse.target_table import TargetTable
-from penstock.wiring.open import mysql_server
+from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.sink_kinds.table import sql_kind
 from penstock.wiring.standing import read_standing
 from penstock.wiring.warehouses import load_rules
@@ -65,7 +63,8 @@ def _plan_link(spec: PipelineSpec, link: LinkSpec) -> Iterator[TablePlan]:
         yield from (_plan_first(link, schema) for schema in tables)
         return
     with closing(kind.open_to_read(link)) as warehouse:
-        preview = LoadPreview(warehouse, spec.pipeline, link.source, load_rules(link))
+        source = capture_kind(spec.source(link.source))
+        preview = LoadPreview(warehouse, spec.pipeline, link.source, load_rules(link), source.refusal)
         for schema in tables:
             try:
                 yield TablePlan(link.name, str(schema.table), tuple(preview.plan(schema)))
@@ -84,8 +83,7 @@ def _plan_first(link: LinkSpec, schema: TableSchema) -> TablePlan:
 
 def _present_tables(spec: PipelineSpec, link: LinkSpec) -> Sequence[TableSchema]:
     source = spec.source(link.source)
-    with connect(mysql_server(source)) as connection:
-        found = read_tables(connection, None, source.policy)
+    found = capture_kind(source).tables(source)
     heartbeat = source.heartbeat.table_id if source.heartbeat else None
     wanted = (table for table in found if source.patterns.matches(table) and link.patterns.matches(table))
     return [found[table] for table in wanted if table != heartbeat]
