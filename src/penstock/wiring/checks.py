@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from confluent_kafka import KafkaException
@@ -15,30 +14,26 @@ from confluent_kafka.admin import AdminClient
 from penstock.adapters.kafka.cluster import explain
 from penstock.adapters.kafka.preflight import judge, read_durability
 from penstock.adapters.mysql.connection import connect, server_of
-from penstock.adapters.postgres.preflight import examine_database
-from penstock.adapters.redshift.preflight import examine_database as examine_redshift
 from penstock.adapters.state.migrate import has_current_tables
-from penstock.config.places import lake_url, objects_url, state_url
-from penstock.config.sinks import DeltaSinkSpec, DuckdbSinkSpec, PostgresSinkSpec, RedshiftSinkSpec
+from penstock.config.places import objects_url, state_url
 from penstock.core.errors import PenstockError, UnfitServerError, UsageError
 from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.check_started import examine_started
 from penstock.wiring.findings import Finding, examine
+from penstock.wiring.ground import writable_ground
 from penstock.wiring.objects_probe import probe_objects
 from penstock.wiring.open import (
     kafka_cluster,
-    open_lake_store,
     open_lock,
     open_object_store,
     tracker_server,
 )
 from penstock.wiring.registry_probe import probe_registry
-from penstock.wiring.warehouses import postgres_server, redshift_cluster, redshift_loads
+from penstock.wiring.sink_kinds.table import sink_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from penstock.config.sinks import SinkSpec
     from penstock.config.specs import PipelineSpec, SchematizerSpec, TrackerSpec
 
 _TIMEOUT_SECONDS = 10.0
@@ -62,7 +57,7 @@ def examine_pipeline(spec: PipelineSpec) -> Sequence[Finding]:
     # A cluster that is away is waited for once.
     if any(found.subject == kafka and found.level == "ok" for found in findings):
         findings += _examine_durability(spec, kafka)
-    findings += [examine(f"sink {sink.name}", partial(_examine_sink, spec, sink)) for sink in spec.sinks]
+    findings += [examine(f"sink {sink.name}", sink_kind(spec, sink).examine) for sink in spec.sinks]
     # What is away, or cannot be used, is told once.
     if all(found.level != "error" for found in findings if found.subject in {kafka, _STATE}):
         findings += examine_started(spec)
@@ -140,55 +135,14 @@ def _examine_objects(spec: PipelineSpec) -> str:
     folder = Path(unquote(parts.path))
     if parts.scheme == "file" and not folder.exists():
         # Opening the store would make the folder.
-        return f"files can be made under {_writable_ground(folder)}"
+        return f"files can be made under {writable_ground(folder)}"
     return probe_objects(open_object_store(spec), spec.pipeline)
 
 
-def _examine_lake(spec: PipelineSpec, sink: DeltaSinkSpec) -> str:
-    url = lake_url(spec, sink)
-    parts = urlsplit(url)
-    if parts.scheme == "file":
-        # Opening the store would make the folder.
-        return f"tables can be made under {_writable_ground(Path(unquote(parts.path)))}"
-    open_lake_store(spec, sink).exists("penstock-check")
-    return f"{url} can be read; Spark needs Hadoop's library for it too, see docs/operations.md"
-
-
 def _examine_home(home: Path) -> str:
-    ground = _writable_ground(home)
+    ground = writable_ground(home)
     free_bytes = shutil.disk_usage(ground).free
     if free_bytes < _FREE_BYTES_MIN:
         message = f"only {free_bytes >> 20} MiB are free under {ground}"
         raise UsageError(message, "free some space, or put home on another disk")
     return f"can be written to, {free_bytes >> 30} GiB are free"
-
-
-def _examine_sink(spec: PipelineSpec, sink: SinkSpec) -> str:
-    match sink:
-        case DuckdbSinkSpec():
-            return _examine_file(sink.path)
-        case PostgresSinkSpec():
-            return examine_database(postgres_server(sink))
-        case RedshiftSinkSpec():
-            return examine_redshift(redshift_cluster(sink), redshift_loads(spec, sink, spec.sources[0].name))
-        case DeltaSinkSpec():
-            return _examine_lake(spec, sink)
-        case _:
-            assert_never(sink)
-
-
-def _examine_file(file: Path) -> str:
-    if file.exists() and not (file.is_file() and os.access(file, os.R_OK | os.W_OK)):
-        message = f"{file} is not a file that we may read and write"
-        raise UsageError(message, "correct its rights, or give the sink another path")
-    _writable_ground(file.parent)
-    return f"{file} can be written to" if file.exists() else f"{file} can be made"
-
-
-def _writable_ground(directory: Path) -> Path:
-    """Return the nearest directory that exists, from `directory` upwards, if files can be made in it."""
-    ground = next(parent for parent in (directory, *directory.parents) if parent.exists())
-    if not ground.is_dir() or not os.access(ground, os.W_OK | os.X_OK):
-        message = f"{ground} is not a directory that we may write to"
-        raise UsageError(message, "correct its rights, or give another path in the config")
-    return ground
