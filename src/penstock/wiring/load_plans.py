@@ -63,8 +63,8 @@ def _plan_link(spec: PipelineSpec, link: LinkSpec) -> Iterator[TablePlan]:
         yield from (_plan_first(link, schema) for schema in tables)
         return
     with closing(kind.open_to_read(link)) as warehouse:
-        source = capture_kind(spec.source(link.source))
-        preview = LoadPreview(warehouse, spec.pipeline, link.source, load_rules(link), source.refusal)
+        refuses = capture_kind(spec.source(link.source)).refusal
+        preview = LoadPreview(warehouse, spec.pipeline, link.source, load_rules(link), refuses)
         for schema in tables:
             try:
                 yield TablePlan(link.name, str(schema.table), tuple(preview.plan(schema)))
