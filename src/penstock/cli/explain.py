@@ -95,6 +95,8 @@ def _explain_sink(spec: PipelineSpec, sink: SinkSpec) -> Iterator[str]:
             yield "  commits  one per table and step; Spark reads and writes them"
     links = [link for link in spec.links if link.sink == sink.name]
     for link in links:
+        if link.target_schema is not None:
+            yield f"  puts the tables of {link.source} into the schema {link.target_schema}"
         yield f"  gets {_wanted(link)} of {link.source}; tables that are dropped there: {_DROPPED[link.dropped_tables]}"
         yield f"       rows that are deleted there {_DELETES[link.deletes]}"
         yield f"       values that it cannot hold {_OVERFLOW[link.overflow]}"
@@ -124,8 +126,11 @@ def _explain_parts(spec: PipelineSpec) -> Iterator[str]:
     if not spec.kafka.transactions:
         yield "               without transactions: positions are kept in the state database"
     yield f"  schematizer  {_schematizer(spec.schematizer) if spec.schematizer else 'a private one'}"
-    tracker = f"{spec.tracker.host}:{spec.tracker.port}" if spec.tracker else "a private one, of the source's kind"
-    yield f"  tracker      {tracker}"
+    for source in spec.sources:
+        given = spec.tracker_of(source)
+        of_source = f" (of {source.name})" if len(spec.sources) > 1 else ""
+        tracker = f"{given.host}:{given.port}" if given else "a private one, of the source's kind"
+        yield f"  tracker      {tracker}{of_source}"
     yield f"  state        {_state_place(spec)}"
     yield f"  lock         {_lock_place(spec)}"
     yield f"  objects      {objects_url(spec)}"

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from penstock.config.crosschecks import find_conflicts
 from penstock.config.sinks import DeltaSinkSpec, DuckdbSinkSpec, PostgresSinkSpec, RedshiftSinkSpec, SinkSpec
 from penstock.config.spec import Spec, TlsSpec, known_keys
-from penstock.config.specs import PipelineSpec
+from penstock.config.specs import PipelineSpec, TrackerSpec
 from penstock.config.spolt_crosschecks import find_spolt_conflicts
 from penstock.config.yaml_lines import Document, Location, Mistake, parse_yaml
 from penstock.core.errors import ConfigError, UsageError
@@ -87,8 +87,16 @@ def _read(path: Path) -> str:
 
 
 def _with_absolute_paths(spec: PipelineSpec, directory: Path) -> PipelineSpec:
-    sources = tuple(source.model_copy(update={"tls": _absolute(source.tls, directory)}) for source in spec.sources)
-    tracker = spec.tracker and spec.tracker.model_copy(update={"tls": _absolute(spec.tracker.tls, directory)})
+    sources = tuple(
+        source.model_copy(
+            update={
+                "tls": _absolute(source.tls, directory),
+                "tracker": _absolute_tracker(source.tracker, directory),
+            }
+        )
+        for source in spec.sources
+    )
+    tracker = _absolute_tracker(spec.tracker, directory)
     sinks = tuple(_absolute_sink(sink, directory) for sink in spec.sinks)
     security = spec.kafka.security
     if security.ca_file is not None:
@@ -103,6 +111,10 @@ def _with_absolute_paths(spec: PipelineSpec, directory: Path) -> PipelineSpec:
             "spolts": tuple(_absolute_spolt(spolt, directory) for spolt in spec.spolts),
         }
     )
+
+
+def _absolute_tracker(tracker: TrackerSpec | None, directory: Path) -> TrackerSpec | None:
+    return tracker and tracker.model_copy(update={"tls": _absolute(tracker.tls, directory)})
 
 
 def _absolute_sink(sink: SinkSpec, directory: Path) -> SinkSpec:

@@ -24,6 +24,7 @@ from penstock.config.rules import (
     SparkMaster,
     StateUrl,
     TableList,
+    TargetSchema,
     WebUrl,
     Zookeeper,
     refuse_later_kinds,
@@ -163,7 +164,8 @@ class MysqlSourceSpec(Spec):
     `copy_commit_seconds` is committed in pieces.
     `retention_warning_hours` is how soon the binlog that we need may be purged
     before we warn.
-    Without `heartbeat` nothing is written to the source.
+    Without `heartbeat` nothing is written to the source. `tracker` is the schema
+    tracker of this source where a pipeline has several.
     """
 
     name: SourceName
@@ -185,6 +187,7 @@ class MysqlSourceSpec(Spec):
     copy_commit_seconds: Annotated[int, Field(strict=True, ge=0, le=600)] = 300
     retention_warning_hours: Annotated[float, Field(strict=True, ge=0, le=8760)] = 24.0
     heartbeat: HeartbeatSpec | None = None
+    tracker: TrackerSpec | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -209,11 +212,13 @@ class LinkSpec(Spec):
     `keep` its rows as they last were, or `drop` it too; `deletes`, whether rows
     that the source deletes go (`hard`) or stay and say so (`soft`); `overflow`,
     what becomes of values that the sink cannot hold; `columns`, which columns the
-    sink does not get, or not as they are.
+    sink does not get, or not as they are. `schema` is where the sink has the tables,
+    which must be of one schema of the source, if not in a schema of that name.
     """
 
     source: Text = Field(alias="from")
     sink: Text = Field(alias="to")
+    target_schema: TargetSchema | None = Field(default=None, alias="schema")
     tables: TableList = ("*.*",)
     dropped_tables: DroppedTables = "keep"
     deletes: Deletes = "hard"
@@ -260,7 +265,7 @@ class PipelineSpec(Spec):
             case "schematizer":
                 return self.schematizer is None
             case "tracker":
-                return self.tracker is None
+                return any(self.tracker_of(source) is None for source in self.sources)
             case "objects":
                 return self.objects.url is None
 
@@ -270,8 +275,7 @@ class PipelineSpec(Spec):
         names |= {sink.password_env for sink in self.sinks if isinstance(sink, PostgresSinkSpec | RedshiftSinkSpec)}
         names |= {link.columns.salt_env for link in self.links}
         names |= {salt for spolt in self.spolts for salt in spolt.salt_names}
-        if self.tracker is not None:
-            names.add(self.tracker.password_env)
+        names |= {tracker.password_env for each in self.sources if (tracker := self.tracker_of(each)) is not None}
         if self.schematizer is not None:
             names |= {self.schematizer.password_env, self.schematizer.token_env}
         return tuple(sorted(name for name in names if name is not None))
@@ -279,6 +283,10 @@ class PipelineSpec(Spec):
     def source(self, name: str) -> MysqlSourceSpec:
         """The source called `name`; KeyError if there is none."""
         return {source.name: source for source in self.sources}[name]
+
+    def tracker_of(self, source: MysqlSourceSpec) -> TrackerSpec | None:
+        """The schema tracker of `source`, None for a private one; the file's own one is that of its only source."""
+        return source.tracker or self.tracker
 
     def spolt(self, name: str) -> SpoltSpec:
         """The spolt called `name`; KeyError if there is none."""

@@ -80,8 +80,8 @@ def _given_parts(spec: PipelineSpec) -> Iterator[tuple[str, Callable[[], str]]]:
         yield f"schematizer {spec.schematizer.url}", partial(_examine_registry, spec.schematizer)
     if not spec.is_embedded("state"):
         yield _STATE, partial(_examine_state, spec)
-    if spec.tracker is not None:
-        yield f"tracker {spec.tracker.host}:{spec.tracker.port}", partial(_examine_tracker, spec.tracker)
+    for tracker in filter(None, map(spec.tracker_of, spec.sources)):
+        yield f"tracker {tracker.host}:{tracker.port}", partial(_examine_tracker, tracker)
     if spec.objects.url is not None:
         yield f"objects {spec.objects.url}", partial(_examine_objects, spec)
 
@@ -210,11 +210,16 @@ def _examine_sink(spec: PipelineSpec, sink: SinkSpec) -> str:
         case PostgresSinkSpec():
             return examine_database(postgres_server(sink))
         case RedshiftSinkSpec():
-            return examine_redshift(redshift_cluster(sink), redshift_loads(spec, sink, spec.sources[0].name))
+            return examine_redshift(redshift_cluster(sink), redshift_loads(spec, sink, _first_source(spec, sink)))
         case DeltaSinkSpec():
             return _examine_lake(spec, sink)
         case _:
             assert_never(sink)
+
+
+def _first_source(spec: PipelineSpec, sink: RedshiftSinkSpec) -> str:
+    """One whose rows come here: what is kept of each lies in a schema of its own."""
+    return next((link.source for link in spec.links if link.sink == sink.name), spec.sources[0].name)
 
 
 def _examine_file(file: Path) -> str:

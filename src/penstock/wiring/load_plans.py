@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.adapters.mysql.catalog import read_tables
@@ -17,7 +17,7 @@ from penstock.core.warehouse.planner import plan_create
 from penstock.core.warehouse.target_table import TargetTable
 from penstock.wiring.open import mysql_server
 from penstock.wiring.standing import read_standing
-from penstock.wiring.warehouses import load_rules, open_to_read
+from penstock.wiring.warehouses import load_rules, open_to_read, origin_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -67,10 +67,10 @@ def _plan_link(spec: PipelineSpec, link: LinkSpec) -> Iterator[TablePlan]:
         else:
             tables.append(schema)
     if _is_new(spec, link):
-        yield from (_plan_first(link, schema) for schema in tables)
+        yield from (_plan_first(spec, link, schema) for schema in tables)
         return
     with closing(open_to_read(spec, link)) as warehouse:
-        preview = LoadPreview(warehouse, spec.pipeline, link.source, load_rules(link))
+        preview = LoadPreview(warehouse, spec.pipeline, link.source, load_rules(spec, link))
         for schema in tables:
             try:
                 yield TablePlan(link.name, str(schema.table), tuple(preview.plan(schema)))
@@ -78,9 +78,9 @@ def _plan_link(spec: PipelineSpec, link: LinkSpec) -> Iterator[TablePlan]:
                 yield TablePlan(link.name, str(schema.table), error=error.message, hint=error.hint)
 
 
-def _plan_first(link: LinkSpec, schema: TableSchema) -> TablePlan:
+def _plan_first(spec: PipelineSpec, link: LinkSpec, schema: TableSchema) -> TablePlan:
     try:
-        treatment, _ = load_rules(link).columns.treat(schema, ColumnHistory())
+        treatment, _ = load_rules(spec, link).columns.treat(schema, ColumnHistory())
         target = TargetTable("", fit_schema(DUCKDB, treatment.schema, link.overflow), link.deletes)
         return TablePlan(link.name, str(schema.table), tuple(plan_create(DUCKDB, target)))
     except PenstockError as error:
@@ -93,4 +93,7 @@ def _present_tables(spec: PipelineSpec, link: LinkSpec) -> Sequence[TableSchema]
         found = read_tables(connection, None, source.policy)
     heartbeat = source.heartbeat.table_id if source.heartbeat else None
     wanted = (table for table in found if source.patterns.matches(table) and link.patterns.matches(table))
-    return [found[table] for table in wanted if table != heartbeat]
+    origin, schemas = origin_schema(spec, link), [found[table] for table in wanted if table != heartbeat]
+    if origin is None or link.target_schema is None:
+        return schemas
+    return [replace(each, table=replace(each.table, schema=link.target_schema)) for each in schemas]

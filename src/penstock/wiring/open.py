@@ -277,11 +277,15 @@ def _tls(spec: TlsSpec | None) -> Tls | None:
 
 def open_tracker(spec: PipelineSpec, source: MysqlSourceSpec) -> MysqlTracker:
     """The schema tracker of `source`."""
-    if spec.tracker is None:
+    tracker = spec.tracker_of(source)
+    if tracker is None:
+        if len(spec.sources) > 1:
+            message = f"{source.name} was away when the pipeline started, and has no schema tracker yet"
+            raise UsageError(message, "when it answers, end the pipeline and start it again: penstock run FILE")
         message = "schema tracker"
         raise _not_started(message)
     with connect(mysql_server(source)) as connection:
-        return MysqlTracker(tracker_server(spec.tracker), read_source_defaults(connection), source.policy)
+        return MysqlTracker(tracker_server(tracker), read_source_defaults(connection), source.policy)
 
 
 def open_lock(spec: PipelineSpec) -> Lock:
