@@ -78,9 +78,9 @@ class Shops:
     east: Shop
     west: Shop
 
-    def rows(self, sink: str, schema: str) -> list[tuple[object, ...]]:
+    def rows(self, sink: str, schema: str, name: str = "orders") -> list[tuple[object, ...]]:
         spec = load(self.file)
-        table = query_sink(spec, spec.sink(sink), f"SELECT id, item FROM {schema}.orders ORDER BY id", ReadLimits())
+        table = query_sink(spec, spec.sink(sink), f"SELECT id, item FROM {schema}.{name} ORDER BY id", ReadLimits())
         return [tuple(row.values()) for row in table.rows.to_pylist()]
 
     def crash(self, point: str, link: str) -> None:
@@ -207,3 +207,17 @@ def test_a_source_that_is_away_holds_up_neither_the_other_nor_what_it_brought_in
     assert told["healthy"] is False
     carry(load(shops.file))
     shops.assert_carried()
+
+
+def test_a_table_that_gets_another_name_keeps_its_rows_in_the_schema_of_its_link(shops: Shops) -> None:
+    shops.east.write("INSERT INTO orders VALUES (1, 'east tea')")
+    shops.west.write("INSERT INTO orders VALUES (1, 'west tea')")
+    carry(load(shops.file))
+    sold = shops.west.orders()
+
+    shops.west.write("RENAME TABLE orders TO sold", "CREATE TABLE orders (id INT PRIMARY KEY, item TEXT)")
+    shops.west.write("INSERT INTO orders VALUES (5, 'west pot')")
+    carry(load(shops.file))
+
+    shops.assert_carried()
+    assert shops.rows("warehouse", f"west_{shops.west.database}", "sold") == sold

@@ -95,9 +95,9 @@ def _explain_sink(spec: PipelineSpec, sink: SinkSpec) -> Iterator[str]:
             yield "  commits  one per table and step; Spark reads and writes them"
     links = [link for link in spec.links if link.sink == sink.name]
     for link in links:
-        if link.target_schema is not None:
-            yield f"  puts the tables of {link.source} into the schema {link.target_schema}"
-        yield f"  gets {_wanted(link)} of {link.source}; tables that are dropped there: {_DROPPED[link.dropped_tables]}"
+        into = f", into the schema {link.target_schema}" if link.target_schema else ""
+        from_where = f"{_wanted(link)} of {link.source}{into}"
+        yield f"  gets {from_where}; tables that are dropped there: {_DROPPED[link.dropped_tables]}"
         yield f"       rows that are deleted there {_DELETES[link.deletes]}"
         yield f"       values that it cannot hold {_OVERFLOW[link.overflow]}"
         yield from _explain_columns(link.columns)

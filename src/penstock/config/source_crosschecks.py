@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 Found: TypeAlias = "tuple[Location, str]"
 
 _SERVER_IDS = 1024
+_OBJECTS_LINK = "objects"
 _PORT = 3306
 
 
@@ -23,6 +24,9 @@ def find_source_conflicts(pipeline: Mapping[str, object]) -> Iterator[Found]:
     """Yield a location and a sentence for each mistake; parts of the wrong type are passed over in silence."""
     sources = [_mapping(source) for source in _sequence(pipeline.get("sources"))]
     yield from _trackers(pipeline, sources)
+    for index, source in enumerate(sources):
+        if str(source.get("name")).casefold() == _OBJECTS_LINK:
+            yield ("sources", index, "name"), "is what the link is called that writes files: give it another name"
     if len(sources) > 1 and _mapping(pipeline.get("kafka")).get("transactions") is False:
         text = "without transactions a pipeline has one source: leave it out, or write another file for each source"
         yield ("kafka", "transactions"), text

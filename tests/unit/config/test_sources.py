@@ -82,6 +82,7 @@ def test_each_source_has_its_own_tracker_or_a_private_one() -> None:
             file(", heartbeat: {}", ", heartbeat: {}").replace("host: i", "host: h"),
             "sources.1.heartbeat: sources[0] is on the same server",
         ),
+        (file().replace("name: b,", "name: objects,"), "sources.1.name: is what the link is called that writes files"),
         (file().replace("name: b,", "name: A,"), 'differs from "a" in upper and lower case only'),
     ],
 )
