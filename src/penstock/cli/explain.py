@@ -80,7 +80,9 @@ def _explain_sink(spec: PipelineSpec, sink: SinkSpec) -> Iterator[str]:
     yield from (f"  {line}" for line in more)
     links = [link for link in spec.links if link.sink == sink.name]
     for link in links:
-        yield f"  gets {_wanted(link)} of {link.source}; tables that are dropped there: {_DROPPED[link.dropped_tables]}"
+        into = f", into the schema {link.target_schema}" if link.target_schema else ""
+        from_where = f"{_wanted(link)} of {link.source}{into}"
+        yield f"  gets {from_where}; tables that are dropped there: {_DROPPED[link.dropped_tables]}"
         yield f"       rows that are deleted there {_DELETES[link.deletes]}"
         yield f"       values that it cannot hold {_OVERFLOW[link.overflow]}"
         yield from _explain_columns(link.columns)
@@ -109,8 +111,11 @@ def _explain_parts(spec: PipelineSpec) -> Iterator[str]:
     if not spec.kafka.transactions:
         yield "               without transactions: positions are kept in the state database"
     yield f"  schematizer  {_schematizer(spec.schematizer) if spec.schematizer else 'a private one'}"
-    tracker = f"{spec.tracker.host}:{spec.tracker.port}" if spec.tracker else "a private one, of the source's kind"
-    yield f"  tracker      {tracker}"
+    for source in spec.sources:
+        given = spec.tracker_of(source)
+        of_source = f" (of {source.name})" if len(spec.sources) > 1 else ""
+        tracker = f"{given.host}:{given.port}" if given else "a private one, of the source's kind"
+        yield f"  tracker      {tracker}{of_source}"
     yield f"  state        {_state_place(spec)}"
     yield f"  lock         {_lock_place(spec)}"
     yield f"  objects      {objects_url(spec)}"

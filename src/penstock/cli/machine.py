@@ -23,10 +23,12 @@ if TYPE_CHECKING:
 def look_everywhere(spec: PipelineSpec) -> Iterator[Finding]:
     """Look at this machine, then ask every server that the config names. Changes nothing."""
     yield examine("java", java)
-    if spec.is_embedded("tracker"):
-        yield examine("tracker", partial(examine_tracker, spec))
+    for source in spec.sources:
+        if spec.tracker_of(source) is None:
+            subject = "tracker" if len(spec.sources) == 1 else f"tracker of {source.name}"
+            yield examine(subject, partial(examine_tracker, spec, source))
     if not _is_running(spec):
-        for remembered in sorted(spec.home.glob("*/*port")):
+        for remembered in sorted([*spec.home.glob("*/*port"), *spec.home.glob("trackers/*/*port")]):
             yield examine(f"port of {remembered.parent.name}", partial(_examine_port, remembered))
     yield from examine_pipeline(spec)
 

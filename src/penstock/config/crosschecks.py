@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from penstock.config.source_crosschecks import find_source_conflicts
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -19,7 +21,7 @@ Found: TypeAlias = "tuple[Location, str]"
 def find_conflicts(document: object) -> Iterator[Found]:
     """Yield a location and a sentence for each mistake; parts of the wrong type are passed over in silence."""
     pipeline = _mapping(document)
-    yield from _one_source(pipeline)
+    yield from find_source_conflicts(pipeline)
     yield from _repeated(pipeline, "sources", "name")
     yield from _repeated(pipeline, "sinks", "name")
     yield from _repeated(pipeline, "sinks", "path")
@@ -34,6 +36,7 @@ def find_conflicts(document: object) -> Iterator[Found]:
     yield from _tls_conflicts(("tracker",), _mapping(pipeline.get("tracker")))
     for index, source in enumerate(_sequence(pipeline.get("sources"))):
         yield from _tls_conflicts(("sources", index), _mapping(source))
+        yield from _tls_conflicts(("sources", index, "tracker"), _mapping(_mapping(source).get("tracker")))
         if "heartbeat" in _mapping(source) and _mapping(source)["heartbeat"] is None:
             # Elsewhere a key without a value is as if left out. Here that would be no heartbeat.
             yield ("sources", index, "heartbeat"), "says nothing: write heartbeat: {} to have one, or leave it out"
@@ -42,12 +45,6 @@ def find_conflicts(document: object) -> Iterator[Found]:
         yield from _delta_conflicts(("sinks", index), _mapping(sink))
     yield from _redshift_conflicts(pipeline)
     yield from _embedded_on_cluster(pipeline)
-
-
-def _one_source(pipeline: Mapping[str, object]) -> Iterator[Found]:
-    """The schema tracker holds the tables of one source; a second one would mix with them."""
-    for index in range(1, len(_sequence(pipeline.get("sources")))):
-        yield ("sources", index), "a pipeline has one source in this release; write another file for this one"
 
 
 def _repeated(pipeline: Mapping[str, object], section: str, key: str) -> Iterator[Found]:
@@ -181,12 +178,15 @@ def _embedded_on_cluster(pipeline: Mapping[str, object]) -> Iterator[Found]:
         ("kafka", ("bootstrap_servers",)),
         ("schematizer", ("url",)),
         ("state", ("url", "url_env")),
-        ("tracker", ("host",)),
         ("objects", ("url",)),
     ):
         if not any(_mapping(pipeline.get(part)).get(key) for key in keys):
             text = f"Spark on {master} cannot reach the embedded {part}: give {part}.{' or '.join(keys)}"
             yield ("spark", "master"), text
+    sources = [_mapping(source) for source in _sequence(pipeline.get("sources"))]
+    if not pipeline.get("tracker") and not all(source.get("tracker") for source in sources):
+        of_source = "sources[].tracker" if len(sources) > 1 else "tracker.host"
+        yield ("spark", "master"), f"Spark on {master} cannot reach the embedded tracker: give {of_source}"
     for index, sink in enumerate(_sequence(pipeline.get("sinks"))):
         if _mapping(sink).get("kind") == "delta" and _mapping(sink).get("path"):
             text = f"Spark on {master} cannot write into a folder of this machine: give url, or leave path out"

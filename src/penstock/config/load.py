@@ -88,11 +88,15 @@ def _read(path: Path) -> str:
 
 def _with_absolute_paths(spec: PipelineSpec, directory: Path) -> PipelineSpec:
     sources = tuple(
-        source.model_copy(update={"tls": source.tls and source.tls.located(directory)}) for source in spec.sources
+        source.model_copy(
+            update={
+                "tls": source.tls and source.tls.located(directory),
+                "tracker": source.tracker and source.tracker.located(directory),
+            }
+        )
+        for source in spec.sources
     )
-    tracker = spec.tracker and spec.tracker.model_copy(
-        update={"tls": spec.tracker.tls and spec.tracker.tls.located(directory)}
-    )
+    tracker = spec.tracker and spec.tracker.located(directory)
     sinks = tuple(sink.located(directory) for sink in spec.sinks)
     security = spec.kafka.security
     if security.ca_file is not None:

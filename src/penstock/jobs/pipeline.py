@@ -60,7 +60,7 @@ def plan_stages(run: PipelineRun, runner: Runner, epoch: int, state: State) -> S
     """Links that run side by side. Once through, each stage begins when the one before has read everything."""
     slots, sources = runner.slots, run.spec.sources
     # Tasks of a backlog wait for each other, and so must all find a slot; where others run as well, they need one.
-    backlog_tasks_max = (slots if run.once else slots - 1) // max(1, len(sources))
+    backlog_tasks_max = max(1, (slots if run.once else slots - 1) // max(1, len(sources)))
     captures = [CaptureLink(CaptureSpec(run.spec, source.name, epoch), backlog_tasks_max) for source in sources]
     tasks_max = max(1, slots // 2)
     objects = ObjectsLink(run.spec, state, epoch, tasks_max, runner.offsets_per_task)

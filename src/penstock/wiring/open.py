@@ -50,10 +50,10 @@ if TYPE_CHECKING:
     from penstock.adapters.registry.access import RegistryAccess
     from penstock.adapters.registry.client import HttpRegistry
     from penstock.adapters.state.store import SqlState
-    from penstock.config.mysql_source import MysqlSourceSpec
+    from penstock.config.mysql_source import MysqlSourceSpec, TrackerSpec
     from penstock.config.sinks import DeltaSinkSpec
     from penstock.config.spec import TlsSpec
-    from penstock.config.specs import PipelineSpec, SchematizerSpec, TrackerSpec
+    from penstock.config.specs import PipelineSpec, SchematizerSpec
     from penstock.ports.checkpoints import Checkpoint, Checkpoints
     from penstock.ports.lock import Lock
     from penstock.ports.objects import ObjectStore
@@ -278,11 +278,15 @@ def _tls(spec: TlsSpec | None) -> Tls | None:
 
 def open_tracker(spec: PipelineSpec, source: MysqlSourceSpec) -> MysqlTracker:
     """The schema tracker of `source`."""
-    if spec.tracker is None:
+    tracker = spec.tracker_of(source)
+    if tracker is None:
+        if len(spec.sources) > 1:
+            message = f"{source.name} was away when the pipeline started, and has no schema tracker yet"
+            raise UsageError(message, "when it answers, end the pipeline and start it again: penstock run FILE")
         message = "schema tracker"
         raise _not_started(message)
     with connect(mysql_server(source)) as connection:
-        return MysqlTracker(tracker_server(spec.tracker), read_source_defaults(connection), source.policy)
+        return MysqlTracker(tracker_server(tracker), read_source_defaults(connection), source.policy)
 
 
 def open_lock(spec: PipelineSpec) -> Lock:

@@ -171,7 +171,6 @@ links:
         "line 4: sources.0: missing key password_env",
         f"line 4: sources.0.tables.0: {NOT_A_PATTERN}",
         "line 4: sources.0.pasword_env: unknown key (did you mean password_env?)",
-        "line 5: sources.1: a pipeline has one source in this release; write another file for this one",
         'line 5: sources.1.name: another of the sources has the name "shopdb" too',
         "line 8: sources.1.port: should be less than or equal to 65535",
         "line 11: sources.1.tables: should be a list",
