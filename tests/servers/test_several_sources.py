@@ -165,6 +165,7 @@ def shops(
         shop.write(f"DROP DATABASE {fresh_name}")
 
 
+@pytest.mark.nightly
 def test_equal_tables_of_two_sources_arrive_each_in_its_own_place_with_kills_in_between(shops: Shops) -> None:
     east, west = (source.name for source in load(shops.file).sources)
     shops.east.write("INSERT INTO orders VALUES (1, 'east tea'), (2, 'east cup')")
