@@ -15,7 +15,7 @@ from penstock.core.joins.keys import key_bytes
 from penstock.core.joins.rows import decode_stored
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from penstock.core.avro.arrays import ArrowArray, Flags, Integers
     from penstock.core.joins.plan import JoinPlan
@@ -28,6 +28,19 @@ class OutputRows:
     op: Op
     before: pa.RecordBatch | None
     after: pa.RecordBatch | None
+
+    def __len__(self) -> int:
+        """How many rows there are."""
+        image = self.after if self.before is None else self.before
+        return 0 if image is None else image.num_rows
+
+    def pieces(self, rows_max: int) -> Iterator[OutputRows]:
+        """The rows in pieces of at most `rows_max`."""
+        for start in range(0, len(self), rows_max):
+            before, after = (
+                None if image is None else image.slice(start, rows_max) for image in (self.before, self.after)
+            )
+            yield OutputRows(self.op, before, after)
 
 
 def output_changes(plan: JoinPlan, differences: pa.Table) -> Sequence[OutputRows]:
@@ -53,12 +66,7 @@ def output_changes(plan: JoinPlan, differences: pa.Table) -> Sequence[OutputRows
         OutputRows(Op.UPDATE, before.take(updated_from), after.take(updated_to)),
         OutputRows(Op.CREATE, None, after.filter(pa.array(~is_update))),
     ]
-    return [each for each in found if (each.before or each.after or ()) and _count(each)]
-
-
-def _count(rows: OutputRows) -> int:
-    image = rows.after if rows.before is None else rows.before
-    return 0 if image is None else image.num_rows
+    return [each for each in found if len(each)]
 
 
 def _images(table: pa.Table, names: Sequence[str]) -> pa.Table:
