@@ -87,6 +87,11 @@ def _join_names(pipeline: Mapping[str, object]) -> list[object]:
 def _repeated_joins(pipeline: Mapping[str, object]) -> Iterator[Found]:
     """Joins are links, and what the Schematizer and sinks take for a source: their names are theirs alone."""
     taken: dict[object, str] = {"objects": "the link that writes files"}
+    if _sequence(pipeline.get("joins")) and _mapping(pipeline.get("kafka")).get("transactions") is False:
+        yield ("joins",), "publish in Kafka's transactions: leave kafka.transactions out, or leave them out"
+    master = _mapping(pipeline.get("spark")).get("master", "local")
+    if _sequence(pipeline.get("joins")) and not str(master).startswith("local"):
+        yield ("joins",), f"keep their state below home, which Spark on {master} cannot write: leave spark.master out"
     for section, what in (("sources", "a source"), ("spolts", "a spolt")):
         taken |= {_mapping(each).get("name"): what for each in _sequence(pipeline.get(section))}
     for index, name in enumerate(_join_names(pipeline)):

@@ -9,6 +9,7 @@ import structlog
 
 from penstock.jobs.link import JoinWork
 from penstock.links.counts import CarriedRows
+from penstock.links.joins.record import NO_BATCH
 from penstock.wiring.joins import forget_older_states, open_join
 from penstock.wiring.open import create_ledgers
 
@@ -44,6 +45,9 @@ class JoinLink:
         opened = open_join(self._pipeline, self.name, self._epoch, may_wait=self._may_wait)
         publisher = self._publisher = opened.publisher
         record = publisher.record
+        if record.generation > 1 and record.batch == NO_BATCH:
+            # Its state was lost, or older than what the topic holds.
+            _log.warning("join is made anew from its topics", join=self.name, generation=record.generation)
         forget_older_states(self._pipeline, self.name, record.generation)
         return JoinWork(opened.job, opened.checkpoint, record.places, record.batch, publisher.has, self._take)
 

@@ -88,6 +88,8 @@ def _plan_first(link: LinkSpec, schema: TableSchema) -> TablePlan:
 
 
 def _present_tables(spec: PipelineSpec, link: LinkSpec) -> Sequence[TableSchema]:
+    if link.source in {join.name for join in spec.joins}:
+        return ()
     source = spec.source(link.source)
     with connect(mysql_server(source)) as connection:
         found = read_tables(connection, None, source.policy)

@@ -7,8 +7,10 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
-import yaml
+from tests.servers.pipeline.joined_reviews import BUSINESSES, REVIEWS, add_join, join_in_source
+from typer.testing import CliRunner
 
+from penstock.cli.joinery import app
 from penstock.core.errors import PenstockError, UsageError
 
 if TYPE_CHECKING:
@@ -17,15 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from tests.servers.pipeline.conftest import PipelineCase
 
-BUSINESSES = "CREATE TABLE business (business_id INT PRIMARY KEY, name VARCHAR(40), city VARCHAR(40))"
-REVIEWS = (
-    "CREATE TABLE user_review (review_id BIGINT PRIMARY KEY, biz_id BIGINT, stars DECIMAL(2,1) NOT NULL COMMENT 'Of 5',"
-    " content TEXT)"
-)
-JOINED = (
-    "SELECT r.biz_id, r.stars, b.city, r.review_id FROM user_review r JOIN business b ON r.biz_id = b.business_id"
-    " ORDER BY r.review_id"
-)
 FIRST = (
     BUSINESSES,
     REVIEWS,
@@ -35,47 +28,20 @@ FIRST = (
 
 
 def name_of(case: PipelineCase) -> str:
-    """The join's name, which its topic begins with: cases share a broker."""
-    return f"reviews_{case.database}"
+    """What the join of a case is called."""
+    return case.spec.joins[0].name
 
 
-def with_join(case: PipelineCase, **output: object) -> PipelineCase:
-    """Add the join of the original's documentation to a case, and a link that loads it."""
-    join = {
-        "join": [
-            {
-                "topic": f"db.{case.database}.user_review",
-                "join_keys": ["biz_id"],
-                "exclude_fields": ["content", "review_id"],
-            },
-            {
-                "topic": f"{case.database}.business",
-                "join_keys": ["business_id"],
-                "aliases": [{"from": "business_id", "to": "biz_id"}],
-                "exclude_fields": ["name"],
-            },
-        ],
-        "output": {
-            "namespace": "joined",
-            "source": name_of(case),
-            "doc": "Reviews",
-            "pkey": ["business_id"],
-            **output,
-        },
-    }
-    (case.file.parent / "business_review.yaml").write_text(yaml.safe_dump(join))
-    config = yaml.safe_load(case.file.read_text())
-    config["joins"] = ["business_review.yaml"]
-    config["links"].append({"from": name_of(case), "to": "warehouse"})
-    case.file.write_text(yaml.safe_dump(config))
+def with_join(case: PipelineCase) -> PipelineCase:
+    """Add the join to a case."""
+    add_join(case.file, case.database)
     return case
 
 
 def assert_joined(case: PipelineCase) -> None:
     """The warehouse has what the source says, and something."""
-    with closing(case.connect()) as connection, connection.cursor() as cursor:
-        cursor.execute(JOINED)
-        expected = [tuple(row) for row in cursor.fetchall()]
+    with closing(case.connect()) as connection:
+        expected = join_in_source(connection)
     found = case.query(f"SELECT biz_id, stars, city, review_id FROM joined.{name_of(case)} ORDER BY review_id")
     assert expected
     assert [tuple(row.values()) for row in found] == expected
@@ -104,6 +70,23 @@ def test_the_joined_table_is_the_join_of_the_sources_tables(make_case: Callable[
     case.run_once()
     assert_joined(case)
     assert [record["batch"] for record in case.records(name_of(case))][-1] < 5
+
+
+def test_check_shows_what_is_made_and_which_key_it_has(make_case: Callable[..., PipelineCase]) -> None:
+    case = with_join(make_case())
+    case.write(*FIRST)
+
+    early = CliRunner().invoke(app, ["check", str(case.file)])
+    case.run_once()
+    late = CliRunner().invoke(app, ["check", str(case.file)])
+
+    assert early.exit_code == UsageError.exit_code
+    assert "this pipeline carries no such table" in early.stderr
+    assert late.exit_code == 0
+    assert f"makes  joined.{name_of(case)}" in late.stdout
+    assert "the pkey of the file, business_id, does not identify a row" in late.stdout
+    assert "pkey: [review_id]" in late.stdout
+    assert f"stars: decimal(2,1)  (Of 5 (from db.{case.database}.user_review.stars))" in late.stdout
 
 
 def test_a_truncate_of_an_input_empties_the_joined_table(make_case: Callable[..., PipelineCase]) -> None:
@@ -183,4 +166,25 @@ def test_spark_makes_the_join_that_sql_makes(make_case: Callable[..., PipelineCa
         "INSERT INTO business VALUES (9, 'nine', 'Trier')",
     )
     case.run_once()
+    assert_joined(case)
+
+
+def test_a_micro_batch_that_spark_begins_again_is_not_published_again(
+    make_case: Callable[..., PipelineCase], spark: SparkSession
+) -> None:
+    del spark
+    case = with_join(make_case())
+    case.write(*FIRST)
+    case.run_once()
+    # What a kill leaves between our commit in Kafka and Spark's own.
+    record, messages = case.records(name_of(case))[-1], case.messages()
+    (case.spec.home / "joins" / name_of(case) / "1" / "commits" / str(record["batch"])).unlink()
+    case.write("UPDATE business SET city = 'Berlin' WHERE business_id = 1")
+
+    case.run_once()
+
+    topic = f"{name_of(case)}.joined.{name_of(case)}"
+    batches = [record["batch"] for record in case.records(name_of(case))]
+    assert batches == sorted(set(batches))
+    assert len(case.messages()[topic]) == len(messages[topic]) + 2
     assert_joined(case)
