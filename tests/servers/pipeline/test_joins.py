@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from penstock.cli.joinery import app
 from penstock.core.errors import PenstockError, UsageError
+from penstock.wiring.standing import read_standing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,6 +70,8 @@ def test_the_joined_table_is_the_join_of_the_sources_tables(make_case: Callable[
 
     case.run_once()
     assert_joined(case)
+    (link,) = [each for each in read_standing(case.spec).links if each.link == name_of(case)]
+    assert (link.state, link.lag_messages) == ("stopped", 0)
     assert [record["batch"] for record in case.records(name_of(case))][-1] < 5
 
 
@@ -152,23 +155,6 @@ def test_a_renamed_input_ends_the_join(make_case: Callable[..., PipelineCase]) -
     assert "were renamed" in ended.value.message
 
 
-def test_spark_makes_the_join_that_sql_makes(make_case: Callable[..., PipelineCase], spark: SparkSession) -> None:
-    del spark
-    case = with_join(make_case(partitions=2))
-    case.write(*FIRST)
-    case.run_once()
-    assert_joined(case)
-
-    case.write(
-        "UPDATE business SET city = 'Berlin' WHERE business_id = 1",
-        "UPDATE user_review SET biz_id = 2 WHERE review_id = 10",
-        "DELETE FROM business WHERE business_id = 3",
-        "INSERT INTO business VALUES (9, 'nine', 'Trier')",
-    )
-    case.run_once()
-    assert_joined(case)
-
-
 def test_a_micro_batch_that_spark_begins_again_is_not_published_again(
     make_case: Callable[..., PipelineCase], spark: SparkSession
 ) -> None:
@@ -176,6 +162,7 @@ def test_a_micro_batch_that_spark_begins_again_is_not_published_again(
     case = with_join(make_case())
     case.write(*FIRST)
     case.run_once()
+    assert_joined(case)
     # What a kill leaves between our commit in Kafka and Spark's own.
     record, messages = case.records(name_of(case))[-1], case.messages()
     (case.spec.home / "joins" / name_of(case) / "1" / "commits" / str(record["batch"])).unlink()
@@ -188,3 +175,20 @@ def test_a_micro_batch_that_spark_begins_again_is_not_published_again(
     assert batches == sorted(set(batches))
     assert len(case.messages()[topic]) == len(messages[topic]) + 2
     assert_joined(case)
+
+
+@pytest.mark.nightly
+def test_what_a_worker_of_spark_finds_wrong_is_told_in_its_own_words(
+    make_case: Callable[..., PipelineCase], spark: SparkSession
+) -> None:
+    del spark
+    case = with_join(make_case())
+    case.write(*FIRST)
+    case.run_once()
+    case.write("RENAME TABLE business TO shops")
+
+    with pytest.raises(PenstockError) as ended:
+        case.run_once()
+
+    assert "were renamed" in ended.value.message
+    assert not ended.value.retryable

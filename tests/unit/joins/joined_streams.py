@@ -42,7 +42,7 @@ def random_inputs(rng: Random) -> list[JoinInput]:
     """Two or three tables of some cardinality: their keys are numbers, or their join keys, or both."""
     kinds = [rng.choice(_KINDS) for _ in range(rng.choice([1, 1, 2]))]
     inputs = []
-    for index in range(rng.choice([2, 2, 3])):
+    for index in range(rng.choice([2, 2, 2, 3, 3, 4, 5])):
         names = tuple(f"k{number}" for number in range(len(kinds)))
         key = rng.choice([("id",), ("id",), names, ("id", *names), ("id", "id2")])
         columns = [Column(name, _SMALL, nullable=False) for name in ("id", "id2")]
