@@ -74,6 +74,11 @@ def random_plan(rng: Random, inputs: list[JoinInput]) -> JoinPlan:
     return plan_join(inputs, JoinOutput(TableId("joined", "rows"), names[: rng.randint(1, len(names))]))
 
 
+def order_of(place: int) -> tuple[int, int, int]:
+    """Where in a log the n-th thing stands: several rows at a time at one offset."""
+    return 1 + place // 300, place % 300 // 3, place % 3
+
+
 @dataclass(frozen=True, slots=True)
 class Message:
     """A change of one row in a topic; `row` is the row as it last was where it is deleted."""
@@ -176,7 +181,7 @@ class Streams:
         for index, _, place in told:
             self.emptied[index] = max(place, self.emptied.get(index, -1))
         replayed = self.rng.sample(self.heard, min(len(self.heard), self.rng.randint(0, 1)))
-        events += [truncate_event(*each) for each in [*told, *replayed]]
+        events += [truncate_event(index, offset, order_of(place)) for index, offset, place in [*told, *replayed]]
         self.rng.shuffle(events)
         return events
 
@@ -193,7 +198,7 @@ class Streams:
             np.array([message.is_deleted]),
             message.partition,
             np.array([message.offset], np.int64),
-            np.array([message.place], np.int64),
+            np.array([order_of(message.place)], np.int64),
         )
         return row_events(self.plan, message.input, changed)
 

@@ -14,7 +14,7 @@ from penstock.core.errors import UsageError
 from penstock.core.joins.algebra import JoinState
 from penstock.core.joins.changes import output_changes
 
-_BATCHES = 6
+_BATCHES = 5
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def test_the_folded_output_is_the_join_of_what_was_read_after_each_micro_batch(
     state, folded, history = JoinState(len(streams.inputs)), Folded(streams.plan), []
 
     for batch in range(_BATCHES):
-        for _ in range(streams.rng.randint(0, 16)):
+        for _ in range(streams.rng.randint(0, 14)):
             streams.change()
         events = streams.read_some(1.0 if batch == _BATCHES - 1 else 0.7)
         folded.take(list(output_changes(streams.plan, state.apply(events))))

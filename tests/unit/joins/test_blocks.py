@@ -22,20 +22,21 @@ _EVENTS = st.lists(
         st.integers(0, 9),
         _NUMBERS,
         _NUMBERS,
+        st.integers(0, 9),
         _BYTES,
         _BYTES,
         _BYTES,
     ),
     max_size=20,
 )
-Event = tuple[int, int, int, int, int, bytes, bytes, bytes]
+Event = tuple[int, int, int, int, int, int, bytes, bytes, bytes]
 
 
 def read_events(block: bytes) -> list[Event]:
     """Read a block by the words of jvm/join/EventBlocks.java, byte by byte."""
     (count,) = struct.unpack_from("<i", block)
     at, columns = 4, []
-    for letter in "BBiqq":
+    for letter in "BBiqqi":
         columns.append(struct.unpack_from(f"<{count}{letter}", block, at))
         at += count * struct.calcsize(f"<{letter}")
     for _ in range(3):
@@ -58,12 +59,12 @@ def test_each_event_is_in_the_block_of_its_keys_bucket_in_its_order(events: list
 
     expected: dict[int, list[Event]] = {}
     for event in events:
-        expected.setdefault(crc32(event[5]) % BUCKETS, []).append(event)
+        expected.setdefault(crc32(event[6]) % BUCKETS, []).append(event)
     assert found == expected
 
 
 def test_a_truncate_is_in_every_bucket() -> None:
-    found = dict(pack_events([truncate_event(1, 7, 99)], "row_key"))
+    found = dict(pack_events([truncate_event(1, 7, (1, 99, 2))], "row_key"))
 
     assert sorted(found) == list(range(BUCKETS))
     assert {each[1] for block in found.values() for each in read_events(block)} == {TRUNCATE}

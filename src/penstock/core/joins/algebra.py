@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _Joined: TypeAlias = "dict[tuple[bytes, ...], tuple[bytes, ...]]"
 
+_NOWHERE = (-1, -1)
+
 
 @dataclass(frozen=True, slots=True)
 class _Event:
@@ -25,16 +27,22 @@ class _Event:
     part: int
     position: int
     place: int
+    place_row: int
     join_key: bytes
     row_key: bytes
     row: bytes
 
+    @property
+    def order(self) -> tuple[int, int]:
+        """Where it stands in its source's log."""
+        return self.place, self.place_row
+
 
 @dataclass(slots=True)
 class _Side:
-    """The rows of one input: row key to (join key, place, row), and join key to its row keys, in order."""
+    """The rows of one input: row key to (join key, order, row), and join key to its row keys, in order."""
 
-    rows: dict[bytes, tuple[bytes, int, bytes]] = field(default_factory=dict)
+    rows: dict[bytes, tuple[bytes, tuple[int, int], bytes]] = field(default_factory=dict)
     keys: dict[bytes, dict[bytes, None]] = field(default_factory=dict)
 
     def remove(self, row_key: bytes) -> None:
@@ -46,7 +54,7 @@ class _Side:
     def put(self, event: _Event) -> None:
         """Put a row in, or in the place of what it was."""
         self.remove(event.row_key)
-        self.rows[event.row_key] = (event.join_key, event.place, event.row)
+        self.rows[event.row_key] = (event.join_key, event.order, event.row)
         self.keys.setdefault(event.join_key, {})[event.row_key] = None
 
 
@@ -57,7 +65,7 @@ class JoinState:
         """Begin without rows."""
         self._sides = [_Side() for _ in range(inputs)]
         self._reached: dict[tuple[int, int], int] = {}
-        self._emptied: dict[int, int] = {}
+        self._emptied: dict[int, tuple[int, int]] = {}
 
     def apply(self, events: Sequence[pa.RecordBatch]) -> pa.Table:
         """Apply one micro-batch of events; return the differences as `blocks.unpack_differences` does.
@@ -71,7 +79,7 @@ class JoinState:
             if event.op == TRUNCATE:
                 self._truncate(event)
         for event in sorted(fresh, key=lambda each: each.position):
-            if event.op != TRUNCATE and event.place > self._emptied.get(event.input, -1):
+            if event.op != TRUNCATE and event.order >= self._emptied.get(event.input, _NOWHERE):
                 side = self._sides[event.input]
                 if event.op == DELETE:
                     side.remove(event.row_key)
@@ -102,9 +110,9 @@ class JoinState:
         return touched
 
     def _truncate(self, event: _Event) -> None:
-        self._emptied[event.input] = max(event.place, self._emptied.get(event.input, -1))
+        self._emptied[event.input] = max(event.order, self._emptied.get(event.input, _NOWHERE))
         side = self._sides[event.input]
-        for row_key in [key for key, (_, place, _) in side.rows.items() if place <= event.place]:
+        for row_key in [key for key, (_, order, _) in side.rows.items() if order < event.order]:
             side.remove(row_key)
 
     def _joined(self, join_keys: Iterable[bytes]) -> _Joined:

@@ -44,7 +44,7 @@ def pack_events(events: Sequence[pa.RecordBatch], by: str) -> Iterator[tuple[int
         table = table.take(rows)
     order = np.argsort(buckets, kind="stable")
     table, buckets = table.take(order).combine_chunks(), buckets[order]
-    numbers = [table[name].to_numpy() for name in ("input", "op", "part", "position", "place")]
+    numbers = [table[name].to_numpy() for name in ("input", "op", "part", "position", "place", "place_row")]
     binaries = [_binary(table[name]) for name in _COLUMNS]
     cuts = [0, *(np.flatnonzero(np.diff(buckets)) + 1).tolist(), len(table)]
     for start, end in pairwise(cuts):

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from penstock.core.avro.arrays import Flags, Integers
     from penstock.core.joins.plan import JoinPlan
+    from penstock.core.positions import Order
 
 UPSERT: Final = 1
 DELETE: Final = 2
@@ -31,12 +32,13 @@ _FIELDS: Final[Sequence[pa.Field[Any]]] = (
     pa.field("part", pa.int32(), nullable=False),
     pa.field("position", pa.int64(), nullable=False),
     pa.field("place", pa.int64(), nullable=False),
+    pa.field("place_row", pa.int32(), nullable=False),
     pa.field("join_key", pa.binary(), nullable=False),
     pa.field("row_key", pa.binary(), nullable=False),
     pa.field("row", pa.binary(), nullable=False),
 )
 SCHEMA: Final = pa.schema(_FIELDS)
-"""`position` rises strictly within (input, part). `place` is where in its source's log an event stands."""
+"""`position` rises strictly within (input, part); `place` and `place_row` are where in its source's log it stands."""
 
 ANNOUNCED_PART: Final = 2**31 - 1
 """The part of what was announced, of which no topic has so many."""
@@ -47,13 +49,17 @@ _ORDER_FILE_BITS = 32
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """n rows of one message schema, those of deletes as they last were; with the Kafka partition and offsets."""
+    """n rows of one message schema, those of deletes as they last were.
+
+    `offsets` are those in the Kafka `partition`, `orders` in the source's log: (file
+    number with its era, offset, row), int64[n, 3].
+    """
 
     rows: pa.RecordBatch
     is_deleted: Flags
     partition: int
     offsets: Integers
-    places: Integers
+    orders: npt.NDArray[np.int64]
 
 
 def row_events(plan: JoinPlan, index: int, changed: Changed) -> pa.RecordBatch:
@@ -74,7 +80,8 @@ def row_events(plan: JoinPlan, index: int, changed: Changed) -> pa.RecordBatch:
         op,
         np.full(count, changed.partition, np.int32),
         changed.offsets,
-        changed.places,
+        _places(changed.orders),
+        changed.orders[:, 2].astype(np.int32),
         pc.fill_null(join_key, nothing),
         row_key,
         stored,
@@ -82,14 +89,15 @@ def row_events(plan: JoinPlan, index: int, changed: Changed) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array(each) for each in columns], schema=SCHEMA)
 
 
-def truncate_event(index: int, offset: int, place: int) -> pa.RecordBatch:
-    """The event that takes all rows of an input up to a place, announced at `offset`."""
-    values = (index, TRUNCATE, ANNOUNCED_PART, offset, place, b"", b"", b"")
+def truncate_event(index: int, offset: int, order: Order) -> pa.RecordBatch:
+    """The event that takes all rows of an input before a place in its source's log, announced at `offset`."""
+    (place,) = _places(np.array([order], np.int64)).tolist()
+    values = (index, TRUNCATE, ANNOUNCED_PART, offset, place, order[2], b"", b"", b"")
     columns = [pa.array([value], field.type) for value, field in zip(values, SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
-def log_places(orders: npt.NDArray[np.int64]) -> Integers:
+def _places(orders: npt.NDArray[np.int64]) -> Integers:
     """One number for each order (file number with its era, offset, row; int64[n, 3]), which sorts events of a log.
 
     Rows of one event have the same. Raises LogError for places beyond 64 eras,

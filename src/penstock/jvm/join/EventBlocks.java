@@ -9,7 +9,7 @@ import java.util.List;
 
 /**
  * Events as one value. Little-endian: their count (4 bytes), inputs and ops (1 each), parts (4 each), positions and places
- * (8 each), then join keys, row keys and rows, each as count + 1 offsets (4 each) and their bytes. The other half is
+ * of the log (8 each), rows there (4 each), then join keys, row keys and rows, each as count + 1 offsets (4 each) and their bytes. The other half is
  * core/joins/blocks.py.
  */
 final class EventBlocks {
@@ -19,7 +19,7 @@ final class EventBlocks {
     ByteBuffer b = ByteBuffer.wrap(block).order(ByteOrder.LITTLE_ENDIAN);
     int m = b.getInt(), inputs = 4, ops = inputs + m, parts = ops + m, positions = parts + 4 * m, places = positions + 8 * m;
     int[] offsets = new int[3], data = new int[3];
-    int end = places + 8 * m;
+    int rows = places + 8 * m, end = rows + 4 * m;
     for (int c = 0; c < 3; c++) {
       offsets[c] = end;
       data[c] = end + 4 * (m + 1);
@@ -33,7 +33,7 @@ final class EventBlocks {
         found[c] = Arrays.copyOfRange(block, data[c] + from, data[c] + to);
       }
       events.add(new Event(block[inputs + i] & 255, b.getInt(parts + 4 * i), found[0], found[1],
-          b.getLong(positions + 8 * i), b.getLong(places + 8 * i), block[ops + i], found[2]));
+          b.getLong(positions + 8 * i), new Place(b.getLong(places + 8 * i), b.getInt(rows + 4 * i)), block[ops + i], found[2]));
     }
     return events;
   }
@@ -45,7 +45,8 @@ final class EventBlocks {
     for (Event e : events) out.octet(e.op());
     for (Event e : events) out.int32(e.part());
     for (Event e : events) out.int64(e.position());
-    for (Event e : events) out.int64(e.place());
+    for (Event e : events) out.int64(e.place().log());
+    for (Event e : events) out.int32(e.place().row());
     Out[] data = {new Out(), new Out(), new Out()};
     Out[] ends = {new Out(), new Out(), new Out()};
     for (Out each : ends) each.int32(0);

@@ -23,7 +23,7 @@ final class Group {
   }
 
   /** A row, and its place in its source's log. */
-  private record Cell(long place, byte[] row) {}
+  private record Cell(Place place, byte[] row) {}
 
   /** The rows of one input: in the group's head while they are few, else in pages by hash of their keys. */
   private static final class Side {
@@ -74,7 +74,7 @@ final class Group {
   private static void readCells(In in, HashMap<Key, Cell> to) {
     for (int k = in.count(); k > 0; k--) {
       Key key = new Key(in.take(in.count()));
-      long place = in.number();
+      Place place = Place.read(in);
       to.put(key, new Cell(place, in.take(in.count())));
     }
   }
@@ -84,7 +84,7 @@ final class Group {
     cells.forEach((key, cell) -> {
       out.number(key.bytes.length);
       out.put(key.bytes);
-      out.number(cell.place);
+      cell.place.write(out);
       out.number(cell.row.length);
       out.put(cell.row);
     });
@@ -116,11 +116,11 @@ final class Group {
   }
 
   /** Takes the rows of one input that stand before `place` in its log. */
-  void truncate(int input, long place) {
+  void truncate(int input, Place place) {
     Side s = sides[input];
     for (int p = 0; p < s.pages; p++)
       for (var e : new ArrayList<>(page(s, p).entrySet()))
-        if (e.getValue().place <= place) set(s, e.getKey(), null);
+        if (e.getValue().place.isBefore(place)) set(s, e.getKey(), null);
   }
 
   private void set(Side s, Key key, Cell cell) {

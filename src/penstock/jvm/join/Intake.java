@@ -17,7 +17,7 @@ import java.util.Map;
 final class Intake {
   private static final int VERSION = 1;
   private final Map<Long, Long> before = new HashMap<>(), reached = new HashMap<>();
-  private final Map<Integer, Long> emptied = new HashMap<>();
+  private final Map<Integer, Place> emptied = new HashMap<>();
   private final List<Event> events = new ArrayList<>();
   /** What this micro-batch empties. */
   final List<Event> truncates = new ArrayList<>();
@@ -28,7 +28,7 @@ final class Intake {
     if (marks == null) return;
     In in = new In(marks);
     in.octet();
-    for (int k = in.count(); k > 0; k--) emptied.put(in.count(), in.number());
+    for (int k = in.count(); k > 0; k--) emptied.put(in.count(), Place.read(in));
     while (in.more()) before.put(in.number(), in.number());
     reached.putAll(before);
   }
@@ -41,14 +41,14 @@ final class Intake {
       reached.merge(stream, e.position(), Math::max);
       if (e.op() == Event.TRUNCATE) {
         truncates.add(e);
-        emptied.merge(e.input(), e.place(), Math::max);
+        emptied.merge(e.input(), e.place(), Place::later);
       } else events.add(e);
     }
   }
 
   /** What is to be applied, behind the truncates. Of one position, what leaves a join key comes first. */
   List<Event> events() {
-    events.removeIf(e -> e.place() <= emptied.getOrDefault(e.input(), -1L));
+    events.removeIf(e -> emptied.containsKey(e.input()) && e.place().isBefore(emptied.get(e.input())));
     events.sort(Comparator.comparingLong(Event::position).thenComparingInt(e -> -e.op()));
     return events;
   }
@@ -59,7 +59,7 @@ final class Intake {
     Out out = new Out();
     out.octet(VERSION);
     out.number(emptied.size());
-    emptied.forEach((input, place) -> { out.number(input); out.number(place); });
+    emptied.forEach((input, place) -> { out.number(input); place.write(out); });
     reached.forEach((stream, position) -> { out.number(stream); out.number(position); });
     return out.done();
   }

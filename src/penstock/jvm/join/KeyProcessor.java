@@ -39,7 +39,7 @@ final class KeyProcessor extends StatefulProcessor<Integer, Row, Row> {
     state = getHandle().getMapState("keys", Encoders.BINARY(), Encoders.BINARY(), TTLConfig.NONE());
   }
 
-  private record Known(long place, byte[] joinKey) {}
+  private record Known(Place place, byte[] joinKey) {}
 
   @Override public scala.collection.Iterator<Row> handleInputRows(
       Integer bucket, scala.collection.Iterator<Row> rows, TimerValues timers) {
@@ -95,7 +95,7 @@ final class KeyProcessor extends StatefulProcessor<Integer, Row, Row> {
       if (key.length == 0) continue;
       Known known = read(entry._2());
       for (Event e : truncates)
-        if (e.input() == (key[key.length - 1] & 255) && known.place <= e.place()) gone.add(key);
+        if (e.input() == (key[key.length - 1] & 255) && known.place.isBefore(e.place())) gone.add(key);
     }
     gone.forEach(state::removeKey);
   }
@@ -103,13 +103,13 @@ final class KeyProcessor extends StatefulProcessor<Integer, Row, Row> {
   private static Known read(byte[] value) {
     if (value == null) return null;
     In in = new In(value);
-    long place = in.number();
+    Place place = Place.read(in);
     return new Known(place, in.rest());
   }
 
   private static byte[] write(Known known) {
     Out out = new Out();
-    out.number(known.place);
+    known.place.write(out);
     out.put(known.joinKey);
     return out.done();
   }

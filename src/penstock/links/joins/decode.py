@@ -16,7 +16,7 @@ from penstock.core.avro.wire import schema_ids
 from penstock.core.changes import Op
 from penstock.core.eras import eras_at
 from penstock.core.errors import PenstockError
-from penstock.core.joins.events import Changed, log_places, row_events, truncate_event
+from penstock.core.joins.events import Changed, row_events, truncate_event
 from penstock.core.seals import foreign_message
 from penstock.links.objects.in_order import read_orders
 
@@ -73,9 +73,9 @@ class JoinDecoder:
             offset = int(offsets[int(np.argmin(is_own))])
             raise foreign_message(stream.topic, partition, offset, f"it is not of {stream.source}.{stream.table}")
         eras = eras_at(stream.eras[partition], offsets)
-        places = log_places(read_orders(decoded, eras))
+        orders = read_orders(decoded, eras)
         is_deleted = np.asarray(pc.equal(decoded.op, pa.scalar(Op.DELETE.value)), np.bool_)
-        return row_events(self._job.plan, index, Changed(decoded.rows, is_deleted, partition, offsets, places))
+        return row_events(self._job.plan, index, Changed(decoded.rows, is_deleted, partition, offsets, orders))
 
     def _announced(self, offset: int, told: Announcement) -> Iterator[pa.RecordBatch]:
         for index, stream in enumerate(self._job.streams):
@@ -91,8 +91,7 @@ class JoinDecoder:
             if told.topic != stream.topic:
                 raise _ends(self._job, stream, f"it goes on in {told.topic}, with a type that readers cannot read on")
             if told.kind in _EMPTYING:
-                place = log_places(np.array([told.order], np.int64))
-                yield truncate_event(index, offset, int(place[0]))
+                yield truncate_event(index, offset, told.order)
 
 
 def _ends(job: JoinJob, stream: JoinStream, reason: str) -> PenstockError:
