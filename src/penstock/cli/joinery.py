@@ -9,7 +9,7 @@ import typer
 from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from penstock.config.joins import JoinSpec
     from penstock.links.joins.spec import JoinJob
@@ -37,7 +37,7 @@ def check(file: ConfigFile) -> None:
     from penstock.config.load import load  # noqa: PLC0415
     from penstock.core.errors import PenstockError, UsageError  # noqa: PLC0415
     from penstock.dev.reach import reach_embedded  # noqa: PLC0415
-    from penstock.wiring.joins import plan_of_join  # noqa: PLC0415
+    from penstock.wiring.joins import forgetful_inputs, plan_of_join  # noqa: PLC0415
     from penstock.wiring.open import open_registry, open_topic_log  # noqa: PLC0415
 
     spec = load(file)
@@ -58,10 +58,17 @@ def check(file: ConfigFile) -> None:
                 say_error(error.message, error.hint)
                 exit_codes.append(error.exit_code)
                 continue
-            for line in explain_join(join, job):
+            for line in [*explain_join(join, job), *explain_forgetful(forgetful_inputs(log, job))]:
                 console.print(line, markup=False, highlight=False, soft_wrap=True)
     if exit_codes:
         raise typer.Exit(max(exit_codes))
+
+
+def explain_forgetful(topics: Sequence[str]) -> Iterator[str]:
+    """Say what it means that topics throw old messages away."""
+    for topic in topics:
+        yield f"  note   {topic} throws old messages away: if the join's state is lost then, it cannot be made again"
+        yield f"         to keep them: set retention.ms=-1 and retention.bytes=-1 on {topic}"
 
 
 def explain_join(join: JoinSpec, job: JoinJob) -> Iterator[str]:

@@ -7,6 +7,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from penstock.adapters.kafka.described import forgetful_topics
 from penstock.core.announcements import read_announcement
 from penstock.core.eras import EraBegan, era_starts
 from penstock.core.errors import UnavailableError, UnknownStreamError, UsageError
@@ -83,6 +84,11 @@ def open_join(spec: PipelineSpec, name: str, epoch: int, *, may_wait: bool) -> O
         result = OpenedJoin(job, JoinPublisher(publisher, made, next_record, is_new=is_new), checkpoint)
         failed.pop_all()
         return result
+
+
+def forgetful_inputs(log: TopicReader, job: JoinJob) -> Sequence[str]:
+    """The topics of a join from which it could not be made again for ever. Raises UnavailableError."""
+    return forgetful_topics(log.admin, {stream.topic for stream in job.streams})
 
 
 def checkpoint_of(spec: PipelineSpec, name: str, generation: int) -> Path:
@@ -165,5 +171,5 @@ def _require_whole(log: TopicReader, job: JoinJob, partitions: Sequence[tuple[st
     for (topic, partition), offset in begins.items():
         if offset:
             message = f"the join {job.name} needs all of {topic}, and its messages before {partition}/{offset} are gone"
-            hint = f"copy the table again, and set cleanup.policy=compact or retention.ms=-1 on {topic}"
+            hint = f"join a new copy of the table, and set retention.ms=-1 and retention.bytes=-1 on {topic}"
             raise UsageError(message, hint)

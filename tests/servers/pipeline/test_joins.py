@@ -89,6 +89,7 @@ def test_check_shows_what_is_made_and_which_key_it_has(make_case: Callable[..., 
     assert f"makes  joined.{name_of(case)}" in late.stdout
     assert "the pkey of the file, business_id, does not identify a row" in late.stdout
     assert "pkey: [review_id]" in late.stdout
+    assert f"note   db.{case.database}.business throws old messages away" in late.stdout
     assert f"stars: decimal(2,1)  (Of 5 (from db.{case.database}.user_review.stars))" in late.stdout
 
 
@@ -165,7 +166,9 @@ def test_a_micro_batch_that_spark_begins_again_is_not_published_again(
     assert_joined(case)
     # What a kill leaves between our commit in Kafka and Spark's own.
     record, messages = case.records(name_of(case))[-1], case.messages()
-    (case.spec.home / "joins" / name_of(case) / "1" / "commits" / str(record["batch"])).unlink()
+    commits = case.spec.home / "joins" / name_of(case) / "1" / "commits"
+    for file in (str(record["batch"]), f".{record['batch']}.crc"):
+        (commits / file).unlink()
     case.write("UPDATE business SET city = 'Berlin' WHERE business_id = 1")
 
     case.run_once()
