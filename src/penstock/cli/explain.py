@@ -45,6 +45,13 @@ def explain_pipeline(spec: PipelineSpec) -> Iterator[str]:
         yield from _explain_source(spec, source)
     for spolt in spec.spolts:
         yield from explain_spolt(spec, spolt)
+    for join in spec.joins:
+        yield ""
+        yield f"Join {join.name}: {join.output.doc or 'no doc'}"
+        for each in join.inputs:
+            yield f"  reads    {each.named} by {', '.join(each.join_keys)}"
+        table = f"{join.output.namespace}.{join.output.source}"
+        yield f"  makes    {table}; penstock joinery check shows its fields and its key"
     for sink in spec.sinks:
         yield from _explain_sink(spec, sink)
     yield ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from penstock.config.joins import JoinSpec
 from penstock.config.source_crosschecks import find_source_conflicts
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def find_conflicts(document: object) -> Iterator[Found]:
     yield from _repeated(pipeline, "sinks", "path")
     yield from _repeated(pipeline, "sinks", "url")
     yield from _loose_links(pipeline)
+    yield from _repeated_joins(pipeline)
     yield from _soft_deletes_of_partial_rows(pipeline)
     yield from _kafka_conflicts(_mapping(pipeline.get("kafka")))
     yield from _state_conflicts(_mapping(pipeline.get("state")))
@@ -63,6 +65,7 @@ def _loose_links(pipeline: Mapping[str, object]) -> Iterator[Found]:
         link = _mapping(item)
         for key, section in (("from", "sources"), ("to", "sinks")):
             names = [_mapping(end).get("name") for end in _sequence(pipeline.get(section))]
+            names += _join_names(pipeline) if key == "from" else []
             if isinstance(link.get(key), str) and link[key] not in names:
                 yield ("links", index, key), f'none of the {section} is called "{link[key]}"'
         ends = (link.get("from"), link.get("to"))
@@ -70,6 +73,27 @@ def _loose_links(pipeline: Mapping[str, object]) -> Iterator[Found]:
             if ends in seen:
                 yield ("links", index), f"there is a link from {ends[0]} to {ends[1]} already; put all tables into one"
             seen.add(ends)
+
+
+def _join_names(pipeline: Mapping[str, object]) -> list[object]:
+    """What a link can read besides sources."""
+    return [join.name for join in _sequence(pipeline.get("joins")) if isinstance(join, JoinSpec)]
+
+
+def _repeated_joins(pipeline: Mapping[str, object]) -> Iterator[Found]:
+    """Joins are links, and what the Schematizer and sinks take for a source: their names are theirs alone."""
+    taken: dict[object, str] = {"objects": "the link that writes files"}
+    if _sequence(pipeline.get("joins")) and _mapping(pipeline.get("kafka")).get("transactions") is False:
+        yield ("joins",), "publish in Kafka's transactions: leave kafka.transactions out, or leave them out"
+    master = _mapping(pipeline.get("spark")).get("master", "local")
+    if _sequence(pipeline.get("joins")) and not str(master).startswith("local"):
+        yield ("joins",), f"keep their state below home, which Spark on {master} cannot write: leave spark.master out"
+    for section, what in (("sources", "a source"), ("spolts", "a spolt")):
+        taken |= {_mapping(each).get("name"): what for each in _sequence(pipeline.get(section))}
+    for index, name in enumerate(_join_names(pipeline)):
+        if name in taken:
+            yield ("joins", index), f'{taken[name]} is called "{name}" too: give its output another source'
+        taken[name] = "another join"
 
 
 def _soft_deletes_of_partial_rows(pipeline: Mapping[str, object]) -> Iterator[Found]:

@@ -14,6 +14,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import BeforeValidator, Field
 
 from penstock.config.columns import ColumnsSpec
+from penstock.config.joins import JoinSpec  # noqa: TC001 - pydantic reads it from a field's annotation
 from penstock.config.mysql_source import MysqlSourceSpec, TrackerSpec
 from penstock.config.objects_spec import ObjectsSpec
 from penstock.config.rules import (
@@ -161,7 +162,7 @@ class PipelineSpec(Spec):
     sinks: tuple[SinkSpec, ...] = ()
     links: tuple[LinkSpec, ...] = ()
     spolts: tuple[SpoltSpec, ...] = ()
-    joins: Annotated[tuple[()], BeforeValidator(refuse_unless_empty("a join"))] = ()
+    joins: tuple[JoinSpec, ...] = ()
     audits: Annotated[tuple[()], BeforeValidator(refuse_unless_empty("an audit"))] = ()
 
     def is_embedded(self, part: EmbeddedPart) -> bool:
@@ -200,6 +201,10 @@ class PipelineSpec(Spec):
     def spolt(self, name: str) -> SpoltSpec:
         """The spolt called `name`; KeyError if there is none."""
         return {spolt.name: spolt for spolt in self.spolts}[name]
+
+    def join(self, name: str) -> JoinSpec:
+        """The join called `name`; KeyError if there is none."""
+        return {join.name: join for join in self.joins}[name]
 
     def sink(self, name: str) -> SinkSpec:
         """The sink called `name`; KeyError if there is none."""

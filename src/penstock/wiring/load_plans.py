@@ -82,6 +82,8 @@ def _plan_first(spec: PipelineSpec, link: LinkSpec, schema: TableSchema) -> Tabl
 
 
 def _present_tables(spec: PipelineSpec, link: LinkSpec) -> Sequence[TableSchema]:
+    if link.source in {join.name for join in spec.joins}:
+        return ()
     source = spec.source(link.source)
     found = capture_kind(source).tables(source)
     heartbeat = source.heartbeat.table_id if source.heartbeat else None

@@ -126,6 +126,7 @@ def _own_messages(spec: PipelineSpec, link: str) -> MessageCheck:
     from penstock.links.own_messages import (  # noqa: PLC0415 - see the module's docstring
         BatchMessages,
         CaptureMessages,
+        JoinMessages,
         SpoltMessages,
     )
 
@@ -139,6 +140,8 @@ def _own_messages(spec: PipelineSpec, link: str) -> MessageCheck:
         with closing(open_registry(spec)) as registry:
             return registry.value_schema(schema_id)
 
+    if link in {join.name for join in spec.joins}:
+        return JoinMessages(link, announcements_topic(spec), value_schema)
     return CaptureMessages(link, announcements_topic(spec), value_schema)
 
 
