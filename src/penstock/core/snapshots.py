@@ -16,8 +16,12 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from penstock.core.errors import UsageError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from penstock.core.tables import TableSchema
 
 CHUNK_ROWS: Final = 4_000
 CHUNK_ROWS_MAX: Final = 100_000
@@ -122,3 +126,10 @@ class Window:
     def unchanged(self, keys: Sequence[bytes | None]) -> list[int]:
         """Which of a chunk's rows hold, by their `keys`: the indices of those that did not change."""
         return [index for index, key in enumerate(keys) if key not in self._changed]
+
+
+def require_key(schema: TableSchema) -> None:
+    """Raise UsageError for a table without a primary key: nobody could tell which of its rows changed meanwhile."""
+    if not schema.key:
+        message = f"table {schema.table} has no primary key, by which a snapshot reads its rows and tells them apart"
+        raise UsageError(message, "give it one in the source: ALTER TABLE ... ADD PRIMARY KEY (...)")

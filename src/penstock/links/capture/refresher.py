@@ -19,9 +19,9 @@ from penstock.core.changes import Messages
 from penstock.core.errors import PenstockError, UnavailableError, UsageError
 from penstock.core.mysql.concerned import concerns
 from penstock.core.publication import StoppedTable
-from penstock.core.snapshots import SnapshotProgress, Status, Wanted, Window
+from penstock.core.snapshots import SnapshotProgress, Status, Wanted, Window, require_key
 from penstock.core.tables import TableId
-from penstock.links.capture.table_return import announce_anew, require_key
+from penstock.links.capture.table_return import announce_anew
 from penstock.ports.snapshots import Chunk, ChunkOrder, Definition
 
 if TYPE_CHECKING:
@@ -76,16 +76,11 @@ class Refresher:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a snapshot is to go on."""
-        return self._current is not None
+        """Whether a snapshot is to go on, or may be."""
+        return self._current is not None or not self._look_at
 
-    def step(self, boundary: BinlogPosition | None) -> None:
-        """Go on as far as nothing has to be waited for.
-
-        `boundary` is up to where the log is read, if everything before it is published, else None.
-        """
-        if boundary is None:
-            return
+    def step(self, boundary: BinlogPosition) -> None:
+        """Go on as far as nothing has to be waited for. The log is read up to `boundary`, and that published."""
         if time.monotonic() >= self._look_at:
             self._look_at = time.monotonic() + _LOOK_SECONDS
             self._look(boundary)
@@ -107,8 +102,9 @@ class Refresher:
             self._reading.window.void()
 
     def close(self) -> None:
-        """Let go of the state database. The reader is closed by whoever runs what reads."""
+        """Let go of the state database and of the source."""
         self._list.close()
+        self._reader.close()
 
     def _look(self, boundary: BinlogPosition) -> None:
         """See what is asked for, and bring what the state database says of us up to what is committed."""

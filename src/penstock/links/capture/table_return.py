@@ -7,19 +7,12 @@ from typing import TYPE_CHECKING
 from penstock.core.announcements import Announcement, Kind
 from penstock.core.errors import TableStoppedError, UsageError
 from penstock.core.positions import file_number, in_era
+from penstock.core.snapshots import require_key
 
 if TYPE_CHECKING:
     from penstock.core.positions import BinlogPosition
-    from penstock.core.tables import TableSchema
     from penstock.links.capture.open_capture import OpenCapture
     from penstock.ports.snapshots import Definition
-
-
-def require_key(schema: TableSchema) -> None:
-    """Raise UsageError for a table without a primary key: nobody could tell which of its rows changed meanwhile."""
-    if not schema.key:
-        message = f"table {schema.table} has no primary key, by which a snapshot reads its rows and tells them apart"
-        raise UsageError(message, "give it one in the source: ALTER TABLE ... ADD PRIMARY KEY (...)")
 
 
 def announce_anew(capture: OpenCapture, found: Definition, position: BinlogPosition) -> Announcement:
