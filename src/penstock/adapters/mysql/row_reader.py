@@ -183,6 +183,8 @@ class MysqlRowReader:
             with contextlib.closing(stream_rows(self._server, connection, sql, count)) as fetches:
                 fetched = next(fetches, [])
                 is_last = len(fetched) < count and next(fetches, None) is None
+            # Everything else is asked for as text.
+            ask(connection, "SET character_set_results = utf8mb4")
         except pymysql.err.MySQLError as error:
             raise explain(error, self._server) from error
         return fetched, is_last
