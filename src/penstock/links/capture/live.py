@@ -112,7 +112,7 @@ class LiveCapture:
             is_waiting = self._follower.is_waiting
             wait = _READ_WAIT_BUSY_SECONDS if self._is_refreshing else _READ_WAIT_SECONDS
             items = self._stream.read(0.0 if is_waiting else wait)
-            wanted = items_until(items, None if self._reached(stop) else stop)
+            wanted = items_until(items, None if self._is_refreshing else stop)
             self.can_go_on = wanted is items
             self._commit(self._follower.feed(wanted))
             self._commit(self._follower.due())

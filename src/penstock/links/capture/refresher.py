@@ -167,8 +167,8 @@ class Refresher:
             said = why.error if why else f"table {table} was dropped or renamed while its snapshot was made"
             raise UsageError(said, why.hint if why else "take a snapshot of what is there now")
         if snapshot.options.where or snapshot.options.keys:
-            message = f"{table} has stopped or is new, and needs all its rows"
-            raise UsageError(message, "take a snapshot of it without --where and --keys first")
+            message = f"{table} is not carried now: it has stopped, was dropped, or is new"
+            raise UsageError(message, "take a snapshot of all its rows first, without --where and --keys")
 
     def _take(self, reading: _Reading, boundary: BinlogPosition) -> None:
         """Take what was read, once the log is read up to its high place."""
