@@ -85,6 +85,13 @@ class LogFollower:
         """Whether changes wait for a publication."""
         return self._collector.bytes > 0
 
+    @property
+    def boundary(self) -> Position | None:
+        """Where the next transaction begins, if everything before it was handed out; else None."""
+        here = self._boundary
+        is_inside = bool(here.is_open or self._transaction or self._reading.is_inside(here))
+        return None if self.is_waiting or is_inside else here
+
     def wait_seconds(self) -> float:
         """How long it is until the next publication is due: whatever comes before waits, and may be read together."""
         return max(0.0, self._due_at - time.monotonic())
