@@ -231,6 +231,15 @@ class LinkSpec(Spec):
         return TablePatterns(self.tables)
 
 
+class WebSpec(Spec):
+    """The live page, metrics and health of `penstock run`, on loopback. Without `port` a free one, the same each time.
+
+    `web: false` in the file turns it off.
+    """
+
+    port: Port | None = None
+
+
 class PipelineSpec(Spec):
     """One whole file. `penstock.config.load` makes `home` and the sinks' paths absolute."""
 
@@ -249,6 +258,7 @@ class PipelineSpec(Spec):
     spolts: tuple[SpoltSpec, ...] = ()
     joins: Annotated[tuple[()], BeforeValidator(refuse_unless_empty("a join"))] = ()
     audits: Annotated[tuple[()], BeforeValidator(refuse_unless_empty("an audit"))] = ()
+    web: WebSpec | Literal[False] = WebSpec()
 
     def is_embedded(self, part: EmbeddedPart) -> bool:
         """Whether a private `part` is kept under home, because the file names none."""
