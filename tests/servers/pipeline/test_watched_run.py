@@ -1,4 +1,4 @@
-"""`penstock run` with its page: parts are killed, which the metrics and the page tell, and then that all is well again."""
+"""`penstock run` with its page: what is killed is told, and then that all is well again."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ WAIT_SECONDS = 150
 class Watched:
     """A run of which we know what its page says."""
 
-    def __init__(self, directory: Path, client: httpx.Client) -> None:
-        self.home = directory / "home"
+    def __init__(self, directory: Path, run: subprocess.Popen[bytes], client: httpx.Client) -> None:
+        self.directory = directory
+        self.run = run
         self._client = client
 
     def metrics(self) -> Mapping[str, float]:
@@ -65,15 +66,29 @@ class Watched:
             time.sleep(0.5)
 
     def kill(self, *words: str) -> None:
-        """Kill the processes of this home whose command line has all of `words`."""
-        killed = 0
-        for entry in Path("/proc").glob("[0-9]*"):
+        """Kill what the run has started and whose command line has all of `words`."""
+        found = [pid for pid in self._descendants() if all(word in _command(pid) for word in words)]
+        assert found, words
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def _descendants(self) -> list[int]:
+        parents = {}
+        for entry in Path("/proc").glob("[0-9]*/stat"):
             with contextlib.suppress(OSError):
-                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                if str(self.home) in line and all(word in line for word in words):
-                    os.kill(int(entry.name), signal.SIGKILL)
-                    killed += 1
-        assert killed, words
+                parents[int(entry.parent.name)] = int(entry.read_text().rpartition(")")[2].split()[1])
+        family = {self.run.pid}
+        while more := {pid for pid, parent in parents.items() if parent in family} - family:
+            family |= more
+        return sorted(family - {self.run.pid})
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
 
 
 @pytest.fixture
@@ -107,16 +122,17 @@ def watched(
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.2)
         with httpx.Client(base_url=found[1], trust_env=False, timeout=10) as client:
-            yield Watched(tmp_path, client)
+            yield Watched(tmp_path, run, client)
     finally:
         run.terminate()
         run.wait(60)
 
 
-def test_what_is_killed_is_seen_and_is_gone_when_it_has_recovered(watched: Watched, tmp_path: Path) -> None:
+def test_what_is_killed_is_seen_and_is_gone_when_it_has_recovered(
+    watched: Watched, tmp_path: Path, fresh_database: str
+) -> None:
+    watched.until(f'penstock_table_rows_total{{link="db-to-warehouse",table="{fresh_database}.orders"}}', 3)
     watched.until_ready()
-    rows = 'penstock_table_rows_total{link="db-to-warehouse",table="%s.orders"}'
-    (table,) = (name for name in watched.metrics() if name.startswith(rows.partition("%s")[0]))
     target = watched._client.base_url.netloc.decode()
     seen: dict[str, float] = {}
     with prometheus(tmp_path / "prometheus", target) as asked:
@@ -133,12 +149,19 @@ def test_what_is_killed_is_seen_and_is_gone_when_it_has_recovered(watched: Watch
             watched.until(f'penstock_server_up{{server="{server}"}}', 1)
             asked.until_alerts("PenstockServerDown", fires=False, seconds=WAIT_SECONDS)
             watched.until_ready()
+        watched.kill("penstock.spark.daemon")
+        deadline = time.monotonic() + WAIT_SECONDS
+        while not any(count for name, count in watched.metrics().items() if "_failures_total" in name):
+            assert time.monotonic() < deadline, watched.metrics()
+            time.sleep(0.2)
+        watched.until_ready()
+        assert "Recovered in the last 10 minutes" in watched.page()
         asked.until_alerts("PenstockUnhealthy", fires=False, seconds=WAIT_SECONDS)
-    watched.kill("penstock.cli.main web", "--port")
-    time.sleep(1)
-    with pytest.raises(httpx.TransportError):
-        watched.page()
-    watched.until("penstock_healthy{}", 1)
+        watched.kill("penstock.cli.main web", "--port")
+        asked.until_alerts("PenstockDown", fires=True)
+        asked.until_alerts("PenstockDown", fires=False, seconds=WAIT_SECONDS)
+        watched.kill("org.apache.spark.deploy.SparkSubmit")
+        asked.until_alerts("PenstockDown", fires=True, seconds=WAIT_SECONDS)
 
-    assert watched.metrics()[table] == 3
+    assert watched.run.wait(60) == 1
     print(f"seen after {seen}")  # noqa: T201 - how soon, for who reads a nightly's output

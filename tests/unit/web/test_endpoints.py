@@ -165,7 +165,7 @@ def test_links_that_were_taken_out_of_the_file_are_not_told(shop: Shop) -> None:
 def test_the_page_the_metrics_and_the_health_are_served(shop: Shop) -> None:
     with shop.held():
         shop.run()
-        shop.samples(50, 100)
+        shop.samples(10, 100)
         with served(shop) as client:
             answers = {path: client.get(path) for path in ("/", "/metrics", "/healthz", "/readyz", "/static/live.js")}
             with client.stream("GET", "/events/") as stream:
