@@ -234,7 +234,7 @@ class LinkSpec(Spec):
 class WebSpec(Spec):
     """The live page, metrics and health of `penstock run`, on loopback. Without `port` a free one, the same each time.
 
-    `web: false` in the file turns it off.
+    `web: false` in the file turns it off: the pipeline's `web` is None then.
     """
 
     port: Port | None = None
@@ -258,7 +258,7 @@ class PipelineSpec(Spec):
     spolts: tuple[SpoltSpec, ...] = ()
     joins: Annotated[tuple[()], BeforeValidator(refuse_unless_empty("a join"))] = ()
     audits: Annotated[tuple[()], BeforeValidator(refuse_unless_empty("an audit"))] = ()
-    web: WebSpec | Literal[False] = WebSpec()
+    web: Annotated[WebSpec | None, BeforeValidator(lambda given: None if given is False else given)] = WebSpec()
 
     def is_embedded(self, part: EmbeddedPart) -> bool:
         """Whether a private `part` is kept under home, because the file names none."""

@@ -32,7 +32,7 @@ def plan_page(file: Path, spec: PipelineSpec) -> PageServer | None:
     Raises UsageError when the port that the file names is in use. A free one is
     remembered under home, and another one taken should it be in use.
     """
-    if spec.web is False:
+    if spec.web is None:
         return None
     remembered = spec.home / "web.port"
     spec.home.mkdir(parents=True, exist_ok=True)

@@ -242,10 +242,11 @@ def test_status_of_a_pipeline_that_never_ran_starts_nothing(file: Path) -> None:
         "running": False,
         "holder": None,
         "now_ms": told["now_ms"],
-        "healthy": True,
+        "healthy": False,
         "problems": [],
         "links": [],
         "tables": [],
         "sources": [],
+        "servers": [],
     }
     assert not (file.parent / ".penstock").exists()

@@ -12,7 +12,7 @@ from tests.unit.web.shop import Shop, now_ms, served, until
 from typer.testing import CliRunner
 
 from penstock.cli.main import app
-from penstock.core.errors import UsageError
+from penstock.core.errors import ConfigError, UsageError
 from penstock.dev.page import plan_page
 from penstock.web.watcher import Watcher
 from penstock.wiring.standing import StandingReader
@@ -256,6 +256,24 @@ def test_a_port_of_our_own_choice_is_kept_and_changed_where_it_is_taken(shop: Sh
 
     assert other is not None
     assert first.url == again.url != other.url
+
+
+@pytest.mark.parametrize(
+    ("web", "mistake"),
+    [
+        ("true", "web: should be a mapping"),
+        ("{prot: 1}", "web.prot: unknown key (did you mean port?)"),
+        ("{port: 0}", "web.port: should be greater"),
+        ("{port: 80, host: 0.0.0.0}", "web.host: unknown key"),
+    ],
+)
+def test_a_mistake_in_the_file_is_named(shop: Shop, web: str, mistake: str) -> None:
+    shop.file.write_text(f"{shop.file.read_text()}web: {web}\n")
+
+    with pytest.raises(ConfigError) as refused:
+        shop.spec  # noqa: B018 - it reads the file
+
+    assert mistake in refused.value.message
 
 
 def test_a_page_can_be_turned_off(shop: Shop) -> None:
