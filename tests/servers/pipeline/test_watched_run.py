@@ -144,10 +144,10 @@ def test_what_is_killed_is_seen_and_is_gone_when_it_has_recovered(
             began = time.monotonic()
             watched.kill(*words)
             watched.until(f'penstock_server_restarts_total{{server="{server}"}}', 1)
-            asked.until_alerts("PenstockServerDown", fires=True)
+            asked.until_alerts("PenstockServerRestarted", fires=True)
             seen[server] = time.monotonic() - began
             watched.until(f'penstock_server_up{{server="{server}"}}', 1)
-            asked.until_alerts("PenstockServerDown", fires=False, seconds=WAIT_SECONDS)
+            asked.until_alerts("PenstockServerRestarted", fires=False, seconds=WAIT_SECONDS)
             watched.until_ready()
         watched.kill("penstock.spark.daemon")
         deadline = time.monotonic() + WAIT_SECONDS
