@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import socket
 import threading
 import time
@@ -86,8 +87,9 @@ class Shop:
         with closing(open_history(self.spec)) as history:
             for step in range(minutes * 6, -1, -1):
                 at_ms = now_ms() - step * 10_000
-                rows = 1_000_000 - step * 10 * rows_per_second + (step * 37 % 11) * rows_per_second
-                history.add_samples({name: Sample(at_ms, rows, 2.0 + step % 7) for name in LINKS})
+                rows = 1_000_000 - step * 10 * rows_per_second + round(60 * rows_per_second * math.sin(step / 23))
+                lag_seconds = 2 + 1.5 * math.sin(step / 9)
+                history.add_samples({name: Sample(at_ms, rows, lag_seconds) for name in LINKS})
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
