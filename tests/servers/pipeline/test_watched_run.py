@@ -17,6 +17,7 @@ import pymysql
 import pytest
 import yaml
 from tests.servers.prometheus import prometheus
+from tests.unit.web.shop import until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -136,6 +137,8 @@ def test_what_is_killed_is_seen_and_is_gone_when_it_has_recovered(
     target = watched._client.base_url.netloc.decode()
     seen: dict[str, float] = {}
     with prometheus(tmp_path / "prometheus", target) as asked:
+        # A counter has grown only for who saw it before.
+        until(lambda: len(asked.ask("penstock_server_restarts_total == 0")) == 3)
         for server, words in {
             "Kafka": ("kafka.Kafka",),
             "schema tracker": ("mariadbd",),
