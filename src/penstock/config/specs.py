@@ -30,7 +30,7 @@ from penstock.config.rules import (
     spark_value,
 )
 from penstock.config.sinks import SinkSpec  # noqa: TC001 - as below
-from penstock.config.spec import Name, Positive, Spec, Text
+from penstock.config.spec import Name, Port, Positive, Spec, Text
 from penstock.config.spolts import SpoltSpec  # noqa: TC001 - pydantic reads it from a field's annotation
 from penstock.core.patterns import TablePatterns
 from penstock.core.warehouse.load_plan import (  # noqa: TC001 - pydantic reads them from fields' annotations
@@ -146,6 +146,15 @@ class LinkSpec(Spec):
         return TablePatterns(self.tables)
 
 
+class WebSpec(Spec):
+    """The live page, metrics and health of `penstock run`, on loopback. Without `port` a free one, the same each time.
+
+    `web: false` in the file turns it off: the pipeline's `web` is None then.
+    """
+
+    port: Port | None = None
+
+
 class PipelineSpec(Spec):
     """One whole file. `penstock.config.load` makes `home` and the sinks' paths absolute."""
 
@@ -164,6 +173,7 @@ class PipelineSpec(Spec):
     spolts: tuple[SpoltSpec, ...] = ()
     joins: tuple[JoinSpec, ...] = ()
     audits: Annotated[tuple[()], BeforeValidator(refuse_unless_empty("an audit"))] = ()
+    web: Annotated[WebSpec | None, BeforeValidator(lambda given: None if given is False else given)] = WebSpec()
 
     def is_embedded(self, part: EmbeddedPart) -> bool:
         """Whether a private `part` is kept under home, because the file names none."""

@@ -242,11 +242,12 @@ def test_status_of_a_pipeline_that_never_ran_starts_nothing(file: Path) -> None:
         "running": False,
         "holder": None,
         "now_ms": told["now_ms"],
-        "healthy": True,
+        "healthy": False,
         "problems": [],
         "links": [],
         "tables": [],
         "snapshots": [],
         "sources": [],
+        "servers": [],
     }
     assert not (file.parent / ".penstock").exists()
