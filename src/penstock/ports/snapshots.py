@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.core.changes import RowBatch
-    from penstock.core.positions import BinlogPosition
+    from penstock.core.positions import Position
     from penstock.core.snapshots import SnapshotOptions, Status, Wanted
     from penstock.core.tables import TableId, TableSchema
 
@@ -24,7 +24,7 @@ class ChunkOrder:
     schema: TableSchema
     options: SnapshotOptions
     cursor: str
-    low: BinlogPosition
+    low: Position
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Chunk:
 
     rows: RowBatch | None
     gone: RowBatch | None
-    high: BinlogPosition
+    high: Position
     cursor: str | None
     rows_expected: int | None = None
 
@@ -49,7 +49,7 @@ class Definition:
 
     schema: TableSchema
     dump: str
-    high: BinlogPosition
+    high: Position
 
 
 class RowReader(Protocol):
@@ -64,8 +64,12 @@ class RowReader(Protocol):
         """
         ...
 
-    def define(self, table: TableId, low: BinlogPosition) -> Definition:
+    def define(self, table: TableId, low: Position) -> Definition:
         """Look at a table's definition, at `low` or later. Raises UsageError if there is no such table."""
+        ...
+
+    def tables(self) -> Sequence[TableId]:
+        """Every table that the source has now, its own left out."""
         ...
 
     def close(self) -> None:

@@ -20,10 +20,10 @@ from penstock.wiring.open import mysql_server, open_snapshot_list
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.config.specs import MysqlSourceSpec, PipelineSpec
+    from penstock.config.specs import PipelineSpec, SourceSpec
     from penstock.links.capture.open_capture import OpenCapture
     from penstock.links.capture.spec import CaptureSpec
-    from penstock.ports.snapshots import SnapshotList
+    from penstock.ports.snapshots import RowReader, SnapshotList
 
 
 def open_refresher(spec: CaptureSpec, capture: OpenCapture) -> Refresher | None:
@@ -31,12 +31,12 @@ def open_refresher(spec: CaptureSpec, capture: OpenCapture) -> Refresher | None:
     if not spec.pipeline.kafka.transactions:
         return None
     snapshots = open_snapshot_list(spec.pipeline)
+    reader = MysqlRowReader(mysql_server(spec.source), spec.source.policy)
     try:
-        _ask_by_itself(spec.source, capture, snapshots)
+        _ask_by_itself(spec.source, capture, snapshots, reader)
     except BaseException:
         snapshots.close()
         raise
-    reader = MysqlRowReader(mysql_server(spec.source), spec.source.policy)
     return Refresher(capture, reader, snapshots, ThreadPoolExecutor(1, "snapshot").submit)
 
 
@@ -112,11 +112,11 @@ def _never_ran(spec: PipelineSpec) -> bool:
     return spec.is_embedded("state") and not state_file(spec).exists()
 
 
-def _ask_by_itself(source: MysqlSourceSpec, capture: OpenCapture, snapshots: SnapshotList) -> None:
+def _ask_by_itself(source: SourceSpec, capture: OpenCapture, snapshots: SnapshotList, reader: RowReader) -> None:
     """Ask for a snapshot of each table that the config has added, or that needs one, unless one failed before."""
     if source.snapshot == "never":
         return
-    tables = [str(table) for table in wanted_by_itself(capture, capture.parts.book.tracker.tables())]
+    tables = [str(table) for table in wanted_by_itself(capture, reader.tables())]
     if source.snapshot == "when-needed":
         tables += sorted(capture.stopped)
     if not tables:

@@ -6,28 +6,23 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-import pymysql
-import structlog
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from penstock.adapters.kafka.cluster import explain as explain_kafka
 from penstock.adapters.mysql.catalog import read_flavour
 from penstock.adapters.mysql.connection import connect
-from penstock.adapters.mysql.connection import explain as explain_mysql
-from penstock.adapters.mysql.preflight import require_fit
-from penstock.adapters.mysql.visible import unseen_patterns
-from penstock.core.errors import UnavailableError, UsageError
+from penstock.core.errors import UnavailableError
+from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.open import kafka_cluster, mysql_server
 from penstock.wiring.registry_probe import probe_registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.config.specs import MysqlSourceSpec, PipelineSpec
+    from penstock.config.mysql_source import MysqlSourceSpec
+    from penstock.config.specs import PipelineSpec
     from penstock.core.mysql.describe import Flavour
-
-_log = structlog.get_logger()
 
 _Answer = TypeVar("_Answer")
 _WAIT_SECONDS = 60.0
@@ -44,7 +39,7 @@ def wait_for_servers(spec: PipelineSpec, say: Callable[[str], None], wait_second
     wait_for_answer(partial(_ask_kafka, spec), say, wait_seconds)
     wait_for_answer(partial(_ask_schematizer, spec), say, wait_seconds)
     for source in spec.sources:
-        wait_for_answer(partial(_examine_source, source), say, wait_seconds)
+        wait_for_answer(partial(capture_kind(source).require_fit, source), say, wait_seconds)
 
 
 def wait_for_flavour(
@@ -88,22 +83,3 @@ def _ask_schematizer(spec: PipelineSpec) -> None:
 def _ask_flavour(source: MysqlSourceSpec) -> Flavour:
     with connect(mysql_server(source)) as connection:
         return read_flavour(connection)
-
-
-def _examine_source(source: MysqlSourceSpec) -> None:
-    server = mysql_server(source)
-    with connect(server) as connection:
-        try:
-            require_fit(connection, policy=source.policy)
-            unseen = unseen_patterns(connection, source.tables)
-        except pymysql.err.MySQLError as error:
-            raise explain_mysql(error, server) from error
-    missing = [each for each in unseen if each.is_missing]
-    if hidden := [each.grant for each in missing if each.grant]:
-        message = f"{source.name} has no table {', '.join(each.pattern for each in missing)} that {source.user} may see"
-        raise UsageError(message, f"if it is there: {'; '.join(hidden)}. Else create it, or correct `tables`")
-    if missing:
-        message = f"{source.name} has no table {', '.join(each.pattern for each in missing)}"
-        raise UsageError(message, "create it first, or correct `tables` of the source")
-    for each in unseen:
-        _log.warning("tables may be hidden from us", source=source.name, tables=each.pattern, hint=each.grant)

@@ -27,6 +27,7 @@ from penstock.core.avro.envelope_decode import decode_changes
 from penstock.core.avro.schemas import table_schema
 from penstock.core.avro.wire import schema_ids
 from penstock.core.errors import PenstockError
+from penstock.core.positions import binlog_position
 from penstock.core.publication import CaptureRecord
 from penstock.dev.mariadb import PASSWORD, MariadbServer, start_mariadb
 from penstock.links.capture.spec import CaptureSpec
@@ -58,7 +59,7 @@ from penstock.wiring.warehouses import open_sink
 
 os.environ["CASE_PASSWORD"] = PASSWORD
 from penstock.ports.queries import ReadLimits
-from penstock.wiring.queries import query_sink
+from penstock.wiring.sink_kinds.table import sql_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -134,7 +135,7 @@ class Case:
     def rows(self, table: str, order: str) -> list[tuple[object, ...]]:
         """A table of the warehouse."""
         asked = f"SELECT * FROM {table} ORDER BY {order}"
-        found = query_sink(self.spec, self.spec.sinks[0], asked, ReadLimits()).rows
+        found = sql_kind(self.spec, self.spec.sinks[0]).query(asked, ReadLimits()).rows
         return [tuple(row.values()) for row in found.to_pylist()]
 
     def beat(self) -> None:
@@ -151,7 +152,7 @@ class Case:
 
     def position(self) -> BinlogPosition:
         """The committed position."""
-        return CaptureRecord.from_mapping(self.record()).position
+        return binlog_position(CaptureRecord.from_mapping(self.record()).position)
 
     def record(self) -> Mapping[str, object]:
         """The newest record, once Kafka has marked all commits: it does so after it has said that they are done."""

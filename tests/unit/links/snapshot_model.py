@@ -30,9 +30,10 @@ from penstock.ports.snapshots import Chunk, ChunkOrder, Definition, Snapshot
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from penstock.links.capture.statements import StatementHandler
+    from penstock.core.positions import Position
     from penstock.ports.registry import Registry
-    from penstock.ports.tracker import SchemaTracker
+    from penstock.ports.replay import Replay
+    from penstock.ports.tracker import SchemaCatalog
 
 TABLE = TableId("shop", "orders")
 _INTEGER = IntegerType(32, unsigned=False)
@@ -78,8 +79,8 @@ class Source:
         return BinlogPosition("binlog.000001", 4 + index * _BYTES_EACH)
 
 
-def index_of(position: BinlogPosition) -> int:
-    return (position.offset - 4) // _BYTES_EACH
+def index_of(position: Position) -> int:
+    return (position.order[1] - 4) // _BYTES_EACH
 
 
 class Reader:
@@ -109,12 +110,15 @@ class Reader:
         cursor = str(behind[count - 1]) if len(behind) > count else None
         return Chunk(batch_of(Op.READ, chunk), None, high, cursor, len(rows))
 
-    def define(self, table: TableId, low: BinlogPosition) -> Definition:
+    def define(self, table: TableId, low: Position) -> Definition:
         del low
         if table != TABLE:
             message = f"there is no table {table}"
             raise UsageError(message, "look at its name")
         return Definition(SCHEMA, "", self._source.at(len(self._source.log)))
+
+    def tables(self) -> Sequence[TableId]:
+        return [TABLE]
 
     def close(self) -> None:
         """Nothing is open."""
@@ -133,6 +137,8 @@ def batch_of(op: Op, rows: Mapping[int, int]) -> RowBatch | None:
 
 class Tracker:
     """What the tracker knows of the one table there is."""
+
+    connector = "mysql"
 
     def table_schema(self, table: TableId) -> TableSchema | None:
         return SCHEMA if table == TABLE else None
@@ -255,12 +261,12 @@ class Capture:
         record = CaptureRecord.from_mapping(self.topic.record or {})
         book = TableBook(
             "db",
-            cast("SchemaTracker", Tracker()),
+            cast("SchemaCatalog", Tracker()),
             cast("Registry", TableRegistry()),
             [*self.told, *self.topic.announcements],
             lambda table: table.schema == "shop",
         )
-        parts = CaptureParts(self.topic, book, cast("StatementHandler", None), "schemas", 1)
+        parts = CaptureParts(self.topic, book, cast("Replay", None), "schemas", 1)
         self.capture = OpenCapture(parts, 1, record.position, 0, dict(record.stopped))
         self.capture.snapshots, self.capture.refreshes = dict(record.snapshots), record.refreshes
         self.pending: list[tuple[Callable[[], Chunk | Definition], Future[Chunk | Definition]]] = []

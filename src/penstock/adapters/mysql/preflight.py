@@ -14,7 +14,7 @@ from penstock.adapters.mysql.foreign_keys import logs_cascades, read_cascades
 from penstock.adapters.mysql.grants import global_privileges, privileges_somewhere, read_grants
 from penstock.adapters.mysql.log_coverage import examine_coverage
 from penstock.core.errors import UnfitServerError
-from penstock.core.mysql.table_policy import DEFAULT_POLICY
+from penstock.core.table_policy import DEFAULT_POLICY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from penstock.core.mysql.describe import Flavour
     from penstock.core.mysql.foreign_keys import Cascade
-    from penstock.core.mysql.table_policy import RowImages, TablePolicy
+    from penstock.core.table_policy import RowImages, TablePolicy
     from penstock.core.tables import TableId
 
 _DAY_SECONDS = 86_400
@@ -50,7 +50,13 @@ class _Setting:
 _SETTINGS = (
     _Setting("binlog_format", "ROW", "error", "otherwise the log has statements in place of rows"),
     _Setting("binlog_alter_two_phase", "OFF", "error", "otherwise each ALTER TABLE is in the log twice"),
-    _Setting("binlog_row_metadata", "FULL", "warning", "with it the log names its columns, so that mistakes show"),
+    _Setting(
+        "binlog_row_metadata",
+        "FULL",
+        "warning",
+        "without it a definition that was changed behind the log (SET sql_log_bin=0) is not seen where only names of "
+        "columns, labels of ENUM and SET, or the primary key differ",
+    ),
     _Setting("binlog_checksum", "CRC32", "warning", "with it damage to the log on its way to us is noticed"),
     _Setting("gtid_strict_mode", "ON", "warning", "with it positions can be found again on a new master", "mariadb"),
     _Setting("gtid_mode", "ON", "warning", "with it positions can be found again on a new master", "mysql"),

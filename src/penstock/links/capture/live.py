@@ -10,14 +10,13 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from penstock.core.errors import UnavailableError
-from penstock.core.mysql.log_items import FewTransactions, RowsLogged, TransactionBegan, TransactionsLogged
 from penstock.core.publication import Publication
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
-    from penstock.core.mysql.log_items import LogItem, StatementLogged
-    from penstock.core.positions import BinlogPosition
+    from penstock.core.log_items import LoggedStatement
+    from penstock.core.positions import Position
     from penstock.links.capture.follow import LogFollower
     from penstock.links.capture.open_capture import OpenCapture
     from penstock.links.capture.refresher import Refresher
@@ -26,13 +25,14 @@ if TYPE_CHECKING:
 _READ_WAIT_SECONDS = 0.2
 _READ_WAIT_BUSY_SECONDS = 0.01
 _ADVANCE_SECONDS = 1.0
+_CONFIRM_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseEnded:
     """What a lease did, for the driver."""
 
-    position: BinlogPosition
+    position: Position
     publications: int
     rows: int
 
@@ -53,13 +53,13 @@ class LiveCapture:
         self._follower = follower
         self._publications = 0
         self._rows = 0
-        self._advanced_at = 0.0
+        self._advanced_at = self._confirmed_at = 0.0
         self._bridge: Thread | None = None
         self._recalled = Event()
         self._failure: Exception | None = None
         self.can_go_on = True
 
-    def run(self, seconds: float, stop: BinlogPosition | None) -> LeaseEnded:
+    def run(self, seconds: float, stop: Position | None) -> LeaseEnded:
         """Publish what comes for `seconds`, or until `stop` is reached.
 
         A transaction that is not whole when the lease ends waits for the next one.
@@ -73,6 +73,7 @@ class LiveCapture:
         self._take_back()
         self._follow(seconds, stop)
         self._capture.parts.publisher.settle()
+        self._stream.confirm(self._capture.position)
         ended = LeaseEnded(self._capture.position, self._publications, self._rows)
         self._publications = self._rows = 0
         return ended
@@ -98,7 +99,7 @@ class LiveCapture:
         if self._failure is not None:
             raise self._failure
 
-    def _follow(self, seconds: float, stop: BinlogPosition | None) -> None:
+    def _follow(self, seconds: float, stop: Position | None) -> None:
         parent, until = os.getppid(), time.monotonic() + seconds
         self._refresh()
         # What is read behind the stop is lost to this object: it must not read on.
@@ -112,19 +113,25 @@ class LiveCapture:
             is_waiting = self._follower.is_waiting
             wait = _READ_WAIT_BUSY_SECONDS if self._is_refreshing else _READ_WAIT_SECONDS
             items = self._stream.read(0.0 if is_waiting else wait)
-            wanted = items_until(items, None if self._is_refreshing else stop)
+            wanted = self._follower.until(items, None if self._is_refreshing else stop)
             self.can_go_on = wanted is items
             self._commit(self._follower.feed(wanted))
             self._commit(self._follower.due())
             self._refresh()
             self._pass_by(at_once=stop is not None)
-            if not (items or is_waiting):
-                self._capture.parts.publisher.save()
+            if not (items or is_waiting) or time.monotonic() - self._confirmed_at >= _CONFIRM_SECONDS:
+                self._confirm()
             if os.getppid() != parent:
                 message = "the process that started this lease is gone"
                 raise UnavailableError(message, "the link starts again by itself")
         self._commit(self._follower.finish())
         self._pass_by(at_once=True)
+
+    def _confirm(self) -> None:
+        """Tell the source what it need not keep: what lies before a record that is durable."""
+        self._capture.parts.publisher.save()
+        self._stream.confirm(self._capture.position)
+        self._confirmed_at = time.monotonic()
 
     def close(self) -> None:
         """Let go of the stream, the publisher and the rest."""
@@ -136,7 +143,7 @@ class LiveCapture:
             self._refresher.close()
         self._capture.parts.close()
 
-    def _is_through(self, stop: BinlogPosition | None) -> bool:
+    def _is_through(self, stop: Position | None) -> bool:
         """Whether all before the stop is read, and no snapshot waits for what comes behind it."""
         return self._reached(stop) and not self._is_refreshing
 
@@ -152,10 +159,10 @@ class LiveCapture:
             if self._capture.position.order == boundary.order:
                 self._follower.pass_by()
 
-    def _reached(self, stop: BinlogPosition | None) -> bool:
+    def _reached(self, stop: Position | None) -> bool:
         return stop is not None and self._follower.has_read(stop)
 
-    def _commit(self, work: Iterable[Publication | StatementLogged]) -> None:
+    def _commit(self, work: Iterable[Publication | LoggedStatement]) -> None:
         for part in work:
             if isinstance(part, Publication):
                 self._capture.publish(part)
@@ -177,31 +184,3 @@ class LiveCapture:
         position = self._follower.pass_by()
         if position is not None:
             self._capture.advance(position)
-
-
-def items_until(items: Sequence[LogItem], stop: BinlogPosition | None) -> Sequence[LogItem]:
-    """Return what of `items` is up to the first end at `stop` or behind it; `items` itself if that is all.
-
-    A read returns megabytes at once: a lease that is to end with a file would
-    otherwise end in the middle of the next one.
-    """
-    if stop is not None:
-        for index, item in enumerate(items):
-            if not isinstance(item, TransactionBegan | RowsLogged) and item.end.order >= stop.order:
-                wanted = _up_to(item, stop)
-                is_all = len(wanted) == 1 and wanted[0] is items[-1]
-                return items if is_all else [*items[:index], *wanted]
-    return items
-
-
-def _up_to(item: LogItem, stop: BinlogPosition) -> Sequence[LogItem]:
-    """What of an item that reaches the stop is up to the first end there; the item itself if that is all."""
-    match item:
-        case TransactionsLogged():
-            return [item.until(stop)]
-        case FewTransactions():
-            singles = list(item.singly())
-            wanted = items_until(singles, stop)
-            return [item] if wanted is singles else wanted
-        case _:
-            return [item]

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from penstock.core.announcements import Announcement
-    from penstock.core.mysql.log_items import StatementLogged
-    from penstock.core.positions import BinlogPosition
+    from penstock.core.log_items import LoggedStatement
+    from penstock.core.positions import Position
     from penstock.core.publication import Publication
     from penstock.core.snapshots import SnapshotProgress
     from penstock.core.turns import Turn
-    from penstock.links.capture.statements import StatementHandler
     from penstock.links.capture.table_book import TableBook
     from penstock.ports.publisher import Publisher
+    from penstock.ports.replay import Replay
 
 _REGISTERED = CrashPoint("statement.registered", "a statement's new schemas are registered, their topics are not made")
 _MADE_TOPICS = CrashPoint("statement.topics_made", "a statement's topics are made, nothing is announced")
@@ -43,7 +43,7 @@ class CaptureParts:
 
     publisher: Publisher
     book: TableBook
-    statements: StatementHandler
+    statements: Replay
     schemas_topic: str
     partitions: int
     is_book_lent: bool = False
@@ -66,7 +66,7 @@ class OpenCapture:
 
     parts: CaptureParts
     epoch: int
-    position: BinlogPosition
+    position: Position
     timestamp_ms: int
     stopped: dict[str, StoppedTable] = field(default_factory=dict)
     server: str = ""
@@ -104,7 +104,7 @@ class OpenCapture:
         has_tracker = not is_passed_on or parts.statements.is_half_done()
         if has_tracker:
             # Who replayed a statement until just now, or wakes in the middle of one, can end it no more.
-            parts.book.tracker.take_over()
+            parts.statements.take_over()
         if has_tracker and parts.statements.is_half_done():
             # As before a replay: only whoever still has the link can commit, and may undo what others began.
             parts.publisher.publish((), replace(record, rows={}, turn=turn).to_mapping)
@@ -132,12 +132,12 @@ class OpenCapture:
         self.timestamp_ms = publication.timestamp_ms or self.timestamp_ms
         self._commit(publication.messages, publication.rows)
 
-    def advance(self, position: BinlogPosition) -> None:
+    def advance(self, position: Position) -> None:
         """Commit that nothing of ours lies before `position`."""
         self._stand_at(position)
         self._commit((), {})
 
-    def take_statement(self, statement: StatementLogged) -> None:
+    def take_statement(self, statement: LoggedStatement) -> None:
         """Bring everybody past a statement; everything before it is published.
 
         A stopped table that begins anew, or gets the rows of another, goes on: all of its rows are known.
@@ -148,7 +148,7 @@ class OpenCapture:
             # commit. An instance that slept must not replay what its successor has replayed.
             self.advance(self.position)
             if not self.has_tracker:
-                self.parts.book.tracker.take_over()
+                self.parts.statements.take_over()
                 self.has_tracker = True
         outcome = self.parts.statements.apply(statement, self.stopped)
         for announcement in outcome.announcements:
@@ -170,34 +170,32 @@ class OpenCapture:
             self.parts.book.announce(announcement)
         self.parts.statements.settle(statement)
 
-    def move(self, position: BinlogPosition, server: str, messages: Sequence[Messages]) -> None:
+    def move(self, position: Position, server: str, messages: Sequence[Messages]) -> None:
         """Commit, with `messages`, that the capture goes on at `position` of another `server`."""
         self._stand_at(position)
         self.server = server
         self._commit(messages, {})
 
-    def refresh_row(self, position: BinlogPosition) -> int:
+    def refresh_row(self, position: Position) -> int:
         """The row that the next refresh has, if it is made at `position`: behind all that was told there."""
         is_here = position.order == self.position.order
         return _FIRST_REFRESH + (self.refreshes if is_here else 0)
 
-    def refresh(
-        self, position: BinlogPosition, messages: Sequence[Messages], rows: Mapping[str, tuple[int, int]]
-    ) -> None:
+    def refresh(self, position: Position, messages: Sequence[Messages], rows: Mapping[str, tuple[int, int]]) -> None:
         """Commit a part of a snapshot, which holds at `position`, and that nothing else of ours lies before it."""
         self._stand_at(position)
         self.refreshes += 1
         self._commit(messages, rows)
         _REFRESHED.pass_by()
 
-    def begin_anew(self, position: BinlogPosition, announcement: Announcement) -> None:
+    def begin_anew(self, position: Position, announcement: Announcement) -> None:
         """Commit that a table begins at `position`, without rows, whether it had stopped or was not carried yet."""
         self.stopped.pop(str(announcement.table), None)
         self.parts.publisher.create_topics([announcement.topic])
         self.refresh(position, announcement_messages(self.parts.schemas_topic, [announcement]), {})
         self.parts.book.announce(announcement)
 
-    def _stand_at(self, position: BinlogPosition) -> None:
+    def _stand_at(self, position: Position) -> None:
         if (position.order, position.era) != (self.position.order, self.position.era):
             self.refreshes = 0
         self.position = position

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from penstock.config.specs import MysqlSourceSpec, PipelineSpec
+    from penstock.config.specs import PipelineSpec, SourceSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +18,6 @@ class CaptureSpec:
     epoch: int
 
     @property
-    def source(self) -> MysqlSourceSpec:
+    def source(self) -> SourceSpec:
         """The source's own spec."""
         return self.pipeline.source(self.source_name)
