@@ -84,10 +84,6 @@ class LogReading(Protocol):
         """
         ...
 
-    def is_inside(self, boundary: Position) -> bool:
-        """Whether the items so far end in a transaction that began at `boundary` or behind it."""
-        ...
-
     def decode(self, schema: TableSchema, rows: Sequence[LoggedRows]) -> Iterator[RowBatch]:
         """Decode rows of one table, which has `schema`; those of an op stay in their order.
 

@@ -9,9 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.core.changes import RowBatch
-    from penstock.core.log_items import LoggedStatement
-    from penstock.core.positions import BinlogPosition, Position
-    from penstock.core.publication import Publication
+    from penstock.core.positions import Position
     from penstock.core.snapshots import SnapshotOptions, Status, Wanted
     from penstock.core.tables import TableId, TableSchema
 
@@ -26,7 +24,7 @@ class ChunkOrder:
     schema: TableSchema
     options: SnapshotOptions
     cursor: str
-    low: BinlogPosition
+    low: Position
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +38,7 @@ class Chunk:
 
     rows: RowBatch | None
     gone: RowBatch | None
-    high: BinlogPosition
+    high: Position
     cursor: str | None
     rows_expected: int | None = None
 
@@ -51,7 +49,7 @@ class Definition:
 
     schema: TableSchema
     dump: str
-    high: BinlogPosition
+    high: Position
 
 
 class RowReader(Protocol):
@@ -66,8 +64,12 @@ class RowReader(Protocol):
         """
         ...
 
-    def define(self, table: TableId, low: BinlogPosition) -> Definition:
+    def define(self, table: TableId, low: Position) -> Definition:
         """Look at a table's definition, at `low` or later. Raises UsageError if there is no such table."""
+        ...
+
+    def tables(self) -> Sequence[TableId]:
+        """Every table that the source has now, its own left out."""
         ...
 
     def close(self) -> None:
@@ -115,29 +117,4 @@ class SnapshotList(Protocol):
 
     def close(self) -> None:
         """Drop the connections. Safe to call twice."""
-        ...
-
-
-class Refreshing(Protocol):
-    """What carries snapshots beside a live capture, which tells it of all that it publishes."""
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether a snapshot is to go on, or may be."""
-        ...
-
-    def step(self, boundary: Position) -> None:
-        """Go on as far as nothing has to be waited for. The log is read up to `boundary`, and that published."""
-        ...
-
-    def saw(self, publication: Publication) -> None:
-        """Note what was published; its rows are newer than those of a chunk that is being read."""
-        ...
-
-    def saw_statement(self, statement: LoggedStatement) -> None:
-        """Note that the capture is past a statement."""
-        ...
-
-    def close(self) -> None:
-        """Let go of the state database and of the source."""
         ...

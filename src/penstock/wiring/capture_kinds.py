@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from penstock.core.refusals import Refusal
     from penstock.core.tables import TableId, TableSchema
     from penstock.links.capture.open_capture import OpenCapture
+    from penstock.links.capture.refresher import Refresher
     from penstock.links.capture.spec import CaptureSpec
     from penstock.links.capture.table_book import TableBook
     from penstock.ports.copy import TableCopy
     from penstock.ports.log import LogReading, LogStream, Stop
     from penstock.ports.replay import Replay
-    from penstock.ports.snapshots import Refreshing
     from penstock.ports.source import SourceLog
     from penstock.ports.standing import SourceStanding
     from penstock.ports.state import State
@@ -86,7 +86,7 @@ class CaptureKind(Protocol):
         """What reads the items of a stream that begins at `begin`."""
         ...
 
-    def refreshing(self, spec: CaptureSpec, capture: OpenCapture) -> Refreshing | None:
+    def refreshing(self, spec: CaptureSpec, capture: OpenCapture) -> Refresher | None:
         """What carries snapshots beside a capture that has begun; None where it cannot."""
         ...
 

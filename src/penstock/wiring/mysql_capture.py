@@ -42,12 +42,12 @@ if TYPE_CHECKING:
     from penstock.core.refusals import Refusal
     from penstock.core.tables import TableId, TableSchema
     from penstock.links.capture.open_capture import OpenCapture
+    from penstock.links.capture.refresher import Refresher
     from penstock.links.capture.spec import CaptureSpec
     from penstock.links.capture.table_book import TableBook
     from penstock.ports.copy import TableCopy
     from penstock.ports.log import LogReading, LogStream, Stop
     from penstock.ports.replay import Replay
-    from penstock.ports.snapshots import Refreshing
     from penstock.ports.source import SourceLog
     from penstock.ports.standing import SourceStanding
     from penstock.ports.state import State
@@ -136,7 +136,7 @@ class MysqlCapture:
             watch = HeartbeatWatch(heartbeat.table_id, spec.pipeline.pipeline, newest)
         return BinlogReading(begin, watch)
 
-    def refreshing(self, spec: CaptureSpec, capture: OpenCapture) -> Refreshing | None:
+    def refreshing(self, spec: CaptureSpec, capture: OpenCapture) -> Refresher | None:
         """See CaptureKind."""
         return open_refresher(spec, capture)
 

@@ -6,26 +6,24 @@ import uuid
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from penstock.adapters.mysql.row_reader import MysqlRowReader
 from penstock.config.places import state_file
 from penstock.core.errors import UsageError
 from penstock.core.snapshots import SnapshotOptions, Status, Wanted
 from penstock.core.tables import TableId
-from penstock.links.capture.mysql.refresher import Refresher, wanted_by_itself
+from penstock.links.capture.refresher import Refresher, wanted_by_itself
 from penstock.ports.snapshots import Snapshot
 from penstock.wiring.open import mysql_server, open_snapshot_list
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.config.mysql_source import MysqlSourceSpec
-    from penstock.config.specs import PipelineSpec
-    from penstock.links.capture.mysql.tracker import SchemaTracker
+    from penstock.config.specs import PipelineSpec, SourceSpec
     from penstock.links.capture.open_capture import OpenCapture
     from penstock.links.capture.spec import CaptureSpec
-    from penstock.ports.snapshots import SnapshotList
+    from penstock.ports.snapshots import RowReader, SnapshotList
 
 
 def open_refresher(spec: CaptureSpec, capture: OpenCapture) -> Refresher | None:
@@ -33,12 +31,12 @@ def open_refresher(spec: CaptureSpec, capture: OpenCapture) -> Refresher | None:
     if not spec.pipeline.kafka.transactions:
         return None
     snapshots = open_snapshot_list(spec.pipeline)
+    reader = MysqlRowReader(mysql_server(spec.source), spec.source.policy)
     try:
-        _ask_by_itself(spec.source, capture, snapshots)
+        _ask_by_itself(spec.source, capture, snapshots, reader)
     except BaseException:
         snapshots.close()
         raise
-    reader = MysqlRowReader(mysql_server(spec.source), spec.source.policy)
     return Refresher(capture, reader, snapshots, ThreadPoolExecutor(1, "snapshot").submit)
 
 
@@ -114,13 +112,11 @@ def _never_ran(spec: PipelineSpec) -> bool:
     return spec.is_embedded("state") and not state_file(spec).exists()
 
 
-def _ask_by_itself(source: MysqlSourceSpec, capture: OpenCapture, snapshots: SnapshotList) -> None:
+def _ask_by_itself(source: SourceSpec, capture: OpenCapture, snapshots: SnapshotList, reader: RowReader) -> None:
     """Ask for a snapshot of each table that the config has added, or that needs one, unless one failed before."""
     if source.snapshot == "never":
         return
-    tables = [
-        str(table) for table in wanted_by_itself(capture, cast("SchemaTracker", capture.parts.book.tracker).tables())
-    ]
+    tables = [str(table) for table in wanted_by_itself(capture, reader.tables())]
     if source.snapshot == "when-needed":
         tables += sorted(capture.stopped)
     if not tables:

@@ -17,12 +17,12 @@ from penstock.core.avro.envelope_encode import encode_changes
 from penstock.core.avro.schemas import value_schema
 from penstock.core.changes import Messages, Op, RowBatch
 from penstock.core.errors import UnavailableError, UsageError
-from penstock.core.positions import BinlogPosition, binlog_position
+from penstock.core.positions import BinlogPosition
 from penstock.core.publication import CaptureRecord, Publication, StoppedTable
 from penstock.core.snapshots import SnapshotOptions, Status, Wanted
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema
-from penstock.links.capture.mysql.refresher import Refresher
 from penstock.links.capture.open_capture import CaptureParts, OpenCapture
+from penstock.links.capture.refresher import Refresher
 from penstock.links.capture.table_book import TableBook
 from penstock.ports.registry import RegisteredTable
 from penstock.ports.snapshots import Chunk, ChunkOrder, Definition, Snapshot
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from penstock.core.positions import Position
-    from penstock.links.capture.mysql.statements import StatementHandler
-    from penstock.links.capture.mysql.tracker import SchemaTracker
     from penstock.ports.registry import Registry
+    from penstock.ports.replay import Replay
+    from penstock.ports.tracker import SchemaCatalog
 
 TABLE = TableId("shop", "orders")
 _INTEGER = IntegerType(32, unsigned=False)
@@ -80,7 +80,7 @@ class Source:
 
 
 def index_of(position: Position) -> int:
-    return (binlog_position(position).offset - 4) // _BYTES_EACH
+    return (position.order[1] - 4) // _BYTES_EACH
 
 
 class Reader:
@@ -110,12 +110,15 @@ class Reader:
         cursor = str(behind[count - 1]) if len(behind) > count else None
         return Chunk(batch_of(Op.READ, chunk), None, high, cursor, len(rows))
 
-    def define(self, table: TableId, low: BinlogPosition) -> Definition:
+    def define(self, table: TableId, low: Position) -> Definition:
         del low
         if table != TABLE:
             message = f"there is no table {table}"
             raise UsageError(message, "look at its name")
         return Definition(SCHEMA, "", self._source.at(len(self._source.log)))
+
+    def tables(self) -> Sequence[TableId]:
+        return [TABLE]
 
     def close(self) -> None:
         """Nothing is open."""
@@ -258,12 +261,12 @@ class Capture:
         record = CaptureRecord.from_mapping(self.topic.record or {})
         book = TableBook(
             "db",
-            cast("SchemaTracker", Tracker()),
+            cast("SchemaCatalog", Tracker()),
             cast("Registry", TableRegistry()),
             [*self.told, *self.topic.announcements],
             lambda table: table.schema == "shop",
         )
-        parts = CaptureParts(self.topic, book, cast("StatementHandler", None), "schemas", 1)
+        parts = CaptureParts(self.topic, book, cast("Replay", None), "schemas", 1)
         self.capture = OpenCapture(parts, 1, record.position, 0, dict(record.stopped))
         self.capture.snapshots, self.capture.refreshes = dict(record.snapshots), record.refreshes
         self.pending: list[tuple[Callable[[], Chunk | Definition], Future[Chunk | Definition]]] = []

@@ -93,11 +93,6 @@ class Reading:
         assert boundary.order >= START.order
         return None if self.last is None else replace(self.last.commit, rows_from=self.last.number + 1)
 
-    def is_inside(self, boundary: Position) -> bool:
-        """What is read comes as whole transactions."""
-        del boundary
-        return False
-
     def decode(self, schema: TableSchema, rows: Sequence[LoggedRows]) -> Iterator[RowBatch]:
         for row in cast("Sequence[Row]", rows):
             after = pa.RecordBatch.from_pylist([{"id": row.id}], arrow_schema(schema))

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 import pymysql
 from pymysql.constants import ER
 
-from penstock.adapters.mysql.catalog import quote, quote_table, read_create, read_creates_of, read_flavour, read_tables
+from penstock.adapters.mysql.catalog import (
+    quote,
+    quote_table,
+    read_create,
+    read_creates_of,
+    read_flavour,
+    read_table_ids,
+    read_tables,
+)
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect, error_code, explain
 from penstock.adapters.mysql.copy import SILENCE_SECONDS
 from penstock.adapters.mysql.held_up import WAITING, writers_held_up
@@ -21,14 +29,14 @@ from penstock.adapters.mysql.tracker_dump import PartDump
 from penstock.core.errors import UnavailableError, UnfitServerError, UsageError
 from penstock.core.mysql.key_literals import literal, literal_of, read_key
 from penstock.core.mysql.touched import Touched
-from penstock.core.positions import file_number
+from penstock.core.positions import BinlogPosition, file_number
 from penstock.core.snapshots import require_key
 from penstock.ports.snapshots import Chunk, ChunkOrder, Definition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from penstock.core.positions import BinlogPosition
+    from penstock.core.positions import Position
     from penstock.core.snapshots import SnapshotOptions
     from penstock.core.table_policy import TablePolicy
     from penstock.core.tables import TableId, TableSchema
@@ -73,13 +81,18 @@ class MysqlRowReader:
                 return self._read_keys(connection, order, high)
             return self._read_range(connection, order, high)
 
-    def define(self, table: TableId, low: BinlogPosition) -> Definition:
+    def define(self, table: TableId, low: Position) -> Definition:
         """See ports/snapshots.RowReader."""
         with self._transaction(table, low) as connection, contextlib.closing(self._connect()) as other:
             schema, _ = self._look_at(other, table)
             touched = Touched(tables=frozenset({table}), schemas=frozenset({table.schema}))
             dump = PartDump(touched, read_creates_of(other, touched)).to_json()
             return Definition(schema, dump, end_of_log(connection))
+
+    def tables(self) -> Sequence[TableId]:
+        """See ports/snapshots.RowReader."""
+        with contextlib.closing(self._connect()) as connection:
+            return read_table_ids(connection)
 
     def check(self, table: TableId, options: SnapshotOptions) -> None:
         """Raise UsageError where a snapshot of `table` with `options` could not begin."""
@@ -106,7 +119,7 @@ class MysqlRowReader:
         return schema, read_create(connection, table)[1]
 
     @contextlib.contextmanager
-    def _transaction(self, table: TableId, low: BinlogPosition) -> Iterator[pymysql.Connection]:
+    def _transaction(self, table: TableId, low: Position) -> Iterator[pymysql.Connection]:
         """Open a snapshot of what was committed at `low` or later, in which nobody alters the table."""
         if self._connection is None or not self._connection.open:
             self._connection = self._connect()
@@ -135,7 +148,7 @@ class MysqlRowReader:
             raise
         return connection
 
-    def _read_range(self, connection: pymysql.Connection, order: ChunkOrder, high: BinlogPosition) -> Chunk:
+    def _read_range(self, connection: pymysql.Connection, order: ChunkOrder, high: Position) -> Chunk:
         """Read the rows behind the cursor in the order of the primary key."""
         schema, count = order.schema, order.options.chunk_rows
         behind, names = _read_cursor(schema, order.cursor), ", ".join(map(quote, schema.key))
@@ -149,7 +162,7 @@ class MysqlRowReader:
         expected = None if order.cursor else _rows_expected(connection, schema.table)
         return Chunk(rows, None, high, None if is_last else _cursor(schema, fetched[-1]), expected)
 
-    def _read_keys(self, connection: pymysql.Connection, order: ChunkOrder, high: BinlogPosition) -> Chunk:
+    def _read_keys(self, connection: pymysql.Connection, order: ChunkOrder, high: Position) -> Chunk:
         """Read the next of the listed rows; the cursor counts them."""
         schema, keys = order.schema, order.options.keys
         start = int(order.cursor or 0)
@@ -201,7 +214,7 @@ def _refusals_explained(options: SnapshotOptions) -> Iterator[None]:
         raise UsageError(message, "give --where a condition on columns of the table, as behind WHERE") from error
 
 
-def _start_on_mariadb(connection: pymysql.Connection, low: BinlogPosition, _: TableId) -> None:
+def _start_on_mariadb(connection: pymysql.Connection, low: Position, _: TableId) -> None:
     """Begin a snapshot; the server says at which place of the log it is.
 
     What is in the log comes to be seen by others a moment later, or much later
@@ -220,12 +233,12 @@ def _start_on_mariadb(connection: pymysql.Connection, low: BinlogPosition, _: Ta
         _wait_behind(deadline, low)
 
 
-def _start_on_mysql(connection: pymysql.Connection, low: BinlogPosition, table: TableId) -> None:
+def _start_on_mysql(connection: pymysql.Connection, low: Position, table: TableId) -> None:
     """Begin a snapshot. The server's set of executed GTIDs grows once others see what is in them.
 
     Without GTIDs only whoever holds up those who write for a moment knows what is committed.
     """
-    gtids = str(low.gtids)
+    gtids = str(low.gtids) if isinstance(low, BinlogPosition) else ""
     if not gtids or str(ask(connection, "SELECT @@GLOBAL.gtid_mode")[0][0]) != "ON":
         with writers_held_up(connection, [table]):
             ask(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
@@ -239,7 +252,7 @@ def _start_on_mysql(connection: pymysql.Connection, low: BinlogPosition, table: 
 _START = {"mariadb": _start_on_mariadb, "mysql": _start_on_mysql}
 
 
-def _wait_behind(deadline: float, low: BinlogPosition) -> None:
+def _wait_behind(deadline: float, low: Position) -> None:
     if time.monotonic() > deadline:
         message = f"what is in the log before {low} is not to be seen by others yet"
         raise UnavailableError(message, "the server may wait for a semi-synchronous replica: see that one answers")

@@ -20,7 +20,7 @@ from penstock.core.mysql.log_items import (
     TransactionEnded,
     TransactionsLogged,
 )
-from penstock.core.positions import binlog_position, file_number
+from penstock.core.positions import binlog_position
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
@@ -93,11 +93,6 @@ class BinlogReading:
             return None
         place = replace(binlog_position(boundary), offset=self._inside.offset, rows_from=self._last.rows_from + 1)
         return self._told(place)
-
-    def is_inside(self, boundary: Position) -> bool:
-        """See LogReading."""
-        inside = self._inside
-        return inside is not None and (file_number(inside.file), inside.offset) >= boundary.order[:2]
 
     def decode(self, schema: TableSchema, rows: Sequence[LoggedRows]) -> Iterator[RowBatch]:
         """See LogReading."""

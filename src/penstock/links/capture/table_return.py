@@ -2,36 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from penstock.core.announcements import Announcement, Kind
 from penstock.core.errors import TableStoppedError, UsageError
-from penstock.core.positions import file_number, in_era
+from penstock.core.positions import in_era
 from penstock.core.snapshots import require_key
 
 if TYPE_CHECKING:
-    from penstock.core.positions import BinlogPosition
-    from penstock.links.capture.mysql.tracker import SchemaTracker
+    from penstock.core.positions import Position
     from penstock.links.capture.open_capture import OpenCapture
     from penstock.ports.snapshots import Definition
 
 
-def announce_anew(capture: OpenCapture, found: Definition, position: BinlogPosition) -> Announcement:
+def announce_anew(capture: OpenCapture, found: Definition, position: Position) -> Announcement:
     """Bring tracker and registry to the table as it was `found`, and return what is to be told of it at `position`.
 
     While it is stopped or not told of, nobody asks the tracker about it: a crash in between harms nothing.
     Raises UsageError where the table cannot be carried.
     """
     table, book = found.schema.table, capture.parts.book
-    tracker = cast("SchemaTracker", book.tracker)
     require_key(found.schema)
-    if tracker.table_schema(table) != found.schema:
+    if book.tracker.table_schema(table) != found.schema:
         # Only whoever still has the link can commit, and may change the tracker.
         capture.advance(position)
         if not capture.has_tracker:
             capture.parts.statements.take_over()
             capture.has_tracker = True
-        refused = tracker.fill(found.dump)
+        refused = capture.parts.statements.start_with(found.dump)
         book.unlogged.forget()
         if table in refused:
             message = f"the schema tracker refused the definition of {table}: {refused[table]}"
@@ -40,7 +38,8 @@ def announce_anew(capture: OpenCapture, found: Definition, position: BinlogPosit
         registered = book.register(found.schema, str(position))
     except TableStoppedError as error:
         raise UsageError(error.message, error.hint) from error
-    order = (file_number(position.file), position.offset, capture.refresh_row(position))
+    number, offset, _ = position.order
+    order = (number, offset, capture.refresh_row(position))
     return Announcement(
         source=book.source,
         table=table,

@@ -17,13 +17,10 @@ import pyarrow as pa
 from penstock.core.avro.envelope_encode import encode_changes
 from penstock.core.changes import Messages
 from penstock.core.errors import PenstockError, UnavailableError, UsageError
-from penstock.core.mysql.concerned import concerns
-from penstock.core.positions import binlog_position
 from penstock.core.publication import StoppedTable
 from penstock.core.snapshots import SnapshotProgress, Status, Wanted, Window, require_key
 from penstock.core.tables import TableId
-from penstock.links.capture.mysql.log_reading import binlog_statement
-from penstock.links.capture.mysql.table_return import announce_anew
+from penstock.links.capture.table_return import announce_anew
 from penstock.ports.snapshots import Chunk, ChunkOrder, Definition
 
 if TYPE_CHECKING:
@@ -32,7 +29,7 @@ if TYPE_CHECKING:
 
     from penstock.core.changes import RowBatch
     from penstock.core.log_items import LoggedStatement
-    from penstock.core.positions import BinlogPosition, Position
+    from penstock.core.positions import Position
     from penstock.core.publication import Publication
     from penstock.links.capture.open_capture import OpenCapture
     from penstock.ports.snapshots import RowReader, Snapshot, SnapshotList
@@ -83,14 +80,13 @@ class Refresher:
 
     def step(self, boundary: Position) -> None:
         """Go on as far as nothing has to be waited for. The log is read up to `boundary`, and that published."""
-        here = binlog_position(boundary)
         if time.monotonic() >= self._look_at:
             self._look_at = time.monotonic() + _LOOK_SECONDS
-            self._look(here)
+            self._look(boundary)
         if self._reading is not None:
-            self._take(self._reading, here)
+            self._take(self._reading, boundary)
         if self._reading is None and self._current is not None:
-            self._begin(self._current, here)
+            self._begin(self._current, boundary)
 
     def saw(self, publication: Publication) -> None:
         """Note what was published; its rows are newer than those of a chunk that is being read."""
@@ -101,7 +97,7 @@ class Refresher:
 
     def saw_statement(self, statement: LoggedStatement) -> None:
         """Note that the capture is past a statement."""
-        if self._reading is not None and concerns(binlog_statement(statement), self._reading.table):
+        if self._reading is not None and self._capture.parts.statements.concerns(statement, self._reading.table):
             self._reading.window.void()
 
     def close(self) -> None:
@@ -109,7 +105,7 @@ class Refresher:
         self._list.close()
         self._reader.close()
 
-    def _look(self, boundary: BinlogPosition) -> None:
+    def _look(self, boundary: Position) -> None:
         """See what is asked for, and bring what the state database says of us up to what is committed."""
         try:
             found = {s.id: s for s in self._list.all(self._capture.parts.book.source, is_open=True)}
@@ -139,7 +135,7 @@ class Refresher:
             self._stop_unfilled(progress, "the state database knows nothing of its snapshot any more")
             del self._capture.snapshots[id_]
 
-    def _begin(self, snapshot: Snapshot, boundary: BinlogPosition) -> None:
+    def _begin(self, snapshot: Snapshot, boundary: Position) -> None:
         if self._not_before.get(snapshot.id, 0.0) > time.monotonic():
             return
         table, book = TableId.parse(snapshot.table), self._capture.parts.book
@@ -173,7 +169,7 @@ class Refresher:
             message = f"{table} is not carried now: it has stopped, was dropped, or is new"
             raise UsageError(message, "take a snapshot of all its rows first, without --where and --keys")
 
-    def _take(self, reading: _Reading, boundary: BinlogPosition) -> None:
+    def _take(self, reading: _Reading, boundary: Position) -> None:
         """Take what was read, once the log is read up to its high place."""
         if not reading.future.done():
             return
@@ -201,7 +197,7 @@ class Refresher:
         except _SnapshotError as error:
             self._fail(reading.snapshot, error.cause, boundary)
 
-    def _return_table(self, snapshot: Snapshot, found: Definition, boundary: BinlogPosition) -> None:
+    def _return_table(self, snapshot: Snapshot, found: Definition, boundary: Position) -> None:
         """Begin a table that had stopped or is new without rows; live changes of it flow from here on."""
         try:
             announcement = announce_anew(self._capture, found, boundary)
@@ -210,7 +206,7 @@ class Refresher:
         self._capture.snapshots[snapshot.id] = SnapshotProgress(snapshot.table, fills=True)
         self._capture.begin_anew(boundary, announcement)
 
-    def _publish(self, reading: _Reading, chunk: Chunk, boundary: BinlogPosition) -> None:
+    def _publish(self, reading: _Reading, chunk: Chunk, boundary: Position) -> None:
         snapshot = reading.snapshot
         before = self._capture.snapshots.get(snapshot.id) or SnapshotProgress(snapshot.table)
         messages = self._messages(reading, chunk, boundary)
@@ -225,7 +221,7 @@ class Refresher:
             self._not_before[snapshot.id] = time.monotonic() + read / snapshot.options.rows_per_second
         self._note(snapshot, after, chunk.rows_expected)
 
-    def _messages(self, reading: _Reading, chunk: Chunk, boundary: BinlogPosition) -> list[Messages]:
+    def _messages(self, reading: _Reading, chunk: Chunk, boundary: Position) -> list[Messages]:
         """Encode what of a chunk holds at `boundary`."""
         encodable, topic = self._capture.parts.book.encodable(reading.table)
         row, now_ms, messages = self._capture.refresh_row(boundary), time.time_ns() // 1_000_000, []
@@ -262,7 +258,7 @@ class Refresher:
         if progress.is_done:
             self._look_at = 0.0
 
-    def _fail(self, snapshot: Snapshot, error: PenstockError, boundary: BinlogPosition) -> None:
+    def _fail(self, snapshot: Snapshot, error: PenstockError, boundary: Position) -> None:
         """Try again later, if that may help, or end the snapshot."""
         failures = self._failures[snapshot.id] = self._failures.get(snapshot.id, 0) + 1
         if not error.retryable or failures >= _ATTEMPTS_MAX:
@@ -271,9 +267,7 @@ class Refresher:
         self._not_before[snapshot.id] = time.monotonic() + min(2.0 ** (failures - 2), _PAUSE_SECONDS_MAX)
         self._tell(replace(snapshot, status=Status.RUNNING, error=error.message, hint=error.hint))
 
-    def _end(
-        self, snapshot: Snapshot, status: Status, boundary: BinlogPosition, error: PenstockError | None = None
-    ) -> None:
+    def _end(self, snapshot: Snapshot, status: Status, boundary: Position, error: PenstockError | None = None) -> None:
         """End a snapshot before it is whole."""
         if self._reading is not None and self._reading.snapshot.id == snapshot.id:
             self._reading = None
@@ -308,7 +302,7 @@ class _SnapshotError(Exception):
         self.cause = cause
 
 
-def _placed(batch: RowBatch, position: BinlogPosition, row: int) -> RowBatch:
+def _placed(batch: RowBatch, position: Position, row: int) -> RowBatch:
     """Give a batch the place in the log at which it holds."""
     count = len(batch)
     offsets, rows = np.full(count, position.offset, np.int64), np.full(count, row, np.int32)
@@ -316,10 +310,14 @@ def _placed(batch: RowBatch, position: BinlogPosition, row: int) -> RowBatch:
 
 
 def wanted_by_itself(capture: OpenCapture, tables: Sequence[TableId]) -> list[TableId]:
-    """Those of the source's `tables` that are to be carried and were never told of: the config has added them."""
+    """Those of the source's `tables` that are to be carried and were never told of: the config has added them.
+
+    A table that was made behind the place that the capture has reached is not there yet.
+    """
     book = capture.parts.book
-    return [
+    new = [
         table
         for table in tables
         if book.wanted(table) and book.announcement(table) is None and str(table) not in capture.stopped
     ]
+    return sorted(book.tracker.describe(new))
