@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 WORDS: Final = """
 ALPHA BRAVO CHARLIE DELTA ECHO FOXTROT GOLF HOTEL INDIA JULIET KILO LIMA MIKE NOVEMBER OSCAR PAPA QUEBEC ROMEO
 SIERRA TANGO UNIFORM VICTOR WHISKEY XRAY YANKEE ZULU LOREM IPSUM DOLOR SIT AMET CONSECTETUR
-"""".split()  # noqa: SIM905 - 32 words are read more easily so
+""".split()  # noqa: SIM905 - 32 words are read more easily so
 COLUMNS: Final = (("id", "integer"), ("word", "text"))
 
 

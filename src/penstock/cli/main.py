@@ -33,6 +33,7 @@ _COMMANDS = {
     "failover": "Let a source be read from a new master, at the place where we stand.",
     "deadletters": "Show and replay what spolts could not process.",
     "sql": "Query a sink, also while the pipeline runs.",
+    "audit": "Compare targets with their sources, and name the rows that differ.",
     "schematizer": "Serve or show the registry of schemas.",
     "bench": "Measure ourselves beside our peers on this machine.",
     "faults": "Break a pipeline part by part, and see that nothing is lost or doubled.",

@@ -14,6 +14,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from penstock.config.audits import AuditSpec  # noqa: TC001 - pydantic reads it from a field's annotation
 from penstock.config.columns import ColumnsSpec
 from penstock.config.objects_spec import ObjectsSpec
 from penstock.config.rules import (
@@ -248,7 +249,7 @@ class PipelineSpec(Spec):
     links: tuple[LinkSpec, ...] = ()
     spolts: tuple[SpoltSpec, ...] = ()
     joins: Annotated[tuple[()], BeforeValidator(refuse_unless_empty("a join"))] = ()
-    audits: Annotated[tuple[()], BeforeValidator(refuse_unless_empty("an audit"))] = ()
+    audits: tuple[AuditSpec, ...] = ()
 
     def is_embedded(self, part: EmbeddedPart) -> bool:
         """Whether a private `part` is kept under home, because the file names none."""

@@ -17,7 +17,7 @@ RowKey: TypeAlias = tuple[str | None, ...]
 Hashes: TypeAlias = tuple[str, ...]
 """Of the rows with one key, sorted: more than one where a key is there several times."""
 RowState: TypeAlias = Literal["missing", "extra", "different"]
-TableState: TypeAlias = Literal["equal", "different", "lagging", "not compared"]
+TableState: TypeAlias = Literal["equal", "different", "lagging", "not compared", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,17 +56,18 @@ class DivergentRow:
 
 @dataclass(frozen=True, slots=True)
 class NotCompared:
-    """A column that was left out, and why."""
+    """A column that was left out, and why. `is_wrong`: the two tables differ in it, and nobody wanted them to."""
 
     column: str
     why: str
+    is_wrong: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TableFindings:
     """One table's part of a report. `score` is None where nothing could be said.
 
-    `in_flight` counts rows that changed all the while they were looked at, so
+    `rows` are the first of `wrong_rows`. `in_flight` counts rows that changed all the while they were looked at, so
     that nothing is known of them; `not_narrowed` partitions of which no rows are named.
     """
 
@@ -79,6 +80,7 @@ class TableFindings:
     target_rows: int = 0
     key: tuple[str, ...] = ()
     rows: tuple[DivergentRow, ...] = ()
+    wrong_rows: int = 0
     in_flight: int = 0
     not_narrowed: int = 0
     not_compared: tuple[NotCompared, ...] = ()

@@ -62,7 +62,7 @@ def signature_query(side: AuditSide, width: int, ranges: Sequence[KeyRange] | No
     listed = f"{side.partition(width)} AS p, {key} AS v, {side.row_hash()} AS h"
     hashed = f"SELECT {listed} FROM {side.rows}{_where(side, ranges)}{fence}"  # noqa: S608 - names are quoted
     split = ", ".join(f"{word} AS w{number}" for number, word in enumerate(words(side.dialect, "h")))
-    parted = f"SELECT p, v, {split} FROM ({hashed}) AS r{fence}"
+    parted = f"SELECT p, v, {split} FROM ({hashed}) AS r{fence}"  # noqa: S608 - names are quoted
     sums = [as_text(f"SUM(w{number})") for number in range(WORDS)]
     minima = [as_text(f"MIN(((w3 * {a} + {b}) % {MODULUS}) & {MASK})") for a, b in coefficients(k)]
     listed = ", ".join([as_text("p"), as_text("COUNT(*)"), as_text("MIN(v)"), as_text("MAX(v)"), *sums, *minima])
@@ -81,12 +81,14 @@ def rows_query(side: AuditSide, ranges: Sequence[KeyRange], width: int) -> str:
     return f"SELECT {listed} FROM {side.rows}{_where(side, ranges)}"  # noqa: S608 - names are quoted
 
 
-def values_query(side: AuditSide, keys: Sequence[tuple[str | None, ...]]) -> str:
-    """Return the query for key, hash and all values, as texts, of the rows with one of `keys`.
+def keys_query(side: AuditSide, keys: Sequence[tuple[str | None, ...]], *, values: bool = False) -> str:
+    """Return the query for key and hash, and all values as texts if `values`, of the rows with one of `keys`.
 
     Where a database takes two keys for equal that are not, it may give others too.
     """
-    listed = [*(side.text(column) for column in side.key), side.row_hash(), *map(side.text, side.columns)]
+    listed = [*(side.text(column) for column in side.key), side.row_hash()]
+    if values:
+        listed += [side.text(column) for column in side.columns]
     condition = " OR ".join(f"({_key_condition(side, key)})" for key in keys)
     where = f"{side.where} AND ({condition})" if side.where else condition
     return f"SELECT {', '.join(listed)} FROM {side.rows} WHERE {where}"  # noqa: S608 - names are quoted

@@ -47,11 +47,12 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How a table is cut and how much is looked at: rows of a partition, MinHash values, rows that may be named."""
+    """How a table is cut and how much is looked at: rows of a partition, MinHash values, rows looked at, rows named."""
 
     partition_size: int = 10_000
     k: int = 16
     suspects_max: int = 10_000
+    rows_max: int = 1000
 
 
 def compare(pair: Pair, bounds: Bounds) -> Comparison:

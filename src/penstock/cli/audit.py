@@ -1,0 +1,152 @@
+"""`penstock audit`: prove that targets have what the sources have, or name what differs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path  # noqa: TC003 - Typer reads the annotations when it runs
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
+from penstock.cli.console import format_seconds, open_console, say_note
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from penstock.config.audits import AuditSpec
+    from penstock.config.specs import PipelineSpec
+    from penstock.core.audit.findings import DivergentRow, TableFindings
+    from penstock.core.audit.report import AuditReport
+    from penstock.core.audit.scores import Score
+
+app = typer.Typer()
+
+_BELOW, _FAILED = 3, 1
+_SHOWN_ROWS = 20
+
+
+@app.command()
+def audit(
+    file: ConfigFile,
+    *,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with stable keys.")] = False,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the report as one HTML file, too.", show_default=False)
+    ] = None,
+) -> None:
+    """Compare every table of a source with its copy in a sink, and name the rows that differ.
+
+    It works while the pipeline runs: a row is called wrong only if it is so once
+    the sink has passed the place in the source's log at which the row was read. The
+    databases compute signatures; rows travel only where those differ. Nothing is
+    written to either.
+
+    Exit code 0: all that was compared is equal. 3: a table scores below the
+    threshold of its audit. 1: a table lags or cannot be read, so nobody knows.
+    """
+    # Imported here so that `audit --help` need not wait for databases' drivers.
+    from penstock.config.load import load  # noqa: PLC0415
+    from penstock.core.audit.report import describe  # noqa: PLC0415
+    from penstock.core.audit.report_html import render_html  # noqa: PLC0415
+    from penstock.dev.reach import reach_embedded  # noqa: PLC0415
+    from penstock.wiring.audit import run_audit  # noqa: PLC0415
+
+    spec = load(file)
+    with reach_embedded(spec, say_note) as reached:
+        reports = [run_audit(reached, each, _say_nothing) for each in choose_audits(spec)]
+    if html is not None:
+        html.write_text(render_html(reports), encoding="utf-8")
+    if as_json:
+        typer.echo(json.dumps({"audits": [describe(report) for report in reports]}, indent=2, ensure_ascii=False))
+    else:
+        for report in reports:
+            _print(open_console(), report)
+    raise typer.Exit(_exit_code(reports))
+
+
+def choose_audits(spec: PipelineSpec) -> Sequence[AuditSpec]:
+    """Return the file's audits; of one without any, every link to a sink that can be audited. UsageError for none."""
+    from penstock.config.audits import AuditSpec  # noqa: PLC0415 - as above
+    from penstock.config.sinks import DuckdbSinkSpec, PostgresSinkSpec  # noqa: PLC0415
+    from penstock.core.errors import UsageError  # noqa: PLC0415
+
+    if spec.audits:
+        return spec.audits
+    links = [link for link in spec.links if isinstance(spec.sink(link.sink), DuckdbSinkSpec | PostgresSinkSpec)]
+    if not links:
+        message = f"pipeline {spec.pipeline} has no link to a sink that can be audited"
+        raise UsageError(message, "audit a pipeline with a link to a sink of kind duckdb or postgres")
+    return [AuditSpec(source=link.source, sink=link.sink) for link in links]
+
+
+def _exit_code(reports: Sequence[AuditReport]) -> int:
+    if any(report.below for report in reports):
+        return _BELOW
+    return _FAILED if any(report.unknown for report in reports) else 0
+
+
+def _say_nothing(_table: str) -> None:
+    """Nobody watches."""
+
+
+def _print(console: Console, report: AuditReport) -> None:
+    from rich import box  # noqa: PLC0415 - `audit --help` need not wait for it
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(box=box.SIMPLE)
+    for heading in ("table", "state", "score", "bounds", "partitions", "unequal", "source rows", "wrong rows"):
+        table.add_column(heading, justify="left" if heading in {"table", "state"} else "right", overflow="fold")
+    for each in report.tables:
+        style = {"equal": "green", "different": "red"}.get(each.state, "yellow")
+        state = Text(each.state, style=style)
+        counted = (f"{each.equal + each.unequal:,}", f"{each.unequal:,}", f"{each.source_rows:,}")
+        table.add_row(Text(each.table), state, *_score_texts(each.score), *counted, f"{each.wrong_rows:,}")
+    console.print(table)
+    for each in report.tables:
+        for line in _lines(each):
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+    score, _ = _score_texts(report.score)
+    compared = sum(each.score is not None for each in report.tables)
+    text = (
+        f"{report.source} and {report.sink}: score {score} of {compared} table(s) in {format_seconds(report.seconds)}"
+    )
+    console.print(text, style="bold", markup=False, highlight=False, soft_wrap=True)
+
+
+def _score_texts(score: Score | None) -> tuple[str, str]:
+    if score is None:
+        return "?", "?"
+    return f"{score.score:.6g}", f"{score.lower:.6g} to {score.upper:.6g}"
+
+
+def _lines(table: TableFindings) -> Sequence[str]:
+    lines = [f"{table.table}: {table.why}"] if table.why else []
+    lines += [f"{table.table}.{each.column} is not compared: {each.why}" for each in table.not_compared]
+    lines += [f"{table.table} {_row_line(table.key, row)}" for row in table.rows[:_SHOWN_ROWS]]
+    if table.wrong_rows > _SHOWN_ROWS:
+        lines.append(f"{table.table}: {table.wrong_rows - _SHOWN_ROWS} more wrong rows: see --json")
+    if table.not_narrowed:
+        lines.append(f"{table.table}: {table.not_narrowed} more partitions differ whose rows were not looked at")
+    if table.in_flight:
+        lines.append(f"{table.table}: {table.in_flight} rows changed all the while, so nothing is known of them")
+    return lines
+
+
+def _row_line(names: Sequence[str], row: DivergentRow) -> str:
+    key = ", ".join(f"{name} {text}" for name, text in zip(names, row.key, strict=True))
+    if row.state == "missing":
+        return f"{key}: missing in the target"
+    if row.state == "extra":
+        return f"{key}: only in the target"
+    parts = [
+        f"{name} is {_text(mine)} in the source, {_text(theirs)} there" for name, (mine, theirs) in row.columns.items()
+    ]
+    return f"{key}: {'; '.join(parts) or 'it is there more than once'}"
+
+
+def _text(value: str | None) -> str:
+    return "NULL" if value is None else json.dumps(value, ensure_ascii=False)
