@@ -82,6 +82,15 @@ class AuditPlace:
         compared = tuple(AuditColumn(*column) for column in columns)
         return AuditSide(dialect, dialect.quoted(self.name, "t"), compared, compared[:1], cut, form)
 
+    def url(self, name: str) -> str:
+        """Where a database is, without its password."""
+        if name == "duckdb":
+            return f"duckdb:///{self.path}"
+        server = self.mariadb if name == "mariadb" else self.postgres
+        path = f"/{self.postgres.database}" if name == "postgres" else ""
+        scheme = "mysql" if name == "mariadb" else "postgresql"
+        return f"{scheme}://{server.user}@{server.host}:{server.port}{path}"
+
     def drop(self) -> None:
         """Let go of the databases, and of the schemas."""
         self.stack.close()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from typing import TYPE_CHECKING, Final
 
 import pytest
 from tests.servers.audit_case import TARGETS, AuditPlace
+from typer.testing import CliRunner
 
+from penstock.cli.audit import app
 from penstock.core.audit.findings import row_state, score_of
 from penstock.core.audit.minhash import hashes
 from penstock.core.audit.queries import read_signatures, signature_query
@@ -54,6 +57,33 @@ def test_two_changed_words_of_32_score_0_9375_between_0_6875_and_1(place: AuditP
         (("16",), "different"),
         (("24",), "different"),
     ]
+
+
+@pytest.mark.parametrize(("source", "target"), [("mariadb", "duckdb"), ("duckdb", "postgres")])
+def test_any_two_databases_are_compared_by_url(
+    place: AuditPlace, source: str, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = ", ".join(f"({number}, '{word}')" for number, word in enumerate(WORDS))
+    place.create(dict.fromkeys(("mariadb", "postgres", "duckdb"), "id INTEGER, word VARCHAR(20)"))
+    for database in (source, target):
+        place.run(database, f"INSERT INTO {{t}} VALUES {rows}")
+    place.run(target, "UPDATE {t} SET word = 'JPARKIE' WHERE id IN (16, 24)")
+    monkeypatch.setenv("AUDIT_PASSWORD", place.mariadb.password if source == "mariadb" else place.postgres.password)
+    variable = ["--from-password-env" if source == "mariadb" else "--to-password-env", "AUDIT_PASSWORD"]
+    given = ["--from", place.url(source), "--to", place.url(target), "--table", f"{place.name}.t", *variable]
+
+    done = CliRunner().invoke(
+        app, [*given, "--key", "id", "--form", "classic", "--partition-size", "8", "--k", "4", "--json"]
+    )
+
+    assert done.exit_code == 3, done.output
+    (found,) = json.loads(done.stdout)["tables"]
+    assert (found["partitions_equal"], found["partitions_unequal"]) == (2, 2)
+    assert (found["score"], found["lower"], found["upper"]) == (0.9375, 0.6875, 1.0)
+    assert {row["key"][0]: row["columns"]["word"] for row in found["rows"]} == {
+        "16": {"source": "QUEBEC", "target": "JPARKIE"},
+        "24": {"source": "YANKEE", "target": "JPARKIE"},
+    }
 
 
 @pytest.mark.parametrize("database", ["mariadb", *TARGETS])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass, replace
 from pathlib import Path  # noqa: TC003 - Typer reads the annotations when it runs
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
 from penstock.cli.console import format_seconds, open_console, say_note
+from penstock.cli.option_groups import grouped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,10 +29,43 @@ _BELOW, _FAILED = 3, 1
 _SHOWN_ROWS = 20
 
 
+@dataclass(frozen=True, slots=True)
+class UrlOptions:
+    """Two tables to be compared without any pipeline."""
+
+    from_url: Annotated[
+        str, typer.Option("--from", metavar="URL", help="Instead of FILE: mysql://, postgresql:// or duckdb:///FILE.")
+    ] = ""
+    to_url: Annotated[str, typer.Option("--to", metavar="URL", help="What to compare it with.")] = ""
+    table: Annotated[str, typer.Option(metavar="SCHEMA.TABLE", help="The table, with --from and --to.")] = ""
+    to_table: Annotated[
+        str, typer.Option(metavar="SCHEMA.TABLE", help="Its name on the second side, if that is another one.")
+    ] = ""
+    from_password_env: Annotated[
+        str, typer.Option(metavar="NAME", help="The environment variable that has the first password.")
+    ] = ""
+    to_password_env: Annotated[
+        str, typer.Option(metavar="NAME", help="The environment variable that has the second password.")
+    ] = ""
+    key: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="Tells rows apart, if not the primary key; repeatable.")
+    ] = None
+    form: Annotated[
+        Literal["sha256", "classic"],
+        typer.Option(help="SHA-256 of columns with borders, or MD5 of their texts one after the other."),
+    ] = "sha256"
+    partition_size: Annotated[int, typer.Option(min=1, help="About so many rows have a signature.")] = 10_000
+    k: Annotated[int, typer.Option("--k", min=1, max=64, help="MinHash values of a partition.")] = 16
+
+
 @app.command()
+@grouped
 def audit(
-    file: ConfigFile,
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="The pipeline's YAML file.", show_default=False)
+    ] = None,
     *,
+    urls: UrlOptions,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with stable keys.")] = False,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the report as one HTML file, too.", show_default=False)
@@ -42,29 +76,58 @@ def audit(
     It works while the pipeline runs: a row is called wrong only if it is so once
     the sink has passed the place in the source's log at which the row was read. The
     databases compute signatures; rows travel only where those differ. Nothing is
-    written to either.
+    written to either. With --from, --to and --table it compares any two tables.
 
     Exit code 0: all that was compared is equal. 3: a table scores below the
     threshold of its audit. 1: a table lags or cannot be read, so nobody knows.
     """
-    # Imported here so that `audit --help` need not wait for databases' drivers.
-    from penstock.config.load import load  # noqa: PLC0415
-    from penstock.core.audit.report import describe  # noqa: PLC0415
-    from penstock.core.audit.report_html import render_html  # noqa: PLC0415
-    from penstock.dev.reach import reach_embedded  # noqa: PLC0415
-    from penstock.wiring.audit import run_audit  # noqa: PLC0415
+    from penstock.core.audit.report import describe  # noqa: PLC0415 - `audit --help` need not wait for it
+    from penstock.core.audit.report_html import render_html  # noqa: PLC0415 - as above
 
-    spec = load(file)
-    with reach_embedded(spec, say_note) as reached:
-        reports = [run_audit(reached, each, _say_nothing) for each in choose_audits(spec)]
+    reports = _audit_tables(urls) if file is None else _audit_pipeline(file, urls)
     if html is not None:
         html.write_text(render_html(reports), encoding="utf-8")
     if as_json:
-        typer.echo(json.dumps({"audits": [describe(report) for report in reports]}, indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(describe(reports), indent=2, ensure_ascii=False))
     else:
         for report in reports:
             _print(open_console(), report)
     raise typer.Exit(_exit_code(reports))
+
+
+def _audit_pipeline(file: Path, urls: UrlOptions) -> Sequence[AuditReport]:
+    # Imported here so that `audit --help` need not wait for databases' drivers.
+    from penstock.config.load import load  # noqa: PLC0415
+    from penstock.core.errors import UsageError  # noqa: PLC0415
+    from penstock.dev.reach import reach_embedded  # noqa: PLC0415
+    from penstock.wiring.audit import run_audit  # noqa: PLC0415
+
+    if replace(urls, key=urls.key or None) != UrlOptions():
+        message = "FILE and options for two tables by URL are given at once"
+        raise UsageError(message, "give FILE, and say the rest under `audits` in it; or --from, --to and --table")
+    spec = load(file)
+    with reach_embedded(spec, say_note) as reached:
+        return [run_audit(reached, each, _say_nothing) for each in choose_audits(spec)]
+
+
+def _audit_tables(urls: UrlOptions) -> Sequence[AuditReport]:
+    from penstock.config.secrets import secret  # noqa: PLC0415 - as above
+    from penstock.core.errors import UsageError  # noqa: PLC0415
+    from penstock.core.tables import TableId  # noqa: PLC0415
+    from penstock.links.audit.compare import Bounds  # noqa: PLC0415
+    from penstock.wiring.audit_urls import TableAt, audit_urls  # noqa: PLC0415
+
+    if not (urls.from_url and urls.to_url and "." in urls.table):
+        message = "it is not said what to audit"
+        raise UsageError(message, "give a pipeline's FILE; or --from URL --to URL --table SCHEMA.TABLE")
+    sides = [
+        TableAt(url, TableId.parse(table), secret(variable) if variable else "")
+        for url, table, variable in (
+            (urls.from_url, urls.table, urls.from_password_env),
+            (urls.to_url, urls.to_table or urls.table, urls.to_password_env),
+        )
+    ]
+    return [audit_urls(*sides, Bounds(urls.partition_size, urls.k), key=tuple(urls.key or ()), form=urls.form)]
 
 
 def choose_audits(spec: PipelineSpec) -> Sequence[AuditSpec]:

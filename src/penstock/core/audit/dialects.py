@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 HashForm: TypeAlias = Literal["sha256", "classic"]
 """SHA-256 of a text whose columns have borders, or MD5 of nothing but the columns' texts, NULL as `NULL`."""
 Kind: TypeAlias = Literal[
+    "boolean",
     "integer",
     "decimal",
     "float",
@@ -82,6 +83,7 @@ MARIADB: Final = AuditDialect(
     texts=MappingProxyType(
         {
             # Adding 0 drops the zeros of ZEROFILL and makes a number of a BIT.
+            "boolean": "CAST({0} + 0 AS CHAR)",
             "integer": "CAST({0} + 0 AS CHAR)",
             "decimal": "CAST({0} AS CHAR)",
             "text": "CONVERT({0} USING utf8mb4)",
@@ -117,6 +119,7 @@ POSTGRES: Final = AuditDialect(
     quote='"',
     texts=MappingProxyType(
         {
+            "boolean": "CAST(CAST({0} AS INTEGER) AS TEXT)",
             "integer": "CAST({0} AS TEXT)",
             "decimal": "CAST({0} AS TEXT)",
             "text": "CAST({0} AS TEXT)",
@@ -149,6 +152,7 @@ DUCKDB: Final = AuditDialect(
     quote='"',
     texts=MappingProxyType(
         {
+            "boolean": "CAST(CAST({0} AS INTEGER) AS VARCHAR)",
             "integer": "CAST({0} AS VARCHAR)",
             "decimal": "CAST({0} AS VARCHAR)",
             "text": "CAST({0} AS VARCHAR)",

@@ -62,27 +62,28 @@ def overall(tables: Sequence[TableFindings]) -> Score | None:
     )
 
 
-def describe(report: AuditReport) -> dict[str, object]:
-    """Return what `penstock audit --json` prints of one audit; keys are never renamed."""
+def describe(reports: Sequence[AuditReport]) -> dict[str, object]:
+    """Return what `penstock audit --json` prints; keys are never renamed."""
+    tables = [table for report in reports for table in report.tables]
+    return {
+        "passed": not any(report.below or report.unknown for report in reports),
+        **_score(overall([table for table in tables if table.score is not None])),
+        "began_at_ms": min((report.began_at_ms for report in reports), default=0),
+        "seconds": round(sum(report.seconds for report in reports), 3),
+        "tables": [_table(report, table) for report in reports for table in report.tables],
+    }
+
+
+def _table(report: AuditReport, table: TableFindings) -> dict[str, object]:
     return {
         "pipeline": report.pipeline,
         "source": report.source,
         "sink": report.sink,
-        "threshold": report.threshold,
-        "hashes": report.k,
-        "began_at_ms": report.began_at_ms,
-        "seconds": round(report.seconds, 3),
-        **_score(report.score),
-        "passed": not report.below and not report.unknown,
-        "tables": [_table(table) for table in report.tables],
-    }
-
-
-def _table(table: TableFindings) -> dict[str, object]:
-    return {
         "table": table.table,
         "state": table.state,
         **_score(table.score),
+        "threshold": report.threshold,
+        "hashes": report.k,
         "partitions_equal": table.equal,
         "partitions_unequal": table.unequal,
         "source_rows": table.source_rows,
