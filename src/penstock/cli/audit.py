@@ -120,14 +120,15 @@ def _audit_tables(urls: UrlOptions) -> Sequence[AuditReport]:
     if not (urls.from_url and urls.to_url and "." in urls.table):
         message = "it is not said what to audit"
         raise UsageError(message, "give a pipeline's FILE; or --from URL --to URL --table SCHEMA.TABLE")
-    sides = [
+    source, target = (
         TableAt(url, TableId.parse(table), secret(variable) if variable else "")
         for url, table, variable in (
             (urls.from_url, urls.table, urls.from_password_env),
             (urls.to_url, urls.to_table or urls.table, urls.to_password_env),
         )
-    ]
-    return [audit_urls(*sides, Bounds(urls.partition_size, urls.k), key=tuple(urls.key or ()), form=urls.form)]
+    )
+    bounds = Bounds(urls.partition_size, urls.k)
+    return [audit_urls(source, target, bounds, key=tuple(urls.key or ()), form=urls.form)]
 
 
 def choose_audits(spec: PipelineSpec) -> Sequence[AuditSpec]:
