@@ -14,6 +14,11 @@ from penstock.core.patterns import TablePatterns
 from penstock.core.transforms.column_patterns import ColumnPatterns
 
 
+def _refuse_schedule(_value: object) -> None:
+    text = "audits by schedule are not in this release: run penstock audit FILE by cron or the like"
+    raise ValueError(text)
+
+
 class AuditSpec(Spec):
     """A source's tables, or those that `tables` matches too, compared with a sink that a link carries them to.
 
@@ -33,6 +38,7 @@ class AuditSpec(Spec):
     exclude_columns: Annotated[tuple[ColumnPattern, ...], BeforeValidator(as_list)] = ()
     wait_seconds: Annotated[float, Field(strict=True, ge=0, le=86_400)] = 60.0
     rows_max: Annotated[int, Field(strict=True, ge=1, le=100_000)] = 1000
+    every: Annotated[None, BeforeValidator(_refuse_schedule)] = None
 
     @property
     def patterns(self) -> TablePatterns:

@@ -226,6 +226,7 @@ links:
         ("sinks: [{name: f, kind: snowflake}]\n", "line 1: sinks.0: a sink of kind snowflake is not in this release"),
         ("joins: [a.yaml]\n", "line 1: joins: a join is not in this release; leave it out"),
         ("audits: [{}]\n", "line 1: audits.0: missing key source"),
+        ("audits: [{every: 24h}]\n", "line 1: audits.0.every: audits by schedule are not in this release"),
         ("audits: [{source: a, sink: b}]\n", "line 1: audits.0: no link leads from a to b, so there is nothing"),
         ("lock: {zookeeper: z}\n", "line 1: lock.zookeeper: should be host:port, or several of them"),
         ("lock: {zookeeper: 'z:1/a/'}\n", "line 1: lock.zookeeper: should end with a path like /some/path"),
