@@ -30,6 +30,7 @@ _COMMANDS = {
     "run": "Run a pipeline until it is stopped; with --once, until it has caught up.",
     "check": "Explain a config; with --connect, verify servers, settings and grants.",
     "status": "Show links, positions, lag per table, retention and what is not well, running or not.",
+    "snapshot": "Read rows of tables again while live changes flow; pause, resume, cancel, show it.",
     "failover": "Let a source be read from a new master, at the place where we stand.",
     "deadletters": "Show and replay what spolts could not process.",
     "sql": "Query a sink, also while the pipeline runs.",

@@ -9,6 +9,7 @@ import typer
 
 from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
 from penstock.cli.console import format_bytes, format_seconds, format_time, open_console
+from penstock.cli.snapshot_words import snapshot_line
 from penstock.cli.status_json import describe
 
 if TYPE_CHECKING:
@@ -69,6 +70,10 @@ def _print(console: Console, pipeline: str, file: str, standing: Standing) -> No
         console.print(_table_table(standing))
     if standing.sources:
         console.print(_source_table(standing.sources))
+    for each in standing.snapshots:
+        if not each.status.has_ended:
+            line = f"snapshot of {snapshot_line(each, standing.now_ms)}"
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _link_table(standing: Standing) -> Table:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from penstock.cli.snapshot_words import describe_snapshot
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -26,6 +28,7 @@ def describe(pipeline: str, standing: Standing, problems: Sequence[Problem]) -> 
         "problems": [asdict(problem) for problem in problems],
         "links": [_describe_link(link, standing) for link in standing.links],
         "tables": [_describe_table(table, standing) for table in standing.tables],
+        "snapshots": [describe_snapshot(snapshot, standing.now_ms) for snapshot in standing.snapshots],
         "sources": [_describe_source(source) for source in standing.sources],
     }
 

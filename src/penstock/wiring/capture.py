@@ -35,6 +35,7 @@ from penstock.wiring.open import (
     open_topic_log,
     open_tracker,
 )
+from penstock.wiring.snapshots import open_refresher
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,7 +62,7 @@ def open_live(spec: CaptureSpec) -> LiveCapture:
     capture = open_capture(spec)
     stream = open_stream(spec, capture.position, Stop.NEVER, 0, capture.parts.book)
     follower = open_follower(spec, capture.parts.book, capture.stopped, capture.position, live_pace(spec))
-    return LiveCapture(capture, stream, follower)
+    return LiveCapture(capture, stream, follower, open_refresher(spec, capture))
 
 
 def live_pace(spec: CaptureSpec) -> Pace:

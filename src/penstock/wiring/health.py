@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from penstock.core.snapshots import Status
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -40,6 +42,7 @@ def find_problems(standing: Standing, run_command: str) -> Sequence[Problem]:
         *_source_problems(standing.sources),
         *_link_problems(standing, run_command),
         *_table_problems(standing, run_command),
+        *_snapshot_problems(standing),
     ]
     return sorted(found, key=lambda problem: problem.level)
 
@@ -90,6 +93,17 @@ def _table_problems(standing: Standing, run_command: str) -> Iterator[Problem]:
         if table.error:
             hint = _then(table.hint, run_command)
             yield Problem("error", f"{table.link}, {table.table}", table.error, hint)
+
+
+def _snapshot_problems(standing: Standing) -> Iterator[Problem]:
+    for snapshot in standing.snapshots:
+        if snapshot.error:
+            text = f"its snapshot {'failed' if snapshot.status.has_ended else 'is tried again'}: {snapshot.error}"
+            yield Problem("warning", f"{snapshot.source}, {snapshot.table}", text, snapshot.hint)
+        elif snapshot.status is Status.PAUSED:
+            text = f"its snapshot is paused at {snapshot.rows:,} rows"
+            hint = f"let it go on: penstock snapshot FILE {snapshot.table} --resume"
+            yield Problem("warning", f"{snapshot.source}, {snapshot.table}", text, hint)
 
 
 def _then(hint: str, run_command: str) -> str:

@@ -12,12 +12,14 @@ from penstock.core.errors import UnavailableError, UsageError
 from penstock.core.lag import lag_seconds
 from penstock.wiring.identity import own_identity, require_identity
 from penstock.wiring.open import open_lock
+from penstock.wiring.snapshots import read_snapshots
 from penstock.wiring.source_standing import SourceStanding, ask_source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.config.specs import PipelineSpec
+    from penstock.ports.snapshots import Snapshot
     from penstock.ports.state import LinkProgress, State, TableProgress
 
 
@@ -37,6 +39,7 @@ class Standing:
     sources: Sequence[SourceStanding] = ()
     now_ms: int = 0
     stranger: tuple[str, str] | None = None
+    snapshots: Sequence[Snapshot] = ()
 
     def lag_seconds(self, link: LinkProgress) -> float | None:
         """How long ago the oldest change was committed that the link has not carried, at most; None if unknown."""
@@ -72,6 +75,7 @@ def read_standing(spec: PipelineSpec, *, ask_sources: bool = False) -> Standing:
     state = open_state(state_url(spec), spec.pipeline)
     try:
         standing = replace(standing, links=state.links(), tables=state.tables(), stranger=_stranger(spec, state))
+        standing = replace(standing, snapshots=read_snapshots(spec))
         sources = _ask_sources(spec, state) if ask_sources else ()
     finally:
         state.close()

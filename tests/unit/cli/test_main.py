@@ -20,7 +20,7 @@ from penstock.core.errors import FencedError, PenstockError, UsageError
 
 HEAVY = ("pyspark", "duckdb", "sqlalchemy", "pyarrow", "numpy", "confluent_kafka", "fastapi", "pydantic", "structlog")
 RunRaising: TypeAlias = Callable[[BaseException], Result]
-ALL_COMMANDS = ["demo", "run", "check", "status", "sql", "schematizer", "bench", "dev"]
+ALL_COMMANDS = ["demo", "run", "check", "status", "snapshot", "sql", "schematizer", "bench", "dev"]
 
 
 @pytest.fixture
@@ -246,6 +246,7 @@ def test_status_of_a_pipeline_that_never_ran_starts_nothing(file: Path) -> None:
         "problems": [],
         "links": [],
         "tables": [],
+        "snapshots": [],
         "sources": [],
     }
     assert not (file.parent / ".penstock").exists()

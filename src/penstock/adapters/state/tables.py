@@ -144,3 +144,22 @@ PUBLISHED_TOPICS = Table(
     _text("ends"),
     _integer("updated_at_ms"),
 )
+
+SNAPSHOTS = Table(
+    "snapshots",
+    METADATA,
+    _name("pipeline", 64),
+    _name("snapshot_id", 64),
+    _text("source"),
+    _text("table_name"),
+    _text("options"),
+    _text("wanted"),
+    _text("status"),
+    _integer("rows_done"),
+    _integer("rows_expected", nullable=True),
+    _integer("requested_at_ms"),
+    _integer("started_at_ms"),
+    _integer("updated_at_ms"),
+    _text("error"),
+    _text("hint"),
+)

@@ -16,6 +16,7 @@ from penstock.core.mysql.log_items import (
     TransactionEnded,
     TransactionsLogged,
 )
+from penstock.core.positions import file_number
 from penstock.links.capture.collector import ChangeCollector, weight
 
 if TYPE_CHECKING:
@@ -108,6 +109,13 @@ class LogFollower:
     def is_waiting(self) -> bool:
         """Whether changes wait for a publication."""
         return self._collector.bytes > 0
+
+    @property
+    def boundary(self) -> BinlogPosition | None:
+        """Where the next transaction begins, if everything before it was handed out; else None."""
+        here, inside = self._boundary, self._inside
+        is_inside = inside is not None and (file_number(inside.file), inside.offset) >= here.order[:2]
+        return None if self.is_waiting or is_inside or here.rows_from or self._transaction else here
 
     def wait_seconds(self) -> float:
         """How long it is until the next publication is due: whatever comes before waits, and may be read together."""
