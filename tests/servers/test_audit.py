@@ -12,7 +12,10 @@ from typer.testing import CliRunner
 
 from penstock.cli.audit import app
 from penstock.config.audits import AuditSpec
+from penstock.core.audit.scores import Score
+from penstock.core.snapshots import Status
 from penstock.wiring.audit import run_audit
+from penstock.wiring.audit_repair import ask_for_repairs, await_repairs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -119,6 +122,30 @@ def test_columns_that_a_link_treats_are_left_out_and_said_so(chain: Chain) -> No
     found = audit(chain)["orders"]
 
     assert (found.state, [each.column for each in found.not_compared]) == ("equal", ["email"])
+
+
+def test_a_repair_brings_exactly_the_rows_that_were_named_and_a_second_audit_scores_1(chain: Chain) -> None:
+    corrupt(
+        chain,
+        "DELETE FROM {s}.orders WHERE id = 7",
+        "UPDATE {s}.orders SET total = 0 WHERE id = 499",
+        "INSERT INTO {s}.orders VALUES (501, 'extra', NULL, 1)",
+        "UPDATE {s}.notes SET code = 'A' WHERE code = 'a'",
+    )
+    spec = AuditSpec(source=chain.source, sink="wh")
+
+    asked = ask_for_repairs(chain.spec, [run_audit(chain.spec, spec, lambda _: None)])
+    chain.carry()
+
+    assert {each.table.partition(".")[2]: len(each.options.keys) for each in asked} == {"notes": 2, "orders": 3}
+    assert {each.status for each in await_repairs(chain.spec, asked, 0)} == {Status.DONE}
+    found = audit(chain)
+    assert {name: table.state for name, table in found.items()} == {
+        "logged": "not compared",
+        "notes": "equal",
+        "orders": "equal",
+    }
+    assert all(table.score == Score(1, 1, 1) for name, table in found.items() if name != "logged")
 
 
 def audit(chain: Chain, wait_seconds: float = 30.0) -> Mapping[str, TableFindings]:

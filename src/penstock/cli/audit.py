@@ -27,6 +27,7 @@ app = typer.Typer()
 
 _BELOW, _FAILED = 3, 1
 _SHOWN_ROWS = 20
+_REPAIR_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,9 @@ def audit(
     *,
     urls: UrlOptions,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with stable keys.")] = False,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Have the rows that differ published again, then audit once more.")
+    ] = False,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the report as one HTML file, too.", show_default=False)
     ] = None,
@@ -78,13 +82,16 @@ def audit(
     databases compute signatures; rows travel only where those differ. Nothing is
     written to either. With --from, --to and --table it compares any two tables.
 
+    --repair asks the running pipeline to read exactly the rows that were named
+    again, and to publish them, or that they are gone; without it nothing changes.
+
     Exit code 0: all that was compared is equal. 3: a table scores below the
     threshold of its audit. 1: a table lags or cannot be read, so nobody knows.
     """
     from penstock.core.audit.report import describe  # noqa: PLC0415 - `audit --help` need not wait for it
     from penstock.core.audit.report_html import render_html  # noqa: PLC0415 - as above
 
-    reports = _audit_tables(urls) if file is None else _audit_pipeline(file, urls)
+    reports = _audit_tables(urls) if file is None else _audit_pipeline(file, urls, repair=repair)
     if html is not None:
         html.write_text(render_html(reports), encoding="utf-8")
     if as_json:
@@ -95,19 +102,45 @@ def audit(
     raise typer.Exit(_exit_code(reports))
 
 
-def _audit_pipeline(file: Path, urls: UrlOptions) -> Sequence[AuditReport]:
+def _audit_pipeline(file: Path, urls: UrlOptions, *, repair: bool) -> Sequence[AuditReport]:
     # Imported here so that `audit --help` need not wait for databases' drivers.
     from penstock.config.load import load  # noqa: PLC0415
     from penstock.core.errors import UsageError  # noqa: PLC0415
     from penstock.dev.reach import reach_embedded  # noqa: PLC0415
     from penstock.wiring.audit import run_audit  # noqa: PLC0415
+    from penstock.wiring.standing import read_standing  # noqa: PLC0415
 
     if replace(urls, key=urls.key or None) != UrlOptions():
         message = "FILE and options for two tables by URL are given at once"
         raise UsageError(message, "give FILE, and say the rest under `audits` in it; or --from, --to and --table")
     spec = load(file)
+    is_running = bool(repair and read_standing(spec).holder)
     with reach_embedded(spec, say_note) as reached:
-        return [run_audit(reached, each, _say_nothing) for each in choose_audits(spec)]
+        audits = choose_audits(spec)
+        reports = [run_audit(reached, each, _say_nothing) for each in audits]
+        if repair and _repair(spec, reports, is_running=is_running):
+            return [run_audit(reached, each, _say_nothing) for each in audits]
+        return reports
+
+
+def _repair(spec: PipelineSpec, reports: Sequence[AuditReport], *, is_running: bool) -> bool:
+    """Ask for the rows that were named, and wait for them; say whether it is worth another audit."""
+    from penstock.wiring.audit_repair import ask_for_repairs, await_repairs  # noqa: PLC0415 - as above
+
+    asked = ask_for_repairs(spec, reports)
+    if not asked:
+        say_note("there are no rows to repair")
+        return False
+    for each in asked:
+        say_note(f"{each.table}: {len(each.options.keys)} row(s) are to be read again")
+    if not is_running:
+        say_note("the pipeline does not run: the next `penstock run` repairs them; then audit again")
+        return False
+    ended = await_repairs(spec, asked, _REPAIR_SECONDS)
+    for each in ended:
+        if each.error or not each.status.has_ended:
+            say_note(f"{each.table}: {each.error or 'the rows were not read again in time'}: see penstock snapshot")
+    return True
 
 
 def _audit_tables(urls: UrlOptions) -> Sequence[AuditReport]:

@@ -69,6 +69,7 @@ class TableFindings:
 
     `rows` are the first of `wrong_rows`. `in_flight` counts rows that changed all the while they were looked at, so
     that nothing is known of them; `not_narrowed` partitions of which no rows are named.
+    `repair_keys` are the keys of `rows` as `repair_key` writes them; nobody is shown them.
     """
 
     table: str
@@ -85,6 +86,7 @@ class TableFindings:
     not_narrowed: int = 0
     not_compared: tuple[NotCompared, ...] = ()
     why: str = ""
+    repair_keys: tuple[str, ...] = ()
     position: str = ""
     seconds: float = 0.0
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.core.audit.findings import TableFindings, score_of
+from penstock.core.audit.repair import repair_key
 from penstock.core.audit.scores import Score
 from penstock.links.audit.compare import Bounds, Pair, compare
 from penstock.links.audit.settle import describe_rows, settle
@@ -53,6 +54,8 @@ def _judge(
     if wrong_columns:
         # No row is equal to one that has other columns.
         score = Score(0.0, 0.0, score.upper)
+    named = sorted(looked.wrong, key=lambda each: str(each.key))[: bounds.rows_max]
+    repairs = [repair_key(pair.source_side.key, each.key) for each in named]
     found = replace(
         findings,
         score=score,
@@ -60,7 +63,8 @@ def _judge(
         unequal=unequal,
         source_rows=comparison.source_rows,
         target_rows=comparison.target_rows,
-        rows=tuple(describe_rows(pair, sorted(looked.wrong, key=lambda each: str(each.key))[: bounds.rows_max])),
+        rows=tuple(describe_rows(pair, named)),
+        repair_keys=tuple(key for key in repairs if key is not None),
         wrong_rows=len(looked.wrong),
         in_flight=len(looked.in_flight),
         not_narrowed=len(comparison.not_narrowed),
