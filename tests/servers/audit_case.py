@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from penstock.core.audit.dialects import AuditDialect, HashForm, Kind
     from penstock.dev.mariadb import MariadbServer
+    from penstock.dev.mysql import OracleMysql
     from penstock.dev.postgres import PostgresServer
     from penstock.ports.audited import AuditedDatabase
 
@@ -36,7 +37,7 @@ class AuditPlace:
 
     name: str
     home: Path
-    mariadb: MariadbServer
+    mariadb: MariadbServer | OracleMysql
     postgres: PostgresServer
     stack: ExitStack = field(default_factory=ExitStack)
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from penstock.core.audit.queries import Signature
     from penstock.dev.mariadb import MariadbServer
+    from penstock.dev.mysql import OracleMysql
     from penstock.dev.postgres import PostgresServer
 
 WORDS: Final = """
@@ -88,6 +89,20 @@ def test_any_two_databases_are_compared_by_url(
 
 @pytest.mark.parametrize("database", ["mariadb", *TARGETS])
 def test_every_database_computes_the_words_and_hashes_that_are_defined(place: AuditPlace, database: str) -> None:
+    _check_signatures(place, database)
+
+
+def test_mysql_computes_them_too(
+    tmp_path: Path, fresh_name: str, mysql_server: OracleMysql, postgres: PostgresServer
+) -> None:
+    place = AuditPlace(fresh_name, tmp_path, mysql_server, postgres)
+
+    _check_signatures(place, "mariadb")
+
+    place.drop()
+
+
+def _check_signatures(place: AuditPlace, database: str) -> None:
     place.create(dict.fromkeys(("mariadb", "postgres", "duckdb"), "id INTEGER, word VARCHAR(20)"))
     place.run(database, "INSERT INTO {t} VALUES (-9, 'a'), (-8, NULL), (7, '')")
     opened = place.database(database)
