@@ -208,9 +208,9 @@ def _print(console: Console, report: AuditReport) -> None:
             console.print(line, markup=False, highlight=False, soft_wrap=True)
     score, _ = _score_texts(report.score)
     compared = sum(each.score is not None for each in report.tables)
-    text = (
-        f"{report.source} and {report.sink}: score {score} of {compared} table(s) in {format_seconds(report.seconds)}"
-    )
+    differ = sum(each.state == "different" for each in report.tables)
+    took = format_seconds(report.seconds)
+    text = f"{report.source} and {report.sink}: score {score} of {compared} table(s), {differ} differ, in {took}"
     console.print(text, style="bold", markup=False, highlight=False, soft_wrap=True)
 
 
