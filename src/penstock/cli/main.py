@@ -39,6 +39,7 @@ _COMMANDS = {
     "deadletters": "Show and replay what spolts could not process.",
     "joinery": "Show what joins read and make.",
     "sql": "Query a sink, also while the pipeline runs.",
+    "audit": "Compare targets with their sources, and name the rows that differ.",
     "schematizer": "Serve or show the registry of schemas.",
     "bench": "Measure ourselves beside our peers on this machine.",
     "faults": "Break a pipeline part by part, and see that nothing is lost or doubled.",

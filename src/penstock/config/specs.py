@@ -13,6 +13,7 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field
 
+from penstock.config.audits import AuditSpec  # noqa: TC001 - pydantic reads it from a field's annotation
 from penstock.config.columns import ColumnsSpec
 from penstock.config.joins import JoinSpec  # noqa: TC001 - pydantic reads it from a field's annotation
 from penstock.config.mysql_source import MysqlSourceSpec, TrackerSpec
@@ -26,7 +27,6 @@ from penstock.config.rules import (
     TargetSchema,
     WebUrl,
     Zookeeper,
-    refuse_unless_empty,
     spark_value,
 )
 from penstock.config.sinks import SinkSpec  # noqa: TC001 - as below
@@ -172,7 +172,7 @@ class PipelineSpec(Spec):
     links: tuple[LinkSpec, ...] = ()
     spolts: tuple[SpoltSpec, ...] = ()
     joins: tuple[JoinSpec, ...] = ()
-    audits: Annotated[tuple[()], BeforeValidator(refuse_unless_empty("an audit"))] = ()
+    audits: tuple[AuditSpec, ...] = ()
     web: Annotated[WebSpec | None, BeforeValidator(lambda given: None if given is False else given)] = WebSpec()
 
     def is_embedded(self, part: EmbeddedPart) -> bool:
