@@ -29,7 +29,7 @@ from penstock.core.postgres.network_reader import MalformedError, NetworkReader
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-_IDENTITIES: Final[Mapping[str, Literal["d", "n", "f", "i"]]] = {"d": "d", "n": "n", "f": "f", "i": "i"}
+IDENTITIES: Final[Mapping[str, Literal["d", "n", "f", "i"]]] = {"d": "d", "n": "n", "f": "f", "i": "i"}
 
 
 def decode_message(data: bytes) -> PgoutputMessage:
@@ -58,7 +58,7 @@ def _committed(reader: NetworkReader) -> Committed:
 
 def _relation(reader: NetworkReader) -> Relation:
     oid, schema, name, letter = reader.integer(4), reader.text(), reader.text(), reader.letter()
-    if letter not in _IDENTITIES:
+    if letter not in IDENTITIES:
         message = f"a replica identity {letter!r} of {schema}.{name}"
         raise MalformedError(message)
     columns = []
@@ -66,7 +66,7 @@ def _relation(reader: NetworkReader) -> Relation:
         flags, column = reader.integer(1), reader.text()
         columns.append(RelationColumn(column, reader.integer(4), reader.integer(4, signed=True), bool(flags & 1)))
     # The system catalog's schema is sent as the empty text.
-    return Relation(oid, schema or "pg_catalog", name, _IDENTITIES[letter], tuple(columns))
+    return Relation(oid, schema or "pg_catalog", name, IDENTITIES[letter], tuple(columns))
 
 
 def _type(reader: NetworkReader) -> TypeNamed:
