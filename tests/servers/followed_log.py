@@ -26,7 +26,7 @@ from penstock.core.mysql.log_items import RowsLogged, StatementLogged
 from penstock.core.publication import StoppedTable
 from penstock.core.tables import TableId
 from penstock.core.transforms.constants import fill_value
-from penstock.links.capture.statements import StatementHandler
+from penstock.links.capture.mysql.statements import StatementHandler
 from penstock.links.capture.table_book import TableBook
 from penstock.ports.registry import RegisteredTable
 
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from tests.servers.source_log import Source
 
     from penstock.core.announcements import Announcement
-    from penstock.core.mysql.table_policy import TablePolicy
     from penstock.core.positions import BinlogPosition
+    from penstock.core.table_policy import TablePolicy
     from penstock.core.tables import TableSchema
 
 Row = dict[str, Any]
@@ -96,7 +96,7 @@ class FollowedLog:
         registry = MemoryRegistry()
         book = TableBook("src", tracker, registry, [], lambda table: table.schema == schema and table.name != unwanted)
         state = open_state(f"sqlite:///{home}/state.db", "p")
-        handler = StatementHandler(state, book, MysqlSourceObjects(address(source)), 1)
+        handler = StatementHandler(state, book, tracker, MysqlSourceObjects(address(source)), 1)
         return cls(source, begin, schema, policy, tracker, registry, book, handler)
 
     def close(self) -> None:

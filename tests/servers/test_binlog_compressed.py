@@ -20,6 +20,8 @@ from penstock.core.tables import TableId, TableSchema
 from penstock.dev.mariadb import start_mariadb
 from penstock.links.capture import collector
 from penstock.links.capture.collector import ChangeCollector
+from penstock.links.capture.mysql import log_reading
+from penstock.links.capture.mysql.log_reading import BinlogReading
 from penstock.links.capture.table_book import TableBook
 
 if TYPE_CHECKING:
@@ -159,8 +161,8 @@ def test_values_that_are_longer_than_in_the_log_are_decoded_in_parts_that_fit(
         batches.append(decode_rows(schema, events))
         return batches[-1]
 
-    monkeypatch.setattr(collector, "decode_rows", decoded)
-    gathering = ChangeCollector(book_of(schema), {})
+    monkeypatch.setattr(log_reading, "decode_rows", decoded)
+    gathering = ChangeCollector(book_of(schema), {}, BinlogReading(begin))
     for event in rows:
         gathering.add(event)
     weighed = gathering.bytes

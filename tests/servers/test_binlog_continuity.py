@@ -13,7 +13,7 @@ from tests.servers.binlogs import purge_to
 from tests.servers.source_log import address
 from tests.unit.mysql_log.single_items import one_by_one
 
-from penstock.adapters.mysql.binlog_stream import BinlogStream, Stop, open_binlog
+from penstock.adapters.mysql.binlog_stream import BinlogStream, open_binlog
 from penstock.adapters.mysql.catalog import read_flavour
 from penstock.adapters.mysql.connection import ask, connect
 from penstock.adapters.mysql.history import head
@@ -21,6 +21,7 @@ from penstock.core.errors import LogError, LogPurgedError, PositionError, Unavai
 from penstock.core.mysql.log_items import LogAdvanced, RowsLogged, StatementLogged, TransactionEnded
 from penstock.dev.mariadb import start_mariadb
 from penstock.dev.mysql import start_mysql
+from penstock.ports.log import Stop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from tests.unit.mysql_log.single_items import one_by_one
 
-from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
+from penstock.adapters.mysql.binlog_stream import open_binlog
 from penstock.adapters.mysql.catalog import read_tables
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect
 from penstock.adapters.mysql.history import head
 from penstock.core.mysql.decode import decode_rows
 from penstock.core.mysql.log_items import RowsLogged
 from penstock.core.tables import TableId
+from penstock.ports.log import Stop
 
 if TYPE_CHECKING:
     from penstock.dev.mariadb import MariadbServer

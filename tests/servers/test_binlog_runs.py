@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 from tests.unit.mysql_log.single_items import one_by_one
 
-from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
+from penstock.adapters.mysql.binlog_stream import open_binlog
 from penstock.adapters.mysql.catalog import read_tables
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect
 from penstock.adapters.mysql.history import head
@@ -16,6 +16,7 @@ from penstock.core.changes import Op
 from penstock.core.mysql.decode import batch_key, decode_rows
 from penstock.core.mysql.log_items import LogAdvanced, RowsLogged, TransactionEnded, TransactionsLogged
 from penstock.core.tables import TableId
+from penstock.ports.log import Stop
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,7 @@ from tests.servers.binlogs import purge_to
 from tests.servers.source_log import address, connected, read_all, wanted
 from tests.unit.mysql_log.single_items import one_by_one
 
-from penstock.adapters.mysql.binlog_stream import BinlogStream, Stop, open_binlog
+from penstock.adapters.mysql.binlog_stream import BinlogStream, open_binlog
 from penstock.adapters.mysql.connection import MysqlServer, connect
 from penstock.adapters.mysql.history import head
 from penstock.core.errors import LogError, LogPurgedError, UnavailableError, UnfitServerError
@@ -26,6 +26,7 @@ from penstock.core.mysql.log_items import (
 from penstock.core.positions import BinlogPosition, file_number
 from penstock.dev.mariadb import start_mariadb
 from penstock.dev.mysql import start_mysql
+from penstock.ports.log import Stop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

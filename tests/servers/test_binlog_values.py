@@ -14,7 +14,7 @@ import pytest
 from tests.servers.source_log import here
 from tests.unit.mysql_log.single_items import one_by_one
 
-from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
+from penstock.adapters.mysql.binlog_stream import open_binlog
 from penstock.adapters.mysql.connection import MysqlServer
 from penstock.core.changes import Op
 from penstock.core.errors import TableStoppedError
@@ -37,6 +37,7 @@ from penstock.core.tables import (
     TimestampType,
     YearType,
 )
+from penstock.ports.log import Stop
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,6 +14,7 @@ from penstock.adapters.mysql.connection import MysqlServer, ask, connect
 from penstock.core.announcements import Announcement
 from penstock.core.batches import Batch
 from penstock.core.errors import PositionError
+from penstock.core.positions import binlog_position
 from penstock.core.publication import CaptureRecord
 from penstock.jobs import capture_tasks
 from penstock.jobs.capture_tasks import Lease
@@ -26,11 +27,10 @@ if TYPE_CHECKING:
     from tests.servers.capture_case import CaptureCase, CaseServers
 
     from penstock.adapters.kafka.reader import TopicReader
-    from penstock.adapters.mysql.binlog_stream import Stop
-    from penstock.core.positions import BinlogPosition
+    from penstock.core.positions import BinlogPosition, Position
     from penstock.dev.kafka import KafkaBroker
     from penstock.links.capture.table_book import TableBook
-    from penstock.ports.log import LogStream
+    from penstock.ports.log import LogStream, Stop
 
 PARTITIONS = 2
 
@@ -136,7 +136,7 @@ def test_where_a_capture_stands_is_saved_when_nothing_more_comes(
 
 def stands(case: CaptureCase, log: TopicReader) -> BinlogPosition:
     """Where the checkpoint says that the capture is."""
-    return CaptureRecord.from_mapping(committed_position(case.spec, log, "db") or {}).position
+    return binlog_position(CaptureRecord.from_mapping(committed_position(case.spec, log, "db") or {}).position)
 
 
 def source_rows(case: CaptureCase) -> dict[object, object]:
@@ -186,9 +186,7 @@ def test_a_lease_in_another_process_shares_the_topics_with_nobody(
     # In another process nothing is kept of the lease before.
     _, before = capture_tasks._kept.pop("db")
 
-    def open_late(
-        spec: CaptureSpec, position: BinlogPosition, stop: Stop, lane: int, book: TableBook | None
-    ) -> LogStream:
+    def open_late(spec: CaptureSpec, position: Position, stop: Stop, lane: int, book: TableBook | None) -> LogStream:
         case.write("UPDATE t SET n = 1")
         time.sleep(1.0)
         return open_stream(spec, position, stop, lane, book)

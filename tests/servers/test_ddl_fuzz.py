@@ -14,7 +14,7 @@ from tests.servers.ddl_words import OF_MARIADB, OF_MYSQL, stories
 from tests.servers.followed_log import FollowedLog
 from tests.servers.story_teller import StoryTeller
 
-from penstock.core.mysql.table_policy import TablePolicy
+from penstock.core.table_policy import TablePolicy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

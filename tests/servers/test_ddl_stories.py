@@ -10,7 +10,7 @@ import pytest
 from tests.servers.followed_log import FollowedLog
 from tests.servers.source_log import connected
 
-from penstock.core.mysql.table_policy import TablePolicy
+from penstock.core.table_policy import TablePolicy
 from penstock.dev.mysql import OracleMysql
 
 if TYPE_CHECKING:

@@ -9,19 +9,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
+from penstock.adapters.mysql.binlog_stream import open_binlog
 from penstock.adapters.mysql.connection import connect
 from penstock.adapters.mysql.history import head
 from penstock.adapters.mysql.source_objects import MysqlSourceObjects
 from penstock.adapters.state.store import open_state
-from penstock.bench.capture.known_tables import open_book
+from penstock.bench.capture.known_tables import KnownTables, open_book
 from penstock.bench.capture.workload import create_table, insert_range, login
 from penstock.core.errors import FencedError, PenstockError
 from penstock.core.tables import TableId
 from penstock.links.capture.follow import LogFollower, Pace
 from penstock.links.capture.live import LiveCapture
+from penstock.links.capture.mysql.log_reading import BinlogReading
+from penstock.links.capture.mysql.statements import StatementHandler
 from penstock.links.capture.open_capture import CaptureParts, OpenCapture
-from penstock.links.capture.statements import StatementHandler
+from penstock.ports.log import Stop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -198,10 +200,12 @@ def follow(
 ) -> LiveCapture:
     """Follow the log of one table from `begin` on."""
     book = open_book(server, table)
-    handler = StatementHandler(open_state(f"sqlite:///{home}/state.db", "p"), book, MysqlSourceObjects(server), 1)
+    handler = StatementHandler(
+        open_state(f"sqlite:///{home}/state.db", "p"), book, KnownTables({}), MysqlSourceObjects(server), 1
+    )
     capture = OpenCapture(CaptureParts(publisher, book, handler, "schemas", 1), 1, begin, 0)
     stream = open_binlog(server, begin, _SERVER_ID, book.wanted, Stop.NEVER)
-    return LiveCapture(capture, stream, LogFollower(book, {}, begin, pace))
+    return LiveCapture(capture, stream, LogFollower(book, {}, begin, pace, BinlogReading(begin)))
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

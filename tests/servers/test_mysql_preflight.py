@@ -12,7 +12,7 @@ from penstock.adapters.mysql.history import head, log_is_whole
 from penstock.adapters.mysql.preflight import examine, require_fit
 from penstock.adapters.mysql.visible import UnseenPattern, unseen_patterns
 from penstock.core.errors import UnfitServerError
-from penstock.core.mysql.table_policy import TablePolicy
+from penstock.core.table_policy import TablePolicy
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 from tests.servers.certificates import Authority, authority
 from tests.unit.mysql_log.single_items import one_by_one
 
-from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
+from penstock.adapters.mysql.binlog_stream import open_binlog
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect, server_of
 from penstock.adapters.mysql.history import head, log_is_whole, start_of_log
 from penstock.adapters.mysql.login import Tls
@@ -19,6 +19,7 @@ from penstock.core.errors import UnfitServerError, UsageError
 from penstock.core.mysql.log_items import RowsLogged
 from penstock.dev.mariadb import start_mariadb
 from penstock.dev.mysql import start_mysql
+from penstock.ports.log import Stop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

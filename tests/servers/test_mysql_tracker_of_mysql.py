@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.servers.source_log import address, connected, read_all
 
-from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
+from penstock.adapters.mysql.binlog_stream import open_binlog
 from penstock.adapters.mysql.catalog import read_creates, read_tables
 from penstock.adapters.mysql.connection import ask, connect
 from penstock.adapters.mysql.copy import open_copy
@@ -18,6 +18,7 @@ from penstock.core.errors import UnfitServerError
 from penstock.core.mysql.decode import decode_rows
 from penstock.core.mysql.log_items import RowsLogged, StatementLogged
 from penstock.core.tables import TableId
+from penstock.ports.log import Stop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

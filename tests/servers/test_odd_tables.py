@@ -15,7 +15,7 @@ from penstock.adapters.mysql.history import head
 from penstock.core.errors import TableStoppedError
 from penstock.core.mysql.decode import decode_rows
 from penstock.core.mysql.log_items import RowsLogged
-from penstock.core.mysql.table_policy import TablePolicy
+from penstock.core.table_policy import TablePolicy
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:

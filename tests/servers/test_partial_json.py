@@ -14,7 +14,7 @@ from pymysql.cursors import DictCursor
 from tests.servers.json_values import quoted
 from tests.unit.mysql_log.single_items import one_by_one
 
-from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
+from penstock.adapters.mysql.binlog_stream import open_binlog
 from penstock.adapters.mysql.catalog import read_tables
 from penstock.adapters.mysql.connection import MysqlServer, connect
 from penstock.adapters.mysql.history import head
@@ -23,6 +23,7 @@ from penstock.core.errors import TableStoppedError
 from penstock.core.mysql.decode import decode_rows
 from penstock.core.mysql.log_items import RowsLogged
 from penstock.core.tables import Column, PrintedType, TableId
+from penstock.ports.log import Stop
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

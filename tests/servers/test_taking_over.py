@@ -10,15 +10,17 @@ import pytest
 import yaml
 
 from penstock.adapters.kafka import producer
-from penstock.adapters.mysql.binlog_stream import Stop
 from penstock.adapters.mysql.copy import Copy
+from penstock.adapters.mysql.tracker import MysqlTracker
 from penstock.config.load import load
 from penstock.config.specs import BACKLOG_TASKS_MAX, SERVER_IDS_PER_SOURCE
 from penstock.core.errors import FencedError, PenstockError
 from penstock.core.publication import CaptureRecord
 from penstock.core.tables import TableId
 from penstock.links.capture.spec import CaptureSpec
+from penstock.ports.log import Stop
 from penstock.wiring import capture as wiring
+from penstock.wiring.mysql_capture import replica_id
 from penstock.wiring.open import committed_position, open_topic_log
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ def test_a_statement_that_another_capture_is_just_replaying_is_replayed_once(
     slow = wiring.open_live(older)
     taken: list[LiveCapture] = []
     tracker = slow._capture.parts.book.tracker
+    assert isinstance(tracker, MysqlTracker)
     dump = tracker.dump
 
     def dump_late(touched: Touched) -> str:
@@ -95,7 +98,7 @@ def test_connections_that_may_be_open_at_once_have_ids_of_their_own(
     for number, seconds in enumerate([1_000_000.0, 1_000_020.0, 1_000_040.0]):
         monkeypatch.setattr(time, "time", lambda now=seconds: now)
         for epoch in range(1, 5):
-            ids |= {wiring.replica_id(CaptureSpec(case.spec, "db", epoch), lane) for lane in range(lanes)}
+            ids |= {replica_id(CaptureSpec(case.spec, "db", epoch), lane) for lane in range(lanes)}
         assert len(ids) == (number + 1) * 4 * lanes
     first = case.spec.server_id(case.spec.source("db"))
     assert set(range(first, first + SERVER_IDS_PER_SOURCE)) > ids

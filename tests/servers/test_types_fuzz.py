@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.servers.json_values import DIFFERENCES, DOCUMENTS
 from tests.unit.mysql_log.single_items import one_by_one
 
-from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
+from penstock.adapters.mysql.binlog_stream import open_binlog
 from penstock.adapters.mysql.catalog import read_tables
 from penstock.adapters.mysql.connection import MysqlServer, connect
 from penstock.adapters.mysql.copy import open_copy
@@ -26,15 +26,16 @@ from penstock.core.changes import Op
 from penstock.core.mysql import decode
 from penstock.core.mysql.decode import decode_rows
 from penstock.core.mysql.log_items import RowsLogged
-from penstock.core.mysql.table_policy import TablePolicy
+from penstock.core.table_policy import TablePolicy
 from penstock.core.tables import TableId
+from penstock.ports.log import Stop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from penstock.core.changes import RowBatch
-    from penstock.core.mysql.zero_dates import ZeroDates
     from penstock.core.tables import TableSchema
+    from penstock.core.zero_dates import ZeroDates
     from penstock.dev.mariadb import MariadbServer
     from penstock.dev.mysql import OracleMysql
 

@@ -11,13 +11,13 @@ import pytest
 from tests.servers.binlogs import purge_to
 from tests.servers.source_log import address, connected, here, read_all, wanted
 
-from penstock.adapters.mysql.binlog_stream import Stop
 from penstock.adapters.mysql.copy import open_copy
 from penstock.core.errors import LogPurgedError, UnfitServerError
 from penstock.core.mysql.decode import decode_rows
 from penstock.core.mysql.log_items import LogItem, RowsLogged, TransactionBegan
 from penstock.core.positions import BinlogPosition
 from penstock.dev.mariadb import start_mariadb
+from penstock.ports.log import Stop
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

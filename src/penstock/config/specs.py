@@ -33,15 +33,15 @@ from penstock.config.rules import (
 from penstock.config.sinks import PostgresSinkSpec, RedshiftSinkSpec, SinkSpec
 from penstock.config.spec import Name, Port, Positive, Spec, Text, TlsSpec
 from penstock.config.spolts import SpoltSpec  # noqa: TC001 - pydantic reads it from a field's annotation
-from penstock.core.mysql.table_policy import RowImages, TablePolicy
-from penstock.core.mysql.zero_dates import ZeroDates  # noqa: TC001 - pydantic reads it from a field's annotation
 from penstock.core.patterns import TablePatterns
+from penstock.core.table_policy import RowImages, TablePolicy
 from penstock.core.tables import TableId
 from penstock.core.warehouse.load_plan import (  # noqa: TC001 - pydantic reads them from fields' annotations
     Deletes,
     DroppedTables,
     Overflow,
 )
+from penstock.core.zero_dates import ZeroDates  # noqa: TC001 - pydantic reads it from a field's annotation
 
 EmbeddedPart: TypeAlias = Literal["kafka", "schematizer", "state", "tracker", "objects"]
 EMBEDDED_PARTS: tuple[EmbeddedPart, ...] = ("kafka", "schematizer", "state", "tracker", "objects")

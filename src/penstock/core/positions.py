@@ -1,20 +1,26 @@
-"""Places in a binlog, and their order."""
+"""Places in the logs of sources, each kind with its own form, and their order, which is all that others look at."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from penstock.core.mysql.gtid_sets import add_known
+from penstock.core.errors import PositionError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 Order: TypeAlias = tuple[int, int, int]
-"""(file number, offset, row): sorts places in the log of one server, and with `in_era` in those of several."""
+"""(file number, offset, row): sorts places in the log of one server, and with `in_era` in those of several.
+
+A log without files has its places' upper 32 bits as the number: see `WalPosition`.
+"""
 
 FILE_BITS: Final = 32
 """How many bits of an order's first number are the file's; above them is the era."""
+
+_LSN_BITS: Final = 32
+_LSN_MASK: Final = (1 << _LSN_BITS) - 1
 
 
 def file_number(file: str) -> int:
@@ -124,20 +130,157 @@ class BinlogPosition:
         return min(places, key=lambda place: (file_number(place[0]), place[1])) if self.prepared else places[0]
 
     @property
-    def order(self) -> tuple[int, int, int]:
+    def order(self) -> Order:
         """Sorts positions of one server by their place in its log. See `in_era` for those of several."""
         return file_number(self.file), self.offset, self.rows_from
 
-    def on_top_of(self, base: BinlogPosition) -> BinlogPosition:
-        """Return this position, read from `base` on by somebody who knew nothing but that place."""
-        heartbeat = self.heartbeat
-        if heartbeat is not None and not heartbeat.serial:
-            heartbeat = (base.heartbeat or Heartbeat()).with_counts(*heartbeat.counted[1:])
-        return replace(self, gtids=add_known(self.gtids, base.gtids), era=base.era, heartbeat=heartbeat)
+    @property
+    def reach(self) -> tuple[int, int]:
+        """File number and offset behind which no message is that was published up to here."""
+        return file_number(self.file), max(self.offset, self.rows_from)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a transaction began before this place whose fate comes behind it."""
+        return bool(self.prepared)
+
+    def to_mapping(self) -> dict[str, object]:
+        """As JSON values; what a failover asks for is left out where there is nothing to say."""
+        mapping: dict[str, object] = {
+            "file": self.file,
+            "offset": self.offset,
+            "rows_from": self.rows_from,
+            "gtids": self.gtids,
+            "file_created": self.file_created,
+            "prepared": [[xa.xid, xa.file, xa.offset] for xa in self.prepared],
+        }
+        if self.era:
+            mapping["era"] = self.era
+        if self.heartbeat is not None and self.heartbeat.serial:
+            mapping["heartbeat"] = asdict(self.heartbeat)
+        return mapping
+
+    @classmethod
+    def from_mapping(cls, mapping: Mapping[str, object]) -> BinlogPosition:
+        """Read it back, from among others' keys too; KeyError or ValueError if it is none."""
+        prepared, heartbeat = mapping["prepared"], mapping.get("heartbeat")
+        if not isinstance(prepared, list):
+            message = "a position without its prepared transactions"
+            raise ValueError(message)  # noqa: TRY004 - bad data, not a bad call
+        return cls(
+            file=str(mapping["file"]),
+            offset=int(str(mapping["offset"])),
+            rows_from=int(str(mapping["rows_from"])),
+            gtids=str(mapping["gtids"]),
+            prepared=tuple(PreparedXa(*xa) for xa in prepared),
+            file_created=int(str(mapping.get("file_created", 0))),
+            era=int(str(mapping.get("era", 0))),
+            heartbeat=Heartbeat(**heartbeat) if isinstance(heartbeat, dict) else None,
+        )
 
     def __str__(self) -> str:
         """`file:offset`, as operators write it."""
         return f"{self.file}:{self.offset}"
+
+
+@dataclass(frozen=True, slots=True)
+class WalPosition:
+    """A place between two changes of PostgreSQL's log, in the order in which transactions are committed.
+
+    With `rows_from` 0 it is a boundary between transactions: all that were committed
+    before `lsn` are behind us. In a transaction that is published in pieces, `lsn` is
+    where its COMMIT begins, and the rows with numbers from `rows_from` on are not yet
+    published. `tables_from` is the first OID that no table had when the slot was made:
+    all rows of tables with that OID or a higher one are in the log. `era` counts
+    servers that do not continue each other's log.
+    """
+
+    lsn: int
+    rows_from: int = 0
+    tables_from: int = 0
+    era: int = 0
+
+    @property
+    def file(self) -> str:
+        """What stands for the log's file in messages: a name that has the LSN's upper half as its number."""
+        return f"wal.{self.lsn >> _LSN_BITS:06d}"
+
+    @property
+    def offset(self) -> int:
+        """What stands for the offset in it in messages: the LSN's lower half."""
+        return self.lsn & _LSN_MASK
+
+    @property
+    def order(self) -> Order:
+        """Sorts positions, as a `BinlogPosition`'s does."""
+        return self.lsn >> _LSN_BITS, self.offset, self.rows_from
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """File number and offset behind which no message is that was published up to here."""
+        return self.order[:2]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a transaction began before this place whose fate comes behind it: a slot keeps all of such."""
+        return False
+
+    def to_mapping(self) -> dict[str, object]:
+        """As JSON values."""
+        mapping: dict[str, object] = {"lsn": str(self), "rows_from": self.rows_from, "tables_from": self.tables_from}
+        return {**mapping, "era": self.era} if self.era else mapping
+
+    @classmethod
+    def from_mapping(cls, mapping: Mapping[str, object]) -> WalPosition:
+        """Read it back, from among others' keys too; KeyError or ValueError if it is none."""
+        return cls(
+            lsn=parse_lsn(str(mapping["lsn"])),
+            rows_from=int(str(mapping["rows_from"])),
+            tables_from=int(str(mapping["tables_from"])),
+            era=int(str(mapping.get("era", 0))),
+        )
+
+    def __str__(self) -> str:
+        """The LSN, as PostgreSQL prints it: 16/B374D848."""
+        return f"{self.lsn >> _LSN_BITS:X}/{self.offset:X}"
+
+
+Position: TypeAlias = BinlogPosition | WalPosition
+"""A place in a source's log. Those of two kinds are never of one log."""
+
+
+def parse_lsn(text: str) -> int:
+    """Read an LSN as PostgreSQL prints it; ValueError if it is none."""
+    high, slash, low = text.partition("/")
+    number = (int(high, 16) << _LSN_BITS) + int(low, 16) if slash else -1
+    if not 0 <= number < 1 << 2 * _LSN_BITS:
+        message = f"{text!r} is no LSN"
+        raise ValueError(message)
+    return number
+
+
+def position_from_mapping(mapping: Mapping[str, object]) -> Position:
+    """Read a position of either kind, from among others' keys too; KeyError or ValueError if it is none."""
+    return WalPosition.from_mapping(mapping) if "lsn" in mapping else BinlogPosition.from_mapping(mapping)
+
+
+def binlog_position(position: Position) -> BinlogPosition:
+    """Return `position` as one in a binlog. Raises PositionError if the source is of another kind than it was."""
+    if isinstance(position, BinlogPosition):
+        return position
+    raise _another_kind(position, "PostgreSQL", "MySQL")
+
+
+def wal_position(position: Position) -> WalPosition:
+    """Return `position` as one in PostgreSQL's log. Raises PositionError as `binlog_position` does."""
+    if isinstance(position, WalPosition):
+        return position
+    raise _another_kind(position, "MySQL", "PostgreSQL")
+
+
+def _another_kind(position: Position, was: str, is_now: str) -> PositionError:
+    message = f"the pipeline stands at {position} in the log of a {was} server, and its source is {is_now} now"
+    return PositionError(message, "change `kind` back, or give the new source a name of its own")
 
 
 def bytes_between(begin: BinlogPosition, end: BinlogPosition, files: Sequence[tuple[str, int]]) -> int:

@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.core.changes import Messages
-from penstock.core.positions import BinlogPosition, Heartbeat, PreparedXa
+from penstock.core.positions import position_from_mapping
 from penstock.core.turns import Turn, TurnState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from penstock.core.positions import Position
     from penstock.core.tables import TableId
 
 
@@ -42,7 +43,7 @@ class CaptureRecord:
     `position`, and `rows` what is committed of them so far: from there nobody can go on.
     """
 
-    position: BinlogPosition
+    position: Position
     epoch: int
     timestamp_ms: int
     rows: Mapping[str, tuple[int, int]] = field(default_factory=dict)
@@ -53,14 +54,8 @@ class CaptureRecord:
 
     def to_mapping(self) -> dict[str, object]:
         """The record as JSON values."""
-        place = self.position
         return {
-            "file": place.file,
-            "offset": place.offset,
-            "rows_from": place.rows_from,
-            "gtids": place.gtids,
-            "file_created": place.file_created,
-            "prepared": [[xa.xid, xa.file, xa.offset] for xa in place.prepared],
+            **self.position.to_mapping(),
             "epoch": self.epoch,
             "timestamp_ms": self.timestamp_ms,
             "rows": {table: list(counted) for table, counted in self.rows.items()},
@@ -68,7 +63,7 @@ class CaptureRecord:
                 table: {"position": why.position, "error": why.error, "hint": why.hint}
                 for table, why in self.stopped.items()
             },
-            **_failover_fields(place, self.server),
+            **({"server": self.server} if self.server else {}),
             **({} if self.turn is None else {"turn": asdict(self.turn)}),
             **({"copying": True} if self.is_copying else {}),
         }
@@ -78,22 +73,11 @@ class CaptureRecord:
         """Read a record back; KeyError or ValueError if it is not one of ours."""
         rows, stopped = record["rows"], record["stopped"]
         epoch, timestamp_ms = record["epoch"], record["timestamp_ms"]
-        offset, rows_from = record["offset"], record["rows_from"]
-        prepared = record["prepared"]
-        if not (isinstance(rows, dict) and isinstance(stopped, dict) and isinstance(prepared, list)):
+        if not (isinstance(rows, dict) and isinstance(stopped, dict)):
             message = "a position record without its tables"
             raise ValueError(message)  # noqa: TRY004 - bad data, not a bad call
         return cls(
-            position=BinlogPosition(
-                file=str(record["file"]),
-                offset=int(str(offset)),
-                rows_from=int(str(rows_from)),
-                gtids=str(record["gtids"]),
-                prepared=tuple(PreparedXa(*xa) for xa in prepared),
-                file_created=int(str(record.get("file_created", 0))),
-                era=int(str(record.get("era", 0))),
-                heartbeat=_heartbeat(record.get("heartbeat")),
-            ),
+            position=position_from_mapping(record),
             epoch=int(str(epoch)),
             timestamp_ms=int(str(timestamp_ms)),
             rows={table: (counted[0], counted[1]) for table, counted in rows.items()},
@@ -102,20 +86,6 @@ class CaptureRecord:
             turn=_turn(record.get("turn")),
             is_copying=record.get("copying") is True,
         )
-
-
-def _failover_fields(place: BinlogPosition, server: str) -> dict[str, object]:
-    """What a failover asks for; left out where there is nothing to say."""
-    fields: dict[str, object] = {"era": place.era} if place.era else {}
-    if place.heartbeat is not None and place.heartbeat.serial:
-        fields["heartbeat"] = asdict(place.heartbeat)
-    if server:
-        fields["server"] = server
-    return fields
-
-
-def _heartbeat(fields: object) -> Heartbeat | None:
-    return Heartbeat(**fields) if isinstance(fields, dict) else None
 
 
 def _turn(fields: object) -> Turn | None:
@@ -130,8 +100,8 @@ class Publication:
     """
 
     messages: Sequence[Messages]
-    begin: BinlogPosition
-    end: BinlogPosition
+    begin: Position
+    end: Position
     timestamp_ms: int
     rows: Mapping[str, tuple[int, int]]
 

@@ -13,22 +13,22 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from penstock.core.positions import BinlogPosition
 from penstock.core.publication import CaptureRecord, StoppedTable
 from penstock.links.capture.range_plan import Range
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from penstock.core.positions import Position
     from penstock.jobs.link import Task
     from penstock.links.capture.live import LiveCapture
     from penstock.links.capture.spec import CaptureSpec
+    from penstock.ports.source import LogFile
 
 _BACKLOG_FILE_BYTES_MAX = 256 << 20
 _BACKLOG_FILES_MIN = 2
 _FILES_PER_TASK_MAX = 16
 """So many, for between two micro-batches nothing is read ahead; no more, for each ends some time."""
-_START_OF_FILE = 4
 _BETWEEN_LEASES_SECONDS = 10.0
 """Longer than Spark takes from one micro-batch to the next; when it never comes, changes soon wait for a restart."""
 
@@ -61,7 +61,7 @@ class Lease:
     planner: str
     number: int
     seconds: float
-    stop: BinlogPosition | None
+    stop: Position | None
 
     def run(self) -> Iterator[object]:
         """Read, decode and publish; yield a LeaseEnded."""
@@ -137,14 +137,14 @@ class CapturePlanner:
 
         Ranges wait for each other: `tasks_max` must be able to run at once.
         """
+        from penstock.wiring.capture_kinds import capture_kind  # noqa: PLC0415
         from penstock.wiring.open import open_topic_log  # noqa: PLC0415
-        from penstock.wiring.source_log import SourceLog  # noqa: PLC0415
 
         self._spec = spec
         self._tasks_max = min(spec.source.backlog_tasks, tasks_max)
         self._topics = open_topic_log(spec.pipeline)
-        self._log = SourceLog(spec.source)
-        self._stop: BinlogPosition | None = None
+        self._log = capture_kind(spec.source).log(spec.source)
+        self._stop: Position | None = None
         self._name = uuid.uuid4().hex
         self._number = 0
 
@@ -165,15 +165,15 @@ class CapturePlanner:
         record = self._record()
         if record is None:
             return [StartCapture(self._spec)]
-        files = self._log.complete_files_from(record.position.file)
+        files = self._log.complete_files_from(record.position)
         return self._backlog(record, files) or [self._lease(record, files)]
 
-    def _lease(self, record: CaptureRecord, files: Sequence[tuple[str, int]]) -> Lease:
+    def _lease(self, record: CaptureRecord, files: Sequence[LogFile]) -> Lease:
         """Follow the log; with ranges behind the file we are in the middle of, only to the end of that file."""
         stop = self._stop
         has_ranges = self._tasks_max >= _BACKLOG_FILES_MIN and len(files) > _BACKLOG_FILES_MIN
-        if has_ranges and record.position.file == files[0][0]:
-            stop = BinlogPosition(files[1][0], _START_OF_FILE)
+        if has_ranges and record.position.file == files[0].begin.file:
+            stop = files[1].begin
         return Lease(self._spec, self._name, self._number, self._spec.source.lease_seconds, stop)
 
     def _record(self) -> CaptureRecord | None:
@@ -184,7 +184,7 @@ class CapturePlanner:
         record = None if committed is None else CaptureRecord.from_mapping(committed)
         return None if record is None or record.is_copying else record
 
-    def _backlog(self, record: CaptureRecord, files: Sequence[tuple[str, int]]) -> list[CarryRanges]:
+    def _backlog(self, record: CaptureRecord, files: Sequence[LogFile]) -> list[CarryRanges]:
         """Whole files that lie between us and the file that is being written.
 
         A range ends at the first statement, and what was read behind it is thrown
@@ -195,10 +195,10 @@ class CapturePlanner:
         ranges do not know of them. One file alone is not worth a batch.
         """
         next_files = files[: self._tasks_max * _FILES_PER_TASK_MAX]
-        fitting = takewhile(lambda file: file[1] <= _BACKLOG_FILE_BYTES_MAX, next_files)
-        begins = [BinlogPosition(name, _START_OF_FILE) for name, _ in fitting]
+        fitting = takewhile(lambda file: file.size_bytes <= _BACKLOG_FILE_BYTES_MAX, next_files)
+        begins = [file.begin for file in fitting]
         tasks = min(self._tasks_max, len(begins))
-        if tasks < _BACKLOG_FILES_MIN or record.position.prepared or begins[0].order != record.position.order:
+        if tasks < _BACKLOG_FILES_MIN or record.position.is_open or begins[0].order != record.position.order:
             return []
         plan, last = f"{self._name}-{self._number}", len(begins) - 1
         ranges = [Range(plan, number, begin, number == last) for number, begin in enumerate(begins)]

@@ -17,9 +17,9 @@ from penstock.jobs.link import MessageWork, PlannedWork
 from penstock.jobs.pipeline import plan_stages, run_pipeline
 from penstock.jobs.runner import PipelineRun
 from penstock.links.capture.spec import CaptureSpec
+from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.mirror import LinkCondition
 from penstock.wiring.open import open_pipeline_state, open_topic_log
-from penstock.wiring.source_log import SourceLog
 from penstock.wiring.warehouses import open_sinks
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def carry_link(spec: PipelineSpec, name: str, epoch: int) -> None:
 def follow(spec: PipelineSpec, source: str, epoch: int) -> None:
     """Take a capture over, though there be nothing to do, and follow its log to where it ends now."""
     capture = CaptureSpec(spec, source, epoch)
-    with closing(SourceLog(capture.source)) as log:
+    with closing(capture_kind(capture.source).log(capture.source)) as log:
         stop = log.head()
     for _ in Lease(capture, "in-process", 1, _LEASE_SECONDS, stop).run():
         pass

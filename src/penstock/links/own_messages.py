@@ -45,7 +45,7 @@ class CaptureMessages:
         here = CaptureRecord.from_mapping(record).position
         file, offset = str(changes.file[0]), int(changes.pos[0])
         # Behind a failover, the places of what came before it say nothing about ours.
-        if not here.era and (file_number(file), offset) > (here.order[0], max(here.offset, here.rows_from)):
+        if not here.era and (file_number(file), offset) > here.reach:
             return f"it is of {file}:{offset}, and this capture stands at {here}"
         return ""
 

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
 
     from penstock.core.changes import RowBatch
-    from penstock.core.positions import BinlogPosition
+    from penstock.core.positions import Position
     from penstock.core.tables import TableId, TableSchema
 
 
@@ -16,7 +16,7 @@ class TableCopy(Protocol):
     """Everything read from one copy is as it was at `position`."""
 
     @property
-    def position(self) -> BinlogPosition:
+    def position(self) -> Position:
         """Where the log goes on from what was copied."""
         ...
 

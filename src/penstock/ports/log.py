@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from penstock.core.mysql.log_items import LogItem
+    from penstock.core.avro.envelope_encode import EncodableTable
+    from penstock.core.changes import Messages, RowBatch
+    from penstock.core.log_items import LoggedRows, LogStep
+    from penstock.core.positions import Position
+    from penstock.core.tables import TableSchema
+
+
+class Stop(Enum):
+    """Where a stream ends: nowhere, with the file it began in, or with what is in the log now.
+
+    END_OF_FILE in the newest file is the same as END_OF_LOG.
+    """
+
+    NEVER = auto()
+    END_OF_FILE = auto()
+    END_OF_LOG = auto()
 
 
 class LogStream(Protocol):
     """One connection that follows a log.
 
-    Items come in log order, none left out and none twice. A stream keeps no
+    Items come in log order, none left out and none twice. Their form is the source's
+    own: the `LogReading` of the same kind of source knows it. A stream keeps no
     progress for its caller: whoever wants to go on later opens a new stream at
     the position it wrote down.
     """
 
-    def read(self, wait_seconds: float) -> Sequence[LogItem]:
+    def read(self, wait_seconds: float) -> Sequence[object]:
         """Return what has arrived, waiting up to `wait_seconds` for the first item.
 
         An empty answer means that nothing came, or that only a part of an event
@@ -35,4 +52,43 @@ class LogStream(Protocol):
 
     def close(self) -> None:
         """Drop the connection. Safe to call twice."""
+        ...
+
+
+class LogReading(Protocol):
+    """Makes of one stream's items what every capture understands. It follows the stream from a position on."""
+
+    def steps(self, items: Sequence[object]) -> Iterator[LogStep]:
+        """Yield what `items`, the next of the stream, say, with whole positions.
+
+        Whoever asks for the next step has done what the one before asks for.
+        """
+        ...
+
+    def until(self, items: Sequence[object], stop: Position | None) -> Sequence[object]:
+        """Return what of `items` is up to the first end at `stop` or behind it; `items` itself if that is all.
+
+        A read returns megabytes at once: a lease that is to end with a file would
+        otherwise end in the middle of the next one.
+        """
+        ...
+
+    def behind_rows(self, boundary: Position) -> Position | None:
+        """Return the position behind the rows that came last, in a transaction that began behind `boundary`.
+
+        None if they are in none that may be published in pieces.
+        """
+        ...
+
+    def decode(self, schema: TableSchema, rows: Sequence[LoggedRows]) -> Iterator[RowBatch]:
+        """Decode rows of one table, which has `schema`; those of an op stay in their order.
+
+        Raises TableStoppedError for a value that cannot be carried.
+        """
+        ...
+
+    def encode_few(
+        self, table: EncodableTable, topic: str, rows: Sequence[LoggedRows], processed_at_ms: int
+    ) -> Messages | None:
+        """Return the messages of all `rows` by a shorter way than by columns; None where there is none for them."""
         ...

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from penstock.core.positions import BinlogPosition
+    from penstock.core.positions import Position
 
 Rows: TypeAlias = "Mapping[str, tuple[int, int]]"
 """What was carried of each table: how many rows, and the newest commit time in Unix ms."""
@@ -18,7 +18,7 @@ Rows: TypeAlias = "Mapping[str, tuple[int, int]]"
 class TrackerDump:
     """The tracker's contents just before the statement at `position` was applied to it."""
 
-    position: BinlogPosition
+    position: Position
     dump: str
 
 
@@ -97,12 +97,12 @@ class State(Protocol):
         """Write the dump, replacing an older one."""
         ...
 
-    def drop_tracker_dump(self, source: str, position: BinlogPosition) -> None:
+    def drop_tracker_dump(self, source: str, position: Position) -> None:
         """Forget the dump of the statement at `position`, which is applied and checkpointed; another one stays."""
         ...
 
     def save_position(
-        self, source: str, position: BinlogPosition, records_offset: int, topic_offsets: Mapping[str, int], rows: Rows
+        self, source: str, position: Position, records_offset: int, topic_offsets: Mapping[str, int], rows: Rows
     ) -> None:
         """Mirror a source's position (global_event_state) and its topics' last offsets (data_event_checkpoint).
 
@@ -110,7 +110,7 @@ class State(Protocol):
         """
         ...
 
-    def position(self, source: str) -> tuple[BinlogPosition, int] | None:
+    def position(self, source: str) -> tuple[Position, int] | None:
         """The mirrored position and the offset in the positions topic it was read up to."""
         ...
 

@@ -1,52 +1,27 @@
-"""The schema tracker: what every table looks like at the position we have reached."""
+"""What every table looks like at the position that a capture has reached, and what it does not see in the log."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.core.mysql.touched import EVERYTHING
-
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from penstock.core.mysql.foreign_keys import Cascade
-    from penstock.core.mysql.sql_session import SqlSession
-    from penstock.core.mysql.touched import Touched
+    from penstock.core.log_items import LoggedRows
+    from penstock.core.publication import StoppedTable
     from penstock.core.tables import TableId, TableSchema
 
 
-class SchemaTracker(Protocol):
-    """A schema-only server on which the source's DDL is replayed.
+class SchemaCatalog(Protocol):
+    """Knows a source's tables as they are at the place of its log that was reached: from a tracker, or from the log."""
 
-    Nothing here is transactional: around every `apply` the caller keeps in the state
-    database a dump of what the statement touches, and restores it when a crash came
-    between. What was asked once is remembered, until `apply` or `restore` touch it:
-    whoever changes the server beside us is seen by whoever opens it next.
-    """
-
-    def take_over(self) -> None:
-        """Become the only one who changes the tracker, before the first `apply` or `restore`.
-
-        When it returns, nothing that anybody before us began is still being done, and
-        nothing more is: they get FencedError. Whoever only asks need not call it.
-        Raises UnavailableError.
-        """
+    @property
+    def connector(self) -> str:
+        """What messages call the kind of source: `mysql`."""
         ...
 
     def require_empty(self) -> None:
-        """Raise UnfitServerError if there are rows: it is somebody's server, and no tracker."""
-        ...
-
-    def apply(self, sql: str, default_schema: str, session: SqlSession) -> None:
-        """Run one DDL statement as in `session`, with `default_schema` selected ("" for none).
-
-        Raises UnavailableError when the tracker is gone and PenstockError when it
-        refuses the statement.
-        """
-        ...
-
-    def tables(self) -> Sequence[TableId]:
-        """Every base table there is, system schemas left out, sorted."""
+        """Raise UnfitServerError if there are rows where there are to be schemas alone: it is somebody's server."""
         ...
 
     def describe(self, tables: Collection[TableId]) -> Mapping[TableId, TableSchema]:
@@ -57,26 +32,47 @@ class SchemaTracker(Protocol):
         """What `table` looks like now, None if there is no such table."""
         ...
 
-    def cascades(self) -> Sequence[Cascade]:
-        """Every foreign key by which the server changes rows itself."""
-        ...
-
     def sequences(self) -> Collection[TableId]:
-        """Every sequence of MariaDB, which is no table, and whose numbers the log has as rows."""
-        ...
-
-    def dump(self, touched: Touched = EVERYTHING) -> str:
-        """What there is of `touched`, as one text that `restore` understands. It costs what is touched, not all."""
-        ...
-
-    def restore(self, dump: str) -> None:
-        """Make the tracker hold exactly what `dump` says of what it is of, whatever was there before."""
-        ...
-
-    def fill(self, dump: str) -> Mapping[TableId, str]:
-        """Do what `restore` does, but for the tables that the server refuses: return these, with its reasons."""
+        """Every sequence, which is no table, whose numbers the log has as rows."""
         ...
 
     def close(self) -> None:
         """Drop the connections. Safe to call twice."""
         ...
+
+
+class UnloggedChanges(Protocol):
+    """Rows that a source changes because others change, and that its log lacks: see links/capture/mysql/cascades.py."""
+
+    def watches(self, table: TableId) -> bool:
+        """Whether changes of `table` may change rows of tables that are wanted."""
+        ...
+
+    def stopped_by(
+        self, changed: Mapping[TableId, Sequence[LoggedRows]], position: str
+    ) -> Mapping[TableId, StoppedTable]:
+        """Return the wanted tables of which nobody knows the rows behind these changes, which begin at `position`."""
+        ...
+
+    def forget(self) -> None:
+        """Look again: tables were changed."""
+        ...
+
+
+class AllLogged:
+    """A source that logs every row that it changes."""
+
+    def watches(self, table: TableId) -> bool:  # noqa: ARG002 - the port's name
+        """See UnloggedChanges."""
+        return False
+
+    def stopped_by(
+        self,
+        changed: Mapping[TableId, Sequence[LoggedRows]],  # noqa: ARG002 - the port's name
+        position: str,  # noqa: ARG002 - the port's name
+    ) -> Mapping[TableId, StoppedTable]:
+        """See UnloggedChanges."""
+        return {}
+
+    def forget(self) -> None:
+        """See UnloggedChanges."""

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.adapters.kafka.topics import position_topic
-from penstock.adapters.mysql.binlog_stream import Stop
 from penstock.core.errors import PenstockError
 from penstock.core.kafka.shares import EncodedMessages
 from penstock.core.publication import CaptureRecord
@@ -15,14 +14,16 @@ from penstock.core.turns import is_held
 from penstock.links.capture.backlog import ReadAhead, read_range
 from penstock.links.capture.follow import Pace
 from penstock.links.capture.open_capture import committed_record
+from penstock.ports.log import Stop
 from penstock.wiring.capture import open_book, open_capture, open_follower, open_stream
+from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.open import committed_position, open_publisher, open_topic_log
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
 
     from penstock.core.changes import Messages
-    from penstock.core.positions import BinlogPosition
+    from penstock.core.positions import Position
     from penstock.core.publication import StoppedTable
     from penstock.core.turns import Turn
     from penstock.links.capture.backlog import RangePart
@@ -48,13 +49,13 @@ class Lane:
         self._newest_end = -1
 
     @contextmanager
-    def read(self, begin: BinlogPosition, stopped: Mapping[str, StoppedTable]) -> Iterator[ReadAhead]:
+    def read(self, begin: Position, stopped: Mapping[str, StoppedTable]) -> Iterator[ReadAhead]:
         """Read one binlog file from `begin` to its end."""
         encode = self._encode if self._spec.pipeline.kafka.transactions else None
         with closing(self._parts(begin, dict(stopped))) as parts:
             yield ReadAhead(parts, _AHEAD_BYTES_MAX, encode)
 
-    def _parts(self, begin: BinlogPosition, stopped: dict[str, StoppedTable]) -> Generator[RangePart]:
+    def _parts(self, begin: Position, stopped: dict[str, StoppedTable]) -> Generator[RangePart]:
         book = self._open_book()
         with closing(open_stream(self._spec, begin, Stop.END_OF_FILE, self._number, book)) as stream:
             follower = open_follower(self._spec, book, stopped, begin, BACKLOG_PACE)
@@ -90,6 +91,10 @@ class Lane:
     def open(self, turn: Turn) -> OpenCapture:
         """See links/capture/ranges.RangeTurns."""
         return open_capture(self._spec, turn, self._open_book(), self._topics)
+
+    def on_top_of(self, base: Position, position: Position) -> Position:
+        """See links/capture/ranges.RangeTurns."""
+        return capture_kind(self._spec.source).on_top_of(base, position)
 
     def end(self, turn: Turn) -> None:
         """See links/capture/ranges.RangeTurns. What hinders it is of no use to whoever is told of the first error."""

@@ -3,57 +3,37 @@
 from __future__ import annotations
 
 import math
-import time
 from contextlib import ExitStack, closing
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
-from penstock.adapters.mysql.connection import connect
-from penstock.adapters.mysql.copy import SILENCE_SECONDS, open_copy
-from penstock.adapters.mysql.heartbeat import require_not_behind
-from penstock.adapters.mysql.history import log_is_whole, start_of_log
-from penstock.adapters.mysql.identity import read_identity
-from penstock.adapters.mysql.log_coverage import require_whole_log
-from penstock.adapters.mysql.source_objects import MysqlSourceObjects
-from penstock.config.specs import BACKLOG_TASKS_MAX, SERVER_IDS_PER_SOURCE
 from penstock.core.announcements import read_announcement
-from penstock.core.mysql.heartbeats import HeartbeatWatch
 from penstock.links.capture.first_start import CopyPace, start_from_log, start_with_copy
 from penstock.links.capture.follow import LogFollower, Pace
 from penstock.links.capture.live import LiveCapture
 from penstock.links.capture.open_capture import CaptureParts, OpenCapture, committed_record
-from penstock.links.capture.statements import StatementHandler
 from penstock.links.capture.table_book import TableBook
+from penstock.ports.log import Stop
+from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.mirrored import require_newest_kafka
 from penstock.wiring.open import (
     announcements_topic,
     committed_end,
-    mysql_server,
     open_pipeline_state,
     open_publisher,
     open_registry,
     open_topic_log,
-    open_tracker,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from penstock.adapters.kafka.reader import TopicReader
     from penstock.config.specs import MysqlSourceSpec
     from penstock.core.announcements import Announcement
-    from penstock.core.positions import BinlogPosition
+    from penstock.core.positions import Position
     from penstock.core.publication import CaptureRecord, StoppedTable
-    from penstock.core.tables import TableId
     from penstock.core.turns import Turn
     from penstock.links.capture.spec import CaptureSpec
     from penstock.ports.log import LogStream
     from penstock.ports.publisher import Publisher
-
-_LANES: Final = BACKLOG_TASKS_MAX + 1
-_INSTANCES: Final = 4
-_TIMES: Final = SERVER_IDS_PER_SOURCE // (_LANES * _INSTANCES)
-_SAME_ID_SECONDS: Final = 20
 
 
 def open_live(spec: CaptureSpec) -> LiveCapture:
@@ -90,24 +70,10 @@ def open_capture(
 
 
 def _resume(spec: CaptureSpec, parts: CaptureParts, turn: Turn | None) -> OpenCapture:
-    heartbeat = spec.source.heartbeat
-    with connect(mysql_server(spec.source)) as connection:
-        # At each start, for whatever answers now may be another server, or one with other settings.
-        require_whole_log(connection, spec.source.patterns.matches)
-        capture = OpenCapture.resume(parts, spec.epoch, read_identity(connection), turn)
-        newest = capture.position.heartbeat
-        if heartbeat is not None and newest is not None:
-            require_not_behind(connection, heartbeat.table_id, spec.pipeline.pipeline, newest.serial)
+    with capture_kind(spec.source).look(spec) as look:
+        capture = OpenCapture.resume(parts, spec.epoch, look.identity, turn)
+        look.require_reached(capture.position)
     return capture
-
-
-def wanted_rows(source: MysqlSourceSpec) -> Callable[[TableId], bool]:
-    """Which tables' rows are read from the log: those that are carried, and the heartbeat's."""
-    carried = source.patterns.matches
-    if source.heartbeat is None:
-        return carried
-    heartbeat = source.heartbeat.table_id
-    return lambda table: table == heartbeat or carried(table)
 
 
 def copy_transaction_seconds(source: MysqlSourceSpec) -> float:
@@ -115,7 +81,7 @@ def copy_transaction_seconds(source: MysqlSourceSpec) -> float:
 
     With the longest pieces that is 15 minutes, the most that brokers grant by default.
     """
-    return source.copy_commit_seconds + SILENCE_SECONDS
+    return source.copy_commit_seconds + capture_kind(source).copy_silence_seconds()
 
 
 def start_capture(spec: CaptureSpec) -> str:
@@ -133,61 +99,34 @@ def start_capture(spec: CaptureSpec) -> str:
 
 def _first_start(spec: CaptureSpec, parts: CaptureParts, broken_off: CaptureRecord | None) -> str:
     """Start as the file says; behind a copy that was broken off, with another copy in any case."""
-    server, wanted = mysql_server(spec.source), spec.source.patterns.matches
-    with connect(server) as connection:
-        require_whole_log(connection, wanted)
-        whole = spec.source.start == "log" or (spec.source.start == "auto" and log_is_whole(connection, wanted))
-        begin, identity = start_of_log(connection), read_identity(connection)
-    if whole and broken_off is None:
+    kind = capture_kind(spec.source)
+    with kind.look(spec) as look:
+        identity, begin = look.identity, look.start_of_log() if broken_off is None else None
+    if begin is not None:
         start_from_log(parts, begin, spec.epoch, identity)
         return f"from the start of the log at {begin}"
     seconds = spec.source.copy_commit_seconds if spec.pipeline.kafka.transactions else math.inf
-    with open_copy(server, wanted, spec.source.policy) as copy:
+    with kind.copy(spec) as copy:
         start_with_copy(parts, copy, spec.epoch, identity, CopyPace(seconds, broken_off))
         return f"with a copy of {len(copy.schemas)} tables at {copy.position}"
 
 
 def open_stream(
-    spec: CaptureSpec, position: BinlogPosition, stop: Stop, lane: int, book: TableBook | None = None
+    spec: CaptureSpec, position: Position, stop: Stop, lane: int, book: TableBook | None = None
 ) -> LogStream:
-    """Ask the source for its log from `position`, on the `lane`-th connection of this pipeline.
-
-    Its rows are those of `wanted_rows`, and of tables whose changes reach into these by foreign keys, as `book` knows.
-    """
-    source = spec.source
-    carried = wanted_rows(source)
-
-    def wanted(table: TableId) -> bool:
-        return carried(table) or (book is not None and book.cascades.watches(table))
-
-    server_id, prepared_bytes_max = replica_id(spec, lane), source.prepared_xa_mebibytes_max << 20
-    return open_binlog(mysql_server(source), position, server_id, wanted, stop, prepared_bytes_max)
-
-
-def replica_id(spec: CaptureSpec, lane: int) -> int:
-    """The server id of the `lane`-th of our connections that read the source's log side by side, counted from 0.
-
-    The next instance of the pipeline has another one, and so has a connection that
-    is opened again 20 to 40 seconds later: MariaDB keeps a replica waiting for as
-    long as it still tries to write to an older connection of the same id, and
-    whoever fell asleep there, or was cut off, would hold us up for minutes.
-    """
-    instance, times = spec.epoch % _INSTANCES, int(time.time() / _SAME_ID_SECONDS) % _TIMES
-    return spec.pipeline.server_id(spec.source) + (instance * _TIMES + times) * _LANES + lane
+    """See capture_kinds.CaptureKind.stream."""
+    return capture_kind(spec.source).stream(spec, position, stop, lane, book)
 
 
 def open_follower(
     spec: CaptureSpec,
     book: TableBook,
     stopped: dict[str, StoppedTable],
-    begin: BinlogPosition,
+    begin: Position,
     pace: Pace,
 ) -> LogFollower:
     """Turn the log from `begin` on into publications."""
-    heartbeat, watch = spec.source.heartbeat, None
-    if heartbeat is not None:
-        watch = HeartbeatWatch(heartbeat.table_id, spec.pipeline.pipeline, begin.heartbeat)
-    return LogFollower(book, stopped, begin, pace, watch)
+    return LogFollower(book, stopped, begin, pace, capture_kind(spec.source).reading(spec, begin))
 
 
 def open_parts(
@@ -204,14 +143,15 @@ def open_parts(
         partitions = spec.pipeline.kafka.partitions
         state = open_pipeline_state(spec.pipeline)
         require_newest_kafka(spec.pipeline, spec.source_name, state, log)
-        handler = StatementHandler(state, book, MysqlSourceObjects(mysql_server(spec.source)), partitions)
+        replay = capture_kind(spec.source).replay(spec, state, book)
         opened.pop_all()
-        return CaptureParts(publisher, book, handler, announcements_topic(spec.pipeline), partitions, is_lent)
+        return CaptureParts(publisher, book, replay, announcements_topic(spec.pipeline), partitions, is_lent)
 
 
 def open_book(spec: CaptureSpec, log: TopicReader) -> TableBook:
     """Look up the tables that were announced so far."""
-    tracker, registry = open_tracker(spec.pipeline, spec.source), open_registry(spec.pipeline)
+    kind = capture_kind(spec.source)
+    tracker, registry = kind.catalog(spec), open_registry(spec.pipeline)
     book = TableBook(
         spec.source_name,
         tracker,
@@ -220,7 +160,7 @@ def open_book(spec: CaptureSpec, log: TopicReader) -> TableBook:
         spec.source.patterns.matches,
         repeatable=not spec.pipeline.kafka.transactions,
     )
-    book.cascades.start(MysqlSourceObjects(mysql_server(spec.source)).logs_cascades)
+    book.unlogged = kind.unlogged(spec, tracker)
     return book
 
 

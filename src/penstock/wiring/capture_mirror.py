@@ -12,15 +12,15 @@ from penstock.adapters.kafka.topics import position_topic
 from penstock.core.errors import PenstockError
 from penstock.core.publication import CaptureRecord
 from penstock.wiring.announced_topics import AnnouncedTopics
+from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.link_place import LinkPlace
 from penstock.wiring.open import committed_position, open_topic_log
-from penstock.wiring.source_log import SourceLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from penstock.config.specs import MysqlSourceSpec, PipelineSpec
-    from penstock.core.positions import BinlogPosition
+    from penstock.core.positions import Position
     from penstock.ports.state import State
 
 _log = structlog.get_logger()
@@ -35,7 +35,7 @@ class SourceMirror:
         self.name = source.name
         self._state = state
         self._topics = open_topic_log(spec)
-        self._source_log = SourceLog(source)
+        self._source_log = capture_kind(source).log(source)
         mirrored = state.position(source.name)
         self._next = mirrored[1] if mirrored else 0
         self._stopped: set[str] = set(state.stopped_tables(source.name))
@@ -63,7 +63,7 @@ class SourceMirror:
         return LinkPlace(str(record.position), behind > 0, record.timestamp_ms, behind)
 
     @property
-    def position(self) -> BinlogPosition | None:
+    def position(self) -> Position | None:
         """From where the log is needed, also while tables are copied, when last looked; None before the first start."""
         return None if self._record is None else self._record.position
 

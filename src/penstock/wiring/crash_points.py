@@ -17,7 +17,7 @@ _MODULES_WITH_POINTS = (
     "penstock.adapters.mysql.tracker_dump",
     "penstock.links.capture.first_start",
     "penstock.links.capture.open_capture",
-    "penstock.links.capture.statements",
+    "penstock.links.capture.mysql.statements",
     "penstock.links.objects.retention",
     "penstock.links.objects.write",
     "penstock.links.warehouse.lake_sink",

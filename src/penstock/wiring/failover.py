@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
+from penstock.adapters.mysql.binlog_stream import open_binlog
 from penstock.adapters.mysql.catalog import read_table_ids, read_tables
 from penstock.adapters.mysql.connection import connect
 from penstock.adapters.mysql.identity import read_identity
@@ -24,11 +24,14 @@ from penstock.adapters.mysql.preflight import require_fit
 from penstock.core.changes import Messages
 from penstock.core.eras import EraBegan
 from penstock.core.errors import START_ANEW, LogError, PenstockError, PositionError, UsageError
+from penstock.core.positions import binlog_position
 from penstock.core.publication import CaptureRecord
 from penstock.links.capture.open_capture import OpenCapture
 from penstock.links.capture.spec import CaptureSpec
-from penstock.wiring.capture import open_parts, read_announcements, replica_id, wanted_rows
+from penstock.ports.log import Stop
+from penstock.wiring.capture import open_parts, read_announcements
 from penstock.wiring.epochs import next_epoch
+from penstock.wiring.mysql_capture import replica_id, wanted_rows
 from penstock.wiring.open import committed_position, failovers_topic, mysql_server, open_publisher, open_topic_log
 
 if TYPE_CHECKING:
@@ -91,7 +94,7 @@ def fail_over(spec: PipelineSpec, source_name: str, way: Way | None = None) -> F
     capture = CaptureSpec(spec, source_name, next_epoch(spec))
     with closing(open_topic_log(spec)) as log:
         record = _record(capture, log)
-    before = record.position
+    before = binlog_position(record.position)
     with connect(mysql_server(capture.source)) as connection:
         require_fit(connection, policy=capture.source.policy)
         server = read_identity(connection)
@@ -181,7 +184,7 @@ def _require_same_prepared(before: BinlogPosition, after: BinlogPosition) -> Non
 
 def _commit(connection: pymysql.Connection, spec: CaptureSpec, record: CaptureRecord, target: _Target) -> FailedOver:
     """Fence who was there before, look once more, and commit."""
-    before = record.position
+    before = binlog_position(record.position)
     with ExitStack() as opened:
         log = opened.enter_context(closing(open_topic_log(spec.pipeline)))
         publisher = open_publisher(spec.pipeline, spec.source_name, spec.epoch, log=log)
@@ -220,10 +223,11 @@ def _compare_tables(
     if found.behind.table_statements:
         count = found.behind.table_statements
         return (f"tables were not compared: {count} statement(s) that change some lie behind the place",)
-    carried = [table for table in book.tracker.tables() if book.announcement(table) is not None]
+    known = book.tracker.describe([announcement.table for announcement in book.announced()])
+    carried = sorted(known)
     there = set(read_table_ids(connection))
     shapes = read_tables(connection, [table for table in carried if table in there], source.policy)
-    differing = [str(table) for table in carried if shapes.get(table) != book.tracker.table_schema(table)]
+    differing = [str(table) for table in carried if shapes.get(table) != known[table]]
     if differing:
         names = ", ".join(differing)
         return (f"not as they were on the old master, so that their next rows may stop them: {names}",)

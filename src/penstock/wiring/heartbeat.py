@@ -15,6 +15,7 @@ import structlog
 from penstock.adapters.mysql.connection import connect
 from penstock.adapters.mysql.heartbeat import HeartbeatWriter
 from penstock.core.errors import FencedError, PenstockError
+from penstock.core.positions import binlog_position
 from penstock.core.publication import CaptureRecord
 from penstock.wiring.open import committed_position, mysql_server, open_topic_log
 
@@ -116,7 +117,7 @@ class _Pulse:
         """The newest heartbeat that the capture has committed: a table that was made anew goes on behind it."""
         with closing(open_topic_log(self._spec)) as log:
             record = committed_position(self._spec, log, self._source.name)
-        heartbeat = CaptureRecord.from_mapping(record).position.heartbeat if record else None
+        heartbeat = binlog_position(CaptureRecord.from_mapping(record).position).heartbeat if record else None
         return heartbeat.serial if heartbeat else 0
 
     def _tell(self, error: PenstockError) -> None:

@@ -10,6 +10,7 @@ from penstock.adapters.mysql.catalog import read_tables
 from penstock.adapters.mysql.connection import connect
 from penstock.config.sinks import DuckdbSinkSpec
 from penstock.core.errors import PenstockError
+from penstock.core.mysql.evolution import refusal_of_types
 from penstock.core.transforms.column_history import ColumnHistory
 from penstock.core.warehouse.dialect import DUCKDB
 from penstock.core.warehouse.overflow import fit_schema
@@ -70,7 +71,7 @@ def _plan_link(spec: PipelineSpec, link: LinkSpec) -> Iterator[TablePlan]:
         yield from (_plan_first(link, schema) for schema in tables)
         return
     with closing(open_to_read(spec, link)) as warehouse:
-        preview = LoadPreview(warehouse, spec.pipeline, link.source, load_rules(link))
+        preview = LoadPreview(warehouse, spec.pipeline, link.source, load_rules(link), refusal_of_types)
         for schema in tables:
             try:
                 yield TablePlan(link.name, str(schema.table), tuple(preview.plan(schema)))

@@ -14,14 +14,14 @@ from penstock.adapters.mysql.continuity import require_known
 from penstock.adapters.mysql.history import head
 from penstock.adapters.mysql.retention import oldest_ahead_ms, read_kept_log
 from penstock.core.errors import LogError, PenstockError, PositionError
-from penstock.core.positions import bytes_between
-from penstock.core.retention import judge_retention
+from penstock.core.mysql.retention import judge_retention
+from penstock.core.positions import binlog_position, bytes_between
 from penstock.wiring.open import mysql_server
 
 if TYPE_CHECKING:
     from penstock.config.specs import MysqlSourceSpec
-    from penstock.core.positions import BinlogPosition
-    from penstock.core.retention import Retention
+    from penstock.core.mysql.retention import Retention
+    from penstock.core.positions import Position
 
 _log = structlog.get_logger()
 
@@ -38,8 +38,8 @@ class SourceStanding:
     """
 
     source: str
-    position: BinlogPosition | None
-    head: BinlogPosition | None = None
+    position: Position | None
+    head: Position | None = None
     lag_bytes: int | None = None
     oldest_ahead_ms: int | None = None
     retention: Retention | None = None
@@ -47,7 +47,7 @@ class SourceStanding:
     hint: str = ""
 
 
-def ask_source(source: MysqlSourceSpec, position: BinlogPosition | None) -> SourceStanding:
+def ask_source(source: MysqlSourceSpec, position: Position | None) -> SourceStanding:
     """Ask the source. Never raises for one that is away or refuses us."""
     try:
         return _ask(source, position)
@@ -55,23 +55,23 @@ def ask_source(source: MysqlSourceSpec, position: BinlogPosition | None) -> Sour
         return SourceStanding(source.name, position, unanswered=error.message, hint=error.hint)
 
 
-def _ask(source: MysqlSourceSpec, position: BinlogPosition | None) -> SourceStanding:
-    server = mysql_server(source)
+def _ask(source: MysqlSourceSpec, position: Position | None) -> SourceStanding:
+    server, place = mysql_server(source), None if position is None else binlog_position(position)
     with closing(connect(server)) as connection:
         end = head(connection)
-        if position is None:
+        if place is None:
             return SourceStanding(source.name, None, end)
-        kept = read_kept_log(connection, server, position)
-        retention = judge_retention(position, kept, _now_ms(), source.retention_warning_hours * 3600)
+        kept = read_kept_log(connection, server, place)
+        retention = judge_retention(place, kept, _now_ms(), source.retention_warning_hours * 3600)
         if retention.level == "error":
-            return SourceStanding(source.name, position, end, retention=retention)
+            return SourceStanding(source.name, place, end, retention=retention)
         try:
-            require_known(connection, position)
+            require_known(connection, place)
         except (LogError, PositionError) as error:
-            return SourceStanding(source.name, position, end, unanswered=error.message, hint=error.hint)
-        behind = bytes_between(position, end, kept.files)
-    oldest = oldest_ahead_ms(server, position) if behind else 0
-    return SourceStanding(source.name, position, end, behind, oldest, retention)
+            return SourceStanding(source.name, place, end, unanswered=error.message, hint=error.hint)
+        behind = bytes_between(place, end, kept.files)
+    oldest = oldest_ahead_ms(server, place) if behind else 0
+    return SourceStanding(source.name, place, end, behind, oldest, retention)
 
 
 class RetentionWatch:
@@ -83,7 +83,7 @@ class RetentionWatch:
         self._looked_at = -_LOOK_SECONDS
         self._told = ""
 
-    def look(self, position: BinlogPosition | None) -> None:
+    def look(self, position: Position | None) -> None:
         """Look if it is time, whether the log is there from `position`, None before the first start.
 
         A log line for each change for the worse; the source being away is told elsewhere.

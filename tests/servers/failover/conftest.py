@@ -27,6 +27,7 @@ from penstock.core.avro.envelope_decode import decode_changes
 from penstock.core.avro.schemas import table_schema
 from penstock.core.avro.wire import schema_ids
 from penstock.core.errors import PenstockError
+from penstock.core.positions import binlog_position
 from penstock.core.publication import CaptureRecord
 from penstock.dev.mariadb import PASSWORD, MariadbServer, start_mariadb
 from penstock.links.capture.spec import CaptureSpec
@@ -151,7 +152,7 @@ class Case:
 
     def position(self) -> BinlogPosition:
         """The committed position."""
-        return CaptureRecord.from_mapping(self.record()).position
+        return binlog_position(CaptureRecord.from_mapping(self.record()).position)
 
     def record(self) -> Mapping[str, object]:
         """The newest record, once Kafka has marked all commits: it does so after it has said that they are done."""

@@ -10,8 +10,10 @@ import pytest
 
 from penstock.adapters.kafka.topics import position_topic
 from penstock.adapters.mysql.connection import ask, connect
+from penstock.adapters.mysql.tracker import MysqlTracker
 from penstock.core.errors import FencedError, UnavailableError
 from penstock.core.mysql.log_items import StatementLogged
+from penstock.core.positions import binlog_position
 from penstock.core.turns import Turn, TurnState
 from penstock.links.capture.follow import Pace
 from penstock.links.capture.spec import CaptureSpec
@@ -152,7 +154,7 @@ def test_an_older_instance_that_wakes_replays_no_statement(case: CaptureCase, tu
         closing(wiring.open_capture(newer).parts),
         closing(open_tracker(case.spec, case.spec.sources[0])) as tracker,
     ):
-        before, here = tracker.dump(), asleep.position
+        before, here = tracker.dump(), binlog_position(asleep.position)
 
         with pytest.raises(FencedError):
             asleep.take_statement(StatementLogged("ALTER TABLE t ADD COLUMN w INT", case.database, here, here, 0))
@@ -174,9 +176,11 @@ def test_a_range_whose_turn_was_passed_to_it_takes_the_tracker_before_it_replays
         def writer() -> int:
             return int(ask(asking, "SELECT IS_USED_LOCK('penstock.writer')")[0][0])
 
-        first_writer, here = writer(), second.position
+        older = first.parts.book.tracker
+        assert isinstance(older, MysqlTracker)
+        first_writer, here = writer(), binlog_position(second.position)
         second.take_statement(StatementLogged("ALTER TABLE t ADD COLUMN w INT", case.database, here, here, 0))
 
         assert writer() != first_writer
         with pytest.raises(FencedError):
-            first.parts.book.tracker.dump()
+            older.dump()

@@ -11,7 +11,8 @@ import pytest
 from penstock.core.changes import Messages
 from penstock.core.errors import LogError, UnavailableError
 from penstock.core.mysql.log_items import LogAdvanced, LogItem
-from penstock.core.positions import BinlogPosition, PreparedXa
+from penstock.core.mysql.read_from import on_top_of
+from penstock.core.positions import BinlogPosition, PreparedXa, binlog_position
 from penstock.core.publication import CaptureRecord, Publication, StoppedTable, join
 from penstock.core.turns import Outlook, Turn, TurnState, is_held, outlook
 from penstock.links.capture.backlog import (
@@ -23,6 +24,7 @@ from penstock.links.capture.backlog import (
     read_range,
 )
 from penstock.links.capture.follow import LogFollower, Pace
+from penstock.links.capture.mysql.log_reading import BinlogReading
 from penstock.links.capture.open_capture import CaptureParts, OpenCapture, committed_record
 from penstock.links.capture.range_plan import Range, RangeDropped, RangePublished
 from penstock.links.capture.ranges import carry_range
@@ -32,8 +34,9 @@ if TYPE_CHECKING:
 
     from tests.unit.links.conftest import MemoryPublisher
 
-    from penstock.links.capture.statements import StatementHandler
+    from penstock.core.positions import Position
     from penstock.links.capture.table_book import TableBook
+    from penstock.ports.replay import Replay
 
 FIRST = BinlogPosition("binlog.000001", 4)
 SECOND = BinlogPosition("binlog.000002", 4)
@@ -75,8 +78,11 @@ class MemoryTurns:
         capture = self.open(turn)
         capture.advance(capture.position)
 
+    def on_top_of(self, base: Position, position: Position) -> Position:
+        return on_top_of(binlog_position(base), binlog_position(position))
+
     def _capture(self, turn: Turn | None, record: CaptureRecord) -> OpenCapture:
-        book, statements = cast("TableBook", Closing()), cast("StatementHandler", Closing())
+        book, statements = cast("TableBook", Closing()), cast("Replay", Closing())
         parts = CaptureParts(self._publisher, book, statements, "schemas", 1)
         return OpenCapture(parts, 1, record.position, 0, dict(record.stopped), "", turn)
 
@@ -163,7 +169,7 @@ def test_a_range_that_cannot_be_read_on_is_published_up_to_there(publisher: Memo
 
 
 def test_an_error_of_the_log_is_the_last_part_of_a_range() -> None:
-    follower = LogFollower(cast("TableBook", None), {}, FIRST, Pace(1.0))
+    follower = LogFollower(cast("TableBook", None), {}, FIRST, Pace(1.0), BinlogReading(FIRST))
 
     parts = list(read_range(BreakingStream([LogAdvanced(SECOND)]), follower, {}))
 

@@ -24,7 +24,7 @@ from penstock.core.mysql.log_items import (
 from penstock.core.mysql.rows_block import join_rows
 from penstock.core.positions import BinlogPosition
 from penstock.core.tables import TableId
-from penstock.links.capture.live import items_until
+from penstock.links.capture.mysql.log_reading import items_until
 
 _STOP = BinlogPosition("binlog.000002", 4)
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from penstock.core.announcements import Announcement, Kind, Move
 from penstock.core.batches import Batch
 from penstock.core.changes import Messages
-from penstock.core.positions import BinlogPosition, Heartbeat
+from penstock.core.positions import BinlogPosition, Heartbeat, binlog_position
 from penstock.core.publication import CaptureRecord, StoppedTable, merge_by_topic
 from penstock.core.tables import TableId
 from penstock.core.turns import Turn, TurnState
@@ -56,14 +56,14 @@ def test_a_captures_record_survives_kafka(record: CaptureRecord) -> None:
     found = CaptureRecord.from_mapping(json.loads(json.dumps(record.to_mapping())))
 
     assert found == record
-    assert found.position.file_created == record.position.file_created
+    assert found.position.to_mapping() == record.position.to_mapping()
 
 
 def test_a_record_of_an_earlier_release_knows_no_time_of_its_file() -> None:
     mapping = CaptureRecord(BinlogPosition("binlog.000042", 4, file_created=7), 1, 2).to_mapping()
     del mapping["file_created"]
 
-    assert CaptureRecord.from_mapping(mapping).position.file_created == 0
+    assert binlog_position(CaptureRecord.from_mapping(mapping).position).file_created == 0
 
 
 @given(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.core.mysql.retention import KeptLog, judge_retention
 from penstock.core.positions import BinlogPosition, PreparedXa, bytes_between
-from penstock.core.retention import KeptLog, judge_retention
 
 DAY = 86_400.0
 NOW = 1_700_000_000_000

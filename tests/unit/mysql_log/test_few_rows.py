@@ -14,9 +14,9 @@ from tests.unit.mysql_log.random_tables import tables
 from penstock.core.avro.envelope_encode import EncodableTable, encode_changes
 from penstock.core.changes import Op
 from penstock.core.errors import TableStoppedError
-from penstock.core.few_rows import FewRows
 from penstock.core.key_changes import message_order, split_key_changes
 from penstock.core.mysql.decode import decode_rows
+from penstock.core.mysql.few_rows import FewRows
 from penstock.core.tables import (
     Column,
     DateTimeType,

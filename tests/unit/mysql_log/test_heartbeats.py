@@ -14,6 +14,7 @@ from penstock.core.errors import LogError
 from penstock.core.mysql.gtid_sets import parse_gtids
 from penstock.core.mysql.heartbeats import HeartbeatWatch
 from penstock.core.mysql.log_items import FewTransactions, StatementLogged, TransactionEnded, TransactionsLogged
+from penstock.core.mysql.read_from import on_top_of
 from penstock.core.mysql.same_place import GtidPlace, HeartbeatPlace
 from penstock.core.mysql.scan import EventScanner, Grouping
 from penstock.core.positions import BinlogPosition, Heartbeat
@@ -171,7 +172,7 @@ def test_counts_of_two_who_do_not_know_each_other_add_up(log_writer: type[LogWri
     take_all(second.take, items[ends[cut] :])
 
     base = BinlogPosition("f.1", 4, era=3, heartbeat=first.mark)
-    position = BinlogPosition("f.1", 9, heartbeat=second.mark).on_top_of(base)
+    position = on_top_of(base, BinlogPosition("f.1", 9, heartbeat=second.mark))
 
     assert position.era == 3
     assert position.heartbeat is not None

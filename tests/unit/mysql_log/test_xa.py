@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from penstock.core.errors import CorruptLogError, LogError
 from penstock.core.mysql.log_items import LogAdvanced, LogItem, RowsLogged, TransactionBegan, TransactionEnded
 from penstock.core.mysql.scan import EventScanner
-from penstock.core.positions import BinlogPosition, PreparedXa
+from penstock.core.positions import BinlogPosition, PreparedXa, binlog_position
 from penstock.core.publication import CaptureRecord
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def rows_of(items: list[LogItem]) -> list[RowsLogged]:
 
 def kept(position: BinlogPosition) -> BinlogPosition:
     """The position as it comes back from Kafka."""
-    return CaptureRecord.from_mapping(CaptureRecord(position, 1, 0).to_mapping()).position
+    return binlog_position(CaptureRecord.from_mapping(CaptureRecord(position, 1, 0).to_mapping()).position)
 
 
 def row(number: int) -> bytes:

@@ -8,7 +8,6 @@ import pytest
 
 from penstock.core.announcements import Kind
 from penstock.core.mysql.ddl import TableDdl, classify
-from penstock.core.mysql.evolution import Refusal
 from penstock.core.mysql.table_effects import (
     TableChange,
     column_renames_of,
@@ -16,6 +15,7 @@ from penstock.core.mysql.table_effects import (
     follow_renames,
     resolve_names,
 )
+from penstock.core.refusals import Refusal
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema, TextType
 
 T, U, V = (TableId("shop", name) for name in "tuv")

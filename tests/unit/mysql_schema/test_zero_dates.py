@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.core.mysql.zero_dates import ZeroDates, with_zero_dates
 from penstock.core.tables import (
     Column,
     ColumnType,
@@ -16,6 +15,7 @@ from penstock.core.tables import (
     TableSchema,
     TimestampType,
 )
+from penstock.core.zero_dates import ZeroDates, with_zero_dates
 
 NULLED = True
 _SCHEMA = TableSchema(

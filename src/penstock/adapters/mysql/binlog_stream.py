@@ -9,7 +9,6 @@ import struct
 import time
 from collections import deque
 from contextlib import suppress
-from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 import pymysql
@@ -21,6 +20,7 @@ from penstock.core.errors import CorruptLogError, PenstockError, UnavailableErro
 from penstock.core.mysql.bytes_reader import MalformedError
 from penstock.core.mysql.packets import PACKET_BYTES_MAX, Events, PacketSplitter
 from penstock.core.mysql.scan import PREPARED_BYTES_MAX, EventScanner, Grouping
+from penstock.ports.log import Stop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -40,17 +40,6 @@ _BUFFER_BYTES: Final = 8 << 20
 _BULK_BYTES: Final = 64 << 10
 _BULK_WAIT_MILLISECONDS: Final = 2
 _RECEIVE_BUFFER_BYTES: Final = 4 << 20
-
-
-class Stop(Enum):
-    """Where a stream ends: nowhere, with the file it began in, or with what is in the log now.
-
-    END_OF_FILE in the newest file is the same as END_OF_LOG.
-    """
-
-    NEVER = auto()
-    END_OF_FILE = auto()
-    END_OF_LOG = auto()
 
 
 def open_binlog(

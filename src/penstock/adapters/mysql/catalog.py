@@ -12,8 +12,8 @@ from pymysql.constants import ER
 from penstock.adapters.mysql.connection import ask, error_code, server_of
 from penstock.core.errors import UnfitServerError
 from penstock.core.mysql.describe import ColumnRow, Flavour, TableRow, describe_table
-from penstock.core.mysql.table_policy import DEFAULT_POLICY
 from penstock.core.patterns import SYSTEM_SCHEMAS
+from penstock.core.table_policy import DEFAULT_POLICY
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     import pymysql
 
-    from penstock.core.mysql.table_policy import TablePolicy
     from penstock.core.mysql.touched import Touched
+    from penstock.core.table_policy import TablePolicy
     from penstock.core.tables import TableSchema
 
 _BASE_TABLE_KINDS = ("BASE TABLE", "SYSTEM VERSIONED")

@@ -32,15 +32,15 @@ from penstock.core.errors import PenstockError, TableStoppedError, UnavailableEr
 from penstock.core.mysql.ddl import TableDdl, classify
 from penstock.core.mysql.describe import is_system_versioned
 from penstock.core.mysql.log_items import StatementLogged
-from penstock.core.mysql.table_policy import DEFAULT_POLICY
 from penstock.core.mysql.text_values import parse_values, select_expression
 from penstock.core.positions import BinlogPosition
+from penstock.core.table_policy import DEFAULT_POLICY
 from penstock.core.tables import TableId, TableSchema, UnsupportedType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 
-    from penstock.core.mysql.table_policy import TablePolicy
+    from penstock.core.table_policy import TablePolicy
 
 SILENCE_SECONDS = 300.0
 """So long a server may look for a table's next row: it passes by all that came and went since the snapshot."""

@@ -6,7 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
+from penstock.adapters.mysql.binlog_stream import open_binlog
 from penstock.adapters.mysql.catalog import read_flavour
 from penstock.adapters.mysql.connection import ask, server_of
 from penstock.adapters.mysql.history import binlogs, gtids_at
@@ -16,6 +16,7 @@ from penstock.core.mysql.heartbeats import HeartbeatWatch
 from penstock.core.mysql.log_items import FewTransactions
 from penstock.core.mysql.same_place import COPY_OR_WAIT, GtidPlace, HeartbeatPlace
 from penstock.core.positions import BinlogPosition, Heartbeat
+from penstock.ports.log import Stop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -14,7 +14,7 @@ from penstock.adapters.mysql.foreign_keys import logs_cascades, read_cascades
 from penstock.adapters.mysql.grants import global_privileges, privileges_somewhere, read_grants
 from penstock.adapters.mysql.log_coverage import examine_coverage
 from penstock.core.errors import UnfitServerError
-from penstock.core.mysql.table_policy import DEFAULT_POLICY
+from penstock.core.table_policy import DEFAULT_POLICY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from penstock.core.mysql.describe import Flavour
     from penstock.core.mysql.foreign_keys import Cascade
-    from penstock.core.mysql.table_policy import RowImages, TablePolicy
+    from penstock.core.table_policy import RowImages, TablePolicy
     from penstock.core.tables import TableId
 
 _DAY_SECONDS = 86_400

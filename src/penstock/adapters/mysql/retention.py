@@ -20,8 +20,8 @@ from penstock.core.mysql.bytes_reader import MalformedError
 from penstock.core.mysql.event_codes import EventCode
 from penstock.core.mysql.event_frame import FrameReader
 from penstock.core.mysql.packets import ServerMessage
+from penstock.core.mysql.retention import KeptLog
 from penstock.core.positions import BinlogPosition
-from penstock.core.retention import KeptLog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

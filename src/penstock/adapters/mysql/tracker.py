@@ -28,8 +28,8 @@ from penstock.core.mysql.ddl import TableDdl, classify, for_tracker
 from penstock.core.mysql.sql_session import UNKNOWN_SESSION, settings_of
 from penstock.core.mysql.storage_options import without_storage
 from penstock.core.mysql.table_effects import resolve_names
-from penstock.core.mysql.table_policy import DEFAULT_POLICY
 from penstock.core.mysql.touched import EVERYTHING, touched_by
+from penstock.core.table_policy import DEFAULT_POLICY
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from penstock.core.mysql.foreign_keys import Cascade
     from penstock.core.mysql.sql_session import SqlSession
     from penstock.core.mysql.sql_tokens import TableName
-    from penstock.core.mysql.table_policy import TablePolicy
     from penstock.core.mysql.touched import Touched
+    from penstock.core.table_policy import TablePolicy
     from penstock.core.tables import TableSchema
 
 _Answer = TypeVar("_Answer")
@@ -107,6 +107,8 @@ class MysqlTracker:
     again, four times at most over a few seconds, for everything but `apply`: a
     statement whose outcome is unknown is the caller's to restore from its dump.
     """
+
+    connector = "mysql"
 
     def __init__(
         self,

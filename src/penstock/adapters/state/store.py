@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from sqlalchemy import Table, delete, select, update
 
@@ -21,7 +21,7 @@ from penstock.adapters.state.tables import (
     TABLE_PROGRESS,
 )
 from penstock.adapters.state.upserts import upsert
-from penstock.core.positions import BinlogPosition, PreparedXa
+from penstock.core.positions import BinlogPosition, PreparedXa, WalPosition, parse_lsn
 from penstock.ports.state import LinkProgress, PipelineIdentity, TableProgress, TrackerDump
 
 if TYPE_CHECKING:
@@ -29,8 +29,10 @@ if TYPE_CHECKING:
 
     from sqlalchemy import ColumnElement, Connection, Engine, Row
 
+    from penstock.core.positions import Position
     from penstock.ports.state import Rows
 
+_LSN_MARK = "/"
 _CARRIED = ("carried_rows", "last_timestamp_ms")
 
 
@@ -93,20 +95,23 @@ class SqlState:
         with transaction(self._engine) as connection:
             upsert(connection, MYSQL_DUMPS, [row])
 
-    def drop_tracker_dump(self, source: str, position: BinlogPosition) -> None:
+    def drop_tracker_dump(self, source: str, position: Position) -> None:
         """Forget the dump of the statement at `position`; another one stays."""
         table = MYSQL_DUMPS
         ours = [table.c.pipeline == self._pipeline, table.c.source == source]
-        place = [table.c.log_file == position.file, table.c.log_offset == position.offset]
+        columns = _position_columns(position)
+        place = [table.c[name] == columns[name] for name in ("log_file", "log_offset")]
         with transaction(self._engine) as connection:
             connection.execute(delete(table).where(*ours, *place))
 
     def save_position(
-        self, source: str, position: BinlogPosition, records_offset: int, topic_offsets: Mapping[str, int], rows: Rows
+        self, source: str, position: Position, records_offset: int, topic_offsets: Mapping[str, int], rows: Rows
     ) -> None:
         """Mirror a source's position and its topics' last offsets, and add `rows`; topics not named keep theirs."""
-        prepared = json.dumps([[xa.xid, xa.file, xa.offset] for xa in position.prepared])
-        heartbeat = position.heartbeat if position.heartbeat and position.heartbeat.serial else None
+        prepared, heartbeat = "[]", None
+        if isinstance(position, BinlogPosition):
+            prepared = json.dumps([[xa.xid, xa.file, xa.offset] for xa in position.prepared])
+            heartbeat = position.heartbeat if position.heartbeat and position.heartbeat.serial else None
         state = {
             **self._key(source=source),
             **_position_columns(position),
@@ -124,13 +129,16 @@ class SqlState:
             upsert(connection, DATA_EVENT_CHECKPOINT, checkpoints)
             self._add_rows(connection, source, rows)
 
-    def position(self, source: str) -> tuple[BinlogPosition, int] | None:
+    def position(self, source: str) -> tuple[Position, int] | None:
         """The mirrored position and the offset in the positions topic it was read up to."""
         rows = self._rows(GLOBAL_EVENT_STATE, GLOBAL_EVENT_STATE.c.source == source)
         if not rows:
             return None
-        prepared = tuple(PreparedXa(*xa) for xa in json.loads(rows[0].prepared or "[]"))
-        return replace(_position(rows[0]), prepared=prepared), rows[0].records_offset
+        position = _position(rows[0])
+        if isinstance(position, BinlogPosition):
+            prepared = tuple(PreparedXa(*xa) for xa in json.loads(rows[0].prepared or "[]"))
+            position = replace(position, prepared=prepared)
+        return position, rows[0].records_offset
 
     def heartbeat(self, source: str) -> tuple[int, int] | None:
         """The mirrored serial and time (Unix ms) of the newest heartbeat before the position, None before the first."""
@@ -290,17 +298,21 @@ class SqlState:
         }
 
 
-def _position(row: Row[tuple[object, ...]]) -> BinlogPosition:
+def _position(row: Row[tuple[object, ...]]) -> Position:
+    """Read a position back. No binlog has a slash in its name, and every LSN has one."""
+    if _LSN_MARK in row.log_file:
+        return WalPosition(parse_lsn(row.log_file), row.rows_from)
     return BinlogPosition(row.log_file, row.log_offset, row.rows_from, row.gtids)
 
 
-def _position_columns(position: BinlogPosition) -> dict[str, object]:
-    return {
-        "log_file": position.file,
-        "log_offset": position.offset,
-        "rows_from": position.rows_from,
-        "gtids": position.gtids,
-    }
+def _position_columns(position: Position) -> dict[str, object]:
+    match position:
+        case BinlogPosition(file, offset, rows_from, gtids):
+            return {"log_file": file, "log_offset": offset, "rows_from": rows_from, "gtids": gtids}
+        case WalPosition(_, rows_from):
+            return {"log_file": str(position), "log_offset": 0, "rows_from": rows_from, "gtids": ""}
+        case _:
+            assert_never(position)
 
 
 def _shown(text: str) -> str:

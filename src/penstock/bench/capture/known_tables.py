@@ -40,6 +40,8 @@ def open_book(server: MysqlServer, table: TableId) -> TableBook:
 class KnownTables:
     """A tracker and a registry (ports/) of tables that nobody changes."""
 
+    connector = "mysql"
+
     def __init__(self, schemas: Mapping[TableId, TableSchema]) -> None:
         """Know `schemas`."""
         self._schemas = schemas

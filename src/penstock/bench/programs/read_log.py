@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from contextlib import closing
 
-from penstock.adapters.mysql.binlog_stream import Stop, open_binlog
+from penstock.adapters.mysql.binlog_stream import open_binlog
 from penstock.adapters.mysql.connection import MysqlServer
 from penstock.bench.capture.known_tables import open_book
 from penstock.bench.marks import write_mark
@@ -21,6 +21,8 @@ from penstock.core.publication import Publication
 from penstock.core.tables import TableId
 from penstock.links.capture.backlog import read_range
 from penstock.links.capture.follow import LogFollower
+from penstock.links.capture.mysql.log_reading import BinlogReading
+from penstock.ports.log import Stop
 from penstock.spark.daemon import import_for_tasks
 from penstock.wiring.backlog import BACKLOG_PACE
 
@@ -36,7 +38,7 @@ def main(arguments: list[str]) -> None:
     import_for_tasks()
     write_mark("begin")
     rows = 0
-    follower = LogFollower(book, {}, position, BACKLOG_PACE)
+    follower = LogFollower(book, {}, position, BACKLOG_PACE, BinlogReading(position))
     with closing(open_binlog(server, position, _SERVER_ID, book.wanted, Stop.END_OF_FILE)) as stream:
         for part in read_range(stream, follower, {}):
             if isinstance(part, Publication):

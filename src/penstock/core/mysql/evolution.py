@@ -7,7 +7,6 @@ without looking at the source, must be what the source has now.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.core.charset_sizes import has_characters
@@ -15,6 +14,7 @@ from penstock.core.errors import START_ANEW
 from penstock.core.mysql.charsets import BYTES_PER_CHARACTER
 from penstock.core.mysql.describe import is_system_versioned
 from penstock.core.mysql.sql_session import NO_ZERO_NUMBERS, PAD_CHAR, STRICT
+from penstock.core.refusals import Refusal
 from penstock.core.tables import (
     BitType,
     BytesType,
@@ -44,15 +44,6 @@ _READ_ANEW = (
 )
 _COUNTS_CHARACTERS = re.compile(r"(?:var)?char", re.IGNORECASE)
 _DIGITS = re.compile(r"\(\s*\d+\s*,\s*\d+\s*\)")
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why a change cannot be carried, and what to do. `column` is "" where it is not about one column."""
-
-    column: str
-    reason: str
-    hint: str
 
 
 def refusal(before: TableSchema, after: TableSchema, sql_mode: int = 0) -> Refusal | None:

@@ -11,7 +11,7 @@ from penstock.core.changes import Op
 from penstock.core.mysql.column_codes import COMPRESSED, STRING
 from penstock.core.mysql.executed import Executed
 from penstock.core.mysql.sql_session import UNKNOWN_SESSION, SqlSession
-from penstock.core.positions import file_number
+from penstock.core.positions import binlog_position, file_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
     from penstock.core.mysql.gtid_columns import GtidColumn
     from penstock.core.mysql.rows_block import RowsBlock
-    from penstock.core.positions import BinlogPosition
+    from penstock.core.positions import BinlogPosition, Position
     from penstock.core.tables import TableId
 
 _ONE_BYTE_COLUMNS: Final = 251
+_INFLATES_USUALLY: Final = 16
 ROWS_BITS: Final = 23
 ROWS_MASK: Final = (1 << ROWS_BITS) - 1
 """How `RowsLogged.inside` is split; see docs/decisions/0008-rows-within-one-event.md."""
@@ -59,6 +60,11 @@ class TableMap:
         return not COMPRESSED.isdisjoint(self.types)
 
 
+def weight(table_map: TableMap, size_bytes: int) -> int:
+    """How many bytes of memory rows count for. Nobody knows of compressed values: they count as usual ones."""
+    return size_bytes * (_INFLATES_USUALLY if table_map.inflates else 1)
+
+
 @dataclass(frozen=True, slots=True)
 class TransactionBegan:
     """A GTID event (or BEGIN where there is none): `offset` in `file` is where it starts."""
@@ -92,9 +98,24 @@ class RowsLogged:
     partial: bool = False
 
     @property
+    def table(self) -> TableId:
+        """Whose rows they are."""
+        return self.table_map.table
+
+    @property
     def size_bytes(self) -> int:
         """How many bytes the payload has."""
         return len(self.payload)
+
+    @property
+    def weight_bytes(self) -> int:
+        """How many bytes of memory they count for."""
+        return weight(self.table_map, len(self.payload))
+
+    @property
+    def newest_ms(self) -> int:
+        """When they were committed."""
+        return self.timestamp_ms
 
     @property
     def front(self) -> bytes:
@@ -147,6 +168,10 @@ class StatementLogged:
         """
         start = (self.end.rows_from or self.end.offset) - self.inside
         return file_number(self.end.file), start + (self.inside >> ROWS_BITS), self.inside & ROWS_MASK
+
+    def ending_at(self, end: Position) -> StatementLogged:
+        """Return it with another `end`, which tells more of the same place."""
+        return replace(self, end=binlog_position(end))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from penstock.core.mysql.log_items import ROWS_BITS, ROWS_MASK, RowsLogged
+from penstock.core.mysql.log_items import ROWS_BITS, ROWS_MASK, RowsLogged, weight
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from penstock.core.changes import Op
     from penstock.core.mysql.log_items import TableMap
     from penstock.core.mysql.rows_columns import Int64s
+    from penstock.core.tables import TableId
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,9 +76,24 @@ class RowsBlock:
         return self[0].front
 
     @property
+    def table(self) -> TableId:
+        """Whose rows they are."""
+        return self.table_map.table
+
+    @property
     def size_bytes(self) -> int:
         """How many bytes the payloads have."""
         return len(self.content)
+
+    @property
+    def weight_bytes(self) -> int:
+        """How many bytes of memory they count for."""
+        return weight(self.table_map, len(self.content))
+
+    @property
+    def newest_ms(self) -> int:
+        """When the last of them was committed."""
+        return int(self.timestamps_ms.max())
 
     @property
     def starts(self) -> Int64s:

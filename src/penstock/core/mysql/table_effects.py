@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.core.announcements import Kind
 from penstock.core.mysql.evolution import (
-    Refusal,
     find_column_renames,
     refusal,
     refusal_of_numbers,
     refusal_of_return,
 )
+from penstock.core.refusals import Refusal
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:

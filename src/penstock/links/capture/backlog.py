@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from penstock.core.errors import LogError, PenstockError, UnavailableError
-from penstock.core.mysql.log_items import StatementLogged
 from penstock.core.publication import Publication, StoppedTable, join
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from penstock.core.changes import Messages
-    from penstock.core.positions import BinlogPosition
+    from penstock.core.log_items import LoggedStatement
+    from penstock.core.positions import Position
     from penstock.links.capture.follow import LogFollower
     from penstock.ports.log import LogStream
 
@@ -35,7 +35,7 @@ class TablesStopped:
 class RangeEnded:
     """A file was read to its end, which is `position`."""
 
-    position: BinlogPosition
+    position: Position
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class RangeFailed:
     error: PenstockError
 
 
-RangePart: TypeAlias = Publication | StatementLogged | TablesStopped | RangeEnded | RangeFailed
+RangePart: TypeAlias = "Publication | LoggedStatement | TablesStopped | RangeEnded | RangeFailed"
 
 
 def read_range(stream: LogStream, follower: LogFollower, stopped: Mapping[str, StoppedTable]) -> Iterator[RangePart]:
@@ -63,7 +63,7 @@ def read_range(stream: LogStream, follower: LogFollower, stopped: Mapping[str, S
             told.update(newly)
             yield TablesStopped(newly)
         yield part
-        if isinstance(part, StatementLogged):
+        if not isinstance(part, Publication | RangeEnded | RangeFailed):
             return
 
 
@@ -113,7 +113,7 @@ class ReadAhead:
             part = self._prepared(next(self._parts, None))
         except PenstockError as error:
             part = RangeFailed(error)
-        self._at_end = part is None or isinstance(part, RangeEnded | RangeFailed | StatementLogged)
+        self._at_end = not isinstance(part, Publication | TablesStopped)
         if self._at_end:
             # What they are read from is let go of now, and not when the last of them is published.
             next(self._parts, None)

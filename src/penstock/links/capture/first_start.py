@@ -15,7 +15,6 @@ from penstock.core.avro.envelope_encode import EncodableTable, encode_changes
 from penstock.core.changes import Messages
 from penstock.core.errors import START_ANEW, PositionError, TableStoppedError
 from penstock.core.key_changes import message_order
-from penstock.core.positions import file_number
 from penstock.core.publication import CaptureRecord, StoppedTable, count_rows
 from penstock.links.capture.open_capture import CaptureParts, announcement_messages
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from penstock.core.positions import BinlogPosition
+    from penstock.core.positions import Position
     from penstock.core.tables import TableId, TableSchema
     from penstock.ports.copy import TableCopy
 
@@ -34,15 +33,14 @@ _ANOTHER_TRACKER = (
     "the tracker may be older than the source, or lack a plugin that it has: give it a server like the source, and "
     f"{START_ANEW}"
 )
-_EMPTY_TRACKER = '{"schemas": []}'
 _FILLED_TRACKER = CrashPoint("start.tracker_filled", "the tracker has the source's tables, nothing is published")
 _PUBLISHED = CrashPoint("start.published", "a piece of the copy is committed, perhaps the last")
 
 
-def start_from_log(parts: CaptureParts, position: BinlogPosition, epoch: int, server: str = "") -> None:
+def start_from_log(parts: CaptureParts, position: Position, epoch: int, server: str = "") -> None:
     """Begin at `position` of `server`, before the first table was created. The tracker starts empty."""
-    parts.book.tracker.take_over()
-    parts.book.tracker.restore(_EMPTY_TRACKER)
+    parts.statements.take_over()
+    parts.statements.start_empty()
     record = CaptureRecord(position, epoch, timestamp_ms=0, server=server)
     parts.publisher.publish((), record.to_mapping)
     parts.publisher.settle()
@@ -68,8 +66,8 @@ def start_with_copy(parts: CaptureParts, copy: TableCopy, epoch: int, server: st
     Raises PositionError where the new copy would count as older than that part.
     """
     _require_behind(pace.before, copy.position, server)
-    parts.book.tracker.take_over()
-    refused = parts.book.tracker.fill(copy.creates)
+    parts.statements.take_over()
+    refused = parts.statements.start_with(copy.creates)
     _FILLED_TRACKER.pass_by()
     publishing = _CopyPublication(parts, copy, epoch, server, refused)
     # Where it fails, the source is told at once, and not when the last of the copy is forgotten.
@@ -81,7 +79,7 @@ def start_with_copy(parts: CaptureParts, copy: TableCopy, epoch: int, server: st
             _PUBLISHED.pass_by()
 
 
-def _require_behind(before: CaptureRecord | None, position: BinlogPosition, server: str) -> None:
+def _require_behind(before: CaptureRecord | None, position: Position, server: str) -> None:
     if before is None or (before.server == server and before.position.order <= position.order):
         return
     message = (
@@ -91,9 +89,7 @@ def _require_behind(before: CaptureRecord | None, position: BinlogPosition, serv
     raise PositionError(message, f"the source was reset or replaced meanwhile: {START_ANEW}")
 
 
-def number_on(
-    rows: npt.NDArray[np.int32], left_over: int, table: TableId, position: BinlogPosition
-) -> npt.NDArray[np.int32]:
+def number_on(rows: npt.NDArray[np.int32], left_over: int, table: TableId, position: Position) -> npt.NDArray[np.int32]:
     """Return the numbers of a batch's rows, int32[n], behind `left_over` rows that are in the table's topic.
 
     Raises TableStoppedError before they, or those of the next batch, are too large for the envelope.
@@ -164,7 +160,9 @@ class _CopyPublication:
             kind=Kind.SCHEMA if self._parts.book.announcement(schema.table) is None else Kind.CREATE,
         )
         yield from self._announce(announcement, left_over)
-        encodable = EncodableTable(source, "mysql", schema, registered.key_schema_id, registered.value_schema_id)
+        encodable = EncodableTable(
+            source, self._parts.book.connector, schema, registered.key_schema_id, registered.value_schema_id
+        )
         with closing(self._copy.rows(schema.table, _BATCH_ROWS)) as batches:
             for batch in batches:
                 behind = replace(batch, rows=number_on(batch.rows, left_over, schema.table, self._copy.position))
@@ -175,6 +173,6 @@ class _CopyPublication:
     def _announce(self, announcement: Announcement, left_over: int) -> list[Messages]:
         """Announce at the place of the copy, behind the rows that are left over of another one, which count from 0."""
         position = self._copy.position
-        order = (file_number(position.file), position.offset, left_over or -1)
+        order = (*position.order[:2], left_over or -1)
         placed = replace(announcement, order=order, file=position.file)
         return announcement_messages(self._parts.schemas_topic, [placed])

@@ -3,29 +3,20 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, assert_never
 
-from penstock.core.mysql.log_items import (
-    FewTransactions,
-    LogAdvanced,
-    LogItem,
-    RowsLogged,
-    StatementLogged,
-    TransactionBegan,
-    TransactionEnded,
-    TransactionsLogged,
-)
-from penstock.links.capture.collector import ChangeCollector, weight
+from penstock.core.log_items import LogPassed, RowsRead, StatementRead, TransactionsRead
+from penstock.links.capture.collector import ChangeCollector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from penstock.core.mysql.heartbeats import HeartbeatWatch
-    from penstock.core.mysql.rows_block import RowsBlock
-    from penstock.core.positions import BinlogPosition
+    from penstock.core.log_items import LoggedRows, LoggedStatement
+    from penstock.core.positions import Position
     from penstock.core.publication import Publication, StoppedTable
     from penstock.links.capture.table_book import TableBook
+    from penstock.ports.log import LogReading
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,63 +37,48 @@ class Pace:
 class LogFollower:
     """Turns a stream of log items into publications and statements, in log order.
 
-    It stands at `position`: everything before it was handed out. The positions
-    that it hands out are of the era of the one it began at, and tell of heartbeats
-    if it was given something that looks for them.
+    It stands at `position`: everything before it was handed out.
     """
 
     def __init__(
-        self,
-        book: TableBook,
-        stopped: dict[str, StoppedTable],
-        position: BinlogPosition,
-        pace: Pace,
-        heartbeats: HeartbeatWatch | None = None,
+        self, book: TableBook, stopped: dict[str, StoppedTable], position: Position, pace: Pace, reading: LogReading
     ) -> None:
-        """Begin at `position`; `stopped` is shared with whoever commits."""
-        self._collector = ChangeCollector(book, stopped)
+        """Begin at `position`, as `reading` does; `stopped` is shared with whoever commits."""
+        self._collector = ChangeCollector(book, stopped, reading)
+        self._reading = reading
         self._pace = pace
         self.position = position
         self._boundary = position
         self._due_at = 0.0
-        self._transaction: list[RowsLogged | RowsBlock] = []
+        self._transaction: list[LoggedRows] = []
         self._transaction_bytes = 0
-        self._inside: TransactionBegan | None = None
-        self._era = position.era
-        self._heartbeats = heartbeats
 
-    def feed(self, items: Sequence[LogItem]) -> Iterator[Publication | StatementLogged]:
+    def feed(self, items: Sequence[object]) -> Iterator[Publication | LoggedStatement]:
         """Take items; yield what they complete. A statement comes after everything before it.
 
         Whoever asks for more, here and of what else yields, has committed what was yielded before.
         """
-        for item in items:
-            match item:
-                case TransactionBegan():
-                    self._inside = item
-                case RowsLogged():
-                    self._watch(item)
-                    yield from self._take_rows(item)
-                case TransactionEnded(end):
-                    self._watch(item)
-                    yield from self._seal(self._told(end))
-                case TransactionsLogged(end=end, blocks=rows) | FewTransactions(end=end, rows=rows):
-                    self._watch(item)
-                    self._transaction += [each for each in rows if self._collector.wants(each.table_map.table)]
-                    yield from self._seal(self._told(end))
-                case StatementLogged():
+        for step in self._reading.steps(items):
+            match step:
+                case RowsRead(rows):
+                    yield from self._take_rows(rows)
+                case TransactionsRead(end, rows):
+                    self._transaction += [each for each in rows if self._collector.wants(each.table)]
+                    yield from self._seal(end)
+                case StatementRead(begin, statement):
                     # Rows of its own transaction stand before it, too: whoever reads on from its end passes them by.
                     self._collect_transaction()
-                    yield from self._finish(self._told(item.begin))
-                    self._watch(item)
-                    self.position = self._boundary = self._told(item.end)
-                    if not item.end.rows_from:
-                        self._inside = None
-                    yield replace(item, end=self.position)
-                case LogAdvanced(end):
-                    yield from self._advance(self._told(end))
+                    yield from self._finish(begin)
+                    self.position = self._boundary = statement.end
+                    yield statement
+                case LogPassed(end):
+                    yield from self._advance(end)
                 case _:
-                    assert_never(item)
+                    assert_never(step)
+
+    def until(self, items: Sequence[object], stop: Position | None) -> Sequence[object]:
+        """See LogReading."""
+        return self._reading.until(items, stop)
 
     @property
     def is_waiting(self) -> bool:
@@ -122,51 +98,40 @@ class LogFollower:
         """Yield every whole transaction that is still waiting."""
         yield from self._finish(self._boundary)
 
-    def has_read(self, position: BinlogPosition) -> bool:
+    def has_read(self, position: Position) -> bool:
         """Whether every transaction before `position` is here; some may wait for a publication."""
         return self._boundary.order >= position.order
 
-    def pass_by(self) -> BinlogPosition | None:
+    def pass_by(self) -> Position | None:
         """Move over what held nothing for us; None if there is nothing to move over or changes still wait."""
         if self.is_waiting or self._boundary.order <= self.position.order:
             return None
         self.position = self._boundary
         return self.position
 
-    def _watch(self, item: LogItem) -> None:
-        if self._heartbeats is not None:
-            self._heartbeats.take(item)
-
-    def _told(self, position: BinlogPosition) -> BinlogPosition:
-        """What nobody can tell who only reads the log: the era, and the newest heartbeat with what came behind it."""
-        if self._heartbeats is not None:
-            mark = self._heartbeats.mark_inside if position.rows_from else self._heartbeats.mark
-            return replace(position, era=self._era, heartbeat=mark)
-        return replace(position, era=self._era) if self._era else position
-
-    def _take_rows(self, event: RowsLogged) -> Iterator[Publication]:
-        if not self._collector.wants(event.table_map.table):
+    def _take_rows(self, rows: LoggedRows) -> Iterator[Publication]:
+        if not self._collector.wants(rows.table):
             return
-        self._transaction.append(event)
-        self._transaction_bytes += weight(event)
-        if self._transaction_bytes >= self._pace.bytes_max and self._inside is not None:
-            yield from self._piece(event)
+        self._transaction.append(rows)
+        self._transaction_bytes += rows.weight_bytes
+        if self._transaction_bytes >= self._pace.bytes_max:
+            position = self._reading.behind_rows(self._boundary)
+            if position is not None:
+                yield from self._piece(position)
 
-    def _piece(self, last: RowsLogged) -> Iterator[Publication]:
+    def _piece(self, end: Position) -> Iterator[Publication]:
         """Publish a part of a transaction that is too large to wait for its end."""
         yield from self._finish(self._boundary)
-        start = self._boundary.offset if self._inside is None else self._inside.offset
         self._collect_transaction()
-        yield from self._finish(self._told(replace(self._boundary, offset=start, rows_from=last.rows_from + 1)))
+        yield from self._finish(end)
 
-    def _seal(self, end: BinlogPosition) -> Iterator[Publication]:
+    def _seal(self, end: Position) -> Iterator[Publication]:
         self._collect_transaction()
-        self._inside = None
         self._boundary = end
         if self._collector.bytes >= self._pace.bytes_wanted:
             yield from self._finish(end)
 
-    def _advance(self, end: BinlogPosition) -> Iterator[Publication]:
+    def _advance(self, end: Position) -> Iterator[Publication]:
         """Move on with nothing for us; publications never span two files."""
         if end.file != self._boundary.file:
             yield from self._finish(self._boundary)
@@ -177,7 +142,7 @@ class LogFollower:
             self._collector.add(event)
         self._transaction, self._transaction_bytes = [], 0
 
-    def _finish(self, end: BinlogPosition) -> Iterator[Publication]:
+    def _finish(self, end: Position) -> Iterator[Publication]:
         if self._collector.bytes == 0:
             return
         begin, self.position = self.position, end

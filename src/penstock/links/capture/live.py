@@ -10,14 +10,13 @@ from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from penstock.core.errors import UnavailableError
-from penstock.core.mysql.log_items import FewTransactions, RowsLogged, TransactionBegan, TransactionsLogged
 from penstock.core.publication import Publication
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
-    from penstock.core.mysql.log_items import LogItem, StatementLogged
-    from penstock.core.positions import BinlogPosition
+    from penstock.core.log_items import LoggedStatement
+    from penstock.core.positions import Position
     from penstock.links.capture.follow import LogFollower
     from penstock.links.capture.open_capture import OpenCapture
     from penstock.ports.log import LogStream
@@ -30,7 +29,7 @@ _ADVANCE_SECONDS = 1.0
 class LeaseEnded:
     """What a lease did, for the driver."""
 
-    position: BinlogPosition
+    position: Position
     publications: int
     rows: int
 
@@ -54,7 +53,7 @@ class LiveCapture:
         self._failure: Exception | None = None
         self.can_go_on = True
 
-    def run(self, seconds: float, stop: BinlogPosition | None) -> LeaseEnded:
+    def run(self, seconds: float, stop: Position | None) -> LeaseEnded:
         """Publish what comes for `seconds`, or until `stop` is reached.
 
         A transaction that is not whole when the lease ends waits for the next one.
@@ -93,7 +92,7 @@ class LiveCapture:
         if self._failure is not None:
             raise self._failure
 
-    def _follow(self, seconds: float, stop: BinlogPosition | None) -> None:
+    def _follow(self, seconds: float, stop: Position | None) -> None:
         parent, until = os.getppid(), time.monotonic() + seconds
         # What is read behind the stop is lost to this object: it must not read on.
         while self.can_go_on and time.monotonic() < until and not self._reached(stop) and not self._recalled.is_set():
@@ -103,7 +102,7 @@ class LiveCapture:
                 time.sleep(min(pause, _READ_WAIT_SECONDS))
             is_waiting = self._follower.is_waiting
             items = self._stream.read(0.0 if is_waiting else _READ_WAIT_SECONDS)
-            wanted = items_until(items, stop)
+            wanted = self._follower.until(items, stop)
             self.can_go_on = wanted is items
             self._commit(self._follower.feed(wanted))
             self._commit(self._follower.due())
@@ -124,10 +123,10 @@ class LiveCapture:
         self._stream.close()
         self._capture.parts.close()
 
-    def _reached(self, stop: BinlogPosition | None) -> bool:
+    def _reached(self, stop: Position | None) -> bool:
         return stop is not None and self._follower.has_read(stop)
 
-    def _commit(self, work: Iterable[Publication | StatementLogged]) -> None:
+    def _commit(self, work: Iterable[Publication | LoggedStatement]) -> None:
         for part in work:
             if isinstance(part, Publication):
                 self._capture.publish(part)
@@ -145,31 +144,3 @@ class LiveCapture:
         position = self._follower.pass_by()
         if position is not None:
             self._capture.advance(position)
-
-
-def items_until(items: Sequence[LogItem], stop: BinlogPosition | None) -> Sequence[LogItem]:
-    """Return what of `items` is up to the first end at `stop` or behind it; `items` itself if that is all.
-
-    A read returns megabytes at once: a lease that is to end with a file would
-    otherwise end in the middle of the next one.
-    """
-    if stop is not None:
-        for index, item in enumerate(items):
-            if not isinstance(item, TransactionBegan | RowsLogged) and item.end.order >= stop.order:
-                wanted = _up_to(item, stop)
-                is_all = len(wanted) == 1 and wanted[0] is items[-1]
-                return items if is_all else [*items[:index], *wanted]
-    return items
-
-
-def _up_to(item: LogItem, stop: BinlogPosition) -> Sequence[LogItem]:
-    """What of an item that reaches the stop is up to the first end there; the item itself if that is all."""
-    match item:
-        case TransactionsLogged():
-            return [item.until(stop)]
-        case FewTransactions():
-            singles = list(item.singly())
-            wanted = items_until(singles, stop)
-            return [item] if wanted is singles else wanted
-        case _:
-            return [item]

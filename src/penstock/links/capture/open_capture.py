@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from penstock.core.announcements import Announcement
-    from penstock.core.mysql.log_items import StatementLogged
-    from penstock.core.positions import BinlogPosition
+    from penstock.core.log_items import LoggedStatement
+    from penstock.core.positions import Position
     from penstock.core.publication import Publication
     from penstock.core.turns import Turn
-    from penstock.links.capture.statements import StatementHandler
     from penstock.links.capture.table_book import TableBook
     from penstock.ports.publisher import Publisher
+    from penstock.ports.replay import Replay
 
 _REGISTERED = CrashPoint("statement.registered", "a statement's new schemas are registered, their topics are not made")
 _MADE_TOPICS = CrashPoint("statement.topics_made", "a statement's topics are made, nothing is announced")
@@ -38,7 +38,7 @@ class CaptureParts:
 
     publisher: Publisher
     book: TableBook
-    statements: StatementHandler
+    statements: Replay
     schemas_topic: str
     partitions: int
     is_book_lent: bool = False
@@ -61,7 +61,7 @@ class OpenCapture:
 
     parts: CaptureParts
     epoch: int
-    position: BinlogPosition
+    position: Position
     timestamp_ms: int
     stopped: dict[str, StoppedTable] = field(default_factory=dict)
     server: str = ""
@@ -97,7 +97,7 @@ class OpenCapture:
         has_tracker = not is_passed_on or parts.statements.is_half_done()
         if has_tracker:
             # Who replayed a statement until just now, or wakes in the middle of one, can end it no more.
-            parts.book.tracker.take_over()
+            parts.statements.take_over()
         if has_tracker and parts.statements.is_half_done():
             # As before a replay: only whoever still has the link can commit, and may undo what others began.
             parts.publisher.publish((), replace(record, rows={}, turn=turn).to_mapping)
@@ -124,12 +124,12 @@ class OpenCapture:
         self.timestamp_ms = publication.timestamp_ms or self.timestamp_ms
         self._commit(publication.messages, publication.rows)
 
-    def advance(self, position: BinlogPosition) -> None:
+    def advance(self, position: Position) -> None:
         """Commit that nothing of ours lies before `position`."""
         self.position = position
         self._commit((), {})
 
-    def take_statement(self, statement: StatementLogged) -> None:
+    def take_statement(self, statement: LoggedStatement) -> None:
         """Bring everybody past a statement; everything before it is published.
 
         A stopped table that begins anew, or gets the rows of another, goes on: all of its rows are known.
@@ -140,7 +140,7 @@ class OpenCapture:
             # commit. An instance that slept must not replay what its successor has replayed.
             self.advance(self.position)
             if not self.has_tracker:
-                self.parts.book.tracker.take_over()
+                self.parts.statements.take_over()
                 self.has_tracker = True
         outcome = self.parts.statements.apply(statement, self.stopped)
         for announcement in outcome.announcements:
@@ -162,7 +162,7 @@ class OpenCapture:
             self.parts.book.announce(announcement)
         self.parts.statements.settle(statement)
 
-    def move(self, position: BinlogPosition, server: str, messages: Sequence[Messages]) -> None:
+    def move(self, position: Position, server: str, messages: Sequence[Messages]) -> None:
         """Commit, with `messages`, that the capture goes on at `position` of another `server`."""
         self.position = position
         self.server = server

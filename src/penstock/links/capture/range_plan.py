@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from penstock.core.turns import Turn, TurnState
 
 if TYPE_CHECKING:
-    from penstock.core.positions import BinlogPosition
+    from penstock.core.positions import Position
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class Range:
 
     plan: str
     number: int
-    begin: BinlogPosition
+    begin: Position
     is_last: bool
 
     def turn(self, state: TurnState) -> Turn:
@@ -29,7 +29,7 @@ class Range:
 class RangePublished:
     """What a range did, for the driver. `goes_on` says whether the next one has its turn."""
 
-    position: BinlogPosition
+    position: Position
     publications: int
     rows: int
     goes_on: bool
@@ -42,6 +42,6 @@ class RangeDropped:
     `waited_seconds` is for how long nobody published, where that is the reason.
     """
 
-    begin: BinlogPosition
+    begin: Position
     waited_seconds: float = 0.0
     goes_on: ClassVar[bool] = False

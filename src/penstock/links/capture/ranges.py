@@ -17,14 +17,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol, assert_never
 
 from penstock.core.errors import FencedError, PenstockError, UnavailableError
-from penstock.core.mysql.log_items import StatementLogged
 from penstock.core.publication import Publication
 from penstock.core.turns import Outlook, TurnState, outlook
 from penstock.links.capture.backlog import RangeEnded, RangeFailed, TablesStopped
 from penstock.links.capture.range_plan import RangeDropped, RangePublished
 
 if TYPE_CHECKING:
-    from penstock.core.positions import BinlogPosition
+    from penstock.core.positions import Position
     from penstock.core.publication import CaptureRecord
     from penstock.core.turns import Turn
     from penstock.links.capture.backlog import ReadAhead
@@ -47,6 +46,10 @@ class RangeTurns(Protocol):
         """Take the capture over."""
         ...
 
+    def on_top_of(self, base: Position, position: Position) -> Position:
+        """Return `position`, read from `base` on by somebody who knew nothing but that place."""
+        ...
+
     def end(self, turn: Turn) -> None:
         """Take the capture over and commit `turn`, with nothing else; nobody is fenced who goes on behind it."""
         ...
@@ -66,7 +69,7 @@ def carry_range(range_: Range, ahead: ReadAhead, turns: RangeTurns, epoch: int) 
     try:
         capture = turns.open(range_.turn(TurnState.OPEN))
         with closing(capture.parts):
-            return _publish(capture, range_, ahead, parent)
+            return _publish(capture, range_, ahead, turns, parent)
     except (FencedError, _OrphanedError):
         raise
     except PenstockError:
@@ -102,7 +105,9 @@ def _await_turn(range_: Range, ahead: ReadAhead, turns: RangeTurns, epoch: int) 
             time.sleep(_LOOK_SECONDS)
 
 
-def _publish(capture: OpenCapture, range_: Range, ahead: ReadAhead, parent: int) -> RangePublished | RangeDropped:
+def _publish(
+    capture: OpenCapture, range_: Range, ahead: ReadAhead, turns: RangeTurns, parent: int
+) -> RangePublished | RangeDropped:
     base, before = capture.position, set(capture.stopped)
     if base.order != range_.begin.order:
         # Somebody has published since the plan was made.
@@ -115,27 +120,25 @@ def _publish(capture: OpenCapture, range_: Range, ahead: ReadAhead, parent: int)
             case TablesStopped(stopped):
                 capture.stopped.update(stopped)
             case Publication(end=end):
-                capture.publish(replace(part, end=end.on_top_of(base)))
+                capture.publish(replace(part, end=turns.on_top_of(base, end)))
                 publications += 1
                 rows += sum(count for count, _ in part.rows.values())
-            case StatementLogged(end=end):
-                capture.turn = range_.turn(TurnState.OVER)
-                capture.take_statement(replace(part, end=end.on_top_of(base)))
-                capture.parts.publisher.settle()
-                return RangePublished(capture.position, publications, rows, goes_on=False)
             case RangeEnded(position):
-                goes_on = not (range_.is_last or position.prepared or set(capture.stopped) != before)
-                _end(capture, range_, position.on_top_of(base), goes_on=goes_on)
+                goes_on = not (range_.is_last or position.is_open or set(capture.stopped) != before)
+                _end(capture, range_, turns.on_top_of(base, position), goes_on=goes_on)
                 return RangePublished(capture.position, publications, rows, goes_on)
             case RangeFailed(error):
                 raise error
-            case _:
-                assert_never(part)
+            case statement:
+                capture.turn = range_.turn(TurnState.OVER)
+                capture.take_statement(statement.ending_at(turns.on_top_of(base, statement.end)))
+                capture.parts.publisher.settle()
+                return RangePublished(capture.position, publications, rows, goes_on=False)
     message = f"the file from {range_.begin} was not read to its end"
     raise UnavailableError(message, "the link starts again by itself")
 
 
-def _end(capture: OpenCapture, range_: Range, position: BinlogPosition, *, goes_on: bool) -> None:
+def _end(capture: OpenCapture, range_: Range, position: Position, *, goes_on: bool) -> None:
     """Commit where the range ends, and whose turn it is now.
 
     Behind the record that passes the turn on, the next range may fence us at any

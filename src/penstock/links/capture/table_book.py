@@ -10,7 +10,7 @@ from penstock.core.avro.schemas import table_schema
 from penstock.core.errors import PositionError, TableStoppedError
 from penstock.core.schema_difference import describe_difference
 from penstock.core.tables import UnsupportedType
-from penstock.links.capture.cascades import CascadeWatch
+from penstock.ports.tracker import AllLogged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from penstock.core.announcements import Announcement
     from penstock.core.tables import TableId, TableSchema
     from penstock.ports.registry import RegisteredTable, Registry
-    from penstock.ports.tracker import SchemaTracker
+    from penstock.ports.tracker import SchemaCatalog, UnloggedChanges
 
 _SHOWN_MAX = 10
 _RESTORE = (
@@ -39,7 +39,7 @@ class TableBook:
     def __init__(
         self,
         source: str,
-        tracker: SchemaTracker,
+        tracker: SchemaCatalog,
         registry: Registry,
         announced: Iterable[Announcement],
         wanted: Callable[[TableId], bool],
@@ -48,7 +48,7 @@ class TableBook:
     ) -> None:
         """Start from the announcements of `source`, oldest first; see EncodableTable for `repeatable`."""
         self.source = source
-        self.cascades = CascadeWatch(tracker, wanted)
+        self.unlogged: UnloggedChanges = AllLogged()
         self.wanted = wanted
         self.tracker = tracker
         self._registry = registry
@@ -56,6 +56,11 @@ class TableBook:
         newest = {a.table: a for a in announced if a.source == source}
         self._announced = {table: a for table, a in newest.items() if a.kind is not Kind.DROP}
         self._encodable: dict[TableId, tuple[EncodableTable, str]] = {}
+
+    @property
+    def connector(self) -> str:
+        """What messages call the kind of source."""
+        return self.tracker.connector
 
     def announcement(self, table: TableId) -> Announcement | None:
         """What the capture has told the pipeline about `table` last, None if nothing or that it has ended."""
@@ -146,7 +151,7 @@ class TableBook:
             raise _edited({table: difference})
         encodable = EncodableTable(
             source=self.source,
-            connector="mysql",
+            connector=self.connector,
             schema=schema,
             key_schema_id=announcement.key_schema_id,
             value_schema_id=announcement.value_schema_id,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.core.errors import SinkError, TableStoppedError
-from penstock.core.mysql.evolution import refusal_of_types
 from penstock.core.warehouse.overflow import fit_schema
 from penstock.core.warehouse.state_schema import state_schema
 from penstock.core.warehouse.target_table import LogPlace
@@ -14,16 +13,31 @@ from penstock.links.warehouse.target_tables import TargetTables
 from penstock.links.warehouse.treated_columns import TreatedColumns
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.core.refusals import Refusal
     from penstock.core.tables import TableSchema
     from penstock.links.warehouse.sink import LoadRules
     from penstock.ports.warehouse import Warehouse
 
 
 class LoadPreview:
-    """Plans changes of the tables of one pipeline and source in one target. It reads, and writes nothing."""
+    """Plans changes of the tables of one pipeline and source in one target. It reads, and writes nothing.
 
-    def __init__(self, warehouse: Warehouse, pipeline: str, source: str, rules: LoadRules) -> None:
+    `refuses` says why rows of a table's first schema cannot be carried on to its second,
+    None if they can, as the source's kind knows it.
+    """
+
+    def __init__(
+        self,
+        warehouse: Warehouse,
+        pipeline: str,
+        source: str,
+        rules: LoadRules,
+        refuses: Callable[[TableSchema, TableSchema], Refusal | None],
+    ) -> None:
         """Look into `warehouse`, which the caller closes."""
+        self._refuses = refuses
         self._dialect = warehouse.dialect
         self._progress = TargetProgress(warehouse, pipeline, source)
         self._state = state_schema(warehouse.dialect, pipeline, source)
@@ -45,7 +59,7 @@ class LoadPreview:
         fitted = fit_schema(self._dialect, self._columns.preview(known, schema), self._rules.overflow)
         if known is None or known.ended:
             return self._tables.plan_begin(known, fitted)
-        if refused := refusal_of_types(known.schema, fitted):
+        if refused := self._refuses(known.schema, fitted):
             where = "its ALTER TABLE in the log"
             raise TableStoppedError(str(schema.table), refused.column, where, refused.reason, refused.hint)
         self._tables.check_present(known)

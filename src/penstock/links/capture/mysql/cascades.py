@@ -19,16 +19,18 @@ from penstock.core.mysql.decode import batch_key, decode_rows
 from penstock.core.mysql.foreign_keys import reached_by
 from penstock.core.mysql.table_effects import COPY_AGAIN
 from penstock.core.publication import StoppedTable
+from penstock.links.capture.mysql.log_reading import binlog_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from penstock.core.changes import RowBatch
+    from penstock.core.log_items import LoggedRows
     from penstock.core.mysql.foreign_keys import Cascade
     from penstock.core.mysql.log_items import RowsLogged
     from penstock.core.mysql.rows_block import RowsBlock
     from penstock.core.tables import TableId
-    from penstock.ports.tracker import SchemaTracker
+    from penstock.links.capture.mysql.tracker import SchemaTracker
 
 _HINT = (
     "make the foreign key RESTRICT, and delete or change the rows by statements of the application before the "
@@ -39,18 +41,19 @@ _HINT = (
 class CascadeWatch:
     """The foreign keys of a source whose effects its log lacks, as the tracker has them."""
 
-    def __init__(self, tracker: SchemaTracker, wanted: Callable[[TableId], bool]) -> None:
-        """Watch over tables that are `wanted`, once `start` was called."""
+    def __init__(
+        self, tracker: SchemaTracker, wanted: Callable[[TableId], bool], logs_cascades: Callable[[], bool]
+    ) -> None:
+        """Watch over tables that are `wanted`, unless `logs_cascades` says that all is in the log.
+
+        The source is asked once there are such keys.
+        """
         self._tracker = tracker
         self._wanted = wanted
-        self._logs_cascades: Callable[[], bool] = lambda: True
+        self._logs_cascades = logs_cascades
         self._known: tuple[Cascade, ...] | None = None
         self._parents: frozenset[TableId] = frozenset()
         self._is_logged: bool | None = None
-
-    def start(self, logs_cascades: Callable[[], bool]) -> None:
-        """Watch, unless `logs_cascades` says that all is in the log: the source is asked once there are such keys."""
-        self._logs_cascades = logs_cascades
 
     def forget(self) -> None:
         """Ask the tracker again: a statement may have made or dropped such keys."""
@@ -62,10 +65,10 @@ class CascadeWatch:
         return table in self._parents
 
     def stopped_by(
-        self, changed: Mapping[TableId, Sequence[RowsLogged | RowsBlock]], position: str
+        self, changed: Mapping[TableId, Sequence[LoggedRows]], position: str
     ) -> Mapping[TableId, StoppedTable]:
         """Return the wanted tables of which nobody knows the rows behind these changes, which begin at `position`."""
-        parents = {table: events for table, events in changed.items() if self.watches(table)}
+        parents = {table: binlog_rows(rows) for table, rows in changed.items() if self.watches(table)}
         if not parents:
             return {}
         deleted = [table for table, events in parents.items() if any(event.op is Op.DELETE for event in events)]

@@ -19,7 +19,6 @@ from penstock.config.crash_points import CrashPoint
 from penstock.core.announcements import Announcement, Kind, Move
 from penstock.core.errors import PenstockError, TableStoppedError
 from penstock.core.mysql.ddl import Harmless, RowStatement, TableDdl, TransactionControl, classify
-from penstock.core.mysql.evolution import Refusal
 from penstock.core.mysql.foreign_keys import with_children
 from penstock.core.mysql.sql_tokens import query_of, read_tokens
 from penstock.core.mysql.statement_reach import (
@@ -39,17 +38,22 @@ from penstock.core.mysql.table_effects import (
 from penstock.core.mysql.touched import touched_by
 from penstock.core.patterns import SYSTEM_SCHEMAS
 from penstock.core.publication import StoppedTable
+from penstock.core.refusals import Refusal
+from penstock.links.capture.mysql.log_reading import binlog_statement
+from penstock.ports.replay import StatementOutcome
 from penstock.ports.source_objects import IS_VIEW
 from penstock.ports.state import TrackerDump
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from penstock.core.log_items import LoggedStatement
     from penstock.core.mysql.log_items import StatementLogged
     from penstock.core.mysql.sql_tokens import Token
     from penstock.core.mysql.touched import Touched
-    from penstock.core.positions import BinlogPosition
+    from penstock.core.positions import Position
     from penstock.core.tables import TableId, TableSchema
+    from penstock.links.capture.mysql.tracker import SchemaTracker
     from penstock.links.capture.table_book import TableBook
     from penstock.ports.source_objects import SourceObjects
     from penstock.ports.state import State
@@ -59,35 +63,42 @@ _APPLIED = CrashPoint("statement.applied", "a statement is applied to the tracke
 _RESTORED = CrashPoint("statement.restored", "the tracker is restored from a dump, which is still there")
 
 _WRITE_ROWS = f"set binlog_format=ROW for every session that writes; then {COPY_AGAIN}"
+_EMPTY_TRACKER = '{"schemas": []}'
 _OF_SCHEMAS = frozenset({"create_schema", "alter_schema", "drop_schema"})
 _Stopped: TypeAlias = "tuple[tuple[TableId, StoppedTable], ...]"
-
-
-@dataclass(frozen=True, slots=True)
-class StatementOutcome:
-    """What a statement means for the pipeline: tables with a new schema, and tables that cannot go on."""
-
-    announcements: tuple[Announcement, ...] = ()
-    stopped: _Stopped = ()
 
 
 class StatementHandler:
     """Takes the log's statements one at a time, each after everything before it was published."""
 
-    def __init__(self, state: State, book: TableBook, objects: SourceObjects, partitions: int) -> None:
-        """Serve the capture whose tables are in `book`; topics it makes have `partitions`."""
+    def __init__(
+        self, state: State, book: TableBook, tracker: SchemaTracker, objects: SourceObjects, partitions: int
+    ) -> None:
+        """Serve the capture whose tables are in `book`, which asks `tracker`; topics it makes have `partitions`."""
         self._objects = objects
-        self._tracker = book.tracker
+        self._tracker = tracker
         self._state = state
         self._book = book
         self._partitions = partitions
         self._is_kept = False
 
+    def take_over(self) -> None:
+        """Become the only one who changes the tracker."""
+        self._tracker.take_over()
+
+    def start_empty(self) -> None:
+        """Begin with a tracker that has no tables."""
+        self._tracker.restore(_EMPTY_TRACKER)
+
+    def start_with(self, creates: str) -> Mapping[TableId, str]:
+        """Begin with a tracker that has the tables of a copy; return those that it refuses."""
+        return self._tracker.fill(creates)
+
     def is_half_done(self) -> bool:
         """Whether a crash left a statement that may be half applied."""
         return self._state.tracker_dump(self._book.source) is not None
 
-    def recover(self, position: BinlogPosition) -> None:
+    def recover(self, position: Position) -> None:
         """Undo a statement that a crash left half applied, given the committed `position`."""
         kept = self._state.tracker_dump(self._book.source)
         if kept is None:
@@ -97,25 +108,27 @@ class StatementHandler:
             _RESTORED.pass_by()
         self._state.drop_tracker_dump(self._book.source, kept.position)
 
-    def replays(self, statement: StatementLogged) -> bool:
+    def replays(self, statement: LoggedStatement) -> bool:
         """Whether `apply` may bring it to the tracker."""
-        read = classify(statement.sql, statement.session.sql_mode)
-        return isinstance(read, TableDdl) and not (read.leaves_tables or _is_of_server(read, statement.default_schema))
+        mine = binlog_statement(statement)
+        read = classify(mine.sql, mine.session.sql_mode)
+        return isinstance(read, TableDdl) and not (read.leaves_tables or _is_of_server(read, mine.default_schema))
 
-    def apply(self, statement: StatementLogged, stopped: Collection[str]) -> StatementOutcome:
+    def apply(self, statement: LoggedStatement, stopped: Collection[str]) -> StatementOutcome:
         """Bring the tracker past `statement`; the caller then commits the outcome and calls `settle`.
 
         Of tables that are `stopped` already, the rows are not known.
         """
-        match classify(statement.sql, statement.session.sql_mode):
+        mine = binlog_statement(statement)
+        match classify(mine.sql, mine.session.sql_mode):
             case Harmless("CREATE TABLE"):
-                return StatementOutcome(stopped=self._stopped_by_query(statement))
+                return StatementOutcome(stopped=self._stopped_by_query(mine))
             case Harmless() | TransactionControl():
                 return StatementOutcome()
             case RowStatement() as rows:
-                return StatementOutcome(stopped=self._stopped_by_rows(statement, rows))
+                return StatementOutcome(stopped=self._stopped_by_rows(mine, rows))
             case TableDdl() as ddl:
-                return self._apply_ddl(statement, ddl, stopped)
+                return self._apply_ddl(mine, ddl, stopped)
             case other:
                 assert_never(other)
 
@@ -123,7 +136,7 @@ class StatementHandler:
         """Let go of the state database."""
         self._state.close()
 
-    def settle(self, statement: StatementLogged) -> None:
+    def settle(self, statement: LoggedStatement) -> None:
         """The outcome is committed: the dump is no longer needed. One that somebody who took over keeps by now is."""
         if self._is_kept:
             self._state.drop_tracker_dump(self._book.source, statement.begin)
@@ -203,7 +216,7 @@ class StatementHandler:
                     raise
                 return self._not_replayed(statement, ddl, error)
             _APPLIED.pass_by()
-            self._book.cascades.forget()
+            self._book.unlogged.forget()
             there = touched.among(self._tracker.tables())
             shapes = self._shapes(there)
         names = _Names.of(ddl, statement.default_schema, [*before, *there])

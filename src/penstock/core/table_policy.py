@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from penstock.core.mysql.zero_dates import with_zero_dates
+from penstock.core.zero_dates import with_zero_dates
 
 if TYPE_CHECKING:
-    from penstock.core.mysql.zero_dates import ZeroDates
     from penstock.core.tables import TableSchema
+    from penstock.core.zero_dates import ZeroDates
 
 RowImages: TypeAlias = Literal["full", "partial"]
 """`full` stops a table at the first row that was logged without all of its columns, `partial` carries what is there."""

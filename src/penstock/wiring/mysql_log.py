@@ -1,4 +1,4 @@
-"""What a source says of its log: where it ends, and which files it has."""
+"""What a MySQL source says of its log: where it ends, and which files it has."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, TypeVar
 from penstock.adapters.mysql.connection import connect
 from penstock.adapters.mysql.history import binlogs, head
 from penstock.core.errors import UnavailableError
-from penstock.core.positions import bytes_between, file_number
+from penstock.core.positions import BinlogPosition, binlog_position, bytes_between, file_number
+from penstock.ports.source import LogFile
 from penstock.wiring.open import mysql_server
 
 T = TypeVar("T")
+
+_START_OF_FILE = 4
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,11 +21,11 @@ if TYPE_CHECKING:
     import pymysql
 
     from penstock.config.specs import MysqlSourceSpec
-    from penstock.core.positions import BinlogPosition
+    from penstock.core.positions import Position
 
 
-class SourceLog:
-    """Asks one source about its log over a connection that is opened again when it is lost."""
+class MysqlLog:
+    """See ports/source.SourceLog. Asks over a connection that is opened again when it is lost."""
 
     def __init__(self, source: MysqlSourceSpec) -> None:
         """Connect when first asked."""
@@ -37,13 +40,15 @@ class SourceLog:
         """The binlogs there are, oldest first, with their sizes in bytes. Raises UnavailableError."""
         return self._ask(binlogs)
 
-    def complete_files_from(self, first: str) -> Sequence[tuple[str, int]]:
-        """The binlogs from `first` on that are not written to any more."""
-        return [(name, size) for name, size in self.files()[:-1] if file_number(name) >= file_number(first)]
+    def complete_files_from(self, position: Position) -> Sequence[LogFile]:
+        """The binlogs from the one with `position` on that are not written to any more."""
+        first = position.order[0]
+        files = [file for file in self.files()[:-1] if file_number(file[0]) >= first]
+        return [LogFile(BinlogPosition(name, _START_OF_FILE), size) for name, size in files]
 
-    def bytes_between(self, begin: BinlogPosition, end: BinlogPosition) -> int:
+    def bytes_between(self, begin: Position, end: Position) -> int:
         """How many bytes of log lie between two positions."""
-        return bytes_between(begin, end, self.files())
+        return bytes_between(binlog_position(begin), binlog_position(end), self.files())
 
     def close(self) -> None:
         """Drop the connection."""

@@ -1,0 +1,92 @@
+"""What a capture opens of its source, by the source's kind: the one place that picks it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.config.specs import MysqlSourceSpec
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from penstock.core.positions import Position
+    from penstock.links.capture.spec import CaptureSpec
+    from penstock.links.capture.table_book import TableBook
+    from penstock.ports.copy import TableCopy
+    from penstock.ports.log import LogReading, LogStream, Stop
+    from penstock.ports.replay import Replay
+    from penstock.ports.source import SourceLog
+    from penstock.ports.state import State
+    from penstock.ports.tracker import SchemaCatalog, UnloggedChanges
+
+
+class SourceLook(Protocol):
+    """A source that was looked at before anything is read from it. At each start: another server may answer now."""
+
+    @property
+    def identity(self) -> str:
+        """Which server it is: a position is of this one's log."""
+        ...
+
+    def require_reached(self, position: Position) -> None:
+        """Raise LogError if the source is in an older state than the one that was read up to `position`."""
+        ...
+
+    def start_of_log(self) -> Position | None:
+        """Where a first start begins if the file and the log allow it without a copy, else None."""
+        ...
+
+
+class CaptureKind(Protocol):
+    """Opens what a capture of one kind of source needs. Nothing is kept between two calls."""
+
+    def look(self, spec: CaptureSpec) -> AbstractContextManager[SourceLook]:
+        """Look at the source. Raises UnfitServerError where its log lacks what we carry, UnavailableError."""
+        ...
+
+    def copy(self, spec: CaptureSpec) -> AbstractContextManager[TableCopy]:
+        """Open a copy of the wanted tables, as they are at a position that is not before any copy of earlier."""
+        ...
+
+    def copy_silence_seconds(self) -> float:
+        """For how long a copy may say nothing, at most."""
+        ...
+
+    def catalog(self, spec: CaptureSpec) -> SchemaCatalog:
+        """What the tables look like at the place that was reached."""
+        ...
+
+    def unlogged(self, spec: CaptureSpec, catalog: SchemaCatalog) -> UnloggedChanges:
+        """What the source changes without logging it."""
+        ...
+
+    def replay(self, spec: CaptureSpec, state: State, book: TableBook) -> Replay:
+        """What brings the catalog of `book` past statements; it closes `state` and leaves the book open."""
+        ...
+
+    def stream(self, spec: CaptureSpec, position: Position, stop: Stop, lane: int, book: TableBook | None) -> LogStream:
+        """Ask the source for its log from `position`, on the `lane`-th connection of this pipeline.
+
+        Its rows are those of wanted tables, and of tables whose changes reach into these, as `book` knows.
+        """
+        ...
+
+    def reading(self, spec: CaptureSpec, begin: Position) -> LogReading:
+        """What reads the items of a stream that begins at `begin`."""
+        ...
+
+    def on_top_of(self, base: Position, position: Position) -> Position:
+        """Return `position`, read from `base` on by somebody who knew nothing but that place."""
+        ...
+
+    def log(self, source: MysqlSourceSpec) -> SourceLog:
+        """What the source says of its log; nothing is connected yet."""
+        ...
+
+
+def capture_kind(source: MysqlSourceSpec) -> CaptureKind:
+    """The kind that `source` is of: an entry for each, by the type of its spec."""
+    from penstock.wiring.mysql_capture import MysqlCapture  # noqa: PLC0415 - drivers are imported for their own sources
+
+    kinds: dict[type, type[CaptureKind]] = {MysqlSourceSpec: MysqlCapture}
+    return kinds[type(source)]()

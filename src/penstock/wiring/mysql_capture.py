@@ -1,0 +1,164 @@
+"""Opens what a capture of MySQL or MariaDB works with: see wiring/capture_kinds.py."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from penstock.adapters.mysql.binlog_stream import open_binlog
+from penstock.adapters.mysql.connection import connect
+from penstock.adapters.mysql.copy import SILENCE_SECONDS, open_copy
+from penstock.adapters.mysql.heartbeat import require_not_behind
+from penstock.adapters.mysql.history import log_is_whole, start_of_log
+from penstock.adapters.mysql.identity import read_identity
+from penstock.adapters.mysql.log_coverage import require_whole_log
+from penstock.adapters.mysql.source_objects import MysqlSourceObjects
+from penstock.adapters.mysql.tracker import MysqlTracker
+from penstock.config.specs import BACKLOG_TASKS_MAX, SERVER_IDS_PER_SOURCE
+from penstock.core.mysql.heartbeats import HeartbeatWatch
+from penstock.core.mysql.read_from import on_top_of
+from penstock.core.positions import binlog_position
+from penstock.links.capture.mysql.cascades import CascadeWatch
+from penstock.links.capture.mysql.log_reading import BinlogReading
+from penstock.links.capture.mysql.statements import StatementHandler
+from penstock.wiring.mysql_log import MysqlLog
+from penstock.wiring.open import mysql_server, open_tracker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+
+    import pymysql
+
+    from penstock.config.specs import MysqlSourceSpec
+    from penstock.core.positions import Position
+    from penstock.core.tables import TableId
+    from penstock.links.capture.spec import CaptureSpec
+    from penstock.links.capture.table_book import TableBook
+    from penstock.ports.copy import TableCopy
+    from penstock.ports.log import LogReading, LogStream, Stop
+    from penstock.ports.replay import Replay
+    from penstock.ports.source import SourceLog
+    from penstock.ports.state import State
+    from penstock.ports.tracker import SchemaCatalog, UnloggedChanges
+    from penstock.wiring.capture_kinds import SourceLook
+
+_LANES: Final = BACKLOG_TASKS_MAX + 1
+_INSTANCES: Final = 4
+_TIMES: Final = SERVER_IDS_PER_SOURCE // (_LANES * _INSTANCES)
+_SAME_ID_SECONDS: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class MysqlLook:
+    """See capture_kinds.SourceLook."""
+
+    connection: pymysql.Connection
+    spec: CaptureSpec
+    identity: str
+
+    def require_reached(self, position: Position) -> None:
+        """Hold the source's heartbeats against the newest that was read."""
+        heartbeat, newest = self.spec.source.heartbeat, binlog_position(position).heartbeat
+        if heartbeat is not None and newest is not None:
+            require_not_behind(self.connection, heartbeat.table_id, self.spec.pipeline.pipeline, newest.serial)
+
+    def start_of_log(self) -> Position | None:
+        """Ask the server, and the file."""
+        source = self.spec.source
+        is_whole = source.start == "log" or (
+            source.start == "auto" and log_is_whole(self.connection, source.patterns.matches)
+        )
+        return start_of_log(self.connection) if is_whole else None
+
+
+class MysqlCapture:
+    """See capture_kinds.CaptureKind."""
+
+    @contextmanager
+    def look(self, spec: CaptureSpec) -> Iterator[SourceLook]:
+        """See CaptureKind."""
+        with connect(mysql_server(spec.source)) as connection:
+            # At each start, for whatever answers now may be another server, or one with other settings.
+            require_whole_log(connection, spec.source.patterns.matches)
+            yield MysqlLook(connection, spec, read_identity(connection))
+
+    def copy(self, spec: CaptureSpec) -> AbstractContextManager[TableCopy]:
+        """See CaptureKind."""
+        return open_copy(mysql_server(spec.source), spec.source.patterns.matches, spec.source.policy)
+
+    def copy_silence_seconds(self) -> float:
+        """See CaptureKind."""
+        return SILENCE_SECONDS
+
+    def catalog(self, spec: CaptureSpec) -> SchemaCatalog:
+        """See CaptureKind."""
+        return open_tracker(spec.pipeline, spec.source)
+
+    def unlogged(self, spec: CaptureSpec, catalog: SchemaCatalog) -> UnloggedChanges:
+        """See CaptureKind."""
+        objects = MysqlSourceObjects(mysql_server(spec.source))
+        return CascadeWatch(_tracker(catalog), spec.source.patterns.matches, objects.logs_cascades)
+
+    def replay(self, spec: CaptureSpec, state: State, book: TableBook) -> Replay:
+        """See CaptureKind."""
+        objects = MysqlSourceObjects(mysql_server(spec.source))
+        return StatementHandler(state, book, _tracker(book.tracker), objects, spec.pipeline.kafka.partitions)
+
+    def stream(self, spec: CaptureSpec, position: Position, stop: Stop, lane: int, book: TableBook | None) -> LogStream:
+        """See CaptureKind."""
+        source = spec.source
+        carried = wanted_rows(source)
+
+        def wanted(table: TableId) -> bool:
+            return carried(table) or (book is not None and book.unlogged.watches(table))
+
+        begin, prepared_bytes_max = binlog_position(position), source.prepared_xa_mebibytes_max << 20
+        return open_binlog(mysql_server(source), begin, replica_id(spec, lane), wanted, stop, prepared_bytes_max)
+
+    def reading(self, spec: CaptureSpec, begin: Position) -> LogReading:
+        """See CaptureKind."""
+        heartbeat, watch = spec.source.heartbeat, None
+        if heartbeat is not None:
+            newest = binlog_position(begin).heartbeat
+            watch = HeartbeatWatch(heartbeat.table_id, spec.pipeline.pipeline, newest)
+        return BinlogReading(begin, watch)
+
+    def on_top_of(self, base: Position, position: Position) -> Position:
+        """See CaptureKind."""
+        return on_top_of(binlog_position(base), binlog_position(position))
+
+    def log(self, source: MysqlSourceSpec) -> SourceLog:
+        """See CaptureKind."""
+        return MysqlLog(source)
+
+
+def _tracker(catalog: SchemaCatalog) -> MysqlTracker:
+    """Return the catalog of a book that `MysqlCapture.catalog` has opened."""
+    if not isinstance(catalog, MysqlTracker):
+        message = f"the tables of a MySQL source are not known from {type(catalog).__name__}"
+        raise TypeError(message)
+    return catalog
+
+
+def wanted_rows(source: MysqlSourceSpec) -> Callable[[TableId], bool]:
+    """Which tables' rows are read from the log: those that are carried, and the heartbeat's."""
+    carried = source.patterns.matches
+    if source.heartbeat is None:
+        return carried
+    heartbeat = source.heartbeat.table_id
+    return lambda table: table == heartbeat or carried(table)
+
+
+def replica_id(spec: CaptureSpec, lane: int) -> int:
+    """The server id of the `lane`-th of our connections that read the source's log side by side, counted from 0.
+
+    The next instance of the pipeline has another one, and so has a connection that
+    is opened again 20 to 40 seconds later: MariaDB keeps a replica waiting for as
+    long as it still tries to write to an older connection of the same id, and
+    whoever fell asleep there, or was cut off, would hold us up for minutes.
+    """
+    instance, times = spec.epoch % _INSTANCES, int(time.time() / _SAME_ID_SECONDS) % _TIMES
+    return spec.pipeline.server_id(spec.source) + (instance * _TIMES + times) * _LANES + lane
