@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from penstock.adapters.postgres.source.copy import PostgresCopy
+    from penstock.core.positions import WalPosition
     from penstock.core.postgres.log_items import PostgresItem
-    from penstock.core.postgres.place import PostgresPosition
     from penstock.dev.postgres import PostgresServer
 
 _SECONDS = 30.0
@@ -54,7 +54,7 @@ class SourceDatabase:
         with open_copy(self.login, self.name, self.name, lambda _: True, "stop") as copy:
             yield copy
 
-    def stream(self, position: PostgresPosition) -> WalStream:
+    def stream(self, position: WalPosition) -> WalStream:
         """Follow the log."""
         return open_stream(self.login, self.name, [self.name], position)
 

@@ -8,11 +8,12 @@ from tests.unit.postgres_log import pgoutput_encoding as encoding
 
 from penstock.core.changes import Op, RowBatch
 from penstock.core.errors import TableStoppedError
+from penstock.core.key_changes import message_order
+from penstock.core.positions import WalPosition
 from penstock.core.postgres.log_items import RowLogged
 from penstock.core.postgres.messages import UNCHANGED, Relation
-from penstock.core.postgres.place import PostgresPosition
 from penstock.core.postgres.relations import table_schema
-from penstock.core.postgres.rows import RowDecoder, change_order
+from penstock.core.postgres.rows import RowDecoder
 from penstock.core.postgres.scan import PgoutputScanner
 from penstock.core.postgres.types import TypeInfo
 
@@ -21,7 +22,7 @@ _TABLE = encoding.relation([("id", encoding.INT4), ("name", encoding.TEXT), ("no
 
 
 def _rows(table: Relation, *messages: bytes) -> list[RowLogged]:
-    scanner = PgoutputScanner(PostgresPosition(0))
+    scanner = PgoutputScanner(WalPosition(0))
     log = [encoding.encode_begin(100), encoding.encode_relation(table), *messages, encoding.encode_commit(100, 110)]
     return [item for message in log for item in scanner.take(message) if isinstance(item, RowLogged)]
 
@@ -89,6 +90,6 @@ def test_batches_of_several_kinds_sort_into_the_order_of_the_log() -> None:
         encoding.encode_delete(_TABLE.oid, (b"1", None, None)),
     )
 
-    order = np.concatenate([change_order(batch) for batch in batches])
+    order = np.concatenate([message_order(batch) for batch in batches])
     ops = [batch.op for batch in batches for _ in range(len(batch))]
     assert [ops[index] for index in np.argsort(order)] == [Op.CREATE, Op.UPDATE, Op.CREATE, Op.DELETE]

@@ -9,6 +9,7 @@ from tests.unit.postgres_log import pgoutput_encoding as encoding
 
 from penstock.core.changes import Op
 from penstock.core.errors import CorruptLogError
+from penstock.core.positions import WalPosition, parse_lsn
 from penstock.core.postgres.log_items import (
     LogAdvanced,
     PostgresItem,
@@ -17,13 +18,12 @@ from penstock.core.postgres.log_items import (
     TablesTruncated,
     TransactionEnded,
 )
-from penstock.core.postgres.place import PostgresPosition, parse_lsn, print_lsn
 from penstock.core.postgres.scan import PgoutputScanner
 
 _TABLE = encoding.relation([("id", encoding.INT4), ("name", encoding.TEXT)])
 
 
-def _scan(start: PostgresPosition, messages: list[bytes]) -> list[PostgresItem]:
+def _scan(start: WalPosition, messages: list[bytes]) -> list[PostgresItem]:
     scanner = PgoutputScanner(start)
     return [item for message in messages for item in scanner.take(message)]
 
@@ -45,7 +45,7 @@ def _log(transactions: int, rows: int) -> list[bytes]:
 
 
 def test_rows_have_places_that_go_up_and_lie_between_those_of_their_transactions_ends() -> None:
-    items = _scan(PostgresPosition(0), _log(2, 3))
+    items = _scan(WalPosition(0), _log(2, 3))
 
     placed = [
         item.end.order if isinstance(item, TransactionEnded) else (0, item.transaction.lsn, item.number)
@@ -57,16 +57,16 @@ def test_rows_have_places_that_go_up_and_lie_between_those_of_their_transactions
 
 @given(st.integers(0, 30))
 def test_a_stream_that_begins_inside_a_transaction_goes_on_where_the_other_broke_off(rows_from: int) -> None:
-    whole = [i for i in _scan(PostgresPosition(0), _log(2, 5)) if not isinstance(i, RelationSeen)]
+    whole = [i for i in _scan(WalPosition(0), _log(2, 5)) if not isinstance(i, RelationSeen)]
 
-    again = _scan(PostgresPosition(200, rows_from), _log(2, 5)[3:])
+    again = _scan(WalPosition(200, rows_from), _log(2, 5)[3:])
 
     rest = [item for item in whole if _place(item) >= (200, rows_from) and _place(item) > (150, 0)]
     assert [item for item in again if not isinstance(item, RelationSeen)] == rest
 
 
 def test_a_table_is_described_ahead_of_the_row_that_follows() -> None:
-    items = _scan(PostgresPosition(0), _log(1, 1))
+    items = _scan(WalPosition(0), _log(1, 1))
 
     seen = [item for item in items if isinstance(item, RelationSeen)][-1]
     row = next(item for item in items if isinstance(item, RowLogged))
@@ -82,11 +82,11 @@ def test_what_cannot_stand_where_it_is_stops_the_log() -> None:
         [b"?"],
     ):
         with pytest.raises(CorruptLogError):
-            _scan(PostgresPosition(0), messages)
+            _scan(WalPosition(0), messages)
 
 
 def test_rest_is_news_only_between_transactions_and_only_ahead() -> None:
-    scanner = PgoutputScanner(PostgresPosition(100))
+    scanner = PgoutputScanner(WalPosition(100))
 
     assert scanner.at_rest(100) is None
     advanced = scanner.at_rest(120)
@@ -100,4 +100,4 @@ def test_rest_is_news_only_between_transactions_and_only_ahead() -> None:
 
 @given(st.integers(0, 2**64 - 1))
 def test_an_lsn_is_printed_and_read_back(lsn: int) -> None:
-    assert parse_lsn(print_lsn(lsn)) == lsn
+    assert parse_lsn(str(WalPosition(lsn))) == lsn

@@ -6,10 +6,10 @@ is computed, changes rows that nobody is told of.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.core.errors import START_ANEW
+from penstock.core.refusals import Refusal
 from penstock.core.tables import (
     BytesType,
     ColumnType,
@@ -24,20 +24,9 @@ from penstock.core.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from penstock.core.tables import Column
 
 READ_ANEW: Final = f"its rows have to be read anew: {START_ANEW}"
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why a change cannot be carried, and what to do. `column` is "" where it is not about one column."""
-
-    column: str
-    reason: str
-    hint: str
 
 
 def column_renames(before: TableSchema, after: TableSchema) -> tuple[tuple[str, str], ...]:
@@ -57,12 +46,6 @@ def refusal(before: TableSchema, after: TableSchema) -> Refusal | None:
     old = {column.name: column for column in renamed.columns}
     found = (_column_refusal(old.get(column.name), column) for column in after.columns)
     return next((each for each in found if each is not None), None)
-
-
-def lost_columns(before: TableSchema, after: TableSchema) -> Sequence[str]:
-    """Return the columns of `before` that are not in `after`."""
-    kept = {old for old, _ in column_renames(before, after)} | {column.name for column in after.columns}
-    return [column.name for column in before.columns if column.name not in kept]
 
 
 def _column_refusal(before: Column | None, after: Column) -> Refusal | None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from penstock.core.postgres.place import lsn_file, lsn_offset
+from penstock.core.positions import WalPosition
+from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
     from penstock.core.changes import Op
     from penstock.core.postgres.messages import Cells, Relation
-    from penstock.core.postgres.place import PostgresPosition
 
+STEPS_PER_ROW: Final = 4
+"""See RowLogged."""
 _CELL_BYTES: Final = 8
 
 
@@ -24,19 +26,18 @@ class Transaction:
     timestamp_ms: int
 
     @property
-    def file(self) -> str:
-        """The name that stands for the log's file in messages."""
-        return lsn_file(self.lsn)
-
-    @property
-    def offset(self) -> int:
-        """What stands for the offset in it."""
-        return lsn_offset(self.lsn)
+    def place(self) -> WalPosition:
+        """The boundary before it."""
+        return WalPosition(self.lsn)
 
 
 @dataclass(frozen=True, slots=True)
 class RowLogged:
-    """A changed row, number `number` of its transaction. `old` is None for a new row, and where the log lacks it."""
+    """A changed row. `old` is None for a new row, and where the log lacks it.
+
+    `number` is its place in its transaction: row k has 4k + 3, and what comes to light
+    ahead of it one of the three numbers before. `serial` goes up through the stream.
+    """
 
     relation: Relation
     op: Op
@@ -45,7 +46,23 @@ class RowLogged:
     new: Cells | None
     transaction: Transaction
     number: int
+    serial: int
     size_bytes: int
+
+    @property
+    def table(self) -> TableId:
+        """Whose row it is."""
+        return TableId(self.relation.schema, self.relation.name)
+
+    @property
+    def weight_bytes(self) -> int:
+        """How many bytes of memory it counts for."""
+        return self.size_bytes
+
+    @property
+    def newest_ms(self) -> int:
+        """When it was committed, Unix milliseconds."""
+        return self.transaction.timestamp_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +87,7 @@ class TablesTruncated:
 class TransactionEnded:
     """A commit: `end` is the boundary behind it."""
 
-    end: PostgresPosition
+    end: WalPosition
     timestamp_ms: int
 
 
@@ -78,7 +95,7 @@ class TransactionEnded:
 class LogAdvanced:
     """Nothing for us up to `end`, a boundary."""
 
-    end: PostgresPosition
+    end: WalPosition
 
 
 PostgresItem: TypeAlias = RowLogged | RelationSeen | TablesTruncated | TransactionEnded | LogAdvanced

@@ -14,15 +14,13 @@ from penstock.core.arrow_types import arrow_schema
 from penstock.core.changes import Op, RowBatch
 from penstock.core.errors import START_ANEW, TableStoppedError
 from penstock.core.postgres.bad_values import BadValueError
+from penstock.core.postgres.log_items import STEPS_PER_ROW
 from penstock.core.postgres.messages import UNCHANGED, Unchanged
-from penstock.core.postgres.place import STEPS_PER_ROW, print_lsn
 from penstock.core.postgres.types import find_type
 from penstock.core.postgres.values import value_reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-
-    import numpy.typing as npt
 
     from penstock.core.postgres.log_items import RowLogged, Transaction
     from penstock.core.postgres.messages import Cells, Relation
@@ -33,7 +31,6 @@ if TYPE_CHECKING:
 ArrowArray: TypeAlias = "pa.Array[pa.Scalar[pa.DataType]]"
 _Lacking: TypeAlias = tuple[int, ...]
 _Whole: TypeAlias = "tuple[bytes | None, ...]"
-_NUMBER_BITS: Final = 30
 _FULL: Final = "ALTER TABLE {table} REPLICA IDENTITY FULL, so that the log has whole rows"
 
 
@@ -66,7 +63,7 @@ class RowDecoder:
         for row in rows:
             before, after = self._images(row)
             lacks = _lacking(before), _lacking(after)
-            groups[(row.transaction.file, row.op, *lacks)].append((row, before, after))
+            groups[(row.transaction.place.file, row.op, *lacks)].append((row, before, after))
         yield from starmap(self._batch, groups.items())
 
     def copied(self, cells: Sequence[_Whole], transaction: Transaction, first_row: int) -> RowBatch:
@@ -79,8 +76,8 @@ class RowDecoder:
             op=Op.READ,
             before=None,
             after=rows,
-            file=transaction.file,
-            offsets=np.full(count, transaction.offset, np.int64),
+            file=transaction.place.file,
+            offsets=np.full(count, transaction.place.offset, np.int64),
             rows=numbers,
             timestamps_ms=np.full(count, transaction.timestamp_ms, np.int64),
             gtids=pa.array([""] * count, pa.string()),
@@ -120,11 +117,12 @@ class RowDecoder:
             before=None if op is Op.CREATE else self._record_batch(befores, lambda index: _where(rows[index])),
             after=None if op is Op.DELETE else self._record_batch(afters, lambda index: _where(rows[index])),
             file=file,
-            offsets=np.array([row.transaction.offset for row in rows], np.int64),
+            offsets=np.array([row.transaction.place.offset for row in rows], np.int64),
             rows=np.array([row.number for row in rows], np.int32),
             timestamps_ms=np.array([row.transaction.timestamp_ms for row in rows], np.int64),
-            gtids=pa.array([f"{print_lsn(r.transaction.lsn)}:{r.transaction.xid}" for r in rows], pa.string()),
+            gtids=pa.array([f"{r.transaction.place}:{r.transaction.xid}" for r in rows], pa.string()),
             server_id=0,
+            serials=np.array([row.serial for row in rows], np.int64),
             before_lacks=tuple(self.schema.columns[index].name for index in before_lacks),
             after_lacks=tuple(self.schema.columns[index].name for index in after_lacks),
         )
@@ -147,15 +145,6 @@ class RowDecoder:
         return array
 
 
-def change_order(batch: RowBatch) -> npt.NDArray[np.int64]:
-    """Return a number per change (int64[n]) that sorts the messages of one log file, as `message_order` does.
-
-    The offset has 32 bits, the row's number 29; one bit puts the delete of a changed key before its create.
-    """
-    row = batch.rows.astype(np.int64) // STEPS_PER_ROW
-    return (batch.offsets << _NUMBER_BITS) | (row << 1) | np.int64(batch.op is Op.CREATE)
-
-
 def _lacking(cells: Cells) -> _Lacking:
     return tuple([index for index, cell in enumerate(cells) if cell is UNCHANGED]) if UNCHANGED in cells else ()
 
@@ -165,4 +154,4 @@ def _known(cells: Cells) -> _Whole:
 
 
 def _where(row: RowLogged) -> str:
-    return f"{print_lsn(row.transaction.lsn)} row {row.number // STEPS_PER_ROW}"
+    return f"{row.transaction.place} row {row.number // STEPS_PER_ROW}"

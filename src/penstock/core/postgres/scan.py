@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, assert_never
 from penstock.core.changes import Op
 from penstock.core.errors import CorruptLogError
 from penstock.core.postgres.log_items import (
+    STEPS_PER_ROW,
     LogAdvanced,
     PostgresItem,
     RelationSeen,
@@ -31,11 +32,11 @@ from penstock.core.postgres.messages import (
 )
 from penstock.core.postgres.network_reader import MalformedError
 from penstock.core.postgres.pgoutput import decode_message
-from penstock.core.postgres.place import STEPS_PER_ROW, PostgresPosition, print_lsn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from penstock.core.positions import WalPosition
     from penstock.core.postgres.messages import Cells
 
 EPOCH_US: Final = 946_684_800_000_000
@@ -46,13 +47,13 @@ _ROWS_MAX: Final = (1 << 31) // STEPS_PER_ROW - 1
 class PgoutputScanner:
     """Reads a stream of messages from `start` on; what its first transaction has before that is passed by."""
 
-    def __init__(self, start: PostgresPosition) -> None:
+    def __init__(self, start: WalPosition) -> None:
         """Know no table yet: each stream describes its tables itself."""
         self._start = start
         self._end = replace(start, rows_from=0)
         self._relations: dict[int, Relation] = {}
         self._transaction: Transaction | None = None
-        self._rows = 0
+        self._rows = self._serial = 0
 
     @property
     def is_inside(self) -> bool:
@@ -110,7 +111,9 @@ class PgoutputScanner:
                 message = f"a row of {relation.schema}.{relation.name} has {len(cells)} columns"
                 raise MalformedError(message)
         size = size_of(old) + size_of(new)
-        row = RowLogged(relation, op, old, is_old_whole, new, self._inside(), self._count(), size)
+        number = self._count()
+        self._serial += 1
+        row = RowLogged(relation, op, old, is_old_whole, new, self._inside(), number, self._serial, size)
         yield from self._unless_before(row)
 
     def _unless_before(self, item: RowLogged | TablesTruncated) -> Iterator[PostgresItem]:
@@ -127,8 +130,7 @@ class PgoutputScanner:
         number = self._number()
         self._rows += 1
         if self._rows > _ROWS_MAX:
-            lsn = print_lsn(self._inside().lsn)
-            message = f"the transaction that ends at {lsn} changes more than {_ROWS_MAX:,} rows"
+            message = f"the transaction that ends at {self._inside().place} changes more than {_ROWS_MAX:,} rows"
             raise CorruptLogError(message, "write fewer rows in one transaction; leave the table out, and start anew")
         return number
 

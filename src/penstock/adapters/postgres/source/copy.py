@@ -14,8 +14,8 @@ from penstock.adapters.postgres.source.catalog import read_next_oid, read_tables
 from penstock.adapters.postgres.source.connection import connect, connect_to_log, explained
 from penstock.adapters.postgres.source.publication import Published, read_published
 from penstock.adapters.postgres.source.slot import create_slot
+from penstock.core.positions import WalPosition
 from penstock.core.postgres.log_items import Transaction
-from penstock.core.postgres.place import PostgresPosition
 from penstock.core.postgres.relations import table_schema
 from penstock.core.postgres.rows import RowDecoder
 from penstock.core.tables import TableId, TableSchema
@@ -39,7 +39,7 @@ _ESCAPED: Final = re.compile(rb"\\(.)", re.DOTALL)
 class PostgresCopy:
     """A copy that is being read: see `penstock.ports.copy`. `unpublished` are wanted tables that the log lacks."""
 
-    position: PostgresPosition
+    position: WalPosition
     schemas: Mapping[TableId, TableSchema]
     unpublished: tuple[TableId, ...]
     creates: str = ""
@@ -86,7 +86,7 @@ def open_copy(
             reader.execute("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
             reader.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(snapshot)))
             types, published = read_types(reader), read_published(reader, publication)
-            position = PostgresPosition(lsn, tables_from=read_next_oid(reader))
+            position = WalPosition(lsn, tables_from=read_next_oid(reader))
             tables = {TableId(t.table.schema, t.table.name): t for t in read_tables(reader)}
         carried = {
             table: (found, published[table]) for table, found in tables.items() if wanted(table) and table in published

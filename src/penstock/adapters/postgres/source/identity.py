@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.core.postgres.place import parse_lsn
+from penstock.core.positions import parse_lsn
 
 if TYPE_CHECKING:
     import psycopg

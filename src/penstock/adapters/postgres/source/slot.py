@@ -12,7 +12,7 @@ from psycopg import sql
 
 from penstock.adapters.postgres.source.connection import connected, explained, run_command
 from penstock.core.errors import START_ANEW, LogPurgedError, PositionError, UnavailableError, UnfitServerError
-from penstock.core.postgres.place import PostgresPosition, parse_lsn, print_lsn
+from penstock.core.positions import WalPosition, parse_lsn
 
 if TYPE_CHECKING:
     import psycopg
@@ -57,7 +57,7 @@ def read_slot(connection: psycopg.Connection, name: str) -> SlotState | None:
     return SlotState(plugin, database, active, parse_lsn(confirmed), retained, status, safe)
 
 
-def require_slot(server: PostgresServer, name: str, position: PostgresPosition) -> None:
+def require_slot(server: PostgresServer, name: str, position: WalPosition) -> None:
     """Raise unless the slot still has the log from `position` on; PositionError if it was moved past it."""
     with connected(server) as connection:
         found = read_slot(connection, name)
@@ -73,7 +73,7 @@ def require_slot(server: PostgresServer, name: str, position: PostgresPosition) 
         raise LogPurgedError(message, hint)
     if found.confirmed > position.lsn:
         message = (
-            f"the replication slot {name} is at {print_lsn(found.confirmed)}, past {position}, where the pipeline "
+            f"the replication slot {name} is at {WalPosition(found.confirmed)}, past {position}, where the pipeline "
             "stands: what is between them would be missing"
         )
         hint = (

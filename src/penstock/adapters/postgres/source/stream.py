@@ -16,15 +16,14 @@ from psycopg import sql
 
 from penstock.adapters.postgres.source.connection import connect_to_log, explain, explained, run_command
 from penstock.core.errors import CorruptLogError, LogPurgedError, UnavailableError
-from penstock.core.postgres.place import print_lsn
 from penstock.core.postgres.scan import EPOCH_US, PgoutputScanner
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.adapters.postgres.connection import PostgresServer
+    from penstock.core.positions import WalPosition
     from penstock.core.postgres.log_items import PostgresItem
-    from penstock.core.postgres.place import PostgresPosition
 
 _START_SECONDS: Final = 60.0
 _READ_BYTES_MAX: Final = 8 << 20
@@ -40,7 +39,7 @@ _GONE: Final = ("has been invalidated", "can no longer get changes", "has alread
 class WalStream:
     """One connection that follows the log from a position, and tells the server what need not be kept any more."""
 
-    def __init__(self, server: PostgresServer, connection: psycopg.Connection, start: PostgresPosition) -> None:
+    def __init__(self, server: PostgresServer, connection: psycopg.Connection, start: WalPosition) -> None:
         """Read from `connection`, which sends the log from `start` on."""
         self._server = server
         self._connection = connection
@@ -62,7 +61,7 @@ class WalStream:
                 self._pgconn.consume_input()
         return items
 
-    def confirm(self, position: PostgresPosition) -> None:
+    def confirm(self, position: WalPosition) -> None:
         """Tell the server, with the next report, that everything before `position` is durable elsewhere."""
         self._confirmed = max(self._confirmed, position.lsn)
 
@@ -126,15 +125,13 @@ class WalStream:
         return UnavailableError(f"{self._server} ended the log: {cause or 'without a word'}", "it is asked again")
 
 
-def open_stream(
-    server: PostgresServer, slot: str, publications: Sequence[str], position: PostgresPosition
-) -> WalStream:
+def open_stream(server: PostgresServer, slot: str, publications: Sequence[str], position: WalPosition) -> WalStream:
     """Ask for the log from `position` on. Raises LogPurgedError where the slot is gone or no longer has it."""
     connection = connect_to_log(server)
     try:
         names = ",".join(f'"{name}"' for name in publications)
         command = sql.SQL("START_REPLICATION SLOT {} LOGICAL {} (proto_version '1', publication_names {})").format(
-            sql.Identifier(slot), sql.SQL(print_lsn(position.lsn)), sql.Literal(names)
+            sql.Identifier(slot), sql.SQL(f"{position}"), sql.Literal(names)
         )
         run_command(connection, command.as_string(connection), _START_SECONDS)
     except psycopg.Error as error:
