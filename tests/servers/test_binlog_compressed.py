@@ -18,7 +18,6 @@ from penstock.core.mysql.log_items import LogItem, RowsLogged, StatementLogged, 
 from penstock.core.positions import BinlogPosition
 from penstock.core.tables import TableId, TableSchema
 from penstock.dev.mariadb import start_mariadb
-from penstock.links.capture import collector
 from penstock.links.capture.collector import ChangeCollector
 from penstock.links.capture.mysql import log_reading
 from penstock.links.capture.mysql.log_reading import BinlogReading
@@ -153,7 +152,7 @@ def test_values_that_are_longer_than_in_the_log_are_decoded_in_parts_that_fit(
     with closing(connect(address(source))) as connection:
         schema = read_tables(connection, [table])[table]
     rows = [item for item in read_all(source, begin) if isinstance(item, RowsLogged)]
-    monkeypatch.setattr(collector, bound, 10_000)
+    monkeypatch.setattr(log_reading, bound, 10_000)
     batches: list[RowBatch] = []
 
     def decoded(schema: TableSchema, events: Sequence[RowsLogged | RowsBlock]) -> RowBatch:

@@ -11,7 +11,7 @@ from tests.servers.kinds import on_every_database
 
 from penstock.adapters.state.store import SqlState, open_state
 from penstock.core.errors import PenstockError
-from penstock.core.positions import BinlogPosition, PreparedXa
+from penstock.core.positions import BinlogPosition, PreparedXa, WalPosition
 from penstock.ports.state import LinkProgress, TrackerDump
 
 if TYPE_CHECKING:
@@ -147,6 +147,12 @@ def test_a_text_that_a_database_cannot_hold_is_written_in_signs_that_it_can(stat
     assert (orders.error, orders.hint) == ("bytes \\x00 and \\udcff", "look \\x00")
     assert users.hint == "a \\x00"
     assert (state.links()[0].error, state.links()[0].hint) == ("\\x00", "\\udc80")
+
+
+def test_a_position_in_a_wal_comes_back(state: SqlState) -> None:
+    state.save_position("shopdb", WalPosition(2**64 - 1, 7), 1, {}, {})
+
+    assert state.position("shopdb") == (WalPosition(2**64 - 1, 7), 1)
 
 
 def test_a_position_keeps_the_transactions_that_are_prepared(state: SqlState) -> None:

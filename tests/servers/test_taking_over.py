@@ -13,7 +13,7 @@ from penstock.adapters.kafka import producer
 from penstock.adapters.mysql.copy import Copy
 from penstock.adapters.mysql.tracker import MysqlTracker
 from penstock.config.load import load
-from penstock.config.specs import BACKLOG_TASKS_MAX, SERVER_IDS_PER_SOURCE
+from penstock.config.mysql_source import BACKLOG_TASKS_MAX, SERVER_IDS_PER_SOURCE
 from penstock.core.errors import FencedError, PenstockError
 from penstock.core.publication import CaptureRecord
 from penstock.core.tables import TableId
@@ -100,7 +100,7 @@ def test_connections_that_may_be_open_at_once_have_ids_of_their_own(
         for epoch in range(1, 5):
             ids |= {replica_id(CaptureSpec(case.spec, "db", epoch), lane) for lane in range(lanes)}
         assert len(ids) == (number + 1) * 4 * lanes
-    first = case.spec.server_id(case.spec.source("db"))
+    first = case.spec.source("db").first_server_id(case.spec.pipeline)
     assert set(range(first, first + SERVER_IDS_PER_SOURCE)) > ids
 
 

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from penstock.config.columns import ColumnsSpec
+    from penstock.config.mysql_source import MysqlSourceSpec
     from penstock.config.objects_spec import ObjectsSpec
     from penstock.config.sinks import SinkSpec
-    from penstock.config.specs import LinkSpec, MysqlSourceSpec, PipelineSpec, SchematizerSpec
+    from penstock.config.specs import LinkSpec, PipelineSpec, SchematizerSpec
 
 _START = {
     "auto": "from the start of the binlog if the server still has it whole, else with a copy of the tables",
@@ -68,7 +69,7 @@ def _explain_source(spec: PipelineSpec, source: MysqlSourceSpec) -> Iterator[str
     yield f"  tables   {source.patterns}"
     yield f"  start    {_START[source.start]}"
     yield f"  beat     {_explain_heartbeat(source)}"
-    yield f"  replica  server ids from {spec.server_id(source)}; leases of {source.lease_seconds:g} s"
+    yield f"  replica  server ids from {source.first_server_id(spec.pipeline)}; leases of {source.lease_seconds:g} s"
 
 
 def _explain_heartbeat(source: MysqlSourceSpec) -> str:

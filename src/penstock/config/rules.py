@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field
 
 from penstock.core.patterns import TablePatterns
-from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -118,18 +117,9 @@ def _check_table_list(patterns: tuple[str, ...]) -> tuple[str, ...]:
     return patterns
 
 
-def _check_heartbeat_table(table: str) -> str:
-    pattern = TablePatterns((table,))
-    if set(table) & set("*?!") or not pattern.matches(TableId.parse(table)):
-        text = "should be schema.table, in a schema that is not the server's own, for example penstock.heartbeat"
-        raise ValueError(text)
-    return table
-
-
 RedshiftEncoding: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9]+$")]
 EnvironmentName: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 SourceName: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,47}$")]
-HeartbeatTable: TypeAlias = Annotated[str, AfterValidator(_check_heartbeat_table)]
 KafkaServers: TypeAlias = Annotated[str, AfterValidator(_check_servers)]
 ObjectsUrl: TypeAlias = Annotated[str, AfterValidator(_check_objects_url)]
 SparkMaster: TypeAlias = Annotated[str, AfterValidator(_check_master)]

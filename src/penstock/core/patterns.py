@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
 _EXCLUDED = "!"
 _ANSWERS_MAX = 10_000
-SYSTEM_SCHEMAS = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
-"""The own schemas of every MySQL and MariaDB server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +20,12 @@ class TablePatterns:
     """Patterns `schema.table`, with `*` for any characters and `?` for one, case-sensitive.
 
     A table matches if one of the patterns matches it and none that begins with
-    `!` does; their order does not matter. The schema ends at the first dot. A
-    server's own schemas (mysql, sys, ...) never match. Pickles.
+    `!` does; their order does not matter. The schema ends at the first dot.
+    `system_schemas` never match (core/system_schemas.py). Pickles.
     """
 
     patterns: tuple[str, ...]
+    system_schemas: frozenset[str] = frozenset()
     _wanted: re.Pattern[str] = field(init=False, repr=False, compare=False)
     _unwanted: re.Pattern[str] = field(init=False, repr=False, compare=False)
     _answers: dict[TableId, bool] = field(init=False, repr=False, compare=False, default_factory=dict)
@@ -44,9 +43,9 @@ class TablePatterns:
         object.__setattr__(self, "_unwanted", _compile(unwanted))
 
     @classmethod
-    def parse(cls, patterns: Sequence[str]) -> TablePatterns:
+    def parse(cls, patterns: Sequence[str], system_schemas: frozenset[str] = frozenset()) -> TablePatterns:
         """Compile `patterns`; ValueError says which one is not well-formed, and why."""
-        return cls(tuple(patterns))
+        return cls(tuple(patterns), system_schemas)
 
     def matches(self, table: TableId) -> bool:
         """Whether `table` is wanted. It is asked for every transaction, so answers are kept."""
@@ -58,7 +57,7 @@ class TablePatterns:
         return answer
 
     def _match(self, table: TableId) -> bool:
-        if table.schema in SYSTEM_SCHEMAS:
+        if table.schema in self.system_schemas:
             return False
         dotted = str(table)
         return self._wanted.fullmatch(dotted) is not None and self._unwanted.fullmatch(dotted) is None

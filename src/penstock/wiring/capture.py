@@ -26,7 +26,7 @@ from penstock.wiring.open import (
 
 if TYPE_CHECKING:
     from penstock.adapters.kafka.reader import TopicReader
-    from penstock.config.specs import MysqlSourceSpec
+    from penstock.config.mysql_source import MysqlSourceSpec
     from penstock.core.announcements import Announcement
     from penstock.core.positions import Position
     from penstock.core.publication import CaptureRecord, StoppedTable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.config.specs import MysqlSourceSpec
+from penstock.config.mysql_source import MysqlSourceSpec
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

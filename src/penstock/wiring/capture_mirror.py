@@ -19,7 +19,8 @@ from penstock.wiring.open import committed_position, open_topic_log
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.config.specs import MysqlSourceSpec, PipelineSpec
+    from penstock.config.mysql_source import MysqlSourceSpec
+    from penstock.config.specs import PipelineSpec
     from penstock.core.positions import Position
     from penstock.ports.state import State
 

@@ -42,8 +42,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from penstock.adapters.mysql.visible import UnseenPattern
+    from penstock.config.mysql_source import MysqlSourceSpec
     from penstock.config.sinks import SinkSpec
-    from penstock.config.specs import MysqlSourceSpec, PipelineSpec, SchematizerSpec, TrackerSpec
+    from penstock.config.specs import PipelineSpec, SchematizerSpec, TrackerSpec
 
 _TIMEOUT_SECONDS = 10.0
 _FREE_BYTES_MIN = 1 << 30

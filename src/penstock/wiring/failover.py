@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     import pymysql
 
     from penstock.adapters.kafka.reader import TopicReader
-    from penstock.config.specs import MysqlSourceSpec, PipelineSpec
+    from penstock.config.mysql_source import MysqlSourceSpec
+    from penstock.config.specs import PipelineSpec
     from penstock.core.positions import BinlogPosition
     from penstock.links.capture.table_book import TableBook
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
-    from penstock.config.specs import HeartbeatSpec, MysqlSourceSpec, PipelineSpec
+    from penstock.config.mysql_source import HeartbeatSpec, MysqlSourceSpec
+    from penstock.config.specs import PipelineSpec
     from penstock.ports.state import State
 
 _log = structlog.get_logger()

@@ -16,7 +16,7 @@ from penstock.adapters.mysql.identity import read_identity
 from penstock.adapters.mysql.log_coverage import require_whole_log
 from penstock.adapters.mysql.source_objects import MysqlSourceObjects
 from penstock.adapters.mysql.tracker import MysqlTracker
-from penstock.config.specs import BACKLOG_TASKS_MAX, SERVER_IDS_PER_SOURCE
+from penstock.config.mysql_source import BACKLOG_TASKS_MAX, SERVER_IDS_PER_SOURCE
 from penstock.core.mysql.heartbeats import HeartbeatWatch
 from penstock.core.mysql.read_from import on_top_of
 from penstock.core.positions import binlog_position
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     import pymysql
 
-    from penstock.config.specs import MysqlSourceSpec
+    from penstock.config.mysql_source import MysqlSourceSpec
     from penstock.core.positions import Position
     from penstock.core.tables import TableId
     from penstock.links.capture.spec import CaptureSpec
@@ -161,4 +161,4 @@ def replica_id(spec: CaptureSpec, lane: int) -> int:
     whoever fell asleep there, or was cut off, would hold us up for minutes.
     """
     instance, times = spec.epoch % _INSTANCES, int(time.time() / _SAME_ID_SECONDS) % _TIMES
-    return spec.pipeline.server_id(spec.source) + (instance * _TIMES + times) * _LANES + lane
+    return spec.source.first_server_id(spec.pipeline.pipeline) + (instance * _TIMES + times) * _LANES + lane

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import pymysql
 
-    from penstock.config.specs import MysqlSourceSpec
+    from penstock.config.mysql_source import MysqlSourceSpec
     from penstock.core.positions import Position
 
 

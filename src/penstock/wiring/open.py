@@ -50,9 +50,10 @@ if TYPE_CHECKING:
     from penstock.adapters.registry.access import RegistryAccess
     from penstock.adapters.registry.client import HttpRegistry
     from penstock.adapters.state.store import SqlState
+    from penstock.config.mysql_source import MysqlSourceSpec
     from penstock.config.sinks import DeltaSinkSpec
     from penstock.config.spec import TlsSpec
-    from penstock.config.specs import MysqlSourceSpec, PipelineSpec, SchematizerSpec, TrackerSpec
+    from penstock.config.specs import PipelineSpec, SchematizerSpec, TrackerSpec
     from penstock.ports.checkpoints import Checkpoint, Checkpoints
     from penstock.ports.lock import Lock
     from penstock.ports.objects import ObjectStore

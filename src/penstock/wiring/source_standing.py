@@ -19,7 +19,7 @@ from penstock.core.positions import binlog_position, bytes_between
 from penstock.wiring.open import mysql_server
 
 if TYPE_CHECKING:
-    from penstock.config.specs import MysqlSourceSpec
+    from penstock.config.mysql_source import MysqlSourceSpec
     from penstock.core.mysql.retention import Retention
     from penstock.core.positions import Position
 

@@ -24,7 +24,8 @@ from penstock.wiring.registry_probe import probe_registry
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.config.specs import MysqlSourceSpec, PipelineSpec
+    from penstock.config.mysql_source import MysqlSourceSpec
+    from penstock.config.specs import PipelineSpec
     from penstock.core.mysql.describe import Flavour
 
 _log = structlog.get_logger()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.config.load import load, parse
+from penstock.config.mysql_source import SERVER_IDS_PER_SOURCE
 from penstock.config.places import (
     kafka_client_options,
     lake_endpoint,
@@ -19,7 +20,7 @@ from penstock.config.places import (
 )
 from penstock.config.sinks import DeltaSinkSpec, DuckdbSinkSpec
 from penstock.config.spec import known_keys
-from penstock.config.specs import EMBEDDED_PARTS, SERVER_IDS_PER_SOURCE, PipelineSpec
+from penstock.config.specs import EMBEDDED_PARTS, PipelineSpec
 from penstock.core.errors import ConfigError, UsageError
 from penstock.core.mysql.scan import PREPARED_BYTES_MAX
 from penstock.core.tables import TableId
@@ -130,12 +131,16 @@ def test_server_ids_are_stable_and_differ_by_pipeline_and_source() -> None:
     renamed = source.model_copy(update={"name": "shopdb2"})
     chosen = source.model_copy(update={"server_id": 77})
 
-    ids = [spec.server_id(source), other.server_id(source), spec.server_id(renamed)]
+    ids = [
+        source.first_server_id(spec.pipeline),
+        source.first_server_id(other.pipeline),
+        renamed.first_server_id(spec.pipeline),
+    ]
 
     assert ids[0] == 2497845248
     assert len(set(ids)) == 3
     assert all(2**31 <= number <= 2**32 - 1 - SERVER_IDS_PER_SOURCE for number in ids)
-    assert spec.server_id(chosen) == 77
+    assert chosen.first_server_id(spec.pipeline) == 77
 
 
 def test_a_spec_travels_to_executors() -> None:

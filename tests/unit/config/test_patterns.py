@@ -9,18 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core.patterns import TablePatterns
+from penstock.core.system_schemas import MYSQL
 from penstock.core.tables import TableId
 
 names = st.text(
     alphabet=st.characters(codec="utf-8", exclude_characters=".*?!`\"' ", exclude_categories=["Z", "C"]), min_size=1
 )
 tables = st.builds(TableId, names, names)
-_SYSTEM = {"mysql", "information_schema", "performance_schema", "sys"}
 
 
 @given(tables)
 def test_a_table_matches_its_own_name(table: TableId) -> None:
-    assert TablePatterns.parse([str(table)]).matches(table) == (table.schema not in _SYSTEM)
+    assert TablePatterns.parse([str(table)]).matches(table)
 
 
 @given(tables)
@@ -31,7 +31,7 @@ def test_an_exclusion_wins_wherever_it_stands(table: TableId) -> None:
 
 @given(tables, tables)
 def test_a_name_means_no_other_table(named: TableId, other: TableId) -> None:
-    assert TablePatterns.parse([str(named)]).matches(other) == (named == other and named.schema not in _SYSTEM)
+    assert TablePatterns.parse([str(named)]).matches(other) == (named == other)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_name_means_no_other_table(named: TableId, other: TableId) -> None:
     ],
 )
 def test_wildcards_and_exclusions_mean_what_they_say(patterns: list[str], table: str, *, wanted: bool) -> None:
-    assert TablePatterns.parse(patterns).matches(TableId.parse(table)) is wanted
+    assert TablePatterns.parse(patterns, MYSQL).matches(TableId.parse(table)) is wanted
 
 
 @pytest.mark.parametrize(

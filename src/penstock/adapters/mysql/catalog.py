@@ -12,7 +12,7 @@ from pymysql.constants import ER
 from penstock.adapters.mysql.connection import ask, error_code, server_of
 from penstock.core.errors import UnfitServerError
 from penstock.core.mysql.describe import ColumnRow, Flavour, TableRow, describe_table
-from penstock.core.patterns import SYSTEM_SCHEMAS
+from penstock.core.system_schemas import MYSQL as SYSTEM_SCHEMAS
 from penstock.core.table_policy import DEFAULT_POLICY
 from penstock.core.tables import TableId
 

@@ -20,7 +20,7 @@ from penstock.config.crash_points import CrashPoint
 from penstock.core.errors import PositionError, UnfitServerError
 from penstock.core.mysql.storage_options import without_storage
 from penstock.core.mysql.touched import Touched
-from penstock.core.patterns import SYSTEM_SCHEMAS
+from penstock.core.system_schemas import MYSQL as SYSTEM_SCHEMAS
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:

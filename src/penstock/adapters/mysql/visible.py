@@ -10,6 +10,7 @@ from penstock.adapters.mysql.catalog import quote, read_table_ids
 from penstock.adapters.mysql.connection import server_of
 from penstock.adapters.mysql.grants import read_grants
 from penstock.core.patterns import TablePatterns
+from penstock.core.system_schemas import MYSQL as SYSTEM_SCHEMAS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +49,7 @@ def unseen_patterns(connection: pymysql.Connection, patterns: Sequence[str]) -> 
     for pattern in patterns:
         if pattern.startswith("!"):
             continue
-        is_missing = not any(map(TablePatterns.parse([pattern]).matches, tables))
+        is_missing = not any(map(TablePatterns.parse([pattern], SYSTEM_SCHEMAS).matches, tables))
         is_named = not _WILDCARDS & set(pattern)
         target = "" if is_named and not is_missing else hidden_target(pattern, lines)
         if is_missing or target:

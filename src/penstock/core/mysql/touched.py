@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from penstock.core.patterns import SYSTEM_SCHEMAS
+from penstock.core.system_schemas import MYSQL as SYSTEM_SCHEMAS
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from penstock.config.specs import MysqlSourceSpec, PipelineSpec
+    from penstock.config.mysql_source import MysqlSourceSpec
+    from penstock.config.specs import PipelineSpec
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,9 +36,9 @@ from penstock.core.mysql.table_effects import (
     resolve_names,
 )
 from penstock.core.mysql.touched import touched_by
-from penstock.core.patterns import SYSTEM_SCHEMAS
 from penstock.core.publication import StoppedTable
 from penstock.core.refusals import Refusal
+from penstock.core.system_schemas import MYSQL as SYSTEM_SCHEMAS
 from penstock.links.capture.mysql.log_reading import binlog_statement
 from penstock.ports.replay import StatementOutcome
 from penstock.ports.source_objects import IS_VIEW

@@ -1,0 +1,8 @@
+"""The own schemas of every server of a kind, which no pattern of a source means."""
+
+from __future__ import annotations
+
+from typing import Final
+
+MYSQL: Final = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
+"""Of MySQL and MariaDB."""
