@@ -5,9 +5,9 @@ from __future__ import annotations
 import zlib
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
-from penstock.config.rules import EnvironmentName, SourceName, TableList, refuse_later_kinds
+from penstock.config.rules import EnvironmentName, SourceName, TableList  # noqa: TC001 - pydantic reads them
 from penstock.config.spec import Port, Spec, Text, TlsSpec
 from penstock.core.patterns import TablePatterns
 from penstock.core.system_schemas import MYSQL as SYSTEM_SCHEMAS
@@ -86,11 +86,6 @@ class MysqlSourceSpec(Spec):
     copy_commit_seconds: Annotated[int, Field(strict=True, ge=0, le=600)] = 300
     retention_warning_hours: Annotated[float, Field(strict=True, ge=0, le=8760)] = 24.0
     heartbeat: HeartbeatSpec | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_later_kinds(cls, given: object) -> object:
-        return refuse_later_kinds(given, ("postgres",), "source of kind")
 
     @property
     def patterns(self) -> TablePatterns:

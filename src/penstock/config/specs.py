@@ -9,13 +9,14 @@ cannot show (that names are unique, that links lead somewhere) is checked in
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from penstock.config.columns import ColumnsSpec
 from penstock.config.mysql_source import MysqlSourceSpec
 from penstock.config.objects_spec import ObjectsSpec
+from penstock.config.postgres_source import PostgresSourceSpec
 from penstock.config.rules import (
     EnvironmentName,
     KafkaServers,
@@ -40,7 +41,7 @@ from penstock.core.warehouse.load_plan import (  # noqa: TC001 - pydantic reads 
 EmbeddedPart: TypeAlias = Literal["kafka", "schematizer", "state", "tracker", "objects"]
 EMBEDDED_PARTS: tuple[EmbeddedPart, ...] = ("kafka", "schematizer", "state", "tracker", "objects")
 
-SourceSpec: TypeAlias = MysqlSourceSpec
+SourceSpec: TypeAlias = MysqlSourceSpec | PostgresSourceSpec
 """A source of any kind: each has a spec of its own, which its `kind` picks."""
 
 SparkConf: TypeAlias = dict[str, Annotated[str, BeforeValidator(spark_value)]]
@@ -164,12 +165,19 @@ class PipelineSpec(Spec):
     objects: ObjectsSpec = ObjectsSpec()
     tracker: TrackerSpec | None = None
     spark: SparkSpec = SparkSpec()
-    sources: Annotated[tuple[SourceSpec, ...], Field(min_length=1)]
+    sources: Annotated[tuple[Annotated[SourceSpec, Field(discriminator="kind")], ...], Field(min_length=1)]
     sinks: tuple[SinkSpec, ...] = ()
     links: tuple[LinkSpec, ...] = ()
     spolts: tuple[SpoltSpec, ...] = ()
     joins: Annotated[tuple[()], BeforeValidator(refuse_unless_empty("a join"))] = ()
     audits: Annotated[tuple[()], BeforeValidator(refuse_unless_empty("an audit"))] = ()
+
+    @model_validator(mode="after")
+    def _name_slots(self) -> Self:
+        """Name what the sources make in their servers after the pipeline, so that no other one has it."""
+        named = tuple(s.named_after(self.pipeline) if isinstance(s, PostgresSourceSpec) else s for s in self.sources)
+        object.__setattr__(self, "sources", named)
+        return self
 
     def is_embedded(self, part: EmbeddedPart) -> bool:
         """Whether a private `part` is kept under home, because the file names none."""
@@ -181,9 +189,14 @@ class PipelineSpec(Spec):
             case "schematizer":
                 return self.schematizer is None
             case "tracker":
-                return self.tracker is None
+                return self.tracker is None and bool(self.mysql_sources)
             case "objects":
                 return self.objects.url is None
+
+    @property
+    def mysql_sources(self) -> tuple[MysqlSourceSpec, ...]:
+        """The sources that are MySQL or MariaDB: what they are asked about tables, a tracker must know."""
+        return tuple(source for source in self.sources if isinstance(source, MysqlSourceSpec))
 
     def secret_names(self) -> tuple[str, ...]:
         """The environment variables that hold the pipeline's secrets."""

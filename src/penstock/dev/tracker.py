@@ -36,7 +36,7 @@ def start_tracker(spec: PipelineSpec, say: Callable[[str], None]) -> Server:
     UnavailableError when it does not answer then, and UsageError where this
     machine has no such server.
     """
-    kind = _remembered(spec) or wait_for_flavour(spec.sources[0], say)
+    kind = _remembered(spec) or wait_for_flavour(spec.mysql_sources[0], say)
     home = _home(spec, kind)
     if kind == "mariadb":
         return start_mariadb(home, Flavour.TRACKER)
@@ -50,7 +50,7 @@ def start_tracker(spec: PipelineSpec, say: Callable[[str], None]) -> Server:
 
 def examine_tracker(spec: PipelineSpec) -> str:
     """Say which tracker would be started, without starting it. Raises as `start_tracker` does."""
-    if (_remembered(spec) or wait_for_flavour(spec.sources[0], _say_nothing, wait_seconds=0)) == "mariadb":
+    if (_remembered(spec) or wait_for_flavour(spec.mysql_sources[0], _say_nothing, wait_seconds=0)) == "mariadb":
         return f"MariaDB, {find_program('mariadbd')}"
     if prefix_directory(PACKAGE).exists():
         return f"MySQL, {prefix_directory(PACKAGE)}"

@@ -46,6 +46,10 @@ class LogStream(Protocol):
         """
         ...
 
+    def confirm(self, position: Position) -> None:
+        """Everything before `position` is durable elsewhere, and so is that we know it: the source need not keep it."""
+        ...
+
     def at_end(self) -> bool:
         """Whether a stream opened with a stop (end of file, or end of log) has reached it."""
         ...

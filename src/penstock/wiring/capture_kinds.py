@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, assert_never
 
 from penstock.config.mysql_source import MysqlSourceSpec
+from penstock.config.postgres_source import PostgresSourceSpec
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
+    from penstock.config.specs import SourceSpec
     from penstock.core.positions import Position
     from penstock.links.capture.spec import CaptureSpec
     from penstock.links.capture.table_book import TableBook
@@ -36,6 +38,10 @@ class SourceLook(Protocol):
         """Where a first start begins if the file and the log allow it without a copy, else None."""
         ...
 
+    def copy_from(self) -> Position | None:
+        """A place before any copy from now on, if a copy makes something in the source that must be known as ours."""
+        ...
+
 
 class CaptureKind(Protocol):
     """Opens what a capture of one kind of source needs. Nothing is kept between two calls."""
@@ -44,8 +50,11 @@ class CaptureKind(Protocol):
         """Look at the source. Raises UnfitServerError where its log lacks what we carry, UnavailableError."""
         ...
 
-    def copy(self, spec: CaptureSpec) -> AbstractContextManager[TableCopy]:
-        """Open a copy of the wanted tables, as they are at a position that is not before any copy of earlier."""
+    def copy(self, spec: CaptureSpec, *, again: bool) -> AbstractContextManager[TableCopy]:
+        """Open a copy of the wanted tables, as they are at a position that is not before any copy of earlier.
+
+        `again`: a copy was begun before, and what it made in the source is ours.
+        """
         ...
 
     def copy_silence_seconds(self) -> float:
@@ -71,22 +80,30 @@ class CaptureKind(Protocol):
         """
         ...
 
-    def reading(self, spec: CaptureSpec, begin: Position) -> LogReading:
-        """What reads the items of a stream that begins at `begin`."""
+    def reading(self, spec: CaptureSpec, begin: Position, book: TableBook) -> LogReading:
+        """What reads the items of a stream that begins at `begin`, where tables are as `book` knows."""
         ...
 
     def on_top_of(self, base: Position, position: Position) -> Position:
         """Return `position`, read from `base` on by somebody who knew nothing but that place."""
         ...
 
-    def log(self, source: MysqlSourceSpec) -> SourceLog:
+    def log(self, source: SourceSpec) -> SourceLog:
         """What the source says of its log; nothing is connected yet."""
         ...
 
 
-def capture_kind(source: MysqlSourceSpec) -> CaptureKind:
+def capture_kind(source: SourceSpec) -> CaptureKind:
     """The kind that `source` is of: an entry for each, by the type of its spec."""
-    from penstock.wiring.mysql_capture import MysqlCapture  # noqa: PLC0415 - drivers are imported for their own sources
+    # Drivers are imported for their own sources.
+    match source:
+        case MysqlSourceSpec():
+            from penstock.wiring.mysql_capture import MysqlCapture  # noqa: PLC0415
 
-    kinds: dict[type, type[CaptureKind]] = {MysqlSourceSpec: MysqlCapture}
-    return kinds[type(source)]()
+            return MysqlCapture()
+        case PostgresSourceSpec():
+            from penstock.wiring.postgres_capture import PostgresCapture  # noqa: PLC0415
+
+            return PostgresCapture()
+        case _:
+            assert_never(source)

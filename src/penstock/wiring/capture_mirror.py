@@ -19,8 +19,7 @@ from penstock.wiring.open import committed_position, open_topic_log
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from penstock.config.mysql_source import MysqlSourceSpec
-    from penstock.config.specs import PipelineSpec
+    from penstock.config.specs import PipelineSpec, SourceSpec
     from penstock.core.positions import Position
     from penstock.ports.state import State
 
@@ -30,7 +29,7 @@ _log = structlog.get_logger()
 class SourceMirror:
     """Mirrors one capture."""
 
-    def __init__(self, spec: PipelineSpec, source: MysqlSourceSpec, state: State) -> None:
+    def __init__(self, spec: PipelineSpec, source: SourceSpec, state: State) -> None:
         """Go on where the mirror in `state` ends."""
         self._topic = position_topic(spec.pipeline, source.name)
         self.name = source.name

@@ -22,6 +22,7 @@ from penstock.adapters.postgres.preflight import examine_database
 from penstock.adapters.redshift.preflight import examine_database as examine_redshift
 from penstock.adapters.state.migrate import has_current_tables
 from penstock.config.places import lake_url, objects_url, state_url
+from penstock.config.postgres_source import PostgresSourceSpec
 from penstock.config.sinks import DeltaSinkSpec, DuckdbSinkSpec, PostgresSinkSpec, RedshiftSinkSpec
 from penstock.core.errors import PenstockError, UnfitServerError, UsageError
 from penstock.wiring.check_started import examine_started
@@ -42,9 +43,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from penstock.adapters.mysql.visible import UnseenPattern
-    from penstock.config.mysql_source import MysqlSourceSpec
     from penstock.config.sinks import SinkSpec
-    from penstock.config.specs import PipelineSpec, SchematizerSpec, TrackerSpec
+    from penstock.config.specs import PipelineSpec, SchematizerSpec, SourceSpec, TrackerSpec
 
 _TIMEOUT_SECONDS = 10.0
 _FREE_BYTES_MIN = 1 << 30
@@ -96,9 +96,14 @@ def _examine_lock(spec: PipelineSpec) -> str:
     return f"this pipeline runs: {holder}" if holder else "free: this pipeline does not run"
 
 
-def _examine_source(source: MysqlSourceSpec, pipeline: str) -> Iterator[Finding]:
+def _examine_source(source: SourceSpec, pipeline: str) -> Iterator[Finding]:
     """Look at the server's settings, our grants on it, the tables that are wanted and that of heartbeats."""
     subject = f"source {source.name}"
+    if isinstance(source, PostgresSourceSpec):
+        from penstock.wiring.postgres_checks import examine_postgres  # noqa: PLC0415 - see wiring/capture_kinds.py
+
+        yield from examine_postgres(source)
+        return
     try:
         with connect(mysql_server(source)) as connection:
             yield Finding("ok", subject, f"{source.user} can log in to {source.host}:{source.port}")

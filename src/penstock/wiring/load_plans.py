@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from penstock.adapters.mysql.catalog import read_tables
 from penstock.adapters.mysql.connection import connect
+from penstock.config.postgres_source import PostgresSourceSpec
 from penstock.config.sinks import DuckdbSinkSpec
 from penstock.core.errors import PenstockError
 from penstock.core.mysql.evolution import refusal_of_types
@@ -16,7 +17,7 @@ from penstock.core.warehouse.dialect import DUCKDB
 from penstock.core.warehouse.overflow import fit_schema
 from penstock.core.warehouse.planner import plan_create
 from penstock.core.warehouse.target_table import TargetTable
-from penstock.wiring.open import mysql_server
+from penstock.wiring.open import mysql_server, mysql_source
 from penstock.wiring.standing import read_standing
 from penstock.wiring.warehouses import load_rules, open_to_read
 
@@ -89,7 +90,12 @@ def _plan_first(link: LinkSpec, schema: TableSchema) -> TablePlan:
 
 
 def _present_tables(spec: PipelineSpec, link: LinkSpec) -> Sequence[TableSchema]:
-    source = spec.source(link.source)
+    given = spec.source(link.source)
+    if isinstance(given, PostgresSourceSpec):
+        from penstock.wiring.postgres_checks import present_tables  # noqa: PLC0415 - see wiring/capture_kinds.py
+
+        return [schema for schema in present_tables(given) if link.patterns.matches(schema.table)]
+    source = mysql_source(given)
     with connect(mysql_server(source)) as connection:
         found = read_tables(connection, None, source.policy)
     heartbeat = source.heartbeat.table_id if source.heartbeat else None

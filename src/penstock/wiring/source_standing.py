@@ -13,13 +13,14 @@ from penstock.adapters.mysql.connection import connect
 from penstock.adapters.mysql.continuity import require_known
 from penstock.adapters.mysql.history import head
 from penstock.adapters.mysql.retention import oldest_ahead_ms, read_kept_log
+from penstock.config.postgres_source import PostgresSourceSpec
 from penstock.core.errors import LogError, PenstockError, PositionError
 from penstock.core.mysql.retention import judge_retention
 from penstock.core.positions import binlog_position, bytes_between
-from penstock.wiring.open import mysql_server
+from penstock.wiring.open import mysql_server, mysql_source
 
 if TYPE_CHECKING:
-    from penstock.config.mysql_source import MysqlSourceSpec
+    from penstock.config.specs import SourceSpec
     from penstock.core.mysql.retention import Retention
     from penstock.core.positions import Position
 
@@ -47,7 +48,7 @@ class SourceStanding:
     hint: str = ""
 
 
-def ask_source(source: MysqlSourceSpec, position: Position | None) -> SourceStanding:
+def ask_source(source: SourceSpec, position: Position | None) -> SourceStanding:
     """Ask the source. Never raises for one that is away or refuses us."""
     try:
         return _ask(source, position)
@@ -55,14 +56,18 @@ def ask_source(source: MysqlSourceSpec, position: Position | None) -> SourceStan
         return SourceStanding(source.name, position, unanswered=error.message, hint=error.hint)
 
 
-def _ask(source: MysqlSourceSpec, position: Position | None) -> SourceStanding:
+def _ask(source: SourceSpec, position: Position | None) -> SourceStanding:
+    if isinstance(source, PostgresSourceSpec):
+        from penstock.wiring.postgres_checks import ask_postgres  # noqa: PLC0415 - see wiring/capture_kinds.py
+
+        return ask_postgres(source, position)
     server, place = mysql_server(source), None if position is None else binlog_position(position)
     with closing(connect(server)) as connection:
         end = head(connection)
         if place is None:
             return SourceStanding(source.name, None, end)
         kept = read_kept_log(connection, server, place)
-        retention = judge_retention(place, kept, _now_ms(), source.retention_warning_hours * 3600)
+        retention = judge_retention(place, kept, _now_ms(), mysql_source(source).retention_warning_hours * 3600)
         if retention.level == "error":
             return SourceStanding(source.name, place, end, retention=retention)
         try:
@@ -77,7 +82,7 @@ def _ask(source: MysqlSourceSpec, position: Position | None) -> SourceStanding:
 class RetentionWatch:
     """Looks once a minute whether the source still has the log that we need, and says so where it is not well."""
 
-    def __init__(self, source: MysqlSourceSpec) -> None:
+    def __init__(self, source: SourceSpec) -> None:
         """Look at once when first asked."""
         self._source = source
         self._looked_at = -_LOOK_SECONDS

@@ -17,15 +17,15 @@ from penstock.adapters.mysql.connection import connect
 from penstock.adapters.mysql.connection import explain as explain_mysql
 from penstock.adapters.mysql.preflight import require_fit
 from penstock.adapters.mysql.visible import unseen_patterns
+from penstock.config.postgres_source import PostgresSourceSpec
 from penstock.core.errors import UnavailableError, UsageError
-from penstock.wiring.open import kafka_cluster, mysql_server
+from penstock.wiring.open import kafka_cluster, mysql_server, mysql_source
 from penstock.wiring.registry_probe import probe_registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.config.mysql_source import MysqlSourceSpec
-    from penstock.config.specs import PipelineSpec
+    from penstock.config.specs import PipelineSpec, SourceSpec
     from penstock.core.mysql.describe import Flavour
 
 _log = structlog.get_logger()
@@ -48,9 +48,7 @@ def wait_for_servers(spec: PipelineSpec, say: Callable[[str], None], wait_second
         wait_for_answer(partial(_examine_source, source), say, wait_seconds)
 
 
-def wait_for_flavour(
-    source: MysqlSourceSpec, say: Callable[[str], None], wait_seconds: float = _WAIT_SECONDS
-) -> Flavour:
+def wait_for_flavour(source: SourceSpec, say: Callable[[str], None], wait_seconds: float = _WAIT_SECONDS) -> Flavour:
     """Return whether a source is MySQL or MariaDB. Waits and raises as `wait_for_servers` does."""
     return wait_for_answer(partial(_ask_flavour, source), say, wait_seconds)
 
@@ -86,16 +84,21 @@ def _ask_schematizer(spec: PipelineSpec) -> None:
         probe_registry(spec.schematizer, _ASK_SECONDS)
 
 
-def _ask_flavour(source: MysqlSourceSpec) -> Flavour:
+def _ask_flavour(source: SourceSpec) -> Flavour:
     with connect(mysql_server(source)) as connection:
         return read_flavour(connection)
 
 
-def _examine_source(source: MysqlSourceSpec) -> None:
+def _examine_source(source: SourceSpec) -> None:
+    if isinstance(source, PostgresSourceSpec):
+        from penstock.wiring.postgres_checks import require_fit_source  # noqa: PLC0415 - see wiring/capture_kinds.py
+
+        require_fit_source(source)
+        return
     server = mysql_server(source)
     with connect(server) as connection:
         try:
-            require_fit(connection, policy=source.policy)
+            require_fit(connection, policy=mysql_source(source).policy)
             unseen = unseen_patterns(connection, source.tables)
         except pymysql.err.MySQLError as error:
             raise explain_mysql(error, server) from error

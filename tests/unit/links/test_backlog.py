@@ -99,6 +99,9 @@ class BreakingStream:
             raise BROKEN.error
         return items
 
+    def confirm(self, position: Position) -> None:
+        """Nothing is kept."""
+
     def at_end(self) -> bool:
         return False
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from penstock.core.mysql.log_items import LogItem
-    from penstock.core.positions import BinlogPosition
+    from penstock.core.positions import BinlogPosition, Position
     from penstock.core.tables import TableId
 
 _COM_BINLOG_DUMP: Final = 0x12
@@ -124,6 +124,9 @@ class BinlogStream:
             if not self._receive(deadline):
                 break
         return []
+
+    def confirm(self, position: Position) -> None:
+        """See `ports.log.LogStream`: a server keeps its binlog by its own rules."""
 
     def at_end(self) -> bool:
         """Whether everything up to the stop has been returned by `read`."""

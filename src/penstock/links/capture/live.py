@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _READ_WAIT_SECONDS = 0.2
 _ADVANCE_SECONDS = 1.0
+_CONFIRM_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class LiveCapture:
         self._follower = follower
         self._publications = 0
         self._rows = 0
-        self._advanced_at = 0.0
+        self._advanced_at = self._confirmed_at = 0.0
         self._bridge: Thread | None = None
         self._recalled = Event()
         self._failure: Exception | None = None
@@ -67,6 +68,7 @@ class LiveCapture:
         self._take_back()
         self._follow(seconds, stop)
         self._capture.parts.publisher.settle()
+        self._stream.confirm(self._capture.position)
         ended = LeaseEnded(self._capture.position, self._publications, self._rows)
         self._publications = self._rows = 0
         return ended
@@ -107,13 +109,19 @@ class LiveCapture:
             self._commit(self._follower.feed(wanted))
             self._commit(self._follower.due())
             self._pass_by(at_once=stop is not None)
-            if not (items or is_waiting):
-                self._capture.parts.publisher.save()
+            if not (items or is_waiting) or time.monotonic() - self._confirmed_at >= _CONFIRM_SECONDS:
+                self._confirm()
             if os.getppid() != parent:
                 message = "the process that started this lease is gone"
                 raise UnavailableError(message, "the link starts again by itself")
         self._commit(self._follower.finish())
         self._pass_by(at_once=True)
+
+    def _confirm(self) -> None:
+        """Tell the source what it need not keep: what lies before a record that is durable."""
+        self._capture.parts.publisher.save()
+        self._stream.confirm(self._capture.position)
+        self._confirmed_at = time.monotonic()
 
     def close(self) -> None:
         """Let go of the stream, the publisher and the rest."""

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from penstock.config.mysql_source import MysqlSourceSpec
-    from penstock.config.specs import PipelineSpec
+    from penstock.config.specs import PipelineSpec, SourceSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +18,6 @@ class CaptureSpec:
     epoch: int
 
     @property
-    def source(self) -> MysqlSourceSpec:
+    def source(self) -> SourceSpec:
         """The source's own spec."""
         return self.pipeline.source(self.source_name)

@@ -16,13 +16,14 @@ from psycopg import sql
 
 from penstock.adapters.postgres.source.connection import connect_to_log, explain, explained, run_command
 from penstock.core.errors import CorruptLogError, LogPurgedError, UnavailableError
+from penstock.core.positions import wal_position
 from penstock.core.postgres.scan import EPOCH_US, PgoutputScanner
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.adapters.postgres.connection import PostgresServer
-    from penstock.core.positions import WalPosition
+    from penstock.core.positions import Position, WalPosition
     from penstock.core.postgres.log_items import PostgresItem
 
 _START_SECONDS: Final = 60.0
@@ -61,9 +62,13 @@ class WalStream:
                 self._pgconn.consume_input()
         return items
 
-    def confirm(self, position: WalPosition) -> None:
-        """Tell the server, with the next report, that everything before `position` is durable elsewhere."""
-        self._confirmed = max(self._confirmed, position.lsn)
+    def confirm(self, position: Position) -> None:
+        """Tell the server with the next report; see `penstock.ports.log`."""
+        self._confirmed = max(self._confirmed, wal_position(position).lsn)
+
+    def at_end(self) -> bool:
+        """See `penstock.ports.log`: it has no stop."""
+        return False
 
     def close(self) -> None:
         """Report once more, and drop the connection. Safe to call twice."""
