@@ -202,7 +202,7 @@ def _is_kind(before: str | int | None, part: str | int) -> bool:
 
 
 def _kinds() -> set[object]:
-    specs = (*_specs_in(SinkSpec), MysqlSourceSpec, PostgresSourceSpec)
+    specs: tuple[type[Spec], ...] = (*_specs_in(SinkSpec), MysqlSourceSpec, PostgresSourceSpec)
     return {kind for spec in specs for kind in get_args(spec.model_fields["kind"].annotation)}
 
 

@@ -72,6 +72,37 @@ def test_a_log_that_is_behind_the_catalog_shows_the_table_as_it_was() -> None:
         assert refusal(_known(), after) is None
 
 
+def test_a_column_that_was_added_and_is_called_otherwise_by_now_has_its_default() -> None:
+    newer = _catalog((1, "id"), (2, "x"), CatalogColumn(4, "later", default="5"))
+
+    after = table_schema(_table("id", "a", "b", "c"), newer, _TYPES, _known())
+
+    assert (after.column("c").number, after.column("c").default) == (4, "5")
+    assert refusal(_known(), after) is None
+
+
+def test_a_column_that_was_added_and_is_gone_by_now_has_no_default() -> None:
+    after = table_schema(_table("id", "a", "b", "c"), _catalog((1, "id"), (2, "a")), _TYPES, _known())
+
+    assert after.column("c").default is None
+    assert refusal(_known(), after) is None
+
+
+def test_a_column_that_was_added_and_that_nobody_can_tell_stops_the_table() -> None:
+    newer = _catalog((1, "id"), (2, "a"), (3, "b"), (5, "d"), (6, "e"))
+
+    found = refusal(_known(), table_schema(_table("id", "a", "b", "c"), newer, _TYPES, _known()))
+
+    assert found is not None
+    assert found.column == "c"
+
+
+def test_a_rename_shows_though_a_column_was_dropped_since() -> None:
+    after = table_schema(_table("id", "x", "b"), _catalog((1, "id"), (2, "x")), _TYPES, _known())
+
+    assert column_renames(_known(), after) == (("a", "x"),)
+
+
 def test_a_column_that_was_dropped_and_added_under_its_name_stops_the_table() -> None:
     after = table_schema(_table("id", "a", "b"), _catalog((1, "id"), (2, "a"), (4, "b")), _TYPES, _known())
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.core.postgres.catalog import CatalogColumn
 from penstock.core.postgres.types import column_type, declaration, find_type
 from penstock.core.tables import Column, TableId, TableSchema
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from penstock.core.postgres.catalog import CatalogColumn, CatalogTable
+    from penstock.core.postgres.catalog import CatalogTable
     from penstock.core.postgres.messages import Relation
     from penstock.core.postgres.types import SpecialValues, TypeInfo
 
@@ -78,30 +79,47 @@ def _key(relation: Relation, catalog: CatalogTable | None, known: TableSchema | 
 def _catalog_columns(
     relation: Relation, catalog: CatalogTable | None, known: TableSchema | None
 ) -> list[CatalogColumn | None]:
-    """Return the catalog's column for each of the relation's; None where there is none, or nobody can tell.
+    """Return the catalog's column for each of the relation's; None where nobody can tell.
 
-    The log lists columns by their numbers. So those that are called as before are those from before, whatever
-    the catalog calls them by now, unless their numbers are gone: then they were dropped and added again.
+    The log lists columns by their numbers, new ones behind all others, and the catalog may be newer. So columns that
+    are called as before, in the same order, are those from before, unless their numbers are gone: then they were
+    dropped and added again. Else the catalog's names tell, and where it lacks one, the name from before.
     """
     if catalog is None:
         return [None] * len(relation.columns)
-    by_name = {column.name: column for column in catalog.columns}
     names = [column.name for column in relation.columns]
-    if known is not None and [column.name for column in known.columns] == names:
-        by_number = {column.number: column for column in catalog.columns}
-        return [
-            by_number.get(column.number) or _unless_known(by_name.get(column.name), known) for column in known.columns
-        ]
-    named = [by_name.get(name) for name in names]
-    numbers = [column.number for column in named if column is not None]
-    if numbers == sorted(numbers) and len(numbers) == len(names):
-        return named
-    # The catalog has other names by now, or other columns.
-    if len(catalog.columns) == len(names):
-        return list(catalog.columns)
-    return [None] * len(names)
+    before = known.columns if known else ()
+    if names[: len(before)] == [column.name for column in before]:
+        kept = [_kept(column, catalog, before) for column in before]
+        return [*kept, *_added(names[len(before) :], catalog, before)]
+    by_name = {column.name: column for column in catalog.columns}
+    by_old_name = {column.name: _kept(column, catalog, before) for column in before}
+    found = [by_name.get(name) or by_old_name.get(name) for name in names]
+    numbers = [column.number for column in found if column is not None]
+    if numbers == sorted(set(numbers)) and len(numbers) == len(names):
+        return found
+    return list(catalog.columns) if len(catalog.columns) == len(names) else [None] * len(names)
 
 
-def _unless_known(column: CatalogColumn | None, known: TableSchema) -> CatalogColumn | None:
-    """Leave out a column that got the name of another one since."""
-    return None if column is None or any(column.number == each.number for each in known.columns) else column
+def _kept(column: Column, catalog: CatalogTable, before: Sequence[Column]) -> CatalogColumn:
+    """Return a column from before as the catalog has it, or as it was; another if it was dropped and added anew."""
+    by_number = {each.number: each for each in catalog.columns}
+    if column.number in by_number:
+        return by_number[column.number]
+    known = {each.number for each in before}
+    again = (each for each in catalog.columns if each.name == column.name and each.number not in known)
+    return next(again, CatalogColumn(column.number, column.name, column.comment))
+
+
+def _added(names: Sequence[str], catalog: CatalogTable, before: Sequence[Column]) -> list[CatalogColumn | None]:
+    """Return the catalog's columns for new ones; for those that are gone again, of which nobody asks, ones by name."""
+    last = max((column.number for column in before), default=0)
+    newer = {column.name: column for column in catalog.columns if column.number > last}
+    lacking = [name for name in names if name not in newer]
+    renamed = [column for name, column in newer.items() if name not in names]
+    if not lacking or not renamed:
+        return [newer.get(name, CatalogColumn(0, name)) for name in names]
+    if len(lacking) != len(renamed):
+        return [newer.get(name) for name in names]
+    newer |= dict(zip(lacking, renamed, strict=True))
+    return [newer[name] for name in names]
