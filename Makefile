@@ -35,7 +35,7 @@ test: setup  ## Run all tests that every change must pass, in some 20 minutes on
 
 nightly: setup  ## Run the tests that take longer: what is proven on one server or target, on all others as well
 	@sh scripts/install_for_tests.sh
-	$(TESTS) -m nightly $(ARGS)
+	$(TESTS) -m nightly --timeout 1200 $(ARGS)
 
 unit: setup  ## Run the tests that need no servers
 	$(TESTS) tests/unit tests/fuzz $(ARGS)

@@ -17,7 +17,7 @@ from penstock.ports.queries import ReadLimits
 from penstock.wiring.capture import start_capture
 from penstock.wiring.mirror import LinkCondition, ProgressLog, open_mirrors
 from penstock.wiring.open import OBJECTS_LINK, create_ledgers, open_pipeline_state
-from penstock.wiring.queries import query_sink
+from penstock.wiring.sink_kinds.table import sql_kind
 from penstock.wiring.standing import Standing, read_standing
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class Chain:
     def query(self, sql: str) -> list[tuple[object, ...]]:
         """Ask the warehouse; {schema} is the pipeline's."""
         spec = self.spec
-        rows = query_sink(spec, spec.sinks[0], sql.format(schema=self.name), ReadLimits()).rows
+        rows = sql_kind(spec, spec.sinks[0]).query(sql.format(schema=self.name), ReadLimits()).rows
         return [tuple(row.values()) for row in rows.to_pylist()]
 
     def standing(self) -> Standing:

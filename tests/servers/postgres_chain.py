@@ -15,7 +15,7 @@ from penstock.dev.postgres import PASSWORD
 from penstock.jobs.in_process import carry
 from penstock.ports.queries import ReadLimits
 from penstock.wiring.open import committed_position, open_topic_log
-from penstock.wiring.queries import query_sink
+from penstock.wiring.sink_kinds.table import sql_kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -85,7 +85,7 @@ class PostgresChain:
     def rows(self, sql: str) -> list[tuple[object, ...]]:
         """Ask the warehouse."""
         spec = self.spec
-        return [tuple(row.values()) for row in query_sink(spec, spec.sinks[0], sql, ReadLimits()).rows.to_pylist()]
+        return [tuple(row.values()) for row in sql_kind(spec, spec.sinks[0]).query(sql, ReadLimits()).rows.to_pylist()]
 
     def both(self, sql: str) -> tuple[Sequence[tuple[object, ...]], Sequence[tuple[object, ...]]]:
         """What source and warehouse answer to the same question."""

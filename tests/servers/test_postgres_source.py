@@ -10,7 +10,7 @@ import pytest
 from tests.servers.postgres_chain import PostgresChain, make_postgres_chain
 
 from penstock.adapters.postgres.source.slot import drop_slot
-from penstock.wiring.postgres_capture import source_server
+from penstock.wiring.postgres_server import source_server
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.cli.explain_spolt import explain_spolt
-from penstock.config.places import lake_url, lock_file, objects_url, state_file
+from penstock.config.places import lock_file, objects_url, state_file
 from penstock.config.postgres_source import PostgresSourceSpec
 from penstock.config.secrets import is_set
-from penstock.config.sinks import DeltaSinkSpec, DuckdbSinkSpec, PostgresSinkSpec, RedshiftSinkSpec
 from penstock.config.specs import EMBEDDED_PARTS
 from penstock.links.transforms import open_salt
+from penstock.wiring.sink_kinds.table import sink_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,11 +25,6 @@ _START = {
     "auto": "from the start of the binlog if the server still has it whole, else with a copy of the tables",
     "log": "from the start of the binlog, or not at all",
     "copy": "with a copy of the tables",
-}
-_TLS = {
-    "full": "yes; the server's certificate must be signed by an authority that we trust, and be for its host",
-    "ca": "yes; the server's certificate must be signed by an authority that we trust",
-    "none": "yes, but nobody looks at the server's certificate",
 }
 _WITHOUT_TRANSACTIONS = (
     "Without transactions, what a crash left in the topics is compared with what comes next, and not sent twice.",
@@ -68,14 +63,14 @@ def _explain_source(spec: PipelineSpec, source: SourceSpec) -> Iterator[str]:
         server = f"the PostgreSQL server {source.host}:{source.port}"
         yield f"Source {source.name}: the database {source.database} of {server}"
         yield f"  login    {source.user}, with the password in {source.password_env}"
-        yield f"  tls      {_TLS[source.tls.verify] if source.tls else 'only if the server offers it'}"
+        yield f"  tls      {source.tls.meaning if source.tls else 'only if the server offers it'}"
         yield f"  tables   {source.patterns}"
         yield "  start    with a copy of them"
         yield f"  log      slot {source.slot_name}, publication {source.publication_name}: made if they are missing"
         return
     yield f"Source {source.name}: the MySQL or MariaDB server {source.host}:{source.port}"
     yield f"  login    {source.user}, with the password in {source.password_env}"
-    yield f"  tls      {_TLS[source.tls.verify] if source.tls else 'none: nothing is encrypted on the way'}"
+    yield f"  tls      {source.tls.meaning if source.tls else 'none: nothing is encrypted on the way'}"
     yield f"  tables   {source.patterns}"
     yield f"  start    {_START[source.start]}"
     yield f"  beat     {_explain_heartbeat(source)}"
@@ -90,20 +85,9 @@ def _explain_heartbeat(source: MysqlSourceSpec) -> str:
 
 def _explain_sink(spec: PipelineSpec, sink: SinkSpec) -> Iterator[str]:
     yield ""
-    match sink:
-        case DuckdbSinkSpec():
-            yield f"Sink {sink.name}: the DuckDB file {sink.path}"
-        case PostgresSinkSpec():
-            yield f"Sink {sink.name}: the database {sink.database} of the PostgreSQL server {sink.host}:{sink.port}"
-            yield f"  login    {sink.user}, with the password in {sink.password_env}"
-            yield f"  tls      {_TLS[sink.tls.verify] if sink.tls else 'only if the server offers it'}"
-        case RedshiftSinkSpec():
-            yield f"Sink {sink.name}: the database {sink.database} of the Redshift {sink.host}:{sink.port}"
-            yield f"  login    {sink.user}, with the password in {sink.password_env}; {sink.sslmode}"
-            yield f"  files    read as {sink.iam_role or 'the owner of AWS_ACCESS_KEY_ID'}"
-        case DeltaSinkSpec():
-            yield f"Sink {sink.name}: the folder of Delta tables {lake_url(spec, sink)}"
-            yield "  commits  one per table and step; Spark reads and writes them"
+    first, *more = sink_kind(spec, sink).explain()
+    yield f"Sink {sink.name}: {first}"
+    yield from (f"  {line}" for line in more)
     links = [link for link in spec.links if link.sink == sink.name]
     for link in links:
         yield f"  gets {_wanted(link)} of {link.source}; tables that are dropped there: {_DROPPED[link.dropped_tables]}"

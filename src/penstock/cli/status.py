@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from penstock.core.mysql.retention import Retention
+    from penstock.core.retention import Retention
+    from penstock.ports.standing import SourceStanding
     from penstock.ports.state import LinkProgress
     from penstock.wiring.health import Problem
-    from penstock.wiring.source_standing import SourceStanding
     from penstock.wiring.standing import Standing
 
 app = typer.Typer()

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.core.mysql.retention import Retention
+    from penstock.core.retention import Retention
+    from penstock.ports.standing import SourceStanding
     from penstock.ports.state import LinkProgress, TableProgress
     from penstock.wiring.health import Problem
-    from penstock.wiring.source_standing import SourceStanding
     from penstock.wiring.standing import Standing
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import make_url
+from sqlalchemy import event, make_url
 from sqlalchemy.exc import ArgumentError
 
-from penstock.core.errors import UsageError
+from penstock.core.errors import UnavailableError, UsageError
+from penstock.core.sessions import POSTGRES_SESSION, mysql_query, mysql_statement, postgres_statement, require_kept
 
 if TYPE_CHECKING:
-    from sqlalchemy import URL
+    from sqlalchemy import URL, Engine
+    from sqlalchemy.engine.interfaces import DBAPIConnection
+    from sqlalchemy.pool import ConnectionPoolEntry
 
 _DRIVERS = {"mysql": "mysql+pymysql", "mariadb": "mariadb+pymysql", "postgresql": "postgresql+psycopg"}
 
@@ -33,3 +36,34 @@ def parse_database_url(url: str, what: str) -> URL:
         message = f"a {what} on {parsed.get_backend_name()} is not supported"
         raise UsageError(message, "use SQLite, MySQL, MariaDB or PostgreSQL")
     return parsed
+
+
+def pin_sessions(engine: Engine) -> None:
+    """Have each new connection of `engine` to a server set what we depend on, and read it back.
+
+    Connecting then raises UnfitServerError for a session that does not take it,
+    and UnavailableError for a connection that breaks over it.
+    """
+    is_postgres = engine.dialect.name == "postgresql"
+    where = engine.url.render_as_string(hide_password=True)
+
+    def pin(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+        cursor = connection.cursor()
+        try:
+            if is_postgres:
+                cursor.execute(postgres_statement(POSTGRES_SESSION))
+                rows = [(name, POSTGRES_SESSION[name], found) for name, found in cursor.fetchall()]
+            else:
+                cursor.execute(mysql_statement())
+                cursor.execute(mysql_query())
+                rows = list(cursor.fetchall())
+            # Settings of a transaction that is rolled back are undone.
+            connection.commit()
+        except engine.dialect.loaded_dbapi.Error as error:
+            message = f"{where} broke a connection off: {error}"
+            raise UnavailableError(message, "check that the database runs and takes our login") from error
+        finally:
+            cursor.close()
+        require_kept(where, rows)
+
+    event.listen(engine, "connect", pin)

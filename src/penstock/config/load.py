@@ -11,8 +11,8 @@ from pydantic import ValidationError
 from penstock.config.crosschecks import find_conflicts
 from penstock.config.mysql_source import MysqlSourceSpec
 from penstock.config.postgres_source import PostgresSourceSpec
-from penstock.config.sinks import DeltaSinkSpec, DuckdbSinkSpec, PostgresSinkSpec, RedshiftSinkSpec, SinkSpec
-from penstock.config.spec import Spec, TlsSpec, known_keys
+from penstock.config.sinks import SinkSpec
+from penstock.config.spec import Spec, known_keys
 from penstock.config.specs import PipelineSpec
 from penstock.config.spolt_crosschecks import find_spolt_conflicts
 from penstock.config.yaml_lines import Document, Location, Mistake, parse_yaml
@@ -91,9 +91,13 @@ def _read(path: Path) -> str:
 
 
 def _with_absolute_paths(spec: PipelineSpec, directory: Path) -> PipelineSpec:
-    sources = tuple(source.model_copy(update={"tls": _absolute(source.tls, directory)}) for source in spec.sources)
-    tracker = spec.tracker and spec.tracker.model_copy(update={"tls": _absolute(spec.tracker.tls, directory)})
-    sinks = tuple(_absolute_sink(sink, directory) for sink in spec.sinks)
+    sources = tuple(
+        source.model_copy(update={"tls": source.tls and source.tls.located(directory)}) for source in spec.sources
+    )
+    tracker = spec.tracker and spec.tracker.model_copy(
+        update={"tls": spec.tracker.tls and spec.tracker.tls.located(directory)}
+    )
+    sinks = tuple(sink.located(directory) for sink in spec.sinks)
     security = spec.kafka.security
     if security.ca_file is not None:
         security = security.model_copy(update={"ca_file": (directory / security.ca_file).resolve()})
@@ -109,18 +113,6 @@ def _with_absolute_paths(spec: PipelineSpec, directory: Path) -> PipelineSpec:
     )
 
 
-def _absolute_sink(sink: SinkSpec, directory: Path) -> SinkSpec:
-    match sink:
-        case DuckdbSinkSpec():
-            return sink.model_copy(update={"path": (directory / sink.path).resolve()})
-        case PostgresSinkSpec():
-            return sink.model_copy(update={"tls": _absolute(sink.tls, directory)})
-        case RedshiftSinkSpec():
-            return sink
-        case DeltaSinkSpec():
-            return sink.model_copy(update={"path": sink.path and (directory / sink.path).resolve()})
-
-
 def _absolute_spolt(spolt: SpoltSpec, directory: Path) -> SpoltSpec:
     outputs = tuple(
         output.model_copy(update={"schema_file": (directory / output.schema_file).resolve()})
@@ -131,13 +123,6 @@ def _absolute_spolt(spolt: SpoltSpec, directory: Path) -> SpoltSpec:
     transforms = tuple(each.with_paths_below(directory) for each in spolt.transforms)
     path = (directory / spolt.path).resolve()
     return spolt.model_copy(update={"path": path, "outputs": outputs, "transforms": transforms})
-
-
-def _absolute(tls: TlsSpec | None, directory: Path) -> TlsSpec | None:
-    if tls is None:
-        return None
-    files = {name: getattr(tls, name) for name in ("ca", "cert", "key")}
-    return tls.model_copy(update={name: (directory / file).resolve() for name, file in files.items() if file})
 
 
 def _new_errors(error: ValidationError, document: Document) -> Iterator[ErrorDetails]:

@@ -27,6 +27,15 @@ class DuckdbSinkSpec(Spec):
     kind: Literal["duckdb"]
     path: Path
 
+    @property
+    def secret_names(self) -> frozenset[str]:
+        """The environment variables that hold its secrets."""
+        return frozenset()
+
+    def located(self, directory: Path) -> DuckdbSinkSpec:
+        """Return it with files that are named from `directory` on named from the root."""
+        return self.model_copy(update={"path": (directory / self.path).resolve()})
+
 
 class PostgresSinkSpec(Spec):
     """A database of a PostgreSQL server. Penstock makes its schemas and tables, and a schema `penstock`, in it.
@@ -45,6 +54,15 @@ class PostgresSinkSpec(Spec):
     password_env: EnvironmentName
     tls: TlsSpec | None = None
     connections: Annotated[int, Field(strict=True, ge=1, le=16)] = 2
+
+    @property
+    def secret_names(self) -> frozenset[str]:
+        """The environment variables that hold its secrets."""
+        return frozenset({self.password_env})
+
+    def located(self, directory: Path) -> PostgresSinkSpec:
+        """Return it with files that are named from `directory` on named from the root."""
+        return self.model_copy(update={"tls": self.tls and self.tls.located(directory)})
 
 
 class RedshiftTableSpec(Spec):
@@ -90,6 +108,16 @@ class RedshiftSinkSpec(Spec):
     json_type: Literal["varchar", "super"] = "varchar"
     tables: tuple[RedshiftTableSpec, ...] = ()
 
+    @property
+    def secret_names(self) -> frozenset[str]:
+        """The environment variables that hold its secrets, but for AWS's own."""
+        return frozenset({self.password_env})
+
+    def located(self, directory: Path) -> RedshiftSinkSpec:
+        """Return it as it is: it names no files."""
+        del directory
+        return self
+
 
 class DeltaSinkSpec(Spec):
     """A folder of Delta tables, `SCHEMA/TABLE` each: at `path` on this machine, or at `url`, or beside the objects.
@@ -103,6 +131,15 @@ class DeltaSinkSpec(Spec):
     url: ObjectsUrl | None = None
     endpoint: WebUrl | None = None
     region: Text = "us-east-1"
+
+    @property
+    def secret_names(self) -> frozenset[str]:
+        """The environment variables that hold its secrets, but for AWS's own."""
+        return frozenset()
+
+    def located(self, directory: Path) -> DeltaSinkSpec:
+        """Return it with files that are named from `directory` on named from the root."""
+        return self.model_copy(update={"path": self.path and (directory / self.path).resolve()})
 
 
 def _refuse_later_sinks(given: object) -> object:

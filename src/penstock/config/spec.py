@@ -27,6 +27,13 @@ class Spec(BaseModel):
         return {key: value for key, value in given.items() if value is not None or key not in known}
 
 
+_MEANINGS = {
+    "full": "yes; the server's certificate must be signed by an authority that we trust, and be for its host",
+    "ca": "yes; the server's certificate must be signed by an authority that we trust",
+    "none": "yes, but nobody looks at the server's certificate",
+}
+
+
 class TlsSpec(Spec):
     """How a connection to MySQL or MariaDB is encrypted. `tls: {}` is enough where the server's certificate is public.
 
@@ -40,6 +47,16 @@ class TlsSpec(Spec):
     ca: Path | None = None
     cert: Path | None = None
     key: Path | None = None
+
+    @property
+    def meaning(self) -> str:
+        """What is looked at of the server's certificate, in words."""
+        return _MEANINGS[self.verify]
+
+    def located(self, directory: Path) -> TlsSpec:
+        """Return it with files that are named from `directory` on named from the root."""
+        files = {"ca": self.ca, "cert": self.cert, "key": self.key}
+        return self.model_copy(update={name: (directory / file).resolve() for name, file in files.items() if file})
 
 
 def known_keys(spec: type[Spec]) -> tuple[str, ...]:

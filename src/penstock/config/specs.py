@@ -28,7 +28,7 @@ from penstock.config.rules import (
     refuse_unless_empty,
     spark_value,
 )
-from penstock.config.sinks import PostgresSinkSpec, RedshiftSinkSpec, SinkSpec
+from penstock.config.sinks import SinkSpec  # noqa: TC001 - as below
 from penstock.config.spec import Name, Port, Positive, Spec, Text, TlsSpec
 from penstock.config.spolts import SpoltSpec  # noqa: TC001 - pydantic reads it from a field's annotation
 from penstock.core.patterns import TablePatterns
@@ -201,7 +201,7 @@ class PipelineSpec(Spec):
     def secret_names(self) -> tuple[str, ...]:
         """The environment variables that hold the pipeline's secrets."""
         names = {self.state.url_env, self.kafka.security.password_env, *(s.password_env for s in self.sources)}
-        names |= {sink.password_env for sink in self.sinks if isinstance(sink, PostgresSinkSpec | RedshiftSinkSpec)}
+        names |= {name for sink in self.sinks for name in sink.secret_names}
         names |= {link.columns.salt_env for link in self.links}
         names |= {salt for spolt in self.spolts for salt in spolt.salt_names}
         if self.tracker is not None:

@@ -16,7 +16,6 @@ from penstock.core.avro_types import (
     AvroSchema,
     AvroType,
     Enumeration,
-    Field,
     Fixed,
     Map,
     Named,
@@ -29,6 +28,7 @@ from penstock.core.avro_types import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+_STEPS_MAX = 200_000
 _WIDER = {
     "int": frozenset({"long", "float", "double"}),
     "long": frozenset({"float", "double"}),
@@ -46,9 +46,15 @@ class Reading(StrEnum):
 
 
 def reading_problems(reader: AvroSchema, writer: AvroSchema, reading: Reading = Reading.EXACT) -> tuple[str, ...]:
-    """List why data written with `writer` cannot be read with `reader`, each with its path; empty if it can."""
+    """List why data written with `writer` cannot be read with `reader`, each with its path; empty if it can.
+
+    Schemas that take more than 200,000 steps to compare count as not readable.
+    """
     walk = _Walk(reader, writer, reading)
-    return tuple(walk.compare(reader.root, writer.root, ""))
+    try:
+        return tuple(walk.compare(reader.root, writer.root, ""))
+    except _EntangledError:
+        return ("the schemas are too entangled to be compared: it cannot be told whether all data can be read",)
 
 
 def mutual_problems(new: AvroSchema, old: AvroSchema, reading: Reading = Reading.EXACT) -> tuple[str, ...]:
@@ -67,6 +73,10 @@ def same_encoding(one: AvroSchema, other: AvroSchema) -> bool:
     return _normal_form(one.root, one, ()) == _normal_form(other.root, other, ())
 
 
+class _EntangledError(Exception):
+    """A comparison takes too many steps."""
+
+
 class _Walk:
     """One comparison of a reader with a writer."""
 
@@ -75,9 +85,11 @@ class _Walk:
         self._writer = writer
         self._exact = reading is Reading.EXACT
         self._seen: set[tuple[str, str]] = set()
+        self._steps = 0
 
     def compare(self, reader: AvroType, writer: AvroType, path: str) -> Iterator[str]:
-        """Yield the problems of one pair of types."""
+        """Yield the problems of one pair of types. Raises _EntangledError when all pairs are too many."""
+        self._count(1)
         reader, writer = self._reader.resolve(reader), self._writer.resolve(writer)
         if isinstance(writer, Union):
             for branch in writer.branches:
@@ -93,12 +105,18 @@ class _Walk:
 
     def _compare_with_union(self, reader: Union, writer: AvroType, path: str) -> Iterator[str]:
         """Resolve against the branch of the same name, or else, as the specification says, the first that matches."""
+        self._count(len(reader.branches))
         branches = [self._reader.resolve(branch) for branch in reader.branches]
         for branch in sorted(branches, key=lambda each: not _is_called(each, writer)):
             if self._matches(branch, writer):
                 yield from self.compare(branch, writer, path)
                 return
         yield f"{_at(path)}{_name(writer)} is not readable as {_name(reader)}"
+
+    def _count(self, steps: int) -> None:
+        self._steps += steps
+        if self._steps > _STEPS_MAX:
+            raise _EntangledError
 
     def _matches(self, reader: AvroType, writer: AvroType) -> bool:
         """Tell whether two types match at their top, before their parts are looked at."""
@@ -150,7 +168,8 @@ class _Walk:
             yield f"{_at(path)}{_name(writer)} does not mean the same as {_name(reader)}"
 
     def _compare_symbols(self, reader: Enumeration, writer: Enumeration, path: str) -> Iterator[str]:
-        unknown = [symbol for symbol in writer.symbols if symbol not in reader.symbols]
+        known = set(reader.symbols)
+        unknown = [symbol for symbol in writer.symbols if symbol not in known]
         if unknown and (self._exact or reader.default is None):
             yield f"{_at(path)}the reader does not know the symbols {', '.join(unknown)}"
         if self._exact and reader.meaning != writer.meaning:
@@ -162,9 +181,11 @@ class _Walk:
         self._seen.add((reader.name, writer.name))
         if self._exact and reader.meaning != writer.meaning:
             yield f"{_at(path)}{_name(writer)} does not mean the same as {_name(reader)}"
+        by_name = {written.name: written for written in writer.fields}
         for field in reader.fields:
             inner = f"{path}.{field.name}" if path else field.name
-            written = _written_field(field, writer)
+            # Of the same name, or else of the first alias that is there.
+            written = next((by_name[name] for name in (field.name, *field.aliases) if name in by_name), None)
             if written is not None:
                 yield from self.compare(field.type, written.type, inner)
             elif not field.has_default:
@@ -174,15 +195,6 @@ class _Walk:
 def _is_called(reader: AvroType, writer: AvroType) -> bool:
     named = (Record, Enumeration, Fixed)
     return isinstance(reader, named) and isinstance(writer, named) and reader.name == writer.name
-
-
-def _written_field(field: Field, writer: Record) -> Field | None:
-    """Find the writer's field that `field` reads: of the same name, or else of the first alias that is there."""
-    by_name = {written.name: written for written in writer.fields}
-    for name in (field.name, *field.aliases):
-        if name in by_name:
-            return by_name[name]
-    return None
 
 
 def _normal_form(type_: AvroType, schema: AvroSchema, within: tuple[str, ...]) -> object:  # noqa: PLR0911 - one return per member of the union

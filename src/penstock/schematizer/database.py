@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, NoSuchModuleError, Operat
 from sqlalchemy.orm import Session
 from sqlalchemy.orm.exc import StaleDataError
 
-from penstock.config.database_urls import parse_database_url
+from penstock.config.database_urls import parse_database_url, pin_sessions
 from penstock.core.errors import UnavailableError, UsageError
 from penstock.wiring.databases import use_write_ahead_log
 
@@ -130,10 +130,12 @@ def open_engine(url: str, *, create: bool = False) -> Engine:
         connect |= {"read_timeout": _ANSWER_SECONDS, "write_timeout": _ANSWER_SECONDS, "charset": "utf8mb4"}
     try:
         # A writer that waited for a lock must see what the winner wrote.
-        return sa.create_engine(parsed, isolation_level="READ COMMITTED", pool_pre_ping=True, connect_args=connect)
+        engine = sa.create_engine(parsed, isolation_level="READ COMMITTED", pool_pre_ping=True, connect_args=connect)
     except (ModuleNotFoundError, NoSuchModuleError) as error:
         message = f"the driver for a registry's database at {parsed.drivername} is not installed"
         raise UsageError(message, _EXAMPLE) from error
+    pin_sessions(engine)
+    return engine
 
 
 def _open_sqlite(url: URL, *, create: bool) -> Engine:

@@ -6,6 +6,7 @@ the database, and a request's body is not read here.
 
 from __future__ import annotations
 
+import ipaddress
 import time
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
@@ -15,7 +16,7 @@ from fastapi.concurrency import run_in_threadpool
 from penstock.schematizer.access import ANYBODY, NOBODY, Role, User
 from penstock.schematizer.demands import Demand, InSchema, Somewhere, demand_of
 from penstock.schematizer.error_answers import DATABASE_AWAY, error_answer, explain_database
-from penstock.schematizer.limits import take_body
+from penstock.schematizer.limits import Bodies, Replayed
 from penstock.schematizer.refusals import Code, RefusedError
 from penstock.schematizer.whereabouts import places_of
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from penstock.schematizer.database import Database
     from penstock.schematizer.demands import Target
+    from penstock.schematizer.limits import Limits
     from penstock.schematizer.rates import Rates
     from penstock.schematizer.sign_in import SignIn
 
@@ -43,12 +45,13 @@ def user_of(scope: Scope) -> User:
 class Guarded:
     """Lets requests through to those who may send them. Without a `sign_in`, everybody may."""
 
-    def __init__(self, app: ASGIApp, database: Database, sign_in: SignIn | None, rates: Rates) -> None:
+    def __init__(self, app: ASGIApp, database: Database, sign_in: SignIn | None, rates: Rates, limits: Limits) -> None:
         """Stand before `app`, behind what keeps the segments of paths apart."""
         self._app = app
         self._database = database
         self._sign_in = sign_in
         self._rates = rates
+        self._bodies = Bodies(limits)
         self._allowed: dict[tuple[User, Demand], float] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -56,21 +59,25 @@ class Guarded:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        body = None
         try:
             headers = dict(scope["headers"])
+            _check_host(headers, is_open=self._sign_in is None)
             _check_origin(scope["method"], headers)
             user = await self._signed_in(scope, headers)
             scope[USER] = user
-            body, receive = await self._body_for(user, scope, receive)
+            # Nobody who has not signed in makes us hold a body.
+            body = await self._bodies.read(scope, receive)
             if self._sign_in is not None and not user.may_everywhere(Role.ADMIN):
-                await self._check(user, demand_of(scope, body))
+                await self._check(user, demand_of(scope, body or b""))
         except RefusedError as refused:
             await error_answer(refused, scope)(scope, receive, send)
-            return
         except DATABASE_AWAY as error:
             await error_answer(explain_database(error), scope)(scope, receive, send)
-            return
-        await self._app(scope, receive, send)
+        else:
+            await self._app(scope, receive if body is None else Replayed(body, receive), send)
+        finally:
+            self._bodies.let_go(body or b"")
 
     async def _signed_in(self, scope: Scope, headers: dict[bytes, bytes]) -> User:
         address = scope["client"][0] if scope["client"] else ""
@@ -86,12 +93,6 @@ class Guarded:
             message = "there are more requests than this registry takes from one user or address"
             raise RefusedError(Code.TOO_MANY_REQUESTS, message, "wait, and ask less often", retry_after=wait)
         return user
-
-    async def _body_for(self, user: User, scope: Scope, receive: Receive) -> tuple[bytes, Receive]:
-        """Return the body where the answer may depend on it; it is whole, and is told again."""
-        if self._sign_in is None or scope["method"] in _SAFE or user.may_everywhere(Role.WRITE):
-            return b"", receive
-        return await take_body(receive)
 
     async def _check(self, user: User, demand: Demand) -> None:
         if user.may_everywhere(demand.role):
@@ -134,6 +135,25 @@ def _forbidden(user: User, demand: Demand) -> RefusedError:
         "" if demand.targets else ", or say namespace= where a list has it"
     )
     return RefusedError(Code.FORBIDDEN, message, hint)
+
+
+def _check_host(headers: dict[bytes, bytes], *, is_open: bool) -> None:
+    """Refuse what a page of another site may have sent by a name of its own that leads here (DNS rebinding).
+
+    Where everybody may do everything, the name in the Host header is all that tells such a request.
+    """
+    host = urlsplit(f"//{headers.get(b'host', b'').decode('latin-1')}").hostname or ""
+    if is_open and not _is_loopback(host):
+        message = f"a registry without users answers to names of this machine alone, and not to {host!r}"
+        hint = "ask for 127.0.0.1; or serve with --users; a proxy in front of it sends Host: 127.0.0.1"
+        raise RefusedError(Code.FORBIDDEN, message, hint)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return not host or host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _check_origin(method: str, headers: dict[bytes, bytes]) -> None:

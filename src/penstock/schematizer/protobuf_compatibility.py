@@ -8,13 +8,14 @@ of packages do not count: they are not in the data.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.descriptor_pb2 import DescriptorProto, EnumDescriptorProto
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from google.protobuf.descriptor import Descriptor, EnumDescriptor, OneofDescriptor
 
@@ -142,21 +143,36 @@ def _compare_oneofs(oneof: OneofDescriptor, writer: Descriptor, path: str) -> It
 def _reused(name: str, new: Descriptor, old: Descriptor) -> Iterator[str]:
     declared = DescriptorProto()
     old.CopyToProto(declared)
+    names, numbers = set(declared.reserved_name), _Ranges((each.start, each.end) for each in declared.reserved_range)
     for field in new.fields:
-        if any(each.start <= field.number < each.end for each in declared.reserved_range):
+        if field.number in numbers:
             yield f"{name}.{field.name}: the number {field.number} is reserved in the older schema"
-        if field.name in declared.reserved_name:
+        if field.name in names:
             yield f"{name}.{field.name}: the name is reserved in the older schema"
 
 
 def _reused_values(name: str, new: EnumDescriptor, old: EnumDescriptor) -> Iterator[str]:
     declared = EnumDescriptorProto()
     old.CopyToProto(declared)
+    # Of an enum, the end of a range is in it.
+    ranges = _Ranges((each.start, each.end + 1) for each in declared.reserved_range)
+    names = set(declared.reserved_name)
     for value in new.values:
-        if any(each.start <= value.number <= each.end for each in declared.reserved_range):
+        if value.number in ranges:
             yield f"{name}.{value.name}: the number {value.number} is reserved in the older schema"
-        if value.name in declared.reserved_name:
+        if value.name in names:
             yield f"{name}.{value.name}: the name is reserved in the older schema"
+
+
+class _Ranges:
+    """Numbers from a start to before an end; ranges do not overlap."""
+
+    def __init__(self, ranges: Iterable[tuple[int, int]]) -> None:
+        self._ranges = sorted(ranges)
+
+    def __contains__(self, number: int) -> bool:
+        at = bisect_right(self._ranges, number, key=lambda each: each[0]) - 1
+        return at >= 0 and number < self._ranges[at][1]
 
 
 def _messages(schema: ProtobufSchema) -> dict[str, Descriptor]:

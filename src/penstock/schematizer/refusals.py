@@ -73,6 +73,7 @@ class Code(Enum):
     TOO_MANY_REQUESTS = ("too_many_requests", 429, 429)
     HEADERS_TOO_LARGE = ("headers_too_large", 431, 431)
     DATABASE_UNAVAILABLE = ("database_unavailable", 503, 50301)
+    BUSY = ("busy", 503, 503)
 
     def __init__(self, word: str, status: int, number: int) -> None:
         """Name the three parts of the value."""

@@ -3,7 +3,9 @@
 Source: RFC 7617 (Basic) and RFC 6750 (Bearer). A password takes 0.1 s of CPU
 to check, so what was proved once is remembered by a keyed hash, until the users
 file changes. Failures are rationed by address: else anybody could keep the
-service busy, or guess on.
+service busy, or guess on. Passwords from one address are checked one after the
+other, so that who sends many at once neither tries more of them than the ration
+has, nor has everybody else wait.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import hashlib
 import hmac
 import secrets
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 import structlog
 
@@ -56,6 +59,7 @@ class SignIn:
         # Who is not there is checked against this: it takes as long as who is.
         self._nobody = hash_password(secrets.token_urlsafe())
         self._checks = asyncio.Semaphore(_CHECKS_AT_ONCE)
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def user(self, authorization: str, address: str) -> User:
         """Return who sends `authorization`, a header's value or "". Raises RefusedError for what proves nothing."""
@@ -67,26 +71,39 @@ class SignIn:
             return unknown
         proof = hmac.digest(self._key, authorization.encode(), hashlib.sha256)
         known = self._remembered.get(proof)
-        if known is None:
-            known = await self._check(authorization, address)
+        while known is None:
+            users = self._users
+            known = await self._check(proof, authorization, address)
+            # Whoever was removed, or got another password, meanwhile has proved nothing.
+            self._look()
+            if self._users is not users:
+                known = None
+                continue
             if len(self._remembered) >= _REMEMBERED_MAX:
                 self._remembered.clear()
             self._remembered[proof] = known
         return known
 
-    async def _check(self, authorization: str, address: str) -> User:
+    async def _check(self, proof: bytes, authorization: str, address: str) -> User:
+        scheme, _, value = authorization.partition(" ")
+        if scheme.lower() != "basic":
+            self._require_ration(address)
+            user = self._tokens.get(hash_token(value.strip())) if scheme.lower() == "bearer" else None
+            return self._proved(user, address)
+        async with self._turns.setdefault(address, asyncio.Lock()):
+            # Who sent the same just before has proved it.
+            if (known := self._remembered.get(proof)) is not None:
+                return known
+            self._require_ration(address)
+            return self._proved(await self._check_password(value.strip()), address)
+
+    def _require_ration(self, address: str) -> None:
         wait = self._failures.wait_seconds(address)
         if wait > 0:
             message = "there were too many failures to sign in from this address"
             raise RefusedError(Code.TOO_MANY_REQUESTS, message, "wait, and check user and password", retry_after=wait)
-        scheme, _, value = authorization.partition(" ")
-        match scheme.lower():
-            case "bearer":
-                user = self._tokens.get(hash_token(value.strip()))
-            case "basic":
-                user = await self._check_password(value.strip())
-            case _:
-                user = None
+
+    def _proved(self, user: User | None, address: str) -> User:
         if user is None:
             self._failures.take(address)
             raise RefusedError(Code.UNAUTHENTICATED, "user and password, or token, are not right", _HINT)

@@ -1,4 +1,4 @@
-"""What a capture opens of its source, by the source's kind: the one place that picks it."""
+"""What a capture and everybody else asks of a source, by its kind: the one place that picks it."""
 
 from __future__ import annotations
 
@@ -8,18 +8,23 @@ from penstock.config.mysql_source import MysqlSourceSpec
 from penstock.config.postgres_source import PostgresSourceSpec
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
     from contextlib import AbstractContextManager
 
     from penstock.config.specs import SourceSpec
     from penstock.core.positions import Position
+    from penstock.core.refusals import Refusal
+    from penstock.core.tables import TableId, TableSchema
     from penstock.links.capture.spec import CaptureSpec
     from penstock.links.capture.table_book import TableBook
     from penstock.ports.copy import TableCopy
     from penstock.ports.log import LogReading, LogStream, Stop
     from penstock.ports.replay import Replay
     from penstock.ports.source import SourceLog
+    from penstock.ports.standing import SourceStanding
     from penstock.ports.state import State
     from penstock.ports.tracker import SchemaCatalog, UnloggedChanges
+    from penstock.wiring.findings import Finding
 
 
 class SourceLook(Protocol):
@@ -44,7 +49,10 @@ class SourceLook(Protocol):
 
 
 class CaptureKind(Protocol):
-    """Opens what a capture of one kind of source needs. Nothing is kept between two calls."""
+    """Opens what a capture of one kind of source needs, and asks such a source what others want to know of it.
+
+    Nothing is kept between two calls.
+    """
 
     def look(self, spec: CaptureSpec) -> AbstractContextManager[SourceLook]:
         """Look at the source. Raises UnfitServerError where its log lacks what we carry, UnavailableError."""
@@ -88,21 +96,40 @@ class CaptureKind(Protocol):
         """Return `position`, read from `base` on by somebody who knew nothing but that place."""
         ...
 
+    def require_fit(self, source: SourceSpec) -> None:
+        """Raise UnfitServerError, or UsageError, if it cannot be captured as the file wants; warn of what may be."""
+        ...
+
+    def examine(self, source: SourceSpec, pipeline: str) -> Iterator[Finding]:
+        """Yield everything that `penstock check --connect` says of it; never raises for a server that is away."""
+        ...
+
+    def standing(self, source: SourceSpec, position: Position | None) -> SourceStanding:
+        """How far its log reaches behind and ahead of `position`. Raises UnavailableError."""
+        ...
+
+    def tables(self, source: SourceSpec) -> Mapping[TableId, TableSchema]:
+        """All of its tables as they are now, wanted or not."""
+        ...
+
+    def refusal(self, before: TableSchema, after: TableSchema) -> Refusal | None:
+        """Why rows of `before` cannot be carried on as those of `after`, by their types; None if they can."""
+        ...
+
     def log(self, source: SourceSpec) -> SourceLog:
         """What the source says of its log; nothing is connected yet."""
         ...
 
 
 def capture_kind(source: SourceSpec) -> CaptureKind:
-    """The kind that `source` is of: an entry for each, by the type of its spec."""
-    # Drivers are imported for their own sources.
+    """The kind that `source` is of: an entry for each. Drivers are imported for sources that need them alone."""
     match source:
         case MysqlSourceSpec():
-            from penstock.wiring.mysql_capture import MysqlCapture  # noqa: PLC0415
+            from penstock.wiring.mysql_capture import MysqlCapture  # noqa: PLC0415 - as above
 
             return MysqlCapture()
         case PostgresSourceSpec():
-            from penstock.wiring.postgres_capture import PostgresCapture  # noqa: PLC0415
+            from penstock.wiring.postgres_capture import PostgresCapture  # noqa: PLC0415 - as above
 
             return PostgresCapture()
         case _:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from penstock.config.specs import PipelineSpec
+    from penstock.ports.standing import SourceStanding
     from penstock.ports.state import State
-    from penstock.wiring.source_standing import SourceStanding
 
 _SUBJECT = "state database"
 

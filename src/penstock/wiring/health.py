@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from penstock.ports.standing import SourceStanding
     from penstock.ports.state import LinkProgress
-    from penstock.wiring.source_standing import SourceStanding
     from penstock.wiring.standing import Standing
 
 SILENT_SECONDS = 30.0

@@ -6,20 +6,17 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.adapters.mysql.catalog import read_tables
-from penstock.adapters.mysql.connection import connect
-from penstock.config.postgres_source import PostgresSourceSpec
-from penstock.config.sinks import DuckdbSinkSpec
+from penstock.config.mysql_source import MysqlSourceSpec
 from penstock.core.errors import PenstockError
-from penstock.core.mysql.evolution import refusal_of_types
 from penstock.core.transforms.column_history import ColumnHistory
 from penstock.core.warehouse.dialect import DUCKDB
 from penstock.core.warehouse.overflow import fit_schema
 from penstock.core.warehouse.planner import plan_create
 from penstock.core.warehouse.target_table import TargetTable
-from penstock.wiring.open import mysql_server, mysql_source
+from penstock.wiring.capture_kinds import capture_kind
+from penstock.wiring.sink_kinds.table import sql_kind
 from penstock.wiring.standing import read_standing
-from penstock.wiring.warehouses import load_rules, open_to_read
+from penstock.wiring.warehouses import load_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -51,16 +48,11 @@ def plan_loads(spec: PipelineSpec) -> Iterator[TablePlan]:
             yield TablePlan(link.name, "", error=error.message, hint=error.hint)
 
 
-def _is_new(spec: PipelineSpec, link: LinkSpec) -> bool:
-    """Whether the target is a file that is not there yet: the first load makes it, and all in it."""
-    sink = spec.sink(link.sink)
-    return isinstance(sink, DuckdbSinkSpec) and not sink.path.exists()
-
-
 def _plan_link(spec: PipelineSpec, link: LinkSpec) -> Iterator[TablePlan]:
     # Imported where it is used: drivers are slow to import.
     from penstock.links.warehouse.preview import LoadPreview  # noqa: PLC0415
 
+    kind = sql_kind(spec, spec.sink(link.sink))
     stopped = {each.table: each for each in read_standing(spec).tables if each.error and each.link == link.source}
     tables = []
     for schema in _present_tables(spec, link):
@@ -68,11 +60,12 @@ def _plan_link(spec: PipelineSpec, link: LinkSpec) -> Iterator[TablePlan]:
             yield TablePlan(link.name, why.table, error=why.error, hint=why.hint)
         else:
             tables.append(schema)
-    if _is_new(spec, link):
+    if kind.is_new():
         yield from (_plan_first(link, schema) for schema in tables)
         return
-    with closing(open_to_read(spec, link)) as warehouse:
-        preview = LoadPreview(warehouse, spec.pipeline, link.source, load_rules(link), refusal_of_types)
+    with closing(kind.open_to_read(link)) as warehouse:
+        refuses = capture_kind(spec.source(link.source)).refusal
+        preview = LoadPreview(warehouse, spec.pipeline, link.source, load_rules(link), refuses)
         for schema in tables:
             try:
                 yield TablePlan(link.name, str(schema.table), tuple(preview.plan(schema)))
@@ -90,14 +83,8 @@ def _plan_first(link: LinkSpec, schema: TableSchema) -> TablePlan:
 
 
 def _present_tables(spec: PipelineSpec, link: LinkSpec) -> Sequence[TableSchema]:
-    given = spec.source(link.source)
-    if isinstance(given, PostgresSourceSpec):
-        from penstock.wiring.postgres_checks import present_tables  # noqa: PLC0415 - see wiring/capture_kinds.py
-
-        return [schema for schema in present_tables(given) if link.patterns.matches(schema.table)]
-    source = mysql_source(given)
-    with connect(mysql_server(source)) as connection:
-        found = read_tables(connection, None, source.policy)
-    heartbeat = source.heartbeat.table_id if source.heartbeat else None
+    source = spec.source(link.source)
+    found = capture_kind(source).tables(source)
+    heartbeat = source.heartbeat.table_id if isinstance(source, MysqlSourceSpec) and source.heartbeat else None
     wanted = (table for table in found if source.patterns.matches(table) and link.patterns.matches(table))
     return [found[table] for table in wanted if table != heartbeat]

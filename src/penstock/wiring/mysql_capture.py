@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.adapters.mysql.binlog_stream import open_binlog
+from penstock.adapters.mysql.catalog import read_tables
 from penstock.adapters.mysql.connection import connect
 from penstock.adapters.mysql.copy import SILENCE_SECONDS, open_copy
 from penstock.adapters.mysql.heartbeat import require_not_behind
@@ -17,33 +18,39 @@ from penstock.adapters.mysql.log_coverage import require_whole_log
 from penstock.adapters.mysql.source_objects import MysqlSourceObjects
 from penstock.adapters.mysql.tracker import MysqlTracker
 from penstock.config.mysql_source import BACKLOG_TASKS_MAX, SERVER_IDS_PER_SOURCE
+from penstock.core.mysql.evolution import refusal_of_types
 from penstock.core.mysql.heartbeats import HeartbeatWatch
 from penstock.core.mysql.read_from import on_top_of
 from penstock.core.positions import binlog_position
 from penstock.links.capture.mysql.cascades import CascadeWatch
 from penstock.links.capture.mysql.log_reading import BinlogReading
 from penstock.links.capture.mysql.statements import StatementHandler
+from penstock.wiring.mysql_fitness import examine_source, require_fit_source
 from penstock.wiring.mysql_log import MysqlLog
+from penstock.wiring.mysql_standing import read_source_standing
 from penstock.wiring.open import mysql_server, mysql_source, open_tracker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
 
     import pymysql
 
     from penstock.config.specs import SourceSpec
     from penstock.core.positions import Position
-    from penstock.core.tables import TableId
+    from penstock.core.refusals import Refusal
+    from penstock.core.tables import TableId, TableSchema
     from penstock.links.capture.spec import CaptureSpec
     from penstock.links.capture.table_book import TableBook
     from penstock.ports.copy import TableCopy
     from penstock.ports.log import LogReading, LogStream, Stop
     from penstock.ports.replay import Replay
     from penstock.ports.source import SourceLog
+    from penstock.ports.standing import SourceStanding
     from penstock.ports.state import State
     from penstock.ports.tracker import SchemaCatalog, UnloggedChanges
     from penstock.wiring.capture_kinds import SourceLook
+    from penstock.wiring.findings import Finding
 
 _LANES: Final = BACKLOG_TASKS_MAX + 1
 _INSTANCES: Final = 4
@@ -135,6 +142,27 @@ class MysqlCapture:
     def on_top_of(self, base: Position, position: Position) -> Position:
         """See CaptureKind."""
         return on_top_of(binlog_position(base), binlog_position(position))
+
+    def require_fit(self, source: SourceSpec) -> None:
+        """See CaptureKind."""
+        require_fit_source(mysql_source(source))
+
+    def examine(self, source: SourceSpec, pipeline: str) -> Iterator[Finding]:
+        """See CaptureKind."""
+        return examine_source(mysql_source(source), pipeline)
+
+    def standing(self, source: SourceSpec, position: Position | None) -> SourceStanding:
+        """See CaptureKind."""
+        return read_source_standing(mysql_source(source), position)
+
+    def tables(self, source: SourceSpec) -> Mapping[TableId, TableSchema]:
+        """See CaptureKind."""
+        with connect(mysql_server(source)) as connection:
+            return read_tables(connection, None, mysql_source(source).policy)
+
+    def refusal(self, before: TableSchema, after: TableSchema) -> Refusal | None:
+        """See CaptureKind."""
+        return refusal_of_types(before, after)
 
     def log(self, source: SourceSpec) -> SourceLog:
         """See CaptureKind."""

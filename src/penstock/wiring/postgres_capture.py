@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from penstock.adapters.postgres.connection import PostgresServer
+from penstock.adapters.postgres.source.catalog import read_tables, read_types
 from penstock.adapters.postgres.source.connection import connected
 from penstock.adapters.postgres.source.copy import open_copy
 from penstock.adapters.postgres.source.identity import read_head, read_identity
@@ -15,49 +15,39 @@ from penstock.adapters.postgres.source.publication import ensure_publication
 from penstock.adapters.postgres.source.relations import PostgresRelations
 from penstock.adapters.postgres.source.slot import drop_slot, read_slot, require_slot
 from penstock.adapters.postgres.source.stream import open_stream
-from penstock.config.postgres_source import PostgresSourceSpec
-from penstock.config.secrets import secret
 from penstock.core.errors import UnfitServerError
 from penstock.core.positions import WalPosition, wal_position
+from penstock.core.postgres.evolution import refusal
+from penstock.core.postgres.relations import table_schema
 from penstock.links.capture.postgres.announced_catalog import AnnouncedCatalog
 from penstock.links.capture.postgres.log_reading import PostgresReading
 from penstock.links.capture.postgres.replay import RelationReplay
 from penstock.ports.tracker import AllLogged
-from penstock.wiring.warehouses import libpq_tls
+from penstock.wiring.postgres_checks import examine_postgres, read_postgres_standing, require_fit_postgres
+from penstock.wiring.postgres_server import postgres_source, source_server
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import psycopg
 
     from penstock.config.specs import SourceSpec
     from penstock.core.positions import Position
+    from penstock.core.refusals import Refusal
+    from penstock.core.tables import TableId, TableSchema
     from penstock.links.capture.spec import CaptureSpec
     from penstock.links.capture.table_book import TableBook
     from penstock.ports.copy import TableCopy
     from penstock.ports.log import LogReading, LogStream, Stop
     from penstock.ports.replay import Replay
     from penstock.ports.source import LogFile, SourceLog
+    from penstock.ports.standing import SourceStanding
     from penstock.ports.state import State
     from penstock.ports.tracker import SchemaCatalog, UnloggedChanges
     from penstock.wiring.capture_kinds import SourceLook
+    from penstock.wiring.findings import Finding
 
 _SILENCE_SECONDS: Final = 600.0
-
-
-def postgres_source(source: SourceSpec) -> PostgresSourceSpec:
-    """Return the spec of a source that is PostgreSQL's."""
-    if not isinstance(source, PostgresSourceSpec):
-        message = f"{source.name} is no PostgreSQL source"
-        raise TypeError(message)
-    return source
-
-
-def source_server(source: SourceSpec) -> PostgresServer:
-    """The source's database and our login to it."""
-    spec = postgres_source(source)
-    tls = {} if spec.tls is None else libpq_tls(spec.tls)
-    return PostgresServer(spec.host, spec.port, spec.database, spec.user, secret(spec.password_env), tls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +134,31 @@ class PostgresCapture:
         """See CaptureKind."""
         del base
         return position
+
+    def require_fit(self, source: SourceSpec) -> None:
+        """See CaptureKind."""
+        require_fit_postgres(postgres_source(source))
+
+    def examine(self, source: SourceSpec, pipeline: str) -> Iterator[Finding]:
+        """See CaptureKind."""
+        del pipeline
+        return examine_postgres(postgres_source(source))
+
+    def standing(self, source: SourceSpec, position: Position | None) -> SourceStanding:
+        """See CaptureKind."""
+        return read_postgres_standing(postgres_source(source), position)
+
+    def tables(self, source: SourceSpec) -> Mapping[TableId, TableSchema]:
+        """See CaptureKind."""
+        special = postgres_source(source).special_values
+        with connected(source_server(source)) as connection:
+            types, found = read_types(connection), read_tables(connection)
+        shapes = [table_schema(each.relation, each.table, types, None, special) for each in found]
+        return {shape.table: shape for shape in shapes}
+
+    def refusal(self, before: TableSchema, after: TableSchema) -> Refusal | None:
+        """See CaptureKind."""
+        return refusal(before, after)
 
     def log(self, source: SourceSpec) -> SourceLog:
         """See CaptureKind."""

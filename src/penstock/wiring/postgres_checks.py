@@ -6,27 +6,23 @@ from typing import TYPE_CHECKING, Final
 
 import psycopg
 
-from penstock.adapters.postgres.source.catalog import read_tables, read_types
 from penstock.adapters.postgres.source.connection import connected, explain
 from penstock.adapters.postgres.source.identity import read_head
 from penstock.adapters.postgres.source.preflight import examine_source, require_fit
 from penstock.adapters.postgres.source.slot import read_slot, require_slot
 from penstock.core.errors import LogError, PenstockError, PositionError, UnfitServerError
-from penstock.core.mysql.retention import Retention
 from penstock.core.positions import WalPosition, wal_position
-from penstock.core.postgres.relations import table_schema
-from penstock.core.tables import TableId
+from penstock.core.retention import Retention
+from penstock.ports.standing import SourceStanding
 from penstock.wiring.findings import Finding
-from penstock.wiring.postgres_capture import source_server
-from penstock.wiring.source_standing import SourceStanding
+from penstock.wiring.postgres_server import source_server
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from penstock.adapters.postgres.source.slot import SlotState
     from penstock.config.postgres_source import PostgresSourceSpec
     from penstock.core.positions import Position
-    from penstock.core.tables import TableSchema
 
 _MEBIBYTE: Final = 1 << 20
 _UNREAD: Final = (
@@ -35,7 +31,7 @@ _UNREAD: Final = (
 )
 
 
-def require_fit_source(source: PostgresSourceSpec) -> None:
+def require_fit_postgres(source: PostgresSourceSpec) -> None:
     """Raise UnfitServerError, with everything that is wrong, unless the server can be captured."""
     with connected(source_server(source)) as connection:
         require_fit(connection)
@@ -58,16 +54,8 @@ def examine_postgres(source: PostgresSourceSpec) -> Iterator[Finding]:
         yield Finding("error", subject, error.message, error.hint, error.exit_code)
 
 
-def present_tables(source: PostgresSourceSpec) -> Sequence[TableSchema]:
-    """The wanted tables as they are now."""
-    with connected(source_server(source)) as connection:
-        types, tables = read_types(connection), read_tables(connection)
-    wanted = [each for each in tables if source.patterns.matches(TableId(each.table.schema, each.table.name))]
-    return [table_schema(each.relation, each.table, types, None, source.special_values) for each in wanted]
-
-
-def ask_postgres(source: PostgresSourceSpec, position: Position | None) -> SourceStanding:
-    """Ask how far the log reaches, ahead of `position` and back. Raises what `connected` raises."""
+def read_postgres_standing(source: PostgresSourceSpec, position: Position | None) -> SourceStanding:
+    """See capture_kinds.CaptureKind.standing."""
     server = source_server(source)
     with connected(server) as connection:
         head = WalPosition(read_head(connection))

@@ -12,12 +12,13 @@ from penstock.core.errors import UnavailableError, UsageError
 from penstock.core.lag import lag_seconds
 from penstock.wiring.identity import own_identity, require_identity
 from penstock.wiring.open import open_lock
-from penstock.wiring.source_standing import SourceStanding, ask_source
+from penstock.wiring.source_standing import ask_source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.config.specs import PipelineSpec
+    from penstock.ports.standing import SourceStanding
     from penstock.ports.state import LinkProgress, State, TableProgress
 
 

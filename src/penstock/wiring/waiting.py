@@ -6,29 +6,23 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-import pymysql
-import structlog
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from penstock.adapters.kafka.cluster import explain as explain_kafka
 from penstock.adapters.mysql.catalog import read_flavour
 from penstock.adapters.mysql.connection import connect
-from penstock.adapters.mysql.connection import explain as explain_mysql
-from penstock.adapters.mysql.preflight import require_fit
-from penstock.adapters.mysql.visible import unseen_patterns
-from penstock.config.postgres_source import PostgresSourceSpec
-from penstock.core.errors import UnavailableError, UsageError
-from penstock.wiring.open import kafka_cluster, mysql_server, mysql_source
+from penstock.core.errors import UnavailableError
+from penstock.wiring.capture_kinds import capture_kind
+from penstock.wiring.open import kafka_cluster, mysql_server
 from penstock.wiring.registry_probe import probe_registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.config.specs import PipelineSpec, SourceSpec
+    from penstock.config.mysql_source import MysqlSourceSpec
+    from penstock.config.specs import PipelineSpec
     from penstock.core.mysql.describe import Flavour
-
-_log = structlog.get_logger()
 
 _Answer = TypeVar("_Answer")
 _WAIT_SECONDS = 60.0
@@ -45,10 +39,12 @@ def wait_for_servers(spec: PipelineSpec, say: Callable[[str], None], wait_second
     wait_for_answer(partial(_ask_kafka, spec), say, wait_seconds)
     wait_for_answer(partial(_ask_schematizer, spec), say, wait_seconds)
     for source in spec.sources:
-        wait_for_answer(partial(_examine_source, source), say, wait_seconds)
+        wait_for_answer(partial(capture_kind(source).require_fit, source), say, wait_seconds)
 
 
-def wait_for_flavour(source: SourceSpec, say: Callable[[str], None], wait_seconds: float = _WAIT_SECONDS) -> Flavour:
+def wait_for_flavour(
+    source: MysqlSourceSpec, say: Callable[[str], None], wait_seconds: float = _WAIT_SECONDS
+) -> Flavour:
     """Return whether a source is MySQL or MariaDB. Waits and raises as `wait_for_servers` does."""
     return wait_for_answer(partial(_ask_flavour, source), say, wait_seconds)
 
@@ -84,30 +80,6 @@ def _ask_schematizer(spec: PipelineSpec) -> None:
         probe_registry(spec.schematizer, _ASK_SECONDS)
 
 
-def _ask_flavour(source: SourceSpec) -> Flavour:
+def _ask_flavour(source: MysqlSourceSpec) -> Flavour:
     with connect(mysql_server(source)) as connection:
         return read_flavour(connection)
-
-
-def _examine_source(source: SourceSpec) -> None:
-    if isinstance(source, PostgresSourceSpec):
-        from penstock.wiring.postgres_checks import require_fit_source  # noqa: PLC0415 - see wiring/capture_kinds.py
-
-        require_fit_source(source)
-        return
-    server = mysql_server(source)
-    with connect(server) as connection:
-        try:
-            require_fit(connection, policy=mysql_source(source).policy)
-            unseen = unseen_patterns(connection, source.tables)
-        except pymysql.err.MySQLError as error:
-            raise explain_mysql(error, server) from error
-    missing = [each for each in unseen if each.is_missing]
-    if hidden := [each.grant for each in missing if each.grant]:
-        message = f"{source.name} has no table {', '.join(each.pattern for each in missing)} that {source.user} may see"
-        raise UsageError(message, f"if it is there: {'; '.join(hidden)}. Else create it, or correct `tables`")
-    if missing:
-        message = f"{source.name} has no table {', '.join(each.pattern for each in missing)}"
-        raise UsageError(message, "create it first, or correct `tables` of the source")
-    for each in unseen:
-        _log.warning("tables may be hidden from us", source=source.name, tables=each.pattern, hint=each.grant)

@@ -60,7 +60,7 @@ from penstock.wiring.warehouses import open_sink
 
 os.environ["CASE_PASSWORD"] = PASSWORD
 from penstock.ports.queries import ReadLimits
-from penstock.wiring.queries import query_sink
+from penstock.wiring.sink_kinds.table import sql_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -136,7 +136,7 @@ class Case:
     def rows(self, table: str, order: str) -> list[tuple[object, ...]]:
         """A table of the warehouse."""
         asked = f"SELECT * FROM {table} ORDER BY {order}"
-        found = query_sink(self.spec, self.spec.sinks[0], asked, ReadLimits()).rows
+        found = sql_kind(self.spec, self.spec.sinks[0]).query(asked, ReadLimits()).rows
         return [tuple(row.values()) for row in found.to_pylist()]
 
     def beat(self) -> None:

@@ -27,7 +27,7 @@ from penstock.wiring.standing import read_standing
 # Spark's processes inherit the environment when the session starts, which other tests may have done before.
 os.environ["CASE_PASSWORD"] = PASSWORD
 from penstock.ports.queries import ReadLimits
-from penstock.wiring.queries import query_sink
+from penstock.wiring.sink_kinds.table import sql_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,14 +98,14 @@ class PipelineCase:
 
     def query(self, sql: str) -> list[dict[str, object]]:
         """Ask the warehouse."""
-        return query_sink(self.spec, self.spec.sinks[0], sql, ReadLimits()).rows.to_pylist()
+        return sql_kind(self.spec, self.spec.sinks[0]).query(sql, ReadLimits()).rows.to_pylist()
 
     def compare(self) -> dict[str, TableComparison]:
         """Compare source and warehouse, table by table."""
         source = MysqlServer(self.server.host, self.server.port, self.server.user, self.server.password)
         spec = self.spec
         compared = compare_all(
-            source, lambda sql: query_sink(spec, spec.sinks[0], sql, ReadLimits()).rows, self.database
+            source, lambda sql: sql_kind(spec, spec.sinks[0]).query(sql, ReadLimits()).rows, self.database
         )
         return {comparison.table: comparison for comparison in compared}
 

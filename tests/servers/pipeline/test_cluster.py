@@ -19,7 +19,7 @@ from penstock.links.capture.spec import CaptureSpec
 from penstock.ports.queries import ReadLimits
 from penstock.wiring.capture import start_capture
 from penstock.wiring.epochs import next_epoch
-from penstock.wiring.queries import query_sink
+from penstock.wiring.sink_kinds.table import sql_kind
 
 if TYPE_CHECKING:
     from tests.servers.capture_case import CaseServers
@@ -69,7 +69,9 @@ def test_a_pipeline_runs_on_a_cluster_unchanged(
     assert not any(Path("/proc", str(pid), "exe").exists() for pid in pids)
     source = MysqlServer(mariadb.host, mariadb.port, mariadb.user, mariadb.password)
     spec = case.spec
-    compared = compare_all(source, lambda sql: query_sink(spec, spec.sinks[0], sql, ReadLimits()).rows, case.database)
+    compared = compare_all(
+        source, lambda sql: sql_kind(spec, spec.sinks[0]).query(sql, ReadLimits()).rows, case.database
+    )
     assert {c.table: c.differences for c in compared} == {"users": 0}
     assert kafka.alive()
 

@@ -11,7 +11,7 @@ from tests.servers.conftest import state_database
 
 from penstock.core.errors import SinkError
 from penstock.ports.queries import ReadLimits
-from penstock.wiring.queries import query_sink
+from penstock.wiring.sink_kinds.table import sql_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,7 +41,7 @@ def two_targets(
 
 def users(case: PipelineCase, sink: str, columns: str) -> list[tuple[object, ...]]:
     query = f"SELECT {columns} FROM {case.database}.users ORDER BY id"
-    found = query_sink(case.spec, case.spec.sink(sink), query, ReadLimits())
+    found = sql_kind(case.spec, case.spec.sink(sink)).query(query, ReadLimits())
     return [tuple(row.values()) for row in found.rows.to_pylist()]
 
 

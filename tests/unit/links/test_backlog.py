@@ -99,11 +99,11 @@ class BreakingStream:
             raise BROKEN.error
         return items
 
-    def confirm(self, position: Position) -> None:
-        """Nothing is kept."""
-
     def at_end(self) -> bool:
         return False
+
+    def confirm(self, position: Position) -> None:
+        """Keep nothing."""
 
     def close(self) -> None:
         """Nothing is open."""

@@ -37,6 +37,21 @@ def field(name: str, type_: Json, **more: Json) -> Json:
     return {"name": name, "type": type_, **more}
 
 
+def test_large_enums_and_records_are_compared_and_what_is_entangled_is_refused() -> None:
+    labels = [f"L{number}" for number in range(20_000)]
+    enum = {"type": "enum", "name": "E", "symbols": labels}
+    fields = [field(f"f{number}", "int") for number in range(5_000)]
+    first, second = (
+        schema([{"type": "fixed", "name": f"F{number}", "size": 1} for number in numbers])
+        for numbers in (range(500), range(500, 1000))
+    )
+
+    assert reading_problems(schema(enum), schema({**enum, "symbols": labels[::-1]})) == ()
+    assert reading_problems(schema(row(*fields)), schema(row(*fields[::-1]))) == ()
+    (problem,) = reading_problems(first, second)
+    assert "too entangled" in problem
+
+
 def test_a_schema_is_compatible_with_itself() -> None:
     same = schema(row(field("id", "long"), field("price", DECIMAL)))
 

@@ -49,7 +49,7 @@ def told(client: httpx.Client, *parts: bytes, pause: float = 0.0) -> bytes:
 
 
 def test_a_body_that_is_too_large_is_refused_before_it_is_sent(bounded: httpx.Client) -> None:
-    head = b"PUT /config HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    head = b"PUT /config HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
 
     assert b" 413 " in told(bounded, head % 1001)
     assert b'"invalid_request"' in told(bounded, head % (1 << 70))
@@ -58,11 +58,37 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_sent(bounded: httpx.Cl
 
 
 def test_so_is_one_without_a_length(bounded: httpx.Client) -> None:
-    head = b"PUT /config HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+    head = b"PUT /config HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    head += b"Transfer-Encoding: chunked\r\n\r\n"
     chunk = b"64\r\n" + b" " * 100 + b"\r\n"
 
     assert b" 413 " in told(bounded, head, *([chunk] * 11))
     assert b" 200 " in told(bounded, head, *([chunk] * 9), b"%x\r\n%s\r\n0\r\n\r\n" % (len(CONFIG), CONFIG))
+
+
+def test_bodies_of_many_requests_together_have_a_bound(tmp_path: Path) -> None:
+    limits = Limits(body_bytes=1000, all_bodies_bytes=1500, body_seconds=5)
+    head = b"PUT /config HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n"
+    with served(f"sqlite:///{tmp_path}/many.db", Protection(limits=limits)) as client:
+        where = (client.base_url.host, client.base_url.port or 0)
+        with socket.create_connection(where, timeout=10) as slow:
+            slow.sendall(head + b" " * 900)
+            time.sleep(0.2)
+            refused = told(client, head, CONFIG.ljust(1000))
+        time.sleep(0.2)
+        taken = told(client, head, CONFIG.ljust(1000))
+
+    assert b" 503 " in refused
+    assert b'"busy"' in refused
+    assert b"Retry-After" in refused or b"retry-after" in refused
+    assert b" 200 " in taken
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8081", "192.168.1.7", "127.0.0.1.nip.io"])
+def test_a_registry_without_users_answers_to_no_name_of_another_machine(bounded: httpx.Client, host: str) -> None:
+    assert bounded.get("/subjects", headers={"Host": host}).status_code == 403
+    for ours in ("localhost", "localhost:8081", "127.0.0.1", "[::1]:8081"):
+        assert bounded.get("/subjects", headers={"Host": ours}).status_code == 200
 
 
 @pytest.mark.parametrize("root", ["/v1/topics/", "/subjects/"])
@@ -75,7 +101,7 @@ def test_urls_and_headers_have_bounds(bounded: httpx.Client, root: str) -> None:
 
 
 def test_slow_clients_are_not_waited_for(bounded: httpx.Client) -> None:
-    head = b"PUT /config HTTP/1.1\r\nHost: a\r\nContent-Length: 25\r\n\r\n"
+    head = b"PUT /config HTTP/1.1\r\nHost: localhost\r\nContent-Length: 25\r\n\r\n"
 
     assert b" 408 " in told(bounded, head, b"{")
     assert told(bounded, b"GET /config HTT") == b""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import base64
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import httpx
@@ -11,9 +14,11 @@ import yaml
 from tests.unit.schematizer.served import served
 from tests.unit.schematizer.test_schematizer_app import ORDERS, register
 
+from penstock.schematizer import sign_in
 from penstock.schematizer.access import Role
 from penstock.schematizer.protection import Protection
 from penstock.schematizer.rates import Rates
+from penstock.schematizer.refusals import RefusedError
 from penstock.schematizer.users import GrantEntry
 from penstock.schematizer.users_edit import put_token, put_user, remove_user
 
@@ -94,6 +99,39 @@ def test_passwords_are_checked_and_failures_rationed(home: Path, tokens: dict[st
         assert rationed.status_code == 429
         assert int(rationed.headers["Retry-After"]) in range(1, 101)
         assert client.get("/subjects", auth=("ada", PASSWORD)).status_code == 200
+
+
+def test_of_many_wrong_passwords_at_once_no_more_are_tried_than_of_as_many_one_by_one(
+    home: Path, tokens: dict[str, str]
+) -> None:
+    assert tokens
+    with (
+        served(f"sqlite:///{home}/at_once.db", Protection(home / "users.yaml", failures=Rates(0.01, 4))) as client,
+        ThreadPoolExecutor(20) as pool,
+    ):
+        answers = pool.map(lambda n: client.get("/subjects", auth=("ada", f"wrong {n}")).status_code, range(20))
+
+        assert sorted(answers) == [401] * 4 + [429] * 16
+
+
+def test_who_is_removed_while_his_password_is_checked_does_not_come_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "users.yaml"
+    put_user(file, "ada", PASSWORD, (GrantEntry(role=Role.READ),))
+    put_user(file, "eve", "other", (GrantEntry(role=Role.READ),))
+    monkeypatch.setattr(sign_in, "_LOOK_SECONDS", 0.0)
+    header = f"Basic {base64.b64encode(f'ada:{PASSWORD}'.encode()).decode()}"
+
+    async def sign_in_while_removed() -> None:
+        signing_in = sign_in.SignIn(file, Rates(0, 1))
+        coming = asyncio.create_task(signing_in.user(header, "here"))
+        await asyncio.sleep(0)
+        remove_user(file, "ada")
+        await coming
+
+    with pytest.raises(RefusedError, match="not right"):
+        asyncio.run(sign_in_while_removed())
 
 
 ORDERS_PATH = "/v1/sources/shopdb/shop/orders"

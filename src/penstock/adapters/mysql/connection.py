@@ -10,6 +10,7 @@ from pymysql.constants import CR, ER
 
 from penstock.adapters.mysql.login import Tls, clear_text_plugins, explain_login, tls_context
 from penstock.core.errors import PenstockError, UnavailableError, UnfitServerError, UsageError
+from penstock.core.sessions import mysql_query, mysql_statement, require_kept
 
 # Codes from 2000 to 2999 are the client's own: it could not connect, or lost the server.
 _CLIENT_ERRORS = range(CR.CR_ERROR_FIRST, 3000)
@@ -36,10 +37,6 @@ _WORTH_A_RETRY = frozenset(
     }
 )
 
-# MySQL's definitions have every column that its log has, also the key that the server made for a table without one.
-# MariaDB, which has no such variable, passes over comments with these versions.
-_SESSION = "SET time_zone = '+00:00' /*!80030 , show_gipk_in_create_table_and_information_schema = ON */"
-
 
 @dataclass(frozen=True, slots=True)
 class MysqlServer:
@@ -59,22 +56,28 @@ class MysqlServer:
 def connect(
     server: MysqlServer, timeout_seconds: float = 10.0, silence_seconds: float | None = None
 ) -> pymysql.Connection:
-    """Open a connection in UTC, autocommit on, in `timeout_seconds`.
+    """Open a connection with the session settings that we depend on, autocommit on, in `timeout_seconds`.
 
     Every read and write is bounded by `silence_seconds`, by default ten times as long.
 
     Raises UsageError for files of `tls` that cannot be used, UnfitServerError for
-    a refused login and for a certificate that we do not trust, and
-    UnavailableError for a server that does not answer.
+    a refused login, for a certificate that we do not trust and for a session
+    that does not take our settings, and UnavailableError for a server that does not answer.
     """
     try:
-        return _Connection(server, timeout_seconds, silence_seconds or timeout_seconds * 10)
+        connection = _Connection(server, timeout_seconds, silence_seconds or timeout_seconds * 10)
     except pymysql.err.MySQLError as error:
         raise explain(error, server) from error
     except RuntimeError as error:
         # What pymysql says of a package that one way to log in needs.
         message = f"{server} asks for a way to log in that takes another package: {error}"
         raise UsageError(message, "type: make setup") from error
+    try:
+        require_kept(server, ask(connection, mysql_query()))
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 class _Connection(pymysql.Connection):
@@ -94,7 +97,7 @@ class _Connection(pymysql.Connection):
             connect_timeout=int(timeout_seconds),
             read_timeout=int(silence_seconds),
             write_timeout=int(silence_seconds),
-            init_command=_SESSION,
+            init_command=mysql_statement(),
             # Never by chance: without `tls`, no TLS either where the server offers it.
             ssl=tls_context(server.tls) if server.tls else None,
             ssl_disabled=server.tls is None,

@@ -50,7 +50,13 @@ class _Setting:
 _SETTINGS = (
     _Setting("binlog_format", "ROW", "error", "otherwise the log has statements in place of rows"),
     _Setting("binlog_alter_two_phase", "OFF", "error", "otherwise each ALTER TABLE is in the log twice"),
-    _Setting("binlog_row_metadata", "FULL", "warning", "with it the log names its columns, so that mistakes show"),
+    _Setting(
+        "binlog_row_metadata",
+        "FULL",
+        "warning",
+        "without it a definition that was changed behind the log (SET sql_log_bin=0) is not seen where only names of "
+        "columns, labels of ENUM and SET, or the primary key differ",
+    ),
     _Setting("binlog_checksum", "CRC32", "warning", "with it damage to the log on its way to us is noticed"),
     _Setting("gtid_strict_mode", "ON", "warning", "with it positions can be found again on a new master", "mariadb"),
     _Setting("gtid_mode", "ON", "warning", "with it positions can be found again on a new master", "mysql"),

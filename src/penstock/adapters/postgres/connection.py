@@ -10,13 +10,23 @@ from psycopg import errors
 from psycopg.conninfo import make_conninfo
 
 from penstock.core.errors import PenstockError, RefusedStatementError, SinkError, UnavailableError
+from penstock.core.sessions import POSTGRES_SESSION, postgres_statement, require_kept
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _CONNECT_SECONDS = 10
-_LOCK_SECONDS = 60
 _ALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
+_SESSION: Mapping[str, str] = {
+    **POSTGRES_SESSION,
+    "lock_timeout": "1min",
+    # Sorting and joining staged rows: one connection at a time does it.
+    "work_mem": "64MB",
+    # Of what we ANALYZE, which are staged rows, PostgreSQL has to know how many keys there are, and no more.
+    "default_statistics_target": "1",
+    # Statements are of many rows and little arithmetic: to compile them takes longer than it saves.
+    "jit": "off",
+}
 # Of the documentation's appendix "Error Codes"; all others are about what a statement does, and so about its tables.
 _OF_THE_SERVER = ("08", "25", "28", "3D", "53", "57", "58", "F0", "XX000")
 _REFUSALS: Sequence[tuple[tuple[str, ...], str]] = (
@@ -123,33 +133,35 @@ class PostgresServer:
 
 
 def connect(server: PostgresServer) -> psycopg.Connection:
-    """Connect, in autocommit mode, reading and writing times in UTC.
+    """Connect, in autocommit mode, with the session settings that we depend on.
 
     A lock that another session holds is waited for a minute. Raises
-    UnavailableError and SinkError as `explain` says.
+    UnavailableError and SinkError as `explain` says, and UnfitServerError for a
+    session that does not take our settings.
     """
     try:
         connection = psycopg.connect(_conninfo(server), autocommit=True)
     except psycopg.Error as error:
         raise explain(server, error) from error
+    try:
+        _pin(server, connection)
+    except BaseException:
+        connection.close()
+        raise
     # Each statement is planned for the rows that are there now.
     connection.prepare_threshold = None
     return connection
 
 
+def _pin(server: PostgresServer, connection: psycopg.Connection) -> None:
+    try:
+        found = connection.execute(postgres_statement(_SESSION).encode()).fetchall()
+    except psycopg.Error as error:
+        raise explain(server, error) from error
+    require_kept(server, [(name, _SESSION[name], value) for name, value in found])
+
+
 def _conninfo(server: PostgresServer) -> str:
-    settings = {
-        "timezone": "UTC",
-        "datestyle": "ISO",
-        "lock_timeout": f"{_LOCK_SECONDS}s",
-        "synchronous_commit": "on",
-        # Sorting and joining staged rows: one connection at a time does it.
-        "work_mem": "64MB",
-        # Of what we ANALYZE, which are staged rows, PostgreSQL has to know how many keys there are, and no more.
-        "default_statistics_target": "1",
-        # Statements are of many rows and little arithmetic: to compile them takes longer than it saves.
-        "jit": "off",
-    }
     return make_conninfo(
         host=server.host,
         port=server.port,
@@ -158,7 +170,6 @@ def _conninfo(server: PostgresServer) -> str:
         password=server.password,
         connect_timeout=_CONNECT_SECONDS,
         application_name="penstock",
-        options=" ".join(f"-c {name}={value}" for name, value in settings.items()),
         **{name: str(value) for name, value in (_ALIVE | dict(server.tls)).items()},
     )
 

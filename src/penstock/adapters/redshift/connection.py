@@ -57,6 +57,16 @@ _KINDS: Final[Sequence[tuple[tuple[str, ...], type[PenstockError], str, str]]] =
     ),
 )
 
+# Whatever ALTER USER ... SET or a parameter group says.
+_SESSION = (
+    "client_encoding TO 'UTF8'",
+    "datestyle TO 'ISO, MDY'",
+    "timezone TO 'UTC'",
+    # Names are lower case in quotes too, and in what a query's columns are called.
+    "enable_case_sensitive_identifier TO false",
+    "describe_field_name_in_uppercase TO off",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class RedshiftCluster:
@@ -75,7 +85,7 @@ class RedshiftCluster:
 
 
 def connect(cluster: RedshiftCluster) -> Connection:
-    """Connect, without a transaction, reading and writing times in UTC.
+    """Connect, without a transaction, with the session settings that we depend on.
 
     Raises UnavailableError and SinkError as `explain` says.
     """
@@ -99,7 +109,8 @@ def connect(cluster: RedshiftCluster) -> Connection:
         # From here on statements take as long as they take; keepalive notices who is gone.
         connection._usock.settimeout(None)  # noqa: SLF001 - there is no other way to tell connecting from waiting
         connection.autocommit = True
-        execute(connection, "SET timezone TO 'UTC'")
+        for setting in _SESSION:
+            execute(connection, f"SET {setting}")
     except DRIVER_ERRORS as error:
         _abandon(error)
         raise explain(cluster, error) from error

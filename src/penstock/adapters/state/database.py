@@ -10,7 +10,7 @@ from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 
 from penstock.adapters.state.sqlite import use_write_ahead_log
-from penstock.config.database_urls import parse_database_url
+from penstock.config.database_urls import parse_database_url, pin_sessions
 from penstock.core.errors import PenstockError, UnavailableError, UsageError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def open_engine(url: str) -> Engine:
         case "sqlite":
             return _sqlite_engine(parsed)
         case "postgresql":
-            options = f"-c statement_timeout={_ANSWER_SECONDS * 1000} -c timezone=UTC"
+            options = f"-c statement_timeout={_ANSWER_SECONDS * 1000}"
             connect = {"connect_timeout": _TIMEOUT_SECONDS, "options": options}
         case _:
             connect = {
@@ -45,10 +45,12 @@ def open_engine(url: str) -> Engine:
                 "charset": "utf8mb4",
             }
     try:
-        return create_engine(parsed, connect_args=connect, pool_pre_ping=True, pool_size=2, max_overflow=2)
+        engine = create_engine(parsed, connect_args=connect, pool_pre_ping=True, pool_size=2, max_overflow=2)
     except ModuleNotFoundError as error:
         message = f"the driver for a state database at {parsed.drivername} is not installed: {error.name}"
         raise UsageError(message, f"type: pip install {error.name}") from error
+    pin_sessions(engine)
+    return engine
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Self
 from penstock.adapters.mysql.connection import ask, connect
 from penstock.bench.capture.workload import login
 from penstock.ports.queries import ReadLimits
-from penstock.wiring.queries import query_sink
+from penstock.wiring.sink_kinds.table import sql_kind
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -89,5 +89,5 @@ class Watch:
     def ask(self, query: str) -> list[tuple[object, ...]]:
         """Run a query there."""
         limits = ReadLimits(rows_max=10 * _MILLION, bytes_max=_BYTES_MAX)
-        found = query_sink(self.spec, self.spec.sink(self.sink), query, limits)
+        found = sql_kind(self.spec, self.spec.sink(self.sink)).query(query, limits)
         return [tuple(row.values()) for row in found.rows.to_pylist()]

@@ -39,7 +39,8 @@ class TableMap:
     `metadata` is empty where columns of unknown types keep it from being read.
     `names`, `unsigned` are from the optional metadata, empty when the
     server writes binlog_row_metadata=MINIMAL without them (`unsigned` has one
-    entry per column, False for non-numeric ones, when present).
+    entry per column, False for non-numeric ones, when present). `charsets`,
+    `labels` and `key` are as in `TableMetadata`.
     """
 
     table: TableId
@@ -48,6 +49,9 @@ class TableMap:
     nullable: tuple[bool, ...]
     names: tuple[str, ...]
     unsigned: tuple[bool, ...]
+    charsets: tuple[str, ...] = ()
+    labels: tuple[tuple[str, ...], ...] = ()
+    key: tuple[int, ...] | None = None
 
     @property
     def pads(self) -> bool:

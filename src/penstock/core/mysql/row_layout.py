@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.core.errors import START_ANEW, TableStoppedError
 from penstock.core.mysql import column_codes as codes
 from penstock.core.mysql.charsets import BYTES_PER_CHARACTER
+from penstock.core.mysql.collations import BINARY
 from penstock.core.mysql.packed_values import decimal_bytes
 from penstock.core.tables import (
     BitType,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 _INTEGER_CODES: Final = {8: codes.TINY, 16: codes.SHORT, 24: codes.INT24, 32: codes.LONG, 64: codes.LONGLONG}
 _FLOAT_CODES: Final = {32: codes.FLOAT, 64: codes.DOUBLE}
 _ONE_BYTE_LENGTH_MAX: Final = 255
+_LABELS_SHOWN: Final = 20
 _SET_BYTES: Final = (1, 1, 2, 3, 4, 8, 8, 8, 8)
 _ADDRESS_BYTES: Final[Mapping[str, int]] = {"uuid": 16, "inet4": 4, "inet6": 16}
 _DIFFERS: Final = (
@@ -115,6 +117,8 @@ def row_layout(schema: TableSchema, table_map: TableMap, position: str) -> RowLa
             found = f"type code {table_map.types[index]} with metadata {table_map.metadata[index]}"
             reason = f"the log has {found} where {column.declaration or column.type} is expected"
             raise TableStoppedError(str(schema.table), column.name, position, reason, _DIFFERS)
+        if difference := _difference(column, table_map, index):
+            raise TableStoppedError(str(schema.table), column.name, position, difference, _DIFFERS)
         cells.append(replace(cell, in_key=True) if column.name in schema.key else cell)
     hidden = [Cell(Column(name, _HASH, nullable=True), codes.LONGLONG, 8) for name in _hashes(schema, table_map)]
     return RowLayout((*cells, *hidden), (len(cells) + len(hidden) + 7) // 8, len(hidden))
@@ -149,9 +153,22 @@ def _check_shape(schema: TableSchema, table_map: TableMap, position: str) -> Non
         reason = f"the log has {len(table_map.types)} columns where {len(names)} are expected ({', '.join(names)})"
     elif logged and logged != names:
         reason = f"the log has the columns {', '.join(table_map.names)} where {', '.join(names)} are expected"
+    elif (key := _key(schema, table_map)) != schema.key:
+        found = f"the primary key ({', '.join(key)})" if key else "no primary key"
+        reason = f"the log has {found} where the primary key ({', '.join(schema.key)}) is expected"
     else:
         return
     raise TableStoppedError(str(schema.table), "", position, reason, hint)
+
+
+def _key(schema: TableSchema, table_map: TableMap) -> tuple[str, ...]:
+    """Return the primary key that the log tells; the schema's where it tells none, or where the schema has none.
+
+    Of a table without one, servers tell the first UNIQUE key without NULLs.
+    """
+    if table_map.key is None or not schema.key:
+        return schema.key
+    return tuple(table_map.names[index] for index in table_map.key)
 
 
 def _sign_differs(column: Column, table_map: TableMap, index: int) -> bool:
@@ -160,6 +177,28 @@ def _sign_differs(column: Column, table_map: TableMap, index: int) -> bool:
         and bool(table_map.unsigned)
         and table_map.unsigned[index] != column.type.unsigned
     )
+
+
+def _difference(column: Column, table_map: TableMap, index: int) -> str:
+    """Say where the text of a column is not what the schema says, though its type and length are; "" where it is."""
+    match column.type:
+        case TextType(_, charset):
+            wanted = charset
+        case BytesType():
+            wanted = BINARY
+        case EnumType(labels) | SetType(labels):
+            logged = table_map.labels[index] if table_map.labels else labels
+            return f"the log has the labels {_listed(logged)} where {_listed(labels)} are expected" * (logged != labels)
+        case _:
+            return ""
+    found = table_map.charsets[index] if table_map.charsets else wanted
+    return f"the log has text in {found} where {wanted} is expected" * (found not in {"", wanted})
+
+
+def _listed(labels: Sequence[str]) -> str:
+    """Print labels, of many the first ones and how many there are."""
+    shown = ", ".join(map(repr, labels[:_LABELS_SHOWN]))
+    return f"{shown} ... ({len(labels)} of them)" if len(labels) > _LABELS_SHOWN else shown
 
 
 def _cell(column: Column, code: int, metadata: int) -> Cell | None:  # noqa: C901, PLR0911, PLR0912 - one return per member of the union

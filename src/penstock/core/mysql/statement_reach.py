@@ -6,7 +6,7 @@ MariaDB Knowledge Base, "Built-in Functions" and "Reserved Words".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from penstock.core.mysql.ddl import WRITE_MODIFIERS, seek_verb
 from penstock.core.mysql.sql_tokens import TokenKind, TokenReader
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from penstock.core.mysql.sql_tokens import Token
 
+IS_VIEW: Final = "VIEW"
+"""What a source says of a name that CREATE TABLE IF NOT EXISTS has found to be a view's."""
 KEYWORDS = frozenset({
     "ALL", "AND", "AS", "BETWEEN", "BINARY", "BY", "CASE", "CHAR", "DECIMAL", "DISTINCT", "DIV", "ELSE", "EXISTS",
     "FROM", "HAVING", "IN", "INDEX", "INTERVAL", "IS", "JOIN", "KEY", "LIKE", "LINES", "MATCH", "MOD", "NOT", "ON",

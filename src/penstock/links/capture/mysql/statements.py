@@ -22,6 +22,7 @@ from penstock.core.mysql.ddl import Harmless, RowStatement, TableDdl, Transactio
 from penstock.core.mysql.foreign_keys import with_children
 from penstock.core.mysql.sql_tokens import query_of, read_tokens
 from penstock.core.mysql.statement_reach import (
+    IS_VIEW,
     changes_old_rows,
     foreign_call,
     named_anywhere,
@@ -41,7 +42,6 @@ from penstock.core.refusals import Refusal
 from penstock.core.system_schemas import MYSQL as SYSTEM_SCHEMAS
 from penstock.links.capture.mysql.log_reading import binlog_statement
 from penstock.ports.replay import StatementOutcome
-from penstock.ports.source_objects import IS_VIEW
 from penstock.ports.state import TrackerDump
 
 if TYPE_CHECKING:
@@ -53,9 +53,9 @@ if TYPE_CHECKING:
     from penstock.core.mysql.touched import Touched
     from penstock.core.positions import Position
     from penstock.core.tables import TableId, TableSchema
+    from penstock.links.capture.mysql.source_objects import SourceObjects
     from penstock.links.capture.mysql.tracker import SchemaTracker
     from penstock.links.capture.table_book import TableBook
-    from penstock.ports.source_objects import SourceObjects
     from penstock.ports.state import State
 
 _DUMPED = CrashPoint("statement.dumped", "the tracker's dump is kept, the statement is not applied to it")

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
     from penstock.core.tables import TableId
-
-
-IS_VIEW: Final = "VIEW"
-"""What `had_before` says of a view."""
 
 
 class SourceObjects(Protocol):
