@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import os
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import psycopg
 
+from penstock.adapters.postgres.source.slot import drop_slot
 from penstock.config.load import load
+from penstock.core.positions import WalPosition, wal_position
 from penstock.core.publication import CaptureRecord
 from penstock.dev.postgres import PASSWORD
 from penstock.jobs.in_process import carry
 from penstock.ports.queries import ReadLimits
 from penstock.wiring.open import committed_position, open_topic_log
+from penstock.wiring.postgres_server import postgres_source, source_server
 from penstock.wiring.sink_kinds.table import sql_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from penstock.config.specs import PipelineSpec
@@ -63,13 +66,13 @@ class PostgresChain:
 
     def write(self, *statements: str) -> None:
         """Run statements in the source, each in a transaction of its own."""
-        with closing(self._connect()) as connection:
+        with closing(self.connect()) as connection:
             for statement in statements:
                 connection.execute(statement.encode())
 
     def write_together(self, *statements: str) -> None:
         """Run statements in the source, in one transaction."""
-        with closing(self._connect()) as connection, connection.transaction():
+        with closing(self.connect()) as connection, connection.transaction():
             for statement in statements:
                 connection.execute(statement.encode())
 
@@ -79,7 +82,7 @@ class PostgresChain:
 
     def source_rows(self, sql: str) -> list[tuple[object, ...]]:
         """Ask the source."""
-        with closing(self._connect()) as connection:
+        with closing(self.connect()) as connection:
             return list(connection.execute(sql.encode()).fetchall())
 
     def rows(self, sql: str) -> list[tuple[object, ...]]:
@@ -91,25 +94,46 @@ class PostgresChain:
         """What source and warehouse answer to the same question."""
         return self.source_rows(sql), self.rows(sql)
 
+    def position(self) -> WalPosition:
+        """Where the capture stands."""
+        return wal_position(self._record().position)
+
     def stopped(self) -> dict[str, str]:
         """The tables that the capture carries no longer, and why."""
+        return {table: why.error for table, why in self._record().stopped.items()}
+
+    def _record(self) -> CaptureRecord:
         spec = self.spec
         with closing(open_topic_log(spec)) as log:
             record = committed_position(spec, log, spec.sources[0].name)
         assert record is not None
-        return {table: why.error for table, why in CaptureRecord.from_mapping(record).stopped.items()}
+        return CaptureRecord.from_mapping(record)
 
-    def _connect(self) -> psycopg.Connection:
-        server = self.server
-        return psycopg.connect(
-            host=server.host,
-            port=server.port,
-            dbname=self.name,
-            user=server.user,
-            password=server.password,
-            autocommit=True,
-            connect_timeout=10,
-        )
+    def connect(self) -> psycopg.Connection:
+        """Log in to the source."""
+        return _log_in(self.server, self.name)
+
+
+@contextmanager
+def making_chains(
+    home: Path, name: str, server: PostgresServer, parts: tuple[KafkaBroker, str]
+) -> Iterator[Callable[..., PostgresChain]]:
+    """Make a pipeline and its database, in which statements are run; it is dropped at the end, with its slot."""
+    made: list[PostgresChain] = []
+    with closing(_log_in(server, server.database)) as admin:
+
+        def make(*statements: str, more: str = "") -> PostgresChain:
+            admin.execute(f"CREATE DATABASE {name}".encode())
+            chain = make_postgres_chain(home, name, server, parts, more)
+            made.append(chain)
+            chain.write(*(statement.replace("{name}", name) for statement in statements))
+            return chain
+
+        yield make
+        for chain in made:
+            source = postgres_source(chain.spec.sources[0])
+            drop_slot(source_server(source), source.slot_name)
+            admin.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
 def make_postgres_chain(
@@ -129,3 +153,15 @@ def make_postgres_chain(
         )
     )
     return PostgresChain(file, name, server)
+
+
+def _log_in(server: PostgresServer, database: str) -> psycopg.Connection:
+    return psycopg.connect(
+        host=server.host,
+        port=server.port,
+        dbname=database,
+        user=server.user,
+        password=server.password,
+        autocommit=True,
+        connect_timeout=10,
+    )

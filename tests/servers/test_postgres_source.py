@@ -2,65 +2,22 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from typing import TYPE_CHECKING
 
-import psycopg
-import pytest
-from tests.servers.postgres_chain import PostgresChain, make_postgres_chain
-
-from penstock.adapters.postgres.source.slot import drop_slot
-from penstock.wiring.postgres_server import source_server
-
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from collections.abc import Callable
 
-    from penstock.dev.kafka import KafkaBroker
-    from penstock.dev.postgres import PostgresServer
-
-
-@pytest.fixture
-def make_chain(
-    postgres: PostgresServer, kafka: KafkaBroker, schematizer: str, fresh_name: str, tmp_path: Path
-) -> Iterator[Callable[..., PostgresChain]]:
-    """Make a pipeline and its database, which is dropped at the end with its slot."""
-    made: list[PostgresChain] = []
-
-    def make(*statements: str, more: str = "") -> PostgresChain:
-        with closing(_admin(postgres)) as connection:
-            connection.execute(f"CREATE DATABASE {fresh_name}".encode())
-        chain = make_postgres_chain(tmp_path, fresh_name, postgres, (kafka, schematizer), more)
-        made.append(chain)
-        chain.write(*statements)
-        return chain
-
-    yield make
-    for chain in made:
-        source = chain.spec.sources[0]
-        drop_slot(source_server(source), source.slot_name)  # type: ignore[union-attr]
-        with closing(_admin(postgres)) as connection:
-            connection.execute(f"DROP DATABASE {chain.name} WITH (FORCE)".encode())
-
-
-def _admin(server: PostgresServer) -> psycopg.Connection:
-    return psycopg.connect(
-        host=server.host,
-        port=server.port,
-        dbname=server.database,
-        user=server.user,
-        password=server.password,
-        autocommit=True,
-    )
-
+    from tests.servers.postgres_chain import PostgresChain
 
 ITEMS = "CREATE TABLE items (id int PRIMARY KEY, name text, price numeric(10,2), note text)"
 _LARGE = "(SELECT string_agg(md5(i::text), '') FROM generate_series(1, 400) i)"
 _ALL = "SELECT id, name, price, note FROM public.items ORDER BY id"
 
 
-def test_a_copy_and_what_was_changed_since_are_in_the_warehouse(make_chain: Callable[..., PostgresChain]) -> None:
-    chain = make_chain(ITEMS, f"INSERT INTO items SELECT i, 'n' || i, i + 0.5, {_LARGE} FROM generate_series(1, 50) i")
+def test_a_copy_and_what_was_changed_since_are_in_the_warehouse(make_postgres: Callable[..., PostgresChain]) -> None:
+    chain = make_postgres(
+        ITEMS, f"INSERT INTO items SELECT i, 'n' || i, i + 0.5, {_LARGE} FROM generate_series(1, 50) i"
+    )
     chain.carry()
     assert len(chain.rows(_ALL)) == 50
 
@@ -73,8 +30,8 @@ def test_a_copy_and_what_was_changed_since_are_in_the_warehouse(make_chain: Call
     assert warehouse == source
 
 
-def test_a_large_value_that_an_update_did_not_touch_is_kept(make_chain: Callable[..., PostgresChain]) -> None:
-    chain = make_chain(ITEMS, "ALTER TABLE items ALTER note SET STORAGE EXTERNAL")
+def test_a_large_value_that_an_update_did_not_touch_is_kept(make_postgres: Callable[..., PostgresChain]) -> None:
+    chain = make_postgres(ITEMS, "ALTER TABLE items ALTER note SET STORAGE EXTERNAL")
     chain.carry()
 
     # Inserted and updated between two loads, and updated again behind the first.
@@ -89,8 +46,8 @@ def test_a_large_value_that_an_update_did_not_touch_is_kept(make_chain: Callable
     assert warehouse == source
 
 
-def test_keys_that_change_and_come_back_end_as_in_the_source(make_chain: Callable[..., PostgresChain]) -> None:
-    chain = make_chain(
+def test_keys_that_change_and_come_back_end_as_in_the_source(make_postgres: Callable[..., PostgresChain]) -> None:
+    chain = make_postgres(
         "CREATE TABLE pairs (a int, b text, v int, PRIMARY KEY (b, a))",
         "INSERT INTO pairs SELECT i, 'k' || i, i FROM generate_series(1, 20) i",
     )
@@ -108,8 +65,10 @@ def test_keys_that_change_and_come_back_end_as_in_the_source(make_chain: Callabl
     assert warehouse == source
 
 
-def test_tables_that_change_in_mid_transaction_end_as_in_the_source(make_chain: Callable[..., PostgresChain]) -> None:
-    chain = make_chain("CREATE TABLE t (id int PRIMARY KEY, a text, b int)", "INSERT INTO t VALUES (1, 'x', 1)")
+def test_tables_that_change_in_mid_transaction_end_as_in_the_source(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    chain = make_postgres("CREATE TABLE t (id int PRIMARY KEY, a text, b int)", "INSERT INTO t VALUES (1, 'x', 1)")
     chain.carry()
 
     chain.write_together(
@@ -131,8 +90,8 @@ def test_tables_that_change_in_mid_transaction_end_as_in_the_source(make_chain: 
     assert chain.rows("SELECT count(*) FROM information_schema.tables WHERE table_name = 'made'") == [(0,)]
 
 
-def test_a_truncate_empties_a_table_between_the_rows_around_it(make_chain: Callable[..., PostgresChain]) -> None:
-    chain = make_chain("CREATE TABLE t (id int PRIMARY KEY)", "CREATE TABLE u (id int PRIMARY KEY)")
+def test_a_truncate_empties_a_table_between_the_rows_around_it(make_postgres: Callable[..., PostgresChain]) -> None:
+    chain = make_postgres("CREATE TABLE t (id int PRIMARY KEY)", "CREATE TABLE u (id int PRIMARY KEY)")
     chain.write("INSERT INTO t VALUES (1)", "INSERT INTO u VALUES (1)")
     chain.carry()
 
@@ -143,8 +102,8 @@ def test_a_truncate_empties_a_table_between_the_rows_around_it(make_chain: Calla
     assert chain.rows("SELECT id FROM public.u") == []
 
 
-def test_a_table_that_is_made_anew_begins_anew(make_chain: Callable[..., PostgresChain]) -> None:
-    chain = make_chain("CREATE TABLE t (id int PRIMARY KEY, a int)", "INSERT INTO t VALUES (1, 1)")
+def test_a_table_that_is_made_anew_begins_anew(make_postgres: Callable[..., PostgresChain]) -> None:
+    chain = make_postgres("CREATE TABLE t (id int PRIMARY KEY, a int)", "INSERT INTO t VALUES (1, 1)")
     chain.carry()
 
     chain.write("DROP TABLE t", "CREATE TABLE t (id int PRIMARY KEY, b text)", "INSERT INTO t VALUES (2, 'b')")
@@ -153,8 +112,8 @@ def test_a_table_that_is_made_anew_begins_anew(make_chain: Callable[..., Postgre
     assert chain.rows("SELECT * FROM public.t") == [(2, "b")]
 
 
-def test_a_value_that_cannot_be_carried_stops_its_table_alone(make_chain: Callable[..., PostgresChain]) -> None:
-    chain = make_chain(
+def test_a_value_that_cannot_be_carried_stops_its_table_alone(make_postgres: Callable[..., PostgresChain]) -> None:
+    chain = make_postgres(
         "CREATE TABLE bad (id int PRIMARY KEY, n numeric(5,2))", "CREATE TABLE good (id int PRIMARY KEY)"
     )
     chain.carry()
@@ -171,8 +130,8 @@ def test_a_value_that_cannot_be_carried_stops_its_table_alone(make_chain: Callab
     assert "NaN is no decimal number" in stopped[1]
 
 
-def test_special_values_are_carried_as_text_where_the_file_says_so(make_chain: Callable[..., PostgresChain]) -> None:
-    chain = make_chain(
+def test_special_values_are_carried_as_text_where_the_file_says_so(make_postgres: Callable[..., PostgresChain]) -> None:
+    chain = make_postgres(
         "CREATE TABLE t (id int PRIMARY KEY, n numeric(5,2), d date, at timestamptz)",
         "INSERT INTO t VALUES (1, 'NaN', 'infinity', '0044-03-15 12:00+00 BC')",
         more="    special_values: text",
@@ -182,8 +141,8 @@ def test_special_values_are_carried_as_text_where_the_file_says_so(make_chain: C
     assert chain.rows("SELECT * FROM public.t") == [(1, "NaN", "infinity", "0044-03-15 12:00:00+00 BC")]
 
 
-def test_a_table_without_a_key_is_carried_as_a_change_log(make_chain: Callable[..., PostgresChain]) -> None:
-    chain = make_chain("CREATE TABLE events (n int, what text)", "ALTER TABLE events REPLICA IDENTITY FULL")
+def test_a_table_without_a_key_is_carried_as_a_change_log(make_postgres: Callable[..., PostgresChain]) -> None:
+    chain = make_postgres("CREATE TABLE events (n int, what text)", "ALTER TABLE events REPLICA IDENTITY FULL")
     chain.write("INSERT INTO events VALUES (1, 'a'), (1, 'a')")
     chain.carry()
 
@@ -193,8 +152,8 @@ def test_a_table_without_a_key_is_carried_as_a_change_log(make_chain: Callable[.
     assert sorted(chain.rows("SELECT n, what FROM public.events")) == [(1, "a"), (1, "a"), (2, "b")]
 
 
-def test_partitions_are_one_table(make_chain: Callable[..., PostgresChain]) -> None:
-    chain = make_chain(
+def test_partitions_are_one_table(make_postgres: Callable[..., PostgresChain]) -> None:
+    chain = make_postgres(
         "CREATE TABLE p (id int PRIMARY KEY, v text) PARTITION BY RANGE (id)",
         "CREATE TABLE p1 PARTITION OF p FOR VALUES FROM (0) TO (10)",
         "CREATE TABLE p2 PARTITION OF p FOR VALUES FROM (10) TO (20)",

@@ -13,9 +13,10 @@ from penstock.core.postgres.catalog import CatalogColumn, CatalogTable
 from penstock.core.postgres.messages import Relation, RelationColumn
 from penstock.core.postgres.pgoutput import IDENTITIES
 from penstock.core.postgres.types import BOOL, BYTEA, TypeInfo
+from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     import psycopg
 
@@ -98,6 +99,16 @@ def read_tables(connection: psycopg.Connection) -> Sequence[SourceTable]:
     )
     rows = connection.execute(_TABLES.format(which=which), (list(_SYSTEM_SCHEMAS),)).fetchall()
     return _with_columns(connection, rows)
+
+
+def read_unreadable(connection: psycopg.Connection) -> Collection[TableId]:
+    """The tables that our user may not read. Raises psycopg.Error."""
+    rows = connection.execute(
+        "SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+        " WHERE c.relkind IN ('r', 'p') AND NOT (has_table_privilege(c.oid, 'SELECT')"
+        " AND has_schema_privilege(n.oid, 'USAGE'))"
+    ).fetchall()
+    return {TableId(schema, name) for schema, name in rows}
 
 
 def read_next_oid(connection: psycopg.Connection) -> int:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from psycopg import sql
 
-from penstock.adapters.postgres.source.catalog import read_next_oid, read_tables, read_types
+from penstock.adapters.postgres.source.catalog import read_next_oid, read_tables, read_types, read_unreadable
 from penstock.adapters.postgres.source.connection import connect, connect_to_log, explained
 from penstock.adapters.postgres.source.publication import Published, read_published
 from penstock.adapters.postgres.source.slot import create_slot
+from penstock.core.errors import START_ANEW, TableStoppedError
 from penstock.core.positions import WalPosition
 from penstock.core.postgres.log_items import Transaction
 from penstock.core.postgres.relations import table_schema
@@ -21,7 +22,7 @@ from penstock.core.postgres.rows import RowDecoder
 from penstock.core.tables import TableId, TableSchema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterator, Mapping
+    from collections.abc import Callable, Container, Generator, Iterable, Iterator, Mapping
 
     import psycopg
 
@@ -37,20 +38,22 @@ _ESCAPED: Final = re.compile(rb"\\(.)", re.DOTALL)
 
 @dataclass(slots=True)
 class PostgresCopy:
-    """A copy that is being read: see `penstock.ports.copy`. `unpublished` are wanted tables that the log lacks."""
+    """A copy that is being read: see `penstock.ports.copy`. Tables that cannot be read are in `_refused`, with why."""
 
     position: WalPosition
     schemas: Mapping[TableId, TableSchema]
-    unpublished: tuple[TableId, ...]
     creates: str = ""
     _server: PostgresServer = field(kw_only=True)
     _connection: psycopg.Connection = field(kw_only=True)
-    _tables: Mapping[TableId, tuple[SourceTable, Published]] = field(kw_only=True)
+    _tables: Mapping[TableId, tuple[SourceTable, Published | None]] = field(kw_only=True)
+    _refused: Mapping[TableId, tuple[str, str]] = field(kw_only=True)
     _types: Mapping[int, TypeInfo] = field(kw_only=True)
     _timestamp_ms: int = field(kw_only=True)
 
     def rows(self, table: TableId, batch_rows: int) -> Generator[RowBatch]:
         """Yield a table's rows as READ batches; see `penstock.ports.copy`."""
+        if table in self._refused:
+            raise TableStoppedError(str(table), "", str(self.position), *self._refused[table])
         found, published = self._tables[table]
         decoder = RowDecoder.of(self.schemas[table], found.relation, self._types)
         place = Transaction(self.position.lsn, 0, self._timestamp_ms)
@@ -88,20 +91,33 @@ def open_copy(
             types, published = read_types(reader), read_published(reader, publication)
             position = WalPosition(lsn, tables_from=read_next_oid(reader))
             tables = {TableId(t.table.schema, t.table.name): t for t in read_tables(reader)}
-        carried = {
-            table: (found, published[table]) for table, found in tables.items() if wanted(table) and table in published
-        }
-        carried = {table: (_narrowed(found, how), how) for table, (found, how) in carried.items()}
+            unreadable = read_unreadable(reader)
+        carried = {table: found for table, found in tables.items() if wanted(table)}
+        described = {table: (_narrowed(f, published.get(table)), published.get(table)) for table, f in carried.items()}
         yield PostgresCopy(
             position,
-            {table: table_schema(f.relation, f.table, types, None, special) for table, (f, _) in carried.items()},
-            tuple(table for table in tables if wanted(table) and table not in published),
+            {table: table_schema(f.relation, f.table, types, None, special) for table, (f, _) in described.items()},
             _server=server,
             _connection=reader,
-            _tables=carried,
+            _tables=described,
+            _refused=_refusals(carried, published, unreadable, publication),
             _types=types,
             _timestamp_ms=time.time_ns() // 1_000_000,
         )
+
+
+def _refusals(
+    carried: Iterable[TableId], published: Container[TableId], unreadable: Container[TableId], publication: str
+) -> Mapping[TableId, tuple[str, str]]:
+    """Say of each table that cannot be carried why not, and what to do."""
+    found = {}
+    for table in carried:
+        if table in unreadable:
+            found[table] = "our user may not read it", f"GRANT SELECT ON {table}, and {START_ANEW}"
+        elif table not in published:
+            hint = f"ALTER PUBLICATION {publication} ADD TABLE {table}, and {START_ANEW}; or leave it out of `tables`"
+            found[table] = f"the publication {publication} does not have it, so its changes are not in the log", hint
+    return found
 
 
 def parse_line(line: bytes) -> tuple[bytes | None, ...]:
@@ -116,9 +132,9 @@ def _unescaped(cell: bytes) -> bytes:
     return _ESCAPED.sub(lambda found: _ESCAPES.get(found[1], found[1]), cell) if b"\\" in cell else cell
 
 
-def _narrowed(found: SourceTable, how: Published) -> SourceTable:
+def _narrowed(found: SourceTable, how: Published | None) -> SourceTable:
     """Leave out the columns that are not published."""
-    if not how.columns:
+    if how is None or not how.columns:
         return found
     relation, table = found.relation, found.table
     return replace(
@@ -128,12 +144,12 @@ def _narrowed(found: SourceTable, how: Published) -> SourceTable:
     )
 
 
-def _copy_statement(found: SourceTable, published: Published) -> sql.Composed:
+def _copy_statement(found: SourceTable, published: Published | None) -> sql.Composed:
     columns = sql.SQL(", ").join(sql.Identifier(column.name) for column in found.relation.columns)
     # A table's heirs, which are no partitions, are tables of their own.
     source = sql.SQL("{}{}").format(
         sql.SQL("" if found.is_partitioned else "ONLY "),
         sql.Identifier(found.table.schema, found.table.name),
     )
-    condition = sql.SQL(f" WHERE {published.filter}" if published.filter else "")
+    condition = sql.SQL(f" WHERE {published.filter}" if published and published.filter else "")
     return sql.SQL("COPY (SELECT {} FROM {}{}) TO STDOUT").format(columns, source, condition)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from penstock.adapters.postgres.source.catalog import read_tables
+from penstock.adapters.postgres.source.catalog import read_tables, read_unreadable
 from penstock.adapters.postgres.source.publication import (
     describe_unidentified,
     publication_exists,
@@ -134,21 +134,12 @@ def _tables(
     if keyless:
         message = f"{_shown(keyless)}: no primary key and no replica identity, so only new rows can be carried"
         yield SourceFinding("warning", "keys", message, f"ALTER TABLE {keyless[0]} REPLICA IDENTITY FULL, or add a key")
-    unread = _unreadable(connection, ours)
+    refused = read_unreadable(connection)
+    unread = [table for table in ours if table in refused]
     if unread:
         role = connection.info.user
         hint = "; ".join(f"GRANT SELECT ON {table} TO {role}" for table in unread[:_SHOWN_MAX])
         yield SourceFinding("error", "grants", f"{role} may not read {_shown(unread)}", hint)
-
-
-def _unreadable(connection: psycopg.Connection, tables: list[TableId]) -> list[TableId]:
-    rows = connection.execute(
-        "SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
-        " WHERE c.relkind IN ('r', 'p') AND NOT (has_table_privilege(c.oid, 'SELECT')"
-        " AND has_schema_privilege(n.oid, 'USAGE'))"
-    ).fetchall()
-    refused = {TableId(schema, name) for schema, name in rows}
-    return [table for table in tables if table in refused]
 
 
 def _shown(tables: list[TableId]) -> str:
