@@ -33,6 +33,7 @@ from penstock.core.warehouse.redshift_copy import CopyRights
 from penstock.dev.class_archive import spark_archive
 from penstock.dev.debian import DebianPackage, ensure_prefix
 from penstock.dev.jars import JarSet, ensure_jars
+from penstock.dev.join_kernel import ensure_join_kernel
 from penstock.dev.kafka import KafkaBroker, start_kafka
 from penstock.dev.mariadb import NEWER, PASSWORD, Flavour, MariadbServer, start_mariadb
 from penstock.dev.mysql import PACKAGE, OracleMysql, start_mysql
@@ -297,12 +298,12 @@ def zookeeper(run_servers: RunServers | ServersElsewhere) -> ZookeeperServer:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """The one Spark session of this process, local, with the Kafka connector and Delta."""
+    """The one Spark session of this process, local, with the Kafka connector, Delta and the kernel of joins."""
     # Importing PySpark takes a second, which only tests that use it should wait for.
     from penstock.spark.delta.session import delta_settings  # noqa: PLC0415
     from penstock.spark.session import SessionSpec, open_session  # noqa: PLC0415
 
-    jars = ensure_jars(JarSet.SPARK_KAFKA) + ensure_jars(JarSet.SPARK_DELTA)
+    jars = (*ensure_jars(JarSet.SPARK_KAFKA), *ensure_jars(JarSet.SPARK_DELTA), ensure_join_kernel())
     options, home = spark_archive().options(), unpacked_spark_home()
     session = open_session(SessionSpec("penstock-tests", "local[*]", delta_settings({}), jars, options, home=home))
     yield session

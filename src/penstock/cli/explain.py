@@ -46,6 +46,13 @@ def explain_pipeline(spec: PipelineSpec) -> Iterator[str]:
         yield from _explain_source(spec, source)
     for spolt in spec.spolts:
         yield from explain_spolt(spec, spolt)
+    for join in spec.joins:
+        yield ""
+        yield f"Join {join.name}: {join.output.doc or 'no doc'}"
+        for each in join.inputs:
+            yield f"  reads    {each.named} by {', '.join(each.join_keys)}"
+        table = f"{join.output.namespace}.{join.output.source}"
+        yield f"  makes    {table}; penstock joinery check shows its fields and its key"
     for sink in spec.sinks:
         yield from _explain_sink(spec, sink)
     yield ""
@@ -90,7 +97,9 @@ def _explain_sink(spec: PipelineSpec, sink: SinkSpec) -> Iterator[str]:
     yield from (f"  {line}" for line in more)
     links = [link for link in spec.links if link.sink == sink.name]
     for link in links:
-        yield f"  gets {_wanted(link)} of {link.source}; tables that are dropped there: {_DROPPED[link.dropped_tables]}"
+        into = f", into the schema {link.target_schema}" if link.target_schema else ""
+        from_where = f"{_wanted(link)} of {link.source}{into}"
+        yield f"  gets {from_where}; tables that are dropped there: {_DROPPED[link.dropped_tables]}"
         yield f"       rows that are deleted there {_DELETES[link.deletes]}"
         yield f"       values that it cannot hold {_OVERFLOW[link.overflow]}"
         yield from _explain_columns(link.columns)
@@ -119,8 +128,11 @@ def _explain_parts(spec: PipelineSpec) -> Iterator[str]:
     if not spec.kafka.transactions:
         yield "               without transactions: positions are kept in the state database"
     yield f"  schematizer  {_schematizer(spec.schematizer) if spec.schematizer else 'a private one'}"
-    tracker = f"{spec.tracker.host}:{spec.tracker.port}" if spec.tracker else "a private one, of the source's kind"
-    yield f"  tracker      {tracker}"
+    for source in spec.mysql_sources:
+        given = spec.tracker_of(source)
+        of_source = f" (of {source.name})" if len(spec.sources) > 1 else ""
+        tracker = f"{given.host}:{given.port}" if given else "a private one, of the source's kind"
+        yield f"  tracker      {tracker}{of_source}"
     yield f"  state        {_state_place(spec)}"
     yield f"  lock         {_lock_place(spec)}"
     yield f"  objects      {objects_url(spec)}"

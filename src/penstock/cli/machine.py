@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.core.errors import PenstockError, UsageError
 from penstock.dev.java import java
+from penstock.dev.join_kernel import ensure_join_kernel
 from penstock.dev.ports import is_free
 from penstock.dev.tracker import examine_tracker
 from penstock.wiring.checks import examine_pipeline
@@ -21,12 +22,19 @@ if TYPE_CHECKING:
 
 
 def look_everywhere(spec: PipelineSpec) -> Iterator[Finding]:
-    """Look at this machine, then ask every server that the config names. Changes nothing."""
+    """Look at this machine, then ask every server that the config names.
+
+    It changes nothing, but for the kernel of joins: that is compiled, if it was not.
+    """
     yield examine("java", java)
-    if spec.is_embedded("tracker"):
-        yield examine("tracker", partial(examine_tracker, spec))
+    if spec.joins:
+        yield examine("kernel of joins", lambda: str(ensure_join_kernel()))
+    for source in spec.mysql_sources:
+        if spec.tracker_of(source) is None:
+            subject = "tracker" if len(spec.sources) == 1 else f"tracker of {source.name}"
+            yield examine(subject, partial(examine_tracker, spec, source))
     if not _is_running(spec):
-        for remembered in sorted(spec.home.glob("*/*port")):
+        for remembered in sorted([*spec.home.glob("*/*port"), *spec.home.glob("trackers/*/*port")]):
             yield examine(f"port of {remembered.parent.name}", partial(_examine_port, remembered))
     yield from examine_pipeline(spec)
 

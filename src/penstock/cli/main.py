@@ -7,6 +7,9 @@ one command or a group of them.
 
 from __future__ import annotations
 
+import errno
+import io
+import os
 import signal
 import sys
 from importlib import import_module
@@ -32,6 +35,7 @@ _COMMANDS = {
     "status": "Show links, positions, lag per table, retention and what is not well, running or not.",
     "failover": "Let a source be read from a new master, at the place where we stand.",
     "deadletters": "Show and replay what spolts could not process.",
+    "joinery": "Show what joins read and make.",
     "sql": "Query a sink, also while the pipeline runs.",
     "schematizer": "Serve or show the registry of schemas.",
     "bench": "Measure ourselves beside our peers on this machine.",
@@ -43,8 +47,24 @@ _COMMANDS = {
 def main() -> NoReturn:
     """Run the command line and exit: 0 done, 1 failed, 2 config or usage, 130 Ctrl-C, 143 SIGTERM."""
     signal.signal(signal.SIGTERM, _end)
+    _open_streams()
     app(prog_name="penstock")
     raise SystemExit(0)
+
+
+def _open_streams() -> None:
+    """Let whatever is printed be printed: into nothing where a stream is closed, escaped where it has no character."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            # Of files that are opened later none is to get the number, and then what is printed.
+            descriptor = os.open(os.devnull, os.O_RDWR)
+            if descriptor != number:
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+            setattr(sys, name, open(number, "r" if name == "stdin" else "w", encoding="utf-8"))  # noqa: SIM115, PTH123 - it stays open
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 class LazyCommands(TyperGroup):
@@ -74,15 +94,24 @@ class LazyCommands(TyperGroup):
         except PenstockError as error:
             say_error(error.message, error.hint)
             raise typer.Exit(error.exit_code) from error
-        except Exception as error:  # the one broad except: nobody is above us to handle it
-            from penstock.cli.logs import record_defect  # noqa: PLC0415 - --help need not wait for it
-
-            file = record_defect(error)
-            say_error(
-                f"unexpected {type(error).__name__}: {error}",
-                f"this is a defect of Penstock: please report it with the traceback at the end of {file}",
-            )
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise _defect(error) from error
+            say_error(f"a file, or what is printed, finds no room: {error}", "free some space, and run again")
             raise typer.Exit(1) from error
+        except Exception as error:  # the one broad except: nobody is above us to handle it
+            raise _defect(error) from error
+
+
+def _defect(error: Exception) -> typer.Exit:
+    from penstock.cli.logs import record_defect  # noqa: PLC0415 - --help need not wait for it
+
+    file = record_defect(error)
+    say_error(
+        f"unexpected {type(error).__name__}: {error}",
+        f"this is a defect of Penstock: please report it with the traceback at the end of {file}",
+    )
+    return typer.Exit(1)
 
 
 app = typer.Typer(

@@ -20,11 +20,14 @@ def plan_session(spec: PipelineSpec, name: str) -> SessionSpec:
     from penstock.config.sinks import DeltaSinkSpec  # noqa: PLC0415
     from penstock.dev.class_archive import spark_archive  # noqa: PLC0415
     from penstock.dev.jars import JarSet, ensure_jars  # noqa: PLC0415
+    from penstock.dev.join_kernel import ensure_join_kernel  # noqa: PLC0415
     from penstock.dev.unpacked_spark import unpacked_spark_home  # noqa: PLC0415
     from penstock.spark.delta.session import delta_settings, is_on_s3, store_settings  # noqa: PLC0415
     from penstock.spark.session import SessionSpec  # noqa: PLC0415
 
     jars, conf = ensure_jars(JarSet.SPARK_KAFKA), dict(spec.spark.conf)
+    if spec.joins:
+        jars += (ensure_join_kernel(),)
     lakes = [sink for sink in spec.sinks if isinstance(sink, DeltaSinkSpec)]
     if lakes:
         jars += ensure_jars(JarSet.SPARK_DELTA)

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from penstock.config.joins import JoinSpec
+from penstock.config.source_crosschecks import find_source_conflicts
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -19,12 +22,13 @@ Found: TypeAlias = "tuple[Location, str]"
 def find_conflicts(document: object) -> Iterator[Found]:
     """Yield a location and a sentence for each mistake; parts of the wrong type are passed over in silence."""
     pipeline = _mapping(document)
-    yield from _one_source(pipeline)
+    yield from find_source_conflicts(pipeline)
     yield from _repeated(pipeline, "sources", "name")
     yield from _repeated(pipeline, "sinks", "name")
     yield from _repeated(pipeline, "sinks", "path")
     yield from _repeated(pipeline, "sinks", "url")
     yield from _loose_links(pipeline)
+    yield from _repeated_joins(pipeline)
     yield from _soft_deletes_of_partial_rows(pipeline)
     yield from _kafka_conflicts(_mapping(pipeline.get("kafka")))
     yield from _state_conflicts(_mapping(pipeline.get("state")))
@@ -34,6 +38,7 @@ def find_conflicts(document: object) -> Iterator[Found]:
     yield from _tls_conflicts(("tracker",), _mapping(pipeline.get("tracker")))
     for index, source in enumerate(_sequence(pipeline.get("sources"))):
         yield from _tls_conflicts(("sources", index), _mapping(source))
+        yield from _tls_conflicts(("sources", index, "tracker"), _mapping(_mapping(source).get("tracker")))
         if "heartbeat" in _mapping(source) and _mapping(source)["heartbeat"] is None:
             # Elsewhere a key without a value is as if left out. Here that would be no heartbeat.
             yield ("sources", index, "heartbeat"), "says nothing: write heartbeat: {} to have one, or leave it out"
@@ -42,12 +47,6 @@ def find_conflicts(document: object) -> Iterator[Found]:
         yield from _delta_conflicts(("sinks", index), _mapping(sink))
     yield from _redshift_conflicts(pipeline)
     yield from _embedded_on_cluster(pipeline)
-
-
-def _one_source(pipeline: Mapping[str, object]) -> Iterator[Found]:
-    """The schema tracker holds the tables of one source; a second one would mix with them."""
-    for index in range(1, len(_sequence(pipeline.get("sources")))):
-        yield ("sources", index), "a pipeline has one source in this release; write another file for this one"
 
 
 def _repeated(pipeline: Mapping[str, object], section: str, key: str) -> Iterator[Found]:
@@ -66,6 +65,7 @@ def _loose_links(pipeline: Mapping[str, object]) -> Iterator[Found]:
         link = _mapping(item)
         for key, section in (("from", "sources"), ("to", "sinks")):
             names = [_mapping(end).get("name") for end in _sequence(pipeline.get(section))]
+            names += _join_names(pipeline) if key == "from" else []
             if isinstance(link.get(key), str) and link[key] not in names:
                 yield ("links", index, key), f'none of the {section} is called "{link[key]}"'
         ends = (link.get("from"), link.get("to"))
@@ -73,6 +73,27 @@ def _loose_links(pipeline: Mapping[str, object]) -> Iterator[Found]:
             if ends in seen:
                 yield ("links", index), f"there is a link from {ends[0]} to {ends[1]} already; put all tables into one"
             seen.add(ends)
+
+
+def _join_names(pipeline: Mapping[str, object]) -> list[object]:
+    """What a link can read besides sources."""
+    return [join.name for join in _sequence(pipeline.get("joins")) if isinstance(join, JoinSpec)]
+
+
+def _repeated_joins(pipeline: Mapping[str, object]) -> Iterator[Found]:
+    """Joins are links, and what the Schematizer and sinks take for a source: their names are theirs alone."""
+    taken: dict[object, str] = {"objects": "the link that writes files"}
+    if _sequence(pipeline.get("joins")) and _mapping(pipeline.get("kafka")).get("transactions") is False:
+        yield ("joins",), "publish in Kafka's transactions: leave kafka.transactions out, or leave them out"
+    master = _mapping(pipeline.get("spark")).get("master", "local")
+    if _sequence(pipeline.get("joins")) and not str(master).startswith("local"):
+        yield ("joins",), f"keep their state below home, which Spark on {master} cannot write: leave spark.master out"
+    for section, what in (("sources", "a source"), ("spolts", "a spolt")):
+        taken |= {_mapping(each).get("name"): what for each in _sequence(pipeline.get(section))}
+    for index, name in enumerate(_join_names(pipeline)):
+        if name in taken:
+            yield ("joins", index), f'{taken[name]} is called "{name}" too: give its output another source'
+        taken[name] = "another join"
 
 
 def _soft_deletes_of_partial_rows(pipeline: Mapping[str, object]) -> Iterator[Found]:
@@ -179,12 +200,16 @@ def _embedded_on_cluster(pipeline: Mapping[str, object]) -> Iterator[Found]:
         ("kafka", ("bootstrap_servers",)),
         ("schematizer", ("url",)),
         ("state", ("url", "url_env")),
-        ("tracker", ("host",)),
         ("objects", ("url",)),
     ):
         if not any(_mapping(pipeline.get(part)).get(key) for key in keys):
             text = f"Spark on {master} cannot reach the embedded {part}: give {part}.{' or '.join(keys)}"
             yield ("spark", "master"), text
+    listed = [_mapping(source) for source in _sequence(pipeline.get("sources"))]
+    sources = [source for source in listed if source.get("kind") != "postgres"]
+    if not pipeline.get("tracker") and not all(source.get("tracker") for source in sources):
+        of_source = "sources[].tracker" if len(sources) > 1 else "tracker.host"
+        yield ("spark", "master"), f"Spark on {master} cannot reach the embedded tracker: give {of_source}"
     for index, sink in enumerate(_sequence(pipeline.get("sinks"))):
         if _mapping(sink).get("kind") == "delta" and _mapping(sink).get("path"):
             text = f"Spark on {master} cannot write into a folder of this machine: give url, or leave path out"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, get_args
 from pydantic import ValidationError
 
 from penstock.config.crosschecks import find_conflicts
+from penstock.config.joins import JoinSpec
 from penstock.config.mysql_source import MysqlSourceSpec
 from penstock.config.postgres_source import PostgresSourceSpec
 from penstock.config.sinks import SinkSpec
@@ -64,16 +65,47 @@ def parse(text: str, file: str, directory: Path) -> PipelineSpec:
         broken = document.mistakes or (Mistake(1, (), "should be a mapping of keys to values"),)
         raise ConfigError(file, [str(mistake) for mistake in broken])
     mistakes = list(document.mistakes)
-    conflicts = [*find_conflicts(document.value), *find_spolt_conflicts(document.value, directory)]
+    joins, faults = _read_joins(document.value.get("joins"), directory)
+    given = document.value if joins is None else {**document.value, "joins": joins}
+    conflicts = [*faults, *find_conflicts(given), *find_spolt_conflicts(given, directory)]
     mistakes += [Mistake(document.line(where), where, what) for where, what in conflicts]
     try:
-        spec = PipelineSpec.model_validate(document.value)
+        spec = PipelineSpec.model_validate(given)
     except ValidationError as error:
         mistakes += [_explain(document, details) for details in _new_errors(error, document)]
     if mistakes:
         ordered = sorted(mistakes, key=lambda mistake: mistake.line)
         raise ConfigError(file, list(dict.fromkeys(str(mistake) for mistake in ordered)))
     return _with_absolute_paths(spec, directory)
+
+
+def load_join(path: Path) -> JoinSpec:
+    """Read the join in the file at `path`; raises as `load`."""
+    document = parse_yaml(_read(path))
+    mistakes = list(document.mistakes)
+    try:
+        spec = JoinSpec.model_validate(document.value)
+    except ValidationError as error:
+        mistakes += [_explain(document, details, JoinSpec) for details in _new_errors(error, document)]
+    if mistakes:
+        raise ConfigError(str(path), [str(mistake) for mistake in sorted(mistakes, key=lambda each: each.line)])
+    return spec
+
+
+def _read_joins(files: object, directory: Path) -> tuple[list[object] | None, list[tuple[Location, str]]]:
+    """The joins in the files that a pipeline names, and what is wrong with those; None where it names none."""
+    if not isinstance(files, list):
+        return None, []
+    found: list[object] = []
+    faults: list[tuple[Location, str]] = []
+    for index, file in enumerate(files):
+        try:
+            found.append(load_join(directory / file) if isinstance(file, str) else file)
+        except ConfigError as error:
+            faults += [(("joins", index), f"{file}: {mistake}") for mistake in error.mistakes]
+        except UsageError as error:
+            faults.append((("joins", index), error.message))
+    return found, faults
 
 
 def _read(path: Path) -> str:
@@ -91,12 +123,8 @@ def _read(path: Path) -> str:
 
 
 def _with_absolute_paths(spec: PipelineSpec, directory: Path) -> PipelineSpec:
-    sources = tuple(
-        source.model_copy(update={"tls": source.tls and source.tls.located(directory)}) for source in spec.sources
-    )
-    tracker = spec.tracker and spec.tracker.model_copy(
-        update={"tls": spec.tracker.tls and spec.tracker.tls.located(directory)}
-    )
+    sources = tuple(source.located(directory) for source in spec.sources)
+    tracker = spec.tracker and spec.tracker.located(directory)
     sinks = tuple(sink.located(directory) for sink in spec.sinks)
     security = spec.kafka.security
     if security.ca_file is not None:
@@ -133,7 +161,7 @@ def _new_errors(error: ValidationError, document: Document) -> Iterator[ErrorDet
             yield details
 
 
-def _explain(document: Document, details: ErrorDetails) -> Mistake:
+def _explain(document: Document, details: ErrorDetails, root: type[Spec] = PipelineSpec) -> Mistake:
     found: Location = details["loc"]
     # Between the place of a sink, or a source, and its key stands its kind, which the file has elsewhere.
     location = tuple(part for before, part in zip((None, *found), found, strict=False) if not _is_kind(before, part))
@@ -146,7 +174,7 @@ def _explain(document: Document, details: ErrorDetails) -> Mistake:
         case "union_tag_invalid":
             where, text = (*location, "kind"), f"should be {details['ctx']['expected_tags'].replace(', ', ' or ')}"
         case "extra_forbidden":
-            text = f"unknown key{_suggestion(found)}"
+            text = f"unknown key{_suggestion(found, root)}"
         case "value_error":
             text = str(details["ctx"]["error"])
         case "string_pattern_mismatch":
@@ -162,15 +190,15 @@ def _name_rule(location: Location) -> str:
     return _NAME_RULE.format(others=" and _" if location[0] == "sources" else ", _ and -")
 
 
-def _suggestion(location: Location) -> str:
-    keys = known_keys(_spec_at(location[:-1]))
+def _suggestion(location: Location, root: type[Spec]) -> str:
+    keys = known_keys(_spec_at(location[:-1], root))
     close = get_close_matches(str(location[-1]), keys, n=1, cutoff=0.6)
     return f" (did you mean {close[0]}?)" if close else f" (known here: {', '.join(keys)})"
 
 
-def _spec_at(location: Location) -> type[Spec]:
-    """The spec of the mapping at `location`, found by following the fields' annotations."""
-    found: list[type[Spec]] = [PipelineSpec]
+def _spec_at(location: Location, root: type[Spec]) -> type[Spec]:
+    """The spec of the mapping at `location` of a `root`, found by following the fields' annotations."""
+    found: list[type[Spec]] = [root]
     for before, part in zip((None, *location), location, strict=False):
         if _is_kind(before, part):
             found = [spec for spec in found if part in get_args(spec.model_fields["kind"].annotation)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from pathlib import Path  # noqa: TC003 - as pydantic reads annotations
 from typing import Annotated, Literal, TypeAlias
 
 from pydantic import AfterValidator, Field
@@ -46,6 +47,20 @@ class HeartbeatSpec(Spec):
         return TableId.parse(self.table)
 
 
+class TrackerSpec(Spec):
+    """A MariaDB or MySQL server of which nothing but schemas is asked, and which is all ours."""
+
+    host: Text
+    port: Port = 3306
+    user: Text
+    password_env: EnvironmentName
+    tls: TlsSpec | None = None
+
+    def located(self, directory: Path) -> TrackerSpec:
+        """Return it with files that are named from `directory` on named from the root."""
+        return self.model_copy(update={"tls": self.tls and self.tls.located(directory)})
+
+
 class MysqlSourceSpec(Spec):
     """A MySQL or MariaDB server, and the tables of it that are carried.
 
@@ -64,7 +79,8 @@ class MysqlSourceSpec(Spec):
     `copy_commit_seconds` is committed in pieces.
     `retention_warning_hours` is how soon the binlog that we need may be purged
     before we warn.
-    Without `heartbeat` nothing is written to the source.
+    Without `heartbeat` nothing is written to the source. `tracker` is the schema
+    tracker of this source where a pipeline has several.
     """
 
     name: SourceName
@@ -86,6 +102,7 @@ class MysqlSourceSpec(Spec):
     copy_commit_seconds: Annotated[int, Field(strict=True, ge=0, le=600)] = 300
     retention_warning_hours: Annotated[float, Field(strict=True, ge=0, le=8760)] = 24.0
     heartbeat: HeartbeatSpec | None = None
+    tracker: TrackerSpec | None = None
 
     @property
     def patterns(self) -> TablePatterns:
@@ -96,6 +113,11 @@ class MysqlSourceSpec(Spec):
     def policy(self) -> TablePolicy:
         """How its tables are carried."""
         return TablePolicy(self.zero_dates, self.row_images)
+
+    def located(self, directory: Path) -> MysqlSourceSpec:
+        """Return it with files that are named from `directory` on named from the root."""
+        tls, tracker = self.tls and self.tls.located(directory), self.tracker and self.tracker.located(directory)
+        return self.model_copy(update={"tls": tls, "tracker": tracker})
 
     def first_server_id(self, pipeline: str) -> int:
         """The first of the SERVER_IDS_PER_SOURCE replica ids that `pipeline` uses on this server.

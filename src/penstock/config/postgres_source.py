@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
 
@@ -11,6 +11,9 @@ from penstock.config.spec import Port, Spec, Text, TlsSpec
 from penstock.core.patterns import TablePatterns
 from penstock.core.postgres.types import SpecialValues  # noqa: TC001 - pydantic reads it from a field's annotation
 from penstock.core.system_schemas import POSTGRES as SYSTEM_SCHEMAS
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _NAME_MAX = 63
 
@@ -64,6 +67,10 @@ class PostgresSourceSpec(Spec):
     def publication_name(self) -> str:
         """The publication that says what is in the log for us."""
         return self.publication or _own_name("", self.name)
+
+    def located(self, directory: Path) -> PostgresSourceSpec:
+        """Return it with files that are named from `directory` on named from the root."""
+        return self.model_copy(update={"tls": self.tls and self.tls.located(directory)})
 
     def named_after(self, pipeline: str) -> PostgresSourceSpec:
         """Return it with names for slot and publication, where the file gives none."""

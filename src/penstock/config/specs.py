@@ -14,7 +14,8 @@ from typing import Annotated, Literal, Self, TypeAlias
 from pydantic import BeforeValidator, Field, model_validator
 
 from penstock.config.columns import ColumnsSpec
-from penstock.config.mysql_source import MysqlSourceSpec
+from penstock.config.joins import JoinSpec  # noqa: TC001 - pydantic reads it from a field's annotation
+from penstock.config.mysql_source import MysqlSourceSpec, TrackerSpec
 from penstock.config.objects_spec import ObjectsSpec
 from penstock.config.postgres_source import PostgresSourceSpec
 from penstock.config.rules import (
@@ -23,13 +24,14 @@ from penstock.config.rules import (
     SparkMaster,
     StateUrl,
     TableList,
+    TargetSchema,
     WebUrl,
     Zookeeper,
     refuse_unless_empty,
     spark_value,
 )
 from penstock.config.sinks import SinkSpec  # noqa: TC001 - as below
-from penstock.config.spec import Name, Port, Positive, Spec, Text, TlsSpec
+from penstock.config.spec import Name, Positive, Spec, Text
 from penstock.config.spolts import SpoltSpec  # noqa: TC001 - pydantic reads it from a field's annotation
 from penstock.core.patterns import TablePatterns
 from penstock.core.warehouse.load_plan import (  # noqa: TC001 - pydantic reads them from fields' annotations
@@ -102,16 +104,6 @@ class LockSpec(Spec):
     session_seconds: Annotated[float, Field(strict=True, ge=1, le=60)] = 6.0
 
 
-class TrackerSpec(Spec):
-    """A MariaDB or MySQL server of which nothing but schemas is asked, and which is all ours."""
-
-    host: Text
-    port: Port = 3306
-    user: Text
-    password_env: EnvironmentName
-    tls: TlsSpec | None = None
-
-
 class SparkSpec(Spec):
     """Where Spark runs, and further settings for it."""
 
@@ -131,11 +123,13 @@ class LinkSpec(Spec):
     `keep` its rows as they last were, or `drop` it too; `deletes`, whether rows
     that the source deletes go (`hard`) or stay and say so (`soft`); `overflow`,
     what becomes of values that the sink cannot hold; `columns`, which columns the
-    sink does not get, or not as they are.
+    sink does not get, or not as they are. `schema` is where the sink has the tables,
+    which must be of one schema of the source, if not in a schema of that name.
     """
 
     source: Text = Field(alias="from")
     sink: Text = Field(alias="to")
+    target_schema: TargetSchema | None = Field(default=None, alias="schema")
     tables: TableList = ("*.*",)
     dropped_tables: DroppedTables = "keep"
     deletes: Deletes = "hard"
@@ -169,7 +163,7 @@ class PipelineSpec(Spec):
     sinks: tuple[SinkSpec, ...] = ()
     links: tuple[LinkSpec, ...] = ()
     spolts: tuple[SpoltSpec, ...] = ()
-    joins: Annotated[tuple[()], BeforeValidator(refuse_unless_empty("a join"))] = ()
+    joins: tuple[JoinSpec, ...] = ()
     audits: Annotated[tuple[()], BeforeValidator(refuse_unless_empty("an audit"))] = ()
 
     @model_validator(mode="after")
@@ -189,7 +183,7 @@ class PipelineSpec(Spec):
             case "schematizer":
                 return self.schematizer is None
             case "tracker":
-                return self.tracker is None and bool(self.mysql_sources)
+                return any(self.tracker_of(source) is None for source in self.mysql_sources)
             case "objects":
                 return self.objects.url is None
 
@@ -204,8 +198,7 @@ class PipelineSpec(Spec):
         names |= {name for sink in self.sinks for name in sink.secret_names}
         names |= {link.columns.salt_env for link in self.links}
         names |= {salt for spolt in self.spolts for salt in spolt.salt_names}
-        if self.tracker is not None:
-            names.add(self.tracker.password_env)
+        names |= {tracker.password_env for each in self.sources if (tracker := self.tracker_of(each)) is not None}
         if self.schematizer is not None:
             names |= {self.schematizer.password_env, self.schematizer.token_env}
         return tuple(sorted(name for name in names if name is not None))
@@ -214,9 +207,17 @@ class PipelineSpec(Spec):
         """The source called `name`; KeyError if there is none."""
         return {source.name: source for source in self.sources}[name]
 
+    def tracker_of(self, source: SourceSpec) -> TrackerSpec | None:
+        """The schema tracker of `source`, None for a private one; the file's own one is that of its only source."""
+        return (source.tracker or self.tracker) if isinstance(source, MysqlSourceSpec) else None
+
     def spolt(self, name: str) -> SpoltSpec:
         """The spolt called `name`; KeyError if there is none."""
         return {spolt.name: spolt for spolt in self.spolts}[name]
+
+    def join(self, name: str) -> JoinSpec:
+        """The join called `name`; KeyError if there is none."""
+        return {join.name: join for join in self.joins}[name]
 
     def sink(self, name: str) -> SinkSpec:
         """The sink called `name`; KeyError if there is none."""

@@ -3,6 +3,7 @@
 PenstockError                 anything we can explain
 ├── UsageError                exit 2: a config or a command line that cannot work
 │   ├── ConfigError           all the mistakes of one file, each with its line
+│   ├── UnknownStreamError    a join reads a table that no capture has announced, or not yet
 │   └── UnfitServerError      a server's settings or grants do not allow the work
 ├── UnavailableError          retryable: a server cannot be reached just now
 │   └── ConflictError         another writer changed a table at the same time
@@ -71,6 +72,10 @@ class ConfigError(UsageError):
         self.args = (file, tuple(mistakes))
         self.file = file
         self.mistakes = tuple(mistakes)
+
+
+class UnknownStreamError(UsageError):
+    """A join's file names a table that no capture of the pipeline has announced, or not yet."""
 
 
 class UnfitServerError(UsageError):

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 import structlog
 
-from penstock.config.specs import SchematizerSpec, TrackerSpec
+from penstock.config.mysql_source import TrackerSpec
+from penstock.config.specs import SchematizerSpec
+from penstock.core.errors import UnavailableError
 from penstock.dev.kafka import start_kafka
 from penstock.dev.ports import LOOPBACK
 from penstock.dev.schematizer import start_schematizer
 from penstock.dev.tracker import start_tracker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Mapping
     from types import TracebackType
 
     from penstock.config.specs import EmbeddedPart, PipelineSpec
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger()
 
+_TRACKER = "schema tracker of "
 _TRACKER_PASSWORD_ENV = "PENSTOCK_TRACKER_PASSWORD"  # noqa: S105 - the variable's name
 
 
@@ -46,19 +50,42 @@ class EmbeddedServers:
         if "schematizer" in parts and spec.is_embedded("schematizer"):
             self._starters["Schematizer"] = lambda: start_schematizer(home / "schematizer")
         if "tracker" in parts and spec.is_embedded("tracker"):
-            self._starters["schema tracker"] = lambda: start_tracker(spec, say)
+            for source in spec.mysql_sources:
+                if spec.tracker_of(source) is None:
+                    self._starters[f"{_TRACKER}{source.name}"] = partial(start_tracker, spec, source, say)
         self._servers: dict[str, Server] = {}
+        self._away: dict[str, UnavailableError] = {}
+        self._say = say
 
     def __enter__(self) -> Self:
-        """Start them. Raises UsageError and UnavailableError as each server's start does."""
+        """Start them. Raises UsageError and UnavailableError as each server's start does.
+
+        One of several sources may be away when it is first asked what tracker it needs: then it gets none in
+        this run, whose other sources go ahead.
+        """
         try:
             for name, start in self._starters.items():
-                self._servers[name] = start()
+                self._start(name, start)
+            self._require_one_source()
         except BaseException:
             self.stop()
             raise
         self.spec = self.spec.model_copy(update=self._addresses())
         return self
+
+    def _start(self, name: str, start: Callable[[], Server]) -> None:
+        try:
+            self._servers[name] = start()
+        except UnavailableError as error:
+            if not name.startswith(_TRACKER) or len(self.spec.sources) == 1:
+                raise
+            self._away[name] = error
+            self._say(f"{error.message}; the others go ahead: run the pipeline again when it answers")
+
+    def _require_one_source(self) -> None:
+        """Raise UnavailableError where all sources are away: there is nothing to be done without any."""
+        if len(self._away) == len(self.spec.sources):
+            raise next(iter(self._away.values()))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -81,6 +108,7 @@ class EmbeddedServers:
     def _addresses(self) -> dict[str, object]:
         """The parts of the spec that say where the servers are."""
         parts: dict[str, object] = {}
+        trackers: dict[str, TrackerSpec] = {}
         for name, server in self._servers.items():
             facts = server.facts()
             port = int(facts["port"])
@@ -90,9 +118,19 @@ class EmbeddedServers:
                 case "Schematizer":
                     parts["schematizer"] = SchematizerSpec(url=f"http://{LOOPBACK}:{port}")
                 case _:
-                    # Executors are children of this process, so they find the password where we do.
-                    os.environ[_TRACKER_PASSWORD_ENV] = str(facts["password"])
-                    parts["tracker"] = TrackerSpec(
-                        host=LOOPBACK, port=port, user=str(facts["user"]), password_env=_TRACKER_PASSWORD_ENV
-                    )
+                    source = name.removeprefix(_TRACKER)
+                    trackers[source] = self._tracker(source, port, facts)
+        parts["sources"] = tuple(
+            source.model_copy(update={"tracker": trackers[source.name]}) if source.name in trackers else source
+            for source in self.spec.sources
+        )
         return parts
+
+    def _tracker(self, source: str, port: int, facts: Mapping[str, object]) -> TrackerSpec:
+        """Where the tracker of `source` is, and the variable with its password."""
+        variable = _TRACKER_PASSWORD_ENV
+        if len(self.spec.sources) > 1:
+            variable = f"{variable}_{source.upper()}"
+        # Executors are children of this process, so they find the password where we do.
+        os.environ[variable] = str(facts["password"])
+        return TrackerSpec(host=LOOPBACK, port=port, user=str(facts["user"]), password_env=variable)

@@ -18,26 +18,31 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from penstock.config.mysql_source import MysqlSourceSpec
     from penstock.config.specs import PipelineSpec
     from penstock.core.mysql import describe
     from penstock.dev.server import Server
 
 _FOLDERS: dict[describe.Flavour, str] = {"mariadb": "tracker", "mysql": "tracker-mysql"}
+_OWNER = "source"
+_WAIT_SECONDS = 5.0
 _OF_ONES_OWN = (
     "give the pipeline one, of the source's version or newer, that holds nothing else: "
     "`tracker: {host: ..., user: ..., password_env: ...}`"
 )
 
 
-def start_tracker(spec: PipelineSpec, say: Callable[[str], None]) -> Server:
-    """Start the tracker under the pipeline's home. `say` tells what takes long.
+def start_tracker(spec: PipelineSpec, source: MysqlSourceSpec, say: Callable[[str], None]) -> Server:
+    """Start the tracker of `source` under the pipeline's home. `say` tells what takes long.
 
     Which kind the source is, is asked before the first start only. Raises
     UnavailableError when it does not answer then, and UsageError where this
     machine has no such server.
     """
-    kind = _remembered(spec) or wait_for_flavour(spec.mysql_sources[0], say)
-    home = _home(spec, kind)
+    kind = _remembered(spec, source) or _ask_kind(spec, source, say)
+    home = _home(spec, source, kind)
+    home.mkdir(parents=True, exist_ok=True)
+    (home / _OWNER).write_text(source.name, encoding="utf-8")
     if kind == "mariadb":
         return start_mariadb(home, Flavour.TRACKER)
     try:
@@ -48,9 +53,9 @@ def start_tracker(spec: PipelineSpec, say: Callable[[str], None]) -> Server:
     return start_mysql(home, Flavour.TRACKER)
 
 
-def examine_tracker(spec: PipelineSpec) -> str:
-    """Say which tracker would be started, without starting it. Raises as `start_tracker` does."""
-    if (_remembered(spec) or wait_for_flavour(spec.mysql_sources[0], _say_nothing, wait_seconds=0)) == "mariadb":
+def examine_tracker(spec: PipelineSpec, source: MysqlSourceSpec) -> str:
+    """Say which tracker would be started for `source`, without starting it. Raises as `start_tracker` does."""
+    if (_remembered(spec, source) or wait_for_flavour(source, _say_nothing, wait_seconds=0)) == "mariadb":
         return f"MariaDB, {find_program('mariadbd')}"
     if prefix_directory(PACKAGE).exists():
         return f"MySQL, {prefix_directory(PACKAGE)}"
@@ -61,13 +66,31 @@ def examine_tracker(spec: PipelineSpec) -> str:
     return "MySQL, which the first start fetches from Debian unstable (60 MB)"
 
 
-def _remembered(spec: PipelineSpec) -> describe.Flavour | None:
+def _ask_kind(spec: PipelineSpec, source: MysqlSourceSpec, say: Callable[[str], None]) -> describe.Flavour:
+    """Ask what kind a source is; one of several does not keep the others waiting for long."""
+    return wait_for_flavour(source, say) if len(spec.sources) == 1 else wait_for_flavour(source, say, _WAIT_SECONDS)
+
+
+def _remembered(spec: PipelineSpec, source: MysqlSourceSpec) -> describe.Flavour | None:
     """Which kind was started before, None before the first start."""
-    return next((kind for kind in _FOLDERS if (_home(spec, kind) / "initialised").exists()), None)
+    return next((kind for kind in _FOLDERS if (_home(spec, source, kind) / "initialised").exists()), None)
 
 
-def _home(spec: PipelineSpec, kind: describe.Flavour) -> Path:
-    return spec.home / _FOLDERS[kind]
+def _home(spec: PipelineSpec, source: MysqlSourceSpec, kind: describe.Flavour) -> Path:
+    """Return where the tracker's data is: of what was the only source once, where it always was.
+
+    Raises UsageError where an older release began it and does not say whose it is.
+    """
+    alone = spec.home / _FOLDERS[kind]
+    if len(spec.sources) == 1:
+        return alone
+    owner = alone / _OWNER
+    if (alone / "initialised").exists() and not owner.exists():
+        message = f"which source the schema tracker in {alone} belongs to is not known"
+        raise UsageError(message, "run the pipeline once with the one source that it had, and then add the others")
+    if owner.exists() and owner.read_text(encoding="utf-8") == source.name:
+        return alone
+    return spec.home / "trackers" / f"{source.name}{_FOLDERS[kind].removeprefix('tracker')}"
 
 
 def _say_nothing(_: str) -> None:

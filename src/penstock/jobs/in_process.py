@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, assert_never
 
 from penstock.core.errors import FencedError, PenstockError
 from penstock.jobs.capture_tasks import Lease
-from penstock.jobs.link import MessageWork, PlannedWork
+from penstock.jobs.in_process_join import join_in_process
+from penstock.jobs.link import JoinWork, MessageWork, PlannedWork
 from penstock.jobs.pipeline import plan_stages, run_pipeline
 from penstock.jobs.runner import PipelineRun
 from penstock.links.capture.spec import CaptureSpec
@@ -99,6 +100,8 @@ def _carry(spec: PipelineSpec, link: Link) -> None:
                 _do(work)
             case MessageWork() as work:
                 _read(spec, work)
+            case JoinWork() as work:
+                join_in_process(spec, work)
             case work:
                 assert_never(work)
     finally:

@@ -9,7 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from penstock.links.joins.spec import JoinJob
 
 
 class Task(Protocol):
@@ -72,7 +77,25 @@ class MessageWork:
     go_on: Callable[[Callable[[BaseException], None]], None]
 
 
-Work: TypeAlias = PlannedWork | MessageWork
+@dataclass(frozen=True, slots=True)
+class JoinWork:
+    """Micro-batches of all messages of some topics, from their beginnings on, joined with a state that is kept.
+
+    `checkpoint` is the state's, the runner's own; `places` are those that are taken:
+    the first offset of each (topic, partition) that is not. `take` gets the number of a
+    micro-batch, the places that it comes to, and its differences
+    (core/joins/blocks.unpack_differences), unless it `has` that micro-batch already.
+    """
+
+    job: JoinJob
+    checkpoint: Path
+    places: Mapping[tuple[str, int], int]
+    batch: int
+    has: Callable[[int], bool]
+    take: Callable[[int, Mapping[tuple[str, int], int], pa.Table], None]
+
+
+Work: TypeAlias = PlannedWork | MessageWork | JoinWork
 
 
 class Link(Protocol):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import closing, nullcontext
 from typing import TYPE_CHECKING
 
+from penstock.jobs.join_link import JoinLink
 from penstock.jobs.links import CaptureLink, ObjectsLink, WarehouseLink
 from penstock.jobs.spolt_link import SpoltLink
 from penstock.links.capture.spec import CaptureSpec
@@ -60,7 +61,7 @@ def plan_stages(run: PipelineRun, runner: Runner, epoch: int, state: State) -> S
     """Links that run side by side. Once through, each stage begins when the one before has read everything."""
     slots, sources = runner.slots, run.spec.sources
     # Tasks of a backlog wait for each other, and so must all find a slot; where others run as well, they need one.
-    backlog_tasks_max = (slots if run.once else slots - 1) // max(1, len(sources))
+    backlog_tasks_max = max(1, (slots if run.once else slots - 1) // max(1, len(sources)))
     captures = [CaptureLink(CaptureSpec(run.spec, source.name, epoch), backlog_tasks_max) for source in sources]
     tasks_max = max(1, slots // 2)
     objects = ObjectsLink(run.spec, state, epoch, tasks_max, runner.offsets_per_task)
@@ -72,7 +73,9 @@ def plan_stages(run: PipelineRun, runner: Runner, epoch: int, state: State) -> S
         ]
         for stage in spolt_stages(run.spec)
     ]
-    stages: Sequence[Sequence[Link]] = [captures, [objects], warehouses, *spolts]
+    # A join may read what those before it in the file make.
+    joins = [[JoinLink(run.spec, join.name, state, epoch, may_wait=not run.once)] for join in run.spec.joins]
+    stages: Sequence[Sequence[Link]] = [captures, *joins, [objects], warehouses, *spolts]
     chosen = [[link for link in stage if run.only in {None, link.name}] for stage in stages]
     if run.once:
         return [stage for stage in chosen if stage]

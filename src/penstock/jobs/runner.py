@@ -31,7 +31,8 @@ class PipelineRun:
         """Every link of the pipeline."""
         sources = [source.name for source in self.spec.sources]
         spolts = [spolt.name for spolt in self.spec.spolts]
-        return (*sources, *spolts, OBJECTS_LINK, *(link.name for link in self.spec.links))
+        joins = [join.name for join in self.spec.joins]
+        return (*sources, *joins, *spolts, OBJECTS_LINK, *(link.name for link in self.spec.links))
 
     def require_known(self) -> None:
         """Raise UsageError unless `only` is a link of the pipeline."""

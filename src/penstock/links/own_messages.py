@@ -50,6 +50,26 @@ class CaptureMessages:
         return ""
 
 
+class JoinMessages:
+    """What a join writes: changes of its output, and announcements in a topic that captures write to too."""
+
+    def __init__(self, join: str, schemas_topic: str, value_schema: Callable[[int], str]) -> None:
+        """Know schemas by `value_schema`, as CaptureMessages does."""
+        self._join = join
+        self._schemas_topic = schemas_topic
+        self._value_schema = value_schema
+
+    def is_shared(self, topic: str) -> bool:
+        """See ports/publisher.MessageCheck."""
+        return topic == self._schemas_topic
+
+    def fault(self, topic: str, value: bytes | None, record: Mapping[str, object]) -> str:  # noqa: ARG002 - the port's
+        """See ports/publisher.MessageCheck. Raises UnavailableError while the registry is away."""
+        if topic == self._schemas_topic:
+            return _json_fault(value, Announcement.from_json, "announcement")
+        return read_change(value, self._join, self._value_schema)[0]
+
+
 class BatchMessages:
     """What the S3 spolt writes: batch messages."""
 

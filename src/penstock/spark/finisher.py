@@ -62,10 +62,10 @@ class Finisher:
             self.take(frame.toArrow())
         except BaseException as error:  # noqa: BLE001 - it is kept, and told
             self.error = error
-            raise RuntimeError(_note(error)) from None
+            raise RuntimeError(note_of(error)) from None
 
 
-def _note(error: BaseException) -> str:
+def note_of(error: BaseException) -> str:
     """Return the line for Spark; what nobody foresaw is logged with where it comes from, which Spark cannot print."""
     lines = str(error).splitlines() or [""]
     line = f"{type(error).__name__}: {lines[0]}"[:_LETTERS_MAX]

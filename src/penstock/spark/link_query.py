@@ -6,8 +6,9 @@ import json
 from itertools import chain
 from typing import TYPE_CHECKING, assert_never
 
-from penstock.jobs.link import MessageWork, PlannedWork
+from penstock.jobs.link import JoinWork, MessageWork, PlannedWork
 from penstock.spark.finisher import Finisher
+from penstock.spark.join_query import JoinFinisher, start_join_query
 from penstock.spark.link_source import outcomes_by_part
 from penstock.spark.queries import start_link_query, start_topic_query
 from penstock.wiring.open import spark_kafka_options
@@ -32,7 +33,7 @@ class LinkQuery:
         self.brings_changes_in = link.brings_changes_in
         self._spec = spec
         self._link = link
-        self._finisher: Finisher | None = None
+        self._finisher: Finisher | JoinFinisher | None = None
 
     def start(self, place: QueryPlace) -> StreamingQuery:
         """See `Supervised`."""
@@ -42,6 +43,9 @@ class LinkQuery:
                 return self._start_planned(place, work)
             case MessageWork() as work:
                 return self._start_messages(place, work)
+            case JoinWork() as work:
+                self._finisher = finisher = JoinFinisher(work)
+                return start_join_query(place, self._spec, work, finisher)
             case work:
                 assert_never(work)
 

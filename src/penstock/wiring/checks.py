@@ -34,7 +34,8 @@ from penstock.wiring.sink_kinds.table import sink_kind
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from penstock.config.specs import PipelineSpec, SchematizerSpec, TrackerSpec
+    from penstock.config.mysql_source import TrackerSpec
+    from penstock.config.specs import PipelineSpec, SchematizerSpec
 
 _TIMEOUT_SECONDS = 10.0
 _FREE_BYTES_MIN = 1 << 30
@@ -71,8 +72,8 @@ def _given_parts(spec: PipelineSpec) -> Iterator[tuple[str, Callable[[], str]]]:
         yield f"schematizer {spec.schematizer.url}", partial(_examine_registry, spec.schematizer)
     if not spec.is_embedded("state"):
         yield _STATE, partial(_examine_state, spec)
-    if spec.tracker is not None:
-        yield f"tracker {spec.tracker.host}:{spec.tracker.port}", partial(_examine_tracker, spec.tracker)
+    for tracker in filter(None, map(spec.tracker_of, spec.sources)):
+        yield f"tracker {tracker.host}:{tracker.port}", partial(_examine_tracker, tracker)
     if spec.objects.url is not None:
         yield f"objects {spec.objects.url}", partial(_examine_objects, spec)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.core.publication import CaptureRecord
 from penstock.links.objects.record import ObjectsRecord
 from penstock.links.spolts.record import SpoltRecord
+from penstock.wiring.joins import read_join_record
 from penstock.wiring.open import OBJECTS_LINK, committed_position, open_topic_log
 
 if TYPE_CHECKING:
@@ -26,4 +27,7 @@ def next_epoch(spec: PipelineSpec) -> int:
         for spolt in spec.spolts:
             record = committed_position(spec, log, spolt.name)
             epochs.extend([] if record is None else [SpoltRecord.from_mapping(record).epoch])
+        for join in spec.joins:
+            joined = read_join_record(spec, log, join.name)
+            epochs.extend([] if joined is None else [joined.epoch])
     return max(epochs) + 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.config.mysql_source import MysqlSourceSpec
@@ -16,7 +16,7 @@ from penstock.core.warehouse.target_table import TargetTable
 from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.sink_kinds.table import sql_kind
 from penstock.wiring.standing import read_standing
-from penstock.wiring.warehouses import load_rules
+from penstock.wiring.warehouses import load_rules, origin_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -61,11 +61,11 @@ def _plan_link(spec: PipelineSpec, link: LinkSpec) -> Iterator[TablePlan]:
         else:
             tables.append(schema)
     if kind.is_new():
-        yield from (_plan_first(link, schema) for schema in tables)
+        yield from (_plan_first(spec, link, schema) for schema in tables)
         return
     with closing(kind.open_to_read(link)) as warehouse:
         refuses = capture_kind(spec.source(link.source)).refusal
-        preview = LoadPreview(warehouse, spec.pipeline, link.source, load_rules(link), refuses)
+        preview = LoadPreview(warehouse, spec.pipeline, link.source, load_rules(spec, link), refuses)
         for schema in tables:
             try:
                 yield TablePlan(link.name, str(schema.table), tuple(preview.plan(schema)))
@@ -73,9 +73,9 @@ def _plan_link(spec: PipelineSpec, link: LinkSpec) -> Iterator[TablePlan]:
                 yield TablePlan(link.name, str(schema.table), error=error.message, hint=error.hint)
 
 
-def _plan_first(link: LinkSpec, schema: TableSchema) -> TablePlan:
+def _plan_first(spec: PipelineSpec, link: LinkSpec, schema: TableSchema) -> TablePlan:
     try:
-        treatment, _ = load_rules(link).columns.treat(schema, ColumnHistory())
+        treatment, _ = load_rules(spec, link).columns.treat(schema, ColumnHistory())
         target = TargetTable("", fit_schema(DUCKDB, treatment.schema, link.overflow), link.deletes)
         return TablePlan(link.name, str(schema.table), tuple(plan_create(DUCKDB, target)))
     except PenstockError as error:
@@ -83,8 +83,13 @@ def _plan_first(link: LinkSpec, schema: TableSchema) -> TablePlan:
 
 
 def _present_tables(spec: PipelineSpec, link: LinkSpec) -> Sequence[TableSchema]:
+    if link.source in {join.name for join in spec.joins}:
+        return ()
     source = spec.source(link.source)
     found = capture_kind(source).tables(source)
     heartbeat = source.heartbeat.table_id if isinstance(source, MysqlSourceSpec) and source.heartbeat else None
     wanted = (table for table in found if source.patterns.matches(table) and link.patterns.matches(table))
-    return [found[table] for table in wanted if table != heartbeat]
+    origin, schemas = origin_schema(spec, link), [found[table] for table in wanted if table != heartbeat]
+    if origin is None or link.target_schema is None:
+        return schemas
+    return [replace(each, table=replace(each.table, schema=link.target_schema)) for each in schemas]

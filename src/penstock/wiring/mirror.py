@@ -18,6 +18,7 @@ from penstock.core.errors import PenstockError
 from penstock.core.lag import Lag, follow_lag, lag_seconds
 from penstock.ports.state import LinkProgress
 from penstock.wiring.capture_mirror import SourceMirror
+from penstock.wiring.join_mirror import JoinMirror
 from penstock.wiring.open import open_pipeline_state
 from penstock.wiring.source_standing import RetentionWatch
 from penstock.wiring.spolt_mirror import SpoltMirror
@@ -115,6 +116,7 @@ def open_mirrors(spec: PipelineSpec, state: State) -> Sequence[LinkMirror]:
         ObjectsMirror(spec, state),
         *(WarehouseMirror(spec, link, state) for link in spec.links),
         *(SpoltMirror(spec, spolt, state) for spolt in spec.spolts),
+        *(JoinMirror(spec, join.name, state) for join in spec.joins),
     ]
 
 

@@ -51,9 +51,10 @@ if TYPE_CHECKING:
     from penstock.adapters.registry.access import RegistryAccess
     from penstock.adapters.registry.client import HttpRegistry
     from penstock.adapters.state.store import SqlState
+    from penstock.config.mysql_source import TrackerSpec
     from penstock.config.sinks import DeltaSinkSpec
     from penstock.config.spec import TlsSpec
-    from penstock.config.specs import PipelineSpec, SchematizerSpec, SourceSpec, TrackerSpec
+    from penstock.config.specs import PipelineSpec, SchematizerSpec, SourceSpec
     from penstock.ports.checkpoints import Checkpoint, Checkpoints
     from penstock.ports.lock import Lock
     from penstock.ports.objects import ObjectStore
@@ -126,6 +127,7 @@ def _own_messages(spec: PipelineSpec, link: str) -> MessageCheck:
     from penstock.links.own_messages import (  # noqa: PLC0415 - see the module's docstring
         BatchMessages,
         CaptureMessages,
+        JoinMessages,
         SpoltMessages,
     )
 
@@ -139,6 +141,8 @@ def _own_messages(spec: PipelineSpec, link: str) -> MessageCheck:
         with closing(open_registry(spec)) as registry:
             return registry.value_schema(schema_id)
 
+    if link in {join.name for join in spec.joins}:
+        return JoinMessages(link, announcements_topic(spec), value_schema)
     return CaptureMessages(link, announcements_topic(spec), value_schema)
 
 
@@ -287,11 +291,15 @@ def _tls(spec: TlsSpec | None) -> Tls | None:
 
 def open_tracker(spec: PipelineSpec, source: SourceSpec) -> MysqlTracker:
     """The schema tracker of `source`."""
-    if spec.tracker is None:
+    tracker = spec.tracker_of(source)
+    if tracker is None:
+        if len(spec.sources) > 1:
+            message = f"{source.name} was away when the pipeline started, and has no schema tracker yet"
+            raise UsageError(message, "when it answers, end the pipeline and start it again: penstock run FILE")
         message = "schema tracker"
         raise _not_started(message)
     with connect(mysql_server(source)) as connection:
-        return MysqlTracker(tracker_server(spec.tracker), read_source_defaults(connection), mysql_source(source).policy)
+        return MysqlTracker(tracker_server(tracker), read_source_defaults(connection), mysql_source(source).policy)
 
 
 def open_lock(spec: PipelineSpec) -> Lock:

@@ -38,8 +38,36 @@ def wait_for_servers(spec: PipelineSpec, say: Callable[[str], None], wait_second
     """
     wait_for_answer(partial(_ask_kafka, spec), say, wait_seconds)
     wait_for_answer(partial(_ask_schematizer, spec), say, wait_seconds)
-    for source in spec.sources:
-        wait_for_answer(partial(capture_kind(source).require_fit, source), say, wait_seconds)
+    wait_for_sources(spec, say, wait_seconds)
+
+
+def wait_for_sources(spec: PipelineSpec, say: Callable[[str], None], wait_seconds: float = _WAIT_SECONDS) -> None:
+    """Return when every source answers and is fit; of several, when one does: the others' links wait for them.
+
+    Raises as `wait_for_servers` does.
+    """
+    deadline, away = time.monotonic() + wait_seconds, list(spec.sources)
+    while True:
+        errors = {}
+        for source in away:
+            try:
+                capture_kind(source).require_fit(source)
+            except UnavailableError as error:
+                errors[source.name] = error
+        is_first_look = len(away) == len(spec.sources)
+        away = [source for source in away if source.name in errors]
+        if not away:
+            return
+        first = errors[away[0].name]
+        if len(away) < len(spec.sources):
+            for name, why in errors.items():
+                say(f"{why.message}; {name} is tried again and again, and the other sources go ahead")
+            return
+        if time.monotonic() >= deadline:
+            raise first
+        if is_first_look:
+            say(f"{first.message}; waiting up to {wait_seconds:.0f} s")
+        time.sleep(_PAUSE_SECONDS)
 
 
 def wait_for_flavour(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from penstock.config.link_tables import one_schema, target_patterns
 from penstock.wiring.open import open_object_store
 from penstock.wiring.sink_kinds.table import sql_kind
 
@@ -19,11 +20,12 @@ def open_sink(spec: PipelineSpec, link: LinkSpec, *, serve_queries: bool = True)
     from penstock.links.warehouse.sink import SqlSink  # noqa: PLC0415 - drivers are slow to import
 
     kind = sql_kind(spec, spec.sink(link.sink))
-    rules = load_rules(link)
+    rules = load_rules(spec, link)
     if kind.transaction_rows_max is not None:
         rules = replace(rules, transaction_rows_max=kind.transaction_rows_max)
     warehouse = kind.open(link, serve_queries=serve_queries)
-    return SqlSink(warehouse, spec.pipeline, link.source, open_object_store(spec), rules)
+    sink = SqlSink(warehouse, spec.pipeline, link.source, open_object_store(spec), rules)
+    return in_its_schema(spec, link, sink)
 
 
 def open_sinks(spec: PipelineSpec, link: LinkSpec) -> list[Sink]:
@@ -39,10 +41,31 @@ def open_sinks(spec: PipelineSpec, link: LinkSpec) -> list[Sink]:
     return opened
 
 
-def load_rules(link: LinkSpec) -> LoadRules:
-    """How `link` loads, by itself."""
+def in_its_schema(spec: PipelineSpec, link: LinkSpec, sink: Sink) -> Sink:
+    """Return `sink` as `link` sees it, which may have its tables in another schema there."""
+    origin, schema = origin_schema(spec, link), link.target_schema
+    if origin is None or schema is None:
+        return sink
+    from penstock.links.warehouse.moved_tables import MovedTables  # noqa: PLC0415 - drivers are slow to import
+
+    return MovedTables(sink, origin, schema)
+
+
+def origin_schema(spec: PipelineSpec, link: LinkSpec) -> str | None:
+    """The schema of the source whose tables `link` puts into another one; None if it does not."""
+    return one_schema(spec.source(link.source).tables, link.tables) if link.target_schema else None
+
+
+def load_rules(spec: PipelineSpec, link: LinkSpec) -> LoadRules:
+    """How `link` loads, by itself: by the names that tables have in the target."""
+    from penstock.core.transforms.column_patterns import ColumnPatterns  # noqa: PLC0415 - drivers are slow to import
+    from penstock.core.transforms.column_rules import ColumnRules  # noqa: PLC0415
     from penstock.links.transforms import open_column_rules  # noqa: PLC0415 - drivers are slow to import
     from penstock.links.warehouse.sink import LoadRules  # noqa: PLC0415
 
-    columns = open_column_rules(link.columns)
+    columns, origin = open_column_rules(link.columns), origin_schema(spec, link)
+    if origin is not None and link.target_schema is not None:
+        rules = [(target_patterns(rule.patterns.patterns, origin, link.target_schema), rule) for rule in columns.rules]
+        moved = (replace(rule, patterns=ColumnPatterns(tuple(patterns))) for patterns, rule in rules if patterns)
+        columns = ColumnRules(tuple(moved))
     return LoadRules(dropped_tables=link.dropped_tables, deletes=link.deletes, overflow=link.overflow, columns=columns)

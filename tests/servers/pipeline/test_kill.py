@@ -9,12 +9,13 @@ import sys
 import time
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pymysql
 import pytest
 import yaml
+from tests.servers.pipeline.joined_reviews import BUSINESSES, REVIEWS, Workload, add_join, fold, join_in_source
 
 from penstock.adapters.duckdb.query import query
 from penstock.adapters.duckdb.query_wire import run_file
@@ -72,7 +73,7 @@ class UserPipeline:
             )
 
     def execute(self, *statements: str) -> None:
-        with closing(self._connect()) as connection, connection.cursor() as cursor:
+        with closing(self.connect()) as connection, connection.cursor() as cursor:
             for statement in statements:
                 cursor.execute(statement)
 
@@ -94,28 +95,40 @@ class UserPipeline:
             return None
         return int(found[0].as_py()) if len(found) else None
 
+    def rows(self, sql: str) -> list[tuple[object, ...]] | None:
+        """Ask the warehouse for rows; None while it does not answer, or has no such table yet."""
+        try:
+            return [tuple(row.values()) for row in self.query(sql).to_pylist()]
+        except PenstockError:
+            return None
+
     def differences(self) -> dict[str, int]:
         source = MysqlServer(self.server.host, self.server.port, self.server.user, self.server.password)
         return {c.table: c.differences for c in compare_all(source, self.query, self.database)}
 
     def changes(self) -> list[tuple[str, int, int]]:
         """Return (op, id, version) of every message of the table `counters`, as Kafka holds them."""
+        images = self.images(f"db.{self.database}.counters")
+        return [
+            (op, *((before if op == "d" else after)[name] for name in ("id", "version")))
+            for op, before, after in images
+        ]
+
+    def images(self, topic: str) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
+        """Return (op, before, after) of every message of a topic with one partition."""
         with start_kafka(self.home / "kafka") as kafka, start_schematizer(self.home / "schematizer") as schematizer:
             log, registry = TopicReader(KafkaCluster(kafka.bootstrap_servers)), HttpRegistry(schematizer.url)
             with closing(log), closing(registry):
-                topic = f"db.{self.database}.counters"
                 end = log.ends([(topic, 0)])[topic, 0]
                 values = pa.array(
                     [value for messages in log.read(topic, 0, 0, end) for _, value in messages], pa.binary()
                 )
                 text = registry.value_schema(int(schema_ids(values)[0]))
                 decoded = decode_changes(table_schema(text), text, values)
-        rows = zip(decoded.op.to_pylist(), decoded.before.to_pylist(), decoded.after.to_pylist(), strict=True)
-        return [
-            (op, *((before if op == "d" else after)[name] for name in ("id", "version"))) for op, before, after in rows
-        ]
+        ops: list[Any] = decoded.op.to_pylist()
+        return list(zip(ops, decoded.before.to_pylist(), decoded.after.to_pylist(), strict=True))
 
-    def _connect(self) -> pymysql.Connection:
+    def connect(self) -> pymysql.Connection:
         server = self.server
         return pymysql.connect(
             host=server.host,
@@ -216,6 +229,30 @@ def test_nothing_is_lost_or_doubled_by_kill_9_of_everything_and_ctrl_c_ends_ever
     assert sorted(pipeline.changes()) == sorted(expected)
 
 
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+def test_a_join_is_that_of_sql_after_kill_9_of_everything_under_a_workload(user_pipeline: UserPipeline) -> None:
+    pipeline = user_pipeline
+    name = add_join(pipeline.file, pipeline.database)
+    pipeline.execute(BUSINESSES, REVIEWS, "INSERT INTO business VALUES (31, 'first', 'Ulm')")
+    pipeline.execute("INSERT INTO user_review VALUES (1000, 31, 1, '')")
+    joined = f"SELECT biz_id, stars, city, review_id FROM joined.{name} ORDER BY review_id"
+    with Workload(pipeline.connect, 1) as workload:
+        for _ in range(2):
+            running = pipeline.start()
+            _wait_for_change(pipeline, joined)
+            time.sleep(5)
+            _kill_everything(running, pipeline.home)
+    assert workload.changes > 100
+    with closing(pipeline.connect()) as connection:
+        expected = join_in_source(connection)
+
+    assert pipeline.start("--once").wait(RUN_SECONDS) == 0
+
+    assert pipeline.rows(joined) == expected
+    assert fold(pipeline.images(f"{name}.joined.{name}")) == expected
+
+
 @pytest.mark.parametrize(
     ("key", "value", "code", "words"),
     [
@@ -267,6 +304,13 @@ def _children_of_home(home: Path) -> list[int]:
     """Servers that were started on data under `home`."""
     listed = subprocess.run(["/bin/ps", "-eo", "pid=,args="], capture_output=True, text=True, check=True).stdout
     return [int(line.split()[0]) for line in listed.splitlines() if f"{home}/" in line]
+
+
+def _wait_for_change(pipeline: UserPipeline, sql: str) -> None:
+    """Wait until the warehouse answers with rows, and then with others."""
+    _wait_for(lambda: pipeline.rows(sql) is not None)
+    before = pipeline.rows(sql)
+    _wait_for(lambda: pipeline.rows(sql) != before)
 
 
 def _wait_for(condition: Callable[[], bool], seconds: float = 240.0) -> None:

@@ -94,6 +94,24 @@ def explain_publishing(
     return explain(error, f"publishing for {link}")
 
 
+def forgetful_topics(admin: AdminClient, topics: Collection[str]) -> Sequence[str]:
+    """Those of `topics` whose messages are thrown away when they are old, newer ones with the same key or not.
+
+    Raises UnavailableError when the brokers are away.
+    """
+    resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in sorted(topics)]
+    found = []
+    try:
+        for resource, answer in admin.describe_configs(resources, request_timeout=REQUEST_TIMEOUT_SECONDS).items():
+            settings = answer.result()
+            kept = (settings["retention.ms"].value, settings["retention.bytes"].value)
+            if "delete" in str(settings["cleanup.policy"].value) and kept != ("-1", "-1"):
+                found.append(resource.name)
+    except KafkaException as error:
+        raise explain(error, "being asked how it keeps topics") from error
+    return sorted(found)
+
+
 def out_of_sync(admin: AdminClient, topics: Collection[str]) -> str:
     """Say which of `topics` takes no messages because too few of its replicas are in sync; "" if none is known to.
 

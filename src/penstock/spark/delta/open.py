@@ -9,7 +9,7 @@ from penstock.links.warehouse.lake_book import LakeBook
 from penstock.links.warehouse.lake_sink import LakeSink
 from penstock.spark.delta.lake import DeltaLake
 from penstock.wiring.open import open_lake_store, open_object_store
-from penstock.wiring.warehouses import load_rules
+from penstock.wiring.warehouses import in_its_schema, load_rules
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -23,4 +23,5 @@ def open_lake_sink(spec: PipelineSpec, link: LinkSpec, sink: DeltaSinkSpec, sess
     """The target of `link`, a folder of Delta tables."""
     store = open_lake_store(spec, sink)
     lake = DeltaLake(session, store, lake_url(spec, sink), f"penstock/{spec.pipeline}/{link.source}")
-    return LakeSink(lake, LakeBook(store, spec.pipeline, link.source), open_object_store(spec), load_rules(link))
+    book, rules = LakeBook(store, spec.pipeline, link.source), load_rules(spec, link)
+    return in_its_schema(spec, link, LakeSink(lake, book, open_object_store(spec), rules))

@@ -49,7 +49,9 @@ class RedshiftKind:
         """See `SinkKind`."""
         from penstock.adapters.redshift.preflight import examine_database  # noqa: PLC0415 - drivers are slow to import
 
-        return examine_database(self.cluster(), self._loads(self.spec.sources[0].name))
+        # Any source whose rows come here: what is kept of each lies in a schema of its own.
+        sources = [link.source for link in self.spec.links if link.sink == self.sink.name]
+        return examine_database(self.cluster(), self._loads((*sources, self.spec.sources[0].name)[0]))
 
     def is_new(self) -> bool:
         """See `SqlKind`."""

@@ -1,0 +1,97 @@
+"""`penstock joinery`: what the joins of a pipeline read, and what they make of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from penstock.config.joins import JoinSpec
+    from penstock.links.joins.spec import JoinJob
+
+app = typer.Typer(no_args_is_help=True, help="Look at joins of streams.")
+
+
+@app.callback()
+def joinery() -> None:
+    """Look at joins of streams."""
+
+
+@app.command()
+def check(file: ConfigFile) -> None:
+    """Find the streams that a pipeline's joins read, and show what each join makes: fields, their types, the key.
+
+    It says whether the declared pkey identifies a row, and which key takes its place
+    where it does not. It changes nothing. Streams are known once their source was
+    carried: run the pipeline first, with or without the join.
+    """
+    # Imported here so that `joinery check --help` need not wait for Kafka's library.
+    from contextlib import closing  # noqa: PLC0415
+
+    from penstock.cli.console import open_console, say_error, say_note  # noqa: PLC0415
+    from penstock.config.load import load  # noqa: PLC0415
+    from penstock.core.errors import PenstockError, UsageError  # noqa: PLC0415
+    from penstock.dev.reach import reach_embedded  # noqa: PLC0415
+    from penstock.wiring.joins import forgetful_inputs, plan_of_join  # noqa: PLC0415
+    from penstock.wiring.open import open_registry, open_topic_log  # noqa: PLC0415
+
+    spec = load(file)
+    if not spec.joins:
+        message = f"{file} has no joins"
+        raise UsageError(message, "name their files: joins: [business_review.yaml]")
+    console = open_console()
+    exit_codes: list[int] = []
+    with (
+        reach_embedded(spec, say_note) as reached,
+        closing(open_topic_log(reached)) as log,
+        closing(open_registry(reached)) as registry,
+    ):
+        for join in reached.joins:
+            try:
+                job = plan_of_join(reached, join.name, log, registry)
+            except PenstockError as error:
+                say_error(error.message, error.hint)
+                exit_codes.append(error.exit_code)
+                continue
+            for line in [*explain_join(join, job), *explain_forgetful(forgetful_inputs(log, job))]:
+                console.print(line, markup=False, highlight=False, soft_wrap=True)
+    if exit_codes:
+        raise typer.Exit(max(exit_codes))
+
+
+def explain_forgetful(topics: Sequence[str]) -> Iterator[str]:
+    """Say what it means that topics throw old messages away."""
+    for topic in topics:
+        yield f"  note   {topic} throws old messages away: if the join's state is lost then, it cannot be made again"
+        yield f"         to keep them: set retention.ms=-1 and retention.bytes=-1 on {topic}"
+
+
+def explain_join(join: JoinSpec, job: JoinJob) -> Iterator[str]:
+    """Say line by line what a join reads and makes."""
+    from penstock.core.arrow_types import arrow_type  # noqa: PLC0415 - see `check`
+
+    plan = job.plan
+    yield f"Join {job.name}: {join.output.doc or 'no doc'}"
+    for stream, given in zip(job.streams, plan.inputs, strict=True):
+        keys, own = ", ".join(given.join_keys), ", ".join(given.row_key)
+        stored = ", ".join(column.name for column in given.stored.columns) or "keys alone"
+        yield f"  reads  {stream.topic} (schema_id {stream.schema_id}) by {keys}; its key is {own}; keeps {stored}"
+    yield f"  makes  {plan.output.table}"
+    for column in plan.output.columns:
+        is_null = "null or " if column.nullable else ""
+        type_ = column.declaration or str(arrow_type(column.type))
+        yield f"         {column.name}: {is_null}{type_}  ({column.comment})"
+    declared, key = ", ".join(join.output.pkey), ", ".join(plan.output.key)
+    if plan.is_declared_key:
+        yield f"  key    {key}, which identifies a row"
+        return
+    yield f"  key    {key}, made of the keys of what is joined:"
+    yield f"         the pkey of the file, {declared}, does not identify a row, for several rows can have the same"
+    if plan.kept:
+        yield f"         {', '.join(plan.kept)} is in the output for that, though the file excludes it"
+    yield f"         to say so in the file: pkey: [{key}]"

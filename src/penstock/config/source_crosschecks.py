@@ -1,0 +1,144 @@
+"""Mistakes that only several sources in one file can have, and links that would mix their tables."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING, TypeAlias
+
+from penstock.config.link_tables import one_schema, target_patterns
+from penstock.core.pattern_overlap import find_common_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from penstock.config.yaml_lines import Location
+
+Found: TypeAlias = "tuple[Location, str]"
+
+_SERVER_IDS = 1024
+_OBJECTS_LINK = "objects"
+_PORT = 3306
+
+
+def find_source_conflicts(pipeline: Mapping[str, object]) -> Iterator[Found]:
+    """Yield a location and a sentence for each mistake; parts of the wrong type are passed over in silence."""
+    sources = [_mapping(source) for source in _sequence(pipeline.get("sources"))]
+    yield from _trackers(pipeline, sources)
+    for index, source in enumerate(sources):
+        if str(source.get("name")).casefold() == _OBJECTS_LINK:
+            yield ("sources", index, "name"), "is what the link is called that writes files: give it another name"
+    if len(sources) > 1 and _mapping(pipeline.get("kafka")).get("transactions") is False:
+        text = "without transactions a pipeline has one source: leave it out, or write another file for each source"
+        yield ("kafka", "transactions"), text
+    for (first, one), (second, other) in combinations(enumerate(sources), 2):
+        yield from _alike(("sources", second), one, other, f"sources[{first}]")
+    yield from _link_schemas(pipeline)
+    yield from _same_tables(pipeline)
+
+
+def _trackers(pipeline: Mapping[str, object], sources: Sequence[Mapping[str, object]]) -> Iterator[Found]:
+    """A tracker holds the tables of one source; those of a second one would mix with them."""
+    if pipeline.get("tracker"):
+        if len([source for source in sources if source.get("kind") != "postgres"]) > 1:
+            text = "belongs to one source, and there are several: give each of the sources a `tracker` of its own"
+            yield ("tracker",), f"{text}, or leave it out to have private ones"
+        elif any(source.get("tracker") for source in sources):
+            yield ("tracker",), "the source has a tracker of its own; give one of the two"
+    seen: set[tuple[object, object]] = set()
+    for index, source in enumerate(sources):
+        tracker = _mapping(source.get("tracker"))
+        if "host" in tracker:
+            place = (tracker["host"], tracker.get("port", _PORT))
+            if place in seen:
+                text = f"another source has the tracker at {place[0]}:{place[1]}, and it holds one source's tables"
+                yield ("sources", index, "tracker"), f"{text}: give this one another server"
+            seen.add(place)
+
+
+def _alike(where: Location, one: Mapping[str, object], other: Mapping[str, object], which: str) -> Iterator[Found]:
+    """What may not be the same in two sources."""
+    names = [source.get("name") for source in (one, other)]
+    if all(isinstance(name, str) for name in names) and names[0] != names[1]:
+        first, second = map(str, names)
+        if first.casefold() == second.casefold():
+            yield (
+                (*where, "name"),
+                f'differs from "{first}" in upper and lower case only: their topics would be mixed up',
+            )
+    addresses = [(source.get("host"), source.get("port", _PORT)) for source in (one, other)]
+    if None in addresses[0] or addresses[0] != addresses[1]:
+        return
+    beats = [_mapping(source.get("heartbeat")).get("table", "penstock.heartbeat") for source in (one, other)]
+    if "heartbeat" in one and "heartbeat" in other and beats[0] == beats[1]:
+        yield (*where, "heartbeat"), f"{which} is on the same server and has the table {beats[0]}: give another `table`"
+    ids = [source.get("server_id") for source in (one, other)]
+    if all(isinstance(each, int) for each in ids) and abs(int(str(ids[0])) - int(str(ids[1]))) < _SERVER_IDS:
+        yield (
+            (*where, "server_id"),
+            f"{which} is on the same server and has {ids[0]} and the {_SERVER_IDS - 1} behind it",
+        )
+
+
+def _link_schemas(pipeline: Mapping[str, object]) -> Iterator[Found]:
+    """Tables of two schemas with one name would become one."""
+    for index, item in enumerate(_sequence(pipeline.get("links"))):
+        link = _mapping(item)
+        schema, source = link.get("schema"), _source_of(pipeline, link)
+        if not isinstance(schema, str) or source is None:
+            continue
+        if schema.casefold().startswith("penstock"):
+            yield ("links", index, "schema"), "schemas that begin with penstock are for our own tables: give another"
+        if one_schema(_patterns(source), _patterns(link)) is None:
+            text = "takes the tables of one schema of the source, written without wildcards: name it in `tables`"
+            yield ("links", index, "schema"), f"{text}, for example shop.*, here or of the source"
+
+
+def _same_tables(pipeline: Mapping[str, object]) -> Iterator[Found]:
+    """Rows of two sources in one table would be mixed."""
+    sinks = {_mapping(sink).get("name"): _place(_mapping(sink)) for sink in _sequence(pipeline.get("sinks"))}
+    links = [(index, _mapping(item)) for index, item in enumerate(_sequence(pipeline.get("links")))]
+    for (_, one), (second, other) in combinations(links, 2):
+        here, there = (sinks.get(link.get("to")) for link in (one, other))
+        if here is None or here != there or one.get("from") == other.get("from"):
+            continue
+        lists = [*_target_lists(pipeline, one), *_target_lists(pipeline, other)]
+        table = find_common_table(*lists) if all(lists) else None
+        if table is not None:
+            text = f"{one.get('from')} and {other.get('from')} may both have a table {table} in {other.get('to')}"
+            yield ("links", second), f"{text}: give this link a `schema` to put its tables in, or name other `tables`"
+
+
+def _place(sink: Mapping[str, object]) -> tuple[str, ...]:
+    """What tells that two sinks are the same place."""
+    keys = ("kind", "host", "port", "database", "path", "url")
+    return tuple(str(sink.get(key)) for key in keys) if len(sink) > 1 else (str(sink.get("name")),)
+
+
+def _target_lists(pipeline: Mapping[str, object], link: Mapping[str, object]) -> Sequence[Sequence[str]]:
+    source = _source_of(pipeline, link)
+    if source is None:
+        return [()]
+    lists, schema = (_patterns(source), _patterns(link)), link.get("schema")
+    if not isinstance(schema, str):
+        return lists
+    origin = one_schema(*lists)
+    return [()] if origin is None else [target_patterns(each, origin, schema) for each in lists]
+
+
+def _source_of(pipeline: Mapping[str, object], link: Mapping[str, object]) -> Mapping[str, object] | None:
+    sources = (_mapping(source) for source in _sequence(pipeline.get("sources")))
+    return next((source for source in sources if source.get("name") == link.get("from")), None)
+
+
+def _patterns(part: Mapping[str, object]) -> Sequence[str]:
+    """Its `tables`, if they are well-formed as far as it matters here; a link without any wants all."""
+    given = part.get("tables", ["*.*"])
+    return [each for each in _sequence(given) if isinstance(each, str) and "." in each]
+
+
+def _mapping(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}
+
+
+def _sequence(value: object) -> Sequence[object]:
+    return value if isinstance(value, list) else ()

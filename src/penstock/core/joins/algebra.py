@@ -1,0 +1,139 @@
+"""The join's algebra in this process, row by row: what the kernel in jvm/join does, without Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import product
+from typing import TYPE_CHECKING, TypeAlias
+
+import pyarrow as pa
+
+from penstock.core.joins.events import DELETE, TRUNCATE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+_Joined: TypeAlias = "dict[tuple[bytes, ...], tuple[bytes, ...]]"
+
+_NOWHERE = (-1, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """A row of `events.SCHEMA`."""
+
+    input: int
+    op: int
+    part: int
+    position: int
+    place: int
+    place_row: int
+    join_key: bytes
+    row_key: bytes
+    row: bytes
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """Where it stands in its source's log."""
+        return self.place, self.place_row
+
+
+@dataclass(slots=True)
+class _Side:
+    """The rows of one input: row key to (join key, order, row), and join key to its row keys, in order."""
+
+    rows: dict[bytes, tuple[bytes, tuple[int, int], bytes]] = field(default_factory=dict)
+    keys: dict[bytes, dict[bytes, None]] = field(default_factory=dict)
+
+    def remove(self, row_key: bytes) -> None:
+        """Take a row out, if it is there."""
+        known = self.rows.pop(row_key, None)
+        if known is not None:
+            del self.keys[known[0]][row_key]
+
+    def put(self, event: _Event) -> None:
+        """Put a row in, or in the place of what it was."""
+        self.remove(event.row_key)
+        self.rows[event.row_key] = (event.join_key, event.order, event.row)
+        self.keys.setdefault(event.join_key, {})[event.row_key] = None
+
+
+class JoinState:
+    """The rows of all inputs, and how far each part of each input was read."""
+
+    def __init__(self, inputs: int) -> None:
+        """Begin without rows."""
+        self._sides = [_Side() for _ in range(inputs)]
+        self._reached: dict[tuple[int, int], int] = {}
+        self._emptied: dict[int, tuple[int, int]] = {}
+
+    def apply(self, events: Sequence[pa.RecordBatch]) -> pa.Table:
+        """Apply one micro-batch of events; return the differences as `blocks.unpack_differences` does.
+
+        What was applied before does nothing. Events of a part may come in any order.
+        """
+        fresh = self._unseen(_Event(**row) for batch in events for row in batch.to_pylist())
+        touched = self._touched(fresh)
+        before = self._joined(touched)
+        for event in fresh:
+            if event.op == TRUNCATE:
+                self._truncate(event)
+        for event in sorted(fresh, key=lambda each: each.position):
+            if event.op != TRUNCATE and event.order >= self._emptied.get(event.input, _NOWHERE):
+                side = self._sides[event.input]
+                if event.op == DELETE:
+                    side.remove(event.row_key)
+                else:
+                    side.put(event)
+        return _differences(before, self._joined(touched), len(self._sides))
+
+    def _unseen(self, events: Iterable[_Event]) -> list[_Event]:
+        reached, fresh = dict(self._reached), []
+        for event in events:
+            stream = (event.input, event.part)
+            if event.position > reached.get(stream, -1):
+                fresh.append(event)
+                self._reached[stream] = max(event.position, self._reached.get(stream, -1))
+        return fresh
+
+    def _touched(self, events: Sequence[_Event]) -> set[bytes]:
+        """The join keys whose rows may change."""
+        touched: set[bytes] = set()
+        for event in events:
+            side = self._sides[event.input]
+            if event.op == TRUNCATE:
+                touched |= side.keys.keys()
+            touched.add(event.join_key)
+            known = side.rows.get(event.row_key)
+            if known is not None:
+                touched.add(known[0])
+        return touched
+
+    def _truncate(self, event: _Event) -> None:
+        self._emptied[event.input] = max(event.order, self._emptied.get(event.input, _NOWHERE))
+        side = self._sides[event.input]
+        for row_key in [key for key, (_, order, _) in side.rows.items() if order < event.order]:
+            side.remove(row_key)
+
+    def _joined(self, join_keys: Iterable[bytes]) -> _Joined:
+        joined: _Joined = {}
+        for join_key in join_keys:
+            for row_keys in product(*(side.keys.get(join_key, {}) for side in self._sides)):
+                found = zip(self._sides, row_keys, strict=True)
+                joined[row_keys] = tuple(side.rows[row_key][2] for side, row_key in found)
+        return joined
+
+
+def _differences(
+    before: Mapping[tuple[bytes, ...], tuple[bytes, ...]],
+    after: Mapping[tuple[bytes, ...], tuple[bytes, ...]],
+    inputs: int,
+) -> pa.Table:
+    nothing = (None,) * inputs
+    changed = [key for key in {**before, **after} if before.get(key) != after.get(key)]
+    columns = {
+        f"{letter}{index}": pa.array([rows.get(key, nothing)[index] for key in changed], pa.binary())
+        for letter, rows in (("b", before), ("a", after))
+        for index in range(inputs)
+    }
+    return pa.table(columns)

@@ -1,0 +1,112 @@
+"""Changes of an input as the join's events: which row, under which join key, and what is kept of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.core.errors import LogError
+from penstock.core.joins.keys import key_bytes
+from penstock.core.joins.rows import encode_stored
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from penstock.core.avro.arrays import Flags, Integers
+    from penstock.core.joins.plan import JoinPlan
+    from penstock.core.positions import Order
+
+UPSERT: Final = 1
+DELETE: Final = 2
+TRUNCATE: Final = 3
+
+_FIELDS: Final[Sequence[pa.Field[Any]]] = (
+    pa.field("input", pa.uint8(), nullable=False),
+    pa.field("op", pa.uint8(), nullable=False),
+    pa.field("part", pa.int32(), nullable=False),
+    pa.field("position", pa.int64(), nullable=False),
+    pa.field("place", pa.int64(), nullable=False),
+    pa.field("place_row", pa.int32(), nullable=False),
+    pa.field("join_key", pa.binary(), nullable=False),
+    pa.field("row_key", pa.binary(), nullable=False),
+    pa.field("row", pa.binary(), nullable=False),
+)
+SCHEMA: Final = pa.schema(_FIELDS)
+"""`position` rises strictly within (input, part); `place` and `place_row` are where in its source's log it stands."""
+
+ANNOUNCED_PART: Final = 2**31 - 1
+"""The part of what was announced, of which no topic has so many."""
+
+_ERA_BITS, _FILE_BITS, _OFFSET_BITS = 6, 20, 37
+_ORDER_FILE_BITS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """n rows of one message schema, those of deletes as they last were.
+
+    `offsets` are those in the Kafka `partition`, `orders` in the source's log: (file
+    number with its era, offset, row), int64[n, 3].
+    """
+
+    rows: pa.RecordBatch
+    is_deleted: Flags
+    partition: int
+    offsets: Integers
+    orders: npt.NDArray[np.int64]
+
+
+def row_events(plan: JoinPlan, index: int, changed: Changed) -> pa.RecordBatch:
+    """The events of changes of the input `index`. A row with a null in its join key joins with nothing, as if deleted.
+
+    Raises PenstockError for rows that the plan does not fit any more.
+    """
+    given, rows = plan.inputs[index], changed.rows
+    join_key: Any = key_bytes([rows.column(name) for name in given.join_keys])
+    row_key = key_bytes([rows.column(name) for name in given.row_key])
+    is_gone: Any = pc.or_(pa.array(changed.is_deleted), pc.is_null(join_key))
+    nothing = pa.scalar(b"", pa.binary())
+    stored = pc.if_else(is_gone, nothing, encode_stored(given, rows))
+    op = np.where(np.asarray(is_gone), DELETE, UPSERT).astype(np.uint8)
+    count = rows.num_rows
+    columns = [
+        np.full(count, index, np.uint8),
+        op,
+        np.full(count, changed.partition, np.int32),
+        changed.offsets,
+        _places(changed.orders),
+        changed.orders[:, 2].astype(np.int32),
+        pc.fill_null(join_key, nothing),
+        row_key,
+        stored,
+    ]
+    return pa.RecordBatch.from_arrays([pa.array(each) for each in columns], schema=SCHEMA)
+
+
+def truncate_event(index: int, offset: int, order: Order) -> pa.RecordBatch:
+    """The event that takes all rows of an input before a place in its source's log, announced at `offset`."""
+    (place,) = _places(np.array([order], np.int64)).tolist()
+    values = (index, TRUNCATE, ANNOUNCED_PART, offset, place, order[2], b"", b"", b"")
+    columns = [pa.array([value], field.type) for value, field in zip(values, SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def _places(orders: npt.NDArray[np.int64]) -> Integers:
+    """One number for each order (file number with its era, offset, row; int64[n, 3]), which sorts events of a log.
+
+    Rows of one event have the same. Raises LogError for places beyond 64 eras,
+    1,048,576 files or 128 GiB in a file.
+    """
+    era, file, offset = orders[:, 0] >> _ORDER_FILE_BITS, orders[:, 0] & (2**_ORDER_FILE_BITS - 1), orders[:, 1]
+    for values, bits in ((era, _ERA_BITS), (file, _FILE_BITS), (offset, _OFFSET_BITS)):
+        if len(values) and (int(values.max()) >> bits or int(values.min()) < 0):
+            message = f"a place in a source's log is beyond what a join can order: {orders.max(axis=0).tolist()}"
+            raise LogError(message, "report it; without this input the join goes on")
+    places: Integers = (era << (_FILE_BITS + _OFFSET_BITS)) | (file << _OFFSET_BITS) | offset
+    return places

@@ -1,0 +1,75 @@
+"""Rows of an input as the join keeps them: the Avro bytes of the columns that it needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.core.arrow_types import arrow_type
+from penstock.core.avro.buffers import binary_octets, binary_offsets
+from penstock.core.avro.decode_columns import read_column
+from penstock.core.avro.encode_columns import encode_by_column
+from penstock.core.avro.layout import parse_layout
+from penstock.core.avro.lockstep import Cursors
+from penstock.core.avro.message_fields import ColumnValues
+from penstock.core.avro.schemas import value_schema
+from penstock.core.errors import PenstockError
+
+if TYPE_CHECKING:
+    from penstock.core.avro.arrays import ArrowArray
+    from penstock.core.joins.plan import PlannedInput
+    from penstock.core.tables import Column
+
+
+def encode_stored(given: PlannedInput, rows: pa.RecordBatch) -> pa.BinaryArray:
+    """The bytes that are kept of each row of an input.
+
+    `rows` have the columns of their message's schema, which may have more than the
+    plan knows, and lack some that can be null. Raises PenstockError for rows that the
+    plan does not fit any more.
+    """
+    if not given.stored.columns or not rows.num_rows:
+        return pa.array([b""] * rows.num_rows, pa.binary())
+    fields = [ColumnValues(planned_values(given, column, rows), column) for column in given.stored.columns]
+    return encode_by_column(fields, rows.num_rows)
+
+
+def decode_stored(given: PlannedInput, rows: pa.BinaryArray) -> list[ArrowArray]:
+    """What `encode_stored` wrote, as the columns that are stored; no row is null."""
+    if not given.stored.columns:
+        return []
+    layout = parse_layout(value_schema(given.stored)).record("before")
+    offsets = binary_offsets(rows).astype(np.int64)
+    content = binary_octets(rows)[offsets[0] : offsets[-1]]
+    cursors = Cursors(content, offsets[:-1] - offsets[0], offsets[1:] - offsets[0])
+    columns = [read_column(cursors, *each) for each in zip(layout.fields, given.stored.columns, strict=True)]
+    cursors.finish()
+    return columns
+
+
+def planned_values(given: PlannedInput, column: Column, rows: pa.RecordBatch) -> ArrowArray:
+    """The values of a column as the plan knows it, null where the rows' schema has it no more."""
+    wanted = arrow_type(column.type)
+    index = rows.schema.get_field_index(column.name)
+    if index < 0:
+        if column.nullable:
+            nothing: ArrowArray = pa.array([None] * rows.num_rows, wanted)
+            return nothing
+        raise _unfit(given, f"its rows lack {column.name}, which could not be null")
+    values: Any = rows.column(index)
+    try:
+        values = values if values.type == wanted else values.cast(wanted)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        reason = f"{column.name} came as {values.type} and cannot be {wanted}: {error}"
+        raise _unfit(given, reason) from error
+    if values.null_count and not column.nullable:
+        raise _unfit(given, f"a row has NULL in {column.name}, which could not be null")
+    checked: ArrowArray = values
+    return checked
+
+
+def _unfit(given: PlannedInput, reason: str) -> PenstockError:
+    message = f"the join cannot go on with {given.name}: {reason}"
+    return PenstockError(message, "join it anew: give the output another `source` name, and start again")

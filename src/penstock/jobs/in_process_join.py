@@ -1,0 +1,57 @@
+"""Joins in this process, without Spark: the state is made anew from the topics, as far as the join had come."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.core.joins.algebra import JoinState
+from penstock.links.joins.decode import JoinDecoder
+from penstock.wiring.open import open_registry, open_topic_log
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.config.specs import PipelineSpec
+    from penstock.jobs.link import JoinWork
+    from penstock.ports.messages import MessageLog
+
+_BYTES_MAX = 1 << 30
+
+
+def join_in_process(spec: PipelineSpec, work: JoinWork) -> None:
+    """Join what the topics hold now, once through: one micro-batch, if anything is new."""
+    with closing(open_topic_log(spec)) as log, closing(open_registry(spec)) as registry:
+        decoder = JoinDecoder(work.job, registry.value_schema)
+        shapes = log.shapes(work.job.topics)
+        partitions = [(topic, number) for topic, (_, count) in shapes.items() for number in range(count)]
+        begins, ends = log.begins(partitions), log.ends(partitions)
+        known = {place: work.places.get(place, begin) for place, begin in begins.items()}
+        state = JoinState(len(work.job.streams))
+        state.apply(_events(log, decoder, begins, known))
+        if any(ends[place] > known[place] for place in partitions):
+            differences = state.apply(_events(log, decoder, known, ends))
+            _write_down(work, work.batch + 1)
+            work.take(work.batch + 1, dict(ends), differences)
+
+
+def _write_down(work: JoinWork, batch: int) -> None:
+    """Leave the trace of a micro-batch that Spark would leave, by which a state is known to be that of the output."""
+    file = work.checkpoint / "offsets" / str(batch)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.touch()
+
+
+def _events(
+    log: MessageLog, decoder: JoinDecoder, start: Mapping[tuple[str, int], int], end: Mapping[tuple[str, int], int]
+) -> list[pa.RecordBatch]:
+    ranges = {place: (start[place], end[place]) for place in start if start[place] < end[place]}
+    events: list[pa.RecordBatch] = []
+    for (topic, partition), raws in log.read_messages(ranges, _BYTES_MAX).items() if ranges else ():
+        offsets = np.array([raw.offset for raw in raws], np.int64)
+        values = pa.array([raw.value for raw in raws], pa.binary())
+        events += decoder.decode(topic, partition, offsets, values)
+    return events

@@ -1,0 +1,92 @@
+"""What the workers of a join do: read messages as events, and pack those for the kernel.
+
+As in `capture_tasks`, what talks to servers is imported where it is used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pyarrow as pa
+
+    from penstock.config.specs import PipelineSpec
+    from penstock.core.avro.arrays import Integers
+    from penstock.links.joins.decode import JoinDecoder
+    from penstock.links.joins.spec import JoinJob
+    from penstock.ports.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class MessagePacker:
+    """Makes of messages (topic, partition, offset, value) a block of events for each bucket. Travels to executors."""
+
+    pipeline: PipelineSpec
+    job: JoinJob
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Pack all messages of a task together; raises what `JoinDecoder.decode` does."""
+        import pyarrow as pa  # noqa: PLC0415 - see the module's docstring
+
+        from penstock.core.joins.blocks import pack_events  # noqa: PLC0415
+
+        decoder = _decoder(self)
+        events = [
+            each
+            for batch in batches
+            for place, offsets, values in _by_partition(batch)
+            for each in decoder.decode(*place, offsets, values)
+        ]
+        if not events:
+            return
+        by = "row_key" if self.job.plan.remembered else "join_key"
+        buckets, blocks = zip(*pack_events(events, by), strict=True)
+        columns: dict[str, pa.Array[Any]] = {
+            "bucket": pa.array(buckets, pa.int32()),
+            "block": pa.array(blocks, pa.binary()),
+        }
+        yield pa.RecordBatch.from_pydict(columns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Workplace:
+    """What the tasks of a join in one process share: schemas are asked for once."""
+
+    task: MessagePacker
+    registry: Registry
+    decoder: JoinDecoder
+
+
+_kept: dict[str, _Workplace] = {}
+
+
+def _decoder(task: MessagePacker) -> JoinDecoder:
+    from penstock.links.joins.decode import JoinDecoder  # noqa: PLC0415 - see the module's docstring
+    from penstock.wiring.open import open_registry  # noqa: PLC0415
+
+    kept = _kept.get(task.job.name)
+    if kept is None or kept.task != task:
+        if kept is not None:
+            kept.registry.close()
+        registry = open_registry(task.pipeline)
+        kept = _kept[task.job.name] = _Workplace(task, registry, JoinDecoder(task.job, registry.value_schema))
+    return kept.decoder
+
+
+def _by_partition(batch: pa.RecordBatch) -> Iterator[tuple[tuple[str, int], Integers, pa.BinaryArray]]:
+    """The messages of each partition in the order of their offsets."""
+    import pyarrow as pa  # noqa: PLC0415 - see the module's docstring
+
+    table = pa.Table.from_batches([batch]).sort_by([(name, "ascending") for name in ("topic", "partition", "offset")])
+    topics: list[Any] = table["topic"].to_pylist()
+    partitions: list[Any] = table["partition"].to_pylist()
+    chunks: list[Any] = table.select(["offset", "value"]).combine_chunks().to_batches()
+    offsets, values = chunks[0].column(0).to_numpy(), chunks[0].column(1)
+    start = 0
+    for end in range(1, len(table) + 1):
+        if end == len(table) or (topics[end], partitions[end]) != (topics[start], partitions[start]):
+            yield (topics[start], partitions[start]), offsets[start:end], values.slice(start, end - start)
+            start = end

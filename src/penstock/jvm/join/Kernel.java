@@ -1,0 +1,32 @@
+package io.penstock.join;
+
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Encoder;
+import org.apache.spark.sql.Encoders;
+import org.apache.spark.sql.KeyValueGroupedDataset;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.streaming.OutputMode;
+import org.apache.spark.sql.streaming.TimeMode;
+
+/** What Python calls: blocks of events in, blocks of differences out. */
+public final class Kernel {
+  private Kernel() {}
+
+  /**
+   * Joins. `events` has the columns bucket (int) and block (binary, see EventBlocks): buckets of row keys where bit i of
+   * `remembered` is set for some input i, of join keys where none is. Gives one column of blocks (see Differences).
+   */
+  public static Dataset<byte[]> join(Dataset<Row> events, int inputs, int remembered, int buckets, int pageBytes) {
+    Dataset<Row> byJoinKey = events;
+    if (remembered != 0)
+      byJoinKey = grouped(events).transformWithState(
+          new KeyProcessor(remembered, buckets), TimeMode.None(), OutputMode.Append(), Encoders.row(events.schema()));
+    return grouped(byJoinKey).transformWithState(
+        new JoinProcessor(inputs, pageBytes), TimeMode.None(), OutputMode.Append(), Encoders.BINARY());
+  }
+
+  private static KeyValueGroupedDataset<Integer, Row> grouped(Dataset<Row> blocks) {
+    Encoder<Row> row = Encoders.row(blocks.schema());
+    return blocks.groupBy("bucket").as(Encoders.INT(), row);
+  }
+}

@@ -1,0 +1,116 @@
+package io.penstock.join;
+
+import io.penstock.join.Bytes.In;
+import io.penstock.join.Bytes.Key;
+import io.penstock.join.Bytes.Out;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.zip.CRC32;
+import org.apache.spark.sql.Encoders;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.RowFactory;
+import org.apache.spark.sql.streaming.MapState;
+import org.apache.spark.sql.streaming.OutputMode;
+import org.apache.spark.sql.streaming.StatefulProcessor;
+import org.apache.spark.sql.streaming.TTLConfig;
+import org.apache.spark.sql.streaming.TimeMode;
+import org.apache.spark.sql.streaming.TimerValues;
+
+/**
+ * Remembers under which join key each row is, for the inputs whose row keys do not tell: a row that comes with another one
+ * leaves the old one first, whatever its message says of what it was before. Buckets are of row keys here, and of join keys
+ * in what it gives.
+ */
+final class KeyProcessor extends StatefulProcessor<Integer, Row, Row> {
+  private static final byte[] MARKS = {};
+  private final int remembered, buckets;
+  private transient MapState<byte[], byte[]> state;
+
+  /** Bit i of `remembered` is set for an input whose join keys are to be remembered. */
+  KeyProcessor(int remembered, int buckets) {
+    this.remembered = remembered;
+    this.buckets = buckets;
+  }
+
+  @Override public void init(OutputMode mode, TimeMode time) {
+    state = getHandle().getMapState("keys", Encoders.BINARY(), Encoders.BINARY(), TTLConfig.NONE());
+  }
+
+  private record Known(Place place, byte[] joinKey) {}
+
+  @Override public scala.collection.Iterator<Row> handleInputRows(
+      Integer bucket, scala.collection.Iterator<Row> rows, TimerValues timers) {
+    Intake intake = new Intake(state.getValue(MARKS));
+    while (rows.hasNext()) intake.add(rows.next().<byte[]>getAs(1));
+    if (!intake.truncates.isEmpty()) forget(intake.truncates);
+    List<List<Event>> out = new ArrayList<>();
+    // Every bucket of row keys hears of a truncate; one of them passes it on.
+    for (int i = 0; i < buckets; i++) out.add(new ArrayList<>(bucket == 0 ? intake.truncates : List.of()));
+    Map<Key, Known> changed = new HashMap<>();
+    for (Event e : intake.events()) pass(e, changed, out);
+    changed.forEach((key, known) -> {
+      if (known == null) state.removeKey(key.bytes);
+      else state.updateValue(key.bytes, write(known));
+    });
+    byte[] marks = intake.marks();
+    if (marks != null) state.updateValue(MARKS, marks);
+    List<Row> blocks = new ArrayList<>();
+    for (int i = 0; i < buckets; i++) if (!out.get(i).isEmpty()) blocks.add(RowFactory.create(i, EventBlocks.write(out.get(i))));
+    return scala.jdk.javaapi.CollectionConverters.asScala(blocks.iterator());
+  }
+
+  private void pass(Event e, Map<Key, Known> changed, List<List<Event>> out) {
+    if ((remembered >> e.input() & 1) == 0) {
+      give(e, out);
+      return;
+    }
+    byte[] stateKey = Arrays.copyOf(e.rowKey(), e.rowKey().length + 1);
+    stateKey[e.rowKey().length] = (byte) e.input();
+    Key key = new Key(stateKey);
+    Known old = changed.containsKey(key) ? changed.get(key) : read(state.getValue(stateKey));
+    if (e.op() == Event.DELETE) {
+      if (old != null) give(e.under(old.joinKey, Event.DELETE), out);
+      changed.put(key, null);
+      return;
+    }
+    if (old != null && !Arrays.equals(old.joinKey, e.joinKey())) give(e.under(old.joinKey, Event.DELETE), out);
+    give(e, out);
+    changed.put(key, new Known(e.place(), e.joinKey()));
+  }
+
+  private void give(Event e, List<List<Event>> out) {
+    CRC32 crc = new CRC32();
+    crc.update(e.joinKey());
+    out.get((int) (crc.getValue() % buckets)).add(e);
+  }
+
+  private void forget(List<Event> truncates) {
+    List<byte[]> gone = new ArrayList<>();
+    for (var all = state.iterator(); all.hasNext(); ) {
+      var entry = all.next();
+      byte[] key = entry._1();
+      if (key.length == 0) continue;
+      Known known = read(entry._2());
+      for (Event e : truncates)
+        if (e.input() == (key[key.length - 1] & 255) && known.place.isBefore(e.place())) gone.add(key);
+    }
+    gone.forEach(state::removeKey);
+  }
+
+  private static Known read(byte[] value) {
+    if (value == null) return null;
+    In in = new In(value);
+    Place place = Place.read(in);
+    return new Known(place, in.rest());
+  }
+
+  private static byte[] write(Known known) {
+    Out out = new Out();
+    known.place.write(out);
+    out.put(known.joinKey);
+    return out.done();
+  }
+}

@@ -1,0 +1,1 @@
+"""Joins of topics into a topic."""

@@ -1,0 +1,119 @@
+"""Publishing what a join makes: its messages and its position, in one transaction."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.core.announcements import Announcement, Kind
+from penstock.core.avro.envelope_encode import EncodableTable, encode_changes
+from penstock.core.changes import Messages, RowBatch
+from penstock.core.joins.changes import output_changes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from penstock.core.joins.changes import OutputRows
+    from penstock.core.joins.plan import JoinPlan
+    from penstock.links.joins.record import JoinRecord
+    from penstock.ports.publisher import Publisher
+    from penstock.ports.registry import RegisteredTable
+
+_MESSAGE_ROWS_MAX = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class JoinTarget:
+    """What a join writes: the table of `plan`, as `registered`, called the source `name`, in so many partitions."""
+
+    name: str
+    plan: JoinPlan
+    registered: RegisteredTable
+    partitions: int
+    schemas_topic: str
+
+
+class JoinPublisher:
+    """A join's end: it alone publishes for it."""
+
+    def __init__(self, publisher: Publisher, target: JoinTarget, record: JoinRecord, *, is_new: bool) -> None:
+        """Go on from `record`, which was committed before, or begin with it where it `is_new`."""
+        self._publisher = publisher
+        self._target = target
+        self.record = record
+        if is_new:
+            self._begin()
+
+    def _begin(self) -> None:
+        """Announce the table, empty: what an earlier state made of it is gone."""
+        registered, record = self._target.registered, self.record
+        announcement = Announcement(
+            source=self._target.name,
+            table=self._target.plan.output.table,
+            topic=registered.topic,
+            follows=registered.follows,
+            key_schema_id=registered.key_schema_id,
+            value_schema_id=registered.value_schema_id,
+            partitions=self._target.partitions,
+            order=(record.generation, 0, 0),
+            kind=Kind.SCHEMA if record.generation == 1 else Kind.TRUNCATE,
+            file=_file(record.generation),
+            timestamp_ms=_now_ms(),
+        )
+        told = Messages(self._target.schemas_topic, [None], [announcement.to_json()], [0])
+        self._publisher.publish([told], record.to_mapping)
+        self._publisher.settle()
+
+    def has(self, batch: int) -> bool:
+        """Whether a micro-batch is published already."""
+        return batch <= self.record.batch
+
+    def publish(self, batch: int, places: Mapping[tuple[str, int], int], differences: pa.Table) -> int:
+        """Commit what a micro-batch makes of the output, which brings it to `places`; return how many changes."""
+        changes = output_changes(self._target.plan, differences)
+        record = replace(self.record, batch=batch, places=dict(places))
+        count = sum(len(each) for each in changes)
+        self._publisher.publish(self._messages(changes, batch), record.to_mapping)
+        self._publisher.settle()
+        self.record = record
+        return count
+
+    def close(self) -> None:
+        """Let go of Kafka."""
+        self._publisher.close()
+
+    def _messages(self, changes: Sequence[OutputRows], batch: int) -> Iterator[Messages]:
+        registered, schema = self._target.registered, self._target.plan.output
+        ids = (registered.key_schema_id, registered.value_schema_id)
+        table = EncodableTable(self._target.name, "join", schema, *ids)
+        now_ms, first = _now_ms(), 0
+        for part in (piece for each in changes for piece in each.pieces(_MESSAGE_ROWS_MAX)):
+            count = len(part)
+            rows = RowBatch(
+                schema=schema,
+                op=part.op,
+                before=part.before,
+                after=part.after,
+                file=_file(self.record.generation),
+                offsets=np.full(count, batch + 1, np.int64),
+                rows=np.arange(first, first + count, dtype=np.int32),
+                timestamps_ms=np.full(count, now_ms, np.int64),
+                gtids=pa.array([""] * count, pa.string()),
+                server_id=0,
+            )
+            keys, values = encode_changes(table, rows, now_ms)
+            yield Messages(registered.topic, keys, values, np.arange(first, first + count, dtype=np.int64))
+            first += count
+
+
+def _file(generation: int) -> str:
+    """What stands in the messages for a log file: places in the output rise with generation, micro-batch and row."""
+    return f"join.{generation:06}"
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,60 @@
+"""The position record of a join."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NO_BATCH = -1
+
+
+@dataclass(frozen=True, slots=True)
+class JoinRecord:
+    """Committed with the messages of one micro-batch.
+
+    `batch` is its number in the state's checkpoint, NO_BATCH before the first one,
+    and `places` what of every (topic, partition) is in: the first offset that is not.
+    `generation` counts the states that this output was made from: the rows of one are
+    all there are, whatever was before. `digest` is the plan's, `schema_ids` those that
+    it was made of, `ids` what tells each input from others of its name (KIP-516).
+    """
+
+    epoch: int
+    generation: int
+    batch: int
+    digest: str
+    schema_ids: tuple[int, ...]
+    places: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    ids: Mapping[str, str] = field(default_factory=dict)
+
+    def to_mapping(self) -> dict[str, object]:
+        """The record as JSON values."""
+        return {
+            "epoch": self.epoch,
+            "generation": self.generation,
+            "batch": self.batch,
+            "digest": self.digest,
+            "schema_ids": list(self.schema_ids),
+            "places": [[topic, partition, offset] for (topic, partition), offset in sorted(self.places.items())],
+            "ids": dict(self.ids),
+        }
+
+    @classmethod
+    def from_mapping(cls, record: Mapping[str, object]) -> JoinRecord:
+        """Read a record back; KeyError or ValueError if it is not one of ours."""
+        places, ids, schema_ids = record["places"], record["ids"], record["schema_ids"]
+        if not (isinstance(places, list) and isinstance(ids, dict) and isinstance(schema_ids, list)):
+            message = "a position record of a join without its places"
+            raise ValueError(message)  # noqa: TRY004 - bad data, not a bad call
+        return cls(
+            epoch=int(str(record["epoch"])),
+            generation=int(str(record["generation"])),
+            batch=int(str(record["batch"])),
+            digest=str(record["digest"]),
+            schema_ids=tuple(int(each) for each in schema_ids),
+            places={(str(topic), int(partition)): int(offset) for topic, partition, offset in places},
+            ids={str(topic): str(topic_id) for topic, topic_id in ids.items()},
+        )

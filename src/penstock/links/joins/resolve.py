@@ -1,0 +1,82 @@
+"""Which streams a join's file means: by what was announced in the pipeline, and by the registry."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.core.avro.schemas import table_schema
+from penstock.core.errors import UnknownStreamError, UsageError
+from penstock.core.joins.inputs import JoinInput, JoinOutput
+from penstock.core.joins.plan import plan_join
+from penstock.core.tables import TableId
+from penstock.links.joins.spec import JoinJob, JoinStream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from penstock.config.joins import JoinInputSpec, JoinSpec
+    from penstock.core.announcements import Announcement
+
+
+def resolve_join(
+    join: JoinSpec,
+    announced: Sequence[Announcement],
+    value_schema: Callable[[int], str],
+    schemas_topic: str,
+    pinned: Sequence[int] = (),
+) -> JoinJob:
+    """Find the streams of a join and plan it, with the schemas `pinned` where it has a state already.
+
+    Raises UnknownStreamError for streams that nobody has announced, UsageError for a
+    join that cannot be made, and what `value_schema` raises.
+    """
+    streams = [_find(join, each, announced) for each in join.inputs]
+    if len(pinned) == len(streams):
+        streams = [
+            JoinStream(stream.source, stream.table, stream.topic, schema_id)
+            for stream, schema_id in zip(streams, pinned, strict=True)
+        ]
+    inputs = [
+        JoinInput(
+            name=stream.topic,
+            table=table_schema(value_schema(stream.schema_id)),
+            join_keys=given.join_keys,
+            exclude=given.exclude_fields,
+            aliases=tuple((each.old, each.new) for each in given.aliases),
+        )
+        for given, stream in zip(join.inputs, streams, strict=True)
+    ]
+    output = JoinOutput(TableId(join.output.namespace, join.output.source), join.output.pkey, join.output.doc)
+    return JoinJob(join.name, plan_join(inputs, output), tuple(streams), schemas_topic)
+
+
+def _find(join: JoinSpec, given: JoinInputSpec, announced: Sequence[Announcement]) -> JoinStream:
+    """The stream that an input names: by topic, by its table's name, or by a schema that the table has or had."""
+    found = {
+        (each.source, each.table)
+        for each in announced
+        if (given.schema_id == each.value_schema_id if given.topic is None else given.topic in _names(each))
+        and each.source != join.name
+    }
+    if not found:
+        message = f"the join {join.name} reads {given.named}, and this pipeline carries no such table"
+        topics = sorted({each.topic for each in announced if each.source != join.name})
+        raise UnknownStreamError(
+            message, f"its topics are: {', '.join(topics) or 'none yet; start it with penstock run'}"
+        )
+    if len(found) > 1:
+        message = f"{given.named} of the join {join.name} may be: {', '.join(f'{s}.{t}' for s, t in sorted(found))}"
+        raise UsageError(message, "name the topic")
+    ((source, table),) = found
+    told = [each for each in announced if (each.source, each.table) == (source, table)]
+    topics = list(dict.fromkeys(each.topic for each in told))
+    if len(topics) > 1:
+        message = f"{table} has taken a type that its readers could not read on, and goes on in {topics[-1]}"
+        hint = f"a join reads one topic with all rows of its table, and {topics[-1]} has those since then: leave it out"
+        raise UsageError(message, hint)
+    newest = told[-1]
+    return JoinStream(source, table, newest.topic, newest.value_schema_id)
+
+
+def _names(announcement: Announcement) -> tuple[str, ...]:
+    return announcement.topic, f"{announcement.source}.{announcement.table}", str(announcement.table)

@@ -1,0 +1,41 @@
+"""What the tasks of a join need to know; frozen, so that it travels to executors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.core.joins.plan import JoinPlan
+    from penstock.core.tables import TableId
+
+
+@dataclass(frozen=True, slots=True)
+class JoinStream:
+    """An input: the changes of `table` of `source`, in `topic`; `schema_id` is that of the values it was planned with.
+
+    `topic_id` tells the topic from others of its name. `eras` has for each partition
+    the offsets at which eras begin, each with its era.
+    """
+
+    source: str
+    table: TableId
+    topic: str
+    schema_id: int
+    topic_id: str = ""
+    eras: tuple[tuple[tuple[int, int], ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JoinJob:
+    """A join of a pipeline: how its `streams` are joined, and where captures announce what becomes of tables."""
+
+    name: str
+    plan: JoinPlan
+    streams: tuple[JoinStream, ...]
+    schemas_topic: str
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """Every topic that it reads."""
+        return tuple(sorted({self.schemas_topic, *(stream.topic for stream in self.streams)}))

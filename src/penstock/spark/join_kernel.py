@@ -1,0 +1,52 @@
+"""The kernel of joins in Spark: blocks of events in, blocks of differences out, with its state in RocksDB."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame
+
+from penstock.core.errors import UsageError
+from penstock.core.joins.blocks import BUCKETS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BLOCKS = "bucket int, block binary"
+"""The columns of events: see core/joins/blocks.py."""
+
+_PAGE_BYTES = 8192
+_STATE_STORE = "spark.sql.streaming.stateStore"
+_SETTINGS = {
+    f"{_STATE_STORE}.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    f"{_STATE_STORE}.rocksdb.changelogCheckpointing.enabled": "true",
+    f"{_STATE_STORE}.rocksdb.trackTotalNumberOfRows": "false",
+    # Of the messages that go to Python, and of the blocks that come back; other links have few rows, and large ones.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    # Fixed with the first micro-batch of a state.
+    "spark.sql.shuffle.partitions": "4",
+}
+
+
+def stateful_session(session: SparkSession) -> SparkSession:
+    """A session beside `session` whose queries keep state as joins do."""
+    found = session.newSession()
+    for key, value in _SETTINGS.items():
+        found.conf.set(key, value)
+    return found
+
+
+def join_blocks(events: DataFrame, inputs: int, remembered: int, page_bytes: int = _PAGE_BYTES) -> DataFrame:
+    """One column of blocks of differences for the blocks of `events`, which are a stream.
+
+    `remembered` has a bit for each input whose join keys are to be remembered; where
+    one is set, events come in buckets of row keys, else of join keys. Raises
+    UsageError if the session was started without the kernel's jar.
+    """
+    session: Any = events.sparkSession
+    kernel = session._jvm.io.penstock.join.Kernel  # noqa: SLF001 - PySpark has no other way to Java
+    if not callable(getattr(kernel, "join", None)):
+        message = "Spark runs without the kernel of joins"
+        raise UsageError(message, "start the pipeline again")
+    joined = kernel.join(events._jdf, inputs, remembered, BUCKETS, page_bytes).toDF()  # noqa: SLF001 - as above
+    return DataFrame(joined, session)

@@ -1,0 +1,115 @@
+"""A join as a streaming query: Spark's Kafka source, Python workers that decode, the kernel, and our publisher.
+
+Its checkpoint holds its state, and so it is kept. Spark begins a micro-batch again
+that it does not know to be done: if the target has it, only the state is moved on.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.core.errors import PenstockError, PositionError
+from penstock.core.joins.blocks import unpack_differences
+from penstock.jobs.join_tasks import MessagePacker
+from penstock.spark.finisher import note_of
+from penstock.spark.join_kernel import BLOCKS, join_blocks, stateful_session
+from penstock.wiring.open import spark_kafka_options
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from penstock.config.specs import PipelineSpec
+    from penstock.jobs.link import JoinWork
+    from penstock.spark.queries import QueryPlace
+
+_OFFSETS_MAX = 200_000
+_TRIGGER = "500 milliseconds"
+_MARK = "penstock-error:"
+
+
+@dataclass(frozen=True, slots=True)
+class _Telling:
+    """Packs messages, and tells our errors so that the driver can read them in what Spark prints."""
+
+    pack: MessagePacker
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        try:
+            yield from self.pack(batches)
+        except PenstockError as error:
+            raise RuntimeError(_MARK + pickle.dumps(error).hex()) from None
+
+
+def told_error(printed: str) -> PenstockError | None:
+    """The error of ours that a worker told, if `printed` has one."""
+    found = re.search(_MARK + "([0-9a-f]+)", printed)
+    error = pickle.loads(bytes.fromhex(found.group(1))) if found else None  # noqa: S301 - written by our own workers
+    return error if isinstance(error, PenstockError) else None
+
+
+@dataclass(slots=True)
+class JoinFinisher:
+    """Publishes what comes of each micro-batch, and keeps the error that ended it."""
+
+    work: JoinWork
+    error: BaseException | None = None
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        """Take the differences of one micro-batch. Raises RuntimeError, of one line, for whatever goes wrong."""
+        try:
+            if self.work.has(batch):
+                # Spark wants the plan to run, or it takes the state for lost.
+                frame.write.format("noop").mode("overwrite").save()
+                return
+            blocks: Any = frame.toArrow().column(0)
+            differences = unpack_differences([block.as_py() for block in blocks], len(self.work.job.streams))
+            self.work.take(batch, read_places(self.work.checkpoint, batch), differences)
+        except BaseException as error:  # noqa: BLE001 - it is kept, and told
+            self.error = told_error(str(error)) or error
+            raise RuntimeError(note_of(self.error)) from None
+
+
+def start_join_query(place: QueryPlace, spec: PipelineSpec, work: JoinWork, finish: JoinFinisher) -> StreamingQuery:
+    """Start the query of a join, where its checkpoint stands."""
+    session = stateful_session(place.session)
+    options = {
+        **spark_kafka_options(spec),
+        "kafka.isolation.level": "read_committed",
+        "failOnDataLoss": "true",
+        "subscribe": ",".join(work.job.topics),
+        "startingOffsets": "earliest",
+        "maxOffsetsPerTrigger": str(_OFFSETS_MAX),
+    }
+    messages = session.readStream.format("kafka").options(**options).load()
+    packed = messages.select("topic", "partition", "offset", "value").mapInArrow(
+        _Telling(MessagePacker(spec, work.job)), BLOCKS
+    )
+    joined = join_blocks(packed, len(work.job.streams), work.job.plan.remembered)
+    work.checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    writer = joined.writeStream.queryName(work.job.name).option("checkpointLocation", str(work.checkpoint))
+    writer = writer.foreachBatch(finish)
+    writer = writer.trigger(availableNow=True) if place.once else writer.trigger(processingTime=_TRIGGER)
+    return writer.start()
+
+
+def read_places(checkpoint: Path, batch: int) -> Mapping[tuple[str, int], int]:
+    """Where a micro-batch ends in each partition, as Spark has written it down before it began it.
+
+    Source: Spark's OffsetSeqLog: a version, a line of metadata, and a line per source.
+    """
+    lines = (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()
+    try:
+        ends = json.loads(lines[-1])
+        return {(topic, int(partition)): int(end) for topic, each in ends.items() for partition, end in each.items()}
+    except (ValueError, AttributeError, IndexError) as error:
+        message = f"{checkpoint}/offsets/{batch} is not as Spark writes it: {error}"
+        raise PositionError(message, f"remove {checkpoint}: the join is made again from its topics") from error

@@ -1,0 +1,65 @@
+"""Measures a join: what lies in its inputs' topics behind the places that its record names."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import structlog
+
+from penstock.core.errors import PenstockError, UnavailableError
+from penstock.wiring.joins import plan_of_join, read_join_record
+from penstock.wiring.link_place import LinkPlace
+from penstock.wiring.open import open_registry, open_topic_log
+
+if TYPE_CHECKING:
+    from penstock.config.specs import PipelineSpec
+    from penstock.ports.state import State
+
+_log = structlog.get_logger()
+
+
+class JoinMirror:
+    """Compares the record of a join with the ends of its topics."""
+
+    def __init__(self, spec: PipelineSpec, name: str, state: State) -> None:
+        """Read nothing yet."""
+        self.name = name
+        self._spec = spec
+        self._state = state
+        self._topics = open_topic_log(spec)
+        self._inputs: tuple[str, ...] = ()
+
+    def refresh(self) -> LinkPlace:
+        """Ask Kafka for the newest record and for the ends of the topics."""
+        try:
+            return self._measure()
+        except PenstockError as error:
+            _log.debug("mirror waits for Kafka", error=error.message)
+            return LinkPlace()
+
+    def close(self) -> None:
+        """Drop the connection to Kafka."""
+        self._topics.close()
+
+    def _measure(self) -> LinkPlace:
+        record = read_join_record(self._spec, self._topics, self.name)
+        if not self._inputs:
+            with closing(open_registry(self._spec)) as registry:
+                job = plan_of_join(self._spec, self.name, self._topics, registry)
+            self._inputs = tuple(sorted({stream.topic for stream in job.streams}))
+        shapes = self._topics.shapes(self._inputs)
+        if len(shapes) < len(self._inputs):
+            message = f"a topic of the join {self.name} is not there"
+            raise UnavailableError(message, "see what became of it")
+        places = [(topic, number) for topic, (_, count) in shapes.items() for number in range(count)]
+        read = {} if record is None else record.places
+        ends = self._topics.ends(places)
+        ahead = sum(max(0, end - read.get(place, 0)) for place, end in ends.items())
+        carried = [table.last_timestamp_ms for table in self._state.tables() if table.link == self.name]
+        return LinkPlace(
+            f"{sum(read.get(place, 0) for place in places)} messages of {len(places)} partitions",
+            is_behind=ahead > 0,
+            carried_ms=max(carried, default=0),
+            lag_messages=ahead,
+        )

@@ -1,0 +1,175 @@
+"""Opens what joins work with."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from penstock.adapters.kafka.described import forgetful_topics
+from penstock.core.announcements import read_announcement
+from penstock.core.eras import EraBegan, era_starts
+from penstock.core.errors import UnavailableError, UnknownStreamError, UsageError
+from penstock.core.positions import era_of
+from penstock.core.seals import require_id
+from penstock.links.joins.publish import JoinPublisher, JoinTarget
+from penstock.links.joins.record import NO_BATCH, JoinRecord
+from penstock.links.joins.resolve import resolve_join
+from penstock.wiring.open import (
+    announcements_topic,
+    committed_position,
+    failovers_topic,
+    open_publisher,
+    open_registry,
+    open_topic_log,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from penstock.adapters.kafka.reader import TopicReader
+    from penstock.config.specs import PipelineSpec
+    from penstock.core.announcements import Announcement
+    from penstock.links.joins.spec import JoinJob
+    from penstock.ports.registry import Registry
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedJoin:
+    """A join that this instance has taken over. `checkpoint` is where its state is, or will be."""
+
+    job: JoinJob
+    publisher: JoinPublisher
+    checkpoint: Path
+
+
+def plan_of_join(spec: PipelineSpec, name: str, log: TopicReader, registry: Registry) -> JoinJob:
+    """How a join is made now, of what was announced so far. Raises as `resolve_join`."""
+    record = read_join_record(spec, log, name)
+    pinned = () if record is None else record.schema_ids
+    announced = _announced(spec, log)
+    return resolve_join(spec.join(name), announced, registry.value_schema, announcements_topic(spec), pinned)
+
+
+def open_join(spec: PipelineSpec, name: str, epoch: int, *, may_wait: bool) -> OpenedJoin:
+    """Take a join over, as wiring.open.open_publisher does, and register its output.
+
+    Raises UsageError for a join that cannot be made, before anything is written; where
+    it `may_wait` for tables that nobody has announced yet, UnavailableError for those.
+    """
+    with ExitStack() as opened:
+        log = opened.enter_context(closing(open_topic_log(spec)))
+        registry = opened.enter_context(closing(open_registry(spec)))
+        try:
+            job = plan_of_join(spec, name, log, registry)
+        except UnknownStreamError as error:
+            if may_wait:
+                raise UnavailableError(error.message, error.hint) from error
+            raise
+        record = read_join_record(spec, log, name)
+        job, partitions = _with_topics(spec, log, job, record)
+        next_record, is_new = _next_record(spec, job, epoch, record)
+        if next_record.batch == NO_BATCH and not _offsets(checkpoint_of(spec, name, next_record.generation)):
+            _require_whole(log, job, partitions)
+        target = registry.register(name, job.plan.output)
+        publisher = open_publisher(spec, name, epoch, log=log)
+        failed = opened.enter_context(ExitStack())
+        failed.callback(publisher.close)
+        publisher.create_topics([target.topic, announcements_topic(spec)])
+        shape = log.shapes([target.topic])[target.topic]
+        made = JoinTarget(name, job.plan, target, shape[1], announcements_topic(spec))
+        checkpoint = checkpoint_of(spec, name, next_record.generation)
+        result = OpenedJoin(job, JoinPublisher(publisher, made, next_record, is_new=is_new), checkpoint)
+        failed.pop_all()
+        return result
+
+
+def forgetful_inputs(log: TopicReader, job: JoinJob) -> Sequence[str]:
+    """The topics of a join from which it could not be made again for ever. Raises UnavailableError."""
+    return forgetful_topics(log.admin, {stream.topic for stream in job.streams})
+
+
+def checkpoint_of(spec: PipelineSpec, name: str, generation: int) -> Path:
+    """Where a state of a join is kept. Unlike other links' checkpoints it is needed."""
+    return spec.home / "joins" / name / str(generation)
+
+
+def read_join_record(spec: PipelineSpec, log: TopicReader, name: str) -> JoinRecord | None:
+    """Where a join stands, None before its first record."""
+    record = committed_position(spec, log, name)
+    return None if record is None else JoinRecord.from_mapping(record)
+
+
+def _next_record(spec: PipelineSpec, job: JoinJob, epoch: int, record: JoinRecord | None) -> tuple[JoinRecord, bool]:
+    """The record to go on from, and whether it is new: the first one, or that of a state in the place of a lost one."""
+    ids = {stream.topic: stream.topic_id for stream in job.streams}
+    schema_ids = tuple(stream.schema_id for stream in job.streams)
+    fresh = JoinRecord(epoch, 1, NO_BATCH, job.plan.digest, schema_ids, ids=ids)
+    if record is None:
+        return fresh, True
+    if record.digest != job.plan.digest:
+        message = f"the file of the join {job.name} was changed, and its state is of the join as it was"
+        hint = "give the output another `source`, and it is made beside this one; or put the file back as it was"
+        raise UsageError(message, hint)
+    if record.batch == NO_BATCH or record.batch in _offsets(checkpoint_of(spec, job.name, record.generation)):
+        return replace(record, epoch=epoch), False
+    # The state is lost, or older than the output: it is made again from the topics.
+    generation = record.generation + 1
+    return replace(fresh, generation=generation), True
+
+
+def _offsets(checkpoint: Path) -> set[int]:
+    """The micro-batches that Spark has written down in a checkpoint, the newest ones."""
+    folder = checkpoint / "offsets"
+    return {int(file.name) for file in folder.iterdir() if file.name.isdigit()} if folder.is_dir() else set()
+
+
+def forget_older_states(spec: PipelineSpec, name: str, generation: int) -> None:
+    """Delete the states that were there before this one."""
+    folder = spec.home / "joins" / name
+    for each in folder.iterdir() if folder.is_dir() else ():
+        if each.name.isdigit() and int(each.name) < generation:
+            shutil.rmtree(each, ignore_errors=True)
+
+
+def _announced(spec: PipelineSpec, log: TopicReader) -> list[Announcement]:
+    topic = announcements_topic(spec)
+    end = log.ends([(topic, 0)]).get((topic, 0), 0)
+    return [read_announcement(topic, *each) for messages in log.read(topic, 0, 0, end) for each in messages]
+
+
+def _with_topics(
+    spec: PipelineSpec, log: TopicReader, job: JoinJob, record: JoinRecord | None
+) -> tuple[JoinJob, Sequence[tuple[str, int]]]:
+    """Add what the brokers know of the inputs' topics, and return their partitions, too."""
+    shapes = log.shapes([stream.topic for stream in job.streams])
+    topic = failovers_topic(spec)
+    end = log.ends([(topic, 0)]).get((topic, 0), 0)
+    eras = [EraBegan.from_json(value) for messages in log.read(topic, 0, 0, end) for _, value in messages]
+    announced = _announced(spec, log)
+    streams = []
+    for stream in job.streams:
+        if stream.topic not in shapes:
+            message = f"the topic {stream.topic}, which the join {job.name} reads, is not there"
+            raise UsageError(message, "see what became of it; a topic that is gone cannot be joined")
+        topic_id, count = shapes[stream.topic]
+        if record is not None:
+            require_id(stream.topic, record.ids[stream.topic], topic_id)
+        own = [era for era in eras if era.source == stream.source]
+        first = min(era_of(told.order) for told in announced if told.topic == stream.topic)
+        starts = tuple(era_starts(own, stream.topic, partition, first) for partition in range(count))
+        streams.append(replace(stream, topic_id=topic_id, eras=starts))
+    partitions = [(name, number) for name, (_, count) in shapes.items() for number in range(count)]
+    return replace(job, streams=tuple(streams)), partitions
+
+
+def _require_whole(log: TopicReader, job: JoinJob, partitions: Sequence[tuple[str, int]]) -> None:
+    """Raise UsageError unless every message of the inputs is there: without the first ones rows are missing."""
+    begins: Mapping[tuple[str, int], int] = log.begins(partitions)
+    for (topic, partition), offset in begins.items():
+        if offset:
+            message = f"the join {job.name} needs all of {topic}, and its messages before {partition}/{offset} are gone"
+            hint = f"join a new copy of the table, and set retention.ms=-1 and retention.bytes=-1 on {topic}"
+            raise UsageError(message, hint)

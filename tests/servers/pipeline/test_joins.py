@@ -1,0 +1,197 @@
+"""A join in a pipeline: what comes into the warehouse is SQL's join of the source's tables."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.servers.pipeline.joined_reviews import BUSINESSES, REVIEWS, add_join, join_in_source
+from typer.testing import CliRunner
+
+from penstock.cli.joinery import app
+from penstock.core.errors import PenstockError, UsageError
+from penstock.wiring.standing import read_standing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+    from tests.servers.pipeline.conftest import PipelineCase
+
+FIRST = (
+    BUSINESSES,
+    REVIEWS,
+    "INSERT INTO business VALUES (1, 'one', 'Ulm'), (2, 'two', 'Bonn'), (3, 'three', NULL)",
+    "INSERT INTO user_review VALUES (10, 1, 4.5, 'good'), (11, 1, 2.0, 'bad'), (12, NULL, 3.0, ''), (13, 9, 1.0, '')",
+)
+
+
+def name_of(case: PipelineCase) -> str:
+    """What the join of a case is called."""
+    return case.spec.joins[0].name
+
+
+def with_join(case: PipelineCase) -> PipelineCase:
+    """Add the join to a case."""
+    add_join(case.file, case.database)
+    return case
+
+
+def assert_joined(case: PipelineCase) -> None:
+    """The warehouse has what the source says, and something."""
+    with closing(case.connect()) as connection:
+        expected = join_in_source(connection)
+    found = case.query(f"SELECT biz_id, stars, city, review_id FROM joined.{name_of(case)} ORDER BY review_id")
+    assert expected
+    assert [tuple(row.values()) for row in found] == expected
+
+
+def test_the_joined_table_is_the_join_of_the_sources_tables(make_case: Callable[..., PipelineCase]) -> None:
+    case = with_join(make_case(partitions=2))
+    case.write(*FIRST)
+    case.run_once()
+    assert_joined(case)
+
+    case.write(
+        "UPDATE business SET city = 'Berlin' WHERE business_id = 1",
+        "UPDATE user_review SET biz_id = 2 WHERE review_id = 10",
+        "UPDATE user_review SET review_id = 110, biz_id = 3 WHERE review_id = 11",
+        "UPDATE user_review SET content = 'not joined' WHERE review_id = 110",
+        "INSERT INTO business VALUES (9, 'nine', 'Trier')",
+        "ALTER TABLE business ADD COLUMN phone VARCHAR(20)",
+        "INSERT INTO business VALUES (4, 'four', 'Jena', '4')",
+        "INSERT INTO user_review VALUES (14, 4, 5.0, '')",
+        "DELETE FROM business WHERE business_id = 3",
+    )
+    case.run_once()
+    assert_joined(case)
+
+    case.run_once()
+    assert_joined(case)
+    (link,) = [each for each in read_standing(case.spec).links if each.link == name_of(case)]
+    assert (link.state, link.lag_messages) == ("stopped", 0)
+    assert [record["batch"] for record in case.records(name_of(case))][-1] < 5
+
+
+def test_check_shows_what_is_made_and_which_key_it_has(make_case: Callable[..., PipelineCase]) -> None:
+    case = with_join(make_case())
+    case.write(*FIRST)
+
+    early = CliRunner().invoke(app, ["check", str(case.file)])
+    case.run_once()
+    late = CliRunner().invoke(app, ["check", str(case.file)])
+
+    assert early.exit_code == UsageError.exit_code
+    assert "this pipeline carries no such table" in early.stderr
+    assert late.exit_code == 0
+    assert f"makes  joined.{name_of(case)}" in late.stdout
+    assert "the pkey of the file, business_id, does not identify a row" in late.stdout
+    assert "pkey: [review_id]" in late.stdout
+    assert f"note   db.{case.database}.business throws old messages away" in late.stdout
+    assert f"stars: decimal(2,1)  (Of 5 (from db.{case.database}.user_review.stars))" in late.stdout
+
+
+def test_a_truncate_of_an_input_empties_the_joined_table(make_case: Callable[..., PipelineCase]) -> None:
+    case = with_join(make_case(partitions=2))
+    case.write(*FIRST)
+    case.run_once()
+
+    case.write("TRUNCATE TABLE user_review", "INSERT INTO user_review VALUES (10, 2, 1.5, 'after')")
+    case.run_once()
+
+    assert_joined(case)
+
+
+def test_a_lost_state_is_made_again_from_the_topics(make_case: Callable[..., PipelineCase]) -> None:
+    case = with_join(make_case())
+    case.write(*FIRST)
+    case.run_once()
+    shutil.rmtree(case.spec.home / "joins")
+    case.write("DELETE FROM user_review WHERE review_id = 10")
+
+    case.run_once()
+
+    assert_joined(case)
+
+
+def test_a_changed_file_stops_the_join_and_nothing_else(make_case: Callable[..., PipelineCase]) -> None:
+    case = with_join(make_case())
+    case.write(*FIRST)
+    case.run_once()
+    file = case.file.parent / "business_review.yaml"
+    file.write_text(file.read_text().replace("- name", "- city"))
+    case.write("INSERT INTO user_review VALUES (20, 1, 1.5, 'more')")
+
+    with pytest.raises(UsageError) as refused:
+        case.run_once()
+
+    assert "was changed" in refused.value.message
+    case.assert_equal()
+
+
+def test_a_stream_that_nobody_carries_is_refused_before_anything_is_written(
+    make_case: Callable[..., PipelineCase],
+) -> None:
+    case = with_join(make_case())
+    case.write(BUSINESSES)
+
+    with pytest.raises(UsageError) as refused:
+        case.run_once()
+
+    assert "user_review, and this pipeline carries no such table" in refused.value.message
+    assert case.records(name_of(case)) == []
+
+
+def test_a_renamed_input_ends_the_join(make_case: Callable[..., PipelineCase]) -> None:
+    case = with_join(make_case())
+    case.write(*FIRST)
+    case.run_once()
+    case.write("RENAME TABLE business TO shops")
+
+    with pytest.raises(PenstockError) as ended:
+        case.run_once()
+
+    assert "were renamed" in ended.value.message
+
+
+def test_a_micro_batch_that_spark_begins_again_is_not_published_again(
+    make_case: Callable[..., PipelineCase], spark: SparkSession
+) -> None:
+    del spark
+    case = with_join(make_case())
+    case.write(*FIRST)
+    case.run_once()
+    assert_joined(case)
+    # What a kill leaves between our commit in Kafka and Spark's own.
+    record, messages = case.records(name_of(case))[-1], case.messages()
+    commits = case.spec.home / "joins" / name_of(case) / "1" / "commits"
+    for file in (str(record["batch"]), f".{record['batch']}.crc"):
+        (commits / file).unlink()
+    case.write("UPDATE business SET city = 'Berlin' WHERE business_id = 1")
+
+    case.run_once()
+
+    topic = f"{name_of(case)}.joined.{name_of(case)}"
+    batches = [record["batch"] for record in case.records(name_of(case))]
+    assert batches == sorted(set(batches))
+    assert len(case.messages()[topic]) == len(messages[topic]) + 2
+    assert_joined(case)
+
+
+@pytest.mark.nightly
+def test_what_a_worker_of_spark_finds_wrong_is_told_in_its_own_words(
+    make_case: Callable[..., PipelineCase], spark: SparkSession
+) -> None:
+    del spark
+    case = with_join(make_case())
+    case.write(*FIRST)
+    case.run_once()
+    case.write("RENAME TABLE business TO shops")
+
+    with pytest.raises(PenstockError) as ended:
+        case.run_once()
+
+    assert "were renamed" in ended.value.message
+    assert not ended.value.retryable

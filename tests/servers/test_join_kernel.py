@@ -1,0 +1,108 @@
+"""The kernel of joins, on Spark: its differences are those of the algebra, and its state outlives a restart."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests.unit.joins.joined_streams import Streams, random_plan, table_of
+
+from penstock.core.joins.algebra import JoinState
+from penstock.core.joins.blocks import pack_events, unpack_differences
+from penstock.core.joins.inputs import JoinInput
+from penstock.core.tables import Column, IntegerType, TextType
+from penstock.spark.join_kernel import BLOCKS, join_blocks, stateful_session
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+NUMBER, TEXT = IntegerType(64, unsigned=False), TextType(20, "utf8mb4")
+BATCHES = 5
+PAGE_BYTES = 64
+
+
+def streams_of(seed: int, *, remembered: bool) -> Streams:
+    """Three inputs, large enough for pages; the keys of one tell its join keys, or those of all do."""
+    rng = Random(seed)  # noqa: S311 - what it makes is no secret
+    columns = (
+        Column("id", NUMBER, nullable=False),
+        Column("k", NUMBER, nullable=False),
+        Column("word", TEXT, nullable=True),
+    )
+    keys = [("k",), ("id",) if remembered else ("id", "k"), ("id", "k")]
+    inputs = [
+        JoinInput(f"db.shop.t{i}", table_of(i, columns, key), ("k",), (), (("id", f"i{i}"), ("word", f"w{i}")))
+        for i, key in enumerate(keys)
+    ]
+    return Streams(rng, inputs, random_plan(rng, inputs), values=12, truncates=0.002, deletes=0.1)
+
+
+def run_query(spark: SparkSession, home: Path, streams: Streams) -> list[pa.Table]:
+    """The differences of each micro-batch that the files below `home` are."""
+    found: dict[int, pa.Table] = {}
+
+    def take(frame: DataFrame, batch: int) -> None:
+        blocks = [block.as_py() for block in frame.toArrow().column(0)]
+        found[batch] = unpack_differences(blocks, len(streams.inputs))
+
+    source = stateful_session(spark).readStream.schema(BLOCKS).option("maxFilesPerTrigger", 1)
+    joined = join_blocks(source.parquet(str(home / "in")), len(streams.inputs), streams.plan.remembered, PAGE_BYTES)
+    writer = joined.writeStream.option("checkpointLocation", str(home / "checkpoint")).foreachBatch(take)
+    writer.trigger(availableNow=True).start().awaitTermination()
+    return [found[batch] for batch in sorted(found)]
+
+
+def write_blocks(home: Path, number: int, streams: Streams, events: list[pa.RecordBatch]) -> None:
+    by = "row_key" if streams.plan.remembered else "join_key"
+    pairs = list(pack_events(events, by))
+    columns: dict[str, pa.Array[Any]] = {
+        "bucket": pa.array([b for b, _ in pairs], pa.int32()),
+        "block": pa.array([b for _, b in pairs], pa.binary()),
+    }
+    (home / "in").mkdir(exist_ok=True)
+    file = home / "in" / f"{number}.parquet"
+    pq.write_table(pa.table(columns), file)
+    os.utime(file, (1_700_000_000 + number, 1_700_000_000 + number))
+
+
+def gone_and_new(differences: pa.Table) -> list[Counter[tuple[bytes, ...]]]:
+    """The joined rows that are not there any more, and those that were not: a row that only moved is neither."""
+    n = differences.num_columns // 2
+    rows = [tuple(row.values()) for row in differences.to_pylist()]
+    before = Counter(row[:n] for row in rows if row[0] is not None)
+    after = Counter(row[n:] for row in rows if row[n] is not None)
+    return [before - after, after - before]
+
+
+@pytest.mark.parametrize("remembered", [True, False])
+def test_the_kernel_finds_the_differences_that_the_algebra_finds(
+    spark: SparkSession, tmp_path: Path, *, remembered: bool
+) -> None:
+    streams, state = streams_of(8, remembered=remembered), JoinState(3)
+    assert bool(streams.plan.remembered) is remembered
+    expected = []
+    for batch in range(BATCHES):
+        for _ in range(200):
+            streams.change()
+        events = streams.read_some(0.8)
+        write_blocks(tmp_path, batch, streams, events)
+        expected.append(state.apply(events))
+    assert sum(map(len, expected)) > 100
+    assert streams.heard
+
+    # The second query goes on with the state of the first.
+    last = (tmp_path / "in" / f"{BATCHES - 1}.parquet").rename(tmp_path / "last.parquet")
+    found = run_query(spark, tmp_path, streams)
+    last.rename(tmp_path / "in" / f"{BATCHES - 1}.parquet")
+    found += run_query(spark, tmp_path, streams)
+
+    assert len(found) == BATCHES
+    for mine, theirs in zip(found, expected, strict=True):
+        assert gone_and_new(mine) == gone_and_new(theirs)

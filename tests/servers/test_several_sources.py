@@ -1,0 +1,224 @@
+"""Two sources in one pipeline, each with a tracker of its own, into two targets; without Spark."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pymysql
+import pytest
+import yaml
+from tests.servers.conftest import state_database, tracker_home
+
+from penstock.adapters.mysql.connection import MysqlServer
+from penstock.adapters.mysql.tracker import MysqlTracker
+from penstock.cli.status_json import describe
+from penstock.config.crash_points import VARIABLE
+from penstock.config.load import load
+from penstock.core.errors import UnavailableError
+from penstock.dev.mariadb import PASSWORD, Flavour, start_mariadb
+from penstock.faults.round import carry_apart
+from penstock.jobs.in_process import carry
+from penstock.ports.queries import ReadLimits
+from penstock.wiring.health import find_problems
+from penstock.wiring.sink_kinds.table import sql_kind
+from penstock.wiring.standing import read_standing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from penstock.dev.kafka import KafkaBroker
+    from penstock.dev.mariadb import MariadbServer
+    from penstock.dev.postgres import PostgresServer
+
+os.environ["CASE_PASSWORD"] = PASSWORD
+_NOBODY_LISTENS = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Shop:
+    """One source: a database of the same name and table as the other's."""
+
+    server: MariadbServer
+    database: str
+
+    def write(self, *statements: str) -> None:
+        with closing(self._connect()) as connection, connection.cursor() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+    def orders(self) -> list[tuple[object, ...]]:
+        with closing(self._connect()) as connection, connection.cursor() as cursor:
+            cursor.execute("SELECT id, item FROM orders ORDER BY id")
+            return list(cursor.fetchall())
+
+    def _connect(self) -> pymysql.Connection:
+        server = self.server
+        return pymysql.connect(
+            host=server.host,
+            port=server.port,
+            user=server.user,
+            password=server.password,
+            database=self.database,
+            autocommit=True,
+            connect_timeout=10,
+            read_timeout=60,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Shops:
+    """The pipeline of both, and its targets."""
+
+    file: Path
+    east: Shop
+    west: Shop
+
+    def rows(self, sink: str, schema: str, name: str = "orders") -> list[tuple[object, ...]]:
+        spec = load(self.file)
+        table = sql_kind(spec, spec.sink(sink)).query(f"SELECT id, item FROM {schema}.{name} ORDER BY id", ReadLimits())
+        return [tuple(row.values()) for row in table.rows.to_pylist()]
+
+    def crash(self, point: str, link: str) -> None:
+        log = self.file.with_name("round.log")
+        assert carry_apart(self.file, link, {VARIABLE: point}, log) == -signal.SIGKILL, log.read_text()
+
+    def with_east_away(self) -> Path:
+        """The same pipeline, whose first source nobody answers for."""
+        config = yaml.safe_load(self.file.read_text())
+        config["sources"][0]["port"] = _NOBODY_LISTENS
+        file = self.file.with_name("away.yaml")
+        file.write_text(yaml.safe_dump(config))
+        return file
+
+    def assert_carried(self) -> None:
+        """Each target has what each source has, and not of the other."""
+        name = self.east.database
+        assert self.rows("warehouse", name) == self.east.orders()
+        assert self.rows("reports", name) == self.east.orders()
+        assert self.rows("warehouse", f"west_{name}") == self.west.orders()
+
+
+@pytest.fixture(scope="module")
+def second_servers(servers_home: Path) -> Iterator[tuple[MariadbServer, MariadbServer]]:
+    """Another source, and its tracker."""
+    with ExitStack() as started:
+        source = started.enter_context(start_mariadb(servers_home / "second_mariadb"))
+        home = tracker_home(servers_home / "second_tracker")
+        yield source, started.enter_context(start_mariadb(home, Flavour.TRACKER))
+
+
+@pytest.fixture
+def pairs(
+    mariadb: MariadbServer, tracker_server: MariadbServer, second_servers: tuple[MariadbServer, MariadbServer]
+) -> dict[str, tuple[MariadbServer, MariadbServer]]:
+    """Each source with its tracker."""
+    return {"east": (mariadb, tracker_server), "west": second_servers}
+
+
+@pytest.fixture
+def shops(
+    tmp_path: Path,
+    fresh_name: str,
+    pairs: dict[str, tuple[MariadbServer, MariadbServer]],
+    postgres: PostgresServer,
+    chain_parts: tuple[KafkaBroker, str, int],
+) -> Iterator[Shops]:
+    kafka, schematizer, _ = chain_parts
+    sources = []
+    for name, (server, tracker) in pairs.items():
+        address = MysqlServer(tracker.host, tracker.port, tracker.user, tracker.password)
+        MysqlTracker(address).restore('{"schemas": []}')
+        login = {"host": server.host, "user": server.user, "password_env": "CASE_PASSWORD"}
+        source = {"name": f"{name}_{fresh_name}", "kind": "mysql", **login, "port": server.port, "start": "copy"}
+        sources.append({**source, "tables": [f"{fresh_name}.*"], "tracker": {**login, "port": tracker.port}})
+        create = f"CREATE DATABASE {fresh_name}", f"CREATE TABLE {fresh_name}.orders (id INT PRIMARY KEY, item TEXT)"
+        Shop(server, "mysql").write(*create)
+    east, west = (Shop(server, fresh_name) for server, _ in pairs.values())
+    place = {"host": postgres.host, "port": postgres.port, "user": postgres.user, "password_env": "REPORTS_PASSWORD"}
+    os.environ["REPORTS_PASSWORD"] = postgres.password
+    config = {
+        "pipeline": fresh_name,
+        "home": str(tmp_path / "home"),
+        "kafka": {"bootstrap_servers": kafka.bootstrap_servers},
+        "schematizer": {"url": schematizer},
+        "sources": sources,
+        "sinks": [
+            {"name": "warehouse", "kind": "duckdb", "path": str(tmp_path / "warehouse.duckdb")},
+            {"name": "reports", "kind": "postgres", "database": fresh_name, **place},
+        ],
+        "links": [
+            {"from": f"east_{fresh_name}", "to": "warehouse"},
+            {"from": f"east_{fresh_name}", "to": "reports"},
+            {"from": f"west_{fresh_name}", "to": "warehouse", "schema": f"west_{fresh_name}"},
+        ],
+    }
+    file = tmp_path / "pipeline.yaml"
+    file.write_text(yaml.safe_dump(config))
+    with state_database(postgres, fresh_name):
+        yield Shops(file, east, west)
+    for shop in (east, west):
+        shop.write(f"DROP DATABASE {fresh_name}")
+
+
+@pytest.mark.nightly
+def test_equal_tables_of_two_sources_arrive_each_in_its_own_place_with_kills_in_between(shops: Shops) -> None:
+    east, west = (source.name for source in load(shops.file).sources)
+    shops.east.write("INSERT INTO orders VALUES (1, 'east tea'), (2, 'east cup')")
+    shops.west.write("INSERT INTO orders VALUES (1, 'west tea')")
+    carry(load(shops.file))
+    shops.assert_carried()
+
+    shops.east.write("UPDATE orders SET item = 'east pot' WHERE id = 2")
+    shops.west.write("ALTER TABLE orders ADD COLUMN price INT", "INSERT INTO orders VALUES (3, 'west cup', 7)")
+    shops.crash("statement.applied", west)
+    shops.crash("publish.sent", east)
+    carry(load(shops.file), west)
+    carry(load(shops.file), east)
+    shops.crash("objects.file_written", "objects")
+    carry(load(shops.file), "objects")
+    shops.crash("load.positions_set", f"{west}-to-warehouse")
+    shops.crash("load.committed", f"{east}-to-warehouse")
+    carry(load(shops.file))
+
+    shops.assert_carried()
+
+
+def test_a_source_that_is_away_holds_up_neither_the_other_nor_what_it_brought_in_before(shops: Shops) -> None:
+    east, west = (source.name for source in load(shops.file).sources)
+    shops.east.write("INSERT INTO orders VALUES (1, 'east tea')")
+    carry(load(shops.file))
+    before = shops.east.orders()
+    shops.east.write("INSERT INTO orders VALUES (2, 'east cup')")
+    shops.west.write("INSERT INTO orders VALUES (1, 'west tea')")
+    away = load(shops.with_east_away())
+
+    with pytest.raises(UnavailableError):
+        carry(away)
+
+    assert shops.rows("warehouse", f"west_{shops.west.database}") == shops.west.orders()
+    assert shops.rows("reports", shops.east.database) == before
+    standing = read_standing(away, ask_sources=True)
+    told = describe(away.pipeline, standing, find_problems(standing, "penstock run"))
+    assert {each.source: bool(each.unanswered) for each in standing.sources} == {east: True, west: False}
+    assert told["healthy"] is False
+    carry(load(shops.file))
+    shops.assert_carried()
+
+
+def test_a_table_that_gets_another_name_keeps_its_rows_in_the_schema_of_its_link(shops: Shops) -> None:
+    shops.east.write("INSERT INTO orders VALUES (1, 'east tea')")
+    shops.west.write("INSERT INTO orders VALUES (1, 'west tea')")
+    carry(load(shops.file))
+    sold = shops.west.orders()
+
+    shops.west.write("RENAME TABLE orders TO sold", "CREATE TABLE orders (id INT PRIMARY KEY, item TEXT)")
+    shops.west.write("INSERT INTO orders VALUES (5, 'west pot')")
+    carry(load(shops.file))
+
+    shops.assert_carried()
+    assert shops.rows("warehouse", f"west_{shops.west.database}", "sold") == sold

@@ -1,0 +1,107 @@
+"""Joins in a pipeline's file, each in a file of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.config.load import load_join, parse
+from penstock.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+EXAMPLE = """\
+join:
+  - schema_id: 12345            # or topic: shop.user_review
+    join_keys: [biz_id]
+    exclude_fields: [content, review_id]
+  - schema_id: 23143
+    join_keys: [business_id]
+    aliases:
+      - from: business_id
+        to: biz_id
+    exclude_fields: [address, name]
+output:
+  namespace: joinery_example
+  source: business_review_join
+  doc: Join of business table and review table
+  pkey: [business_id]
+"""
+PIPELINE = """\
+pipeline: shop
+sources:
+  - {name: shopdb, kind: mysql, host: 127.0.0.1, port: 3306, user: cdc, password_env: X, tables: ["shop.*"]}
+sinks: [{name: warehouse, kind: duckdb, path: w.duckdb}]
+joins: [business_review.yaml]
+"""
+
+
+def write(directory: Path, text: str) -> Path:
+    file = directory / "business_review.yaml"
+    file.write_text(text)
+    return file
+
+
+def mistakes(text: str, directory: Path) -> str:
+    with pytest.raises(ConfigError) as wrong:
+        parse(text, "shop.yaml", directory)
+    return str(wrong.value)
+
+
+def test_the_form_of_the_original_is_read(tmp_path: Path) -> None:
+    join = load_join(write(tmp_path, EXAMPLE))
+
+    assert join.name == "business_review_join"
+    assert [each.schema_id for each in join.inputs] == [12345, 23143]
+    assert join.inputs[0].exclude_fields == ("content", "review_id")
+    assert [(each.old, each.new) for each in join.inputs[1].aliases] == [("business_id", "biz_id")]
+    assert join.output.pkey == ("business_id",)
+
+
+def test_doc_may_have_a_capital(tmp_path: Path) -> None:
+    join = load_join(write(tmp_path, EXAMPLE.replace("doc:", "Doc:")))
+
+    assert join.output.doc == "Join of business table and review table"
+
+
+def test_a_pipeline_reads_its_joins_beside_its_own_file(tmp_path: Path) -> None:
+    write(tmp_path, EXAMPLE)
+
+    spec = parse(PIPELINE + "links: [{from: business_review_join, to: warehouse}]\n", "shop.yaml", tmp_path)
+
+    assert [join.name for join in spec.joins] == ["business_review_join"]
+
+
+def test_mistakes_of_a_join_are_told_with_its_file_and_line(tmp_path: Path) -> None:
+    write(tmp_path, EXAMPLE.replace("pkey", "pkeys"))
+
+    told = mistakes(PIPELINE, tmp_path)
+
+    assert "line 5: joins.0: business_review.yaml: line 15: output.pkeys: unknown key (did you mean pkey?)" in told
+
+
+def test_a_join_that_is_not_there_is_told(tmp_path: Path) -> None:
+    assert "there is no file" in mistakes(PIPELINE, tmp_path)
+
+
+def test_an_input_has_one_name(tmp_path: Path) -> None:
+    write(tmp_path, EXAMPLE.replace("schema_id: 23143", "schema_id: 23143\n    topic: shop.business"))
+
+    assert "give schema_id or topic, and not both" in mistakes(PIPELINE, tmp_path)
+
+
+def test_a_join_of_one_stream_is_none(tmp_path: Path) -> None:
+    first, _, rest = EXAMPLE.partition("  - schema_id: 23143")
+
+    with pytest.raises(ConfigError) as wrong:
+        load_join(write(tmp_path, first + rest[rest.index("output:") :]))
+
+    assert "line 1: join: should have 2 to 30 streams, and has 1" in str(wrong.value)
+
+
+def test_a_join_and_a_source_have_different_names(tmp_path: Path) -> None:
+    write(tmp_path, EXAMPLE.replace("business_review_join", "shopdb"))
+
+    assert 'a source is called "shopdb" too' in mistakes(PIPELINE, tmp_path)

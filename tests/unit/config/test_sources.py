@@ -1,0 +1,113 @@
+"""Several sources in one file: what each needs to itself, and where their tables may meet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.config.link_tables import one_schema, target_patterns
+from penstock.config.load import parse
+from penstock.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from penstock.config.specs import PipelineSpec
+
+_SHOP = "{name: a, kind: mysql, host: h, user: u, password_env: P, tables: [shop.*]"
+_OTHER = "{name: b, kind: mysql, host: i, user: u, password_env: P, tables: [shop.*]"
+_LINKS = "links: [{from: a, to: w}, {from: b, to: w, schema: b_shop}]"
+
+
+def file(one: str = "", other: str = "", links: str = _LINKS, more: str = "") -> str:
+    return f"""\
+pipeline: shop
+sources:
+  - {_SHOP}{one}}}
+  - {_OTHER}{other}}}
+sinks: [{{name: w, kind: duckdb, path: w.duckdb}}]
+{links}
+{more}
+"""
+
+
+def read(text: str) -> PipelineSpec:
+    return parse(text, "shop.yaml", Path("/etc/penstock"))
+
+
+def mistakes(text: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        read(text)
+    return "\n".join(caught.value.mistakes)
+
+
+def test_each_source_has_its_own_tracker_or_a_private_one() -> None:
+    spec = read(file(other=", tracker: {host: t, user: u, password_env: T}"))
+
+    private, given = (spec.tracker_of(source) for source in spec.sources)
+    assert private is None
+    assert given is not None
+    assert given.host == "t"
+    assert spec.is_embedded("tracker")
+    assert "T" in spec.secret_names()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (file(more="tracker: {host: t, user: u, password_env: T}"), "tracker: belongs to one source"),
+        (
+            file(
+                ", tracker: {host: t, user: u, password_env: T}",
+                ", tracker: {host: t, port: 3306, user: v, password_env: T}",
+            ),
+            "sources.1.tracker: another source has the tracker at t:3306",
+        ),
+        (file(more="kafka: {bootstrap_servers: 'k:1', transactions: false}"), "kafka.transactions: without"),
+        (file(links="links: [{from: a, to: w}, {from: b, to: w}]"), "may both have a table shop.t in w"),
+        (file(links="links: [{from: a, to: w}, {from: b, to: w, schema: shop}]"), "may both have a table shop.t"),
+        (
+            file(links="links: [{from: a, to: w}, {from: b, to: w, tables: ['*.o*', '!shop.orders']}]"),
+            "may both have a table shop.o in w",
+        ),
+        (
+            file(links="links: [{from: a, to: w}, {from: b, to: w, schema: penstock_b}]"),
+            "links.1.schema: schemas that begin with penstock",
+        ),
+        (
+            file(", server_id: 5000", ", server_id: 5100").replace("host: i", "host: h"),
+            "sources.1.server_id: sources[0] is on the same server",
+        ),
+        (
+            file(", heartbeat: {}", ", heartbeat: {}").replace("host: i", "host: h"),
+            "sources.1.heartbeat: sources[0] is on the same server",
+        ),
+        (file().replace("name: b,", "name: objects,"), "sources.1.name: is what the link is called that writes files"),
+        (file().replace("name: b,", "name: A,"), 'differs from "a" in upper and lower case only'),
+    ],
+)
+def test_what_would_mix_two_sources_is_a_mistake(text: str, told: str) -> None:
+    assert told in mistakes(text)
+
+
+def test_a_schema_is_given_to_the_tables_of_one_schema_only() -> None:
+    text = file().replace(
+        "host: i, user: u, password_env: P, tables: [shop.*]", "host: i, user: u, password_env: P, tables: ['*.*']"
+    )
+
+    assert "links.1.schema: takes the tables of one schema" in mistakes(text)
+
+
+def test_sources_with_other_tables_may_share_a_sink_and_one_may_feed_two() -> None:
+    apart = "links: [{from: a, to: w, tables: [shop.orders]}, {from: b, to: w, tables: ['shop.*', '!shop.orders']}]"
+
+    assert len(read(file(links=apart)).links) == 2
+    assert [link.target_schema for link in read(file()).links] == [None, "b_shop"]
+
+
+def test_a_link_with_a_schema_treats_columns_by_their_names_in_the_source() -> None:
+    patterns = ["shop.customers.email", "*.*.phone", "!shop.x.phone", "iban", "crm.people.name"]
+
+    assert one_schema(["*.*"], ["shop.*", "!shop.x"]) == "shop"
+    assert one_schema(["sh*.orders"], ["*.*"]) is None
+    assert target_patterns(patterns, "shop", "b") == ["b.customers.email", "b.*.phone", "!b.x.phone", "iban"]

@@ -1,0 +1,54 @@
+"""Whatever happens in the sources, however it is read: the output folded by key is SQL's join of what was read."""
+
+from __future__ import annotations
+
+from random import Random
+
+import duckdb
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.unit.joins.joined_streams import Folded, Streams, random_inputs, random_plan
+
+from penstock.core.errors import UsageError
+from penstock.core.joins.algebra import JoinState
+from penstock.core.joins.changes import output_changes
+
+_BATCHES = 5
+
+
+@pytest.fixture(scope="module")
+def database() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect()
+
+
+def streams_of(seed: int) -> Streams:
+    rng = Random(seed)  # noqa: S311 - what it makes is no secret
+    while True:
+        inputs = random_inputs(rng)
+        try:
+            return Streams(rng, inputs, random_plan(rng, inputs))
+        except UsageError:
+            continue  # names that collide, or everything is excluded
+
+
+@given(seed=st.integers(0, 2**62))
+def test_the_folded_output_is_the_join_of_what_was_read_after_each_micro_batch(
+    database: duckdb.DuckDBPyConnection, seed: int
+) -> None:
+    streams = streams_of(seed)
+    state, folded, history = JoinState(len(streams.inputs)), Folded(streams.plan), []
+
+    for batch in range(_BATCHES):
+        for _ in range(streams.rng.randint(0, 14)):
+            streams.change()
+        events = streams.read_some(1.0 if batch == _BATCHES - 1 else 0.7)
+        folded.take(list(output_changes(streams.plan, state.apply(events))))
+        history += events
+        if streams.rng.random() < 0.2:  # it is lost, and made again of what was read
+            state = JoinState(len(streams.inputs))
+            state.apply(history)
+
+        expected = streams.join(database)
+        assert len({tuple(row[name] for name in streams.plan.output.key) for row in expected}) == len(expected)
+        assert sorted(map(repr, folded.rows.values())) == sorted(map(repr, expected))

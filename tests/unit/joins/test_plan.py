@@ -1,0 +1,129 @@
+"""What a join's file may say of its inputs, and what its output then looks like."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from penstock.core.errors import UsageError
+from penstock.core.joins.inputs import JoinInput, JoinOutput
+from penstock.core.joins.plan import JoinPlan, plan_join
+from penstock.core.tables import Column, DecimalType, FloatType, IntegerType, TableId, TableSchema, TextType
+
+NUMBER, TEXT = IntegerType(64, unsigned=False), TextType(200, "utf8mb4")
+
+
+def column(name: str, *, nullable: bool = True) -> Column:
+    return Column(name, NUMBER if name.endswith("id") or name == "stars" else TEXT, nullable)
+
+
+REVIEW = TableSchema(
+    TableId("shop", "user_review"),
+    (column("review_id", nullable=False), column("biz_id"), column("stars"), column("content")),
+    ("review_id",),
+)
+BUSINESS = TableSchema(
+    TableId("shop", "business"),
+    (column("business_id", nullable=False), column("name"), column("address"), column("city")),
+    ("business_id",),
+)
+REVIEWS = JoinInput("shopdb.shop.user_review", REVIEW, ("biz_id",), ("content", "review_id"))
+BUSINESSES = JoinInput(
+    "shopdb.shop.business", BUSINESS, ("business_id",), ("address", "name"), (("business_id", "biz_id"),)
+)
+
+
+def plan(
+    first: JoinInput = REVIEWS, other: JoinInput = BUSINESSES, key: tuple[str, ...] = ("business_id",)
+) -> JoinPlan:
+    return plan_join([first, other], JoinOutput(TableId("example", "business_review_join"), key, "A join"))
+
+
+def test_join_keys_of_one_name_are_one_field_that_is_never_null() -> None:
+    assert [column.name for column in plan().output.columns] == ["biz_id", "stars", "city", "review_id"]
+    assert not plan().output.column("biz_id").nullable
+
+
+def test_a_key_that_does_not_identify_rows_gives_way_to_the_keys_of_the_inputs() -> None:
+    found = plan()
+
+    assert not found.is_declared_key
+    assert found.output.key == ("review_id",)
+    assert found.kept == ("review_id",)
+
+
+def test_a_key_that_identifies_rows_is_the_key() -> None:
+    found = plan(replace(REVIEWS, exclude=("content",)), key=("review_id",))
+
+    assert found.is_declared_key
+    assert found.output.key == ("review_id",)
+    assert found.kept == ()
+
+
+def test_one_to_one_rows_are_identified_by_their_join_key() -> None:
+    owners = JoinInput(
+        "shopdb.shop.owner", replace(BUSINESS, table=TableId("shop", "owner")), ("business_id",), ("name",)
+    )
+    owners = replace(owners, aliases=(("address", "street"), ("city", "town"), ("business_id", "biz_id")))
+
+    found = plan(owners, key=("biz_id",))
+
+    assert found.is_declared_key
+    assert found.output.key == ("biz_id",)
+    assert found.remembered == 0
+
+
+def test_many_to_many_rows_are_identified_by_both_keys() -> None:
+    tags = TableSchema(TableId("shop", "tag"), (column("tag_id", nullable=False), column("biz_id")), ("tag_id",))
+
+    found = plan(other=JoinInput("shopdb.shop.tag", tags, ("biz_id",)), key=("biz_id",))
+
+    assert found.output.key == ("review_id", "tag_id")
+
+
+def test_each_field_says_where_it_comes_from() -> None:
+    comments = {column.name: column.comment for column in plan().output.columns}
+
+    assert comments["biz_id"] == "from shopdb.shop.user_review.biz_id = shopdb.shop.business.business_id"
+    assert comments["city"] == "from shopdb.shop.business.city"
+
+
+def test_nothing_is_stored_that_the_output_has_not() -> None:
+    stored = [[column.name for column in each.stored.columns] for each in plan().inputs]
+
+    assert stored == [["review_id", "biz_id", "stars"], ["city"]]
+
+
+@pytest.mark.parametrize(
+    ("first", "other", "key", "told"),
+    [
+        (replace(REVIEWS, table=replace(REVIEW, key=())), BUSINESSES, ("biz_id",), "shop.user_review has no key"),
+        (replace(REVIEWS, join_keys=("business",)), BUSINESSES, ("biz_id",), "no field business, which its join_keys"),
+        (REVIEWS, replace(BUSINESSES, join_keys=("city",)), ("biz_id",), "(text) cannot be compared"),
+        (REVIEWS, replace(BUSINESSES, join_keys=("business_id", "city")), ("biz_id",), "as many join_keys"),
+        (REVIEWS, replace(BUSINESSES, aliases=(("city", "stars"),)), ("biz_id",), "are both called stars"),
+        (replace(REVIEWS, aliases=(("stars", "biz_id"),)), BUSINESSES, ("biz_id",), "are both called biz_id"),
+        (REVIEWS, replace(BUSINESSES, aliases=(("town", "place"),)), ("biz_id",), "no field town, which its aliases"),
+        (REVIEWS, replace(BUSINESSES, exclude=("street",)), ("biz_id",), "no field street, which its exclude_fields"),
+        (REVIEWS, BUSINESSES, ("address",), "pkey address is not in the output: it is excluded"),
+        (REVIEWS, BUSINESSES, ("place",), "pkey place is not in the output"),
+        (replace(REVIEWS, exclude=()), BUSINESSES, ("review_id", "stars"), "pkey stars can be null"),
+        (replace(REVIEWS, table=replace(REVIEW, partial_rows=True)), BUSINESSES, ("biz_id",), "may lack columns"),
+    ],
+)
+def test_a_join_that_cannot_be_made_is_refused(
+    first: JoinInput, other: JoinInput, key: tuple[str, ...], told: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        plan(first, other, key)
+
+    assert told in str(refused.value)
+
+
+@pytest.mark.parametrize("type_", [FloatType(64), DecimalType(10, 2)])
+def test_columns_of_types_that_are_not_compared_are_no_join_keys(type_: FloatType | DecimalType) -> None:
+    odd = replace(BUSINESS, columns=(replace(column("business_id", nullable=False), type=type_), *BUSINESS.columns[1:]))
+
+    with pytest.raises(UsageError):
+        plan(other=replace(BUSINESSES, table=odd))
