@@ -11,13 +11,14 @@ import psycopg
 
 from penstock.adapters.postgres.source.slot import drop_slot
 from penstock.config.load import load
+from penstock.config.postgres_source import PostgresSourceSpec
 from penstock.core.positions import WalPosition, wal_position
 from penstock.core.publication import CaptureRecord
 from penstock.dev.postgres import PASSWORD
 from penstock.jobs.in_process import carry
 from penstock.ports.queries import ReadLimits
 from penstock.wiring.open import committed_position, open_topic_log
-from penstock.wiring.postgres_server import postgres_source, source_server
+from penstock.wiring.postgres_server import source_server
 from penstock.wiring.sink_kinds.table import sql_kind
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ sources:
     database: {name}
     user: penstock
     password_env: POSTGRES_CHAIN_PASSWORD
-    tables: ["*.*"]
+    tables: ["public.*"]
 {more}
 sinks:
   - {{name: wh, kind: duckdb, path: {home}/wh.duckdb}}
@@ -131,7 +132,7 @@ def making_chains(
 
         yield make
         for chain in made:
-            source = postgres_source(chain.spec.sources[0])
+            (source,) = [each for each in chain.spec.sources if isinstance(each, PostgresSourceSpec)]
             drop_slot(source_server(source), source.slot_name)
             admin.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 

@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+import pymysql
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pymysql.cursors import Cursor
     from tests.servers.postgres_chain import PostgresChain
+
+    from penstock.dev.mariadb import MariadbServer
+
+
+@contextmanager
+def log_in(server: MariadbServer) -> Iterator[Cursor]:
+    """Run statements in a MariaDB, each in a transaction of its own."""
+    with (
+        closing(
+            pymysql.connect(
+                host=server.host, port=server.port, user=server.user, password=server.password, autocommit=True
+            )
+        ) as connection,
+        connection.cursor() as cursor,
+    ):
+        yield cursor
+
 
 ITEMS = "CREATE TABLE items (id int PRIMARY KEY, name text, price numeric(10,2), note text)"
 _LARGE = "(SELECT string_agg(md5(i::text), '') FROM generate_series(1, 400) i)"
@@ -168,3 +189,30 @@ def test_partitions_are_one_table(make_postgres: Callable[..., PostgresChain]) -
 
     source, warehouse = chain.both("SELECT id, v FROM public.p ORDER BY id")
     assert warehouse == source
+
+
+def test_a_source_of_each_kind_arrives_in_one_warehouse(
+    make_postgres: Callable[..., PostgresChain],
+    mariadb: MariadbServer,
+    tracker_server: MariadbServer,
+    fresh_database: str,
+) -> None:
+    chain = make_postgres("CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t VALUES (1, 'a')")
+    login = "host: 127.0.0.1, port: {port}, user: penstock, password_env: POSTGRES_CHAIN_PASSWORD"
+    tracker = f"{{{login.format(port=tracker_server.port)}}}"
+    source = f"name: my, kind: mysql, {login.format(port=mariadb.port)}, start: copy, tracker: {tracker}"
+    config = chain.file.read_text().replace(
+        "sources:\n", f'sources:\n  - {{{source}, tables: ["{fresh_database}.*"]}}\n'
+    )
+    chain.file.write_text(f"{config}  - {{from: my, to: wh}}\n")
+    with log_in(mariadb) as cursor:
+        cursor.execute(f"CREATE TABLE {fresh_database}.m (id INT PRIMARY KEY, v VARCHAR(9))")
+        cursor.execute(f"INSERT INTO {fresh_database}.m VALUES (1, 'x')")
+        chain.carry()
+        cursor.execute(f"UPDATE {fresh_database}.m SET v = 'y'")
+    chain.write("INSERT INTO t VALUES (2, 'b')")
+
+    chain.carry()
+
+    assert chain.rows("SELECT * FROM public.t ORDER BY id") == [(1, "a"), (2, "b")]
+    assert chain.rows(f"SELECT * FROM {fresh_database}.m") == [(1, "y")]
