@@ -6,6 +6,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 import pymysql
+import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -67,6 +68,7 @@ def test_a_large_value_that_an_update_did_not_touch_is_kept(make_postgres: Calla
     assert warehouse == source
 
 
+@pytest.mark.nightly
 def test_keys_that_change_and_come_back_end_as_in_the_source(make_postgres: Callable[..., PostgresChain]) -> None:
     chain = make_postgres(
         "CREATE TABLE pairs (a int, b text, v int, PRIMARY KEY (b, a))",
@@ -151,6 +153,7 @@ def test_a_value_that_cannot_be_carried_stops_its_table_alone(make_postgres: Cal
     assert "NaN is no decimal number" in stopped[1]
 
 
+@pytest.mark.nightly
 def test_special_values_are_carried_as_text_where_the_file_says_so(make_postgres: Callable[..., PostgresChain]) -> None:
     chain = make_postgres(
         "CREATE TABLE t (id int PRIMARY KEY, n numeric(5,2), d date, at timestamptz)",
@@ -162,6 +165,7 @@ def test_special_values_are_carried_as_text_where_the_file_says_so(make_postgres
     assert chain.rows("SELECT * FROM public.t") == [(1, "NaN", "infinity", "0044-03-15 12:00:00+00 BC")]
 
 
+@pytest.mark.nightly
 def test_a_table_without_a_key_is_carried_as_a_change_log(make_postgres: Callable[..., PostgresChain]) -> None:
     chain = make_postgres("CREATE TABLE events (n int, what text)", "ALTER TABLE events REPLICA IDENTITY FULL")
     chain.write("INSERT INTO events VALUES (1, 'a'), (1, 'a')")

@@ -40,7 +40,7 @@ def _crash(chain: PostgresChain, point: str) -> None:
     assert code == -signal.SIGKILL, log.read_text()
 
 
-@pytest.mark.parametrize("point", ["start.tracker_filled", "start.published"])
+@pytest.mark.parametrize("point", [pytest.param("start.tracker_filled", marks=pytest.mark.nightly), "start.published"])
 def test_a_first_start_that_is_killed_is_made_again(make_postgres: Callable[..., PostgresChain], point: str) -> None:
     chain = make_postgres(_TABLE, "INSERT INTO t VALUES (1, 'a'), (2, 'b')")
     _crash(chain, point)
@@ -52,7 +52,9 @@ def test_a_first_start_that_is_killed_is_made_again(make_postgres: Callable[...,
     assert warehouse == source
 
 
-@pytest.mark.parametrize("point", ["statement.registered", "statement.announced"])
+@pytest.mark.parametrize(
+    "point", [pytest.param("statement.registered", marks=pytest.mark.nightly), "statement.announced"]
+)
 def test_a_change_of_a_table_in_mid_transaction_is_followed_though_killed(
     make_postgres: Callable[..., PostgresChain], point: str
 ) -> None:
@@ -147,6 +149,19 @@ def test_a_table_that_the_publication_lacks_is_named_and_the_others_are_carried(
 
     assert chain.rows(_ALL) == [(1, "a")]
     assert "does not have it" in chain.stopped()["public.u"]
+
+
+def test_a_publication_that_leaves_out_kinds_of_changes_is_refused(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    chain = make_postgres(_TABLE)
+    name = _source(chain).publication_name
+    chain.write(f"CREATE PUBLICATION {name} FOR ALL TABLES WITH (publish = 'insert')")
+
+    with pytest.raises(UnfitServerError, match="leaves out") as refused:
+        chain.carry()
+
+    assert f"ALTER PUBLICATION {name} SET" in refused.value.hint
 
 
 def test_check_says_what_is_missing(make_postgres: Callable[..., PostgresChain]) -> None:

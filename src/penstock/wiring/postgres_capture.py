@@ -11,7 +11,7 @@ from penstock.adapters.postgres.source.connection import connected
 from penstock.adapters.postgres.source.copy import open_copy
 from penstock.adapters.postgres.source.identity import read_head, read_identity
 from penstock.adapters.postgres.source.preflight import require_fit
-from penstock.adapters.postgres.source.publication import ensure_publication
+from penstock.adapters.postgres.source.publication import ensure_publication, require_whole_publication
 from penstock.adapters.postgres.source.relations import PostgresRelations
 from penstock.adapters.postgres.source.slot import drop_slot, read_slot, require_slot
 from penstock.adapters.postgres.source.stream import open_stream
@@ -59,8 +59,9 @@ class PostgresLook:
     identity: str
 
     def require_reached(self, position: Position) -> None:
-        """Hold the slot against the position."""
+        """Hold the slot against the position, and see that the publication is still whole."""
         source = postgres_source(self.spec.source)
+        require_whole_publication(self.connection, source.publication_name)
         require_slot(source_server(source), source.slot_name, wal_position(position))
 
     def start_of_log(self) -> Position | None:

@@ -10,6 +10,7 @@ from penstock.adapters.postgres.source.publication import (
     describe_unidentified,
     publication_exists,
     read_published,
+    require_whole_publication,
     unidentified_tables,
 )
 from penstock.adapters.postgres.source.slot import read_slot
@@ -116,6 +117,7 @@ def _tables(
     if not ours:
         yield SourceFinding("warning", "tables", "no table matches `tables` yet", "create one, or correct the patterns")
     if publication_exists(connection, publication):
+        yield from _partial(connection, publication)
         published = read_published(connection, publication)
         missing = [table for table in ours if table not in published]
         if missing:
@@ -140,6 +142,13 @@ def _tables(
         role = connection.info.user
         hint = "; ".join(f"GRANT SELECT ON {table} TO {role}" for table in unread[:_SHOWN_MAX])
         yield SourceFinding("error", "grants", f"{role} may not read {_shown(unread)}", hint)
+
+
+def _partial(connection: psycopg.Connection, publication: str) -> Iterator[SourceFinding]:
+    try:
+        require_whole_publication(connection, publication)
+    except UnfitServerError as error:
+        yield SourceFinding("error", f"publication {publication}, publish", error.message, error.hint)
 
 
 def _shown(tables: list[TableId]) -> str:

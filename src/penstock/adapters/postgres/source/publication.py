@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from psycopg import sql
 
 from penstock.adapters.postgres.source.catalog import read_tables
-from penstock.core.errors import UnfitServerError
+from penstock.core.errors import START_ANEW, UnfitServerError
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
@@ -37,6 +37,20 @@ def publication_exists(connection: psycopg.Connection, name: str) -> bool:
     return connection.execute("SELECT 1 FROM pg_publication WHERE pubname = %s", (name,)).fetchone() is not None
 
 
+def require_whole_publication(connection: psycopg.Connection, name: str) -> None:
+    """Raise UnfitServerError unless the publication is there and has all kinds of changes. Raises psycopg.Error."""
+    row = connection.execute(
+        "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate FROM pg_publication WHERE pubname = %s", (name,)
+    ).fetchone()
+    if row is None:
+        message = f"the publication {name} is gone, and the log cannot be read without it"
+        raise UnfitServerError(message, f"what was changed meanwhile cannot be read any more: {START_ANEW}")
+    if not row[0]:
+        message = f"the publication {name} leaves out some kinds of changes, so rows would not be as in the source"
+        hint = f"ALTER PUBLICATION {name} SET (publish = 'insert, update, delete, truncate')"
+        raise UnfitServerError(message, f"{hint}; if the pipeline has run meanwhile, {START_ANEW}")
+
+
 def ensure_publication(connection: psycopg.Connection, name: str) -> None:
     """Make the publication unless there is one: of all tables, and of those that come later.
 
@@ -44,6 +58,7 @@ def ensure_publication(connection: psycopg.Connection, name: str) -> None:
     UPDATE and DELETE on a published table that has no replica identity.
     """
     if publication_exists(connection, name):
+        require_whole_publication(connection, name)
         return
     unfit = unidentified_tables(connection)
     if unfit:
