@@ -76,6 +76,26 @@ def test_a_change_of_a_table_in_mid_transaction_is_followed_though_killed(
     assert warehouse == source
 
 
+@pytest.mark.nightly
+def test_a_transaction_that_is_published_in_pieces_is_whole_though_killed_between_two(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    chain = make_postgres(_TABLE)
+    chain.carry()
+    chain.write_together(
+        "INSERT INTO t SELECT i, repeat('x', 1000) FROM generate_series(1, 60000) i",
+        "UPDATE t SET v = id::text WHERE id % 3 = 0",
+        "DELETE FROM t WHERE id % 5 = 0",
+    )
+    _crash(chain, "publish.committed:2")
+    assert chain.position().rows_from > 0
+
+    chain.carry()
+
+    source, warehouse = chain.both("SELECT count(*), sum(id), sum(length(v)) FROM public.t")
+    assert warehouse == source
+
+
 def test_the_server_keeps_no_log_that_is_published(make_postgres: Callable[..., PostgresChain]) -> None:
     chain = make_postgres(_TABLE)
     chain.carry()
@@ -182,3 +202,19 @@ def test_check_says_what_is_missing(make_postgres: Callable[..., PostgresChain])
     assert "GRANT SELECT ON public.t" in found[f"{subject}, grants"].hint
     with closing(chain.connect()) as connection:
         connection.execute(f"DROP ROLE nobody_{chain.name}".encode())
+
+
+def test_a_table_that_is_older_than_the_pipeline_and_was_not_copied_stops(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    chain = make_postgres(_TABLE, "CREATE SCHEMA other", "CREATE TABLE other.old (id int PRIMARY KEY)")
+    chain.write("INSERT INTO other.old VALUES (1)")
+    chain.carry()
+
+    chain.write(
+        "ALTER TABLE other.old SET SCHEMA public", "INSERT INTO old VALUES (2)", "INSERT INTO t VALUES (1, 'a')"
+    )
+    chain.carry()
+
+    assert chain.rows(_ALL) == [(1, "a")]
+    assert "older than the pipeline" in chain.stopped()["public.old"]
