@@ -27,7 +27,10 @@ java_release() {
 missing_packages() {
     if [ -z "$(find_python)" ]; then printf ' python3-venv'; fi
     # Java 17 or newer wherever Python is 3.11 or newer; Debian 13 has no package of 17 itself.
-    if [ "$(java_release)" -lt 17 ]; then printf ' default-jre-headless'; fi
+    # With its compiler, for the kernel of joins.
+    if [ "$(java_release)" -lt 17 ] || ! { [ -x "${JAVA_HOME:-}/bin/javac" ] || command -v javac; } >/dev/null; then
+        printf ' default-jdk-headless'
+    fi
     if ! (PATH=$PATH:/usr/local/sbin:/usr/sbin command -v mariadbd && command -v mariadb-install-db) >/dev/null; then
         printf ' mariadb-server'
     fi

@@ -1,5 +1,5 @@
 #!/bin/sh
-# See to it that there is what only tests use: a Chromium, and Azurite with the Node.js that runs it. Run it by `make test`.
+# See to it that there is what only tests use: a Chromium, Azurite with the Node.js that runs it, and Prometheus. Run it by `make test`.
 # What cannot be had is named, and the script ends well: the tests of it are skipped then, with that reason.
 set -eu
 cd "$(dirname "$0")/.."
@@ -7,6 +7,8 @@ cd "$(dirname "$0")/.."
 # The packages of Azurite are locked with their checksums. npm's scripts are not run: none of these needs any.
 azurite=${XDG_CACHE_HOME:-$HOME/.cache}/penstock/azurite
 azurite_lock=scripts/azurite/package-lock.json
+
+prometheus=${XDG_CACHE_HOME:-$HOME/.cache}/penstock/prometheus
 
 say() { printf '%s\n' "test: $*" >&2; }
 
@@ -17,6 +19,8 @@ has_chromium() {
 has_node() { command -v node >/dev/null && command -v npm >/dev/null; }
 
 has_azurite() { command -v node >/dev/null && cmp -s "$azurite_lock" "$azurite/package-lock.json"; }
+
+has_prometheus() { command -v prometheus >/dev/null || [ -x "$prometheus/usr/bin/prometheus" ]; }
 
 # install WHAT_FOR PACKAGE...: Debian's packages, where we may.
 install() {
@@ -54,6 +58,21 @@ install_azurite() {
     fi
 }
 
+# Its programs alone, without installing anything. Whole or not at all, also when two of these run at once.
+fetch_prometheus() {
+    say "fetching Prometheus into $prometheus, for the tests of metrics"
+    mkdir -p "${prometheus%/*}"
+    unpacking=$(mktemp -d "$prometheus.XXXXXX")
+    if (cd "$unpacking" && timeout 300 apt-get download prometheus >/dev/null 2>&1 && dpkg -x prometheus_*.deb . && rm -f prometheus_*.deb); then
+        mv -T "$unpacking" "$prometheus" 2>/dev/null || true
+    fi
+    rm -rf "$unpacking"
+}
+
+if ! has_prometheus; then
+    if command -v apt-get >/dev/null; then fetch_prometheus; fi
+    has_prometheus || say "Prometheus cannot be had here; the tests of its rules are skipped"
+fi
 if ! has_chromium; then
     install "web pages" chromium
     has_chromium || say "chromium cannot be had here; the tests of web pages are skipped"

@@ -11,6 +11,8 @@ from typing import Literal, NamedTuple
 from playwright.sync_api import Browser, sync_playwright
 from tests.browser.shop import fill
 from tests.unit.schematizer.served import served
+from tests.unit.web.shop import CONFIG, Shop
+from tests.unit.web.shop import served as watched
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 
@@ -40,13 +42,27 @@ def take(browser: Browser, url: str, picture: Picture) -> Path:
     )
     page = context.new_page()
     page.goto(url + picture.path)
-    page.wait_for_load_state("networkidle")
+    # The live page never stops listening.
+    page.wait_for_load_state("load" if picture.name == "live-page" else "networkidle")
     if picture.path.startswith("/sources"):
         page.locator("#column-status summary").click()
     file = IMAGES / f"{picture.name}.png"
     page.screenshot(path=file)
     context.close()
     return file
+
+
+def take_live(browser: Browser) -> Path:
+    """Take the picture of a pipeline's live page."""
+    with tempfile.TemporaryDirectory() as home:
+        shop = Shop(Path(home) / "shop.yaml")
+        shop.file.write_text(CONFIG)
+        with shop.held():
+            shop.run()
+            shop.samples(55, 100)
+            shop.servers("running", "running", restarts=1)
+            with watched(shop) as client:
+                return take(browser, str(client.base_url), Picture("live-page", "", 1100, 900, "light"))
 
 
 def main() -> None:
@@ -64,6 +80,8 @@ def main() -> None:
         for picture in PICTURES:
             file = take(browser, url, picture)
             print(f"{file}: {file.stat().st_size} bytes")  # noqa: T201 - a script's words
+        file = take_live(browser)
+        print(f"{file}: {file.stat().st_size} bytes")  # noqa: T201 - a script's words
         browser.close()
 
 

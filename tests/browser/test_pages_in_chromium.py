@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import itertools
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import expect
+from tests.browser.visits import CONTRAST_MIN, LOW_CONTRAST, WIDTHS, Scheme, require_structure, visitor
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser
 
 PATHS = (
     "/",
@@ -27,61 +24,6 @@ PATHS = (
     "/history",
     "/topics/none",
 )
-Scheme = Literal["light", "dark"]
-WIDTHS = (400, 1400)
-# WCAG 2.2, 1.4.3: text in front of its ground.
-CONTRAST_MIN = 4.5
-# In the page: the contrast of each text with the ground behind it, by WCAG's formula; those that are too low.
-LOW_CONTRAST = """
-(least) => {
-  const parse = (text) => {
-    const [r, g, b, a = 1] = text.match(/[\\d.]+/g).map(Number);
-    return { r, g, b, a };
-  };
-  const light = ({ r, g, b }) => {
-    const part = (value) => (value /= 255) <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4;
-    return 0.2126 * part(r) + 0.7152 * part(g) + 0.0722 * part(b);
-  };
-  const ground = (element) => {
-    for (let at = element; at; at = at.parentElement) {
-      const colour = parse(getComputedStyle(at).backgroundColor);
-      if (colour.a === 1) return colour;
-    }
-    return { r: 255, g: 255, b: 255 };
-  };
-  const low = [];
-  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  for (let node = walk.nextNode(); node; node = walk.nextNode()) {
-    const element = node.parentElement;
-    if (!node.data.trim() || !element.checkVisibility()) continue;
-    const one = light(parse(getComputedStyle(element).color)), other = light(ground(element));
-    const contrast = (Math.max(one, other) + 0.05) / (Math.min(one, other) + 0.05);
-    if (contrast < least) low.push(`${node.data.trim().slice(0, 30)}: ${contrast.toFixed(2)}`);
-  }
-  return low;
-}
-"""
-
-
-@contextlib.contextmanager
-def visitor(browser: Browser, *, width: int = 1400, scheme: Scheme = "light", script: bool = True) -> Iterator[Page]:
-    """A page of a browser of its own. What the page complains about fails the test."""
-    context = browser.new_context(
-        viewport={"width": width, "height": 900}, color_scheme=scheme, java_script_enabled=script
-    )
-    context.set_default_timeout(15_000)
-    page = context.new_page()
-    complaints: list[str] = []
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("console", lambda message: complaints.append(message.text) if _is_defect(message.text) else None)
-    yield page
-    context.close()
-    assert complaints == []
-
-
-def _is_defect(message: str) -> bool:
-    # The status of a page that is not there, or of a form that was refused, is told on the console as well.
-    return "the server responded with a status of 4" not in message
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -96,20 +38,7 @@ def test_pages_do_not_scroll_sideways_can_be_read_and_name_every_field(
 
             assert page.evaluate("document.documentElement.scrollWidth") <= width, path
             assert page.evaluate(LOW_CONTRAST, CONTRAST_MIN) == [], path
-            _require_structure(page, path)
-
-
-def _require_structure(page: Page, path: str) -> None:
-    unnamed = page.evaluate(
-        "[...document.querySelectorAll('input:not([type=hidden]), select, textarea')]"
-        ".filter((each) => !each.labels.length).map((each) => each.outerHTML)"
-    )
-    levels = page.evaluate("[...document.querySelectorAll('h1, h2, h3')].map((each) => Number(each.tagName[1]))")
-    ids = page.evaluate("[...document.querySelectorAll('[id]')].map((each) => each.id)")
-    assert unnamed == [], path
-    assert levels[0] == levels.count(1) == 1, path
-    assert all(after - before <= 1 for before, after in itertools.pairwise(levels)), path
-    assert len(ids) == len(set(ids)), path
+            require_structure(page, path)
 
 
 @pytest.mark.parametrize(("width", "script"), [(400, False), (1400, True)])

@@ -60,6 +60,8 @@ _OF_RETENTION = {"retention.told", "retention.deleted"}
 """Of files that are old: see test_file_retention."""
 _OF_LAKES = {f"lake.{name}" for name in ("recorded", "committed", "moved", "left")}
 """Of Delta tables: see pipeline/test_delta and test_delta_sink."""
+_OF_SNAPSHOTS = {"snapshot.refreshed"}
+"""Of rows that are read again: see test_snapshots."""
 _OF_LOADS = {"load.merged", "load.positions_set", "load.committed", "load.finished"}
 
 
@@ -202,7 +204,7 @@ def running(make_crash_case: Callable[..., CrashCase]) -> CrashCase:
 
 def test_there_is_a_test_for_every_point() -> None:
     tested = (_OF_FIRST_STARTS, _OF_RESTORED_TRACKERS, _OF_STATEMENTS, _OF_PUBLISHERS, _OF_FILES, _OF_LOADS)
-    assert set(crash_points()) == _OF_WATERMARKS.union(_OF_RETENTION, _OF_LAKES, *tested)
+    assert set(crash_points()) == _OF_WATERMARKS.union(_OF_RETENTION, _OF_LAKES, _OF_SNAPSHOTS, *tested)
 
 
 # What a capture publishes first says that it has taken over, and has no rows.

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from penstock.cli.leading import Leadership
     from penstock.config.specs import PipelineSpec
     from penstock.dev.embedded import EmbeddedServers
+    from penstock.dev.page import PageServer
     from penstock.jobs.runner import PipelineRun
 
 app = typer.Typer()
@@ -42,8 +43,8 @@ def run(
     from penstock.cli.console import say_note  # noqa: PLC0415 - --help must not wait for Spark
     from penstock.cli.leading import leading  # noqa: PLC0415
     from penstock.config.load import load  # noqa: PLC0415
-    from penstock.dev.embedded import EmbeddedServers  # noqa: PLC0415
     from penstock.dev.java import java  # noqa: PLC0415
+    from penstock.dev.page import plan_page  # noqa: PLC0415
     from penstock.jobs.runner import PipelineRun  # noqa: PLC0415
     from penstock.spark.session import kill_session  # noqa: PLC0415
     from penstock.wiring.open import open_lock  # noqa: PLC0415
@@ -52,6 +53,7 @@ def run(
 
     spec = load(file)
     require_spolts_load(spec)
+    page = None if once else plan_page(file, spec)
     java()
     _prepare_home(spec)
     _say_crash_point()
@@ -59,18 +61,38 @@ def run(
         spark = stack.enter_context(closing(_Spark()))
         prepare = partial(spark.prepare, spec) if standby else None
         leadership = stack.enter_context(leading(spec.pipeline, open_lock(spec), say_note, prepare))
-        servers = stack.enter_context(EmbeddedServers(spec, say_note))
+        servers = _start_servers(spec, stack)
         wait_for_servers(servers.spec, say_note)
         session = spark.open(servers.spec)
         leadership.at_loss(partial(kill_session, session))
+        _start_page(page, stack)
         say_note("running; Ctrl-C ends it" if not once else "carrying everything committed up to now")
         try:
-            _run_links(PipelineRun(servers.spec, once, only), session, _Services(leadership, servers))
+            _run_links(PipelineRun(servers.spec, once, only), session, _Services(leadership, servers, page))
         finally:
             # Before the lock is let go: nothing of ours publishes after that.
             spark.close()
     if once:
         _say_stopped_tables(spec)
+
+
+def _start_servers(spec: PipelineSpec, stack: ExitStack) -> EmbeddedServers:
+    """Start what the file names none of; how they are is written down from now on."""
+    from penstock.cli.console import say_note  # noqa: PLC0415
+    from penstock.dev.embedded import EmbeddedServers  # noqa: PLC0415
+    from penstock.wiring.server_watch import ServerWatch  # noqa: PLC0415
+
+    watch = stack.enter_context(ServerWatch(spec))
+    return stack.enter_context(EmbeddedServers(spec, say_note, tell=watch.tell))
+
+
+def _start_page(page: PageServer | None, stack: ExitStack) -> None:
+    """Start the live page and say where it is."""
+    from penstock.cli.console import say_note  # noqa: PLC0415
+
+    if page is not None:
+        stack.enter_context(page)
+        say_note(f"live page: {page.url} (metrics: {page.url}metrics)")
 
 
 def _prepare_home(spec: PipelineSpec) -> None:
@@ -126,11 +148,14 @@ class _Services:
 
     leadership: Leadership
     servers: EmbeddedServers
+    page: PageServer | None
 
     def ensure(self) -> None:
         """Raise LockLostError if the lock is lost; start again what has died."""
         self.leadership.require()
         self.servers.ensure()
+        if self.page is not None:
+            self.page.ensure()
 
 
 @dataclass(slots=True)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
-from penstock.cli.console import format_bytes, format_seconds, format_time, open_console
+from penstock.cli.console import format_bytes, format_seconds, open_console
+from penstock.cli.snapshot_words import snapshot_line
 from penstock.cli.status_json import describe
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.ports.standing import SourceStanding
     from penstock.ports.state import LinkProgress
     from penstock.wiring.health import Problem
+    from penstock.wiring.overview import Cell, Overview
     from penstock.wiring.standing import Standing
 
 app = typer.Typer()
@@ -41,6 +43,7 @@ def status(
     # Imported here so that `status --help` need not wait for SQLAlchemy.
     from penstock.config.load import load  # noqa: PLC0415
     from penstock.wiring.health import find_problems  # noqa: PLC0415
+    from penstock.wiring.overview import make_overview  # noqa: PLC0415
     from penstock.wiring.standing import read_standing  # noqa: PLC0415
 
     spec = load(file)
@@ -49,11 +52,12 @@ def status(
     if as_json:
         typer.echo(json.dumps(describe(spec.pipeline, standing, problems), indent=2))
     else:
-        _print(open_console(), spec.pipeline, str(file), standing)
+        _print(open_console(), str(file), make_overview(spec, standing, f"penstock run {file}"))
         _print_problems(open_console(), standing, problems)
 
 
-def _print(console: Console, pipeline: str, file: str, standing: Standing) -> None:
+def _print(console: Console, file: str, overview: Overview) -> None:
+    pipeline, standing = overview.pipeline, overview.standing
     if standing.holder is None:
         text = f"whether {pipeline} is running is not known: {standing.unanswered}"
         console.print(text, style="bold yellow", markup=False, highlight=False)
@@ -66,9 +70,13 @@ def _print(console: Console, pipeline: str, file: str, standing: Standing) -> No
         return
     console.print(_link_table(standing))
     if standing.tables:
-        console.print(_table_table(standing))
+        console.print(_table_table(overview))
     if standing.sources:
         console.print(_source_table(standing.sources))
+    for each in standing.snapshots:
+        if not each.status.has_ended:
+            line = f"snapshot of {snapshot_line(each, standing.now_ms)}"
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
 def _link_table(standing: Standing) -> Table:
@@ -90,16 +98,24 @@ def _ahead(link: LinkProgress) -> str:
     return format_bytes(link.lag_bytes)
 
 
-def _table_table(standing: Standing) -> Table:
+def _table_table(overview: Overview) -> Table:
+    """One row per table: rows at each link, and in brackets how far it is behind there; what is wrong first."""
     from rich.text import Text  # noqa: PLC0415
 
-    table = _new_table("link", "table", "rows", "newest change", "behind", "")
-    for progress in standing.tables:
-        behind = format_seconds(standing.table_lag_seconds(progress))
-        stopped = Text("stopped", style="red") if progress.error else Text("see below" if progress.hint else "")
-        newest = format_time(progress.last_timestamp_ms)
-        table.add_row(Text(progress.link), Text(progress.table), f"{progress.rows:,}", newest, behind, stopped)
+    stages = overview.stages_of_tables
+    table = _new_table("table", "state", *(stage.name for stage in stages), numbers=[stage.name for stage in stages])
+    for row in overview.tables:
+        cells = [_cell(row.cells.get(stage.name)) for stage in stages]
+        table.add_row(Text(row.table), Text(row.state, style="red" if row.is_stopped else ""), *cells)
     return table
+
+
+def _cell(cell: Cell | None) -> str:
+    if cell is None:
+        return ""
+    if cell.is_stopped:
+        return f"{cell.progress.rows:,} (stopped)"
+    return f"{cell.progress.rows:,}" + ("" if cell.lag_seconds == 0 else f" ({format_seconds(cell.lag_seconds)})")
 
 
 def _source_table(sources: Sequence[SourceStanding]) -> Table:
@@ -124,13 +140,13 @@ def _left(kept: Retention) -> str:
     return "ever" if kept.seconds_left is None else f"{format_seconds(kept.seconds_left)} more"
 
 
-def _new_table(*headings: str) -> Table:
+def _new_table(*headings: str, numbers: Sequence[str] = ("lag", "ahead", "stuck for", "size")) -> Table:
     from rich import box  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
     table = Table(box=box.SIMPLE)
     for heading in headings:
-        is_number = heading in {"rows", "lag", "behind", "ahead", "stuck for", "size"}
+        is_number = heading in numbers
         table.add_column(heading, justify="right" if is_number else "left", overflow="fold")
     return table
 
@@ -141,6 +157,11 @@ def _print_problems(console: Console, standing: Standing, problems: Sequence[Pro
         style = "red" if problem.level == "error" else "yellow"
         console.print(f"{problem.subject}: {problem.text}", style=style, markup=False, highlight=False, soft_wrap=True)
         console.print(f"  what to do: {problem.hint}", markup=False, highlight=False, soft_wrap=True)
+    for link in standing.links:
+        if link.dead_letters:
+            note = f"{link.link}: {link.dead_letters:,} message(s) went to the dead letters"
+            hint = f"penstock deadletters show FILE {link.link}"
+            console.print(f"{note}: {hint}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     for table in standing.tables:
         if table.hint and not table.error:
             note = f"{table.link}, {table.table}: {table.hint}"

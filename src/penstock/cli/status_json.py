@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from penstock.cli.snapshot_words import describe_snapshot
+from penstock.wiring.health import is_healthy
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -22,11 +25,13 @@ def describe(pipeline: str, standing: Standing, problems: Sequence[Problem]) -> 
         "running": None if standing.holder is None else bool(standing.holder),
         "holder": standing.holder or None,
         "now_ms": standing.now_ms,
-        "healthy": not any(problem.level == "error" for problem in problems),
+        "healthy": is_healthy(standing, problems),
         "problems": [asdict(problem) for problem in problems],
         "links": [_describe_link(link, standing) for link in standing.links],
         "tables": [_describe_table(table, standing) for table in standing.tables],
+        "snapshots": [describe_snapshot(snapshot, standing.now_ms) for snapshot in standing.snapshots],
         "sources": [_describe_source(source) for source in standing.sources],
+        "servers": [asdict(server) for server in standing.servers],
     }
 
 
@@ -44,6 +49,10 @@ def _describe_link(link: LinkProgress, standing: Standing) -> dict[str, object]:
         "age_seconds": max(0.0, (standing.now_ms - link.updated_at_ms) / 1000),
         "error": link.error or None,
         "hint": link.hint or None,
+        "failures": link.failures,
+        "failed_at_ms": link.failed_at_ms or None,
+        "failure": link.failure or None,
+        "dead_letters": link.dead_letters,
     }
 
 

@@ -29,6 +29,7 @@ def find_conflicts(document: object) -> Iterator[Found]:
     yield from _repeated(pipeline, "sinks", "url")
     yield from _loose_links(pipeline)
     yield from _repeated_joins(pipeline)
+    yield from _loose_audits(pipeline)
     yield from _soft_deletes_of_partial_rows(pipeline)
     yield from _kafka_conflicts(_mapping(pipeline.get("kafka")))
     yield from _state_conflicts(_mapping(pipeline.get("state")))
@@ -94,6 +95,14 @@ def _repeated_joins(pipeline: Mapping[str, object]) -> Iterator[Found]:
         if name in taken:
             yield ("joins", index), f'{taken[name]} is called "{name}" too: give its output another source'
         taken[name] = "another join"
+
+
+def _loose_audits(pipeline: Mapping[str, object]) -> Iterator[Found]:
+    links = [(_mapping(link).get("from"), _mapping(link).get("to")) for link in _sequence(pipeline.get("links"))]
+    for index, item in enumerate(_sequence(pipeline.get("audits"))):
+        ends = (_mapping(item).get("source"), _mapping(item).get("sink"))
+        if all(isinstance(end, str) for end in ends) and ends not in links:
+            yield ("audits", index), f"no link leads from {ends[0]} to {ends[1]}, so there is nothing to compare"
 
 
 def _soft_deletes_of_partial_rows(pipeline: Mapping[str, object]) -> Iterator[Found]:

@@ -76,7 +76,9 @@ class MysqlSourceSpec(Spec):
     gives the least latency, for more CPU. `backlog_tasks` files of a backlog are
     read side by side, each by a task that publishes it in its turn; with 1 a single
     task reads and publishes all of it. A first copy that takes longer than
-    `copy_commit_seconds` is committed in pieces.
+    `copy_commit_seconds` is committed in pieces. A table that `tables` has more than
+    at the last start gets a snapshot by itself, with `snapshot: when-needed` one that has
+    stopped, too; with `never` none does.
     `retention_warning_hours` is how soon the binlog that we need may be purged
     before we warn.
     Without `heartbeat` nothing is written to the source. `tracker` is the schema
@@ -92,6 +94,7 @@ class MysqlSourceSpec(Spec):
     tls: TlsSpec | None = None
     tables: TableList
     start: Literal["auto", "log", "copy"] = "auto"
+    snapshot: Literal["initial", "never", "when-needed"] = "initial"
     server_id: Annotated[int, Field(strict=True, ge=1, le=2**32 - 1 - SERVER_IDS_PER_SOURCE)] | None = None
     lease_seconds: Annotated[float, Field(strict=True, ge=1, le=3600)] = 300.0
     zero_dates: ZeroDates = "stop"

@@ -13,6 +13,7 @@ from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from penstock.config.audits import AuditSpec  # noqa: TC001 - pydantic reads it from a field's annotation
 from penstock.config.columns import ColumnsSpec
 from penstock.config.joins import JoinSpec  # noqa: TC001 - pydantic reads it from a field's annotation
 from penstock.config.mysql_source import MysqlSourceSpec, TrackerSpec
@@ -27,11 +28,10 @@ from penstock.config.rules import (
     TargetSchema,
     WebUrl,
     Zookeeper,
-    refuse_unless_empty,
     spark_value,
 )
 from penstock.config.sinks import SinkSpec  # noqa: TC001 - as below
-from penstock.config.spec import Name, Positive, Spec, Text
+from penstock.config.spec import Name, Port, Positive, Spec, Text
 from penstock.config.spolts import SpoltSpec  # noqa: TC001 - pydantic reads it from a field's annotation
 from penstock.core.patterns import TablePatterns
 from penstock.core.warehouse.load_plan import (  # noqa: TC001 - pydantic reads them from fields' annotations
@@ -147,6 +147,15 @@ class LinkSpec(Spec):
         return TablePatterns(self.tables)
 
 
+class WebSpec(Spec):
+    """The live page, metrics and health of `penstock run`, on loopback. Without `port` a free one, the same each time.
+
+    `web: false` in the file turns it off: the pipeline's `web` is None then.
+    """
+
+    port: Port | None = None
+
+
 class PipelineSpec(Spec):
     """One whole file. `penstock.config.load` makes `home` and the sinks' paths absolute."""
 
@@ -164,7 +173,8 @@ class PipelineSpec(Spec):
     links: tuple[LinkSpec, ...] = ()
     spolts: tuple[SpoltSpec, ...] = ()
     joins: tuple[JoinSpec, ...] = ()
-    audits: Annotated[tuple[()], BeforeValidator(refuse_unless_empty("an audit"))] = ()
+    audits: tuple[AuditSpec, ...] = ()
+    web: Annotated[WebSpec | None, BeforeValidator(lambda given: None if given is False else given)] = WebSpec()
 
     @model_validator(mode="after")
     def _name_slots(self) -> Self:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from penstock.core.changes import Messages
 from penstock.core.positions import position_from_mapping
+from penstock.core.snapshots import SnapshotProgress
 from penstock.core.turns import Turn, TurnState
 
 if TYPE_CHECKING:
@@ -41,6 +42,8 @@ class CaptureRecord:
     release wrote the record. `turn` is that of a range of a backlog, None for
     whoever needs none. `is_copying` says that the tables are still being copied, at
     `position`, and `rows` what is committed of them so far: from there nobody can go on.
+    `snapshots` are those that are under way, by their ids, and `refreshes` counts what
+    was published of them, and told, at this very position.
     """
 
     position: Position
@@ -51,6 +54,8 @@ class CaptureRecord:
     server: str = ""
     turn: Turn | None = None
     is_copying: bool = False
+    snapshots: Mapping[str, SnapshotProgress] = field(default_factory=dict)
+    refreshes: int = 0
 
     def to_mapping(self) -> dict[str, object]:
         """The record as JSON values."""
@@ -66,6 +71,8 @@ class CaptureRecord:
             **({"server": self.server} if self.server else {}),
             **({} if self.turn is None else {"turn": asdict(self.turn)}),
             **({"copying": True} if self.is_copying else {}),
+            **({"snapshots": {id_: s.to_mapping() for id_, s in self.snapshots.items()}} if self.snapshots else {}),
+            **({"refreshes": self.refreshes} if self.refreshes else {}),
         }
 
     @classmethod
@@ -85,7 +92,15 @@ class CaptureRecord:
             server=str(record.get("server", "")),
             turn=_turn(record.get("turn")),
             is_copying=record.get("copying") is True,
+            snapshots=_snapshots(record.get("snapshots")),
+            refreshes=int(str(record.get("refreshes", 0))),
         )
+
+
+def _snapshots(fields: object) -> Mapping[str, SnapshotProgress]:
+    if not isinstance(fields, dict):
+        return {}
+    return {str(id_): SnapshotProgress.from_mapping(progress) for id_, progress in fields.items()}
 
 
 def _turn(fields: object) -> Turn | None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from penstock.config.specs import EmbeddedPart, PipelineSpec
     from penstock.dev.server import Server
+    from penstock.ports.history import ServerState
 
 _log = structlog.get_logger()
 
@@ -40,9 +41,14 @@ class EmbeddedServers:
         spec: PipelineSpec,
         say: Callable[[str], None],
         parts: Collection[EmbeddedPart] = ("kafka", "schematizer", "tracker"),
+        tell: Callable[[str, ServerState], None] = lambda _server, _state: None,
     ) -> None:
-        """Find out which of `parts` are to be started for `spec`; nothing runs yet. `say` tells what takes long."""
+        """Find out which of `parts` are to be started for `spec`; nothing runs yet.
+
+        `say` tells what takes long; `tell` is called with a server's name whenever its state changes.
+        """
         self.spec = spec
+        self._tell = tell
         self._starters: dict[str, Callable[[], Server]] = {}
         home = spec.home
         if "kafka" in parts and spec.is_embedded("kafka"):
@@ -65,7 +71,7 @@ class EmbeddedServers:
         """
         try:
             for name, start in self._starters.items():
-                self._start(name, start)
+                self._start_if_there(name, start)
             self._require_one_source()
         except BaseException:
             self.stop()
@@ -73,9 +79,9 @@ class EmbeddedServers:
         self.spec = self.spec.model_copy(update=self._addresses())
         return self
 
-    def _start(self, name: str, start: Callable[[], Server]) -> None:
+    def _start_if_there(self, name: str, start: Callable[[], Server]) -> None:
         try:
-            self._servers[name] = start()
+            self._servers[name] = self._start(name, start)
         except UnavailableError as error:
             if not name.startswith(_TRACKER) or len(self.spec.sources) == 1:
                 raise
@@ -98,7 +104,13 @@ class EmbeddedServers:
         for name, server in self._servers.items():
             if not server.alive():
                 _log.warning("server starts again", server=name)
-                self._servers[name] = self._starters[name]()
+                self._servers[name] = self._start(name, self._starters[name])
+
+    def _start(self, name: str, start: Callable[[], Server]) -> Server:
+        self._tell(name, "starting")
+        server = start()
+        self._tell(name, "running")
+        return server
 
     def stop(self) -> None:
         """End them, the last started first."""

@@ -27,8 +27,8 @@ _CRASH_SECONDS: Final = 15.0
 _CRASH_AT_START_SECONDS: Final = 240.0
 _WHOLE_INSTANCE_SHARE: Final = 0.5
 _POLL_SECONDS: Final = 0.1
-_ELSEWHERE: Final = ("start.", "watermarks.", "retention.", "lake.")
-"""First starts, publishing without transactions, old files, and Delta tables: tests of their own go there."""
+_ELSEWHERE: Final = ("start.", "watermarks.", "retention.", "lake.", "snapshot.")
+"""First starts, publishing without transactions, old files, Delta tables, snapshots: tests of their own go there."""
 _STATEMENTS: Final = ("statement.", "tracker.")
 _FILL_BYTES: Final = 65_536
 

@@ -54,6 +54,10 @@ class Replay(Protocol):
         """Whether `apply` may change what is replayed on: only whoever still has the link may, after `take_over`."""
         ...
 
+    def concerns(self, statement: LoggedStatement, table: TableId) -> bool:
+        """Whether `statement` may have made another table of `table`, or other rows of its rows."""
+        ...
+
     def apply(self, statement: LoggedStatement, stopped: Collection[str]) -> StatementOutcome:
         """Bring the catalog past `statement`; the caller then commits the outcome and calls `settle`.
 

@@ -51,6 +51,10 @@ class LinkProgress:
     measured, `lag_bytes` and `lag_messages` are what lies ahead (a capture's log
     has no messages, a topic's bytes are not known). All are None where unknown.
     `moved_at_ms` is when the position last moved, 0 if nobody saw it move.
+    `running_since_ms` is when the run began that wrote this, 0 if a release before
+    this one did. In that run the link failed `failures` times, for the last time at
+    `failed_at_ms` because of `failure`, and went on unless its state says other.
+    `dead_letters` counts the messages that a spolt could not process so far.
     """
 
     link: str
@@ -64,6 +68,11 @@ class LinkProgress:
     behind_since_ms: int | None = None
     lag_messages: int | None = None
     moved_at_ms: int = 0
+    running_since_ms: int = 0
+    failures: int = 0
+    failed_at_ms: int = 0
+    failure: str = ""
+    dead_letters: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -199,7 +199,7 @@ class Supervisor:
             except Py4JJavaError as failure:
                 error = _explain(f"Spark cannot start link {runner.link.name}", str(failure))
             else:
-                self._conditions[runner.link.name] = LinkCondition("running")
+                self._conditions[runner.link.name] = self._condition(runner).running()
         if error is not None:
             self._handle(runner, error)
 
@@ -216,14 +216,17 @@ class Supervisor:
         if not error.retryable or (tried_often and not self._others_go(runner)):
             runner.given_up = error
             _log.error("link stopped", link=runner.link.name, error=error.message, hint=error.hint)
-            self._conditions[runner.link.name] = LinkCondition("failed", error.message, error.hint)
+            self._conditions[runner.link.name] = self._condition(runner).failed("failed", error)
             return
         wait = _BACKOFF_SECONDS[min(runner.failures, len(_BACKOFF_SECONDS) - 1)]
         runner.failures = min(runner.failures + 1, len(_BACKOFF_SECONDS))
         runner.start_after = time.monotonic() + wait
         told = {"error": error.message, "hint": error.hint}
         _log.warning("link starts again", link=runner.link.name, in_seconds=wait, **told)
-        self._conditions[runner.link.name] = LinkCondition("retrying", error.message, error.hint)
+        self._conditions[runner.link.name] = self._condition(runner).failed("retrying", error)
+
+    def _condition(self, runner: _Runner) -> LinkCondition:
+        return self._conditions.get(runner.link.name, LinkCondition("running"))
 
     def _others_go(self, one: _Runner) -> bool:
         """Whether another link goes on: then this one may, too, when what it lacks is back, however long that takes."""

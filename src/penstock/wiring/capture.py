@@ -41,7 +41,7 @@ def open_live(spec: CaptureSpec) -> LiveCapture:
     capture = open_capture(spec)
     stream = open_stream(spec, capture.position, Stop.NEVER, 0, capture.parts.book)
     follower = open_follower(spec, capture.parts.book, capture.stopped, capture.position, live_pace(spec))
-    return LiveCapture(capture, stream, follower)
+    return LiveCapture(capture, stream, follower, capture_kind(spec.source).refreshing(spec, capture))
 
 
 def live_pace(spec: CaptureSpec) -> Pace:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from penstock.core.positions import Position
     from penstock.core.refusals import Refusal
     from penstock.core.tables import TableId, TableSchema
+    from penstock.links.capture.open_capture import OpenCapture
+    from penstock.links.capture.refresher import Refresher
     from penstock.links.capture.spec import CaptureSpec
     from penstock.links.capture.table_book import TableBook
     from penstock.ports.copy import TableCopy
@@ -90,6 +92,10 @@ class CaptureKind(Protocol):
 
     def reading(self, spec: CaptureSpec, begin: Position, book: TableBook) -> LogReading:
         """What reads the items of a stream that begins at `begin`, where tables are as `book` knows."""
+        ...
+
+    def refreshing(self, spec: CaptureSpec, capture: OpenCapture) -> Refresher | None:
+        """What carries snapshots beside a capture that has begun; None where it cannot."""
         ...
 
     def on_top_of(self, base: Position, position: Position) -> Position:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from penstock.core.snapshots import Status
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from penstock.ports.history import ServerCondition
     from penstock.ports.standing import SourceStanding
     from penstock.ports.state import LinkProgress
     from penstock.wiring.standing import Standing
@@ -37,11 +40,33 @@ def find_problems(standing: Standing, run_command: str) -> Sequence[Problem]:
     """List what is not well, the worst first; `run_command` is what to type to start the pipeline."""
     found = [
         *_holder_problems(standing, run_command),
+        *_server_problems(standing.servers),
         *_source_problems(standing.sources),
         *_link_problems(standing, run_command),
         *_table_problems(standing, run_command),
+        *_snapshot_problems(standing),
     ]
     return sorted(found, key=lambda problem: problem.level)
+
+
+def is_healthy(standing: Standing, problems: Sequence[Problem]) -> bool:
+    """Whether all is well: somebody runs the pipeline, every link goes on, and everything could be asked."""
+    return (
+        bool(standing.holder)
+        and bool(standing.links)
+        and all(link.state == "running" for link in standing.links)
+        and all(server.state == "running" for server in standing.servers)
+        and not any(source.unanswered for source in standing.sources)
+        and not any(problem.level == "error" for problem in problems)
+    )
+
+
+def _server_problems(servers: Sequence[ServerCondition]) -> Iterator[Problem]:
+    for server in servers:
+        if server.state != "running" and server.restarts:
+            text = f"it died, and is being started again (time {server.restarts} of this run)"
+            hint = "wait some seconds; if it comes back again and again, read its log below the pipeline's home"
+            yield Problem("error", server.server, text, hint)
 
 
 def _holder_problems(standing: Standing, run_command: str) -> Iterator[Problem]:
@@ -90,6 +115,17 @@ def _table_problems(standing: Standing, run_command: str) -> Iterator[Problem]:
         if table.error:
             hint = _then(table.hint, run_command)
             yield Problem("error", f"{table.link}, {table.table}", table.error, hint)
+
+
+def _snapshot_problems(standing: Standing) -> Iterator[Problem]:
+    for snapshot in standing.snapshots:
+        if snapshot.error:
+            text = f"its snapshot {'failed' if snapshot.status.has_ended else 'is tried again'}: {snapshot.error}"
+            yield Problem("warning", f"{snapshot.source}, {snapshot.table}", text, snapshot.hint)
+        elif snapshot.status is Status.PAUSED:
+            text = f"its snapshot is paused at {snapshot.rows:,} rows"
+            hint = f"let it go on: penstock snapshot FILE {snapshot.table} --resume"
+            yield Problem("warning", f"{snapshot.source}, {snapshot.table}", text, hint)
 
 
 def _then(hint: str, run_command: str) -> str:

@@ -16,6 +16,7 @@ class LinkPlace:
     `carried_ms` is the commit time of the newest change it has carried, 0 if
     unknown. `tables` maps those whose standing differs from the link's own to
     whether they are behind, and to the commit time of their newest change.
+    `dead_letters` counts those of a spolt.
     """
 
     position: str = ""
@@ -24,6 +25,7 @@ class LinkPlace:
     lag_bytes: int | None = None
     lag_messages: int | None = None
     tables: Mapping[str, tuple[bool, int]] = field(default_factory=dict)
+    dead_letters: int | None = None
 
 
 class LinkMirror(Protocol):

@@ -9,17 +9,18 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self, TypeAlias
 
 import structlog
 
 from penstock.core.errors import PenstockError
 from penstock.core.lag import Lag, follow_lag, lag_seconds
+from penstock.ports.history import SAMPLE_SECONDS, Sample
 from penstock.ports.state import LinkProgress
 from penstock.wiring.capture_mirror import SourceMirror
 from penstock.wiring.join_mirror import JoinMirror
-from penstock.wiring.open import open_pipeline_state
+from penstock.wiring.open import open_history, open_pipeline_state
 from penstock.wiring.source_standing import RetentionWatch
 from penstock.wiring.spolt_mirror import SpoltMirror
 from penstock.wiring.topic_mirrors import ObjectsMirror, WarehouseMirror
@@ -41,11 +42,25 @@ _STOP_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class LinkCondition:
-    """How a link is: `running`, `retrying`, `failed` or `stopped`, and why."""
+    """How a link is: `running`, `retrying`, `failed` or `stopped`, and why.
+
+    `failures` counts how often it failed since the run began; the last was `failure`, at `failed_at_ms`.
+    """
 
     state: str
     error: str = ""
     hint: str = ""
+    failures: int = 0
+    failed_at_ms: int = 0
+    failure: str = ""
+
+    def running(self) -> LinkCondition:
+        """The same link when it has been started again."""
+        return replace(self, state="running", error="", hint="")
+
+    def failed(self, state: str, error: PenstockError) -> LinkCondition:
+        """The same link after one more failure."""
+        return LinkCondition(state, error.message, error.hint, self.failures + 1, _now_ms(), error.message)
 
 
 Conditions: TypeAlias = dict[str, LinkCondition]
@@ -73,7 +88,7 @@ class Mirror:
         """Mirror once more, now that nothing runs, then end."""
         for name, condition in self._conditions.items():
             if condition.state == "running":
-                self._conditions[name] = LinkCondition("stopped")
+                self._conditions[name] = replace(condition, state="stopped")
         self._stop.set()
         self._thread.join(_STOP_SECONDS)
 
@@ -93,15 +108,19 @@ class Mirror:
         """Mirror until we are to stop, and once more. An error ends it: what it has saved, only the database knows."""
         with ExitStack() as stack:
             state = stack.enter_context(closing(open_pipeline_state(self._spec)))
+            history = stack.enter_context(closing(open_history(self._spec)))
             mirrors = [stack.enter_context(closing(mirror)) for mirror in open_mirrors(self._spec, state)]
             log = ProgressLog(state)
-            stopping = False
+            stopping, sample_at = False, 0.0
             while not stopping:
                 stopping = self._stop.wait(_PERIOD_SECONDS)
                 for mirror in mirrors:
                     self._save(mirror, log)
                     if isinstance(mirror, SourceMirror):
                         watches[mirror.name].look(mirror.position)
+                if time.monotonic() >= sample_at:
+                    sample_at = time.monotonic() + SAMPLE_SECONDS
+                    history.add_samples(log.samples())
 
     def _save(self, mirror: LinkMirror, log: ProgressLog) -> None:
         condition = self._conditions.get(mirror.name)
@@ -126,6 +145,7 @@ class ProgressLog:
     def __init__(self, state: State) -> None:
         """Go on from what is in `state`."""
         self._state = state
+        self._began_ms = _now_ms()
         self._links = {link.link: link for link in state.links()}
         self._lags = {
             (table.link, table.table): Lag(table.behind_since_ms, self._links[table.link].updated_at_ms)
@@ -146,6 +166,9 @@ class ProgressLog:
             )
             since_ms = lag.since_ms
         before = self._links.get(name)
+        letters = place.dead_letters
+        if letters is None and before is not None:
+            letters = before.dead_letters
         position = place.position or (before.position if before else "")
         moved = before is None or position != before.position
         self._links[name] = LinkProgress(
@@ -160,9 +183,22 @@ class ProgressLog:
             behind_since_ms=since_ms,
             lag_messages=place.lag_messages,
             moved_at_ms=now_ms if before is None or moved else before.moved_at_ms,
+            running_since_ms=self._began_ms,
+            failures=condition.failures,
+            failed_at_ms=condition.failed_at_ms,
+            failure=condition.failure,
+            dead_letters=letters,
         )
         self._state.save_link(self._links[name])
         self._save_tables(name, place.tables, now_ms)
+
+    def samples(self) -> Mapping[str, Sample]:
+        """What each link has carried by now, and how far it was behind when it was last measured."""
+        rows = dict.fromkeys(self._links, 0)
+        for table in self._state.tables():
+            rows[table.link] = rows.get(table.link, 0) + table.rows
+        now_ms = _now_ms()
+        return {name: Sample(now_ms, rows[name], link.lag_seconds) for name, link in self._links.items()}
 
     def _save_tables(self, name: str, tables: Mapping[str, tuple[bool, int]], now_ms: int) -> None:
         changed: dict[str, int] = {}

@@ -29,6 +29,7 @@ from penstock.wiring.mysql_fitness import examine_source, require_fit_source
 from penstock.wiring.mysql_log import MysqlLog
 from penstock.wiring.mysql_standing import read_source_standing
 from penstock.wiring.open import mysql_server, mysql_source, open_tracker
+from penstock.wiring.snapshots import open_refresher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
     from penstock.core.positions import Position
     from penstock.core.refusals import Refusal
     from penstock.core.tables import TableId, TableSchema
+    from penstock.links.capture.open_capture import OpenCapture
+    from penstock.links.capture.refresher import Refresher
     from penstock.links.capture.spec import CaptureSpec
     from penstock.links.capture.table_book import TableBook
     from penstock.ports.copy import TableCopy
@@ -138,6 +141,10 @@ class MysqlCapture:
             newest = binlog_position(begin).heartbeat
             watch = HeartbeatWatch(heartbeat.table_id, spec.pipeline.pipeline, newest)
         return BinlogReading(begin, watch)
+
+    def refreshing(self, spec: CaptureSpec, capture: OpenCapture) -> Refresher | None:
+        """See CaptureKind."""
+        return open_refresher(spec, capture)
 
     def on_top_of(self, base: Position, position: Position) -> Position:
         """See CaptureKind."""

@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 
     from penstock.adapters.registry.access import RegistryAccess
     from penstock.adapters.registry.client import HttpRegistry
+    from penstock.adapters.state.history import SqlHistory
+    from penstock.adapters.state.snapshots import SqlSnapshots
     from penstock.adapters.state.store import SqlState
     from penstock.config.mysql_source import TrackerSpec
     from penstock.config.sinks import DeltaSinkSpec
@@ -250,6 +252,20 @@ def open_pipeline_state(spec: PipelineSpec) -> SqlState:
     from penstock.adapters.state.store import open_state  # noqa: PLC0415 - see the module's docstring
 
     return open_state(state_url(spec), spec.pipeline)
+
+
+def open_snapshot_list(spec: PipelineSpec) -> SqlSnapshots:
+    """The pipeline's snapshots, in the state database."""
+    from penstock.adapters.state.snapshots import open_snapshots  # noqa: PLC0415 - see the module's docstring
+
+    return open_snapshots(state_url(spec), spec.pipeline)
+
+
+def open_history(spec: PipelineSpec) -> SqlHistory:
+    """What is remembered of the pipeline for its page and metrics."""
+    from penstock.adapters.state.history import open_history as opened  # noqa: PLC0415 - see the module's docstring
+
+    return opened(state_url(spec), spec.pipeline)
 
 
 def open_object_store(spec: PipelineSpec) -> ObjectStore:

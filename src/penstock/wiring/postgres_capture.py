@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from penstock.core.positions import Position
     from penstock.core.refusals import Refusal
     from penstock.core.tables import TableId, TableSchema
+    from penstock.links.capture.open_capture import OpenCapture
+    from penstock.links.capture.refresher import Refresher
     from penstock.links.capture.spec import CaptureSpec
     from penstock.links.capture.table_book import TableBook
     from penstock.ports.copy import TableCopy
@@ -130,6 +132,11 @@ class PostgresCapture:
     def reading(self, spec: CaptureSpec, begin: Position, book: TableBook) -> LogReading:
         """See CaptureKind."""
         return PostgresReading(wal_position(begin), _catalog(book), spec.source.patterns.matches)
+
+    def refreshing(self, spec: CaptureSpec, capture: OpenCapture) -> Refresher | None:
+        """See CaptureKind: rows of this kind are not read again."""
+        del spec, capture
+        return None
 
     def on_top_of(self, base: Position, position: Position) -> Position:
         """See CaptureKind."""

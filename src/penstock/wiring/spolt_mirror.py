@@ -30,7 +30,6 @@ class SpoltMirror:
         self._state = state
         self._topics = open_topic_log(spec)
         self._planner = SpoltPlanner(spolt, [each.name for each in spec.sources], announcements_topic(spec))
-        self._letters = -1
 
     def refresh(self) -> LinkPlace:
         """Ask Kafka for the newest record and for the ends of the topics."""
@@ -56,7 +55,6 @@ class SpoltMirror:
             topic: (any(ahead.get((topic, number)) for number in range(count)), carried_ms.get(topic, 0))
             for topic, (_, count) in shapes.items()
         }
-        self._note(record.letters)
         messages = sum(ahead.values())
         read = sum(offset for place, offset in record.places.items() if place in ends)
         return LinkPlace(
@@ -65,11 +63,5 @@ class SpoltMirror:
             carried_ms=max(carried_ms.values(), default=0),
             lag_messages=messages,
             tables=tables,
+            dead_letters=record.letters,
         )
-
-    def _note(self, letters: int) -> None:
-        """Say in the status how many dead letters there are."""
-        if letters and letters != self._letters:
-            text = f"{letters} message(s) went to the dead letters: penstock deadletters show FILE {self.name}"
-            self._state.note_table(self.name, "dead letters", text)
-            self._letters = letters

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from penstock.adapters.state.store import open_state
-from penstock.config.places import state_file, state_url
-from penstock.core.errors import UnavailableError, UsageError
+from penstock.config.places import state_file
+from penstock.core.errors import PenstockError, UnavailableError, UsageError
 from penstock.core.lag import lag_seconds
+from penstock.ports.history import SAMPLE_SECONDS, SAMPLES_MAX
 from penstock.wiring.identity import own_identity, require_identity
-from penstock.wiring.open import open_lock
+from penstock.wiring.open import OBJECTS_LINK, open_history, open_lock, open_pipeline_state
+from penstock.wiring.snapshots import read_snapshots
 from penstock.wiring.source_standing import ask_source
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from penstock.adapters.state.history import SqlHistory
+    from penstock.adapters.state.store import SqlState
     from penstock.config.specs import PipelineSpec
+    from penstock.ports.history import Sample, ServerCondition
+    from penstock.ports.snapshots import Snapshot
     from penstock.ports.standing import SourceStanding
     from penstock.ports.state import LinkProgress, State, TableProgress
 
@@ -28,7 +34,8 @@ class Standing:
 
     `holder` says who runs it, "" if nobody does, and None if the server that
     knows does not answer: `unanswered` says so then. `stranger` says that the rows
-    are those of another pipeline, and what to do.
+    are those of another pipeline, and what to do. `servers` are the embedded ones as
+    they were when they were last written down, and nobody's while nothing runs.
     """
 
     holder: str | None
@@ -38,6 +45,9 @@ class Standing:
     sources: Sequence[SourceStanding] = ()
     now_ms: int = 0
     stranger: tuple[str, str] | None = None
+    snapshots: Sequence[Snapshot] = ()
+    servers: Sequence[ServerCondition] = ()
+    samples: Mapping[str, Sequence[Sample]] = field(default_factory=dict)
 
     def lag_seconds(self, link: LinkProgress) -> float | None:
         """How long ago the oldest change was committed that the link has not carried, at most; None if unknown."""
@@ -53,10 +63,85 @@ class Standing:
         return lag_seconds(table.behind_since_ms, self.now_ms)
 
     def stuck_seconds(self, link: LinkProgress) -> float | None:
-        """For how long the link's position has not moved although something was ahead of it; None if unknown."""
+        """For how long the link ran without moving although something was ahead of it; None if unknown.
+
+        The time that nobody ran it does not count, neither before this run nor after the last one.
+        """
         if not link.behind_since_ms:
             return link.behind_since_ms
-        return max(0.0, (self.now_ms - max(link.behind_since_ms, link.moved_at_ms)) / 1000)
+        until_ms = link.updated_at_ms if self.holder == "" else self.now_ms
+        since_ms = max(link.behind_since_ms, link.moved_at_ms, link.running_since_ms)
+        return max(0.0, (until_ms - since_ms) / 1000)
+
+    def with_answers(self, sources: Sequence[SourceStanding]) -> Standing:
+        """The same with what sources said lately; of lag, a run of the pipeline knows newer things than they."""
+        links = self.links if self.holder else [_as_the_source_says(link, sources) for link in self.links]
+        return replace(self, sources=sources, links=links)
+
+
+class StandingReader:
+    """Reads where a pipeline stands, again and again, over connections of its own to the state database."""
+
+    def __init__(self, spec: PipelineSpec) -> None:
+        """Connect to nothing yet."""
+        self._spec = spec
+        self._opened: tuple[SqlState, SqlHistory] | None = None
+        self._names = frozenset(link_names(spec))
+
+    def read(self) -> Standing:
+        """As `read_standing`, without asking the sources. After an error, the next call connects anew."""
+        holder, unanswered = _ask_holder(self._spec)
+        standing = Standing(holder, (), (), unanswered, now_ms=_now_ms())
+        if self._opened is None and not _has_state(self._spec):
+            return standing
+        try:
+            return self._read(standing, *self._open())
+        except PenstockError:
+            self.close()
+            raise
+
+    def ask_sources(self) -> Sequence[SourceStanding]:
+        """Ask every source how far its log reaches; one that is away is a part of the answer."""
+        positions = {}
+        if self._opened is not None or _has_state(self._spec):
+            state, _ = self._open()
+            positions = {source.name: state.position(source.name) for source in self._spec.sources}
+        asked = []
+        for source in self._spec.sources:
+            mirrored = positions.get(source.name)
+            asked.append(ask_source(source, mirrored[0] if mirrored else None))
+        return asked
+
+    def close(self) -> None:
+        """Drop the connections. Safe to call twice."""
+        for opened in self._opened or ():
+            opened.close()
+        self._opened = None
+
+    def _open(self) -> tuple[SqlState, SqlHistory]:
+        if self._opened is None:
+            self._opened = open_pipeline_state(self._spec), open_history(self._spec)
+        return self._opened
+
+    def _read(self, standing: Standing, state: SqlState, history: SqlHistory) -> Standing:
+        samples = history.samples(standing.now_ms - SAMPLES_MAX * SAMPLE_SECONDS * 1000)
+        return replace(
+            standing,
+            # What was taken out of the file is nobody's concern any more; its rows stay, should it come back.
+            links=[link for link in state.links() if link.link in self._names],
+            tables=[table for table in state.tables() if table.link in self._names],
+            stranger=_stranger(self._spec, state),
+            snapshots=read_snapshots(self._spec),
+            servers=history.servers() if standing.holder else (),
+            samples={name: found for name, found in samples.items() if name in self._names},
+        )
+
+
+def link_names(spec: PipelineSpec) -> Sequence[str]:
+    """The links that the file asks for, in the order of the data."""
+    captures = [source.name for source in spec.sources]
+    joins, spolts = [join.name for join in spec.joins], [spolt.name for spolt in spec.spolts]
+    return [*captures, *joins, OBJECTS_LINK, *(link.name for link in spec.links), *spolts]
 
 
 def read_standing(spec: PipelineSpec, *, ask_sources: bool = False) -> Standing:
@@ -66,18 +151,16 @@ def read_standing(spec: PipelineSpec, *, ask_sources: bool = False) -> Standing:
     `ask_sources`; one that is away is a part of the answer. Raises UnavailableError
     when the state database is away, UsageError when it cannot be opened at all.
     """
-    holder, unanswered = _ask_holder(spec)
-    standing = Standing(holder, (), (), unanswered, now_ms=_now_ms())
-    if spec.is_embedded("state") and not state_file(spec).exists():
-        return standing
-    state = open_state(state_url(spec), spec.pipeline)
-    try:
-        standing = replace(standing, links=state.links(), tables=state.tables(), stranger=_stranger(spec, state))
-        sources = _ask_sources(spec, state) if ask_sources else ()
-    finally:
-        state.close()
+    with closing(StandingReader(spec)) as reader:
+        standing = reader.read()
+        sources = reader.ask_sources() if ask_sources and _has_state(spec) else ()
     links = [_as_the_source_says(link, sources) for link in standing.links]
     return replace(standing, links=links, sources=sources, now_ms=_now_ms())
+
+
+def _has_state(spec: PipelineSpec) -> bool:
+    """Whether there may be something to read; a look must not make the embedded database."""
+    return not spec.is_embedded("state") or state_file(spec).exists()
 
 
 def _stranger(spec: PipelineSpec, state: State) -> tuple[str, str] | None:
@@ -87,14 +170,6 @@ def _stranger(spec: PipelineSpec, state: State) -> tuple[str, str] | None:
     except UsageError as error:
         return error.message, error.hint
     return None
-
-
-def _ask_sources(spec: PipelineSpec, state: State) -> Sequence[SourceStanding]:
-    asked = []
-    for source in spec.sources:
-        mirrored = state.position(source.name)
-        asked.append(ask_source(source, mirrored[0] if mirrored else None))
-    return asked
 
 
 def _as_the_source_says(link: LinkProgress, sources: Sequence[SourceStanding]) -> LinkProgress:

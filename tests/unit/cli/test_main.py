@@ -20,7 +20,7 @@ from penstock.core.errors import FencedError, PenstockError, UsageError
 
 HEAVY = ("pyspark", "duckdb", "sqlalchemy", "pyarrow", "numpy", "confluent_kafka", "fastapi", "pydantic", "structlog")
 RunRaising: TypeAlias = Callable[[BaseException], Result]
-ALL_COMMANDS = ["demo", "run", "check", "status", "sql", "schematizer", "bench", "dev"]
+ALL_COMMANDS = ["demo", "run", "check", "status", "snapshot", "sql", "schematizer", "bench", "dev"]
 
 
 @pytest.fixture
@@ -242,10 +242,12 @@ def test_status_of_a_pipeline_that_never_ran_starts_nothing(file: Path) -> None:
         "running": False,
         "holder": None,
         "now_ms": told["now_ms"],
-        "healthy": True,
+        "healthy": False,
         "problems": [],
         "links": [],
         "tables": [],
+        "snapshots": [],
         "sources": [],
+        "servers": [],
     }
     assert not (file.parent / ".penstock").exists()

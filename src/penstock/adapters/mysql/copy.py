@@ -11,11 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pymysql
 from pymysql.constants import ER
-from pymysql.cursors import SSCursor
 
 from penstock.adapters.mysql.catalog import (
     Creates,
-    quote,
     quote_table,
     read_create,
     read_creates,
@@ -26,13 +24,13 @@ from penstock.adapters.mysql.connection import MysqlServer, ask, connect, error_
 from penstock.adapters.mysql.held_up import WAITING, everyone_held_up, is_denied, writers_held_up
 from penstock.adapters.mysql.history import gtids_at, head, read_statements
 from penstock.adapters.mysql.prepared import has_xa, place_without_prepared, with_prepared
+from penstock.adapters.mysql.printed_rows import select_rows, stream_rows
 from penstock.core.arrow_types import arrow_schema
 from penstock.core.changes import Op, RowBatch
 from penstock.core.errors import PenstockError, TableStoppedError, UnavailableError, UnfitServerError
 from penstock.core.mysql.ddl import TableDdl, classify
-from penstock.core.mysql.describe import is_system_versioned
 from penstock.core.mysql.log_items import StatementLogged
-from penstock.core.mysql.text_values import parse_values, select_expression
+from penstock.core.mysql.text_values import parse_values
 from penstock.core.positions import BinlogPosition
 from penstock.core.table_policy import DEFAULT_POLICY
 from penstock.core.tables import TableId, TableSchema, UnsupportedType
@@ -46,7 +44,6 @@ SILENCE_SECONDS = 300.0
 """So long a server may look for a table's next row: it passes by all that came and went since the snapshot."""
 
 _ATTEMPTS = 5
-_BATCH_BYTES = 16 << 20
 _SAVEPOINT = "penstock_table"
 _SNAPSHOT_ENGINE = "InnoDB"
 _CHANGED = frozenset({ER.TABLE_DEF_CHANGED, ER.NO_SUCH_TABLE, ER.BAD_FIELD_ERROR, ER.BAD_DB_ERROR})
@@ -159,7 +156,7 @@ class Copy:
             with self._locked(schema.table):
                 first = 0
                 with contextlib.closing(
-                    _stream(self._server, self._connection, _select(schema), batch_rows)
+                    stream_rows(self._server, self._connection, select_rows(schema), batch_rows)
                 ) as fetches:
                     for fetched in fetches:
                         yield self._batch(schema, fetched, first)
@@ -337,60 +334,3 @@ def _start_on_mysql(connection: pymysql.Connection, _: BinlogPosition, tables: S
 
 
 _START = {"mariadb": _start_on_mariadb, "mysql": _start_on_mysql}
-
-
-def _select(schema: TableSchema) -> str:
-    expressions = ", ".join(select_expression(column, quote(column.name)) for column in schema.columns)
-    history = " FOR SYSTEM_TIME ALL" if is_system_versioned(schema) else ""
-    return f"SELECT {expressions} FROM {quote_table(schema.table)}{history}"  # noqa: S608 - every name is quoted
-
-
-def _stream(
-    server: MysqlServer, connection: pymysql.Connection, sql: str, batch_rows: int
-) -> Generator[Sequence[tuple[bytes | None, ...]]]:
-    """Yield printed rows, every value as bytes; a caller that stops early has the server stop too."""
-    number = int(ask(connection, "SELECT CONNECTION_ID()")[0][0])
-    cursor = connection.cursor(SSCursor)
-    finished = False
-    try:
-        with _raw_values(connection):
-            cursor.execute(sql)
-        while fetched := _fetch(cursor, batch_rows):
-            yield fetched
-        finished = True
-    finally:
-        if not finished:
-            _stop_query(server, number, cursor)
-
-
-def _fetch(cursor: SSCursor, rows_max: int) -> list[tuple[bytes | None, ...]]:
-    """Fetch so many rows at most, and no more once they come to `_BATCH_BYTES`: rows of megabytes share no batch."""
-    rows: list[tuple[bytes | None, ...]] = []
-    size = 0
-    while len(rows) < rows_max and size < _BATCH_BYTES and (row := cursor.fetchone()) is not None:
-        rows.append(row)
-        size += sum(map(len, filter(None, row)))
-    return rows
-
-
-def _stop_query(server: MysqlServer, number: int, cursor: SSCursor) -> None:
-    """Kill the query: closing its cursor would read the rest of the table."""
-    with contextlib.suppress(PenstockError, pymysql.err.MySQLError):
-        with contextlib.closing(connect(server)) as other:
-            ask(other, f"KILL QUERY {number}")
-        # What is left to come says that it was killed; or, where it had ended by then, the next statement does.
-        with contextlib.suppress(pymysql.err.MySQLError):
-            cursor.close()
-        cursor.execute("DO 0")
-        cursor.close()
-
-
-@contextlib.contextmanager
-def _raw_values(connection: pymysql.Connection) -> Iterator[None]:
-    """Take the values of the statement sent now as the bytes of the column, instead of as Python's types."""
-    ask(connection, "SET character_set_results = binary")
-    decoders, connection.decoders, connection.use_unicode = connection.decoders, {}, False
-    try:
-        yield
-    finally:
-        connection.decoders, connection.use_unicode = decoders, True

@@ -52,6 +52,12 @@ def head(connection: pymysql.Connection) -> BinlogPosition:
     return BinlogPosition(file, offset, gtids=gtids_at(connection, file, offset))
 
 
+def end_of_log(connection: pymysql.Connection) -> BinlogPosition:
+    """Return the end of the log now as file and offset alone; raises as `head` does."""
+    file, offset, *_ = _log_status(connection, read_flavour(connection))
+    return BinlogPosition(str(file), int(offset))
+
+
 def binlogs(connection: pymysql.Connection) -> Sequence[tuple[str, int]]:
     """Every binlog the server has, oldest first, with its size in bytes.
 

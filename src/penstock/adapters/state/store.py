@@ -185,6 +185,11 @@ class SqlState:
             "behind_since_ms": progress.behind_since_ms,
             "lag_messages": progress.lag_messages,
             "moved_at_ms": progress.moved_at_ms,
+            "running_since_ms": progress.running_since_ms,
+            "failures": progress.failures,
+            "failed_at_ms": progress.failed_at_ms,
+            "failure": _shown(progress.failure),
+            "dead_letters": progress.dead_letters,
         }
         with transaction(self._engine) as connection:
             upsert(connection, LINK_PROGRESS, [row])
@@ -253,6 +258,11 @@ class SqlState:
                 row.behind_since_ms,
                 row.lag_messages,
                 row.moved_at_ms,
+                row.running_since_ms,
+                row.failures,
+                row.failed_at_ms,
+                row.failure or "",
+                row.dead_letters,
             )
             for row in sorted(self._rows(LINK_PROGRESS), key=lambda row: str(row.link))
         ]

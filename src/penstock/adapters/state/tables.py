@@ -30,7 +30,7 @@ def _integer(name: str, *, nullable: bool = False) -> Column[int]:
 
 
 def _moment(name: str) -> Column[int]:
-    """Unix milliseconds; 0 for never, and in rows that releases before this column wrote."""
+    """Unix milliseconds, or a count; 0 for never, and in rows that releases before this column wrote."""
     return Column(name, BigInteger, nullable=False, server_default="0")
 
 
@@ -97,6 +97,32 @@ LINK_PROGRESS = Table(
     _integer("behind_since_ms", nullable=True),
     _integer("lag_messages", nullable=True),
     _moment("moved_at_ms"),
+    _moment("running_since_ms"),
+    _moment("failures"),
+    _moment("failed_at_ms"),
+    _text("failure", nullable=True),
+    _integer("dead_letters", nullable=True),
+)
+
+LINK_SAMPLES = Table(
+    "link_samples",
+    METADATA,
+    _name("pipeline", 64),
+    _name("link", 160),
+    Column("slot", BigInteger, primary_key=True, autoincrement=False),
+    _integer("at_ms"),
+    _integer("carried_rows"),
+    Column("lag_seconds", Double, nullable=True),
+)
+
+SERVER_CONDITION = Table(
+    "server_condition",
+    METADATA,
+    _name("pipeline", 64),
+    _name("server", 64),
+    _text("state"),
+    _integer("since_ms"),
+    _integer("restarts"),
 )
 
 LINK_PLACE = Table(
@@ -143,4 +169,23 @@ PUBLISHED_TOPICS = Table(
     _text("topic_id"),
     _text("ends"),
     _integer("updated_at_ms"),
+)
+
+SNAPSHOTS = Table(
+    "snapshots",
+    METADATA,
+    _name("pipeline", 64),
+    _name("snapshot_id", 64),
+    _text("source"),
+    _text("table_name"),
+    _text("options"),
+    _text("wanted"),
+    _text("status"),
+    _integer("rows_done"),
+    _integer("rows_expected", nullable=True),
+    _integer("requested_at_ms"),
+    _integer("started_at_ms"),
+    _integer("updated_at_ms"),
+    _text("error"),
+    _text("hint"),
 )

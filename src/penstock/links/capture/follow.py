@@ -52,6 +52,7 @@ class LogFollower:
         self._due_at = 0.0
         self._transaction: list[LoggedRows] = []
         self._transaction_bytes = 0
+        self._is_inside = False
 
     def feed(self, items: Sequence[object]) -> Iterator[Publication | LoggedStatement]:
         """Take items; yield what they complete. A statement comes after everything before it.
@@ -61,6 +62,7 @@ class LogFollower:
         for step in self._reading.steps(items):
             match step:
                 case RowsRead(rows):
+                    self._is_inside = True
                     yield from self._take_rows(rows)
                 case TransactionsRead(end, rows):
                     self._transaction += [each for each in rows if self._collector.wants(each.table)]
@@ -70,6 +72,7 @@ class LogFollower:
                     self._collect_transaction()
                     yield from self._finish(begin)
                     self.position = self._boundary = statement.end
+                    self._is_inside = False
                     yield statement
                 case LogPassed(end):
                     yield from self._advance(end)
@@ -84,6 +87,12 @@ class LogFollower:
     def is_waiting(self) -> bool:
         """Whether changes wait for a publication."""
         return self._collector.bytes > 0
+
+    @property
+    def boundary(self) -> Position | None:
+        """Where the next transaction begins, if everything before it was handed out; else None."""
+        is_between = not (self.is_waiting or self._is_inside or self._boundary.order[2])
+        return self._boundary if is_between else None
 
     def wait_seconds(self) -> float:
         """How long it is until the next publication is due: whatever comes before waits, and may be read together."""
@@ -127,7 +136,7 @@ class LogFollower:
 
     def _seal(self, end: Position) -> Iterator[Publication]:
         self._collect_transaction()
-        self._boundary = end
+        self._boundary, self._is_inside = end, False
         if self._collector.bytes >= self._pace.bytes_wanted:
             yield from self._finish(end)
 
@@ -135,7 +144,7 @@ class LogFollower:
         """Move on with nothing for us; publications never span two files."""
         if end.file != self._boundary.file:
             yield from self._finish(self._boundary)
-        self._boundary = end
+        self._boundary, self._is_inside = end, False
 
     def _collect_transaction(self) -> None:
         for event in self._transaction:

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from penstock.core.positions import Position
     from penstock.links.capture.follow import LogFollower
     from penstock.links.capture.open_capture import OpenCapture
+    from penstock.links.capture.refresher import Refresher
     from penstock.ports.log import LogStream
 
 _READ_WAIT_SECONDS = 0.2
+_READ_WAIT_BUSY_SECONDS = 0.01
 _ADVANCE_SECONDS = 1.0
 _CONFIRM_SECONDS = 1.0
 
@@ -41,8 +43,11 @@ class LiveCapture:
     Between two leases it goes on by itself, so that nothing waits for the next one.
     """
 
-    def __init__(self, capture: OpenCapture, stream: LogStream, follower: LogFollower) -> None:
-        """Follow `stream`, which was opened at the capture's position."""
+    def __init__(
+        self, capture: OpenCapture, stream: LogStream, follower: LogFollower, refresher: Refresher | None = None
+    ) -> None:
+        """Follow `stream`, which was opened at the capture's position; `refresher` carries the capture's snapshots."""
+        self._refresher = refresher
         self._capture = capture
         self._stream = stream
         self._follower = follower
@@ -96,18 +101,23 @@ class LiveCapture:
 
     def _follow(self, seconds: float, stop: Position | None) -> None:
         parent, until = os.getppid(), time.monotonic() + seconds
+        self._refresh()
         # What is read behind the stop is lost to this object: it must not read on.
-        while self.can_go_on and time.monotonic() < until and not self._reached(stop) and not self._recalled.is_set():
+        while (
+            self.can_go_on and time.monotonic() < until and not self._is_through(stop) and not self._recalled.is_set()
+        ):
             # What comes before a publication is due is read in one go.
             pause = self._follower.wait_seconds()
             if pause:
                 time.sleep(min(pause, _READ_WAIT_SECONDS))
             is_waiting = self._follower.is_waiting
-            items = self._stream.read(0.0 if is_waiting else _READ_WAIT_SECONDS)
-            wanted = self._follower.until(items, stop)
+            wait = _READ_WAIT_BUSY_SECONDS if self._is_refreshing else _READ_WAIT_SECONDS
+            items = self._stream.read(0.0 if is_waiting else wait)
+            wanted = self._follower.until(items, None if self._is_refreshing else stop)
             self.can_go_on = wanted is items
             self._commit(self._follower.feed(wanted))
             self._commit(self._follower.due())
+            self._refresh()
             self._pass_by(at_once=stop is not None)
             if not (items or is_waiting) or time.monotonic() - self._confirmed_at >= _CONFIRM_SECONDS:
                 self._confirm()
@@ -129,7 +139,25 @@ class LiveCapture:
         with suppress(Exception):
             self._take_back()
         self._stream.close()
+        if self._refresher is not None:
+            self._refresher.close()
         self._capture.parts.close()
+
+    def _is_through(self, stop: Position | None) -> bool:
+        """Whether all before the stop is read, and no snapshot waits for what comes behind it."""
+        return self._reached(stop) and not self._is_refreshing
+
+    @property
+    def _is_refreshing(self) -> bool:
+        return self._refresher is not None and self._refresher.is_busy
+
+    def _refresh(self) -> None:
+        """Let snapshots go on between two publications; what they commit moves the capture over what held nothing."""
+        boundary = self._follower.boundary
+        if self._refresher is not None and boundary is not None:
+            self._refresher.step(boundary)
+            if self._capture.position.order == boundary.order:
+                self._follower.pass_by()
 
     def _reached(self, stop: Position | None) -> bool:
         return stop is not None and self._follower.has_read(stop)
@@ -138,10 +166,14 @@ class LiveCapture:
         for part in work:
             if isinstance(part, Publication):
                 self._capture.publish(part)
+                if self._refresher is not None:
+                    self._refresher.saw(part)
                 self._publications += 1
                 self._rows += sum(rows for rows, _ in part.rows.values())
             else:
                 self._capture.take_statement(part)
+                if self._refresher is not None:
+                    self._refresher.saw_statement(part)
 
     def _pass_by(self, *, at_once: bool) -> None:
         """Commit progress over changes of other tables, but not for every one of them."""

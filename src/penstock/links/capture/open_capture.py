@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.core.log_items import LoggedStatement
     from penstock.core.positions import Position
     from penstock.core.publication import Publication
+    from penstock.core.snapshots import SnapshotProgress
     from penstock.core.turns import Turn
     from penstock.links.capture.table_book import TableBook
     from penstock.ports.publisher import Publisher
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 _REGISTERED = CrashPoint("statement.registered", "a statement's new schemas are registered, their topics are not made")
 _MADE_TOPICS = CrashPoint("statement.topics_made", "a statement's topics are made, nothing is announced")
 _ANNOUNCED = CrashPoint("statement.announced", "a statement is announced and behind us, the tracker's dump still there")
+_REFRESHED = CrashPoint("snapshot.refreshed", "a part of a snapshot is committed, the state database does not know")
+
+_FIRST_REFRESH = 2**30
+"""The row that the first refresh at a position has: behind those of a first copy that was made there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,8 @@ class OpenCapture:
     turn: Turn | None = None
     has_tracker: bool = True
     """Whether nobody but we can change the schema tracker."""
+    snapshots: dict[str, SnapshotProgress] = field(default_factory=dict)
+    refreshes: int = 0
 
     @classmethod
     def resume(cls, parts: CaptureParts, epoch: int, server: str = "", turn: Turn | None = None) -> OpenCapture:
@@ -105,6 +112,7 @@ class OpenCapture:
         known = server or record.server
         stopped = dict(record.stopped)
         capture = cls(parts, epoch, record.position, record.timestamp_ms, stopped, known, turn, has_tracker)
+        capture.snapshots, capture.refreshes = dict(record.snapshots), record.refreshes
         if record.epoch < epoch:
             # Once for each instance: nobody but we and those before us may have touched the tracker.
             parts.book.require_tracker(capture.stopped)
@@ -120,13 +128,13 @@ class OpenCapture:
                 message,
                 "this is a mistake in Penstock; nothing was published: restart, and report it with both positions",
             )
-        self.position = publication.end
+        self._stand_at(publication.end)
         self.timestamp_ms = publication.timestamp_ms or self.timestamp_ms
         self._commit(publication.messages, publication.rows)
 
     def advance(self, position: Position) -> None:
         """Commit that nothing of ours lies before `position`."""
-        self.position = position
+        self._stand_at(position)
         self._commit((), {})
 
     def take_statement(self, statement: LoggedStatement) -> None:
@@ -148,7 +156,7 @@ class OpenCapture:
                 self.stopped.pop(str(announcement.table), None)
         for table, why in outcome.stopped:
             self.stopped.setdefault(str(table), why)
-        self.position = statement.end
+        self._stand_at(statement.end)
         era = statement.end.era
         kept = [a for a in outcome.announcements if str(a.table) not in self.stopped]
         announced = [replace(a, order=in_era(a.order, era)) for a in kept]
@@ -164,13 +172,38 @@ class OpenCapture:
 
     def move(self, position: Position, server: str, messages: Sequence[Messages]) -> None:
         """Commit, with `messages`, that the capture goes on at `position` of another `server`."""
-        self.position = position
+        self._stand_at(position)
         self.server = server
         self._commit(messages, {})
+
+    def refresh_row(self, position: Position) -> int:
+        """The row that the next refresh has, if it is made at `position`: behind all that was told there."""
+        is_here = position.order == self.position.order
+        return _FIRST_REFRESH + (self.refreshes if is_here else 0)
+
+    def refresh(self, position: Position, messages: Sequence[Messages], rows: Mapping[str, tuple[int, int]]) -> None:
+        """Commit a part of a snapshot, which holds at `position`, and that nothing else of ours lies before it."""
+        self._stand_at(position)
+        self.refreshes += 1
+        self._commit(messages, rows)
+        _REFRESHED.pass_by()
+
+    def begin_anew(self, position: Position, announcement: Announcement) -> None:
+        """Commit that a table begins at `position`, without rows, whether it had stopped or was not carried yet."""
+        self.stopped.pop(str(announcement.table), None)
+        self.parts.publisher.create_topics([announcement.topic])
+        self.refresh(position, announcement_messages(self.parts.schemas_topic, [announcement]), {})
+        self.parts.book.announce(announcement)
+
+    def _stand_at(self, position: Position) -> None:
+        if (position.order, position.era) != (self.position.order, self.position.era):
+            self.refreshes = 0
+        self.position = position
 
     def _commit(self, messages: Sequence[Messages], rows: Mapping[str, tuple[int, int]]) -> None:
         stopped, server = self.stopped, self.server
         record = CaptureRecord(self.position, self.epoch, self.timestamp_ms, rows, stopped, server, self.turn)
+        record = replace(record, snapshots=self.snapshots, refreshes=self.refreshes)
         self.parts.publisher.publish(messages, record.to_mapping)
 
 

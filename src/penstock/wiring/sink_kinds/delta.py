@@ -24,6 +24,7 @@ class DeltaKind:
 
     spec: PipelineSpec
     sink: DeltaSinkSpec
+    can_be_audited: bool = False
 
     def explain(self) -> Iterator[str]:
         """See `SinkKind`."""

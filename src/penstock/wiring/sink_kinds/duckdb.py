@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from penstock.config.sinks import DuckdbSinkSpec
     from penstock.config.specs import LinkSpec, PipelineSpec
+    from penstock.ports.audited import AuditedDatabase
     from penstock.ports.queries import QueryResult, ReadLimits
     from penstock.ports.warehouse import Warehouse
 
@@ -26,6 +27,7 @@ class DuckdbKind:
     sink: DuckdbSinkSpec
     connections: int = 1
     transaction_rows_max: int | None = None
+    can_be_audited: bool = True
 
     def explain(self) -> Iterator[str]:
         """See `SinkKind`."""
@@ -68,3 +70,10 @@ class DuckdbKind:
         from penstock.adapters.duckdb.query_wire import run_file  # noqa: PLC0415
 
         return query(self.sink.path, run_file(self.spec.home, self.sink.name), statement, limits)
+
+    def open_audited(self) -> AuditedDatabase:
+        """See `SqlKind`."""
+        from penstock.adapters.duckdb.audited import AuditedDuckdb  # noqa: PLC0415 - drivers are slow to import
+        from penstock.adapters.duckdb.query_wire import run_file  # noqa: PLC0415
+
+        return AuditedDuckdb(self.sink.path, run_file(self.spec.home, self.sink.name))

@@ -8,12 +8,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from penstock.config.specs import LinkSpec
+    from penstock.ports.audited import AuditedDatabase
     from penstock.ports.queries import QueryResult, ReadLimits
     from penstock.ports.warehouse import Warehouse
 
 
 class SinkKind(Protocol):
     """A sink of a pipeline's file, as its kind sees it. Nothing is connected before a method is called."""
+
+    @property
+    def can_be_audited(self) -> bool:
+        """Whether `SqlKind.open_audited` can open it."""
+        ...
 
     def explain(self) -> Iterator[str]:
         """Yield lines for `penstock check`: first what and where it is, then how it is reached. Connects to nothing."""
@@ -60,4 +66,8 @@ class SqlKind(SinkKind, Protocol):
 
         Raises UsageError for one that does not read or has a mistake, SinkError and UnavailableError.
         """
+        ...
+
+    def open_audited(self) -> AuditedDatabase:
+        """Open it for an audit, which changes nothing. Raises UsageError where a kind cannot be audited yet."""
         ...

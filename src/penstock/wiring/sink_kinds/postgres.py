@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from penstock.config.sinks import PostgresSinkSpec
     from penstock.config.spec import TlsSpec
     from penstock.config.specs import LinkSpec, PipelineSpec
+    from penstock.ports.audited import AuditedDatabase
     from penstock.ports.queries import QueryResult, ReadLimits
     from penstock.ports.warehouse import Warehouse
 
@@ -25,6 +26,7 @@ class PostgresKind:
     spec: PipelineSpec
     sink: PostgresSinkSpec
     transaction_rows_max: int | None = None
+    can_be_audited: bool = True
 
     @property
     def connections(self) -> int:
@@ -66,6 +68,12 @@ class PostgresKind:
         from penstock.adapters.postgres.query import query  # noqa: PLC0415 - drivers are slow to import
 
         return query(self.server(), statement, limits)
+
+    def open_audited(self) -> AuditedDatabase:
+        """See `SqlKind`."""
+        from penstock.adapters.postgres.audited import AuditedPostgres  # noqa: PLC0415 - drivers are slow to import
+
+        return AuditedPostgres(self.server())
 
     def server(self) -> PostgresServer:
         """The database and our login to it."""

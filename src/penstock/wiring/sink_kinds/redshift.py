@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.adapters.redshift.warehouse import RedshiftLoads
     from penstock.config.sinks import RedshiftSinkSpec, RedshiftTableSpec
     from penstock.config.specs import LinkSpec, PipelineSpec
+    from penstock.ports.audited import AuditedDatabase
     from penstock.ports.queries import QueryResult, ReadLimits
     from penstock.ports.warehouse import Warehouse
 
@@ -37,6 +38,7 @@ class RedshiftKind:
     sink: RedshiftSinkSpec
     connections: int = 1
     transaction_rows_max: int | None = 20_000_000
+    can_be_audited: bool = False
 
     def explain(self) -> Iterator[str]:
         """See `SinkKind`."""
@@ -73,6 +75,11 @@ class RedshiftKind:
         from penstock.adapters.redshift.query import query  # noqa: PLC0415 - drivers are slow to import
 
         return query(self.cluster(), statement, limits)
+
+    def open_audited(self) -> AuditedDatabase:
+        """See `SqlKind`."""
+        message = f"the sink {self.sink.name} is of kind redshift, which is not audited in this release"
+        raise UsageError(message, "audit a sink of kind duckdb or postgres")
 
     def cluster(self) -> RedshiftCluster:
         """The database and our login to it."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 from penstock.config.crash_points import CrashPoint
 from penstock.core.announcements import Announcement, Kind, Move
 from penstock.core.errors import PenstockError, TableStoppedError
+from penstock.core.mysql.concerned import concerns
 from penstock.core.mysql.ddl import Harmless, RowStatement, TableDdl, TransactionControl, classify
 from penstock.core.mysql.foreign_keys import with_children
 from penstock.core.mysql.sql_tokens import query_of, read_tokens
@@ -113,6 +114,10 @@ class StatementHandler:
         mine = binlog_statement(statement)
         read = classify(mine.sql, mine.session.sql_mode)
         return isinstance(read, TableDdl) and not (read.leaves_tables or _is_of_server(read, mine.default_schema))
+
+    def concerns(self, statement: LoggedStatement, table: TableId) -> bool:
+        """See ports/replay.Replay."""
+        return concerns(binlog_statement(statement), table)
 
     def apply(self, statement: LoggedStatement, stopped: Collection[str]) -> StatementOutcome:
         """Bring the tracker past `statement`; the caller then commits the outcome and calls `settle`.

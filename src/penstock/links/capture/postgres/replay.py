@@ -57,6 +57,10 @@ class RelationReplay:
         del statement
         return False
 
+    def concerns(self, statement: LoggedStatement, table: TableId) -> bool:
+        """See Replay."""
+        return any(TableId(each.schema, each.name) == table for each in tables_changed(statement).relations)
+
     def apply(self, statement: LoggedStatement, stopped: Collection[str]) -> StatementOutcome:
         """See Replay."""
         changed = tables_changed(statement)

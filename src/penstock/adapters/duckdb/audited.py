@@ -1,0 +1,49 @@
+"""A DuckDB file, read by an audit, whether or not a pipeline has it open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.adapters.duckdb.query import query as ask
+from penstock.core.audit.dialects import DUCKDB
+from penstock.core.errors import SinkError
+from penstock.ports.queries import ReadLimits
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from penstock.core.audit.dialects import AuditDialect
+
+_LIMITS = ReadLimits()
+
+
+class AuditedDuckdb:
+    """Asks the process that writes the file, or else the file. It implements the port `AuditedDatabase`.
+
+    Each query sees one committed state: nobody keeps a file open that a pipeline wants to open.
+    """
+
+    def __init__(self, path: Path, run_file: Path) -> None:
+        """Open nothing yet; `run_file` is where the writing process says how to ask it."""
+        self._path = path
+        self._run_file = run_file
+
+    @property
+    def dialect(self) -> AuditDialect:
+        """See `AuditedDatabase`."""
+        return DUCKDB
+
+    def renew(self) -> None:
+        """See `AuditedDatabase`: each query is by itself."""
+
+    def fetch(self, query: str) -> Sequence[Sequence[Any]]:
+        """See `AuditedDatabase`. Raises SinkError for more than 100,000 rows."""
+        result = ask(self._path, self._run_file, query, _LIMITS)
+        if result.truncated:
+            message = f"an audit's query of {self._path} has more than {_LIMITS.rows_max} rows"
+            raise SinkError(message, "choose a larger partition_size in `audits`")
+        return list(zip(*(column.to_pylist() for column in result.rows.columns), strict=True))
+
+    def close(self) -> None:
+        """See `AuditedDatabase`."""

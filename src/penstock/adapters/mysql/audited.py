@@ -1,0 +1,65 @@
+"""A MySQL or MariaDB server, read by an audit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.adapters.mysql.catalog import read_flavour
+from penstock.adapters.mysql.connection import ask, connect
+from penstock.core.audit.dialects import MARIADB, MYSQL
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pymysql
+
+    from penstock.adapters.mysql.connection import MysqlServer
+    from penstock.core.audit.dialects import AuditDialect
+
+_QUERY_SECONDS = 3600
+_SESSION = (
+    "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+    # No padding of CHAR values, and no other meaning of || and quotes.
+    "SET SESSION sql_mode = ''",
+    # A row's hash is computed in a subquery: merged into the outer query it would be computed for every sum.
+    "SET SESSION optimizer_switch = 'derived_merge=off'",
+)
+_TIME_LIMIT = {
+    "mariadb": f"SET SESSION max_statement_time = {_QUERY_SECONDS}",
+    "mysql": f"SET SESSION max_execution_time = {_QUERY_SECONDS * 1000}",
+}
+
+
+class AuditedMysql:
+    """A connection whose queries see one snapshot. It implements the port `AuditedDatabase`."""
+
+    def __init__(self, server: MysqlServer) -> None:
+        """Connect; raises as `connect` does."""
+        self._connection = connect(server, silence_seconds=_QUERY_SECONDS + 60)
+        flavour = read_flavour(self._connection)
+        for statement in (*_SESSION, _TIME_LIMIT[flavour]):
+            ask(self._connection, statement)
+        self._dialect = MYSQL if flavour == "mysql" else MARIADB
+
+    @property
+    def dialect(self) -> AuditDialect:
+        """See `AuditedDatabase`."""
+        return self._dialect
+
+    @property
+    def connection(self) -> pymysql.Connection:
+        """The connection, for what else is to be read in its transaction."""
+        return self._connection
+
+    def renew(self) -> None:
+        """See `AuditedDatabase`. Nothing is locked."""
+        ask(self._connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
+
+    def fetch(self, query: str) -> Sequence[Sequence[Any]]:
+        """See `AuditedDatabase`."""
+        return ask(self._connection, query)
+
+    def close(self) -> None:
+        """See `AuditedDatabase`; the server ends the transaction."""
+        if self._connection.open:
+            self._connection.close()

@@ -1,0 +1,80 @@
+"""Rows as a SELECT prints them: every value as the bytes of its column."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import pymysql
+from pymysql.cursors import SSCursor
+
+from penstock.adapters.mysql.catalog import quote, quote_table
+from penstock.adapters.mysql.connection import MysqlServer, ask, connect
+from penstock.core.errors import PenstockError
+from penstock.core.mysql.describe import is_system_versioned
+from penstock.core.mysql.text_values import select_expression
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Sequence
+
+    from penstock.core.tables import TableSchema
+
+_BATCH_BYTES = 16 << 20
+
+
+def select_rows(schema: TableSchema) -> str:
+    """What to ask for all rows of a table; a WHERE may follow."""
+    expressions = ", ".join(select_expression(column, quote(column.name)) for column in schema.columns)
+    history = " FOR SYSTEM_TIME ALL" if is_system_versioned(schema) else ""
+    return f"SELECT {expressions} FROM {quote_table(schema.table)}{history}"  # noqa: S608 - every name is quoted
+
+
+def stream_rows(
+    server: MysqlServer, connection: pymysql.Connection, sql: str, batch_rows: int
+) -> Generator[Sequence[tuple[bytes | None, ...]]]:
+    """Yield printed rows, every value as bytes; a caller that stops early has the server stop too."""
+    number = int(ask(connection, "SELECT CONNECTION_ID()")[0][0])
+    cursor = connection.cursor(SSCursor)
+    finished = False
+    try:
+        with _raw_values(connection):
+            cursor.execute(sql)
+        while fetched := _fetch(cursor, batch_rows):
+            yield fetched
+        finished = True
+    finally:
+        if not finished:
+            _stop_query(server, number, cursor)
+
+
+def _fetch(cursor: SSCursor, rows_max: int) -> list[tuple[bytes | None, ...]]:
+    """Fetch so many rows at most, and no more once they come to `_BATCH_BYTES`: rows of megabytes share no batch."""
+    rows: list[tuple[bytes | None, ...]] = []
+    size = 0
+    while len(rows) < rows_max and size < _BATCH_BYTES and (row := cursor.fetchone()) is not None:
+        rows.append(row)
+        size += sum(map(len, filter(None, row)))
+    return rows
+
+
+def _stop_query(server: MysqlServer, number: int, cursor: SSCursor) -> None:
+    """Kill the query: closing its cursor would read the rest of the table."""
+    with contextlib.suppress(PenstockError, pymysql.err.MySQLError):
+        with contextlib.closing(connect(server)) as other:
+            ask(other, f"KILL QUERY {number}")
+        # What is left to come says that it was killed; or, where it had ended by then, the next statement does.
+        with contextlib.suppress(pymysql.err.MySQLError):
+            cursor.close()
+        cursor.execute("DO 0")
+        cursor.close()
+
+
+@contextlib.contextmanager
+def _raw_values(connection: pymysql.Connection) -> Iterator[None]:
+    """Take the values of the statement sent now as the bytes of the column, instead of as Python's types."""
+    ask(connection, "SET character_set_results = binary")
+    decoders, connection.decoders, connection.use_unicode = connection.decoders, {}, False
+    try:
+        yield
+    finally:
+        connection.decoders, connection.use_unicode = decoders, True

@@ -1,0 +1,249 @@
+"""`penstock audit`: prove that targets have what the sources have, or name what differs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path  # noqa: TC003 - Typer reads the annotations when it runs
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from penstock.cli.console import format_seconds, open_console, say_note
+from penstock.cli.option_groups import grouped
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from penstock.config.audits import AuditSpec
+    from penstock.config.specs import PipelineSpec
+    from penstock.core.audit.findings import DivergentRow, TableFindings
+    from penstock.core.audit.report import AuditReport
+    from penstock.core.audit.scores import Score
+
+app = typer.Typer()
+
+_BELOW, _FAILED = 3, 1
+_SHOWN_ROWS = 20
+_REPAIR_SECONDS = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class UrlOptions:
+    """Two tables to be compared without any pipeline."""
+
+    from_url: Annotated[
+        str, typer.Option("--from", metavar="URL", help="Instead of FILE: mysql://, postgresql:// or duckdb:///FILE.")
+    ] = ""
+    to_url: Annotated[str, typer.Option("--to", metavar="URL", help="What to compare it with.")] = ""
+    table: Annotated[str, typer.Option(metavar="SCHEMA.TABLE", help="The table, with --from and --to.")] = ""
+    to_table: Annotated[
+        str, typer.Option(metavar="SCHEMA.TABLE", help="Its name on the second side, if that is another one.")
+    ] = ""
+    from_password_env: Annotated[
+        str, typer.Option(metavar="NAME", help="The environment variable that has the first password.")
+    ] = ""
+    to_password_env: Annotated[
+        str, typer.Option(metavar="NAME", help="The environment variable that has the second password.")
+    ] = ""
+    key: Annotated[
+        list[str] | None, typer.Option(metavar="COLUMN", help="Tells rows apart, if not the primary key; repeatable.")
+    ] = None
+    form: Annotated[
+        Literal["sha256", "classic"],
+        typer.Option(help="SHA-256 of columns with borders, or MD5 of their texts one after the other."),
+    ] = "sha256"
+    partition_size: Annotated[int, typer.Option(min=1, help="About so many rows have a signature.")] = 10_000
+    k: Annotated[int, typer.Option("--k", min=1, max=64, help="MinHash values of a partition.")] = 16
+
+
+@app.command()
+@grouped
+def audit(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="The pipeline's YAML file.", show_default=False)
+    ] = None,
+    *,
+    urls: UrlOptions,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with stable keys.")] = False,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Have the rows that differ published again, then audit once more.")
+    ] = False,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the report as one HTML file, too.", show_default=False)
+    ] = None,
+) -> None:
+    """Compare every table of a source with its copy in a sink, and name the rows that differ.
+
+    It works while the pipeline runs: a row is called wrong only if it is so once
+    the sink has passed the place in the source's log at which the row was read. The
+    databases compute signatures; rows travel only where those differ. Nothing is
+    written to either. With --from, --to and --table it compares any two tables.
+
+    --repair asks the running pipeline to read exactly the rows that were named
+    again, and to publish them, or that they are gone; without it nothing changes.
+
+    Exit code 0: all that was compared is equal. 3: a table scores below the
+    threshold of its audit. 1: a table lags or cannot be read, so nobody knows.
+    """
+    from penstock.core.audit.report import describe  # noqa: PLC0415 - `audit --help` need not wait for it
+    from penstock.core.audit.report_html import render_html  # noqa: PLC0415 - as above
+
+    reports = _audit_tables(urls) if file is None else _audit_pipeline(file, urls, repair=repair)
+    if html is not None:
+        html.write_text(render_html(reports), encoding="utf-8")
+    if as_json:
+        typer.echo(json.dumps(describe(reports), indent=2, ensure_ascii=False))
+    else:
+        for report in reports:
+            _print(open_console(), report)
+    raise typer.Exit(_exit_code(reports))
+
+
+def _audit_pipeline(file: Path, urls: UrlOptions, *, repair: bool) -> Sequence[AuditReport]:
+    # Imported here so that `audit --help` need not wait for databases' drivers.
+    from penstock.config.load import load  # noqa: PLC0415
+    from penstock.core.errors import UsageError  # noqa: PLC0415
+    from penstock.dev.reach import reach_embedded  # noqa: PLC0415
+    from penstock.wiring.audit import run_audit  # noqa: PLC0415
+    from penstock.wiring.standing import read_standing  # noqa: PLC0415
+
+    if replace(urls, key=urls.key or None) != UrlOptions():
+        message = "FILE and options for two tables by URL are given at once"
+        raise UsageError(message, "give FILE, and say the rest under `audits` in it; or --from, --to and --table")
+    spec = load(file)
+    is_running = bool(repair and read_standing(spec).holder)
+    with reach_embedded(spec, say_note) as reached:
+        audits = choose_audits(spec)
+        reports = [run_audit(reached, each, _say_nothing) for each in audits]
+        if repair and _repair(spec, reports, is_running=is_running):
+            return [run_audit(reached, each, _say_nothing) for each in audits]
+        return reports
+
+
+def _repair(spec: PipelineSpec, reports: Sequence[AuditReport], *, is_running: bool) -> bool:
+    """Ask for the rows that were named, and wait for them; say whether it is worth another audit."""
+    from penstock.wiring.audit_repair import ask_for_repairs, await_repairs  # noqa: PLC0415 - as above
+
+    asked = ask_for_repairs(spec, reports)
+    if not asked:
+        say_note("there are no rows to repair")
+        return False
+    for each in asked:
+        say_note(f"{each.table}: {len(each.options.keys)} row(s) are to be read again")
+    if not is_running:
+        say_note("the pipeline does not run: the next `penstock run` repairs them; then audit again")
+        return False
+    ended = await_repairs(spec, asked, _REPAIR_SECONDS)
+    for each in ended:
+        if each.error or not each.status.has_ended:
+            say_note(f"{each.table}: {each.error or 'the rows were not read again in time'}: see penstock snapshot")
+    return True
+
+
+def _audit_tables(urls: UrlOptions) -> Sequence[AuditReport]:
+    from penstock.config.secrets import secret  # noqa: PLC0415 - as above
+    from penstock.core.errors import UsageError  # noqa: PLC0415
+    from penstock.core.tables import TableId  # noqa: PLC0415
+    from penstock.links.audit.compare import Bounds  # noqa: PLC0415
+    from penstock.wiring.audit_urls import TableAt, audit_urls  # noqa: PLC0415
+
+    if not (urls.from_url and urls.to_url and "." in urls.table):
+        message = "it is not said what to audit"
+        raise UsageError(message, "give a pipeline's FILE; or --from URL --to URL --table SCHEMA.TABLE")
+    source, target = (
+        TableAt(url, TableId.parse(table), secret(variable) if variable else "")
+        for url, table, variable in (
+            (urls.from_url, urls.table, urls.from_password_env),
+            (urls.to_url, urls.to_table or urls.table, urls.to_password_env),
+        )
+    )
+    bounds = Bounds(urls.partition_size, urls.k)
+    return [audit_urls(source, target, bounds, key=tuple(urls.key or ()), form=urls.form)]
+
+
+def choose_audits(spec: PipelineSpec) -> Sequence[AuditSpec]:
+    """Return the file's audits; of one without any, every link to a sink that can be audited. UsageError for none."""
+    from penstock.config.audits import AuditSpec  # noqa: PLC0415 - as above
+    from penstock.core.errors import UsageError  # noqa: PLC0415
+    from penstock.wiring.sink_kinds.table import sink_kind  # noqa: PLC0415
+
+    if spec.audits:
+        return spec.audits
+    links = [link for link in spec.links if sink_kind(spec, spec.sink(link.sink)).can_be_audited]
+    if not links:
+        message = f"pipeline {spec.pipeline} has no link to a sink that can be audited"
+        raise UsageError(message, "audit a pipeline with a link to a sink of kind duckdb or postgres")
+    return [AuditSpec(source=link.source, sink=link.sink) for link in links]
+
+
+def _exit_code(reports: Sequence[AuditReport]) -> int:
+    if any(report.below for report in reports):
+        return _BELOW
+    return _FAILED if any(report.unknown for report in reports) else 0
+
+
+def _say_nothing(_table: str) -> None:
+    """Nobody watches."""
+
+
+def _print(console: Console, report: AuditReport) -> None:
+    from rich import box  # noqa: PLC0415 - `audit --help` need not wait for it
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(box=box.SIMPLE)
+    for heading in ("table", "state", "score", "bounds", "partitions", "unequal", "source rows", "wrong rows"):
+        table.add_column(heading, justify="left" if heading in {"table", "state"} else "right", overflow="fold")
+    for each in report.tables:
+        style = {"equal": "green", "different": "red"}.get(each.state, "yellow")
+        state = Text(each.state, style=style)
+        counted = (f"{each.equal + each.unequal:,}", f"{each.unequal:,}", f"{each.source_rows:,}")
+        table.add_row(Text(each.table), state, *_score_texts(each.score), *counted, f"{each.wrong_rows:,}")
+    console.print(table)
+    for each in report.tables:
+        for line in _lines(each):
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+    score, _ = _score_texts(report.score)
+    compared = sum(each.score is not None for each in report.tables)
+    differ = sum(each.state == "different" for each in report.tables)
+    took = format_seconds(report.seconds)
+    text = f"{report.source} and {report.sink}: score {score} of {compared} table(s), {differ} differ, in {took}"
+    console.print(text, style="bold", markup=False, highlight=False, soft_wrap=True)
+
+
+def _score_texts(score: Score | None) -> tuple[str, str]:
+    if score is None:
+        return "?", "?"
+    return f"{score.score:.6g}", f"{score.lower:.6g} to {score.upper:.6g}"
+
+
+def _lines(table: TableFindings) -> Sequence[str]:
+    lines = [f"{table.table}: {table.why}"] if table.why else []
+    lines += [f"{table.table}.{each.column} is not compared: {each.why}" for each in table.not_compared]
+    lines += [f"{table.table} {_row_line(table.key, row)}" for row in table.rows[:_SHOWN_ROWS]]
+    if table.wrong_rows > _SHOWN_ROWS:
+        lines.append(f"{table.table}: {table.wrong_rows - _SHOWN_ROWS} more wrong rows: see --json")
+    if table.not_narrowed:
+        lines.append(f"{table.table}: {table.not_narrowed} more partitions differ whose rows were not looked at")
+    if table.in_flight:
+        lines.append(f"{table.table}: {table.in_flight} rows changed all the while, so nothing is known of them")
+    return lines
+
+
+def _row_line(names: Sequence[str], row: DivergentRow) -> str:
+    key = ", ".join(f"{name} {text}" for name, text in zip(names, row.key, strict=True))
+    if row.state == "missing":
+        return f"{key}: missing in the target"
+    if row.state == "extra":
+        return f"{key}: only in the target"
+    parts = [
+        f"{name} is {_text(mine)} in the source, {_text(theirs)} there" for name, (mine, theirs) in row.columns.items()
+    ]
+    return f"{key}: {'; '.join(parts) or 'it is there more than once'}"
+
+
+def _text(value: str | None) -> str:
+    return "NULL" if value is None else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,110 @@
+"""`penstock snapshot`: read rows of tables again while live changes flow."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path  # noqa: TC003 - Typer reads the fields when it runs
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
+from penstock.cli.option_groups import grouped
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.ports.snapshots import Snapshot
+
+app = typer.Typer()
+
+Tables = Annotated[list[str] | None, typer.Argument(metavar="TABLE...", help="Tables of a source, as schema.name.")]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Which rows, and how fast."""
+
+    where: Annotated[str, typer.Option("--where", metavar="SQL", help="Only rows that meet this condition.")] = ""
+    keys: Annotated[
+        Path | None,
+        typer.Option("--keys", metavar="KEYS", help="Only rows with these primary keys, a line of JSON each; or -."),
+    ] = None
+    chunk_rows: Annotated[int, typer.Option("--chunk-rows", metavar="N", help="How many rows to read at once.")] = 4000
+    rows_per_second: Annotated[
+        int, typer.Option("--rows-per-second", metavar="N", help="How many rows to read at most; 0 for no limit.")
+    ] = 0
+
+
+@dataclass(frozen=True)
+class Action:
+    """What to do with snapshots that were asked for before."""
+
+    pause: Annotated[bool, typer.Option("--pause", help="Let what is under way wait.")] = False
+    resume: Annotated[bool, typer.Option("--resume", help="Let what was paused go on.")] = False
+    cancel: Annotated[bool, typer.Option("--cancel", help="End what is under way.")] = False
+    status: Annotated[bool, typer.Option("--status", help="Show how far snapshots are, or how they ended.")] = False
+
+    @property
+    def names(self) -> list[str]:
+        """What was chosen."""
+        chosen = {"pause": self.pause, "resume": self.resume, "cancel": self.cancel, "status": self.status}
+        return [name for name, is_set in chosen.items() if is_set]
+
+
+@app.command()
+@grouped
+def snapshot(
+    file: ConfigFile,
+    tables: Tables = None,
+    *,
+    rows: Rows,
+    action: Action,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with stable keys.")] = False,
+) -> None:
+    """Read rows of tables again, and publish them in their topics, while live changes go on.
+
+    The running pipeline does it, or the next one that is started: this command
+    asks for it and ends. Nothing is written to the source and no row locked. A
+    table that stopped, or that is new in the file, goes on with it, from nothing.
+    """
+    # Imported here so that `snapshot --help` need not wait for SQLAlchemy.
+    from penstock.cli.snapshot_request import change_snapshots, request_snapshots  # noqa: PLC0415
+    from penstock.config.load import load  # noqa: PLC0415
+    from penstock.core.errors import UsageError  # noqa: PLC0415
+    from penstock.wiring.snapshots import read_snapshots  # noqa: PLC0415
+
+    if len(action.names) > 1:
+        message = f"--{' and --'.join(action.names)} exclude each other"
+        raise UsageError(message, "give one of them")
+    if not tables and action.names != ["status"]:
+        message = "no table is named"
+        raise UsageError(message, "name tables as schema.name, or give --status")
+    spec, named = load(file), list(dict.fromkeys(tables or ()))
+    match action.names:
+        case ["status"]:
+            found = read_snapshots(spec, named)
+        case [what]:
+            found = change_snapshots(spec, named, what)
+        case _:
+            typed = (rows.where, rows.keys, rows.chunk_rows, rows.rows_per_second)
+            found = request_snapshots(spec, named, typed)
+    _show(found, file, as_json=as_json)
+
+
+def _show(found: Sequence[Snapshot], file: Path, *, as_json: bool) -> None:
+    from penstock.cli.console import open_console  # noqa: PLC0415 - see `snapshot`
+    from penstock.cli.snapshot_words import describe_snapshot, snapshot_line  # noqa: PLC0415
+
+    now_ms = time.time_ns() // 1_000_000
+    if as_json:
+        typer.echo(json.dumps({"snapshots": [describe_snapshot(each, now_ms) for each in found]}, indent=2))
+        return
+    lines = [] if found else [f"no table had a snapshot yet; to take one: penstock snapshot {file} TABLE"]
+    for each in found:
+        lines.append(snapshot_line(each, now_ms))
+        lines += [f"  {each.error}", f"  what to do: {each.hint}"] if each.error else []
+    for line in lines:
+        open_console().print(line, markup=False, highlight=False, soft_wrap=True)

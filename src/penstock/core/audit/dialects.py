@@ -1,0 +1,179 @@
+"""What the databases call the functions that signatures are made of.
+
+`{0}` stands for the argument. Sources: MariaDB Server documentation and MySQL 9
+Reference Manual, "String Functions" and "Encryption and Compression Functions";
+PostgreSQL 17 documentation, chapter 9; DuckDB documentation, "Functions".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+HashForm: TypeAlias = Literal["sha256", "classic"]
+"""SHA-256 of a text whose columns have borders, or MD5 of nothing but the columns' texts, NULL as `NULL`."""
+Kind: TypeAlias = Literal[
+    "boolean",
+    "integer",
+    "decimal",
+    "float",
+    "text",
+    "bytes",
+    "date",
+    "datetime",
+    "timestamp",
+    "time",
+]
+"""Of values that are written in one way."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditDialect:
+    """One database's SQL. `texts` writes a value of each kind as its canonical text.
+
+    `float_text` writes a float with the fewest digits that give it back, in
+    whatever layout the database likes; `mantissa` and `exponent` take that apart.
+    `hashes` gives 32 hexadecimal digits, `word` the number of eight of them.
+    `divide` cuts towards zero. `fence` at the end of a subquery keeps the
+    optimizer from computing what is in it more than once.
+    """
+
+    name: str
+    quote: str
+    texts: Mapping[Kind, str]
+    float_text: str
+    mantissa: str
+    exponent: str
+    hashes: Mapping[HashForm, str]
+    word: str
+    divide: str
+    divide_wide: str
+    bytes_length: str
+    as_text: str
+    text_literal: str
+    bytes_literal: str
+    has_concat: bool = False
+    fence: str = ""
+    zero_dates: bool = False
+
+    def quoted(self, *names: str) -> str:
+        """A name with dots between its parts, quoted."""
+        mark = self.quote
+        return ".".join(f"{mark}{name.replace(mark, mark + mark)}{mark}" for name in names)
+
+    def joined(self, texts: tuple[str, ...]) -> str:
+        """One text of several, none of which is NULL."""
+        if len(texts) == 1:
+            return texts[0]
+        return f"CONCAT({', '.join(texts)})" if self.has_concat else f"({' || '.join(texts)})"
+
+
+_MYSQL_MICROSECONDS: Final = (
+    "CONCAT(CASE WHEN {0} < CAST('00:00:00' AS TIME) THEN '-' ELSE '' END,"
+    " CAST((HOUR({0}) * 3600 + MINUTE({0}) * 60 + SECOND({0})) * 1000000 + MICROSECOND({0}) AS CHAR))"
+)
+
+MARIADB: Final = AuditDialect(
+    name="mariadb",
+    quote="`",
+    texts=MappingProxyType(
+        {
+            # Adding 0 drops the zeros of ZEROFILL and makes a number of a BIT.
+            "boolean": "CAST({0} + 0 AS CHAR)",
+            "integer": "CAST({0} + 0 AS CHAR)",
+            "decimal": "CAST({0} AS CHAR)",
+            "text": "CONVERT({0} USING utf8mb4)",
+            "bytes": "LOWER(HEX({0}))",
+            "date": "DATE_FORMAT({0}, '%Y-%m-%d')",
+            "datetime": "DATE_FORMAT({0}, '%Y-%m-%d %H:%i:%s.%f')",
+            "timestamp": "DATE_FORMAT({0}, '%Y-%m-%d %H:%i:%s.%f')",
+            "time": _MYSQL_MICROSECONDS,
+        }
+    ),
+    # A FLOAT alone would be printed with six digits, and a DOUBLE(10, 2) with two behind the point.
+    float_text="CAST({0} * 1e0 AS CHAR)",
+    mantissa="SUBSTRING_INDEX({0}, 'e', 1)",
+    exponent="CASE WHEN POSITION('e' IN {0}) > 0 THEN CAST(SUBSTRING_INDEX({0}, 'e', -1) AS SIGNED) ELSE 0 END",
+    hashes=MappingProxyType({"sha256": "LEFT(SHA2({0}, 256), 32)", "classic": "MD5({0})"}),
+    word="CAST(CONV({0}, 16, 10) AS UNSIGNED)",
+    divide="({0} DIV {1})",
+    divide_wide="({0} DIV {1})",
+    bytes_length="LENGTH({0})",
+    as_text="CAST({0} AS CHAR)",
+    text_literal="CONVERT(x'{0}' USING utf8mb4)",
+    bytes_literal="x'{0}'",
+    has_concat=True,
+    zero_dates=True,
+)
+"""MariaDB, in a session in UTC whose optimizer_switch has derived_merge=off: else it hashes a row for every sum."""
+
+MYSQL: Final = replace(MARIADB, name="mysql")
+"""MySQL 8 and later, in such a session. From 9.6 on it has no MD5()."""
+
+POSTGRES: Final = AuditDialect(
+    name="postgres",
+    quote='"',
+    texts=MappingProxyType(
+        {
+            "boolean": "CAST(CAST({0} AS INTEGER) AS TEXT)",
+            "integer": "CAST({0} AS TEXT)",
+            "decimal": "CAST({0} AS TEXT)",
+            "text": "CAST({0} AS TEXT)",
+            "bytes": "encode({0}, 'hex')",
+            "date": "to_char({0}, 'YYYY-MM-DD')",
+            "datetime": "to_char({0}, 'YYYY-MM-DD HH24:MI:SS.US')",
+            "timestamp": "to_char({0} AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')",
+            "time": "CAST(CAST(EXTRACT(EPOCH FROM {0}) * 1000000 AS BIGINT) AS TEXT)",
+        }
+    ),
+    float_text="CAST(CAST({0} AS DOUBLE PRECISION) AS TEXT)",
+    mantissa="split_part({0}, 'e', 1)",
+    exponent="CASE WHEN POSITION('e' IN {0}) > 0 THEN CAST(split_part({0}, 'e', 2) AS INTEGER) ELSE 0 END",
+    hashes=MappingProxyType(
+        {"sha256": "LEFT(encode(sha256(convert_to({0}, 'UTF8')), 'hex'), 32)", "classic": "md5({0})"}
+    ),
+    word="CAST(CAST('x' || {0} AS BIT(32)) AS BIGINT)",
+    divide="({0} / {1})",
+    divide_wide="div({0}, {1})",
+    bytes_length="octet_length({0})",
+    as_text="CAST({0} AS TEXT)",
+    text_literal="convert_from(decode('{0}', 'hex'), 'UTF8')",
+    bytes_literal="decode('{0}', 'hex')",
+    fence=" OFFSET 0",
+)
+"""PostgreSQL 13 and later, in a session in UTC with the ISO date style, in a database in UTF-8."""
+
+DUCKDB: Final = AuditDialect(
+    name="duckdb",
+    quote='"',
+    texts=MappingProxyType(
+        {
+            "boolean": "CAST(CAST({0} AS INTEGER) AS VARCHAR)",
+            "integer": "CAST({0} AS VARCHAR)",
+            "decimal": "CAST({0} AS VARCHAR)",
+            "text": "CAST({0} AS VARCHAR)",
+            "bytes": "lower(hex({0}))",
+            "date": "CAST({0} AS VARCHAR)",
+            "datetime": "strftime({0}, '%Y-%m-%d %H:%M:%S.%f')",
+            # An instant's own text would need the extension for time zones.
+            "timestamp": "strftime(make_timestamp(epoch_us({0})), '%Y-%m-%d %H:%M:%S.%f')",
+            "time": "CAST(epoch_us({0}) AS VARCHAR)",
+        }
+    ),
+    float_text="CAST(CAST({0} AS DOUBLE) AS VARCHAR)",
+    mantissa="split_part({0}, 'e', 1)",
+    exponent="CASE WHEN POSITION('e' IN {0}) > 0 THEN CAST(split_part({0}, 'e', 2) AS INTEGER) ELSE 0 END",
+    hashes=MappingProxyType({"sha256": "LEFT(sha256({0}), 32)", "classic": "md5({0})"}),
+    word="CAST('0x' || {0} AS BIGINT)",
+    divide="({0} // {1})",
+    divide_wide="({0} // {1})",
+    bytes_length="strlen({0})",
+    as_text="CAST({0} AS VARCHAR)",
+    text_literal="decode(from_hex('{0}'))",
+    bytes_literal="from_hex('{0}')",
+)
+"""DuckDB 1.0 and later."""

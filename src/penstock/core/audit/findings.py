@@ -1,0 +1,129 @@
+"""What an audit found of a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from penstock.core.audit.minhash import matching_share
+from penstock.core.audit.scores import Score, Share, margin, table_score
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.core.audit.queries import Signature
+
+RowKey: TypeAlias = tuple[str | None, ...]
+Hashes: TypeAlias = tuple[str, ...]
+"""Of the rows with one key, sorted: more than one where a key is there several times."""
+RowState: TypeAlias = Literal["missing", "extra", "different"]
+TableState: TypeAlias = Literal["equal", "different", "lagging", "not compared", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    """A row that was not the same on both sides, in which partition, when it was first looked at."""
+
+    key: RowKey
+    partition: int | None
+    source: Hashes
+    target: Hashes
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What signatures tell of a table. `unequal` has the signatures of both sides by partition.
+
+    `not_narrowed` are partitions of `unequal` whose rows nobody looked at: there were too many.
+    """
+
+    equal: int
+    unequal: Mapping[int | None, tuple[Signature, Signature]]
+    suspects: tuple[Suspect, ...]
+    not_narrowed: frozenset[int | None] = frozenset()
+    source_rows: int = 0
+    target_rows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DivergentRow:
+    """A row that is wrong in the target. `columns` has the texts of both sides where they differ."""
+
+    key: RowKey
+    state: RowState
+    columns: Mapping[str, tuple[str | None, str | None]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NotCompared:
+    """A column that was left out, and why. `is_wrong`: the two tables differ in it, and nobody wanted them to."""
+
+    column: str
+    why: str
+    is_wrong: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TableFindings:
+    """One table's part of a report. `score` is None where nothing could be said.
+
+    `rows` are the first of `wrong_rows`. `in_flight` counts rows that changed all the while they were looked at, so
+    that nothing is known of them; `not_narrowed` partitions of which no rows are named.
+    `repair_keys` are the keys of `rows` as `repair_key` writes them; nobody is shown them.
+    """
+
+    table: str
+    state: TableState
+    score: Score | None = None
+    equal: int = 0
+    unequal: int = 0
+    source_rows: int = 0
+    target_rows: int = 0
+    key: tuple[str, ...] = ()
+    rows: tuple[DivergentRow, ...] = ()
+    wrong_rows: int = 0
+    in_flight: int = 0
+    not_narrowed: int = 0
+    not_compared: tuple[NotCompared, ...] = ()
+    why: str = ""
+    repair_keys: tuple[str, ...] = ()
+    position: str = ""
+    seconds: float = 0.0
+
+
+def row_state(source: Hashes, target: Hashes) -> RowState:
+    """Say what is wrong with a row whose hashes differ."""
+    if not target:
+        return "missing"
+    return "different" if source else "extra"
+
+
+def score_of(comparison: Comparison, wrong: Sequence[Suspect], open_: Sequence[Suspect], k: int) -> tuple[Score, int]:
+    """Return the score once suspects were looked at again, and how many partitions are still unequal.
+
+    A partition all of whose suspects turned out to be the same on both sides is
+    equal. Where some did, its MinHash values are of rows in flight: then rows are counted.
+    """
+    left = {suspect.partition for suspect in (*wrong, *open_)} | comparison.not_narrowed
+    cleared = {each.partition for each in comparison.suspects} - left
+    settled = {each.key for each in (*wrong, *open_)}
+    mixed = {each.partition for each in comparison.suspects if each.key not in settled}
+    shares = []
+    for partition, (source, target) in comparison.unequal.items():
+        if partition in cleared:
+            continue
+        if partition in mixed and partition not in comparison.not_narrowed:
+            mine = [suspect for suspect in (*wrong, *open_) if suspect.partition == partition]
+            shares.append(_counted_share(source, mine))
+        else:
+            shares.append(Share(matching_share(source.minima, target.minima), margin(k)))
+    equal = comparison.equal + len(comparison.unequal) - len(shares)
+    return table_score(equal, shares), len(shares)
+
+
+def _counted_share(source: Signature, wrong: Sequence[Suspect]) -> Share:
+    """Return the Jaccard similarity of the rows of a partition, of which those that are wrong are known."""
+    here = sum(len(suspect.source) for suspect in wrong)
+    there = sum(len(suspect.target) for suspect in wrong)
+    common = max(0, source.count - here)
+    return Share(common / max(1, common + here + there), 0.0)

@@ -1,0 +1,176 @@
+"""The statements of an audit, which are the same in every database but for the names of functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from penstock.core.audit.minhash import MASK, MODULUS, coefficients
+from penstock.core.audit.side import HASH_VALUES, words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from penstock.core.audit.side import AuditSide
+
+WORDS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """What a database computes of a partition.
+
+    `low` and `high` are its least and greatest key, None if it has no order;
+    `minima` are MinHash values, as many as were asked for.
+    """
+
+    count: int
+    sums: tuple[int, ...]
+    minima: tuple[int, ...] = ()
+    low: str | None = None
+    high: str | None = None
+
+    def equals(self, other: Signature) -> bool:
+        """Whether the rows are the same, as counts and sums tell."""
+        return (self.count, self.sums) == (other.count, other.sums)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """Values of `AuditSide.key_value` from `low` to `high`, both included; with None, rows without a key."""
+
+    low: int | None
+    high: int | None
+
+
+def extremes_query(side: AuditSide) -> str:
+    """Return the query for the least and the greatest key; `side.cut` is not hash."""
+    value = side.key_value()
+    least, greatest = (side.dialect.as_text.format(f"{name}({value})") for name in ("MIN", "MAX"))
+    return f"SELECT {least}, {greatest} FROM {side.rows}{_where(side)}"  # noqa: S608 - names are quoted
+
+
+def count_query(side: AuditSide) -> str:
+    """Return the query for how many rows there are."""
+    return f"SELECT COUNT(*) FROM {side.rows}{_where(side)}"  # noqa: S608 - names are quoted
+
+
+def signature_query(side: AuditSide, width: int, ranges: Sequence[KeyRange] | None, k: int) -> str:
+    """Return the query for the signatures of all partitions that are `width` wide, of rows in `ranges` (None: all)."""
+    fence, as_text = side.dialect.fence, side.dialect.as_text.format
+    key = "NULL" if side.cut == "hash" else side.key_value()
+    listed = f"{side.partition(width)} AS p, {key} AS v, {side.row_hash()} AS h"
+    hashed = f"SELECT {listed} FROM {side.rows}{_where(side, ranges)}{fence}"  # noqa: S608 - names are quoted
+    split = ", ".join(f"{word} AS w{number}" for number, word in enumerate(words(side.dialect, "h")))
+    parted = f"SELECT p, v, {split} FROM ({hashed}) AS r{fence}"  # noqa: S608 - names are quoted
+    sums = [as_text(f"SUM(w{number})") for number in range(WORDS)]
+    minima = [as_text(f"MIN(((w3 * {a} + {b}) % {MODULUS}) & {MASK})") for a, b in coefficients(k)]
+    listed = ", ".join([as_text("p"), as_text("COUNT(*)"), as_text("MIN(v)"), as_text("MAX(v)"), *sums, *minima])
+    return f"SELECT {listed} FROM ({parted}) AS s GROUP BY p"  # noqa: S608 - names are quoted
+
+
+def read_signatures(rows: Iterable[Sequence[Any]]) -> dict[int | None, Signature]:
+    """Return the signatures by the number of their partition, from what `signature_query` gave."""
+    return {_number(row[0]): _signature(row) for row in rows}
+
+
+def rows_query(side: AuditSide, ranges: Sequence[KeyRange], width: int) -> str:
+    """Return the query for the key's texts, the hash and the partition (of `width`) of each row in `ranges`."""
+    partition = side.dialect.as_text.format(side.partition(width))
+    listed = ", ".join([*(side.text(column) for column in side.key), side.row_hash(), partition])
+    return f"SELECT {listed} FROM {side.rows}{_where(side, ranges)}"  # noqa: S608 - names are quoted
+
+
+def keys_query(side: AuditSide, keys: Sequence[tuple[str | None, ...]], *, values: bool = False) -> str:
+    """Return the query for key and hash, and all values as texts if `values`, of the rows with one of `keys`.
+
+    Where a database takes two keys for equal that are not, it may give others too.
+    """
+    listed = [*(side.text(column) for column in side.key), side.row_hash()]
+    if values:
+        listed += [side.text(column) for column in side.columns]
+    condition = " OR ".join(f"({_key_condition(side, key)})" for key in keys)
+    where = f"{side.where} AND ({condition})" if side.where else condition
+    return f"SELECT {', '.join(listed)} FROM {side.rows} WHERE {where}"  # noqa: S608 - names are quoted
+
+
+def ranges_of(partitions: Iterable[int | None], width: int) -> list[KeyRange]:
+    """Return what some partitions hold, neighbours together."""
+    ranges: list[KeyRange] = []
+    numbers = set(partitions)
+    if None in numbers:
+        ranges.append(KeyRange(None, None))
+    for number in sorted(each for each in numbers if each is not None):
+        low, high = number * width, (number + 1) * width - 1
+        last = ranges[-1] if ranges else None
+        if last is not None and last.high is not None and last.high + 1 == low:
+            ranges[-1] = KeyRange(last.low, high)
+        else:
+            ranges.append(KeyRange(low, high))
+    return ranges
+
+
+def first_width(extremes: Sequence[tuple[str | None, str | None]], size: int, partitions_max: int) -> int:
+    """Return how wide partitions of a whole number are: `size`, or more where there would be too many."""
+    found = [int(each) for pair in extremes for each in pair if each is not None]
+    span = max(found) - min(found) + 1 if found else 1
+    return max(size, -(-span // partitions_max))
+
+
+def first_hash_width(rows: int, size: int, partitions_max: int) -> int:
+    """Return how many hashes partitions of about `size` of `rows` have."""
+    partitions = min(max(1, -(-rows // size)), partitions_max)
+    return -(-HASH_VALUES // partitions)
+
+
+def _number(text: Any) -> int | None:  # noqa: ANN401 - whatever a driver gives
+    return None if text is None else int(text)
+
+
+def _signature(row: Sequence[Any]) -> Signature:
+    _, count, low, high, *numbers = row
+    found = tuple(int(number) for number in numbers)
+    return Signature(int(count), found[:WORDS], found[WORDS:], low, high)
+
+
+def _where(side: AuditSide, ranges: Sequence[KeyRange] | None = None) -> str:
+    conditions = [side.where] if side.where else []
+    if ranges is not None:
+        value = side.key_value()
+        conditions.append(f"({' OR '.join(_in_range(value, each) for each in ranges)})")
+    return f" WHERE {' AND '.join(conditions)}" if conditions else ""
+
+
+def _in_range(value: str, wanted: KeyRange) -> str:
+    return f"{value} IS NULL" if wanted.low is None else f"{value} BETWEEN {wanted.low} AND {wanted.high}"
+
+
+def _key_condition(side: AuditSide, key: tuple[str | None, ...]) -> str:
+    conditions = []
+    for column, text in zip(side.key, key, strict=True):
+        name = side.dialect.quoted(column.name)
+        if text is None:
+            conditions.append(f"{side.text(column)} IS NULL")
+        elif column.kind in {"integer", "decimal"}:
+            conditions.append(f"{name} = {text}")
+        elif column.kind == "text":
+            # An index serves the first condition, and the second one only what the first takes for equal.
+            conditions.append(f"{_text_column(side, name)} = {side.dialect.text_literal.format(text.encode().hex())}")
+        elif column.kind == "bytes":
+            conditions.append(f"{name} = {side.dialect.bytes_literal.format(text)}")
+        else:
+            conditions.append(f"{side.text(column)} = '{text}'")
+    return " AND ".join(conditions)
+
+
+def _text_column(side: AuditSide, name: str) -> str:
+    """ENUM, UUID and the like are texts only once they are written as such; on MySQL they compare with texts as is."""
+    return name if side.dialect.has_concat else f"CAST({name} AS {'TEXT' if side.dialect.fence else 'VARCHAR'})"
+
+
+def index_by_key(rows: Iterable[Sequence[Any]], width: int) -> Mapping[tuple[str | None, ...], list[Sequence[Any]]]:
+    """Return rows by their key, which is their first `width` columns: several, where a key is there several times."""
+    found: dict[tuple[str | None, ...], list[Sequence[Any]]] = {}
+    for row in rows:
+        found.setdefault(tuple(None if each is None else str(each) for each in row[:width]), []).append(row)
+    return found

@@ -1,0 +1,40 @@
+"""Which rows a repair asks for: keys as a snapshot takes them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.core.audit.findings import RowKey
+    from penstock.core.audit.side import AuditColumn
+
+
+def repair_key(columns: Sequence[AuditColumn], key: RowKey) -> str | None:
+    """Return a key as JSON, its values as SQL writes them; None for one with NULL in it, which no source has."""
+    values: dict[str, str] = {}
+    for column, text in zip(columns, key, strict=True):
+        if text is None:
+            return None
+        values[column.name] = _written(column, text)
+    return json.dumps(values, ensure_ascii=False)
+
+
+def _written(column: AuditColumn, text: str) -> str:
+    if column.kind == "bytes":
+        return f"0x{text}"
+    if column.kind == "float" and "e" in text:
+        sign = "-" if text.startswith("-") else ""
+        return f"{sign}0.{text.removeprefix('-')}"
+    if column.kind == "time":
+        return _span(int(text))
+    return text
+
+
+def _span(microseconds: int) -> str:
+    seconds, fraction = divmod(abs(microseconds), 1_000_000)
+    minutes, seconds = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{'-' if microseconds < 0 else ''}{hours:02}:{minutes:02}:{seconds:02}.{fraction:06}"

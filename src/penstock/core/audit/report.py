@@ -1,0 +1,113 @@
+"""The report of an audit, and what it says as JSON."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from penstock.core.audit.scores import Score
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.core.audit.findings import TableFindings
+
+
+@dataclass(frozen=True, slots=True)
+class AuditReport:
+    """One source against one sink. `k` is how many MinHash values were taken of a partition."""
+
+    pipeline: str
+    source: str
+    sink: str
+    threshold: float
+    k: int
+    began_at_ms: int
+    seconds: float
+    tables: tuple[TableFindings, ...]
+
+    @property
+    def score(self) -> Score | None:
+        """Of all partitions of all tables together; None if nothing was compared."""
+        return overall([table for table in self.tables if table.score is not None])
+
+    @property
+    def below(self) -> tuple[TableFindings, ...]:
+        """The tables below the threshold. With one of 1, a single row that differs is enough."""
+        return tuple(table for table in self.tables if self._is_below(table))
+
+    @property
+    def unknown(self) -> tuple[TableFindings, ...]:
+        """The tables of which nothing can be said, though they were to be compared: they lag, or could not be read."""
+        return tuple(table for table in self.tables if table.state in {"lagging", "failed"})
+
+    def _is_below(self, table: TableFindings) -> bool:
+        if table.score is None:
+            return False
+        return table.score.score < self.threshold or (self.threshold == 1 and table.state == "different")
+
+
+def overall(tables: Sequence[TableFindings]) -> Score | None:
+    """Return the score of several tables, each by as many partitions as it has; one without any counts as one."""
+    if not tables:
+        return None
+    weights = [max(1, table.equal + table.unequal) for table in tables]
+    scores = [table.score or Score(0.0, 0.0, 1.0) for table in tables]
+    total = sum(weights)
+    return Score(
+        *(
+            sum(weight * part for weight, part in zip(weights, parts, strict=True)) / total
+            for parts in zip(*((each.score, each.lower, each.upper) for each in scores), strict=True)
+        )
+    )
+
+
+def describe(reports: Sequence[AuditReport]) -> dict[str, object]:
+    """Return what `penstock audit --json` prints; keys are never renamed."""
+    tables = [table for report in reports for table in report.tables]
+    return {
+        "passed": not any(report.below or report.unknown for report in reports),
+        **_score(overall([table for table in tables if table.score is not None])),
+        "began_at_ms": min((report.began_at_ms for report in reports), default=0),
+        "seconds": round(sum(report.seconds for report in reports), 3),
+        "tables": [_table(report, table) for report in reports for table in report.tables],
+    }
+
+
+def _table(report: AuditReport, table: TableFindings) -> dict[str, object]:
+    return {
+        "pipeline": report.pipeline,
+        "source": report.source,
+        "sink": report.sink,
+        "table": table.table,
+        "state": table.state,
+        **_score(table.score),
+        "threshold": report.threshold,
+        "hashes": report.k,
+        "partitions_equal": table.equal,
+        "partitions_unequal": table.unequal,
+        "source_rows": table.source_rows,
+        "target_rows": table.target_rows,
+        "key": list(table.key),
+        "divergent_rows": table.wrong_rows,
+        "rows": [
+            {
+                "key": list(row.key),
+                "state": row.state,
+                "columns": {name: {"source": mine, "target": theirs} for name, (mine, theirs) in row.columns.items()},
+            }
+            for row in table.rows
+        ],
+        "rows_in_flight": table.in_flight,
+        "partitions_not_narrowed": table.not_narrowed,
+        "not_compared": [asdict(each) for each in table.not_compared],
+        "why": table.why,
+        "position": table.position,
+        "seconds": round(table.seconds, 3),
+    }
+
+
+def _score(score: Score | None) -> dict[str, float | None]:
+    if score is None:
+        return {"score": None, "lower": None, "upper": None}
+    return {"score": score.score, "lower": score.lower, "upper": score.upper}

@@ -1,0 +1,138 @@
+"""Which columns of a table are compared, given what the source and the target say of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from penstock.core.audit.canonical_text import kind_of
+from penstock.core.audit.findings import NotCompared
+from penstock.core.audit.side import AuditColumn, AuditSide, Cut
+from penstock.core.tables import DateTimeType, DateType, IntegerType, TimestampType
+from penstock.core.transforms.column_history import PLAIN
+from penstock.core.warehouse.columns import DELETED_AT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from penstock.core.audit.dialects import AuditDialect, HashForm
+    from penstock.core.tables import Column, ColumnType, TableSchema
+    from penstock.core.warehouse.load_plan import Deletes
+
+_PERIOD_END = "ROW END) STORED"
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTarget:
+    """What a target says of its table: `treated` has what the link does to columns, by their names in small letters.
+
+    `misfits` counts values that became others because the target cannot hold them.
+    """
+
+    schema: TableSchema
+    deletes: Deletes
+    ended: bool = False
+    misfits: int = 0
+    treated: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlan:
+    """The two sides of a table, and what was left out. `refusal` says why nothing can be compared, "" if it can."""
+
+    source: AuditSide | None
+    target: AuditSide | None
+    not_compared: tuple[NotCompared, ...] = ()
+    refusal: str = ""
+
+
+def plan_table(
+    schema: TableSchema,
+    known: KnownTarget,
+    dialects: tuple[AuditDialect, AuditDialect],
+    excluded: Callable[[str], str],
+    form: HashForm = "sha256",
+) -> TablePlan:
+    """Choose what is compared. `excluded` says why the config leaves a column out, "" if it does not."""
+    if not schema.key:
+        return TablePlan(None, None, refusal="it has no primary key, so its target is a log of its changes")
+    theirs = {column.name.casefold(): column for column in known.schema.columns}
+    left_out: dict[str, NotCompared] = {}
+    pairs: list[tuple[Column, Column]] = []
+    for column in schema.columns:
+        other = theirs.pop(column.name.casefold(), None)
+        found = _why_not(column, other, known, excluded)
+        if found is None and other is not None:
+            pairs.append((column, other))
+        elif found is not None:
+            left_out[column.name] = found
+    extra = tuple(NotCompared(each.name, "the source has no such column", is_wrong=True) for each in theirs.values())
+    not_compared = (*left_out.values(), *extra)
+    for name in schema.key:
+        if name in left_out:
+            refusal = f"its key has the column {name}, which is not compared: {left_out[name].why}"
+            return TablePlan(None, None, not_compared, refusal)
+    sides = _sides(schema, known, dialects, pairs, form)
+    return TablePlan(*sides, not_compared)
+
+
+def _why_not(
+    column: Column, other: Column | None, known: KnownTarget, excluded: Callable[[str], str]
+) -> NotCompared | None:
+    label = known.treated.get(column.name.casefold(), PLAIN)
+    if why := excluded(column.name):
+        return NotCompared(column.name, why)
+    if label != PLAIN:
+        return NotCompared(column.name, f"the link treats it: {label.partition(' ')[0]}")
+    if other is None:
+        return NotCompared(column.name, "the target's table has no such column", is_wrong=True)
+    if not _same_values(column.type, other.type):
+        why = f"it is {column.declaration or column.type} in the source, and {other.declaration or other.type} there"
+        return NotCompared(column.name, why, is_wrong=True)
+    if kind_of(column.type) is None:
+        return NotCompared(column.name, f"values of {column.declaration or column.type} are not compared yet")
+    return None
+
+
+def _same_values(type_: ColumnType, other: ColumnType) -> bool:
+    """Whether both are of one kind and written alike; only a decimal's scale shows in its text."""
+    if kind_of(type_) != kind_of(other):
+        return False
+    return kind_of(type_) not in {"decimal", None} or type_ == other
+
+
+def _sides(
+    schema: TableSchema,
+    known: KnownTarget,
+    dialects: tuple[AuditDialect, AuditDialect],
+    pairs: list[tuple[Column, Column]],
+    form: HashForm,
+) -> tuple[AuditSide, AuditSide]:
+    mine, theirs = dialects
+    table, cut = schema.table, _cut(schema)
+    history = " FOR SYSTEM_TIME ALL" if any(c.declaration.endswith(_PERIOD_END) for c in schema.columns) else ""
+    columns = {column.name: _audited(column, column.name) for column, _ in pairs}
+    others = {column.name: _audited(column, other.name) for column, other in pairs}
+    where = f"{theirs.quoted(DELETED_AT.name)} IS NULL" if known.deletes == "soft" else ""
+    source_rows = mine.quoted(table.schema, table.name) + history
+    target_rows = theirs.quoted(table.schema, table.name)
+    return (
+        AuditSide(mine, source_rows, tuple(columns.values()), tuple(columns[name] for name in schema.key), cut, form),
+        AuditSide(
+            theirs, target_rows, tuple(others.values()), tuple(others[name] for name in schema.key), cut, form, where
+        ),
+    )
+
+
+def _audited(column: Column, name: str) -> AuditColumn:
+    kind = kind_of(column.type)
+    assert kind is not None  # noqa: S101 - others were left out
+    zero_is_null = isinstance(column.type, DateType | DateTimeType | TimestampType) and column.type.zero_is_null
+    return AuditColumn(name, kind, zero_is_null)
+
+
+def _cut(schema: TableSchema) -> Cut:
+    type_ = schema.column(schema.key[0]).type
+    if len(schema.key) > 1 or not isinstance(type_, IntegerType):
+        return "hash"
+    return "wide" if type_.unsigned else "integer"

@@ -1,0 +1,135 @@
+"""Snapshots of tables while live changes flow: what is asked for, how far it is, and which rows give way.
+
+A chunk of rows is read as the table was at a place of the log between two
+others: the low one, up to which everything was published when the reading began,
+and the high one, behind which nothing that the chunk holds was committed. It is
+published where the log is read up to the high place or further, without the
+rows that changed since the low one: of these the log tells. What is left is as
+the table has it at that place. This is the way of DBLog (Andreakis,
+Papapanagiotou: "DBLog: A Watermark Based Change-Data-Capture Framework", 2020),
+with places of the log as watermarks in place of rows that are written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+from penstock.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from penstock.core.tables import TableSchema
+
+CHUNK_ROWS: Final = 4_000
+CHUNK_ROWS_MAX: Final = 100_000
+KEYS_MAX: Final = 100_000
+_WINDOW_KEYS_MAX: Final = 1_000_000
+
+
+class Wanted(StrEnum):
+    """What people want of a snapshot."""
+
+    RUN = "run"
+    PAUSE = "pause"
+    CANCEL = "cancel"
+
+
+class Status(StrEnum):
+    """What a snapshot is doing, or how it ended."""
+
+    REQUESTED = "requested"
+    RUNNING = "running"
+    PAUSED = "paused"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it will do nothing any more."""
+        return self in {Status.DONE, Status.FAILED, Status.CANCELLED}
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotOptions:
+    """Which rows, and how many at once.
+
+    `where` is a condition in the source's SQL, "" for every row; `keys`, where
+    there are any, are the primary keys that are read in place of all rows, each as JSON text.
+    `rows_per_second` is the most, 0 for no limit.
+    """
+
+    where: str = ""
+    keys: tuple[str, ...] = ()
+    chunk_rows: int = CHUNK_ROWS
+    rows_per_second: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotProgress:
+    """How far the snapshot of `table` is, as the position record has it: committed together with its rows.
+
+    `cursor` is where the next chunk begins, in the words of whoever reads rows, "" at the
+    start. `fills` says that the table had no rows in its topic when the snapshot
+    began, so that it lacks rows until it is done.
+    """
+
+    table: str
+    cursor: str = ""
+    rows: int = 0
+    fills: bool = False
+    is_done: bool = False
+
+    def to_mapping(self) -> dict[str, object]:
+        """The progress as JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_mapping(cls, fields: Mapping[str, object]) -> SnapshotProgress:
+        """Read it back."""
+        return cls(
+            table=str(fields["table"]),
+            cursor=str(fields["cursor"]),
+            rows=int(str(fields["rows"])),
+            fills=fields["fills"] is True,
+            is_done=fields["is_done"] is True,
+        )
+
+
+class Window:
+    """What the log tells of a table from a chunk's low place on."""
+
+    def __init__(self) -> None:
+        """Open it: everything up to here is published."""
+        self._changed: set[bytes | None] = set()
+        self._is_void = False
+
+    def saw(self, keys: Iterable[bytes | None]) -> None:
+        """Rows with these keys changed."""
+        self._changed.update(keys)
+        if len(self._changed) > _WINDOW_KEYS_MAX:
+            self.void()
+
+    def void(self) -> None:
+        """The table may have become another one: the chunk does not count and is read again."""
+        self._is_void = True
+        self._changed.clear()
+
+    @property
+    def is_void(self) -> bool:
+        """Whether the chunk does not count, whatever it holds."""
+        return self._is_void
+
+    def unchanged(self, keys: Sequence[bytes | None]) -> list[int]:
+        """Which of a chunk's rows hold, by their `keys`: the indices of those that did not change."""
+        return [index for index, key in enumerate(keys) if key not in self._changed]
+
+
+def require_key(schema: TableSchema) -> None:
+    """Raise UsageError for a table without a primary key: nobody could tell which of its rows changed meanwhile."""
+    if not schema.key:
+        message = f"table {schema.table} has no primary key, by which a snapshot reads its rows and tells them apart"
+        raise UsageError(message, "give it one in the source: ALTER TABLE ... ADD PRIMARY KEY (...)")

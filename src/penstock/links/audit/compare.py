@@ -1,0 +1,147 @@
+"""Compares a table on two sides: first signatures of partitions, then narrower ones of those that differ, then rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from penstock.core.audit.findings import Comparison, Suspect
+from penstock.core.audit.queries import (
+    KeyRange,
+    Signature,
+    count_query,
+    extremes_query,
+    first_hash_width,
+    first_width,
+    index_by_key,
+    ranges_of,
+    read_signatures,
+    rows_query,
+    signature_query,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from penstock.core.audit.side import AuditSide
+    from penstock.ports.audited import AuditedDatabase
+
+PARTITIONS_MAX: Final = 4096
+"""Signatures that travel at once, per side."""
+_LEAF_ROWS: Final = 200
+"""A partition of so few rows is not cut again: their hashes travel."""
+_NARROWER: Final = 64
+_RANGES_AT_ONCE: Final = 100
+_NOTHING: Final = Signature(0, (0, 0, 0, 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A table on both sides, and the databases that it is in."""
+
+    source: AuditedDatabase
+    target: AuditedDatabase
+    source_side: AuditSide
+    target_side: AuditSide
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How a table is cut and how much is looked at: rows of a partition, MinHash values, rows looked at, rows named."""
+
+    partition_size: int = 10_000
+    k: int = 16
+    suspects_max: int = 10_000
+    rows_max: int = 1000
+
+
+def compare(pair: Pair, bounds: Bounds) -> Comparison:
+    """Compare the two sides as they are in the databases' snapshots. Raises what their `fetch` does."""
+    width = _first_width(pair, bounds)
+    found = _signatures(pair, width, None, bounds.k)
+    unequal = {number: both for number, both in found.items() if not both[0].equals(both[1])}
+    suspects, not_narrowed = _narrow(pair, width, unequal, bounds.suspects_max)
+    return Comparison(
+        len(found) - len(unequal),
+        unequal,
+        tuple(suspects),
+        frozenset(not_narrowed),
+        sum(source.count for source, _ in found.values()),
+        sum(target.count for _, target in found.values()),
+    )
+
+
+def _first_width(pair: Pair, bounds: Bounds) -> int:
+    sides = ((pair.source, pair.source_side), (pair.target, pair.target_side))
+    if pair.source_side.cut == "hash":
+        rows = int(pair.source.fetch(count_query(pair.source_side))[0][0])
+        return first_hash_width(rows, bounds.partition_size, PARTITIONS_MAX)
+    extremes = [database.fetch(extremes_query(side))[0] for database, side in sides]
+    return first_width([(low, high) for low, high in extremes], bounds.partition_size, PARTITIONS_MAX)
+
+
+def _signatures(
+    pair: Pair, width: int, partitions: Sequence[int | None] | None, k: int, of_width: int = 0
+) -> dict[int | None, tuple[Signature, Signature]]:
+    """Return both sides' signatures of partitions `width` wide, within `partitions` of `of_width` (None: of all)."""
+    if partitions is None:
+        mine, theirs = (
+            read_signatures(database.fetch(signature_query(side, width, None, k)))
+            for database, side in ((pair.source, pair.source_side), (pair.target, pair.target_side))
+        )
+        return _both(mine, theirs)
+    found: dict[int | None, tuple[Signature, Signature]] = {}
+    for ranges in _groups(ranges_of(partitions, of_width)):
+        mine = read_signatures(pair.source.fetch(signature_query(pair.source_side, width, ranges, k)))
+        theirs = read_signatures(pair.target.fetch(signature_query(pair.target_side, width, ranges, k)))
+        found |= _both(mine, theirs)
+    return found
+
+
+def _both(
+    mine: Mapping[int | None, Signature], theirs: Mapping[int | None, Signature]
+) -> dict[int | None, tuple[Signature, Signature]]:
+    return {number: (mine.get(number, _NOTHING), theirs.get(number, _NOTHING)) for number in {*mine, *theirs}}
+
+
+def _narrow(
+    pair: Pair, width: int, unequal: Mapping[int | None, tuple[Signature, Signature]], suspects_max: int
+) -> tuple[list[Suspect], set[int | None]]:
+    """Return the rows that differ in `unequal` partitions, and the partitions that were not looked into."""
+    suspects: list[Suspect] = []
+    todo = sorted(unequal, key=lambda number: (number is not None, number or 0))
+    while todo and len(suspects) < suspects_max:
+        some, todo = todo[:_RANGES_AT_ONCE], todo[_RANGES_AT_ONCE:]
+        level, at = {number: unequal[number] for number in some}, width
+        while level:
+            leaves = [number for number, both in level.items() if _is_leaf(number, both, at)]
+            suspects += _diff_rows(pair, leaves, at, width)
+            rest = [number for number in level if number not in set(leaves)]
+            narrower = -(-at // _NARROWER)
+            found = _signatures(pair, narrower, rest, 0, at) if rest else {}
+            level = {number: both for number, both in found.items() if not both[0].equals(both[1])}
+            at = narrower
+    return suspects, set(todo)
+
+
+def _is_leaf(number: int | None, both: tuple[Signature, Signature], width: int) -> bool:
+    return number is None or width == 1 or max(side.count for side in both) <= _LEAF_ROWS
+
+
+def _diff_rows(pair: Pair, leaves: Sequence[int | None], at: int, width: int) -> Iterator[Suspect]:
+    """Compare row by row in `leaves`, which are `at` wide."""
+    places = len(pair.source_side.key)
+    for ranges in _groups(ranges_of(leaves, at)):
+        mine = index_by_key(pair.source.fetch(rows_query(pair.source_side, ranges, width)), places)
+        theirs = index_by_key(pair.target.fetch(rows_query(pair.target_side, ranges, width)), places)
+        for key in {**mine, **theirs}:
+            rows, others = mine.get(key, []), theirs.get(key, [])
+            source, target = (tuple(sorted(str(row[places]) for row in side)) for side in (rows, others))
+            if source != target:
+                partition = (rows or others)[0][places + 1]
+                yield Suspect(key, None if partition is None else int(partition), source, target)
+
+
+def _groups(ranges: Sequence[KeyRange]) -> Iterator[Sequence[KeyRange]]:
+    for start in range(0, len(ranges), _RANGES_AT_ONCE):
+        yield ranges[start : start + _RANGES_AT_ONCE]

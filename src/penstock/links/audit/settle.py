@@ -1,0 +1,127 @@
+"""Looks at rows that differed again, until each was equal once, or different three times with no change in between.
+
+A row may differ because the target has not got a change yet, or has got one that
+the source's snapshot had not. So first the target passes the place where the source
+was read; then the target is read, and the source once more. If the source's row is
+the one that it was, and the target's is another, it is wrong there. Three times,
+for a row may change and change back.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from penstock.core.audit.findings import DivergentRow, row_state
+from penstock.core.audit.queries import index_by_key, keys_query
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from penstock.core.audit.findings import RowKey, Suspect
+    from penstock.core.audit.side import AuditSide
+    from penstock.links.audit.compare import Pair
+    from penstock.ports.audited import AuditedDatabase
+
+_LOOKS: Final = 3
+_ROUNDS_MAX: Final = 20
+_KEYS_AT_ONCE: Final = 200
+_ROWS_AT_ONCE: Final = 20
+_PAUSE_SECONDS: Final = 0.2
+_SHOWN_CHARACTERS: Final = 200
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class LookedAt:
+    """What became of suspects, as they were when they were last read; `why` the target lags, "" if it does not."""
+
+    wrong: tuple[Suspect, ...]
+    in_flight: tuple[Suspect, ...]
+    why: str = ""
+
+
+def settle(pair: Pair, suspects: Sequence[Suspect], await_target: Callable[[], str]) -> LookedAt:
+    """Look at `suspects` again.
+
+    `await_target` waits until the target has passed the place at which the source
+    was last renewed, and says why it has not ("" if it has).
+    """
+    looks = dict.fromkeys((suspect.key for suspect in suspects), 0)
+    open_ = {suspect.key: suspect for suspect in suspects}
+    wrong: list[Suspect] = []
+    for number in range(_ROUNDS_MAX):
+        if not open_:
+            break
+        if number:
+            time.sleep(_PAUSE_SECONDS)
+        if why := await_target():
+            return LookedAt(tuple(wrong), tuple(open_.values()), why)
+        for key, now in _read_again(pair, open_).items():
+            before = open_[key]
+            looks[key] = looks[key] + 1 if now == before else int(now.source == before.source)
+            open_[key] = now
+            if now.source == now.target:
+                del open_[key]
+            elif looks[key] >= _LOOKS:
+                wrong.append(open_.pop(key))
+    return LookedAt(tuple(wrong), tuple(open_.values()))
+
+
+def describe_rows(pair: Pair, wrong: Sequence[Suspect]) -> Iterator[DivergentRow]:
+    """Yield what is wrong with each row, with the values of the columns that differ, cut where they are long."""
+    names = [column.name for column in pair.source_side.columns]
+    places = len(pair.source_side.key)
+    for some in _groups(wrong, _ROWS_AT_ONCE):
+        keys = [suspect.key for suspect in some]
+        mine = _read(pair.source, pair.source_side, keys, values=True)
+        theirs = _read(pair.target, pair.target_side, keys, values=True)
+        for suspect in some:
+            source, target = (found.get(suspect.key, ((),))[0][places + 1 :] for found in (mine, theirs))
+            differing = {
+                name: (_shown(value), _shown(other))
+                for name, value, other in zip(names, source, target, strict=False)
+                if value != other
+            }
+            yield DivergentRow(suspect.key, row_state(suspect.source, suspect.target), differing)
+
+
+def _read_again(pair: Pair, suspects: Mapping[RowKey, Suspect]) -> dict[RowKey, Suspect]:
+    """Read the target, then the source."""
+    pair.target.renew()
+    theirs = _read(pair.target, pair.target_side, list(suspects))
+    pair.source.renew()
+    mine = _read(pair.source, pair.source_side, list(suspects))
+    return {
+        key: replace(suspect, source=_hashes(pair, mine, key), target=_hashes(pair, theirs, key))
+        for key, suspect in suspects.items()
+    }
+
+
+def _shown(value: object) -> str | None:
+    text = None if value is None else str(value)
+    if text is None or len(text) <= _SHOWN_CHARACTERS:
+        return text
+    return f"{text[:_SHOWN_CHARACTERS]}... ({len(text)} characters)"
+
+
+def _hashes(pair: Pair, found: Mapping[RowKey, Sequence[Sequence[object]]], key: RowKey) -> tuple[str, ...]:
+    place = len(pair.source_side.key)
+    return tuple(sorted(str(row[place]) for row in found.get(key, ())))
+
+
+def _read(
+    database: AuditedDatabase, side: AuditSide, keys: Sequence[RowKey], *, values: bool = False
+) -> Mapping[RowKey, Sequence[Sequence[object]]]:
+    wanted = set(keys)
+    rows: list[Sequence[object]] = []
+    for some in _groups(keys, _KEYS_AT_ONCE):
+        rows += database.fetch(keys_query(side, some, values=values))
+    return {key: found for key, found in index_by_key(rows, len(side.key)).items() if key in wanted}
+
+
+def _groups(listed: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    for start in range(0, len(listed), size):
+        yield listed[start : start + size]

@@ -1,0 +1,77 @@
+"""Audits one table: compares it, looks at what differs again, and says what was found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from penstock.core.audit.findings import TableFindings, score_of
+from penstock.core.audit.repair import repair_key
+from penstock.core.audit.scores import Score
+from penstock.links.audit.compare import Bounds, Pair, compare
+from penstock.links.audit.settle import describe_rows, settle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.core.audit.findings import Comparison
+    from penstock.core.audit.table_plan import TablePlan
+    from penstock.links.audit.settle import LookedAt
+    from penstock.ports.audited import AuditedDatabase
+
+
+@dataclass(frozen=True, slots=True)
+class Databases:
+    """Where the source and the target are."""
+
+    source: AuditedDatabase
+    target: AuditedDatabase
+
+
+def audit_table(
+    table: str, databases: Databases, plan: TablePlan, bounds: Bounds, await_target: Callable[[], str]
+) -> TableFindings:
+    """Audit a table, of which the target has passed the place where the source was renewed.
+
+    `await_target` is as `settle` wants it. Raises what `fetch` does.
+    """
+    findings = TableFindings(table, "not compared", not_compared=plan.not_compared, why=plan.refusal)
+    if plan.source is None or plan.target is None:
+        return findings
+    findings = replace(findings, key=tuple(column.name for column in plan.source.key))
+    databases.target.renew()
+    pair = Pair(databases.source, databases.target, plan.source, plan.target)
+    comparison = compare(pair, bounds)
+    looked = settle(pair, comparison.suspects, await_target)
+    return _judge(findings, comparison, looked, pair, bounds)
+
+
+def _judge(
+    findings: TableFindings, comparison: Comparison, looked: LookedAt, pair: Pair, bounds: Bounds
+) -> TableFindings:
+    score, unequal = score_of(comparison, looked.wrong, looked.in_flight, bounds.k)
+    wrong_columns = [each for each in findings.not_compared if each.is_wrong]
+    if wrong_columns:
+        # No row is equal to one that has other columns.
+        score = Score(0.0, 0.0, score.upper)
+    named = sorted(looked.wrong, key=lambda each: str(each.key))[: bounds.rows_max]
+    repairs = [repair_key(pair.source_side.key, each.key) for each in named]
+    found = replace(
+        findings,
+        score=score,
+        equal=comparison.equal + len(comparison.unequal) - unequal,
+        unequal=unequal,
+        source_rows=comparison.source_rows,
+        target_rows=comparison.target_rows,
+        rows=tuple(describe_rows(pair, named)),
+        repair_keys=tuple(key for key in repairs if key is not None),
+        wrong_rows=len(looked.wrong),
+        in_flight=len(looked.in_flight),
+        not_narrowed=len(comparison.not_narrowed),
+    )
+    if looked.wrong or wrong_columns or (comparison.not_narrowed and not looked.why):
+        return replace(found, state="different", why=looked.why)
+    if looked.why or looked.in_flight:
+        why = looked.why or "rows changed all the while they were looked at"
+        return replace(found, state="lagging", why=why, score=None)
+    return replace(found, state="equal")

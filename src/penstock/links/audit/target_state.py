@@ -1,0 +1,62 @@
+"""What a target says of itself, read as an audit reads it: without changing anything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from penstock.core.audit.table_plan import KnownTarget
+from penstock.core.tables import TableId
+from penstock.core.transforms.column_history import ColumnHistory
+from penstock.core.warehouse.schema_text import parse_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.ports.audited import AuditedDatabase
+
+_SCHEMA = "penstock"
+
+
+class TargetState:
+    """The state rows of one pipeline and source in a target that keeps them in the schema `penstock`."""
+
+    def __init__(self, database: AuditedDatabase, pipeline: str, source: str) -> None:
+        """Ask `database`, which the caller renews and closes. Both names are of letters, digits, `_` and `-`."""
+        self._database = database
+        self._mine = f"pipeline = '{pipeline}' AND source = '{source}'"
+
+    def batch_offset(self) -> int:
+        """From which offset of the batch topic the target reads on, as is committed now."""
+        self._database.renew()
+        rows = self._select("batches", "next_batch_offset")
+        return int(rows[0][0]) if rows else 0
+
+    def waiting(self) -> frozenset[TableId]:
+        """Tables that do not go on with the others."""
+        return frozenset(TableId.parse(str(name)) for (name,) in self._select("waiting", "source_table"))
+
+    def tables(self) -> dict[TableId, KnownTarget]:
+        """What the target knows of each of its tables."""
+        treated = {str(name): ColumnHistory.from_json(str(text)).treated for name, text in self._histories()}
+        return {
+            TableId.parse(str(name)): KnownTarget(
+                parse_schema(str(text)),
+                "soft" if deletes == "soft" else "hard",
+                bool(ended),
+                int(misfits),
+                treated.get(str(name), {}),
+            )
+            for name, text, deletes, ended, misfits in self._select(
+                "tables", "source_table, schema, deletes, ended, misfits"
+            )
+        }
+
+    def _histories(self) -> Sequence[Sequence[Any]]:
+        return self._select("columns", "source_table, history")
+
+    def _select(self, table: str, columns: str) -> Sequence[Sequence[Any]]:
+        exists = f"table_schema = '{_SCHEMA}' AND table_name = '{table}'"
+        if not self._database.fetch(f"SELECT 1 FROM information_schema.tables WHERE {exists}"):  # noqa: S608 - ours
+            return ()
+        quoted = ", ".join(self._database.dialect.quoted(name) for name in columns.split(", "))
+        return self._database.fetch(f"SELECT {quoted} FROM {_SCHEMA}.{table} WHERE {self._mine}")  # noqa: S608 - ours

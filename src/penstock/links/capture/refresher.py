@@ -1,0 +1,323 @@
+"""The snapshots of one capture: chunks are read beside the live changes, and published between two publications.
+
+Everything that is done with a chunk, and how far the snapshot is then, is one
+commit of the capture, so a crash leaves either both or none. Between two commits
+nothing but the rows of a chunk that is read is held in memory.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeAlias, assert_never
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.core.avro.envelope_encode import encode_changes
+from penstock.core.changes import Messages
+from penstock.core.errors import PenstockError, UnavailableError, UsageError
+from penstock.core.publication import StoppedTable
+from penstock.core.snapshots import SnapshotProgress, Status, Wanted, Window, require_key
+from penstock.core.tables import TableId
+from penstock.links.capture.table_return import announce_anew
+from penstock.ports.snapshots import Chunk, ChunkOrder, Definition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from concurrent.futures import Future
+
+    from penstock.core.changes import RowBatch
+    from penstock.core.log_items import LoggedStatement
+    from penstock.core.positions import Position
+    from penstock.core.publication import Publication
+    from penstock.links.capture.open_capture import OpenCapture
+    from penstock.ports.snapshots import RowReader, Snapshot, SnapshotList
+
+_LOOK_SECONDS = 1.0
+_ATTEMPTS_MAX = 10
+_PAUSE_SECONDS_MAX = 30.0
+_What: TypeAlias = "Chunk | Definition"
+Start: TypeAlias = "Callable[[Callable[[], _What]], Future[_What]]"
+"""Runs one thing after the other, beside the capture: `submit` of an executor with one thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What is being read for a snapshot, and what the log has told of its table since it began."""
+
+    snapshot: Snapshot
+    table: TableId
+    topic: str
+    future: Future[_What]
+    window: Window
+
+
+class Refresher:
+    """Carries one snapshot after the other, the oldest first; it is told of all that its capture publishes.
+
+    What goes wrong with a snapshot ends it, or is tried again later, and never
+    the capture. A snapshot that ends before a table that it fills has all its
+    rows stops that table.
+    """
+
+    def __init__(self, capture: OpenCapture, reader: RowReader, snapshots: SnapshotList, start: Start) -> None:
+        """Serve `capture`: what `start` runs uses `reader`, and nobody else does."""
+        self._capture = capture
+        self._reader = reader
+        self._list = snapshots
+        self._start = start
+        self._current: Snapshot | None = None
+        self._reading: _Reading | None = None
+        self._failures: dict[str, int] = {}
+        self._not_before: dict[str, float] = {}
+        self._look_at = self._tell_at = 0.0
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a snapshot is to go on, or may be."""
+        return self._current is not None or not self._look_at
+
+    def step(self, boundary: Position) -> None:
+        """Go on as far as nothing has to be waited for. The log is read up to `boundary`, and that published."""
+        if time.monotonic() >= self._look_at:
+            self._look_at = time.monotonic() + _LOOK_SECONDS
+            self._look(boundary)
+        if self._reading is not None:
+            self._take(self._reading, boundary)
+        if self._reading is None and self._current is not None:
+            self._begin(self._current, boundary)
+
+    def saw(self, publication: Publication) -> None:
+        """Note what was published; its rows are newer than those of a chunk that is being read."""
+        if self._reading is not None:
+            for messages in publication.messages:
+                if messages.topic == self._reading.topic:
+                    self._reading.window.saw(messages.lists()[0])
+
+    def saw_statement(self, statement: LoggedStatement) -> None:
+        """Note that the capture is past a statement."""
+        if self._reading is not None and self._capture.parts.statements.concerns(statement, self._reading.table):
+            self._reading.window.void()
+
+    def close(self) -> None:
+        """Let go of the state database and of the source."""
+        self._list.close()
+        self._reader.close()
+
+    def _look(self, boundary: Position) -> None:
+        """See what is asked for, and bring what the state database says of us up to what is committed."""
+        try:
+            found = {s.id: s for s in self._list.all(self._capture.parts.book.source, is_open=True)}
+            for id_, progress in list(self._capture.snapshots.items()):
+                self._reconcile(id_, progress, found.pop(id_) if progress.is_done and id_ in found else found.get(id_))
+            for snapshot in list(found.values()):
+                if snapshot.wanted is Wanted.CANCEL:
+                    self._end(found.pop(snapshot.id), Status.CANCELLED, boundary)
+                elif snapshot.wanted is Wanted.PAUSE and snapshot.status is not Status.PAUSED:
+                    self._tell(replace(snapshot, status=Status.PAUSED))
+        except UnavailableError:
+            # Without the state database what is under way goes on.
+            return
+        now = time.monotonic()
+        ready = [s for s in found.values() if s.wanted is Wanted.RUN]
+        self._current = min(ready, key=lambda s: self._not_before.get(s.id, 0.0) > now, default=None)
+        if self._reading is not None and self._reading.snapshot.id not in {s.id for s in ready}:
+            self._reading = None
+
+    def _reconcile(self, id_: str, progress: SnapshotProgress, known: Snapshot | None) -> None:
+        if progress.is_done:
+            if known is not None:
+                self._tell(replace(known, status=Status.DONE, rows=progress.rows, error="", hint=""))
+            # The next record leaves it out.
+            del self._capture.snapshots[id_]
+        elif known is None:
+            self._stop_unfilled(progress, "the state database knows nothing of its snapshot any more")
+            del self._capture.snapshots[id_]
+
+    def _begin(self, snapshot: Snapshot, boundary: Position) -> None:
+        if self._not_before.get(snapshot.id, 0.0) > time.monotonic():
+            return
+        table, book = TableId.parse(snapshot.table), self._capture.parts.book
+        progress = self._capture.snapshots.get(snapshot.id)
+        is_carried = book.announcement(table) is not None and str(table) not in self._capture.stopped
+        try:
+            if not is_carried:
+                self._require_may_begin(snapshot, progress)
+                topic, future = "", self._start(lambda: self._reader.define(table, boundary))
+            else:
+                encodable, topic = book.encodable(table)
+                require_key(encodable.schema)
+                cursor = "" if progress is None else progress.cursor
+                order = ChunkOrder(encodable.schema, snapshot.options, cursor, boundary)
+                future = self._start(lambda: self._reader.read(order))
+        except UsageError as error:
+            self._end(snapshot, Status.FAILED, boundary, error)
+        else:
+            self._reading = _Reading(snapshot, table, topic, future, Window())
+
+    def _require_may_begin(self, snapshot: Snapshot, progress: SnapshotProgress | None) -> None:
+        table = TableId.parse(snapshot.table)
+        if not self._capture.parts.book.wanted(table):
+            message = f"{table} is none of the tables of {snapshot.source}"
+            raise UsageError(message, "add it to `tables` of the source, and start the pipeline again")
+        if progress is not None:
+            why = self._capture.stopped.get(snapshot.table)
+            said = why.error if why else f"table {table} was dropped or renamed while its snapshot was made"
+            raise UsageError(said, why.hint if why else "take a snapshot of what is there now")
+        if snapshot.options.where or snapshot.options.keys:
+            message = f"{table} is not carried now: it has stopped, was dropped, or is new"
+            raise UsageError(message, "take a snapshot of all its rows first, without --where and --keys")
+
+    def _take(self, reading: _Reading, boundary: Position) -> None:
+        """Take what was read, once the log is read up to its high place."""
+        if not reading.future.done():
+            return
+        if reading.window.is_void:
+            # It is read again.
+            self._reading = None
+            return
+        try:
+            found = reading.future.result()
+        except PenstockError as error:
+            self._reading = None
+            self._fail(reading.snapshot, error, boundary)
+            return
+        if boundary.order < found.high.order:
+            return
+        self._reading = None
+        try:
+            match found:
+                case Definition():
+                    self._return_table(reading.snapshot, found, boundary)
+                case Chunk():
+                    self._publish(reading, found, boundary)
+                case _:
+                    assert_never(found)
+        except _SnapshotError as error:
+            self._fail(reading.snapshot, error.cause, boundary)
+
+    def _return_table(self, snapshot: Snapshot, found: Definition, boundary: Position) -> None:
+        """Begin a table that had stopped or is new without rows; live changes of it flow from here on."""
+        try:
+            announcement = announce_anew(self._capture, found, boundary)
+        except UsageError as error:
+            raise _SnapshotError(error) from error
+        self._capture.snapshots[snapshot.id] = SnapshotProgress(snapshot.table, fills=True)
+        self._capture.begin_anew(boundary, announcement)
+
+    def _publish(self, reading: _Reading, chunk: Chunk, boundary: Position) -> None:
+        snapshot = reading.snapshot
+        before = self._capture.snapshots.get(snapshot.id) or SnapshotProgress(snapshot.table)
+        messages = self._messages(reading, chunk, boundary)
+        read = sum(len(batch) for batch in (chunk.rows, chunk.gone) if batch is not None)
+        cursor = before.cursor if chunk.cursor is None else chunk.cursor
+        after = replace(before, cursor=cursor, rows=before.rows + read, is_done=chunk.cursor is None)
+        self._capture.snapshots[snapshot.id] = after
+        count = sum(map(len, messages))
+        self._capture.refresh(boundary, messages, {snapshot.table: (count, 0)} if count else {})
+        self._failures.pop(snapshot.id, None)
+        if snapshot.options.rows_per_second:
+            self._not_before[snapshot.id] = time.monotonic() + read / snapshot.options.rows_per_second
+        self._note(snapshot, after, chunk.rows_expected)
+
+    def _messages(self, reading: _Reading, chunk: Chunk, boundary: Position) -> list[Messages]:
+        """Encode what of a chunk holds at `boundary`."""
+        encodable, topic = self._capture.parts.book.encodable(reading.table)
+        row, now_ms, messages = self._capture.refresh_row(boundary), time.time_ns() // 1_000_000, []
+        for batch in (chunk.rows, chunk.gone):
+            if batch is None or not len(batch):
+                continue
+            try:
+                keys, values = encode_changes(encodable, _placed(batch, boundary, row), now_ms)
+            except PenstockError as error:
+                raise _SnapshotError(error) from error
+            kept = reading.window.unchanged(keys.to_pylist())
+            if kept:
+                indices = pa.array(kept, pa.int64())
+                messages.append(Messages(topic, keys.take(indices), values.take(indices), [row] * len(kept)))
+        return messages
+
+    def _note(self, snapshot: Snapshot, progress: SnapshotProgress, expected: int | None) -> None:
+        """Tell how far it is: at once when it is done, else not for every chunk."""
+        status = Status.DONE if progress.is_done else Status.RUNNING
+        now_ms = time.time_ns() // 1_000_000
+        current = replace(
+            snapshot,
+            status=status,
+            rows=progress.rows,
+            rows_expected=expected if snapshot.rows_expected is None else snapshot.rows_expected,
+            started_at_ms=snapshot.started_at_ms or now_ms,
+            error="",
+            hint="",
+        )
+        self._current = None if progress.is_done else current
+        if progress.is_done or time.monotonic() >= self._tell_at:
+            self._tell_at = time.monotonic() + _LOOK_SECONDS
+            self._tell(current)
+        if progress.is_done:
+            self._look_at = 0.0
+
+    def _fail(self, snapshot: Snapshot, error: PenstockError, boundary: Position) -> None:
+        """Try again later, if that may help, or end the snapshot."""
+        failures = self._failures[snapshot.id] = self._failures.get(snapshot.id, 0) + 1
+        if not error.retryable or failures >= _ATTEMPTS_MAX:
+            self._end(snapshot, Status.FAILED, boundary, error)
+            return
+        self._not_before[snapshot.id] = time.monotonic() + min(2.0 ** (failures - 2), _PAUSE_SECONDS_MAX)
+        self._tell(replace(snapshot, status=Status.RUNNING, error=error.message, hint=error.hint))
+
+    def _end(self, snapshot: Snapshot, status: Status, boundary: Position, error: PenstockError | None = None) -> None:
+        """End a snapshot before it is whole."""
+        if self._reading is not None and self._reading.snapshot.id == snapshot.id:
+            self._reading = None
+        self._current = None
+        progress = self._capture.snapshots.pop(snapshot.id, None)
+        if progress is not None:
+            self._stop_unfilled(progress, "its snapshot was cancelled" if error is None else error.message)
+            self._capture.advance(boundary)
+        said, hint = ("", "") if error is None else (error.message, error.hint)
+        self._tell(replace(snapshot, status=status, error=said, hint=hint))
+        self._look_at = 0.0
+
+    def _stop_unfilled(self, progress: SnapshotProgress, reason: str) -> None:
+        if progress.fills and self._capture.parts.book.announcement(TableId.parse(progress.table)) is not None:
+            message = f"table {progress.table} lacks rows: {reason}"
+            hint = f"penstock snapshot FILE {progress.table}"
+            self._capture.stopped.setdefault(progress.table, StoppedTable(str(self._capture.position), message, hint))
+
+    def _tell(self, snapshot: Snapshot) -> None:
+        """Write down how a snapshot is; if the state database is away, the next look does."""
+        try:
+            self._list.tell(snapshot)
+        except UnavailableError:
+            self._look_at = 0.0
+
+
+class _SnapshotError(Exception):
+    """What ends a snapshot and leaves the capture as it is."""
+
+    def __init__(self, cause: PenstockError) -> None:
+        super().__init__(cause)
+        self.cause = cause
+
+
+def _placed(batch: RowBatch, position: Position, row: int) -> RowBatch:
+    """Give a batch the place in the log at which it holds."""
+    count = len(batch)
+    offsets, rows = np.full(count, position.offset, np.int64), np.full(count, row, np.int32)
+    return replace(batch, file=position.file, offsets=offsets, rows=rows)
+
+
+def wanted_by_itself(capture: OpenCapture, tables: Sequence[TableId]) -> list[TableId]:
+    """Those of the source's `tables` that are to be carried and were never told of: the config has added them.
+
+    A table that was made behind the place that the capture has reached is not there yet.
+    """
+    book = capture.parts.book
+    new = [
+        table
+        for table in tables
+        if book.wanted(table) and book.announcement(table) is None and str(table) not in capture.stopped
+    ]
+    return sorted(book.tracker.describe(new))

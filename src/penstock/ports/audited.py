@@ -1,0 +1,36 @@
+"""A database that an audit reads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.core.audit.dialects import AuditDialect
+
+
+class AuditedDatabase(Protocol):
+    """Answers queries, and changes nothing.
+
+    Where the database can, all queries from one `renew` to the next see one
+    committed state. Where another process has it open they may see newer states:
+    each sees one.
+    """
+
+    @property
+    def dialect(self) -> AuditDialect:
+        """How its SQL is written."""
+        ...
+
+    def renew(self) -> None:
+        """See what is committed now. Call it before the first query."""
+        ...
+
+    def fetch(self, query: str) -> Sequence[Sequence[Any]]:
+        """Return the rows of a query. Raises UnavailableError, and SinkError or UnfitServerError for a refused one."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the database."""
+        ...

@@ -1,0 +1,120 @@
+"""Reading rows again, and what is asked for and told of snapshots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.core.changes import RowBatch
+    from penstock.core.positions import Position
+    from penstock.core.snapshots import SnapshotOptions, Status, Wanted
+    from penstock.core.tables import TableId, TableSchema
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkOrder:
+    """Which rows of a table to read: those of `options` from `cursor` on, `options.chunk_rows` at most.
+
+    They must be as they were at `low` or later. `schema` is what the table looks like there.
+    """
+
+    schema: TableSchema
+    options: SnapshotOptions
+    cursor: str
+    low: Position
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Rows as they were at a place from the order's `low` up to `high`.
+
+    `rows` is a READ batch and `gone` a DELETE batch of listed keys that are not
+    there, None for none; their places in the log mean nothing. `cursor` is where
+    the next chunk begins, None if there is none. `rows_expected` is about how many rows there are in all.
+    """
+
+    rows: RowBatch | None
+    gone: RowBatch | None
+    high: Position
+    cursor: str | None
+    rows_expected: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What a table looks like, for as long as nothing is done to it up to `high`; `dump` makes it on the tracker."""
+
+    schema: TableSchema
+    dump: str
+    high: Position
+
+
+class RowReader(Protocol):
+    """Reads rows of a source again, without writing to it or locking rows. One thread at a time may use it."""
+
+    def read(self, order: ChunkOrder) -> Chunk:
+        """Read the chunk.
+
+        Raises UnavailableError where trying again may help, among others when the
+        table does not look as `order` says; TableStoppedError for values that
+        cannot be carried; and UsageError for what was asked wrongly.
+        """
+        ...
+
+    def define(self, table: TableId, low: Position) -> Definition:
+        """Look at a table's definition, at `low` or later. Raises UsageError if there is no such table."""
+        ...
+
+    def tables(self) -> Sequence[TableId]:
+        """Every table that the source has now, its own left out."""
+        ...
+
+    def close(self) -> None:
+        """Drop the connection. Safe to call twice."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A snapshot as people see it; `error` is "" unless it failed or waits."""
+
+    id: str
+    source: str
+    table: str
+    options: SnapshotOptions
+    wanted: Wanted
+    status: Status
+    rows: int = 0
+    rows_expected: int | None = None
+    requested_at_ms: int = 0
+    started_at_ms: int = 0
+    updated_at_ms: int = 0
+    error: str = ""
+    hint: str = ""
+
+
+class SnapshotList(Protocol):
+    """A pipeline's snapshots in the state database. What is published is in the position record, not here."""
+
+    def add(self, snapshot: Snapshot) -> None:
+        """Ask for a snapshot. Raises UsageError while there is one of its table that has not ended."""
+        ...
+
+    def want(self, id_: str, wanted: Wanted) -> None:
+        """Say what is wanted of a snapshot from now on."""
+        ...
+
+    def tell(self, snapshot: Snapshot) -> None:
+        """Write down how a snapshot is: its status, its rows, its error. What is wanted of it stays."""
+        ...
+
+    def all(self, source: str | None = None, *, is_open: bool = False) -> Sequence[Snapshot]:
+        """Those of `source` (None: of all), oldest first; with `is_open` those that have not ended."""
+        ...
+
+    def close(self) -> None:
+        """Drop the connections. Safe to call twice."""
+        ...

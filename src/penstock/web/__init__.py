@@ -1,0 +1,1 @@
+"""A pipeline's live page, its metrics and its health endpoints."""

@@ -1,0 +1,96 @@
+"""A pipeline's metrics, from its overview. docs/monitoring.md has a table of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.web.exposition import Family, render_metrics
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.wiring.overview import Overview
+
+
+def describe_metrics(overview: Overview) -> str:
+    """Write all metrics of `overview` as Prometheus reads them."""
+    families = [
+        *_pipeline_families(overview),
+        *_link_families(overview),
+        *_table_families(overview),
+        *_source_families(overview),
+        *_server_families(overview),
+    ]
+    return render_metrics(families, {"pipeline": overview.pipeline})
+
+
+def _pipeline_families(overview: Overview) -> Sequence[Family]:
+    running = Family("penstock_running", "gauge", "1 if an instance holds the pipeline's lock, 0 if nobody does.")
+    running.add(None if overview.standing.holder is None else float(overview.is_running))
+    healthy = Family("penstock_healthy", "gauge", "1 if all is well, as penstock status says it.")
+    healthy.add(float(overview.is_healthy))
+    problems = Family("penstock_problems", "gauge", "What is not well, by level.")
+    for level in ("warning", "error"):
+        problems.add(sum(problem.level == level for problem in overview.problems), level=level)
+    seen = Family("penstock_snapshot_timestamp_seconds", "gauge", "When the state database was read for these metrics.")
+    seen.add(overview.standing.now_ms / 1000)
+    return running, healthy, problems, seen
+
+
+def _link_families(overview: Overview) -> Sequence[Family]:
+    up = Family("penstock_link_up", "gauge", "1 if the link runs, 0 if it waits, failed or is stopped.")
+    lag = Family("penstock_link_lag_seconds", "gauge", "Age of the oldest change that the link has not carried.")
+    stuck = Family("penstock_link_stuck_seconds", "gauge", "How long the link has not moved with changes ahead of it.")
+    backlog_bytes = Family("penstock_link_backlog_bytes", "gauge", "Bytes of the link's log ahead of it.")
+    messages = Family("penstock_link_backlog_messages", "gauge", "Messages ahead of the link.")
+    failures = Family("penstock_link_failures_total", "counter", "How often the link failed since the run began.")
+    letters = Family("penstock_dead_letters_total", "counter", "Messages that a spolt could not process.")
+    updated = Family("penstock_link_updated_timestamp_seconds", "gauge", "When the link was last measured.")
+    for stage in overview.stages:
+        labels = {"link": stage.name, "kind": stage.kind}
+        up.add(float(stage.state == "running"), **labels)
+        if (progress := stage.progress) is None:
+            continue
+        lag.add(stage.lag_seconds, **labels)
+        stuck.add(stage.stuck_seconds, **labels)
+        backlog_bytes.add(progress.lag_bytes, **labels)
+        messages.add(progress.lag_messages, **labels)
+        failures.add(progress.failures, **labels)
+        letters.add(progress.dead_letters, **labels)
+        updated.add(progress.updated_at_ms / 1000, **labels)
+    return up, lag, stuck, backlog_bytes, messages, failures, letters, updated
+
+
+def _table_families(overview: Overview) -> Sequence[Family]:
+    rows = Family("penstock_table_rows_total", "counter", "Rows of a table that a link has carried.")
+    lag = Family("penstock_table_lag_seconds", "gauge", "Age of the oldest change of a table not carried by a link.")
+    stopped = Family("penstock_table_stopped", "gauge", "1 if a link stopped the table.")
+    for row in overview.tables:
+        for link, cell in row.cells.items():
+            labels = {"link": link, "table": row.table}
+            rows.add(cell.progress.rows, **labels)
+            lag.add(cell.lag_seconds, **labels)
+            stopped.add(float(cell.is_stopped), **labels)
+    return rows, lag, stopped
+
+
+def _source_families(overview: Overview) -> Sequence[Family]:
+    up = Family("penstock_source_up", "gauge", "1 if the source answers.")
+    left = Family("penstock_source_retention_seconds", "gauge", "Time until log that is needed may be purged.")
+    size = Family("penstock_source_log_bytes", "gauge", "Bytes of log that the source keeps.")
+    for source in overview.standing.sources:
+        up.add(float(not source.unanswered), source=source.source)
+        if source.retention is not None:
+            gone = source.retention.level == "error"
+            left.add(0.0 if gone else source.retention.seconds_left, source=source.source)
+            size.add(source.retention.size_bytes, source=source.source)
+    return up, left, size
+
+
+def _server_families(overview: Overview) -> Sequence[Family]:
+    up = Family("penstock_server_up", "gauge", "1 if the embedded server runs.")
+    restarts = Family("penstock_server_restarts_total", "counter", "How often this run has started it again.")
+    for server in overview.standing.servers:
+        up.add(float(server.state == "running"), server=server.server)
+        restarts.add(server.restarts, server=server.server)
+    return up, restarts

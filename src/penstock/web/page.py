@@ -1,0 +1,127 @@
+"""The live page's HTML: whole for who comes, and its parts for who watches."""
+
+from __future__ import annotations
+
+import time
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from penstock.web import charts
+
+if TYPE_CHECKING:
+    from penstock.web.watcher import Snapshot
+    from penstock.wiring.overview import Overview, Stage
+
+# Content Security Policy Level 3: nothing from elsewhere, nothing inline, in nobody's frame.
+HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; "
+        "base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+
+TABLES_MAX = 200
+"""Tables that the page shows: those with trouble first. `penstock status` shows all."""
+
+_RECENT_MS = 600_000
+_MINUTE, _HOUR, _DAY = 60, 3600, 86_400
+_KIBI = 1024
+
+
+def render_page(snapshot: Snapshot | None, unanswered: str) -> str:
+    """The whole page, as of `snapshot`."""
+    stale = snapshot is None or snapshot.is_stale
+    pipeline = "Penstock" if snapshot is None else snapshot.overview.pipeline
+    parts = "" if snapshot is None else snapshot.parts
+    return (
+        _templates()
+        .get_template("page.html")
+        .render(pipeline=pipeline, parts=parts, unanswered=unanswered if stale else "")
+    )
+
+
+def render_parts(overview: Overview) -> str:
+    """All that changes on the page."""
+    now_ms = overview.standing.now_ms
+    recent = [
+        stage
+        for stage in overview.stages
+        if stage.progress is not None and stage.state == "running" and stage.progress.failed_at_ms > now_ms - _RECENT_MS
+    ]
+    return (
+        _templates()
+        .get_template("parts.html")
+        .render(
+            view=overview,
+            standing=overview.standing,
+            now_ms=now_ms,
+            recent=recent,
+            charts=[(stage, *_charts(overview, stage)) for stage in overview.stages],
+            tables=overview.tables[:TABLES_MAX],
+            tables_left=max(0, len(overview.tables) - TABLES_MAX),
+            width=charts.WIDTH,
+            height=charts.HEIGHT,
+        )
+    )
+
+
+def _charts(overview: Overview, stage: Stage) -> tuple[charts.Chart, charts.Chart]:
+    samples, now_ms = overview.standing.samples.get(stage.name, ()), overview.standing.now_ms
+    return charts.draw(charts.throughput(samples), now_ms), charts.draw(charts.lag(samples), now_ms)
+
+
+@lru_cache(1)
+def _templates() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("penstock.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(count=_count, duration=_duration, rate=_rate, size=_size, clock=_clock)
+    return environment
+
+
+def _count(number: int) -> str:
+    """Write a number with thin spaces between its thousands."""
+    return f"{number:,}".replace(",", "\u202f")
+
+
+def _rate(rows_per_second: float | None) -> str:
+    if rows_per_second is None:
+        return "?"
+    return f"{rows_per_second:.1f}" if 0 < rows_per_second < 10 else _count(round(rows_per_second))  # noqa: PLR2004
+
+
+def _duration(seconds: float | None) -> str:
+    """Write a duration in its largest unit, or two where the second still matters."""
+    if seconds is None:
+        return "?"
+    if seconds < _MINUTE:
+        return f"{seconds:.0f} s" if seconds >= 1 or not seconds else "< 1 s"
+    if seconds < _HOUR:
+        return f"{seconds // _MINUTE:.0f} min"
+    if seconds < 2 * _DAY:
+        return f"{seconds // _HOUR:.0f} h {seconds % _HOUR // _MINUTE:.0f} min"
+    return f"{seconds // _DAY:.0f} days"
+
+
+def _size(count: int | None) -> str:
+    if count is None:
+        return "?"
+    size, unit = float(count), "B"
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if size < _KIBI or unit == "TiB":
+            break
+        size /= _KIBI
+    return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+
+
+def _clock(unix_ms: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(unix_ms / 1000))

@@ -1,0 +1,74 @@
+"""The web server of one pipeline's page: on loopback, with bounds for everything a client may do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+
+from penstock.schematizer.patience import PatientProtocol
+from penstock.schematizer.server import listen
+from penstock.web.application import create_app
+from penstock.web.watcher import Watcher
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+
+    from penstock.config.specs import PipelineSpec
+
+LOOPBACK = "127.0.0.1"
+
+_CONNECTIONS_MAX = 64
+_READ_SECONDS = 10.0
+
+
+class PromptProtocol(PatientProtocol):
+    """A protocol that cuts clients which do not take what they asked for."""
+
+    head_seconds = 5.0
+    read_seconds = _READ_SECONDS
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to look whether what is written is read."""
+        super().connection_made(transport)
+        self._watched: asyncio.TimerHandle | None = None
+        self._left = 0
+        self._look()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Look no more."""
+        super().connection_lost(exc)
+        if self._watched is not None:
+            self._watched.cancel()
+
+    def _look(self) -> None:
+        left = self.transport.get_write_buffer_size()
+        if left and left >= self._left > 0:
+            self.transport.abort()
+            return
+        self._left = left
+        self._watched = self.loop.call_later(self.read_seconds, self._look)
+
+
+def serve_page(spec: PipelineSpec, run_command: str, port: int, announce: Callable[[str], None]) -> None:
+    """Serve until SIGTERM or SIGINT; `announce` gets the URL. Raises UsageError for a port that cannot be had."""
+    with listen(LOOPBACK, port) as listener, Watcher(spec, run_command) as watcher:
+        announce(f"http://{LOOPBACK}:{listener.getsockname()[1]}/")
+        uvicorn.Server(web_settings(watcher)).run(sockets=[listener])
+
+
+def web_settings(watcher: Watcher, protocol: type[Any] = PromptProtocol) -> uvicorn.Config:
+    """How the web server runs the page."""
+    return uvicorn.Config(
+        create_app(watcher),
+        http=protocol,
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=_CONNECTIONS_MAX,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=1,
+    )

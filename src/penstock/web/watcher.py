@@ -1,0 +1,105 @@
+"""Reads where a pipeline stands once a second, so that no request ever waits for a database or a source."""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import structlog
+
+from penstock.core.errors import PenstockError
+from penstock.web.metrics import describe_metrics
+from penstock.web.page import render_parts
+from penstock.wiring.overview import Overview, make_overview
+from penstock.wiring.standing import StandingReader
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+    from penstock.config.specs import PipelineSpec
+    from penstock.ports.standing import SourceStanding
+
+_log = structlog.get_logger()
+
+_PERIOD_SECONDS = 1.0
+_SOURCES_SECONDS = 10.0
+_STALE_SECONDS = 15.0
+_STOP_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What is served until the next look, rendered once for everybody; `read_at` is by the monotonic clock."""
+
+    overview: Overview
+    metrics: bytes
+    parts: str
+    read_at: float
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether it tells nothing of now."""
+        return time.monotonic() - self.read_at > _STALE_SECONDS
+
+
+class Watcher:
+    """Two threads for a `with` block: one reads the state database, one asks the sources.
+
+    A source that is away keeps whoever asks it waiting, and the state must be told meanwhile.
+    """
+
+    def __init__(self, spec: PipelineSpec, run_command: str) -> None:
+        """Watch the pipeline of `spec`, which `run_command` starts."""
+        self._spec = spec
+        self._run_command = run_command
+        self._stop = threading.Event()
+        self._sources: Sequence[SourceStanding] = ()
+        self._threads = [
+            threading.Thread(target=self._read, name="penstock-web-state", daemon=True),
+            threading.Thread(target=self._ask, name="penstock-web-sources", daemon=True),
+        ]
+        self.snapshot: Snapshot | None = None
+        self.unanswered = "the state database has not been read yet"
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End; a source that does not answer is not waited for."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(_STOP_SECONDS)
+
+    def look(self, reader: StandingReader) -> Snapshot:
+        """Read once and render."""
+        standing = reader.read().with_answers(self._sources)
+        overview = make_overview(self._spec, standing, self._run_command)
+        return Snapshot(overview, describe_metrics(overview).encode(), render_parts(overview), time.monotonic())
+
+    def _read(self) -> None:
+        with closing(StandingReader(self._spec)) as reader:
+            while not self._stop.is_set():
+                try:
+                    self.snapshot = self.look(reader)
+                    self.unanswered = ""
+                except PenstockError as error:
+                    self.unanswered = error.message
+                self._stop.wait(_PERIOD_SECONDS)
+
+    def _ask(self) -> None:
+        with closing(StandingReader(self._spec)) as reader:
+            while not self._stop.is_set():
+                try:
+                    self._sources = reader.ask_sources()
+                except PenstockError as error:
+                    _log.debug("sources are asked later", error=error.message)
+                self._stop.wait(_SOURCES_SECONDS)

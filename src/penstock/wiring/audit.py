@@ -1,0 +1,203 @@
+"""Opens both ends of a link for an audit, and audits the link's tables one by one."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from penstock.adapters.mysql.audited import AuditedMysql
+from penstock.adapters.mysql.catalog import read_table_ids, read_tables
+from penstock.adapters.mysql.history import head
+from penstock.core.audit.findings import DivergentRow, TableFindings
+from penstock.core.audit.report import AuditReport
+from penstock.core.audit.scores import Score
+from penstock.core.audit.table_plan import plan_table
+from penstock.core.errors import PenstockError, UsageError
+from penstock.core.transforms.column_patterns import ColumnPatterns
+from penstock.links.audit.compare import Bounds
+from penstock.links.audit.table import Databases, audit_table
+from penstock.links.audit.target_state import TargetState
+from penstock.wiring.audit_progress import LinkProgress
+from penstock.wiring.open import mysql_server, mysql_source
+from penstock.wiring.sink_kinds.table import sql_kind
+from penstock.wiring.standing import read_standing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from penstock.config.audits import AuditSpec
+    from penstock.config.mysql_source import MysqlSourceSpec
+    from penstock.config.specs import LinkSpec, PipelineSpec
+    from penstock.core.audit.dialects import AuditDialect
+    from penstock.core.positions import BinlogPosition
+    from penstock.core.tables import TableId, TableSchema
+    from penstock.ports.audited import AuditedDatabase
+
+_MASKED = "(masked)"
+_NO_SUCH = "has no such table"
+
+
+class SourceAtPosition:
+    """A source whose snapshots have a place in its log, behind all that is in them. An `AuditedDatabase`."""
+
+    def __init__(self, source: MysqlSourceSpec) -> None:
+        """Connect; raises as `mysql.connection.connect` does."""
+        self._database = AuditedMysql(mysql_server(source))
+        self._policy = source.policy
+        self.position: BinlogPosition | None = None
+
+    @property
+    def dialect(self) -> AuditDialect:
+        """See `AuditedDatabase`."""
+        return self._database.dialect
+
+    def renew(self) -> None:
+        """See `AuditedDatabase`."""
+        self._database.renew()
+        self.position = head(self._database.connection)
+
+    def fetch(self, query: str) -> Sequence[Sequence[Any]]:
+        """See `AuditedDatabase`."""
+        return self._database.fetch(query)
+
+    def close(self) -> None:
+        """See `AuditedDatabase`."""
+        self._database.close()
+
+    def tables(self) -> Sequence[TableId]:
+        """Every table of the server."""
+        return read_table_ids(self._database.connection)
+
+    def schema(self, table: TableId) -> TableSchema | None:
+        """A table as it is carried; None if it is not there."""
+        return read_tables(self._database.connection, [table], self._policy).get(table)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedLink:
+    """What is open while a link is audited. `stopped` says of tables why they do not go on."""
+
+    spec: PipelineSpec
+    audit: AuditSpec
+    link: LinkSpec
+    source: SourceAtPosition
+    target: AuditedDatabase
+    state: TargetState
+    progress: LinkProgress
+    stopped: Mapping[str, str]
+
+
+def run_audit(spec: PipelineSpec, audit: AuditSpec, say: Callable[[str], None]) -> AuditReport:
+    """Audit what `audit` names; `say` is told of each table. The pipeline's Kafka must be reachable.
+
+    A table that cannot be read is a part of the report. Raises UsageError for a
+    link or sink that cannot be audited, and UnavailableError for a server that is away.
+    """
+    began, began_at_ms = time.monotonic(), time.time_ns() // 1_000_000
+    with ExitStack() as stack:
+        opened = _open(spec, audit, stack)
+        tables = []
+        for table in _tables(opened):
+            say(str(table))
+            at = time.monotonic()
+            found = _audit_safely(opened, table)
+            tables.append(replace(found, seconds=time.monotonic() - at, position=str(opened.source.position)))
+    seconds = time.monotonic() - began
+    names = (spec.pipeline, audit.source, audit.sink)
+    return AuditReport(*names, audit.threshold, audit.hashes, began_at_ms, seconds, tuple(tables))
+
+
+def _open(spec: PipelineSpec, audit: AuditSpec, stack: ExitStack) -> AuditedLink:
+    link = next((each for each in spec.links if (each.source, each.sink) == (audit.source, audit.sink)), None)
+    if link is None:
+        message = f"no link leads from {audit.source} to {audit.sink}"
+        raise UsageError(message, "name a source and a sink that a link of the file connects")
+    source = stack.enter_context(closing(SourceAtPosition(mysql_source(spec.source(link.source)))))
+    target = stack.enter_context(closing(sql_kind(spec, spec.sink(link.sink)).open_audited()))
+    state = TargetState(target, spec.pipeline, link.source)
+    progress = stack.enter_context(closing(LinkProgress(spec, link, state.batch_offset)))
+    standing = read_standing(spec)
+    mine = {link.name, link.source}
+    stopped = {each.table: each.error for each in standing.tables if each.error and each.link in mine}
+    return AuditedLink(spec, audit, link, source, target, state, progress, stopped)
+
+
+def _tables(opened: AuditedLink) -> Sequence[TableId]:
+    """Tables of the source, and those that the target has and the source should have."""
+    opened.target.renew()
+    known = [table for table, state in opened.state.tables().items() if not state.ended]
+    patterns = (opened.spec.source(opened.link.source).patterns, opened.link.patterns, opened.audit.patterns)
+    return sorted(table for table in {*opened.source.tables(), *known} if all(each.matches(table) for each in patterns))
+
+
+def _audit_safely(opened: AuditedLink, table: TableId) -> TableFindings:
+    try:
+        return _audit(opened, table)
+    except PenstockError as error:
+        return TableFindings(str(table), "failed", why=f"{error.message}; what to do: {error.hint}")
+
+
+def _audit(opened: AuditedLink, table: TableId) -> TableFindings:
+    if why := opened.stopped.get(str(table)):
+        return TableFindings(str(table), "failed", why=f"it has stopped, so its target is behind: {why}")
+    opened.source.renew()
+    if why := _await_target(opened, table):
+        return TableFindings(str(table), "lagging", why=why)
+    opened.target.renew()
+    schema, known = opened.source.schema(table), opened.state.tables().get(table)
+    if schema is None or known is None or known.ended:
+        if schema is None and (known is None or known.ended):
+            return TableFindings(str(table), "equal", Score(1.0, 1.0, 1.0), why="it was dropped meanwhile")
+        side = opened.link.source if schema is None else opened.link.sink
+        return TableFindings(str(table), "different", Score(0.0, 0.0, 0.0), why=f"{side} {_NO_SUCH}")
+    excluded = _excluded(opened.audit, opened.link, table)
+    plan = plan_table(schema, known, (opened.source.dialect, opened.target.dialect), excluded)
+    audit = opened.audit
+    bounds = Bounds(audit.partition_size, audit.hashes, max(10_000, audit.rows_max), audit.rows_max)
+    databases = Databases(opened.source, opened.target)
+    found = audit_table(str(table), databases, plan, bounds, lambda: _await_target(opened, table))
+    if known.misfits:
+        note = f"{known.misfits} values became others as `overflow` of the link says, and show as different"
+        found = replace(found, why="; ".join(part for part in (found.why, note) if part))
+    return replace(found, rows=tuple(_with_masks(opened.spec, table, found, row) for row in found.rows))
+
+
+def _await_target(opened: AuditedLink, table: TableId) -> str:
+    position = opened.source.position
+    assert position is not None  # noqa: S101 - it was renewed
+    if why := opened.progress.await_passed(position, opened.audit.wait_seconds):
+        return why
+    opened.target.renew()
+    if table in opened.state.waiting():
+        return f"{opened.link.sink} holds the table back: see penstock status"
+    return ""
+
+
+def _excluded(audit: AuditSpec, link: LinkSpec, table: TableId) -> Callable[[str], str]:
+    said = [("the audit's exclude_columns names it", audit.excluded), *_treatments(link)]
+
+    def why(column: str) -> str:
+        return next((text for text, patterns in said if patterns.matches(table, column)), "")
+
+    return why
+
+
+def _treatments(link: LinkSpec) -> list[tuple[str, ColumnPatterns]]:
+    rules = link.columns
+    masks = [mask.columns for mask in rules.mask]
+    lists = [("drops", rules.drop), ("hashes", rules.hash), *(("masks", columns) for columns in masks)]
+    return [(f"the link {verb} it", ColumnPatterns(columns)) for verb, columns in lists if columns]
+
+
+def _with_masks(spec: PipelineSpec, table: TableId, found: TableFindings, row: DivergentRow) -> DivergentRow:
+    """Hide what any link of the source hides from its target."""
+    rules = [each for link in spec.links for _, each in _treatments(link)]
+
+    def is_hidden(column: str) -> bool:
+        return any(patterns.matches(table, column) for patterns in rules)
+
+    key = tuple(_MASKED if is_hidden(name) else text for name, text in zip(found.key, row.key, strict=True))
+    columns = {name: (_MASKED, _MASKED) if is_hidden(name) else both for name, both in row.columns.items()}
+    return replace(row, key=key, columns=columns)

@@ -1,0 +1,111 @@
+"""Audits a table of one database against one of another, both given by URL, without any pipeline."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from penstock.adapters.duckdb.audited import AuditedDuckdb
+from penstock.adapters.mysql.audited import AuditedMysql
+from penstock.adapters.mysql.catalog import read_tables
+from penstock.adapters.mysql.connection import MysqlServer
+from penstock.adapters.postgres.audited import AuditedPostgres
+from penstock.adapters.postgres.connection import PostgresServer
+from penstock.core.audit.found_tables import FoundTable, columns_of, plan_found
+from penstock.core.audit.report import AuditReport
+from penstock.core.errors import UsageError
+from penstock.links.audit.catalog import find_table
+from penstock.links.audit.table import Databases, audit_table
+
+if TYPE_CHECKING:
+    from urllib.parse import SplitResult
+
+    from penstock.core.audit.dialects import HashForm
+    from penstock.core.tables import TableId
+    from penstock.links.audit.compare import Bounds
+    from penstock.ports.audited import AuditedDatabase
+
+_FORMS = "mysql://user:password@host:3306, postgresql://user:password@host/database or duckdb:///file"
+_MYSQL_PORT, _POSTGRES_PORT = 3306, 5432
+
+
+@dataclass(frozen=True, slots=True)
+class TableAt:
+    """A table, and the database that it is in; `password` counts where the URL has none."""
+
+    url: str = field(repr=False)
+    table: TableId
+    password: str = field(default="", repr=False)
+
+
+def audit_urls(
+    source: TableAt, target: TableAt, bounds: Bounds, *, key: tuple[str, ...] = (), form: HashForm = "sha256"
+) -> AuditReport:
+    """Compare two tables, that may be written to meanwhile: rows that differ are looked at again.
+
+    Raises UsageError for URLs and tables that are not understood, and what connecting and reading raises.
+    """
+    began, began_at_ms = time.monotonic(), time.time_ns() // 1_000_000
+    with ExitStack() as stack:
+        sides = [stack.enter_context(closing(_open(each))) for each in (source, target)]
+        for side in sides:
+            side.renew()
+        mine, theirs = (_find(*both) for both in zip(sides, (source, target), strict=True))
+        plan = plan_found(mine, theirs, key, form)
+        found = audit_table(str(source.table), Databases(*sides), plan, bounds, lambda: "")
+    seconds = time.monotonic() - began
+    findings = replace(found, seconds=seconds)
+    places = (_place(source), _place(target))
+    return AuditReport("", *places, 1.0, bounds.k, began_at_ms, seconds, (findings,))
+
+
+def _open(at: TableAt) -> AuditedDatabase:
+    url = _split(at.url)
+    user, password = unquote(url.username or ""), unquote(url.password or "") or at.password
+    host = url.hostname or "127.0.0.1"
+    match url.scheme:
+        case "mysql" | "mariadb":
+            return AuditedMysql(MysqlServer(host, url.port or _MYSQL_PORT, user, password))
+        case "postgresql" | "postgres":
+            database = unquote(url.path.lstrip("/")) or user
+            tls = dict(parse_qsl(url.query))
+            return AuditedPostgres(PostgresServer(host, url.port or _POSTGRES_PORT, database, user, password, tls))
+        case "duckdb":
+            # As elsewhere: three slashes before a relative path, four before an absolute one.
+            path = Path(unquote(url.path[1:]))
+            return AuditedDuckdb(path, path.with_name(f".{path.name}.no-server"))
+        case _:
+            message = f"a database {url.scheme}:// cannot be audited"
+            raise UsageError(message, f"write {_FORMS}")
+
+
+def _split(text: str) -> SplitResult:
+    try:
+        url = urlsplit(text)
+        _ = url.port
+    except ValueError:
+        # The parser's own error may quote the URL, which may hold a password.
+        message = "the URL of a database is not understood"
+        raise UsageError(message, f"write {_FORMS}") from None
+    return url
+
+
+def _find(database: AuditedDatabase, at: TableAt) -> FoundTable:
+    if not isinstance(database, AuditedMysql):
+        return find_table(database, at.table)
+    schema = read_tables(database.connection, [at.table]).get(at.table)
+    if schema is None:
+        message = f"there is no table {at.table} in the {database.dialect.name} server, or we may not see it"
+        raise UsageError(message, "give --table SCHEMA.TABLE, as it is called there")
+    return FoundTable(
+        database.dialect, database.dialect.quoted(at.table.schema, at.table.name), columns_of(schema), schema.key
+    )
+
+
+def _place(at: TableAt) -> str:
+    url = _split(at.url)
+    return f"{url.scheme}://{url.hostname or ''}{f':{url.port}' if url.port else ''}{url.path}"

@@ -1,0 +1,167 @@
+"""One view of a pipeline for the page, the metrics and `penstock status`: its links in the order of the data.
+
+Pure: it is computed from a `Standing` and the file, so that all three say the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from penstock.wiring.health import Problem, find_problems, is_healthy
+from penstock.wiring.open import OBJECTS_LINK
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.config.specs import PipelineSpec
+    from penstock.ports.history import Sample
+    from penstock.ports.state import LinkProgress, TableProgress
+    from penstock.wiring.standing import Standing
+
+Kind: TypeAlias = Literal["capture", "objects", "spolt", "join", "sink"]
+
+_RATE_MS = 20_000
+"""Over how long a rate is measured, at least."""
+
+_RATE_AGE_MS = 60_000
+"""Samples older than this tell nothing of now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A link of the file between its `origin` and its `target`; `progress` is None until it first ran.
+
+    `state` is the link's, "stopped" whatever it was when nobody runs the pipeline.
+    """
+
+    name: str
+    kind: Kind
+    origin: str
+    target: str
+    state: str
+    progress: LinkProgress | None
+    lag_seconds: float | None
+    stuck_seconds: float | None
+    rows: int
+    rows_per_second: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One table at one link."""
+
+    progress: TableProgress
+    lag_seconds: float | None
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the table is not carried any more."""
+        return bool(self.progress.error)
+
+
+@dataclass(frozen=True, slots=True)
+class TableRow:
+    """One table at every link that has seen it, by the link's name."""
+
+    table: str
+    cells: Mapping[str, Cell]
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether any link stopped it."""
+        return any(cell.is_stopped for cell in self.cells.values())
+
+    @property
+    def state(self) -> str:
+        """How it is, in words."""
+        if self.is_stopped:
+            return "stopped"
+        return "unknown" if self.lag_seconds is None else "behind" if self.lag_seconds else "up to date"
+
+    @property
+    def lag_seconds(self) -> float | None:
+        """How far it is behind at the link that is farthest; None where no link knows."""
+        return max((cell.lag_seconds for cell in self.cells.values() if cell.lag_seconds is not None), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """A pipeline as people see it. `tables` has what is wrong first, then what is farthest behind."""
+
+    pipeline: str
+    standing: Standing
+    problems: Sequence[Problem]
+    is_healthy: bool
+    stages: Sequence[Stage]
+    tables: Sequence[TableRow]
+
+    @property
+    def is_running(self) -> bool:
+        """Whether somebody is known to run it."""
+        return bool(self.standing.holder)
+
+    @property
+    def stages_of_tables(self) -> Sequence[Stage]:
+        """The links that carry tables, which the columns of `tables` are."""
+        return [stage for stage in self.stages if stage.kind not in {"spolt", "join"}]
+
+
+def make_overview(spec: PipelineSpec, standing: Standing, run_command: str) -> Overview:
+    """Compute the view; `run_command` is what to type to start the pipeline."""
+    problems = find_problems(standing, run_command)
+    stages = [_stage(standing, *shape) for shape in _shapes(spec)]
+    return Overview(
+        spec.pipeline, standing, problems, is_healthy(standing, problems), stages, _table_rows(standing, stages)
+    )
+
+
+def rate(samples: Sequence[Sample], now_ms: int) -> float | None:
+    """Rows per second lately, from samples, oldest first; None where they do not tell."""
+    if not samples or now_ms - samples[-1].at_ms > _RATE_AGE_MS:
+        return None
+    newest = samples[-1]
+    earlier = [sample for sample in samples if _RATE_MS <= newest.at_ms - sample.at_ms <= _RATE_AGE_MS]
+    if not earlier:
+        return None
+    return max(0.0, (newest.rows - earlier[-1].rows) / ((newest.at_ms - earlier[-1].at_ms) / 1000))
+
+
+def _shapes(spec: PipelineSpec) -> Sequence[tuple[str, Kind, str, str]]:
+    """Name, kind, origin and target of every link of the file, in the order of the data."""
+    return [
+        *((source.name, "capture", source.name, "topics") for source in spec.sources),
+        *((spolt.name, "spolt", "topics", "topics") for spolt in spec.spolts),
+        *((join.name, "join", "topics", "topics") for join in spec.joins),
+        (OBJECTS_LINK, "objects", "topics", "files"),
+        *((link.name, "sink", "files", link.sink) for link in spec.links),
+    ]
+
+
+def _stage(standing: Standing, name: str, kind: Kind, origin: str, target: str) -> Stage:
+    progress = next((link for link in standing.links if link.link == name), None)
+    rows = sum(table.rows for table in standing.tables if table.link == name)
+    if progress is None:
+        return Stage(name, kind, origin, target, "never ran", None, None, None, rows, None)
+    return Stage(
+        name,
+        kind,
+        origin,
+        target,
+        progress.state if standing.holder or progress.state == "failed" else "stopped",
+        progress,
+        standing.lag_seconds(progress),
+        standing.stuck_seconds(progress),
+        rows,
+        rate(standing.samples.get(name, ()), standing.now_ms) if standing.holder else None,
+    )
+
+
+def _table_rows(standing: Standing, stages: Sequence[Stage]) -> Sequence[TableRow]:
+    names = {stage.name for stage in stages if stage.kind not in {"spolt", "join"}}
+    found: dict[str, dict[str, Cell]] = {}
+    for table in standing.tables:
+        if table.link in names:
+            found.setdefault(table.table, {})[table.link] = Cell(table, standing.table_lag_seconds(table))
+    rows = [TableRow(table, cells) for table, cells in found.items()]
+    return sorted(rows, key=lambda row: (not row.is_stopped, -(row.lag_seconds or 0), row.table))

@@ -1,0 +1,133 @@
+"""Snapshots: asked for by people or by a start, and carried by the capture of their source."""
+
+from __future__ import annotations
+
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from penstock.adapters.mysql.row_reader import MysqlRowReader
+from penstock.config.places import state_file
+from penstock.core.errors import UsageError
+from penstock.core.snapshots import SnapshotOptions, Status, Wanted
+from penstock.core.tables import TableId
+from penstock.links.capture.refresher import Refresher, wanted_by_itself
+from penstock.ports.snapshots import Snapshot
+from penstock.wiring.open import mysql_server, mysql_source, open_snapshot_list
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.config.mysql_source import MysqlSourceSpec
+    from penstock.config.specs import PipelineSpec
+    from penstock.links.capture.open_capture import OpenCapture
+    from penstock.links.capture.spec import CaptureSpec
+    from penstock.ports.snapshots import RowReader, SnapshotList
+
+
+def open_refresher(spec: CaptureSpec, capture: OpenCapture) -> Refresher | None:
+    """Carry the snapshots of a capture that has begun; None where brokers cannot commit them with their progress."""
+    if not spec.pipeline.kafka.transactions:
+        return None
+    snapshots = open_snapshot_list(spec.pipeline)
+    source = mysql_source(spec.source)
+    reader = MysqlRowReader(mysql_server(source), source.policy)
+    try:
+        _ask_by_itself(source, capture, snapshots, reader)
+    except BaseException:
+        snapshots.close()
+        raise
+    return Refresher(capture, reader, snapshots, ThreadPoolExecutor(1, "snapshot").submit)
+
+
+def has_snapshots(spec: CaptureSpec) -> bool:
+    """Whether a snapshot of the source is to go on."""
+    if not spec.pipeline.kafka.transactions:
+        return False
+    with closing(open_snapshot_list(spec.pipeline)) as snapshots:
+        return any(each.wanted is not Wanted.PAUSE for each in snapshots.all(spec.source_name, is_open=True))
+
+
+def ask_for_snapshots(spec: PipelineSpec, tables: Sequence[str], options: SnapshotOptions) -> Sequence[Snapshot]:
+    """Ask for a snapshot of each of `tables`, all or none. Raises UsageError for what cannot work."""
+    if not spec.kafka.transactions:
+        message = "a snapshot commits its rows and its progress in one Kafka transaction, and `transactions` is false"
+        raise UsageError(message, "use brokers that can do transactions")
+    if _never_ran(spec):
+        message = "this pipeline has not run yet, and its first start decides by `start` which rows it reads"
+        raise UsageError(message, "start it: penstock run FILE")
+    asked = [_new(source_of(spec, table), table, options) for table in tables]
+    for each in asked:
+        source = mysql_source(spec.source(each.source))
+        with closing(MysqlRowReader(mysql_server(source), source.policy)) as reader:
+            reader.check(TableId.parse(each.table), options)
+    with closing(open_snapshot_list(spec)) as snapshots:
+        busy = {(each.source, each.table) for each in snapshots.all(is_open=True)}
+        for each in asked:
+            if (each.source, each.table) in busy:
+                message = f"a snapshot of {each.table} is under way already"
+                raise UsageError(message, f"wait for it, or end it: penstock snapshot FILE {each.table} --cancel")
+        for each in asked:
+            snapshots.add(each)
+    return asked
+
+
+def want_snapshots(spec: PipelineSpec, tables: Sequence[str], wanted: Wanted) -> Sequence[Snapshot]:
+    """Pause, resume or cancel what is under way of `tables`. Raises UsageError where there is nothing."""
+    if _never_ran(spec):
+        message = "this pipeline has not run yet, and has no snapshots"
+        raise UsageError(message, "start it: penstock run FILE")
+    with closing(open_snapshot_list(spec)) as snapshots:
+        there = {each.table: each for each in snapshots.all(is_open=True)}
+        for table in tables:
+            if table not in there:
+                message = f"no snapshot of {table} is under way"
+                raise UsageError(message, "see what is: penstock snapshot FILE --status")
+        for table in tables:
+            snapshots.want(there[table].id, wanted)
+        return [replace(there[table], wanted=wanted) for table in tables]
+
+
+def read_snapshots(spec: PipelineSpec, tables: Sequence[str] = ()) -> Sequence[Snapshot]:
+    """The newest snapshot of each of `tables`, by default of all that had one; none of a pipeline that never ran."""
+    if _never_ran(spec):
+        return []
+    with closing(open_snapshot_list(spec)) as snapshots:
+        newest = {(each.source, each.table): each for each in snapshots.all()}
+    return [each for each in newest.values() if not tables or each.table in tables]
+
+
+def source_of(spec: PipelineSpec, table: str) -> str:
+    """The source that carries `table`. Raises UsageError for none, and for several."""
+    names = [source.name for source in spec.sources if "." in table and source.patterns.matches(TableId.parse(table))]
+    if len(names) == 1:
+        return names[0]
+    message = f"{table} is a table of {', '.join(names)}" if names else f"no source of the file carries {table}"
+    hint = "give each table as schema.name, as `tables` of its source matches it"
+    raise UsageError(message, hint)
+
+
+def _never_ran(spec: PipelineSpec) -> bool:
+    """Whether the pipeline's private state database is not there: it is made at the first start."""
+    return spec.is_embedded("state") and not state_file(spec).exists()
+
+
+def _ask_by_itself(source: MysqlSourceSpec, capture: OpenCapture, snapshots: SnapshotList, reader: RowReader) -> None:
+    """Ask for a snapshot of each table that the config has added, or that needs one, unless one failed before."""
+    if source.snapshot == "never":
+        return
+    tables = [str(table) for table in wanted_by_itself(capture, reader.tables())]
+    if source.snapshot == "when-needed":
+        tables += sorted(capture.stopped)
+    if not tables:
+        return
+    newest = {each.table: each.status for each in snapshots.all(source.name)}
+    for table in tables:
+        if newest.get(table) in {None, Status.DONE, Status.CANCELLED}:
+            snapshots.add(_new(source.name, table, SnapshotOptions()))
+
+
+def _new(source: str, table: str, options: SnapshotOptions) -> Snapshot:
+    return Snapshot(uuid.uuid4().hex[:12], source, table, options, Wanted.RUN, Status.REQUESTED)

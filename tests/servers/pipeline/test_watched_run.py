@@ -1,0 +1,170 @@
+"""`penstock run` with its page: what is killed is told, and then that all is well again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+import pymysql
+import pytest
+import yaml
+from tests.servers.prometheus import prometheus
+from tests.unit.web.shop import until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from penstock.dev.mariadb import MariadbServer
+
+pytestmark = [pytest.mark.nightly, pytest.mark.timeout(580)]
+
+WAIT_SECONDS = 150
+
+
+class Watched:
+    """A run of which we know what its page says."""
+
+    def __init__(self, directory: Path, run: subprocess.Popen[bytes], client: httpx.Client) -> None:
+        self.directory = directory
+        self.run = run
+        self._client = client
+
+    def metrics(self) -> Mapping[str, float]:
+        """Metrics without the pipeline's name; empty while there is no answer."""
+        try:
+            text = self._client.get("/metrics").text
+        except httpx.TransportError:
+            return {}
+        lines = [line for line in text.splitlines() if line.startswith("penstock_")]
+        return {
+            re.sub(r'pipeline="\w+",?', "", line.rpartition(" ")[0]): float(line.rpartition(" ")[2]) for line in lines
+        }
+
+    def page(self) -> str:
+        return self._client.get("/").text
+
+    def until(self, metric: str, value: float, *, or_more: bool = False) -> None:
+        """Wait until a metric has a value."""
+        deadline = time.monotonic() + WAIT_SECONDS
+        while (found := self.metrics().get(metric)) != value and not (or_more and found is not None and found > value):
+            assert time.monotonic() < deadline, (metric, found, self.page())
+            time.sleep(0.2)
+
+    def until_ready(self) -> None:
+        """Wait until all is well."""
+        self.until("penstock_healthy{}", 1)
+        deadline = time.monotonic() + WAIT_SECONDS
+        while (answer := self._client.get("/readyz")).status_code != 200:
+            assert time.monotonic() < deadline, answer.text
+            time.sleep(0.5)
+
+    def kill(self, *words: str) -> None:
+        """Kill what the run has started and whose command line has all of `words`."""
+        found = [pid for pid in self._descendants() if all(word in _command(pid) for word in words)]
+        assert found, words
+        for pid in found:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def _descendants(self) -> list[int]:
+        parents = {}
+        for entry in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):
+                parents[int(entry.parent.name)] = int(entry.read_text().rpartition(")")[2].split()[1])
+        family = {self.run.pid}
+        while more := {pid for pid, parent in parents.items() if parent in family} - family:
+            family |= more
+        return sorted(family - {self.run.pid})
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""
+
+
+@pytest.fixture
+def watched(
+    tmp_path: Path, mariadb: MariadbServer, fresh_database: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Watched]:
+    """A pipeline that runs with embedded servers, and carries a row."""
+    monkeypatch.setenv("CASE_PASSWORD", mariadb.password)
+    connection = pymysql.connect(
+        host=mariadb.host, port=mariadb.port, user=mariadb.user, password=mariadb.password, autocommit=True
+    )
+    with contextlib.closing(connection), connection.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE {fresh_database}.orders (id INT PRIMARY KEY)")
+        cursor.execute(f"INSERT INTO {fresh_database}.orders VALUES (1), (2), (3)")
+    login = {"host": mariadb.host, "port": mariadb.port, "user": mariadb.user, "password_env": "CASE_PASSWORD"}
+    config = {
+        "pipeline": fresh_database,
+        "home": str(tmp_path / "home"),
+        "sources": [{"name": "db", "kind": "mysql", **login, "tables": [f"{fresh_database}.*"], "start": "copy"}],
+        "sinks": [{"name": "warehouse", "kind": "duckdb", "path": str(tmp_path / "warehouse.duckdb")}],
+        "links": [{"from": "db", "to": "warehouse"}],
+    }
+    file, log = tmp_path / "pipeline.yaml", tmp_path / "run.log"
+    file.write_text(yaml.safe_dump(config))
+    with log.open("wb") as output:
+        run = subprocess.Popen([sys.executable, "-m", "penstock", "run", str(file)], stdout=output, stderr=output)
+    try:
+        deadline = time.monotonic() + WAIT_SECONDS
+        while (found := re.search(r"live page: (http://[\d.:]+)/", log.read_text())) is None:
+            assert run.poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.2)
+        with httpx.Client(base_url=found[1], trust_env=False, timeout=10) as client:
+            yield Watched(tmp_path, run, client)
+    finally:
+        run.terminate()
+        run.wait(60)
+
+
+def test_what_is_killed_is_seen_and_is_gone_when_it_has_recovered(
+    watched: Watched, tmp_path: Path, fresh_database: str
+) -> None:
+    watched.until(f'penstock_table_rows_total{{link="db-to-warehouse",table="{fresh_database}.orders"}}', 3)
+    watched.until_ready()
+    target = watched._client.base_url.netloc.decode()
+    seen: dict[str, float] = {}
+    with prometheus(tmp_path / "prometheus", target) as asked:
+        # A counter has grown only for who saw it before.
+        until(lambda: len(asked.ask("penstock_server_restarts_total == 0")) == 3)
+        for server, words in {
+            "Kafka": ("kafka.Kafka",),
+            "schema tracker": ("mariadbd",),
+            "Schematizer": ("schematizer", "serve"),
+        }.items():
+            began = time.monotonic()
+            watched.kill(*words)
+            watched.until(f'penstock_server_restarts_total{{server="{server}"}}', 1)
+            asked.until_alerts("PenstockServerRestarted", fires=True)
+            seen[server] = time.monotonic() - began
+            watched.until(f'penstock_server_up{{server="{server}"}}', 1)
+            asked.until_alerts("PenstockServerRestarted", fires=False, seconds=WAIT_SECONDS)
+            watched.until_ready()
+        watched.kill("penstock.spark.daemon")
+        deadline = time.monotonic() + WAIT_SECONDS
+        while not any(count for name, count in watched.metrics().items() if "_failures_total" in name):
+            assert time.monotonic() < deadline, watched.metrics()
+            time.sleep(0.2)
+        watched.until_ready()
+        assert "Recovered in the last 10 minutes" in watched.page()
+        asked.until_alerts("PenstockUnhealthy", fires=False, seconds=WAIT_SECONDS)
+        watched.kill("penstock.cli.main web", "--port")
+        asked.until_alerts("PenstockDown", fires=True)
+        asked.until_alerts("PenstockDown", fires=False, seconds=WAIT_SECONDS)
+        watched.kill("org.apache.spark.deploy.SparkSubmit")
+        asked.until_alerts("PenstockDown", fires=True, seconds=WAIT_SECONDS)
+
+    assert watched.run.wait(60) == 1
+    print(f"seen after {seen}")  # noqa: T201 - how soon, for who reads a nightly's output

@@ -1,0 +1,162 @@
+"""An audit of a pipeline's target finds what is wrong there, names it, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import duckdb
+import pytest
+from tests.servers.chain import Chain, make_chain
+from typer.testing import CliRunner
+
+from penstock.cli.audit import app
+from penstock.config.audits import AuditSpec
+from penstock.core.audit.scores import Score
+from penstock.core.snapshots import Status
+from penstock.wiring.audit import run_audit
+from penstock.wiring.audit_repair import ask_for_repairs, await_repairs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from penstock.core.audit.findings import TableFindings
+    from penstock.dev.kafka import KafkaBroker
+    from penstock.dev.mariadb import MariadbServer
+
+
+@pytest.fixture
+def chain(
+    tmp_path: Path,
+    mariadb: MariadbServer,
+    fresh_database: str,
+    chain_parts: tuple[KafkaBroker, str, int],
+) -> Chain:
+    """A pipeline with two tables, whose target has all of them."""
+    made = make_chain(tmp_path, fresh_database, mariadb, chain_parts)
+    made.write(
+        "CREATE TABLE orders (id INT PRIMARY KEY, customer VARCHAR(40), email VARCHAR(80), total DECIMAL(10,2))",
+        "CREATE TABLE notes (code VARCHAR(10) PRIMARY KEY, at DATETIME(6), weight DOUBLE)",
+        "CREATE TABLE logged (line TEXT)",
+        "INSERT INTO orders SELECT seq, CONCAT('c', seq), CONCAT(seq, '@x'), seq / 4 FROM seq_1_to_500",
+        "INSERT INTO notes VALUES ('a', '2024-02-29 23:59:59.000001', 0.1), ('b ', NULL, 1e300)",
+        "INSERT INTO logged VALUES ('x')",
+    )
+    made.start()
+    made.carry()
+    return made
+
+
+def test_an_equal_target_scores_1_and_what_was_not_compared_is_said(chain: Chain) -> None:
+    found = audit(chain)
+
+    assert {name: table.state for name, table in found.items()} == {
+        "logged": "not compared",
+        "notes": "equal",
+        "orders": "equal",
+    }
+    assert found["orders"].score is not None
+    assert (found["orders"].score.lower, found["orders"].source_rows, found["orders"].target_rows) == (1.0, 500, 500)
+    assert "no primary key" in found["logged"].why
+
+
+def test_rows_that_are_wrong_in_the_target_are_named_with_both_values(chain: Chain) -> None:
+    corrupt(
+        chain,
+        "DELETE FROM {s}.orders WHERE id = 7",
+        "UPDATE {s}.orders SET customer = 'someone', total = total + 0.01 WHERE id = 499",
+        "INSERT INTO {s}.orders VALUES (501, 'extra', NULL, 1)",
+        'UPDATE {s}.notes SET "at" = "at" + INTERVAL 1 MICROSECOND WHERE code = \'a\'',
+    )
+
+    found = audit(chain)
+
+    rows = {row.key: (row.state, dict(row.columns)) for row in found["orders"].rows}
+    assert rows == {
+        ("7",): ("missing", {}),
+        ("499",): ("different", {"customer": ("c499", "someone"), "total": ("124.75", "124.76")}),
+        ("501",): ("extra", {}),
+    }
+    (note,) = found["notes"].rows
+    assert note.columns == {"at": ("2024-02-29 23:59:59.000001", "2024-02-29 23:59:59.000002")}
+    for table in (found["orders"], found["notes"]):
+        assert table.state == "different"
+        assert table.score is not None
+        assert table.score.lower < 1
+
+
+def test_the_command_exits_with_3_prints_the_findings_and_writes_one_html_file(chain: Chain, tmp_path: Path) -> None:
+    corrupt(chain, "UPDATE {s}.orders SET customer = '<b>' WHERE id = 8")
+
+    result = CliRunner().invoke(app, [str(chain.file), "--json", "--html", str(tmp_path / "report.html")])
+
+    assert result.exit_code == 3
+    found = json.loads(result.stdout)
+    tables = {table["table"]: table for table in found["tables"]}
+    orders = tables[f"{chain.name}.orders"]
+    assert not found["passed"]
+    assert orders["rows"] == [
+        {"key": ["8"], "state": "different", "columns": {"customer": {"source": "c8", "target": "<b>"}}}
+    ]
+    page = (tmp_path / "report.html").read_text()
+    assert "&lt;b&gt;" in page
+    assert "<b>" not in page
+
+
+def test_a_target_that_lags_is_said_to_lag_and_not_to_be_wrong(chain: Chain) -> None:
+    chain.write("UPDATE orders SET customer = 'new' WHERE id = 3")
+
+    found = audit(chain, wait_seconds=0.5)
+
+    assert found["orders"].state == "lagging"
+    assert found["orders"].rows == ()
+    assert found["orders"].score is None
+
+
+def test_columns_that_a_link_treats_are_left_out_and_said_so(chain: Chain) -> None:
+    corrupt(chain, "UPDATE {s}.orders SET email = 'leaked' WHERE id = 1")
+    text = chain.file.read_text()
+    chain.file.write_text(text.replace("to: wh}", "to: wh, columns: {mask: email}}"))
+
+    found = audit(chain)["orders"]
+
+    assert (found.state, [each.column for each in found.not_compared]) == ("equal", ["email"])
+
+
+def test_a_repair_brings_exactly_the_rows_that_were_named_and_a_second_audit_scores_1(chain: Chain) -> None:
+    corrupt(
+        chain,
+        "DELETE FROM {s}.orders WHERE id = 7",
+        "UPDATE {s}.orders SET total = 0 WHERE id = 499",
+        "INSERT INTO {s}.orders VALUES (501, 'extra', NULL, 1)",
+        "UPDATE {s}.notes SET code = 'A' WHERE code = 'a'",
+    )
+    spec = AuditSpec(source=chain.source, sink="wh")
+
+    asked = ask_for_repairs(chain.spec, [run_audit(chain.spec, spec, lambda _: None)])
+    chain.carry()
+
+    assert {each.table.partition(".")[2]: len(each.options.keys) for each in asked} == {"notes": 2, "orders": 3}
+    assert {each.status for each in await_repairs(chain.spec, asked, 0)} == {Status.DONE}
+    found = audit(chain)
+    assert {name: table.state for name, table in found.items()} == {
+        "logged": "not compared",
+        "notes": "equal",
+        "orders": "equal",
+    }
+    assert all(table.score == Score(1, 1, 1) for name, table in found.items() if name != "logged")
+
+
+def audit(chain: Chain, wait_seconds: float = 30.0) -> Mapping[str, TableFindings]:
+    """Audit the pipeline; the findings by table, without the schema."""
+    spec = AuditSpec(source=chain.source, sink="wh", wait_seconds=wait_seconds)
+    report = run_audit(chain.spec, spec, lambda _: None)
+    return {table.table.partition(".")[2]: table for table in report.tables}
+
+
+def corrupt(chain: Chain, *statements: str) -> None:
+    """Change the target behind the pipeline's back; `{s}` is the pipeline's schema."""
+    with duckdb.connect(str(chain.spec.home / "wh.duckdb")) as connection:
+        for statement in statements:
+            connection.execute(statement.replace("{s}", chain.name))

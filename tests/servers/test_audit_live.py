@@ -1,0 +1,131 @@
+"""While a source is written to all the time, an audit names rows that are wrong, and none that are in flight."""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+from tests.servers.chain import Chain, make_chain
+
+from penstock.config.audits import AuditSpec
+from penstock.wiring.audit import run_audit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from penstock.core.audit.findings import TableFindings
+    from penstock.dev.kafka import KafkaBroker
+    from penstock.dev.mariadb import MariadbServer
+    from penstock.dev.postgres import PostgresServer
+
+ROWS = 2000
+
+
+@pytest.fixture
+def chain(
+    tmp_path: Path,
+    mariadb: MariadbServer,
+    fresh_database: str,
+    chain_parts: tuple[KafkaBroker, str, int],
+    postgres: PostgresServer,
+) -> Chain:
+    """A pipeline with one table, whose target is a PostgreSQL that has all of it."""
+    os.environ["AUDIT_TARGET_PASSWORD"] = postgres.password
+    made = make_chain(tmp_path, fresh_database, mariadb, chain_parts)
+    sink = f"kind: postgres, host: {postgres.host}, port: {postgres.port}, database: {postgres.database}"
+    login = f"user: {postgres.user}, password_env: AUDIT_TARGET_PASSWORD"
+    text = made.file.read_text()
+    made.file.write_text(text.replace(f"kind: duckdb, path: {tmp_path / made.name}/wh.duckdb", f"{sink}, {login}"))
+    made.write(
+        "CREATE TABLE orders (id INT PRIMARY KEY, customer VARCHAR(40), total DECIMAL(10,2), at TIMESTAMP(6) NULL)",
+        f"INSERT INTO orders SELECT seq, CONCAT('c', seq), seq / 4, NOW(6) FROM seq_1_to_{ROWS}",
+    )
+    made.start()
+    made.carry()
+    return made
+
+
+def test_only_rows_that_are_wrong_are_named_while_others_change_all_the_time(
+    chain: Chain, postgres: PostgresServer
+) -> None:
+    writes = 0
+
+    def write() -> None:
+        nonlocal writes
+        with chain.cursor() as cursor:
+            while not stop.is_set():
+                for statement in _random_statements(random.Random(writes)):  # noqa: S311 - not for secrets
+                    cursor.execute(statement)
+                    writes += 1
+
+    stop = threading.Event()
+    with _running(stop, write, lambda: _carry(chain, stop)):
+        quiet = _audit(chain)
+        # Rows from 1500 on are never written to.
+        _corrupt(chain, postgres)
+        found = _audit(chain)
+
+    assert writes > 200
+    assert (quiet.state, quiet.rows) == ("equal", ())
+    assert {(row.key, row.state) for row in found.rows} == {(("1600",), "different"), (("1700",), "missing")}
+    assert found.state == "different"
+
+
+def _random_statements(rng: random.Random) -> Iterator[str]:
+    for _ in range(20):
+        row = rng.randint(1, 1400)
+        yield rng.choice(
+            (
+                f"UPDATE orders SET total = total + 1, at = NOW(6) WHERE id = {row}",
+                f"DELETE FROM orders WHERE id = {row}",
+                f"REPLACE INTO orders VALUES ({row}, 'again', {rng.randint(0, 9)}, NOW(6))",
+                f"INSERT IGNORE INTO orders VALUES ({ROWS + rng.randint(1, 5000)}, 'new', 1, NULL)",
+            )
+        )
+
+
+def _carry(chain: Chain, stop: threading.Event) -> None:
+    while not stop.is_set():
+        chain.carry()
+
+
+@contextmanager
+def _running(stop: threading.Event, *works: Callable[[], None]) -> Iterator[None]:
+    """Run threads for a `with` block; what ends one of them early fails the test."""
+    failures: list[BaseException] = []
+
+    def guarded(work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as error:  # noqa: BLE001 - raised below
+            failures.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(60)
+    assert not failures, failures
+
+
+def _audit(chain: Chain) -> TableFindings:
+    report = run_audit(chain.spec, AuditSpec(source=chain.source, sink="wh", wait_seconds=90.0), lambda _: None)
+    (table,) = report.tables
+    return table
+
+
+def _corrupt(chain: Chain, postgres: PostgresServer) -> None:
+    login = f"host={postgres.host} port={postgres.port} user={postgres.user} password={postgres.password}"
+    with psycopg.connect(f"{login} dbname={postgres.database}", autocommit=True, connect_timeout=10) as connection:
+        connection.execute(f"UPDATE {chain.name}.orders SET total = total + 0.01 WHERE id = 1600".encode())
+        connection.execute(f"DELETE FROM {chain.name}.orders WHERE id = 1700".encode())

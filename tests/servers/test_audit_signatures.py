@@ -1,0 +1,122 @@
+"""What MariaDB, PostgreSQL and DuckDB compute of the same rows."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from tests.servers.audit_case import TARGETS, AuditPlace
+from typer.testing import CliRunner
+
+from penstock.cli.audit import app
+from penstock.core.audit.findings import row_state, score_of
+from penstock.core.audit.minhash import hashes
+from penstock.core.audit.queries import read_signatures, signature_query
+from penstock.links.audit.compare import Bounds, compare
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from penstock.core.audit.queries import Signature
+    from penstock.dev.mariadb import MariadbServer
+    from penstock.dev.mysql import OracleMysql
+    from penstock.dev.postgres import PostgresServer
+
+WORDS: Final = """
+ALPHA BRAVO CHARLIE DELTA ECHO FOXTROT GOLF HOTEL INDIA JULIET KILO LIMA MIKE NOVEMBER OSCAR PAPA QUEBEC ROMEO
+SIERRA TANGO UNIFORM VICTOR WHISKEY XRAY YANKEE ZULU LOREM IPSUM DOLOR SIT AMET CONSECTETUR
+""".split()  # noqa: SIM905 - 32 words are read more easily so
+COLUMNS: Final = (("id", "integer"), ("word", "text"))
+
+
+@pytest.fixture
+def place(tmp_path: Path, fresh_name: str, mariadb: MariadbServer, postgres: PostgresServer) -> Iterator[AuditPlace]:
+    """Three databases that are empty."""
+    made = AuditPlace(fresh_name, tmp_path, mariadb, postgres)
+    yield made
+    made.drop()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_two_changed_words_of_32_score_0_9375_between_0_6875_and_1(place: AuditPlace, target: str) -> None:
+    rows = ", ".join(f"({number}, '{word}')" for number, word in enumerate(WORDS))
+    place.create(dict.fromkeys(("mariadb", "postgres", "duckdb"), "id INTEGER, word VARCHAR(20)"))
+    for database in ("mariadb", target):
+        place.run(database, f"INSERT INTO {{t}} VALUES {rows}")
+    place.run(target, "UPDATE {t} SET word = 'JPARKIE' WHERE id IN (16, 24)")
+
+    found = compare(place.pair(target, COLUMNS, "integer", "classic"), Bounds(partition_size=8, k=4))
+
+    matching = {number: _matching(both) for number, both in found.unequal.items()}
+    score, unequal = score_of(found, found.suspects, (), 4)
+    assert (found.equal, matching, unequal) == (2, {2: 3, 3: 4}, 2)
+    assert (score.score, score.lower, score.upper) == (0.9375, 0.6875, 1.0)
+    assert sorted((each.key, row_state(each.source, each.target)) for each in found.suspects) == [
+        (("16",), "different"),
+        (("24",), "different"),
+    ]
+
+
+@pytest.mark.parametrize(("source", "target"), [("mariadb", "duckdb"), ("duckdb", "postgres")])
+def test_any_two_databases_are_compared_by_url(
+    place: AuditPlace, source: str, target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = ", ".join(f"({number}, '{word}')" for number, word in enumerate(WORDS))
+    place.create(dict.fromkeys(("mariadb", "postgres", "duckdb"), "id INTEGER, word VARCHAR(20)"))
+    for database in (source, target):
+        place.run(database, f"INSERT INTO {{t}} VALUES {rows}")
+    place.run(target, "UPDATE {t} SET word = 'JPARKIE' WHERE id IN (16, 24)")
+    monkeypatch.setenv("AUDIT_PASSWORD", place.mariadb.password if source == "mariadb" else place.postgres.password)
+    variable = ["--from-password-env" if source == "mariadb" else "--to-password-env", "AUDIT_PASSWORD"]
+    given = ["--from", place.url(source), "--to", place.url(target), "--table", f"{place.name}.t", *variable]
+
+    done = CliRunner().invoke(
+        app, [*given, "--key", "id", "--form", "classic", "--partition-size", "8", "--k", "4", "--json"]
+    )
+
+    assert done.exit_code == 3, done.output
+    (found,) = json.loads(done.stdout)["tables"]
+    assert (found["partitions_equal"], found["partitions_unequal"]) == (2, 2)
+    assert (found["score"], found["lower"], found["upper"]) == (0.9375, 0.6875, 1.0)
+    assert {row["key"][0]: row["columns"]["word"] for row in found["rows"]} == {
+        "16": {"source": "QUEBEC", "target": "JPARKIE"},
+        "24": {"source": "YANKEE", "target": "JPARKIE"},
+    }
+
+
+@pytest.mark.parametrize("database", ["mariadb", *TARGETS])
+def test_every_database_computes_the_words_and_hashes_that_are_defined(place: AuditPlace, database: str) -> None:
+    _check_signatures(place, database)
+
+
+def test_mysql_computes_them_too(
+    tmp_path: Path, fresh_name: str, mysql_server: OracleMysql, postgres: PostgresServer
+) -> None:
+    place = AuditPlace(fresh_name, tmp_path, mysql_server, postgres)
+
+    _check_signatures(place, "mariadb")
+
+    place.drop()
+
+
+def _check_signatures(place: AuditPlace, database: str) -> None:
+    place.create(dict.fromkeys(("mariadb", "postgres", "duckdb"), "id INTEGER, word VARCHAR(20)"))
+    place.run(database, "INSERT INTO {t} VALUES (-9, 'a'), (-8, NULL), (7, '')")
+    opened = place.database(database)
+
+    rows = opened.fetch(signature_query(place.side(opened.dialect, COLUMNS, "integer", "sha256"), 8, None, 5))
+
+    found = read_signatures(rows)
+    for partition, text in {-2: "-9|1:a", -1: "-8|~", 0: "7|0:"}.items():
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        words = tuple(int(digest[place : place + 8], 16) for place in range(0, 32, 8))
+        assert (found[partition].count, found[partition].sums) == (1, words)
+        assert found[partition].minima == hashes(words[3], 5)
+    assert len(found) == 3
+
+
+def _matching(both: tuple[Signature, Signature]) -> int:
+    return sum(a == b for a, b in zip(both[0].minima, both[1].minima, strict=True))

@@ -1,0 +1,58 @@
+"""What becomes of a score once rows were looked at again."""
+
+from __future__ import annotations
+
+from penstock.core.audit.findings import Comparison, Suspect, score_of
+from penstock.core.audit.queries import KeyRange, Signature, first_hash_width, first_width, ranges_of
+
+MINE = Signature(10, (1, 2, 3, 4), (5, 6))
+OTHER = Signature(10, (9, 9, 9, 9), (5, 7))
+
+
+def suspect(key: str, partition: int) -> Suspect:
+    return Suspect((key,), partition, ("a",), ("b",))
+
+
+def test_a_partition_is_equal_once_all_of_its_suspects_were_in_flight() -> None:
+    comparison = Comparison(3, {4: (MINE, OTHER)}, (suspect("1", 4), suspect("2", 4)))
+
+    score, unequal = score_of(comparison, (), (), 2)
+
+    assert (score.score, score.lower, unequal) == (1.0, 1.0, 0)
+
+
+def test_a_partition_with_a_wrong_row_and_none_in_flight_has_the_share_of_its_minhash_values() -> None:
+    comparison = Comparison(3, {4: (MINE, OTHER)}, (suspect("1", 4),))
+
+    score, unequal = score_of(comparison, comparison.suspects, (), 2)
+
+    assert (score.score, unequal) == ((3 + 0.5) / 4, 1)
+
+
+def test_rows_are_counted_where_some_were_in_flight_and_some_are_wrong() -> None:
+    comparison = Comparison(0, {4: (MINE, OTHER)}, (suspect("1", 4), suspect("2", 4)))
+
+    score, _ = score_of(comparison, (suspect("1", 4),), (), 2)
+
+    assert score.score == score.lower == score.upper == 9 / 11
+
+
+def test_a_partition_whose_rows_nobody_looked_at_stays_unequal() -> None:
+    comparison = Comparison(1, {4: (MINE, OTHER)}, (), frozenset({4}))
+
+    score, unequal = score_of(comparison, (), (), 2)
+
+    assert unequal == 1
+    assert score.score == 0.75
+
+
+def test_neighbours_are_read_together_and_rows_without_a_key_by_themselves() -> None:
+    assert ranges_of([3, None, -1, 0, 4], 10) == [KeyRange(None, None), KeyRange(-10, 9), KeyRange(30, 49)]
+
+
+def test_sparse_keys_and_many_rows_do_not_make_more_partitions_than_may_travel() -> None:
+    assert first_width([("-5", "5"), (None, None)], 10, 100) == 10
+    assert first_width([("0", str(10**9))], 10, 100) == 10_000_001
+    assert first_width([(None, None), (None, None)], 10, 100) == 10
+    assert first_hash_width(10**9, 10, 1024) == 2**22
+    assert first_hash_width(0, 10, 1024) == 2**32

@@ -1,0 +1,123 @@
+"""Snapshots under live writes: whatever happens to them, the topic folded by key is the table."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from random import Random
+
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from tests.unit.links.snapshot_model import Capture, KilledError, Snapshots, Source, index_of, request
+
+from penstock.core.publication import CaptureRecord
+from penstock.core.snapshots import SnapshotOptions, Wanted, Window
+
+_KEYS = 12
+_ROUNDS = 60
+
+
+def test_a_row_that_changed_since_the_low_place_gives_way() -> None:
+    window = Window()
+    window.saw([b"b", b"x", None])
+
+    assert window.unchanged([b"a", b"b", b"c"]) == [0, 2]
+    assert not window.is_void
+
+
+@dataclass
+class World:
+    """What happens by chance, and what must be true after it."""
+
+    random: Random
+    capture: Capture
+    asked: int = 0
+    may_stop: bool = True
+
+    def happen(self) -> None:
+        capture, random = self.capture, self.random
+        match random.choice(
+            ("write", "write", "carry", "carry", "step", "step", "step", "read", "read", "ask", "want", "kill", "stop")
+        ):
+            case "write":
+                keys = random.sample(range(_KEYS), random.randint(1, 3))
+                capture.source.write({key: random.choice((None, random.randint(0, 99))) for key in keys})
+            case "carry":
+                capture.carry(random.randint(1, 3))
+            case "step":
+                capture.step()
+            case "read":
+                capture.reader.failures = random.choice((0, 0, 0, 1))
+                capture.read()
+            case "ask":
+                self.ask()
+            case "want":
+                for snapshot in capture.snapshots.all(is_open=True):
+                    wanted = random.choice((Wanted.PAUSE, Wanted.RUN, Wanted.RUN, Wanted.CANCEL))
+                    capture.snapshots.want(snapshot.id, wanted)
+            case "kill":
+                self.kill()
+            case _:
+                if self.may_stop and random.random() < 0.5:
+                    capture.stop_table()
+
+    def ask(self) -> None:
+        if not self.capture.snapshots.all(is_open=True):
+            self.asked += 1
+            keys = tuple(str(key) for key in self.random.sample(range(_KEYS), 5)) if self.random.random() < 0.25 else ()
+            self.capture.snapshots.add(
+                request(self.asked, SnapshotOptions(keys=keys, chunk_rows=self.random.randint(1, 5)))
+            )
+
+    def kill(self) -> None:
+        """End the process here, or on its way to tell what it has committed."""
+        self.capture.snapshots.kills = True
+        with suppress(KilledError):
+            if self.random.random() < 0.5:
+                self.capture.step()
+        self.capture.snapshots.kills = False
+        self.capture.start()
+
+    def check(self) -> None:
+        """What is committed is what the table was at the committed place; of what is being filled, a part."""
+        record = CaptureRecord.from_mapping(self.capture.topic.record or {})
+        if record.stopped:
+            return
+        state, folded = self.capture.source.states[index_of(record.position)], self.capture.topic.folded
+        if any(progress.fills and not progress.is_done for progress in record.snapshots.values()):
+            assert folded.items() <= state.items()
+        else:
+            assert folded == state
+
+    def finish(self) -> None:
+        """Let everything that is asked for come to its end."""
+        capture = self.capture
+        for snapshot in capture.snapshots.all(is_open=True):
+            capture.snapshots.want(snapshot.id, Wanted.RUN)
+        for _ in range(200):
+            capture.reader.failures = 0
+            capture.step()
+            capture.read()
+            capture.carry(100)
+            if not capture.snapshots.all(is_open=True) and not capture.refresher.is_busy:
+                break
+        assert not capture.snapshots.all(is_open=True)
+
+
+@settings(max_examples=200, deadline=None, phases=(Phase.generate,))
+@given(st.integers(0, 2**32))
+def test_whatever_happens_the_topic_folded_by_key_is_the_table(seed: int) -> None:
+    world = World(Random(seed), Capture(Source(dict.fromkeys(range(0, _KEYS, 2), 0)), Snapshots()))  # noqa: S311 - a test
+
+    for _ in range(_ROUNDS):
+        world.happen()
+        world.check()
+    world.finish()
+    world.check()
+    if world.capture.capture.stopped:
+        world.capture.snapshots.add(request(999, SnapshotOptions(chunk_rows=3)))
+        world.finish()
+        world.check()
+
+    assert not world.capture.capture.stopped
+    assert world.capture.topic.folded == world.capture.source.rows

@@ -1,0 +1,78 @@
+"""Keys as literals: what a cursor compares with, and what people list."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.core.errors import UsageError
+from penstock.core.mysql.key_literals import key_values, literal, literal_of, read_key
+from penstock.core.tables import (
+    BytesType,
+    Column,
+    ColumnType,
+    DateType,
+    EnumType,
+    FloatType,
+    IntegerType,
+    TableId,
+    TableSchema,
+    TextType,
+)
+
+UNSIGNED = IntegerType(64, unsigned=True)
+
+
+def column(type_: ColumnType, name: str = "id") -> Column:
+    return Column(name, type_, nullable=False)
+
+
+@pytest.mark.parametrize(
+    ("type_", "printed", "expected"),
+    [
+        (UNSIGNED, b"18446744073709551615", "18446744073709551615"),
+        (TextType(9, "latin1"), b"\xf6'", "_latin1 X'f627'"),
+        (BytesType(4, fixed=True), b"\0'\\\xff", "X'00275cff'"),
+        (FloatType(64), b"0.1", "0.1e0"),
+        (FloatType(64), b"-1e300", "-1e300"),
+        (EnumType(("z", "a")), b"2", "2"),
+        (DateType(), b"2024-02-29", "'2024-02-29'"),
+    ],
+)
+def test_a_printed_value_is_a_literal_that_compares_as_the_column(
+    type_: ColumnType, printed: bytes, expected: str
+) -> None:
+    assert literal(column(type_), printed) == expected
+
+
+@pytest.mark.parametrize(("type_", "printed"), [(UNSIGNED, b"1 OR 1"), (DateType(), b"'"), (FloatType(32), b"x")])
+def test_what_is_no_value_never_becomes_sql(type_: ColumnType, printed: bytes) -> None:
+    with pytest.raises(ValueError, match="is no value of a key"):
+        literal(column(type_), printed)
+
+
+def test_a_key_is_read_by_its_columns_in_order_or_alone() -> None:
+    pair = TableSchema(TableId("s", "t"), (column(UNSIGNED, "a"), column(UNSIGNED, "b")), ("b", "a"))
+    single = TableSchema(TableId("s", "t"), (column(UNSIGNED),), ("id",))
+
+    assert read_key(pair, '{"a": 1, "b": "2"}') == ("2", 1)
+    assert read_key(pair, "[2, 1]") == (2, 1)
+    assert read_key(single, "7") == (7,)
+
+
+@pytest.mark.parametrize("line", ["", "{", '{"n": 1}', "[1, 2]", "null", "[[1]]", "true"])
+def test_what_is_no_key_is_refused_with_how_to_write_one(line: str) -> None:
+    single = TableSchema(TableId("s", "t"), (column(UNSIGNED),), ("id",))
+
+    with pytest.raises(UsageError, match=r"is no primary key of s\.t"):
+        read_key(single, line)
+
+
+def test_a_listed_value_is_what_the_log_has_of_it() -> None:
+    fixed = column(BytesType(4, fixed=True))
+
+    assert literal_of(fixed, "0x00ff") == "X'00ff0000'"
+    assert key_values(fixed, ["0x00ff"]).to_pylist() == [b"\0\xff\0\0"]
+    assert literal_of(column(TextType(9, "latin1")), "ö") == "CONVERT(_utf8mb4 X'c3b6' USING latin1)"
+    assert key_values(column(UNSIGNED), [2**64 - 1, "0"]).to_pylist() == [2**64 - 1, 0]
+    with pytest.raises(ValueError, match="does not begin with 0x"):
+        literal_of(fixed, "00ff")

@@ -1,0 +1,134 @@
+"""A pipeline whose state is written by hand: what its page, metrics and status are to say."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import socket
+import threading
+import time
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import httpx
+import uvicorn
+
+from penstock.adapters.lock.file import FileLock
+from penstock.config.load import load
+from penstock.config.places import lock_file
+from penstock.ports.history import Sample, ServerCondition
+from penstock.ports.state import LinkProgress
+from penstock.web.server import PromptProtocol, web_settings
+from penstock.web.watcher import Watcher
+from penstock.wiring.open import open_history, open_pipeline_state
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from penstock.config.specs import PipelineSpec
+
+CONFIG = """\
+pipeline: shop
+sources:
+  - {name: shopdb, kind: mysql, host: 127.0.0.1, port: 1, user: cdc, password_env: SHOP_PASSWORD, tables: [shop.*]}
+sinks:
+  - {name: warehouse, kind: duckdb, path: shop.duckdb}
+links:
+  - {from: shopdb, to: warehouse}
+"""
+
+LINKS = ("shopdb", "objects", "shopdb-to-warehouse")
+
+
+def now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@dataclass
+class Shop:
+    """The pipeline's file, and hands on its state."""
+
+    file: Path
+
+    @property
+    def spec(self) -> PipelineSpec:
+        return load(self.file)
+
+    def run(self, *, seconds_ago: float = 0) -> None:
+        """Write what a healthy run writes."""
+        for name in LINKS:
+            self.link(name, updated_at_ms=now_ms() - int(seconds_ago * 1000))
+        with closing(open_pipeline_state(self.spec)) as state:
+            for name in LINKS:
+                state.add_rows(name, {"shop.orders": (12_345, now_ms()), "shop.customers": (678, now_ms())})
+                state.save_table_lags(name, {"shop.orders": 0, "shop.customers": 0})
+        self.servers("running", "running")
+
+    def link(self, name: str, **changes: object) -> None:
+        """Write one link, which is well but for `changes`."""
+        well = LinkProgress(name, "b:9", "running", 0.0, 0, now_ms(), "", "", 0, 0, now_ms(), now_ms() - 1000)
+        with closing(open_pipeline_state(self.spec)) as state:
+            state.save_link(replace(well, **changes))  # type: ignore[arg-type]  # the fields' own types
+
+    def servers(self, kafka: str, registry: str, restarts: int = 0) -> None:
+        """Write how the embedded servers are."""
+        with closing(open_history(self.spec)) as history:
+            history.save_servers(
+                [
+                    ServerCondition("Kafka", kafka, now_ms(), restarts),  # type: ignore[arg-type]
+                    ServerCondition("Schematizer", registry, now_ms()),  # type: ignore[arg-type]
+                ]
+            )
+
+    def samples(self, minutes: int, rows_per_second: int) -> None:
+        """Write samples of the last minutes."""
+        with closing(open_history(self.spec)) as history:
+            for step in range(minutes * 6, -1, -1):
+                at_ms = now_ms() - step * 10_000
+                rows = 1_000_000 - step * 10 * rows_per_second + round(60 * rows_per_second * math.sin(step / 23))
+                lag_seconds = 2 + 1.5 * math.sin(step / 9)
+                history.add_samples({name: Sample(at_ms, rows, lag_seconds) for name in LINKS})
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the pipeline's lock, as an instance that runs it."""
+        lock = FileLock(lock_file(self.spec))
+        lock.acquire(0)
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+class HastyProtocol(PromptProtocol):
+    """The page's protocol, which waits for less long."""
+
+    head_seconds = 0.5
+    read_seconds = 0.3
+
+
+@contextlib.contextmanager
+def served(shop: Shop) -> Iterator[httpx.Client]:
+    """A client of the page, which a thread of this process serves."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, Watcher(shop.spec, f"penstock run {shop.file}") as watcher:
+        server = uvicorn.Server(web_settings(watcher, HastyProtocol))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            until(lambda: server.started and watcher.snapshot is not None)
+            with httpx.Client(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", trust_env=False) as client:
+                yield client
+        finally:
+            server.should_exit = True
+            thread.join(10)
+
+
+def until(is_so: object, seconds: float = 20.0) -> None:
+    """Wait until `is_so()`."""
+    assert callable(is_so)
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline, "it did not come so"
+        time.sleep(0.05)
