@@ -19,6 +19,7 @@ import pytest
 from tests.servers.azurite import AzuriteServer, start_azurite
 from tests.servers.clouds import CLOUDS, CloudPlace
 from tests.servers.kinds import STATE_DATABASES, TARGETS, first
+from tests.servers.postgres_chain import PostgresChain, making_chains
 from tests.servers.redshift_case import log_in
 from tests.servers.shared_servers import DOOR, RunServers, ServersElsewhere
 from tests.servers.sink_case import DuckdbTarget, Place, PostgresTarget, RedshiftTarget
@@ -47,7 +48,7 @@ from penstock.dev.zookeeper import ZookeeperServer
 from penstock.faults.proxy import Proxy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
     from tests.servers.capture_case import CaseServers
@@ -370,3 +371,12 @@ def _connected(server: MariadbServer | OracleMysql) -> contextlib.closing[pymysq
             read_timeout=60,
         )
     )
+
+
+@pytest.fixture
+def make_postgres(
+    postgres: PostgresServer, kafka: KafkaBroker, schematizer: str, fresh_name: str, tmp_path: Path
+) -> Iterator[Callable[..., PostgresChain]]:
+    """Make a pipeline whose source is a database of its own on `postgres`."""
+    with making_chains(tmp_path, fresh_name, postgres, (kafka, schematizer)) as make:
+        yield make

@@ -29,6 +29,7 @@ from penstock.wiring.failover import fail_over
 from penstock.wiring.open import (
     committed_position,
     mysql_server,
+    mysql_source,
     open_pipeline_state,
     open_publisher,
     open_topic_log,
@@ -202,7 +203,7 @@ def test_a_table_that_is_emptied_before_its_turn_does_not_break_the_copy_off(
 def test_a_copy_that_would_count_as_older_than_what_is_there_is_refused(case: CaptureCase) -> None:
     record = break_off(case)
 
-    source, capture = case.spec.sources[0], CaptureSpec(case.spec, "db", 2)
+    source, capture = mysql_source(case.spec.sources[0]), CaptureSpec(case.spec, "db", 2)
     with closing(open_topic_log(case.spec)) as log, connect(mysql_server(source)) as connection:
         publisher = open_publisher(case.spec, "db", 2, log=log)
         server = read_identity(connection)

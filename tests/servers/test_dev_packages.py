@@ -109,8 +109,8 @@ def test_the_tracker_of_a_mysql_source_is_a_mysql(
     spec = pipeline(monkeypatch, tmp_path, mysql_server)
     said: list[str] = []
 
-    assert examine_tracker(spec, spec.sources[0]).startswith("MySQL")
-    with start_tracker(spec, spec.sources[0], said.append) as tracker:
+    assert examine_tracker(spec, spec.mysql_sources[0]).startswith("MySQL")
+    with start_tracker(spec, spec.mysql_sources[0], said.append) as tracker:
         assert isinstance(tracker, OracleMysql)
         version = ask(tracker, "SELECT @@version, @@log_bin")
 
@@ -126,7 +126,7 @@ def test_without_a_mirror_the_tracker_of_a_mysql_source_is_asked_for(
     monkeypatch.setenv("PENSTOCK_DEBIAN_MIRROR", _NOWHERE)
 
     with pytest.raises(UsageError, match="the schema tracker of a MySQL source is a MySQL too") as caught:
-        start_tracker(spec, spec.sources[0], print)
+        start_tracker(spec, spec.mysql_sources[0], print)
 
     assert "tracker: {host: ..., user: ..., password_env: ...}" in caught.value.hint
 

@@ -21,7 +21,7 @@ from penstock.links.capture.spec import CaptureSpec
 from penstock.ports.log import Stop
 from penstock.wiring import capture as wiring
 from penstock.wiring.mysql_capture import replica_id
-from penstock.wiring.open import committed_position, open_topic_log
+from penstock.wiring.open import committed_position, mysql_source, open_topic_log
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -100,7 +100,7 @@ def test_connections_that_may_be_open_at_once_have_ids_of_their_own(
         for epoch in range(1, 5):
             ids |= {replica_id(CaptureSpec(case.spec, "db", epoch), lane) for lane in range(lanes)}
         assert len(ids) == (number + 1) * 4 * lanes
-    first = case.spec.source("db").first_server_id(case.spec.pipeline)
+    first = mysql_source(case.spec.source("db")).first_server_id(case.spec.pipeline)
     assert set(range(first, first + SERVER_IDS_PER_SOURCE)) > ids
 
 

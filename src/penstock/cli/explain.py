@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.cli.explain_spolt import explain_spolt
 from penstock.config.places import lock_file, objects_url, state_file
+from penstock.config.postgres_source import PostgresSourceSpec
 from penstock.config.secrets import is_set
 from penstock.config.specs import EMBEDDED_PARTS
 from penstock.links.transforms import open_salt
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.config.mysql_source import MysqlSourceSpec
     from penstock.config.objects_spec import ObjectsSpec
     from penstock.config.sinks import SinkSpec
-    from penstock.config.specs import LinkSpec, PipelineSpec, SchematizerSpec
+    from penstock.config.specs import LinkSpec, PipelineSpec, SchematizerSpec, SourceSpec
 
 _START = {
     "auto": "from the start of the binlog if the server still has it whole, else with a copy of the tables",
@@ -63,8 +64,17 @@ def explain_pipeline(spec: PipelineSpec) -> Iterator[str]:
         yield f"  - {note}"
 
 
-def _explain_source(spec: PipelineSpec, source: MysqlSourceSpec) -> Iterator[str]:
+def _explain_source(spec: PipelineSpec, source: SourceSpec) -> Iterator[str]:
     yield ""
+    if isinstance(source, PostgresSourceSpec):
+        server = f"the PostgreSQL server {source.host}:{source.port}"
+        yield f"Source {source.name}: the database {source.database} of {server}"
+        yield f"  login    {source.user}, with the password in {source.password_env}"
+        yield f"  tls      {source.tls.meaning if source.tls else 'only if the server offers it'}"
+        yield f"  tables   {source.patterns}"
+        yield "  start    with a copy of them"
+        yield f"  log      slot {source.slot_name}, publication {source.publication_name}: made if they are missing"
+        return
     yield f"Source {source.name}: the MySQL or MariaDB server {source.host}:{source.port}"
     yield f"  login    {source.user}, with the password in {source.password_env}"
     yield f"  tls      {source.tls.meaning if source.tls else 'none: nothing is encrypted on the way'}"
@@ -118,7 +128,7 @@ def _explain_parts(spec: PipelineSpec) -> Iterator[str]:
     if not spec.kafka.transactions:
         yield "               without transactions: positions are kept in the state database"
     yield f"  schematizer  {_schematizer(spec.schematizer) if spec.schematizer else 'a private one'}"
-    for source in spec.sources:
+    for source in spec.mysql_sources:
         given = spec.tracker_of(source)
         of_source = f" (of {source.name})" if len(spec.sources) > 1 else ""
         tracker = f"{given.host}:{given.port}" if given else "a private one, of the source's kind"

@@ -29,7 +29,7 @@ def look_everywhere(spec: PipelineSpec) -> Iterator[Finding]:
     yield examine("java", java)
     if spec.joins:
         yield examine("kernel of joins", lambda: str(ensure_join_kernel()))
-    for source in spec.sources:
+    for source in spec.mysql_sources:
         if spec.tracker_of(source) is None:
             subject = "tracker" if len(spec.sources) == 1 else f"tracker of {source.name}"
             yield examine(subject, partial(examine_tracker, spec, source))

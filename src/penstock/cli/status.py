@@ -129,7 +129,7 @@ def _source_table(sources: Sequence[SourceStanding]) -> Table:
             table.add_row(Text(source.source), end, "?", "?", "?", "?")
             continue
         left = _left(kept)
-        files = Text(f"{kept.oldest_file} to {kept.newest_file}")
+        files = Text(f"{kept.oldest_file} to {kept.newest_file}" if kept.oldest_file else "a slot")
         table.add_row(Text(source.source), end, files, format_bytes(kept.size_bytes), Text(kept.needed_file), left)
     return table
 

@@ -107,15 +107,13 @@ def _loose_audits(pipeline: Mapping[str, object]) -> Iterator[Found]:
 
 def _soft_deletes_of_partial_rows(pipeline: Mapping[str, object]) -> Iterator[Found]:
     """A delete that is logged as a key alone says nothing of the row that is to be kept."""
-    partial = [
-        _mapping(source).get("name")
-        for source in _sequence(pipeline.get("sources"))
-        if _mapping(source).get("row_images") == "partial"
-    ]
+    sources = [_mapping(source) for source in _sequence(pipeline.get("sources"))]
+    partial = {s.get("name"): "has row_images: partial" for s in sources if s.get("row_images") == "partial"}
+    partial |= {s.get("name"): "logs deletes as keys alone" for s in sources if s.get("kind") == "postgres"}
     for index, item in enumerate(_sequence(pipeline.get("links"))):
         link = _mapping(item)
         if link.get("deletes") == "soft" and link.get("from") in partial:
-            text = f'soft needs whole rows, and "{link["from"]}" has row_images: partial: say hard'
+            text = f'soft needs whole rows, and "{link["from"]}" {partial[link["from"]]}: say hard'
             yield ("links", index, "deletes"), text
 
 
@@ -216,7 +214,8 @@ def _embedded_on_cluster(pipeline: Mapping[str, object]) -> Iterator[Found]:
         if not any(_mapping(pipeline.get(part)).get(key) for key in keys):
             text = f"Spark on {master} cannot reach the embedded {part}: give {part}.{' or '.join(keys)}"
             yield ("spark", "master"), text
-    sources = [_mapping(source) for source in _sequence(pipeline.get("sources"))]
+    listed = [_mapping(source) for source in _sequence(pipeline.get("sources"))]
+    sources = [source for source in listed if source.get("kind") != "postgres"]
     if not pipeline.get("tracker") and not all(source.get("tracker") for source in sources):
         of_source = "sources[].tracker" if len(sources) > 1 else "tracker.host"
         yield ("spark", "master"), f"Spark on {master} cannot reach the embedded tracker: give {of_source}"

@@ -10,6 +10,8 @@ from pydantic import ValidationError
 
 from penstock.config.crosschecks import find_conflicts
 from penstock.config.joins import JoinSpec
+from penstock.config.mysql_source import MysqlSourceSpec
+from penstock.config.postgres_source import PostgresSourceSpec
 from penstock.config.sinks import SinkSpec
 from penstock.config.spec import Spec, known_keys
 from penstock.config.specs import PipelineSpec
@@ -38,6 +40,8 @@ _WORDS = {
 }
 _PATTERNS = {
     "function": "should be package.module:name, for example shop.spolts:big_orders",
+    "publication": "should be small letters, digits and _, at most 63, and begin with no digit",
+    "slot": "should be small letters, digits and _, at most 63",
     "topic": "should be a topic: letters, digits, '.', _ and -, at most 249",
 }
 _NAME_RULE = "should be a name: a letter, then letters, digits{others}, at most 48"
@@ -119,15 +123,7 @@ def _read(path: Path) -> str:
 
 
 def _with_absolute_paths(spec: PipelineSpec, directory: Path) -> PipelineSpec:
-    sources = tuple(
-        source.model_copy(
-            update={
-                "tls": source.tls and source.tls.located(directory),
-                "tracker": source.tracker and source.tracker.located(directory),
-            }
-        )
-        for source in spec.sources
-    )
+    sources = tuple(source.located(directory) for source in spec.sources)
     tracker = spec.tracker and spec.tracker.located(directory)
     sinks = tuple(sink.located(directory) for sink in spec.sinks)
     security = spec.kafka.security
@@ -167,7 +163,7 @@ def _new_errors(error: ValidationError, document: Document) -> Iterator[ErrorDet
 
 def _explain(document: Document, details: ErrorDetails, root: type[Spec] = PipelineSpec) -> Mistake:
     found: Location = details["loc"]
-    # Between the place of a sink and its key stands the sink's kind, which the file has elsewhere.
+    # Between the place of a sink, or a source, and its key stands its kind, which the file has elsewhere.
     location = tuple(part for before, part in zip((None, *found), found, strict=False) if not _is_kind(before, part))
     where, text = location, _WORDS.get(details["type"]) or details["msg"].removeprefix("Input ")
     match details["type"]:
@@ -214,12 +210,13 @@ def _spec_at(location: Location, root: type[Spec]) -> type[Spec]:
 
 
 def _is_kind(before: str | int | None, part: str | int) -> bool:
-    """Whether a part of a location is the kind that a sink was read as."""
-    return isinstance(before, int) and isinstance(part, str) and part in _sink_kinds()
+    """Whether a part of a location is the kind that a sink or a source was read as."""
+    return isinstance(before, int) and isinstance(part, str) and part in _kinds()
 
 
-def _sink_kinds() -> set[object]:
-    return {kind for spec in _specs_in(SinkSpec) for kind in get_args(spec.model_fields["kind"].annotation)}
+def _kinds() -> set[object]:
+    specs: tuple[type[Spec], ...] = (*_specs_in(SinkSpec), MysqlSourceSpec, PostgresSourceSpec)
+    return {kind for spec in specs for kind in get_args(spec.model_fields["kind"].annotation)}
 
 
 def _specs_in(annotation: object) -> Iterator[type[Spec]]:

@@ -6,9 +6,9 @@ import zlib
 from pathlib import Path  # noqa: TC003 - as pydantic reads annotations
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 
-from penstock.config.rules import EnvironmentName, SourceName, TableList, refuse_later_kinds
+from penstock.config.rules import EnvironmentName, SourceName, TableList  # noqa: TC001 - pydantic reads them
 from penstock.config.spec import Port, Spec, Text, TlsSpec
 from penstock.core.patterns import TablePatterns
 from penstock.core.system_schemas import MYSQL as SYSTEM_SCHEMAS
@@ -107,11 +107,6 @@ class MysqlSourceSpec(Spec):
     heartbeat: HeartbeatSpec | None = None
     tracker: TrackerSpec | None = None
 
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_later_kinds(cls, given: object) -> object:
-        return refuse_later_kinds(given, ("postgres",), "source of kind")
-
     @property
     def patterns(self) -> TablePatterns:
         """Which tables are wanted."""
@@ -121,6 +116,11 @@ class MysqlSourceSpec(Spec):
     def policy(self) -> TablePolicy:
         """How its tables are carried."""
         return TablePolicy(self.zero_dates, self.row_images)
+
+    def located(self, directory: Path) -> MysqlSourceSpec:
+        """Return it with files that are named from `directory` on named from the root."""
+        tls, tracker = self.tls and self.tls.located(directory), self.tracker and self.tracker.located(directory)
+        return self.model_copy(update={"tls": tls, "tracker": tracker})
 
     def first_server_id(self, pipeline: str) -> int:
         """The first of the SERVER_IDS_PER_SOURCE replica ids that `pipeline` uses on this server.

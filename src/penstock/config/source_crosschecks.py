@@ -39,7 +39,7 @@ def find_source_conflicts(pipeline: Mapping[str, object]) -> Iterator[Found]:
 def _trackers(pipeline: Mapping[str, object], sources: Sequence[Mapping[str, object]]) -> Iterator[Found]:
     """A tracker holds the tables of one source; those of a second one would mix with them."""
     if pipeline.get("tracker"):
-        if len(sources) > 1:
+        if len([source for source in sources if source.get("kind") != "postgres"]) > 1:
             text = "belongs to one source, and there are several: give each of the sources a `tracker` of its own"
             yield ("tracker",), f"{text}, or leave it out to have private ones"
         elif any(source.get("tracker") for source in sources):

@@ -9,15 +9,16 @@ cannot show (that names are unique, that links lead somewhere) is checked in
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, Self, TypeAlias
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from penstock.config.audits import AuditSpec  # noqa: TC001 - pydantic reads it from a field's annotation
 from penstock.config.columns import ColumnsSpec
 from penstock.config.joins import JoinSpec  # noqa: TC001 - pydantic reads it from a field's annotation
 from penstock.config.mysql_source import MysqlSourceSpec, TrackerSpec
 from penstock.config.objects_spec import ObjectsSpec
+from penstock.config.postgres_source import PostgresSourceSpec
 from penstock.config.rules import (
     EnvironmentName,
     KafkaServers,
@@ -42,7 +43,7 @@ from penstock.core.warehouse.load_plan import (  # noqa: TC001 - pydantic reads 
 EmbeddedPart: TypeAlias = Literal["kafka", "schematizer", "state", "tracker", "objects"]
 EMBEDDED_PARTS: tuple[EmbeddedPart, ...] = ("kafka", "schematizer", "state", "tracker", "objects")
 
-SourceSpec: TypeAlias = MysqlSourceSpec
+SourceSpec: TypeAlias = MysqlSourceSpec | PostgresSourceSpec
 """A source of any kind: each has a spec of its own, which its `kind` picks."""
 
 SparkConf: TypeAlias = dict[str, Annotated[str, BeforeValidator(spark_value)]]
@@ -167,13 +168,20 @@ class PipelineSpec(Spec):
     objects: ObjectsSpec = ObjectsSpec()
     tracker: TrackerSpec | None = None
     spark: SparkSpec = SparkSpec()
-    sources: Annotated[tuple[SourceSpec, ...], Field(min_length=1)]
+    sources: Annotated[tuple[Annotated[SourceSpec, Field(discriminator="kind")], ...], Field(min_length=1)]
     sinks: tuple[SinkSpec, ...] = ()
     links: tuple[LinkSpec, ...] = ()
     spolts: tuple[SpoltSpec, ...] = ()
     joins: tuple[JoinSpec, ...] = ()
     audits: tuple[AuditSpec, ...] = ()
     web: Annotated[WebSpec | None, BeforeValidator(lambda given: None if given is False else given)] = WebSpec()
+
+    @model_validator(mode="after")
+    def _name_slots(self) -> Self:
+        """Name what the sources make in their servers after the pipeline, so that no other one has it."""
+        named = tuple(s.named_after(self.pipeline) if isinstance(s, PostgresSourceSpec) else s for s in self.sources)
+        object.__setattr__(self, "sources", named)
+        return self
 
     def is_embedded(self, part: EmbeddedPart) -> bool:
         """Whether a private `part` is kept under home, because the file names none."""
@@ -185,9 +193,14 @@ class PipelineSpec(Spec):
             case "schematizer":
                 return self.schematizer is None
             case "tracker":
-                return any(self.tracker_of(source) is None for source in self.sources)
+                return any(self.tracker_of(source) is None for source in self.mysql_sources)
             case "objects":
                 return self.objects.url is None
+
+    @property
+    def mysql_sources(self) -> tuple[MysqlSourceSpec, ...]:
+        """The sources that are MySQL or MariaDB: what they are asked about tables, a tracker must know."""
+        return tuple(source for source in self.sources if isinstance(source, MysqlSourceSpec))
 
     def secret_names(self) -> tuple[str, ...]:
         """The environment variables that hold the pipeline's secrets."""
@@ -204,9 +217,9 @@ class PipelineSpec(Spec):
         """The source called `name`; KeyError if there is none."""
         return {source.name: source for source in self.sources}[name]
 
-    def tracker_of(self, source: MysqlSourceSpec) -> TrackerSpec | None:
+    def tracker_of(self, source: SourceSpec) -> TrackerSpec | None:
         """The schema tracker of `source`, None for a private one; the file's own one is that of its only source."""
-        return source.tracker or self.tracker
+        return (source.tracker or self.tracker) if isinstance(source, MysqlSourceSpec) else None
 
     def spolt(self, name: str) -> SpoltSpec:
         """The spolt called `name`; KeyError if there is none."""

@@ -45,6 +45,9 @@ class RowBatch:
     `before_lacks` and `after_lacks` name the columns that the log has no values
     of; they are null in every row. In an `after` they have the values from before
     the change, in one of CREATE their defaults.
+
+    `serials` (int64[n]) go up through the log, for one whose offsets and rows do not
+    sort changes in so few bits as there are.
     """
 
     schema: TableSchema
@@ -57,6 +60,7 @@ class RowBatch:
     timestamps_ms: npt.NDArray[np.int64]
     gtids: pa.StringArray
     server_id: int
+    serials: npt.NDArray[np.int64] | None = None
     before_lacks: tuple[str, ...] = ()
     after_lacks: tuple[str, ...] = ()
 

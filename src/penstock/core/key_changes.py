@@ -59,6 +59,8 @@ def message_order(batch: RowBatch) -> npt.NDArray[np.int64]:
     """
     if batch.op is Op.READ:
         return batch.rows.astype(np.int64)
+    if batch.serials is not None:
+        return (batch.serials << 1) | np.int64(batch.op is Op.CREATE)
     if len(batch) and (int(batch.offsets.max()) >> _OFFSET_BITS or int(batch.offsets.min()) < 0):
         message = f"{batch.file} has a rows event at offset {int(batch.offsets.max())}, beyond the 256 GiB we can order"
         hint = "split the transaction that made the file so large; max_binlog_size cuts files between transactions only"
@@ -101,6 +103,7 @@ def _part(
         timestamps_ms=batch.timestamps_ms[chosen],
         gtids=batch.gtids.filter(mask),
         server_id=batch.server_id,
+        serials=None if batch.serials is None else batch.serials[chosen],
         before_lacks=batch.before_lacks if before is not None else (),
         after_lacks=batch.after_lacks if after is not None else (),
     )

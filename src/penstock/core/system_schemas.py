@@ -6,3 +6,6 @@ from typing import Final
 
 MYSQL: Final = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
 """Of MySQL and MariaDB."""
+
+POSTGRES: Final = frozenset({"pg_catalog", "information_schema", "pg_toast"})
+"""Of PostgreSQL."""

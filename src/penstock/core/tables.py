@@ -188,7 +188,8 @@ class Column:
     `default` is the constant that existing rows take when the column is added,
     as the source prints it (a number, or text without its quotes); None if the
     column has no default or NULL; `default_is_expression` says that the source
-    computes it, so that nobody else can know it. `collation` and
+    computes it, so that nobody else can know it. `number` is the source's own, which
+    the column keeps when it is renamed; 0 where the source has none. `collation` and
     `is_auto_increment` say what expressions make of its values, and what may fill
     it; they make no other schema.
     """
@@ -202,6 +203,7 @@ class Column:
     comment: str = ""
     collation: str = field(default="", compare=False)
     is_auto_increment: bool = field(default=False, compare=False)
+    number: int = 0
 
     @property
     def is_virtual(self) -> bool:
@@ -233,6 +235,7 @@ class TableSchema:
     """One table at one point of the log. `key` is its primary key, in key order; empty if there is none.
 
     `partial_rows`: a row image may lack columns outside the key, as configured.
+    `number` is the source's own for the table, as a column's.
     """
 
     table: TableId
@@ -240,6 +243,7 @@ class TableSchema:
     key: tuple[str, ...]
     comment: str = ""
     partial_rows: bool = False
+    number: int = 0
 
     @property
     def image_columns(self) -> tuple[Column, ...]:

@@ -56,7 +56,7 @@ class EmbeddedServers:
         if "schematizer" in parts and spec.is_embedded("schematizer"):
             self._starters["Schematizer"] = lambda: start_schematizer(home / "schematizer")
         if "tracker" in parts and spec.is_embedded("tracker"):
-            for source in spec.sources:
+            for source in spec.mysql_sources:
                 if spec.tracker_of(source) is None:
                     self._starters[f"{_TRACKER}{source.name}"] = partial(start_tracker, spec, source, say)
         self._servers: dict[str, Server] = {}
@@ -133,7 +133,7 @@ class EmbeddedServers:
                     source = name.removeprefix(_TRACKER)
                     trackers[source] = self._tracker(source, port, facts)
         parts["sources"] = tuple(
-            source.model_copy(update={"tracker": trackers.get(source.name, source.tracker)})
+            source.model_copy(update={"tracker": trackers[source.name]}) if source.name in trackers else source
             for source in self.spec.sources
         )
         return parts

@@ -20,7 +20,7 @@ from penstock.links.audit.compare import Bounds
 from penstock.links.audit.table import Databases, audit_table
 from penstock.links.audit.target_state import TargetState
 from penstock.wiring.audit_progress import LinkProgress
-from penstock.wiring.open import mysql_server
+from penstock.wiring.open import mysql_server, mysql_source
 from penstock.wiring.sink_kinds.table import sql_kind
 from penstock.wiring.standing import read_standing
 
@@ -114,7 +114,7 @@ def _open(spec: PipelineSpec, audit: AuditSpec, stack: ExitStack) -> AuditedLink
     if link is None:
         message = f"no link leads from {audit.source} to {audit.sink}"
         raise UsageError(message, "name a source and a sink that a link of the file connects")
-    source = stack.enter_context(closing(SourceAtPosition(spec.source(link.source))))
+    source = stack.enter_context(closing(SourceAtPosition(mysql_source(spec.source(link.source)))))
     target = stack.enter_context(closing(sql_kind(spec, spec.sink(link.sink)).open_audited()))
     state = TargetState(target, spec.pipeline, link.source)
     progress = stack.enter_context(closing(LinkProgress(spec, link, state.batch_offset)))

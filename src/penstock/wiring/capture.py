@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
 from penstock.core.announcements import read_announcement
-from penstock.links.capture.first_start import CopyPace, start_from_log, start_with_copy
+from penstock.links.capture.first_start import CopyPace, begin_copy, start_from_log, start_with_copy
 from penstock.links.capture.follow import LogFollower, Pace
 from penstock.links.capture.live import LiveCapture
 from penstock.links.capture.open_capture import CaptureParts, OpenCapture, committed_record
@@ -102,11 +102,14 @@ def _first_start(spec: CaptureSpec, parts: CaptureParts, broken_off: CaptureReco
     kind = capture_kind(spec.source)
     with kind.look(spec) as look:
         identity, begin = look.identity, look.start_of_log() if broken_off is None else None
+        copy_from = look.copy_from() if broken_off is None else None
     if begin is not None:
         start_from_log(parts, begin, spec.epoch, identity)
         return f"from the start of the log at {begin}"
+    if copy_from is not None:
+        begin_copy(parts, copy_from, spec.epoch, identity)
     seconds = spec.source.copy_commit_seconds if spec.pipeline.kafka.transactions else math.inf
-    with kind.copy(spec) as copy:
+    with kind.copy(spec, again=broken_off is not None) as copy:
         start_with_copy(parts, copy, spec.epoch, identity, CopyPace(seconds, broken_off))
         return f"with a copy of {len(copy.schemas)} tables at {copy.position}"
 
@@ -126,7 +129,7 @@ def open_follower(
     pace: Pace,
 ) -> LogFollower:
     """Turn the log from `begin` on into publications."""
-    return LogFollower(book, stopped, begin, pace, capture_kind(spec.source).reading(spec, begin))
+    return LogFollower(book, stopped, begin, pace, capture_kind(spec.source).reading(spec, begin, book))
 
 
 def open_parts(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, assert_never
 
 from penstock.config.mysql_source import MysqlSourceSpec
+from penstock.config.postgres_source import PostgresSourceSpec
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -44,6 +45,10 @@ class SourceLook(Protocol):
         """Where a first start begins if the file and the log allow it without a copy, else None."""
         ...
 
+    def copy_from(self) -> Position | None:
+        """A place before any copy from now on, if a copy makes something in the source that must be known as ours."""
+        ...
+
 
 class CaptureKind(Protocol):
     """Opens what a capture of one kind of source needs, and asks such a source what others want to know of it.
@@ -55,8 +60,11 @@ class CaptureKind(Protocol):
         """Look at the source. Raises UnfitServerError where its log lacks what we carry, UnavailableError."""
         ...
 
-    def copy(self, spec: CaptureSpec) -> AbstractContextManager[TableCopy]:
-        """Open a copy of the wanted tables, as they are at a position that is not before any copy of earlier."""
+    def copy(self, spec: CaptureSpec, *, again: bool) -> AbstractContextManager[TableCopy]:
+        """Open a copy of the wanted tables, as they are at a position that is not before any copy of earlier.
+
+        `again`: a copy was begun before, and what it made in the source is ours.
+        """
         ...
 
     def copy_silence_seconds(self) -> float:
@@ -82,8 +90,8 @@ class CaptureKind(Protocol):
         """
         ...
 
-    def reading(self, spec: CaptureSpec, begin: Position) -> LogReading:
-        """What reads the items of a stream that begins at `begin`."""
+    def reading(self, spec: CaptureSpec, begin: Position, book: TableBook) -> LogReading:
+        """What reads the items of a stream that begins at `begin`, where tables are as `book` knows."""
         ...
 
     def refreshing(self, spec: CaptureSpec, capture: OpenCapture) -> Refresher | None:
@@ -126,5 +134,9 @@ def capture_kind(source: SourceSpec) -> CaptureKind:
             from penstock.wiring.mysql_capture import MysqlCapture  # noqa: PLC0415 - as above
 
             return MysqlCapture()
+        case PostgresSourceSpec():
+            from penstock.wiring.postgres_capture import PostgresCapture  # noqa: PLC0415 - as above
+
+            return PostgresCapture()
         case _:
             assert_never(source)

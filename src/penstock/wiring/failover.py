@@ -32,7 +32,14 @@ from penstock.ports.log import Stop
 from penstock.wiring.capture import open_parts, read_announcements
 from penstock.wiring.epochs import next_epoch
 from penstock.wiring.mysql_capture import replica_id, wanted_rows
-from penstock.wiring.open import committed_position, failovers_topic, mysql_server, open_publisher, open_topic_log
+from penstock.wiring.open import (
+    committed_position,
+    failovers_topic,
+    mysql_server,
+    mysql_source,
+    open_publisher,
+    open_topic_log,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -97,7 +104,7 @@ def fail_over(spec: PipelineSpec, source_name: str, way: Way | None = None) -> F
         record = _record(capture, log)
     before = binlog_position(record.position)
     with connect(mysql_server(capture.source)) as connection:
-        require_fit(connection, policy=capture.source.policy)
+        require_fit(connection, policy=mysql_source(capture.source).policy)
         server = read_identity(connection)
         if server == record.server and _still_stands(capture, before):
             note = "this is the server that the source is read from already: nothing was changed"
@@ -160,7 +167,7 @@ def _find(connection: pymysql.Connection, spec: CaptureSpec, before: BinlogPosit
 def _find_by_heartbeat(
     connection: pymysql.Connection, spec: CaptureSpec, before: BinlogPosition, reading: LogReading
 ) -> FoundPlace:
-    heartbeat, newest = spec.source.heartbeat, before.heartbeat
+    heartbeat, newest = mysql_source(spec.source).heartbeat, before.heartbeat
     if heartbeat is None or newest is None or not newest.serial:
         has = "no GTIDs and no heartbeat" if not before.gtids else "no heartbeat"
         message = f"the position {before} has {has}: its place cannot be found in another log"
@@ -200,7 +207,7 @@ def _commit(connection: pymysql.Connection, spec: CaptureSpec, record: CaptureRe
             # Counted in the other log; what is counted from here on belongs to the same heartbeat.
             heartbeat = replace(heartbeat, file="", offset=0)
         after = replace(target.found.position, era=before.era + 1, heartbeat=heartbeat)
-        notes = _compare_tables(connection, spec.source, parts.book, target.found)
+        notes = _compare_tables(connection, mysql_source(spec.source), parts.book, target.found)
         began = EraBegan(
             spec.source_name,
             after.era,

@@ -14,6 +14,7 @@ import structlog
 
 from penstock.adapters.mysql.connection import connect
 from penstock.adapters.mysql.heartbeat import HeartbeatWriter
+from penstock.config.mysql_source import MysqlSourceSpec
 from penstock.core.errors import FencedError, PenstockError
 from penstock.core.positions import binlog_position
 from penstock.core.publication import CaptureRecord
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
-    from penstock.config.mysql_source import HeartbeatSpec, MysqlSourceSpec
-    from penstock.config.specs import PipelineSpec
+    from penstock.config.mysql_source import HeartbeatSpec
+    from penstock.config.specs import PipelineSpec, SourceSpec
     from penstock.ports.state import State
 
 _log = structlog.get_logger()
@@ -37,7 +38,7 @@ _STOP_SECONDS: Final = 2.0
 class Heartbeats:
     """A thread for each source that has heartbeats, while a `with` block lasts."""
 
-    def __init__(self, spec: PipelineSpec, sources: Sequence[MysqlSourceSpec], epoch: int, state: State) -> None:
+    def __init__(self, spec: PipelineSpec, sources: Sequence[SourceSpec], epoch: int, state: State) -> None:
         """Write as instance `epoch` of the pipeline; `state` is told of what goes wrong."""
         self._stop = threading.Event()
         self._threads = [
@@ -48,7 +49,7 @@ class Heartbeats:
                 daemon=True,
             )
             for source in sources
-            if source.heartbeat is not None
+            if isinstance(source, MysqlSourceSpec) and source.heartbeat is not None
         ]
 
     def __enter__(self) -> Self:

@@ -6,6 +6,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from penstock.config.mysql_source import MysqlSourceSpec
 from penstock.core.errors import PenstockError
 from penstock.core.transforms.column_history import ColumnHistory
 from penstock.core.warehouse.dialect import DUCKDB
@@ -86,7 +87,7 @@ def _present_tables(spec: PipelineSpec, link: LinkSpec) -> Sequence[TableSchema]
         return ()
     source = spec.source(link.source)
     found = capture_kind(source).tables(source)
-    heartbeat = source.heartbeat.table_id if source.heartbeat else None
+    heartbeat = source.heartbeat.table_id if isinstance(source, MysqlSourceSpec) and source.heartbeat else None
     wanted = (table for table in found if source.patterns.matches(table) and link.patterns.matches(table))
     origin, schemas = origin_schema(spec, link), [found[table] for table in wanted if table != heartbeat]
     if origin is None or link.target_schema is None:

@@ -28,7 +28,7 @@ from penstock.links.capture.mysql.statements import StatementHandler
 from penstock.wiring.mysql_fitness import examine_source, require_fit_source
 from penstock.wiring.mysql_log import MysqlLog
 from penstock.wiring.mysql_standing import read_source_standing
-from penstock.wiring.open import mysql_server, open_tracker
+from penstock.wiring.open import mysql_server, mysql_source, open_tracker
 from penstock.wiring.snapshots import open_refresher
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     import pymysql
 
-    from penstock.config.mysql_source import MysqlSourceSpec
+    from penstock.config.specs import SourceSpec
     from penstock.core.positions import Position
     from penstock.core.refusals import Refusal
     from penstock.core.tables import TableId, TableSchema
@@ -71,17 +71,21 @@ class MysqlLook:
 
     def require_reached(self, position: Position) -> None:
         """Hold the source's heartbeats against the newest that was read."""
-        heartbeat, newest = self.spec.source.heartbeat, binlog_position(position).heartbeat
+        heartbeat, newest = mysql_source(self.spec.source).heartbeat, binlog_position(position).heartbeat
         if heartbeat is not None and newest is not None:
             require_not_behind(self.connection, heartbeat.table_id, self.spec.pipeline.pipeline, newest.serial)
 
     def start_of_log(self) -> Position | None:
         """Ask the server, and the file."""
-        source = self.spec.source
+        source = mysql_source(self.spec.source)
         is_whole = source.start == "log" or (
             source.start == "auto" and log_is_whole(self.connection, source.patterns.matches)
         )
         return start_of_log(self.connection) if is_whole else None
+
+    def copy_from(self) -> Position | None:
+        """A copy makes nothing in the source."""
+        return None
 
 
 class MysqlCapture:
@@ -95,9 +99,10 @@ class MysqlCapture:
             require_whole_log(connection, spec.source.patterns.matches)
             yield MysqlLook(connection, spec, read_identity(connection))
 
-    def copy(self, spec: CaptureSpec) -> AbstractContextManager[TableCopy]:
+    def copy(self, spec: CaptureSpec, *, again: bool) -> AbstractContextManager[TableCopy]:
         """See CaptureKind."""
-        return open_copy(mysql_server(spec.source), spec.source.patterns.matches, spec.source.policy)
+        del again
+        return open_copy(mysql_server(spec.source), spec.source.patterns.matches, mysql_source(spec.source).policy)
 
     def copy_silence_seconds(self) -> float:
         """See CaptureKind."""
@@ -119,7 +124,7 @@ class MysqlCapture:
 
     def stream(self, spec: CaptureSpec, position: Position, stop: Stop, lane: int, book: TableBook | None) -> LogStream:
         """See CaptureKind."""
-        source = spec.source
+        source = mysql_source(spec.source)
         carried = wanted_rows(source)
 
         def wanted(table: TableId) -> bool:
@@ -128,9 +133,10 @@ class MysqlCapture:
         begin, prepared_bytes_max = binlog_position(position), source.prepared_xa_mebibytes_max << 20
         return open_binlog(mysql_server(source), begin, replica_id(spec, lane), wanted, stop, prepared_bytes_max)
 
-    def reading(self, spec: CaptureSpec, begin: Position) -> LogReading:
+    def reading(self, spec: CaptureSpec, begin: Position, book: TableBook) -> LogReading:
         """See CaptureKind."""
-        heartbeat, watch = spec.source.heartbeat, None
+        del book
+        heartbeat, watch = mysql_source(spec.source).heartbeat, None
         if heartbeat is not None:
             newest = binlog_position(begin).heartbeat
             watch = HeartbeatWatch(heartbeat.table_id, spec.pipeline.pipeline, newest)
@@ -144,28 +150,28 @@ class MysqlCapture:
         """See CaptureKind."""
         return on_top_of(binlog_position(base), binlog_position(position))
 
-    def require_fit(self, source: MysqlSourceSpec) -> None:
+    def require_fit(self, source: SourceSpec) -> None:
         """See CaptureKind."""
-        require_fit_source(source)
+        require_fit_source(mysql_source(source))
 
-    def examine(self, source: MysqlSourceSpec, pipeline: str) -> Iterator[Finding]:
+    def examine(self, source: SourceSpec, pipeline: str) -> Iterator[Finding]:
         """See CaptureKind."""
-        return examine_source(source, pipeline)
+        return examine_source(mysql_source(source), pipeline)
 
-    def standing(self, source: MysqlSourceSpec, position: Position | None) -> SourceStanding:
+    def standing(self, source: SourceSpec, position: Position | None) -> SourceStanding:
         """See CaptureKind."""
-        return read_source_standing(source, position)
+        return read_source_standing(mysql_source(source), position)
 
-    def tables(self, source: MysqlSourceSpec) -> Mapping[TableId, TableSchema]:
+    def tables(self, source: SourceSpec) -> Mapping[TableId, TableSchema]:
         """See CaptureKind."""
         with connect(mysql_server(source)) as connection:
-            return read_tables(connection, None, source.policy)
+            return read_tables(connection, None, mysql_source(source).policy)
 
     def refusal(self, before: TableSchema, after: TableSchema) -> Refusal | None:
         """See CaptureKind."""
         return refusal_of_types(before, after)
 
-    def log(self, source: MysqlSourceSpec) -> SourceLog:
+    def log(self, source: SourceSpec) -> SourceLog:
         """See CaptureKind."""
         return MysqlLog(source)
 
@@ -178,8 +184,9 @@ def _tracker(catalog: SchemaCatalog) -> MysqlTracker:
     return catalog
 
 
-def wanted_rows(source: MysqlSourceSpec) -> Callable[[TableId], bool]:
+def wanted_rows(source: SourceSpec) -> Callable[[TableId], bool]:
     """Which tables' rows are read from the log: those that are carried, and the heartbeat's."""
+    source = mysql_source(source)
     carried = source.patterns.matches
     if source.heartbeat is None:
         return carried
@@ -196,4 +203,6 @@ def replica_id(spec: CaptureSpec, lane: int) -> int:
     whoever fell asleep there, or was cut off, would hold us up for minutes.
     """
     instance, times = spec.epoch % _INSTANCES, int(time.time() / _SAME_ID_SECONDS) % _TIMES
-    return spec.source.first_server_id(spec.pipeline.pipeline) + (instance * _TIMES + times) * _LANES + lane
+    return (
+        mysql_source(spec.source).first_server_id(spec.pipeline.pipeline) + (instance * _TIMES + times) * _LANES + lane
+    )

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
     import pymysql
 
-    from penstock.config.mysql_source import MysqlSourceSpec
+    from penstock.config.specs import SourceSpec
     from penstock.core.positions import Position
 
 
 class MysqlLog:
     """See ports/source.SourceLog. Asks over a connection that is opened again when it is lost."""
 
-    def __init__(self, source: MysqlSourceSpec) -> None:
+    def __init__(self, source: SourceSpec) -> None:
         """Connect when first asked."""
         self._server = mysql_server(source)
         self._connection: pymysql.Connection | None = None

@@ -31,6 +31,7 @@ from penstock.adapters.mysql.connection import MysqlServer, connect
 from penstock.adapters.mysql.login import Tls
 from penstock.adapters.mysql.tracker import MysqlTracker, read_source_defaults
 from penstock.adapters.objects.store import ObjectsSpec, open_objects
+from penstock.config.mysql_source import MysqlSourceSpec
 from penstock.config.places import (
     kafka_client_options,
     lake_endpoint,
@@ -52,10 +53,10 @@ if TYPE_CHECKING:
     from penstock.adapters.state.history import SqlHistory
     from penstock.adapters.state.snapshots import SqlSnapshots
     from penstock.adapters.state.store import SqlState
-    from penstock.config.mysql_source import MysqlSourceSpec, TrackerSpec
+    from penstock.config.mysql_source import TrackerSpec
     from penstock.config.sinks import DeltaSinkSpec
     from penstock.config.spec import TlsSpec
-    from penstock.config.specs import PipelineSpec, SchematizerSpec
+    from penstock.config.specs import PipelineSpec, SchematizerSpec, SourceSpec
     from penstock.ports.checkpoints import Checkpoint, Checkpoints
     from penstock.ports.lock import Lock
     from penstock.ports.objects import ObjectStore
@@ -278,8 +279,17 @@ def open_lake_store(spec: PipelineSpec, sink: DeltaSinkSpec) -> ObjectStore:
     return open_objects(ObjectsSpec(lake_url(spec, sink), lake_endpoint(spec, sink), lake_region(spec, sink)))
 
 
-def mysql_server(source: MysqlSourceSpec) -> MysqlServer:
+def mysql_source(source: SourceSpec) -> MysqlSourceSpec:
+    """Return the spec of a source that is MySQL's or MariaDB's; UsageError for one of another kind."""
+    if not isinstance(source, MysqlSourceSpec):
+        message = f"{source.name} is a source of kind {source.kind}, which has no such thing"
+        raise UsageError(message, "name a source of kind mysql")
+    return source
+
+
+def mysql_server(source: SourceSpec) -> MysqlServer:
     """The source's server and our login to it."""
+    source = mysql_source(source)
     return MysqlServer(source.host, source.port, source.user, secret(source.password_env), _tls(source.tls))
 
 
@@ -295,7 +305,7 @@ def _tls(spec: TlsSpec | None) -> Tls | None:
     return Tls(spec.verify, ca, cert, key)
 
 
-def open_tracker(spec: PipelineSpec, source: MysqlSourceSpec) -> MysqlTracker:
+def open_tracker(spec: PipelineSpec, source: SourceSpec) -> MysqlTracker:
     """The schema tracker of `source`."""
     tracker = spec.tracker_of(source)
     if tracker is None:
@@ -305,7 +315,7 @@ def open_tracker(spec: PipelineSpec, source: MysqlSourceSpec) -> MysqlTracker:
         message = "schema tracker"
         raise _not_started(message)
     with connect(mysql_server(source)) as connection:
-        return MysqlTracker(tracker_server(tracker), read_source_defaults(connection), source.policy)
+        return MysqlTracker(tracker_server(tracker), read_source_defaults(connection), mysql_source(source).policy)
 
 
 def open_lock(spec: PipelineSpec) -> Lock:

@@ -15,12 +15,13 @@ from penstock.core.snapshots import SnapshotOptions, Status, Wanted
 from penstock.core.tables import TableId
 from penstock.links.capture.refresher import Refresher, wanted_by_itself
 from penstock.ports.snapshots import Snapshot
-from penstock.wiring.open import mysql_server, open_snapshot_list
+from penstock.wiring.open import mysql_server, mysql_source, open_snapshot_list
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.config.specs import PipelineSpec, SourceSpec
+    from penstock.config.mysql_source import MysqlSourceSpec
+    from penstock.config.specs import PipelineSpec
     from penstock.links.capture.open_capture import OpenCapture
     from penstock.links.capture.spec import CaptureSpec
     from penstock.ports.snapshots import RowReader, SnapshotList
@@ -31,9 +32,10 @@ def open_refresher(spec: CaptureSpec, capture: OpenCapture) -> Refresher | None:
     if not spec.pipeline.kafka.transactions:
         return None
     snapshots = open_snapshot_list(spec.pipeline)
-    reader = MysqlRowReader(mysql_server(spec.source), spec.source.policy)
+    source = mysql_source(spec.source)
+    reader = MysqlRowReader(mysql_server(source), source.policy)
     try:
-        _ask_by_itself(spec.source, capture, snapshots, reader)
+        _ask_by_itself(source, capture, snapshots, reader)
     except BaseException:
         snapshots.close()
         raise
@@ -58,7 +60,7 @@ def ask_for_snapshots(spec: PipelineSpec, tables: Sequence[str], options: Snapsh
         raise UsageError(message, "start it: penstock run FILE")
     asked = [_new(source_of(spec, table), table, options) for table in tables]
     for each in asked:
-        source = spec.source(each.source)
+        source = mysql_source(spec.source(each.source))
         with closing(MysqlRowReader(mysql_server(source), source.policy)) as reader:
             reader.check(TableId.parse(each.table), options)
     with closing(open_snapshot_list(spec)) as snapshots:
@@ -112,7 +114,7 @@ def _never_ran(spec: PipelineSpec) -> bool:
     return spec.is_embedded("state") and not state_file(spec).exists()
 
 
-def _ask_by_itself(source: SourceSpec, capture: OpenCapture, snapshots: SnapshotList, reader: RowReader) -> None:
+def _ask_by_itself(source: MysqlSourceSpec, capture: OpenCapture, snapshots: SnapshotList, reader: RowReader) -> None:
     """Ask for a snapshot of each table that the config has added, or that needs one, unless one failed before."""
     if source.snapshot == "never":
         return

@@ -49,6 +49,7 @@ from penstock.wiring.open import (
     failovers_topic,
     kafka_cluster,
     mysql_server,
+    mysql_source,
     open_object_store,
     open_pipeline_state,
     open_publisher,
@@ -140,7 +141,7 @@ class Case:
 
     def beat(self) -> None:
         """Write a heartbeat."""
-        source = self.spec.sources[0]
+        source = mysql_source(self.spec.sources[0])
         assert source.heartbeat is not None
         with connect(mysql_server(source)) as connection:
             writer = HeartbeatWriter(connection, source.heartbeat.table_id, self.spec.pipeline, 1)

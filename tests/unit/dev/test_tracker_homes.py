@@ -36,7 +36,7 @@ def test_the_tracker_of_what_was_the_only_source_stays_its_own_whatever_its_plac
     begin(tmp_path / "tracker", "shop")
     begin(tmp_path / "trackers" / "store", "store")
 
-    told = [examine_tracker(spec, source) for source in spec.sources]
+    told = [examine_tracker(spec, source) for source in spec.mysql_sources]
 
     assert all(each.startswith("MariaDB") for each in told)
 
@@ -46,6 +46,6 @@ def test_a_tracker_of_an_older_release_is_given_to_no_source_by_chance(tmp_path:
     begin(tmp_path / "tracker", None)
 
     with pytest.raises(UsageError, match=r"which source the schema tracker in .* belongs to is not known") as caught:
-        examine_tracker(spec, spec.sources[1])
+        examine_tracker(spec, spec.mysql_sources[1])
 
     assert "run the pipeline once with the one source that it had" in caught.value.hint

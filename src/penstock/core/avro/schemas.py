@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _NULLABLE_TEXT: Sequence[JsonValue] = ("null", "string")
 BEFORE_LACKS: Final = "before_lacks"
 AFTER_LACKS: Final = "after_lacks"
+_NUMBER: Final = "penstock.number"
 _SOURCE_FIELDS: Sequence[tuple[str, JsonValue]] = (
     ("version", "string"),
     ("connector", "string"),
@@ -78,6 +79,7 @@ def table_schema(value_schema_json: str) -> TableSchema:
         row.texts("penstock.key"),
         row.optional_text("doc") or "",
         row.flag("penstock.partial_rows"),
+        _number_of(row),
     )
 
 
@@ -103,6 +105,7 @@ def _row_record(schema: TableSchema) -> JsonValue:
         "penstock.table": schema.table.name,
         "penstock.key": schema.key,
         **({"penstock.partial_rows": True} if schema.partial_rows else {}),
+        **_number(schema.number),
         "fields": [_row_field(*each) for each in zip(schema.columns, schema.image_columns, strict=True)],
     }
 
@@ -124,7 +127,7 @@ def _row_field(column: Column, in_image: Column) -> JsonValue:
         field["penstock.default"] = column.default
     if column.default_is_expression:
         field["penstock.default_is_expression"] = True
-    return field
+    return field | _number(column.number)
 
 
 def _key_field(column: Column) -> JsonValue:
@@ -158,4 +161,13 @@ def _column(field: JsonObject) -> Column:
         default=field.optional_text("penstock.default"),
         default_is_expression=field.flag("penstock.default_is_expression"),
         comment=field.optional_text("doc") or "",
+        number=_number_of(field),
     )
+
+
+def _number(number: int) -> dict[str, JsonValue]:
+    return {_NUMBER: number} if number else {}
+
+
+def _number_of(described: JsonObject) -> int:
+    return described.integer(_NUMBER) if _NUMBER in described.fields else 0

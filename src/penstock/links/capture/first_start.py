@@ -46,6 +46,13 @@ def start_from_log(parts: CaptureParts, position: Position, epoch: int, server: 
     parts.publisher.settle()
 
 
+def begin_copy(parts: CaptureParts, position: Position, epoch: int, server: str) -> None:
+    """Write down that a copy of `server` is begun, not before `position`: what it makes there is ours from now on."""
+    record = CaptureRecord(position, epoch, timestamp_ms=0, server=server, is_copying=True)
+    parts.publisher.publish((), record.to_mapping)
+    parts.publisher.settle()
+
+
 @dataclass(frozen=True, slots=True)
 class CopyPace:
     """How long a copy gathers before it commits, `seconds`; and the record of one that broke off `before`, if any."""

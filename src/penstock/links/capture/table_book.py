@@ -66,6 +66,11 @@ class TableBook:
         """What the capture has told the pipeline about `table` last, None if nothing or that it has ended."""
         return self._announced.get(table)
 
+    def announced_schema(self, table: TableId) -> TableSchema | None:
+        """What `table` looked like when it was announced last, None if it was not, or has ended."""
+        announcement = self._announced.get(table)
+        return None if announcement is None else self._schema(announcement)
+
     def announced(self) -> Sequence[Announcement]:
         """The newest announcement of each table that has not ended, sorted by table."""
         return [announcement for _, announcement in sorted(self._announced.items())]
@@ -125,8 +130,10 @@ class TableBook:
 
     def _difference(self, announcement: Announcement, found: TableSchema | None) -> str:
         """How `found`, the tracker's table, differs from the announced one, "" if it does not."""
-        announced = table_schema(self._registry.value_schema(announcement.value_schema_id))
-        return describe_difference(found, announced, "the tracker")
+        return describe_difference(found, self._schema(announcement), "the tracker")
+
+    def _schema(self, announcement: Announcement) -> TableSchema:
+        return table_schema(self._registry.value_schema(announcement.value_schema_id))
 
     def close(self) -> None:
         """Let go of tracker and registry."""

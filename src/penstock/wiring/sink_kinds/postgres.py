@@ -80,11 +80,12 @@ class PostgresKind:
         from penstock.adapters.postgres.connection import PostgresServer  # noqa: PLC0415 - drivers are slow to import
 
         sink = self.sink
-        tls = {} if sink.tls is None else _libpq_tls(sink.tls)
+        tls = {} if sink.tls is None else libpq_tls(sink.tls)
         return PostgresServer(sink.host, sink.port, sink.database, sink.user, secret(sink.password_env), tls)
 
 
-def _libpq_tls(tls: TlsSpec) -> dict[str, str]:
+def libpq_tls(tls: TlsSpec) -> dict[str, str]:
+    """Return what `tls` asks for as parameters of libpq."""
     mode = {"full": "verify-full", "ca": "verify-ca", "none": "require"}[tls.verify]
     # Without a file of its own libpq trusts the machine's authorities only where the host is looked at, too.
     given = {"sslrootcert": tls.ca or ("system" if tls.verify == "full" else None), "sslcert": tls.cert}

@@ -1,0 +1,1 @@
+"""PostgreSQL as a source: its log, its catalog, copies of its tables."""

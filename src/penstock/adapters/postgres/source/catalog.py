@@ -1,0 +1,154 @@
+"""Tables and types as PostgreSQL's catalog has them now, or in the transaction that asks.
+
+Source: PostgreSQL 18 documentation, "System Catalogs".
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from penstock.core.postgres.catalog import CatalogColumn, CatalogTable
+from penstock.core.postgres.messages import Relation, RelationColumn
+from penstock.core.postgres.pgoutput import IDENTITIES
+from penstock.core.postgres.types import BOOL, BYTEA, TypeInfo
+from penstock.core.tables import TableId
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    import psycopg
+
+_SYSTEM_SCHEMAS: Final = ("pg_catalog", "information_schema")
+
+_TABLES: Final = """
+SELECT c.oid::bigint, n.nspname, c.relname, c.relreplident::text, coalesce(obj_description(c.oid, 'pg_class'), ''),
+       c.relkind::text
+  FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+ WHERE {which}
+ ORDER BY n.nspname, c.relname
+"""
+_COLUMNS: Final = """
+SELECT a.attrelid::bigint, a.attnum, a.attname, a.atttypid::bigint, a.atttypmod,
+       coalesce(col_description(a.attrelid, a.attnum), ''),
+       CASE WHEN a.atthasmissing THEN (a.attmissingval::text::text[])[1] END,
+       (a.atthasdef AND NOT a.atthasmissing) OR a.attidentity <> ''
+  FROM pg_attribute a
+ WHERE a.attrelid = ANY(%s::oid[]) AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
+ ORDER BY a.attrelid, a.attnum
+"""
+_KEYS: Final = """
+SELECT i.indrelid::bigint, i.indisprimary, i.indisreplident,
+       ARRAY(SELECT a.attname::text FROM unnest(i.indkey) WITH ORDINALITY k(attnum, place)
+              JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
+             WHERE k.place <= i.indnkeyatts ORDER BY k.place)
+  FROM pg_index i
+ WHERE i.indrelid = ANY(%s::oid[]) AND (i.indisprimary OR i.indisreplident) AND i.indisvalid
+"""
+_TYPES: Final = """
+SELECT t.oid::bigint, t.typname, t.typtype::text, t.typbasetype::bigint, t.typtypmod,
+       CASE WHEN t.typcategory = 'A' THEN t.typelem::bigint ELSE 0 END, t.typdelim::text
+  FROM pg_type t
+"""
+
+
+_Described: TypeAlias = tuple[int, str, str, str, str, str]
+
+
+class _ColumnRow(NamedTuple):
+    number: int
+    name: str
+    type_oid: int
+    modifier: int
+    comment: str
+    missing: str | None
+    is_computed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTable:
+    """A table, and what a relation message would say of it; `has_identity`: updates of it can be logged."""
+
+    table: CatalogTable
+    relation: Relation
+    has_identity: bool
+    is_partitioned: bool
+
+
+def read_types(connection: psycopg.Connection) -> Mapping[int, TypeInfo]:
+    """Look all types up, by OID. Raises psycopg.Error."""
+    rows = connection.execute(_TYPES).fetchall()
+    return {
+        oid: TypeInfo(name, kind, below, modifier, element, delimiter)
+        for oid, name, kind, below, modifier, element, delimiter in rows
+    }
+
+
+def read_table(connection: psycopg.Connection, oid: int) -> SourceTable | None:
+    """Look one table up; None if it is gone. Raises psycopg.Error."""
+    rows = connection.execute(_TABLES.format(which="c.oid = %s::oid"), (oid,)).fetchall()
+    return next(iter(_with_columns(connection, rows)), None)
+
+
+def read_tables(connection: psycopg.Connection) -> Sequence[SourceTable]:
+    """Look up every table that keeps rows for good, partitions left out: their rows are their root's."""
+    which = (
+        "c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relpersistence = 'p'"
+        " AND n.nspname <> ALL(%s) AND n.nspname !~ '^pg_toast'"
+    )
+    rows = connection.execute(_TABLES.format(which=which), (list(_SYSTEM_SCHEMAS),)).fetchall()
+    return _with_columns(connection, rows)
+
+
+def read_unreadable(connection: psycopg.Connection) -> Collection[TableId]:
+    """The tables that our user may not read. Raises psycopg.Error."""
+    rows = connection.execute(
+        "SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+        " WHERE c.relkind IN ('r', 'p') AND NOT (has_table_privilege(c.oid, 'SELECT')"
+        " AND has_schema_privilege(n.oid, 'USAGE'))"
+    ).fetchall()
+    return {TableId(schema, name) for schema, name in rows}
+
+
+def read_next_oid(connection: psycopg.Connection) -> int:
+    """Return an OID that no table has yet, and that tables made later exceed. Raises psycopg.Error."""
+    row = connection.execute("SELECT coalesce(max(oid::bigint), 0) + 1 FROM pg_class").fetchone()
+    return int(row[0]) if row else 0
+
+
+def _with_columns(connection: psycopg.Connection, rows: Sequence[_Described]) -> Sequence[SourceTable]:
+    oids = [row[0] for row in rows]
+    columns: defaultdict[int, list[_ColumnRow]] = defaultdict(list)
+    for oid, *column in connection.execute(_COLUMNS, (oids,)).fetchall():
+        columns[oid].append(_ColumnRow(*column))
+    keys: dict[int, tuple[str, ...]] = {}
+    identities: dict[int, tuple[str, ...]] = {}
+    for oid, is_primary, is_identity, names in connection.execute(_KEYS, (oids,)).fetchall():
+        if is_primary:
+            keys[oid] = tuple(names)
+        if is_identity:
+            identities[oid] = tuple(names)
+    return [_table(row, columns[row[0]], keys.get(row[0], ()), identities.get(row[0], ())) for row in rows]
+
+
+def _table(
+    row: _Described, columns: Sequence[_ColumnRow], key: tuple[str, ...], identity_key: tuple[str, ...]
+) -> SourceTable:
+    oid, schema, name, identity, comment, kind = row
+    names = tuple(column.name for column in columns)
+    known = {"d": key, "i": identity_key, "f": names}.get(identity, ())
+    described = tuple(map(_column, columns))
+    listed = tuple(RelationColumn(c.name, c.type_oid, c.modifier, c.name in known) for c in columns)
+    relation = Relation(oid, schema, name, IDENTITIES[identity], listed)
+    return SourceTable(CatalogTable(oid, schema, name, described, key, comment), relation, bool(known), kind == "p")
+
+
+def _column(column: _ColumnRow) -> CatalogColumn:
+    default, is_computed = column.missing, column.is_computed
+    if default is not None and column.type_oid == BOOL:
+        default = {"t": "1", "f": "0"}.get(default, default)
+    if default is not None and column.type_oid == BYTEA:
+        # How it is printed is not how other databases read it.
+        default, is_computed = None, True
+    return CatalogColumn(column.number, column.name, column.comment, default, is_computed)

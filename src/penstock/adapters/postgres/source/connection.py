@@ -1,0 +1,157 @@
+"""Connecting to PostgreSQL as a source, and saying in our words what it refuses."""
+
+from __future__ import annotations
+
+import select
+import time
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Final
+
+import psycopg
+from psycopg import errors, pq
+from psycopg.conninfo import make_conninfo
+
+from penstock.core.errors import PenstockError, UnavailableError, UnfitServerError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from psycopg.pq.abc import PGconn, PGresult
+
+    from penstock.adapters.postgres.connection import PostgresServer
+
+_CONNECT_SECONDS: Final = 10
+_LOCK_SECONDS: Final = 60
+_ALIVE: Final = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3, "tcp_user_timeout": 60_000}
+_PRINTED: Final = {
+    # How values are printed: `penstock.core.postgres.values` reads nothing else.
+    "client_encoding": "UTF8",
+    "timezone": "UTC",
+    "datestyle": "ISO",
+    "intervalstyle": "postgres",
+    "bytea_output": "hex",
+    "extra_float_digits": "3",
+    # Nobody can put another table or function before those that we name.
+    "search_path": "pg_catalog",
+    "lock_timeout": f"{_LOCK_SECONDS}s",
+    "statement_timeout": "0",
+    "idle_in_transaction_session_timeout": "0",
+}
+_AWAY: Final = "check that the server runs and can be reached"
+_LOGIN: Final = "check the source's host, database, user, password and tls; pg_hba.conf must let the user in"
+_REFUSED_AT_THE_DOOR: Final = ("authentication failed", "no pg_hba.conf entry", "does not exist", "permission denied")
+_GRANTS: Final = (
+    "grant it: ALTER ROLE {user} REPLICATION; GRANT SELECT ON ALL TABLES IN SCHEMA ... TO {user}; GRANT USAGE ON SCHEMA"
+)
+_NO_SLOT: Final = "SELECT * FROM pg_replication_slots: drop those that nobody needs, or raise max_replication_slots"
+_KINDS: Final[tuple[tuple[tuple[type[psycopg.Error], ...], type[PenstockError], str], ...]] = (
+    (
+        (errors.InvalidPassword, errors.InvalidAuthorizationSpecification, errors.InvalidCatalogName),
+        UnfitServerError,
+        _LOGIN,
+    ),
+    ((errors.InsufficientPrivilege,), UnfitServerError, _GRANTS),
+    ((errors.ConfigurationLimitExceeded,), UnfitServerError, _NO_SLOT),
+    ((errors.ObjectInUse,), UnavailableError, "another instance, or what is left of one, still reads it: it ends soon"),
+    ((errors.LockNotAvailable,), UnavailableError, "somebody holds a lock on the table: look into pg_locks"),
+    ((errors.QueryCanceled,), UnavailableError, "see who cancelled it, or which limit of the server"),
+)
+
+
+def connect(server: PostgresServer) -> psycopg.Connection:
+    """Connect in autocommit mode; values are printed as `core.postgres.values` reads them. Raises as `explain` says."""
+    return _connect(server, replication=False)
+
+
+def connect_to_log(server: PostgresServer) -> psycopg.Connection:
+    """Connect to a process of the server that also takes commands of the replication protocol."""
+    return _connect(server, replication=True)
+
+
+def _connect(server: PostgresServer, *, replication: bool) -> psycopg.Connection:
+    more: dict[str, str] = {"replication": "database"} if replication else {}
+    conninfo = make_conninfo(
+        host=server.host,
+        port=server.port,
+        dbname=server.database,
+        user=server.user,
+        password=server.password,
+        connect_timeout=_CONNECT_SECONDS,
+        application_name="penstock",
+        options=" ".join(f"-c {name}={value}" for name, value in _PRINTED.items()),
+        **{name: str(value) for name, value in (_ALIVE | dict(server.tls) | more).items()},
+    )
+    with explained(server):
+        connection = psycopg.connect(conninfo, autocommit=True)
+    connection.prepare_threshold = None
+    return connection
+
+
+@contextmanager
+def explained(server: PostgresServer) -> Iterator[None]:
+    """Raise what the driver raises inside as `explain` says it."""
+    try:
+        yield
+    except psycopg.Error as error:
+        raise explain(server, error) from error
+
+
+@contextmanager
+def connected(server: PostgresServer) -> Iterator[psycopg.Connection]:
+    """Connect for as long as it takes, and explain what goes wrong inside."""
+    with closing(connect(server)) as connection, explained(server):
+        yield connection
+
+
+def explain(server: PostgresServer, error: psycopg.Error) -> PenstockError:
+    """Turn a driver's error into ours: UnavailableError where trying again may help."""
+    cause = str(error).strip()
+    for kinds, class_, hint in _KINDS:
+        if isinstance(error, kinds):
+            return class_(f"{server}: {cause}", hint.format(user=server.user))
+    if isinstance(error, psycopg.OperationalError):
+        if error.sqlstate is None and any(refused in cause for refused in _REFUSED_AT_THE_DOOR):
+            return UnfitServerError(f"{server} does not let us in: {cause}", _LOGIN)
+        return UnavailableError(f"{server} is away: {cause}", _AWAY)
+    return PenstockError(f"{server} refused a statement: {cause}", "run again; report it if it stays")
+
+
+def run_command(connection: psycopg.Connection, command: str, seconds: float) -> PGresult:
+    """Run a command of the replication protocol, for `seconds` at most, and return its first result.
+
+    psycopg itself does not know the state that START_REPLICATION leads to. Raises psycopg.Error.
+    """
+    pgconn, deadline = connection.pgconn, time.monotonic() + seconds
+    pgconn.send_query(command.encode())
+    while pgconn.flush():
+        _wait(pgconn, deadline, writes=True)
+    pgconn.consume_input()
+    while pgconn.is_busy():
+        _wait(pgconn, deadline)
+        pgconn.consume_input()
+    result = pgconn.get_result()
+    if result is None or result.status in {pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.BAD_RESPONSE}:
+        raise _raised(result)
+    if result.status != pq.ExecStatus.COPY_BOTH:
+        while pgconn.get_result() is not None:
+            pass
+    return result
+
+
+def _wait(pgconn: PGconn, deadline: float, *, writes: bool = False) -> None:
+    left = deadline - time.monotonic()
+    if left > 0:
+        reading, writing = [pgconn.socket], [pgconn.socket] if writes else []
+        if any(select.select(reading, writing, [], left)):
+            return
+    message = "it did not answer in time"
+    raise errors.OperationalError(message)
+
+
+def _raised(result: PGresult | None) -> psycopg.Error:
+    if result is None:
+        return errors.OperationalError("the connection was lost")
+    code = result.error_field(pq.DiagnosticField.SQLSTATE)
+    text = result.error_message.decode(errors="replace").strip()
+    class_ = errors.lookup(code.decode()) if code else errors.OperationalError
+    return class_(text)

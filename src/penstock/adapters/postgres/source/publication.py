@@ -1,0 +1,101 @@
+"""Publications: what of the database the log tells us about.
+
+Source: PostgreSQL 18 documentation, "CREATE PUBLICATION" and "pg_publication_tables".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from psycopg import sql
+
+from penstock.adapters.postgres.source.catalog import read_tables
+from penstock.core.errors import START_ANEW, UnfitServerError
+from penstock.core.tables import TableId
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import psycopg
+
+_SHOWN_MAX: Final = 10
+_FILTERS_SINCE: Final = 150000
+_AS_ROOT_SINCE: Final = 130000
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """How a table is published: these columns of it (() for all), and rows that meet the filter, "" for all."""
+
+    columns: tuple[str, ...] = ()
+    filter: str = ""
+
+
+def publication_exists(connection: psycopg.Connection, name: str) -> bool:
+    """Whether there is such a publication. Raises psycopg.Error."""
+    return connection.execute("SELECT 1 FROM pg_publication WHERE pubname = %s", (name,)).fetchone() is not None
+
+
+def require_whole_publication(connection: psycopg.Connection, name: str) -> None:
+    """Raise UnfitServerError unless the publication is there and has all kinds of changes. Raises psycopg.Error."""
+    row = connection.execute(
+        "SELECT pubinsert AND pubupdate AND pubdelete AND pubtruncate FROM pg_publication WHERE pubname = %s", (name,)
+    ).fetchone()
+    if row is None:
+        message = f"the publication {name} is gone, and the log cannot be read without it"
+        raise UnfitServerError(message, f"what was changed meanwhile cannot be read any more: {START_ANEW}")
+    if not row[0]:
+        message = f"the publication {name} leaves out some kinds of changes, so rows would not be as in the source"
+        hint = f"ALTER PUBLICATION {name} SET (publish = 'insert, update, delete, truncate')"
+        raise UnfitServerError(message, f"{hint}; if the pipeline has run meanwhile, {START_ANEW}")
+
+
+def ensure_publication(connection: psycopg.Connection, name: str) -> None:
+    """Make the publication unless there is one: of all tables, and of those that come later.
+
+    Raises UnfitServerError where that would keep others from writing: PostgreSQL refuses
+    UPDATE and DELETE on a published table that has no replica identity.
+    """
+    if publication_exists(connection, name):
+        require_whole_publication(connection, name)
+        return
+    unfit = unidentified_tables(connection)
+    if unfit:
+        raise UnfitServerError(*describe_unidentified(name, unfit))
+    options = "publish = 'insert, update, delete, truncate'"
+    if connection.info.server_version >= _AS_ROOT_SINCE:
+        options += ", publish_via_partition_root = true"
+    statement = sql.SQL("CREATE PUBLICATION {} FOR ALL TABLES WITH ({})")
+    connection.execute(statement.format(sql.Identifier(name), sql.SQL(options)))
+
+
+def unidentified_tables(connection: psycopg.Connection) -> list[TableId]:
+    """Every table of the database whose updates cannot be logged. Raises psycopg.Error."""
+    tables = read_tables(connection)
+    return [TableId(each.table.schema, each.table.name) for each in tables if not each.has_identity]
+
+
+def describe_unidentified(name: str, tables: list[TableId]) -> tuple[str, str]:
+    """Say why no publication of all tables is made, and what to do."""
+    shown = ", ".join(map(str, tables[:_SHOWN_MAX])) + (", ..." if len(tables) > _SHOWN_MAX else "")
+    message = (
+        f"no publication {name} of all tables is made: PostgreSQL would then refuse UPDATE and DELETE on tables "
+        f"without a primary key or replica identity, which are {shown}"
+    )
+    hint = (
+        f"give them a primary key, or ALTER TABLE {tables[0]} REPLICA IDENTITY FULL; or make the publication yourself, "
+        f"of those that are wanted: CREATE PUBLICATION {name} FOR TABLE ... WITH (publish_via_partition_root = true)"
+    )
+    return message, hint
+
+
+def read_published(connection: psycopg.Connection, name: str) -> Mapping[TableId, Published]:
+    """Return what is published now. Raises psycopg.Error."""
+    more = ", attnames::text[], rowfilter" if connection.info.server_version >= _FILTERS_SINCE else ", NULL, NULL"
+    query = f"SELECT schemaname::text, tablename::text{more} FROM pg_publication_tables WHERE pubname = %s"  # noqa: S608 - ours
+    rows = connection.execute(query, (name,)).fetchall()
+    return {
+        TableId(schema, table): Published(tuple(columns or ()), condition or "")
+        for schema, table, columns, condition in rows
+    }

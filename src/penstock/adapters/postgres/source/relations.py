@@ -1,0 +1,56 @@
+"""Answers about tables and types over a connection that is opened when it is needed: see ports/relations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+import psycopg
+
+from penstock.adapters.postgres.source.catalog import read_table, read_types
+from penstock.adapters.postgres.source.connection import connect, explain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from penstock.adapters.postgres.connection import PostgresServer
+    from penstock.core.postgres.catalog import CatalogTable
+    from penstock.core.postgres.messages import Relation
+    from penstock.core.postgres.types import TypeInfo
+
+_T = TypeVar("_T")
+
+
+class PostgresRelations:
+    """See ports/relations.RelationCatalog."""
+
+    def __init__(self, server: PostgresServer) -> None:
+        """Connect when first asked."""
+        self._server = server
+        self._connection: psycopg.Connection | None = None
+        self._types: Mapping[int, TypeInfo] = {}
+
+    def table(self, oid: int) -> CatalogTable | None:
+        """See RelationCatalog."""
+        found = self._ask(lambda connection: read_table(connection, oid))
+        return None if found is None else found.table
+
+    def types(self, relation: Relation) -> Mapping[int, TypeInfo]:
+        """See RelationCatalog: asks again where a type is new."""
+        if any(column.type_oid not in self._types for column in relation.columns):
+            self._types = self._ask(read_types)
+        return self._types
+
+    def close(self) -> None:
+        """See RelationCatalog."""
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+
+    def _ask(self, question: Callable[[psycopg.Connection], _T]) -> _T:
+        if self._connection is None:
+            self._connection = connect(self._server)
+        try:
+            return question(self._connection)
+        except psycopg.Error as error:
+            self.close()
+            raise explain(self._server, error) from error

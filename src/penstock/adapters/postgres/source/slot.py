@@ -1,0 +1,102 @@
+"""Replication slots: made with a snapshot, compared with where the pipeline stands, dropped.
+
+Source: PostgreSQL 18 documentation, "pg_replication_slots" and "CREATE_REPLICATION_SLOT".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from psycopg import sql
+
+from penstock.adapters.postgres.source.connection import connected, explained, run_command
+from penstock.core.errors import START_ANEW, LogPurgedError, PositionError, UnavailableError, UnfitServerError
+from penstock.core.positions import WalPosition, parse_lsn
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from penstock.adapters.postgres.connection import PostgresServer
+
+_PLUGIN: Final = "pgoutput"
+_CREATE_SECONDS: Final = 600.0
+"""PostgreSQL waits for every transaction that writes, to its end, before a slot has a first position."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlotState:
+    """A slot as the server has it; `confirmed` is what it will send no earlier change than, `retained_bytes` its WAL.
+
+    `wal_status` is reserved, extended, unreserved or lost; `safe_bytes` is what may be written before it is lost, None
+    without a limit.
+    """
+
+    plugin: str
+    database: str
+    is_active: bool
+    confirmed: int
+    retained_bytes: int
+    wal_status: str
+    safe_bytes: int | None
+
+
+def read_slot(connection: psycopg.Connection, name: str) -> SlotState | None:
+    """Look a slot up; None if there is none. Raises psycopg.Error."""
+    row = connection.execute(
+        "SELECT coalesce(plugin, ''), coalesce(database, ''), active,"
+        " coalesce(confirmed_flush_lsn, '0/0')::text,"
+        " coalesce(pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn()"
+        " ELSE pg_current_wal_lsn() END, restart_lsn), 0)::bigint, coalesce(wal_status, ''), safe_wal_size"
+        " FROM pg_replication_slots WHERE slot_name = %s",
+        (name,),
+    ).fetchone()
+    if row is None:
+        return None
+    plugin, database, active, confirmed, retained, status, safe = row
+    return SlotState(plugin, database, active, parse_lsn(confirmed), retained, status, safe)
+
+
+def require_slot(server: PostgresServer, name: str, position: WalPosition) -> None:
+    """Raise unless the slot still has the log from `position` on; PositionError if it was moved past it."""
+    with connected(server) as connection:
+        found = read_slot(connection, name)
+    if found is None:
+        message = f"{server} has no replication slot {name} any more, so the log behind {position} is lost"
+        raise LogPurgedError(message, f"it was dropped, or the server restored or exchanged: {START_ANEW}")
+    if found.plugin != _PLUGIN or found.database != server.database:
+        message = f"the replication slot {name} is of {found.plugin} in the database {found.database}, and not ours"
+        raise UnfitServerError(message, "give the source another `slot`, which no other reader uses")
+    if found.wal_status == "lost":
+        message = f"the replication slot {name} has lost log that is needed from {position} on"
+        hint = f"max_slot_wal_keep_size was too small for the time that nobody read: raise it, and {START_ANEW}"
+        raise LogPurgedError(message, hint)
+    if found.confirmed > position.lsn:
+        message = (
+            f"the replication slot {name} is at {WalPosition(found.confirmed)}, past {position}, where the pipeline "
+            "stands: what is between them would be missing"
+        )
+        hint = (
+            f"another reader, or pg_replication_slot_advance, has moved it: give it a `slot` of its own; {START_ANEW}"
+        )
+        raise PositionError(message, hint)
+
+
+def create_slot(server: PostgresServer, log: psycopg.Connection, name: str) -> tuple[int, str]:
+    """Make a slot; return its first position and a snapshot as of it, which lasts while `log` is not used."""
+    command = sql.SQL("CREATE_REPLICATION_SLOT {} LOGICAL pgoutput EXPORT_SNAPSHOT").format(sql.Identifier(name))
+    with explained(server):
+        result = run_command(log, command.as_string(log), _CREATE_SECONDS)
+    point, snapshot = result.get_value(0, 1), result.get_value(0, 2)
+    if not point or not snapshot:
+        message = f"{server} made the slot {name} without a snapshot"
+        raise UnavailableError(message, "it is tried again")
+    return parse_lsn(point.decode()), snapshot.decode()
+
+
+def drop_slot(server: PostgresServer, name: str) -> None:
+    """Drop a slot if it is there. Raises UnavailableError while somebody reads from it."""
+    with connected(server) as connection:
+        connection.execute(
+            "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots WHERE slot_name = %s", (name,)
+        )

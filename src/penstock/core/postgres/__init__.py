@@ -1,0 +1,1 @@
+"""What PostgreSQL's log and catalog say, decoded."""

@@ -1,0 +1,33 @@
+"""What PostgreSQL's catalog says of a table, now: the log may be behind it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogColumn:
+    """A column. `number` is its attnum, which it keeps when it gets another name, and which no other one gets.
+
+    `default` is what the rows have that were there when the column was added, as
+    PostgreSQL prints it, None for NULL; `is_computed` says that the source may have
+    computed it for each row.
+    """
+
+    number: int
+    name: str
+    comment: str = ""
+    default: str | None = None
+    is_computed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogTable:
+    """A table by its OID; `key` is its primary key, in key order, empty without one."""
+
+    oid: int
+    schema: str
+    name: str
+    columns: tuple[CatalogColumn, ...]
+    key: tuple[str, ...] = ()
+    comment: str = ""

@@ -1,0 +1,87 @@
+"""What became of a table's columns between two relation messages, and whether its rows are still known.
+
+PostgreSQL logs no statements, and no rows that a statement rewrites: a new type for a column, or a default that
+is computed, changes rows that nobody is told of.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.core.errors import START_ANEW
+from penstock.core.refusals import Refusal
+from penstock.core.tables import (
+    BytesType,
+    ColumnType,
+    DateTimeType,
+    DecimalType,
+    FloatType,
+    IntegerType,
+    TableSchema,
+    TextType,
+    TimestampType,
+    TimeType,
+)
+
+if TYPE_CHECKING:
+    from penstock.core.tables import Column
+
+READ_ANEW: Final = f"its rows have to be read anew: {START_ANEW}"
+
+
+def column_renames(before: TableSchema, after: TableSchema) -> tuple[tuple[str, str], ...]:
+    """Return the columns that got other names, as (old, new): those that kept their numbers."""
+    names = {column.number: column.name for column in before.columns if column.number}
+    pairs = [(names.get(column.number, column.name), column.name) for column in after.columns]
+    return tuple((old, new) for old, new in pairs if old != new)
+
+
+def refusal(before: TableSchema, after: TableSchema) -> Refusal | None:
+    """Return why `before` cannot become `after` without reading its rows again, None if it can."""
+    renamed = before.with_columns_renamed(column_renames(before, after))
+    if renamed.key != after.key:
+        keys = [", ".join(table.key) or "none" for table in (before, after)]
+        reason = f"its key (primary key, or replica identity) changed from ({keys[0]}) to ({keys[1]})"
+        return Refusal("", reason, READ_ANEW)
+    old = {column.name: column for column in renamed.columns}
+    found = (_column_refusal(old.get(column.name), column) for column in after.columns)
+    return next((each for each in found if each is not None), None)
+
+
+def _column_refusal(before: Column | None, after: Column) -> Refusal | None:
+    if before is None:
+        if not after.default_is_expression:
+            return None
+        reason = "it was added with values in existing rows that the source computed, and that the log does not have"
+        return Refusal(after.name, reason, f"add columns with a constant default or none. Now {READ_ANEW}")
+    if before.number and after.number and before.number != after.number:
+        return Refusal(after.name, "it was dropped, and added again under the same name", READ_ANEW)
+    if before.declaration == after.declaration or holds(after.type, before.type):
+        return None
+    reason = (
+        f"its type changed from {before.declaration} to {after.declaration}, which rewrites rows outside of the log"
+    )
+    return Refusal(after.name, reason, READ_ANEW)
+
+
+def holds(wide: ColumnType, narrow: ColumnType) -> bool:  # noqa: PLR0911 - one return per pair of types
+    """Whether every value of `narrow` is a value of `wide`, written the same way."""
+    match narrow, wide:
+        case IntegerType(), IntegerType():
+            return wide.bits >= narrow.bits and wide.unsigned == narrow.unsigned
+        case DecimalType(), DecimalType():
+            return wide.scale == narrow.scale and wide.precision >= narrow.precision
+        case FloatType(), FloatType():
+            return wide.bits >= narrow.bits
+        case TextType(), TextType():
+            return wide.characters_max >= narrow.characters_max
+        case (
+            (DateTimeType(digits), DateTimeType(more))
+            | (TimestampType(digits), TimestampType(more))
+            | (TimeType(digits), TimeType(more))
+        ):
+            return more >= digits
+        case BytesType(), BytesType():
+            return True
+        case _:
+            return narrow == wide

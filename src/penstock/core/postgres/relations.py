@@ -1,0 +1,125 @@
+"""From a relation message and the catalog to the shape of a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.core.postgres.catalog import CatalogColumn
+from penstock.core.postgres.types import column_type, declaration, find_type
+from penstock.core.tables import Column, TableId, TableSchema
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.core.postgres.catalog import CatalogTable
+    from penstock.core.postgres.messages import Relation
+    from penstock.core.postgres.types import SpecialValues, TypeInfo
+
+
+def table_schema(
+    relation: Relation,
+    catalog: CatalogTable | None,
+    types: Mapping[int, TypeInfo],
+    known: TableSchema | None = None,
+    special: SpecialValues = "stop",
+) -> TableSchema:
+    """Return the table that `relation` describes.
+
+    The log says what columns and types there are, and what the replica identity is.
+    It does not say which column is which after a rename, the order of a key, defaults
+    and comments: these are the catalog's, which may be newer (`catalog` is None for a
+    table that is gone), or `known`, what the table was before. Columns outside the
+    key may be NULL, as nobody knows what was NOT NULL then.
+    """
+    key = _key(relation, catalog, known)
+    listed = _catalog_columns(relation, catalog, known)
+    before = {column.name: column for column in known.columns} if known else {}
+    numbered = {column.number: column for column in known.columns if column.number} if known else {}
+    columns = []
+    for each, found in zip(relation.columns, listed, strict=True):
+        was = numbered.get(found.number) if found else before.get(each.name)
+        found_type = find_type(each.type_oid, each.modifier, types)
+        columns.append(
+            Column(
+                name=each.name,
+                type=column_type(found_type, special),
+                nullable=each.name not in key,
+                declaration=declaration(found_type),
+                default=was.default if was else _default(found, known),
+                default_is_expression=was is None and known is not None and (found is None or found.is_computed),
+                comment=found.comment if found else was.comment if was else "",
+                number=found.number if found else was.number if was else 0,
+            )
+        )
+    return TableSchema(
+        TableId(relation.schema, relation.name),
+        tuple(columns),
+        key,
+        comment=catalog.comment if catalog else known.comment if known else "",
+        partial_rows=bool(key),
+        number=relation.oid,
+    )
+
+
+def _default(found: CatalogColumn | None, known: TableSchema | None) -> str | None:
+    """What rows have that were there before the column was added: there are none of a table that is new."""
+    return found.default if found is not None and known is not None else None
+
+
+def _key(relation: Relation, catalog: CatalogTable | None, known: TableSchema | None) -> tuple[str, ...]:
+    """Return the columns that tell rows apart: those of the replica identity, else those of the primary key."""
+    names = {column.name for column in relation.columns}
+    orders = [known.key if known else (), catalog.key if catalog else ()]
+    if relation.identity in {"d", "i"}:
+        identity = tuple(column.name for column in relation.columns if column.in_identity)
+        return next((order for order in orders if set(order) == set(identity)), identity)
+    return next((order for order in orders if order and names.issuperset(order)), ())
+
+
+def _catalog_columns(
+    relation: Relation, catalog: CatalogTable | None, known: TableSchema | None
+) -> list[CatalogColumn | None]:
+    """Return the catalog's column for each of the relation's; None where nobody can tell.
+
+    The log lists columns by their numbers, new ones behind all others, and the catalog may be newer. So columns that
+    are called as before, in the same order, are those from before, unless their numbers are gone: then they were
+    dropped and added again. Else the catalog's names tell, and where it lacks one, the name from before.
+    """
+    if catalog is None:
+        return [None] * len(relation.columns)
+    names = [column.name for column in relation.columns]
+    before = known.columns if known else ()
+    if names[: len(before)] == [column.name for column in before]:
+        kept = [_kept(column, catalog, before) for column in before]
+        return [*kept, *_added(names[len(before) :], catalog, before)]
+    by_name = {column.name: column for column in catalog.columns}
+    by_old_name = {column.name: _kept(column, catalog, before) for column in before}
+    found = [by_name.get(name) or by_old_name.get(name) for name in names]
+    numbers = [column.number for column in found if column is not None]
+    if numbers == sorted(set(numbers)) and len(numbers) == len(names):
+        return found
+    return list(catalog.columns) if len(catalog.columns) == len(names) else [None] * len(names)
+
+
+def _kept(column: Column, catalog: CatalogTable, before: Sequence[Column]) -> CatalogColumn:
+    """Return a column from before as the catalog has it, or as it was; another if it was dropped and added anew."""
+    by_number = {each.number: each for each in catalog.columns}
+    if column.number in by_number:
+        return by_number[column.number]
+    known = {each.number for each in before}
+    again = (each for each in catalog.columns if each.name == column.name and each.number not in known)
+    return next(again, CatalogColumn(column.number, column.name, column.comment))
+
+
+def _added(names: Sequence[str], catalog: CatalogTable, before: Sequence[Column]) -> list[CatalogColumn | None]:
+    """Return the catalog's columns for new ones; for those that are gone again, of which nobody asks, ones by name."""
+    last = max((column.number for column in before), default=0)
+    newer = {column.name: column for column in catalog.columns if column.number > last}
+    lacking = [name for name in names if name not in newer]
+    renamed = [column for name, column in newer.items() if name not in names]
+    if not lacking or not renamed:
+        return [newer.get(name, CatalogColumn(0, name)) for name in names]
+    if len(lacking) != len(renamed):
+        return [newer.get(name) for name in names]
+    newer |= dict(zip(lacking, renamed, strict=True))
+    return [newer[name] for name in names]

@@ -1,0 +1,157 @@
+"""Rows of the log, and of COPY, as columns: the plain decoder."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from itertools import starmap
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.core.arrow_types import arrow_schema
+from penstock.core.changes import Op, RowBatch
+from penstock.core.errors import START_ANEW, TableStoppedError
+from penstock.core.postgres.bad_values import BadValueError
+from penstock.core.postgres.log_items import STEPS_PER_ROW
+from penstock.core.postgres.messages import UNCHANGED, Unchanged
+from penstock.core.postgres.types import find_type
+from penstock.core.postgres.values import value_reader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from penstock.core.postgres.log_items import RowLogged, Transaction
+    from penstock.core.postgres.messages import Cells, Relation
+    from penstock.core.postgres.types import TypeInfo
+    from penstock.core.postgres.values import Reader, Value
+    from penstock.core.tables import TableSchema
+
+ArrowArray: TypeAlias = "pa.Array[pa.Scalar[pa.DataType]]"
+_Lacking: TypeAlias = tuple[int, ...]
+_Whole: TypeAlias = "tuple[bytes | None, ...]"
+_FULL: Final = "ALTER TABLE {table} REPLICA IDENTITY FULL, so that the log has whole rows"
+
+
+@dataclass(frozen=True, slots=True)
+class RowDecoder:
+    """Decodes the rows of one table that came with one relation message, or a copy of the table in its order."""
+
+    schema: TableSchema
+    arrow: pa.Schema
+    readers: tuple[Reader, ...]
+    key: tuple[int, ...]
+
+    @classmethod
+    def of(cls, schema: TableSchema, relation: Relation, types: Mapping[int, TypeInfo]) -> RowDecoder:
+        """Prepare to read rows of `relation`, whose columns are those of `schema`."""
+        readers = tuple(
+            value_reader(find_type(column.type_oid, column.modifier, types), carried.type, types)
+            for column, carried in zip(relation.columns, schema.columns, strict=True)
+        )
+        names = [column.name for column in schema.columns]
+        return cls(schema, arrow_schema(schema), readers, tuple(map(names.index, schema.key)))
+
+    def decode(self, rows: Sequence[RowLogged]) -> Iterator[RowBatch]:
+        """Yield batches with all of `rows`, each in log order.
+
+        Raises TableStoppedError for a value that cannot be carried, and for a row that got
+        another key and was logged without all of its values.
+        """
+        groups: dict[tuple[str, Op, _Lacking, _Lacking], list[tuple[RowLogged, Cells, Cells]]] = defaultdict(list)
+        for row in rows:
+            before, after = self._images(row)
+            lacks = _lacking(before), _lacking(after)
+            groups[(row.transaction.place.file, row.op, *lacks)].append((row, before, after))
+        yield from starmap(self._batch, groups.items())
+
+    def copied(self, cells: Sequence[_Whole], transaction: Transaction, first_row: int) -> RowBatch:
+        """Return rows of a copy, as it was at `transaction`, as a READ batch; they are numbered from `first_row` on."""
+        count = len(cells)
+        numbers = np.arange(first_row, first_row + count, dtype=np.int32)
+        rows = self._record_batch(cells, lambda index: f"a copy, row {first_row + index}")
+        return RowBatch(
+            schema=self.schema,
+            op=Op.READ,
+            before=None,
+            after=rows,
+            file=transaction.place.file,
+            offsets=np.full(count, transaction.place.offset, np.int64),
+            rows=numbers,
+            timestamps_ms=np.full(count, transaction.timestamp_ms, np.int64),
+            gtids=pa.array([""] * count, pa.string()),
+            server_id=0,
+        )
+
+    def _images(self, row: RowLogged) -> tuple[Cells, Cells]:
+        """Return the row before and after the change, () where there is none; what the log lacks is UNCHANGED."""
+        old, new = row.old or (), row.new or ()
+        if row.op is Op.CREATE:
+            return (), new
+        if row.op is Op.UPDATE:
+            if row.old is not None and row.is_old_whole:
+                return old, tuple(was if cell is UNCHANGED else cell for was, cell in zip(old, new, strict=True))
+            self._require_whole_if_moved(row, old, new)
+            old = old or new
+        elif row.is_old_whole:
+            return old, ()
+        return tuple(cell if index in self.key else UNCHANGED for index, cell in enumerate(old)), new
+
+    def _require_whole_if_moved(self, row: RowLogged, old: Cells, new: Cells) -> None:
+        if old and UNCHANGED in new and any(old[index] != new[index] for index in self.key):
+            column = self.schema.columns[new.index(UNCHANGED)].name
+            reason = "a row got another key, and was logged without this column, which it did not touch"
+            hint = f"{_FULL.format(table=self.schema.table)}; and {START_ANEW}"
+            raise TableStoppedError(str(self.schema.table), column, _where(row), reason, hint)
+
+    def _batch(
+        self, shared: tuple[str, Op, _Lacking, _Lacking], group: Sequence[tuple[RowLogged, Cells, Cells]]
+    ) -> RowBatch:
+        file, op, before_lacks, after_lacks = shared
+        rows = [row for row, _, _ in group]
+        befores, afters = [_known(before) for _, before, _ in group], [_known(after) for _, _, after in group]
+        return RowBatch(
+            schema=self.schema,
+            op=op,
+            before=None if op is Op.CREATE else self._record_batch(befores, lambda index: _where(rows[index])),
+            after=None if op is Op.DELETE else self._record_batch(afters, lambda index: _where(rows[index])),
+            file=file,
+            offsets=np.array([row.transaction.place.offset for row in rows], np.int64),
+            rows=np.array([row.number for row in rows], np.int32),
+            timestamps_ms=np.array([row.transaction.timestamp_ms for row in rows], np.int64),
+            gtids=pa.array([f"{r.transaction.place}:{r.transaction.xid}" for r in rows], pa.string()),
+            server_id=0,
+            serials=np.array([row.serial for row in rows], np.int64),
+            before_lacks=tuple(self.schema.columns[index].name for index in before_lacks),
+            after_lacks=tuple(self.schema.columns[index].name for index in after_lacks),
+        )
+
+    def _record_batch(self, rows: Sequence[_Whole], where: Callable[[int], str]) -> pa.RecordBatch:
+        columns = zip(*rows, strict=True) if rows else ((),) * len(self.readers)
+        arrays = [self._column(index, column, where) for index, column in enumerate(columns)]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
+
+    def _column(self, index: int, column: Sequence[bytes | None], where: Callable[[int], str]) -> ArrowArray:
+        read = self.readers[index]
+        values: list[Value | None] = []
+        try:
+            for raw in column:
+                values.append(None if raw is None else read(raw))  # noqa: PERF401 - its length names the bad value
+        except BadValueError as error:
+            name, place = self.schema.columns[index].name, where(len(values))
+            raise TableStoppedError(str(self.schema.table), name, place, error.reason, error.hint) from error
+        array: ArrowArray = pa.array(values, self.arrow.field(index).type)
+        return array
+
+
+def _lacking(cells: Cells) -> _Lacking:
+    return tuple([index for index, cell in enumerate(cells) if cell is UNCHANGED]) if UNCHANGED in cells else ()
+
+
+def _known(cells: Cells) -> _Whole:
+    return tuple([None if isinstance(cell, Unchanged) else cell for cell in cells])
+
+
+def _where(row: RowLogged) -> str:
+    return f"{row.transaction.place} row {row.number // STEPS_PER_ROW}"

@@ -1,0 +1,147 @@
+"""From messages of pgoutput to items with their places."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, assert_never
+
+from penstock.core.changes import Op
+from penstock.core.errors import CorruptLogError
+from penstock.core.postgres.log_items import (
+    STEPS_PER_ROW,
+    LogAdvanced,
+    PostgresItem,
+    RelationSeen,
+    RowLogged,
+    TablesTruncated,
+    Transaction,
+    TransactionEnded,
+    size_of,
+)
+from penstock.core.postgres.messages import (
+    Began,
+    Committed,
+    Deleted,
+    Inserted,
+    PgoutputMessage,
+    Relation,
+    Said,
+    Truncated,
+    TypeNamed,
+    Updated,
+)
+from penstock.core.postgres.network_reader import MalformedError
+from penstock.core.postgres.pgoutput import decode_message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.core.positions import WalPosition
+    from penstock.core.postgres.messages import Cells
+
+EPOCH_US: Final = 946_684_800_000_000
+"""2000-01-01, from which PostgreSQL counts, in microseconds since 1970."""
+_ROWS_MAX: Final = (1 << 31) // STEPS_PER_ROW - 1
+
+
+class PgoutputScanner:
+    """Reads a stream of messages from `start` on; what its first transaction has before that is passed by."""
+
+    def __init__(self, start: WalPosition) -> None:
+        """Know no table yet: each stream describes its tables itself."""
+        self._start = start
+        self._end = replace(start, rows_from=0)
+        self._relations: dict[int, Relation] = {}
+        self._transaction: Transaction | None = None
+        self._rows = self._serial = 0
+
+    @property
+    def is_inside(self) -> bool:
+        """Whether a transaction has begun and not ended."""
+        return self._transaction is not None
+
+    def take(self, data: bytes) -> Iterator[PostgresItem]:
+        """Yield what one message says. Raises CorruptLogError where it does not decode, or cannot stand where it is."""
+        try:
+            yield from self._items(decode_message(data))
+        except MalformedError as error:
+            message = f"the log does not decode behind {self._end}: {error}"
+            raise CorruptLogError(message, "report it, with the server's version; nothing was skipped") from error
+
+    def at_rest(self, lsn: int) -> LogAdvanced | None:
+        """Take note that nothing was committed before `lsn` that has not come; None if that is no news."""
+        if self._transaction is not None or lsn <= self._end.lsn:
+            return None
+        self._end = replace(self._end, lsn=lsn)
+        return LogAdvanced(self._end)
+
+    def _items(self, message: PgoutputMessage) -> Iterator[PostgresItem]:
+        match message:
+            case Began(lsn, timestamp_us, xid):
+                self._transaction = Transaction(lsn, xid, (timestamp_us + EPOCH_US) // 1000)
+                self._rows = 0
+            case Committed(_, end_lsn, _):
+                ended = self._inside()
+                self._transaction = None
+                self._end = replace(self._end, lsn=end_lsn)
+                yield TransactionEnded(self._end, ended.timestamp_ms)
+            case Relation():
+                self._relations[message.oid] = message
+                yield RelationSeen(message, self._inside(), self._number())
+            case Inserted(oid, new):
+                yield from self._row(oid, Op.CREATE, None, new)
+            case Updated(oid, old, is_whole, new):
+                yield from self._row(oid, Op.UPDATE, old, new, is_old_whole=is_whole)
+            case Deleted(oid, old, is_whole):
+                yield from self._row(oid, Op.DELETE, old, None, is_old_whole=is_whole)
+            case Truncated(oids):
+                relations = tuple(map(self._relation, oids))
+                yield from self._unless_before(TablesTruncated(relations, self._inside(), self._count()))
+            case Said() | TypeNamed():
+                pass
+            case _:
+                assert_never(message)
+
+    def _row(
+        self, oid: int, op: Op, old: Cells | None, new: Cells | None, *, is_old_whole: bool = False
+    ) -> Iterator[PostgresItem]:
+        relation = self._relation(oid)
+        for cells in (old, new):
+            if cells is not None and len(cells) != len(relation.columns):
+                message = f"a row of {relation.schema}.{relation.name} has {len(cells)} columns"
+                raise MalformedError(message)
+        size = size_of(old) + size_of(new)
+        number = self._count()
+        self._serial += 1
+        row = RowLogged(relation, op, old, is_old_whole, new, self._inside(), number, self._serial, size)
+        yield from self._unless_before(row)
+
+    def _unless_before(self, item: RowLogged | TablesTruncated) -> Iterator[PostgresItem]:
+        """Leave out what the first transaction had before the start."""
+        if item.transaction.lsn != self._start.lsn or item.number >= self._start.rows_from:
+            yield item
+
+    def _number(self) -> int:
+        """The number of the row that comes next."""
+        return self._rows * STEPS_PER_ROW + STEPS_PER_ROW - 1
+
+    def _count(self) -> int:
+        """The number of a row, which is one more than there were."""
+        number = self._number()
+        self._rows += 1
+        if self._rows > _ROWS_MAX:
+            message = f"the transaction that ends at {self._inside().place} changes more than {_ROWS_MAX:,} rows"
+            raise CorruptLogError(message, "write fewer rows in one transaction; leave the table out, and start anew")
+        return number
+
+    def _inside(self) -> Transaction:
+        if self._transaction is None:
+            message = "a change outside of a transaction"
+            raise MalformedError(message)
+        return self._transaction
+
+    def _relation(self, oid: int) -> Relation:
+        if oid not in self._relations:
+            message = f"a row of a table that was not described, with OID {oid}"
+            raise MalformedError(message)
+        return self._relations[oid]

@@ -1,0 +1,1 @@
+"""What a capture does that is about PostgreSQL alone."""

@@ -1,0 +1,176 @@
+"""What the items of PostgreSQL's log say, in the words that every capture understands."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self, assert_never, cast
+
+from penstock.core.errors import START_ANEW, TableStoppedError
+from penstock.core.log_items import LogPassed, RowsRead, StatementRead, TransactionsRead
+from penstock.core.positions import wal_position
+from penstock.core.postgres.log_items import (
+    STEPS_PER_ROW,
+    LogAdvanced,
+    RelationSeen,
+    RowLogged,
+    TablesTruncated,
+    TransactionEnded,
+)
+from penstock.core.postgres.rows import RowDecoder
+from penstock.core.tables import TableId
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from penstock.core.avro.envelope_encode import EncodableTable
+    from penstock.core.changes import Messages, RowBatch
+    from penstock.core.log_items import LoggedRows, LoggedStatement, LogStep
+    from penstock.core.positions import Order, Position, WalPosition
+    from penstock.core.postgres.log_items import PostgresItem, Transaction
+    from penstock.core.postgres.messages import Relation
+    from penstock.core.tables import TableSchema
+    from penstock.links.capture.postgres.announced_catalog import AnnouncedCatalog
+
+
+@dataclass(frozen=True, slots=True)
+class TablesChanged:
+    """In place of a statement: tables were emptied, or one has the shape `after` for the rows that follow.
+
+    See core/log_items.LoggedStatement.
+    """
+
+    relations: tuple[Relation, ...]
+    after: TableSchema | None
+    begin: WalPosition
+    end: WalPosition
+    order: Order
+    timestamp_ms: int
+
+    def ending_at(self, end: Position) -> Self:
+        """See LoggedStatement."""
+        return replace(self, end=wal_position(end))
+
+
+def tables_changed(statement: LoggedStatement) -> TablesChanged:
+    """Return a statement that the reading of PostgreSQL's log handed out."""
+    return cast("TablesChanged", statement)
+
+
+class PostgresReading:
+    """Reads items of a stream that begins at a position: see ports/log.LogReading."""
+
+    def __init__(self, begin: WalPosition, catalog: AnnouncedCatalog, wanted: Callable[[TableId], bool]) -> None:
+        """Begin at `begin`; a table that `catalog` knows in the shape that the log has is no news."""
+        self._reached = begin
+        self._catalog = catalog
+        self._wanted = wanted
+        self._last: RowLogged | None = None
+        self._decoders: dict[tuple[int, int], tuple[TableSchema, Relation, RowDecoder]] = {}
+
+    def steps(self, items: Sequence[object]) -> Iterator[LogStep]:
+        """See LogReading."""
+        for item in cast("Sequence[PostgresItem]", items):
+            match item:
+                case RowLogged():
+                    self._last = item
+                    yield RowsRead(item)
+                case TransactionEnded(end):
+                    self._last = None
+                    self._reached = self._told(end)
+                    yield TransactionsRead(self._reached)
+                case LogAdvanced(end):
+                    self._reached = self._told(end)
+                    yield LogPassed(self._reached)
+                case RelationSeen():
+                    yield from self._described(item)
+                case TablesTruncated():
+                    yield from self._truncated(item)
+                case _:
+                    assert_never(item)
+
+    def until(self, items: Sequence[object], stop: Position | None) -> Sequence[object]:
+        """See LogReading."""
+        if stop is not None:
+            for index, item in enumerate(items, 1):
+                if isinstance(item, TransactionEnded | LogAdvanced) and item.end.order >= stop.order:
+                    return items if index == len(items) else items[:index]
+        return items
+
+    def behind_rows(self, boundary: Position) -> WalPosition | None:
+        """See LogReading."""
+        del boundary
+        return None if self._last is None else self._inside(self._last.transaction, self._last.number + 1)
+
+    def decode(self, schema: TableSchema, rows: Sequence[LoggedRows]) -> Iterator[RowBatch]:
+        """See LogReading."""
+        groups: dict[int, list[RowLogged]] = defaultdict(list)
+        for row in cast("Sequence[RowLogged]", rows):
+            groups[id(row.relation)].append(row)
+        for group in groups.values():
+            yield from self._decoder(schema, group[0]).decode(group)
+
+    def encode_few(
+        self, table: EncodableTable, topic: str, rows: Sequence[LoggedRows], processed_at_ms: int
+    ) -> Messages | None:
+        """See LogReading: there is no shorter way."""
+        del table, topic, rows, processed_at_ms
+        return None
+
+    def _decoder(self, schema: TableSchema, row: RowLogged) -> RowDecoder:
+        """Plan once per pair of objects: to compare wide tables for each publication would cost too much."""
+        key = (id(schema), id(row.relation))
+        known = self._decoders.get(key)
+        if known is None or known[0] is not schema or known[1] is not row.relation:
+            names = [column.name for column in row.relation.columns]
+            if names != [column.name for column in schema.columns]:
+                reason = f"its rows have the columns {', '.join(names)}, which were not announced"
+                raise TableStoppedError(str(schema.table), "", str(row.transaction.place), reason, START_ANEW)
+            if len(self._decoders) >= _DECODERS_MAX:
+                self._decoders.clear()
+            decoder = RowDecoder.of(schema, row.relation, self._catalog.types(row.relation))
+            known = self._decoders[key] = (schema, row.relation, decoder)
+        return known[2]
+
+    def _described(self, item: RelationSeen) -> Iterator[LogStep]:
+        """A table whose shape was announced is no news."""
+        table = TableId(item.relation.schema, item.relation.name)
+        if not self._wanted(table):
+            return
+        after = self._catalog.shape(item.relation)
+        if after == self._catalog.table_schema(table):
+            return
+        begin = self._inside(item.transaction, item.number - STEPS_PER_ROW + 1)
+        if begin.order < self._reached.order:
+            begin = self._reached
+        yield self._statement(
+            (item.relation,), after, begin, replace(begin, rows_from=begin.rows_from + 1), item.transaction
+        )
+
+    def _truncated(self, item: TablesTruncated) -> Iterator[LogStep]:
+        """Tables that are not carried are left to themselves."""
+        relations = tuple(r for r in item.relations if self._wanted(TableId(r.schema, r.name)))
+        if relations:
+            begin = self._inside(item.transaction, item.number)
+            yield self._statement(relations, None, begin, replace(begin, rows_from=item.number + 1), item.transaction)
+
+    def _statement(
+        self,
+        relations: tuple[Relation, ...],
+        after: TableSchema | None,
+        begin: WalPosition,
+        end: WalPosition,
+        transaction: Transaction,
+    ) -> StatementRead:
+        self._reached = end
+        return StatementRead(begin, TablesChanged(relations, after, begin, end, begin.order, transaction.timestamp_ms))
+
+    def _inside(self, transaction: Transaction, number: int) -> WalPosition:
+        return replace(self._reached, lsn=transaction.lsn, rows_from=number)
+
+    def _told(self, position: WalPosition) -> WalPosition:
+        """What nobody can tell who only reads the log."""
+        return replace(position, era=self._reached.era, tables_from=self._reached.tables_from)
+
+
+_DECODERS_MAX = 1000

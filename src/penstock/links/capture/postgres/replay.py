@@ -1,0 +1,169 @@
+"""What became of PostgreSQL's tables, told to the registry and announced to the rest of the pipeline."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from penstock.core.announcements import Announcement, Kind, Move
+from penstock.core.errors import TableStoppedError
+from penstock.core.postgres.evolution import READ_ANEW, column_renames, refusal
+from penstock.core.publication import StoppedTable
+from penstock.core.tables import TableId
+from penstock.links.capture.postgres.log_reading import tables_changed
+from penstock.ports.replay import StatementOutcome
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from penstock.core.log_items import LoggedStatement
+    from penstock.core.positions import Position
+    from penstock.core.refusals import Refusal
+    from penstock.core.tables import TableSchema
+    from penstock.links.capture.postgres.log_reading import TablesChanged
+    from penstock.links.capture.table_book import TableBook
+    from penstock.ports.state import State
+
+
+class RelationReplay:
+    """See ports/replay.Replay. There is nothing to replay on: the log itself says what tables look like."""
+
+    def __init__(self, state: State, book: TableBook, partitions: int) -> None:
+        """Serve the capture whose tables are in `book`; topics it makes have `partitions`."""
+        self._state = state
+        self._book = book
+        self._partitions = partitions
+
+    def take_over(self) -> None:
+        """See Replay."""
+
+    def start_empty(self) -> None:
+        """See Replay."""
+
+    def start_with(self, creates: str) -> Mapping[TableId, str]:
+        """See Replay."""
+        del creates
+        return {}
+
+    def is_half_done(self) -> bool:
+        """See Replay."""
+        return False
+
+    def recover(self, position: Position) -> None:
+        """See Replay."""
+
+    def replays(self, statement: LoggedStatement) -> bool:
+        """See Replay."""
+        del statement
+        return False
+
+    def concerns(self, statement: LoggedStatement, table: TableId) -> bool:
+        """See Replay."""
+        return any(TableId(each.schema, each.name) == table for each in tables_changed(statement).relations)
+
+    def apply(self, statement: LoggedStatement, stopped: Collection[str]) -> StatementOutcome:
+        """See Replay."""
+        changed = tables_changed(statement)
+        if changed.after is None:
+            return StatementOutcome(self._truncated(changed, stopped))
+        table = changed.after.table
+        try:
+            return StatementOutcome(self._follow(changed, changed.after, stopped))
+        except TableStoppedError as error:
+            return StatementOutcome(stopped=((table, StoppedTable(str(changed.begin), error.message, error.hint)),))
+
+    def settle(self, statement: LoggedStatement) -> None:
+        """See Replay."""
+
+    def close(self) -> None:
+        """See Replay."""
+        self._state.close()
+
+    def _truncated(self, changed: TablesChanged, stopped: Collection[str]) -> tuple[Announcement, ...]:
+        tables = [TableId(relation.schema, relation.name) for relation in changed.relations]
+        known = [self._book.announcement(table) for table in tables if str(table) not in stopped]
+        return tuple(_told(changed, each, Kind.TRUNCATE) for each in known if each is not None)
+
+    def _follow(self, changed: TablesChanged, after: TableSchema, stopped: Collection[str]) -> tuple[Announcement, ...]:
+        """Announce a table's new shape. Raises TableStoppedError where its rows are not known."""
+        before = self._book.announced_schema(after.table)
+        if before is not None and before.number == after.number:
+            return self._changed(changed, before, after, stopped)
+        origin = self._called_before(after.number)
+        if origin is not None:
+            return self._renamed(changed, origin, after, stopped)
+        if after.number < changed.end.tables_from:
+            raise _stopped(
+                changed,
+                after,
+                "the log has rows of it, and it is older than the pipeline, which did not copy it",
+                "it was added to `tables`, to the publication or to its schema since, or our user had no SELECT on it: "
+                f"{READ_ANEW}",
+            )
+        return (self._announce(changed, after, Kind.CREATE),)
+
+    def _changed(
+        self, changed: TablesChanged, before: TableSchema, after: TableSchema, stopped: Collection[str]
+    ) -> tuple[Announcement, ...]:
+        if str(after.table) in stopped:
+            return ()
+        self._require(changed, after, refusal(before, after))
+        announcement = self._announce(changed, after, Kind.SCHEMA)
+        return (replace(announcement, column_renames=column_renames(before, after)),)
+
+    def _renamed(
+        self, changed: TablesChanged, origin: TableSchema, after: TableSchema, stopped: Collection[str]
+    ) -> tuple[Announcement, ...]:
+        """Announce that a table has another name, and nobody its old one."""
+        if str(origin.table) in stopped:
+            raise _stopped(changed, after, f"it has the rows of {origin.table}, which was not carried", READ_ANEW)
+        self._require(changed, after, refusal(origin, after))
+        if column_renames(origin, after):
+            raise _stopped(changed, after, "it and a column of it got other names at once", READ_ANEW)
+        announcement = self._announce(changed, after, Kind.RENAME)
+        moves = (Move(str(origin.table), str(after.table), announcement.value_schema_id),)
+        last = self._book.announcement(origin.table)
+        ended = () if last is None else (_told(changed, last, Kind.DROP),)
+        return tuple(replace(each, moves=moves) for each in (announcement, *ended))
+
+    def _called_before(self, number: int) -> TableSchema | None:
+        """The announced table with this OID, if there is one."""
+        schemas = (self._book.announced_schema(each.table) for each in self._book.announced())
+        return next((schema for schema in schemas if schema is not None and schema.number == number), None)
+
+    def _require(self, changed: TablesChanged, after: TableSchema, found: Refusal | None) -> None:
+        if found is not None:
+            raise _stopped(changed, after, found.reason, found.hint, found.column)
+
+    def _announce(self, changed: TablesChanged, schema: TableSchema, kind: Kind) -> Announcement:
+        registered = self._book.register(schema, str(changed.begin))
+        announcement = Announcement(
+            source=self._book.source,
+            table=schema.table,
+            topic=registered.topic,
+            follows=registered.follows,
+            key_schema_id=registered.key_schema_id,
+            value_schema_id=registered.value_schema_id,
+            partitions=self._partitions,
+            order=changed.order,
+        )
+        return _told(changed, announcement, kind)
+
+
+def _told(changed: TablesChanged, announcement: Announcement, kind: Kind) -> Announcement:
+    """Return `announcement` as what came to light there."""
+    return replace(
+        announcement,
+        order=changed.order,
+        kind=kind,
+        file=changed.end.file,
+        timestamp_ms=changed.timestamp_ms,
+        moves=(),
+        column_renames=(),
+    )
+
+
+def _stopped(
+    changed: TablesChanged, schema: TableSchema, reason: str, hint: str, column: str = ""
+) -> TableStoppedError:
+    return TableStoppedError(str(schema.table), column, str(changed.begin), reason, hint)

@@ -1,0 +1,28 @@
+"""PostgreSQL's catalog, asked about what its log names by numbers alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.core.postgres.catalog import CatalogTable
+    from penstock.core.postgres.messages import Relation
+    from penstock.core.postgres.types import TypeInfo
+
+
+class RelationCatalog(Protocol):
+    """Answers as the catalog is now, which may be later than the place of the log that was reached."""
+
+    def table(self, oid: int) -> CatalogTable | None:
+        """The table with this OID, None if it is gone. Raises UnavailableError."""
+        ...
+
+    def types(self, relation: Relation) -> Mapping[int, TypeInfo]:
+        """Types by OID, those of the columns of `relation` among them. Raises UnavailableError."""
+        ...
+
+    def close(self) -> None:
+        """Drop the connection. Safe to call twice."""
+        ...

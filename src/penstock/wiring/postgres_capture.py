@@ -1,0 +1,206 @@
+"""Opens what a capture of PostgreSQL works with: see wiring/capture_kinds.py."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from penstock.adapters.postgres.source.catalog import read_tables, read_types
+from penstock.adapters.postgres.source.connection import connected
+from penstock.adapters.postgres.source.copy import open_copy
+from penstock.adapters.postgres.source.identity import read_head, read_identity
+from penstock.adapters.postgres.source.preflight import require_fit
+from penstock.adapters.postgres.source.publication import ensure_publication, require_whole_publication
+from penstock.adapters.postgres.source.relations import PostgresRelations
+from penstock.adapters.postgres.source.slot import drop_slot, read_slot, require_slot
+from penstock.adapters.postgres.source.stream import open_stream
+from penstock.core.errors import UnfitServerError
+from penstock.core.positions import WalPosition, wal_position
+from penstock.core.postgres.evolution import refusal
+from penstock.core.postgres.relations import table_schema
+from penstock.links.capture.postgres.announced_catalog import AnnouncedCatalog
+from penstock.links.capture.postgres.log_reading import PostgresReading
+from penstock.links.capture.postgres.replay import RelationReplay
+from penstock.ports.tracker import AllLogged
+from penstock.wiring.postgres_checks import examine_postgres, read_postgres_standing, require_fit_postgres
+from penstock.wiring.postgres_server import postgres_source, source_server
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import psycopg
+
+    from penstock.config.specs import SourceSpec
+    from penstock.core.positions import Position
+    from penstock.core.refusals import Refusal
+    from penstock.core.tables import TableId, TableSchema
+    from penstock.links.capture.open_capture import OpenCapture
+    from penstock.links.capture.refresher import Refresher
+    from penstock.links.capture.spec import CaptureSpec
+    from penstock.links.capture.table_book import TableBook
+    from penstock.ports.copy import TableCopy
+    from penstock.ports.log import LogReading, LogStream, Stop
+    from penstock.ports.replay import Replay
+    from penstock.ports.source import LogFile, SourceLog
+    from penstock.ports.standing import SourceStanding
+    from penstock.ports.state import State
+    from penstock.ports.tracker import SchemaCatalog, UnloggedChanges
+    from penstock.wiring.capture_kinds import SourceLook
+    from penstock.wiring.findings import Finding
+
+_SILENCE_SECONDS: Final = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresLook:
+    """See capture_kinds.SourceLook."""
+
+    connection: psycopg.Connection
+    spec: CaptureSpec
+    identity: str
+
+    def require_reached(self, position: Position) -> None:
+        """Hold the slot against the position, and see that the publication is still whole."""
+        source = postgres_source(self.spec.source)
+        require_whole_publication(self.connection, source.publication_name)
+        require_slot(source_server(source), source.slot_name, wal_position(position))
+
+    def start_of_log(self) -> Position | None:
+        """A slot begins when it is made, and never before the first table: a first start is with a copy."""
+        return None
+
+    def copy_from(self) -> Position | None:
+        """A copy makes a slot: whoever finds that one later must know that it is ours."""
+        return WalPosition(read_head(self.connection))
+
+
+class PostgresCapture:
+    """See capture_kinds.CaptureKind."""
+
+    @contextmanager
+    def look(self, spec: CaptureSpec) -> Iterator[SourceLook]:
+        """See CaptureKind."""
+        with connected(source_server(spec.source)) as connection:
+            require_fit(connection)
+            yield PostgresLook(connection, spec, read_identity(connection))
+
+    @contextmanager
+    def copy(self, spec: CaptureSpec, *, again: bool) -> Iterator[TableCopy]:
+        """See CaptureKind."""
+        source = postgres_source(spec.source)
+        server, slot, publication = source_server(source), source.slot_name, source.publication_name
+        with connected(server) as connection:
+            if not again and read_slot(connection, slot) is not None:
+                message = f"{server} has a replication slot {slot}, and this pipeline has not made it"
+                hint = (
+                    "if no other reader needs it, SELECT pg_drop_replication_slot('" + slot + "'); else give the "
+                    "source another `slot`"
+                )
+                raise UnfitServerError(message, hint)
+            ensure_publication(connection, publication)
+        drop_slot(server, slot)
+        with open_copy(server, slot, publication, source.patterns.matches, source.special_values) as copy:
+            yield copy
+
+    def copy_silence_seconds(self) -> float:
+        """See CaptureKind."""
+        return _SILENCE_SECONDS
+
+    def catalog(self, spec: CaptureSpec) -> SchemaCatalog:
+        """See CaptureKind."""
+        source = postgres_source(spec.source)
+        return AnnouncedCatalog(PostgresRelations(source_server(source)), source.special_values)
+
+    def unlogged(self, spec: CaptureSpec, catalog: SchemaCatalog) -> UnloggedChanges:
+        """See CaptureKind: what foreign keys and triggers change is logged as any other change."""
+        del spec, catalog
+        return AllLogged()
+
+    def replay(self, spec: CaptureSpec, state: State, book: TableBook) -> Replay:
+        """See CaptureKind."""
+        _catalog(book).follow(book.announced_schema)
+        return RelationReplay(state, book, spec.pipeline.kafka.partitions)
+
+    def stream(self, spec: CaptureSpec, position: Position, stop: Stop, lane: int, book: TableBook | None) -> LogStream:
+        """See CaptureKind. A slot has one reader, which follows it without an end."""
+        del stop, lane, book
+        source = postgres_source(spec.source)
+        publications = [source.publication_name]
+        return open_stream(source_server(source), source.slot_name, publications, wal_position(position))
+
+    def reading(self, spec: CaptureSpec, begin: Position, book: TableBook) -> LogReading:
+        """See CaptureKind."""
+        return PostgresReading(wal_position(begin), _catalog(book), spec.source.patterns.matches)
+
+    def refreshing(self, spec: CaptureSpec, capture: OpenCapture) -> Refresher | None:
+        """See CaptureKind: rows of this kind are not read again."""
+        del spec, capture
+        return None
+
+    def on_top_of(self, base: Position, position: Position) -> Position:
+        """See CaptureKind."""
+        del base
+        return position
+
+    def require_fit(self, source: SourceSpec) -> None:
+        """See CaptureKind."""
+        require_fit_postgres(postgres_source(source))
+
+    def examine(self, source: SourceSpec, pipeline: str) -> Iterator[Finding]:
+        """See CaptureKind."""
+        del pipeline
+        return examine_postgres(postgres_source(source))
+
+    def standing(self, source: SourceSpec, position: Position | None) -> SourceStanding:
+        """See CaptureKind."""
+        return read_postgres_standing(postgres_source(source), position)
+
+    def tables(self, source: SourceSpec) -> Mapping[TableId, TableSchema]:
+        """See CaptureKind."""
+        special = postgres_source(source).special_values
+        with connected(source_server(source)) as connection:
+            types, found = read_types(connection), read_tables(connection)
+        shapes = [table_schema(each.relation, each.table, types, None, special) for each in found]
+        return {shape.table: shape for shape in shapes}
+
+    def refusal(self, before: TableSchema, after: TableSchema) -> Refusal | None:
+        """See CaptureKind."""
+        return refusal(before, after)
+
+    def log(self, source: SourceSpec) -> SourceLog:
+        """See CaptureKind."""
+        return PostgresLog(source)
+
+
+class PostgresLog:
+    """See ports/source.SourceLog. Asks over a connection of its own each time: it is asked once a second at most."""
+
+    def __init__(self, source: SourceSpec) -> None:
+        """Connect when asked."""
+        self._server = source_server(source)
+
+    def head(self) -> Position:
+        """See SourceLog."""
+        with connected(self._server) as connection:
+            return WalPosition(read_head(connection))
+
+    def complete_files_from(self, position: Position) -> Sequence[LogFile]:
+        """See SourceLog: a slot has no files."""
+        del position
+        return ()
+
+    def bytes_between(self, begin: Position, end: Position) -> int:
+        """See SourceLog."""
+        return max(0, wal_position(end).lsn - wal_position(begin).lsn)
+
+    def close(self) -> None:
+        """See SourceLog."""
+
+
+def _catalog(book: TableBook) -> AnnouncedCatalog:
+    """Return the catalog of a book that `PostgresCapture.catalog` has opened."""
+    if not isinstance(book.tracker, AnnouncedCatalog):
+        message = f"the tables of a PostgreSQL source are not known from {type(book.tracker).__name__}"
+        raise TypeError(message)
+    return book.tracker

@@ -1,0 +1,28 @@
+"""Where a PostgreSQL source is, and how we log in to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.adapters.postgres.connection import PostgresServer
+from penstock.config.postgres_source import PostgresSourceSpec
+from penstock.config.secrets import secret
+from penstock.wiring.sink_kinds.postgres import libpq_tls
+
+if TYPE_CHECKING:
+    from penstock.config.specs import SourceSpec
+
+
+def postgres_source(source: SourceSpec) -> PostgresSourceSpec:
+    """Return the spec of a source that is PostgreSQL's."""
+    if not isinstance(source, PostgresSourceSpec):
+        message = f"{source.name} is no PostgreSQL source"
+        raise TypeError(message)
+    return source
+
+
+def source_server(source: SourceSpec) -> PostgresServer:
+    """The source's database and our login to it."""
+    spec = postgres_source(source)
+    tls = {} if spec.tls is None else libpq_tls(spec.tls)
+    return PostgresServer(spec.host, spec.port, spec.database, spec.user, secret(spec.password_env), tls)

@@ -1,0 +1,220 @@
+"""A PostgreSQL source that is not as it should be, and processes that are killed in the middle."""
+
+from __future__ import annotations
+
+import signal
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.adapters.postgres.source.connection import connected
+from penstock.adapters.postgres.source.slot import drop_slot, read_slot
+from penstock.config.crash_points import VARIABLE
+from penstock.core.errors import LogPurgedError, PositionError, UnfitServerError
+from penstock.dev.postgres import PASSWORD
+from penstock.faults.round import carry_apart
+from penstock.wiring.capture_kinds import capture_kind
+from penstock.wiring.postgres_server import postgres_source, source_server
+from penstock.wiring.source_standing import ask_source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.servers.postgres_chain import PostgresChain
+
+    from penstock.config.postgres_source import PostgresSourceSpec
+
+_TABLE = "CREATE TABLE t (id int PRIMARY KEY, v text)"
+_ALL = "SELECT * FROM public.t ORDER BY id"
+
+
+def _source(chain: PostgresChain) -> PostgresSourceSpec:
+    return postgres_source(chain.spec.sources[0])
+
+
+def _crash(chain: PostgresChain, point: str) -> None:
+    log = chain.file.with_name("round.log")
+    environment = {"POSTGRES_CHAIN_PASSWORD": PASSWORD, VARIABLE: point}
+    code = carry_apart(chain.file, None, environment, log)
+    assert code == -signal.SIGKILL, log.read_text()
+
+
+@pytest.mark.parametrize("point", [pytest.param("start.tracker_filled", marks=pytest.mark.nightly), "start.published"])
+def test_a_first_start_that_is_killed_is_made_again(make_postgres: Callable[..., PostgresChain], point: str) -> None:
+    chain = make_postgres(_TABLE, "INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    _crash(chain, point)
+
+    chain.write("INSERT INTO t VALUES (3, 'c')", "DELETE FROM t WHERE id = 1")
+    chain.carry()
+
+    source, warehouse = chain.both(_ALL)
+    assert warehouse == source
+
+
+@pytest.mark.parametrize(
+    "point", [pytest.param("statement.registered", marks=pytest.mark.nightly), "statement.announced"]
+)
+def test_a_change_of_a_table_in_mid_transaction_is_followed_though_killed(
+    make_postgres: Callable[..., PostgresChain], point: str
+) -> None:
+    chain = make_postgres(_TABLE, "INSERT INTO t VALUES (1, 'a')")
+    chain.carry()
+    chain.write_together(
+        "INSERT INTO t VALUES (2, 'before')",
+        "UPDATE t SET v = 'twice' WHERE id = 1",
+        "ALTER TABLE t ADD COLUMN c int DEFAULT 5",
+        "INSERT INTO t VALUES (3, 'behind', 7)",
+        "TRUNCATE t",
+        "INSERT INTO t VALUES (4, 'last', NULL)",
+    )
+    _crash(chain, point)
+
+    chain.carry()
+
+    source, warehouse = chain.both(_ALL)
+    assert warehouse == source
+
+
+@pytest.mark.nightly
+def test_a_transaction_that_is_published_in_pieces_is_whole_though_killed_between_two(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    chain = make_postgres(_TABLE)
+    chain.carry()
+    chain.write_together(
+        "INSERT INTO t SELECT i, repeat('x', 1000) FROM generate_series(1, 60000) i",
+        "UPDATE t SET v = id::text WHERE id % 3 = 0",
+        "DELETE FROM t WHERE id % 5 = 0",
+    )
+    _crash(chain, "publish.committed:2")
+    assert chain.position().rows_from > 0
+
+    chain.carry()
+
+    source, warehouse = chain.both("SELECT count(*), sum(id), sum(length(v)) FROM public.t")
+    assert warehouse == source
+
+
+def test_the_server_keeps_no_log_that_is_published(make_postgres: Callable[..., PostgresChain]) -> None:
+    chain = make_postgres(_TABLE)
+    chain.carry()
+    chain.write("INSERT INTO t VALUES (1, 'a')")
+    chain.carry()
+
+    standing = ask_source(_source(chain), chain.position())
+
+    with connected(source_server(_source(chain))) as connection:
+        slot = read_slot(connection, _source(chain).slot_name)
+    assert slot is not None
+    assert slot.confirmed == chain.position().lsn
+    assert standing.retention is not None
+    assert (standing.retention.level, standing.unanswered) == ("ok", "")
+
+
+def test_a_slot_that_was_moved_past_us_stops_the_capture(make_postgres: Callable[..., PostgresChain]) -> None:
+    chain = make_postgres(_TABLE)
+    chain.carry()
+    chain.write("INSERT INTO t VALUES (1, 'a')")
+    slot = _source(chain).slot_name
+    chain.write(f"SELECT pg_replication_slot_advance('{slot}', pg_current_wal_lsn())")
+
+    with pytest.raises(PositionError, match="past") as refused:
+        chain.carry()
+
+    assert "start: copy" in refused.value.hint or "start a new pipeline" in refused.value.hint
+    assert "past" in ask_source(_source(chain), chain.position()).unanswered
+
+
+def test_a_slot_that_is_gone_stops_the_capture(make_postgres: Callable[..., PostgresChain]) -> None:
+    chain = make_postgres(_TABLE)
+    chain.carry()
+    chain.write("INSERT INTO t VALUES (1, 'a')")
+    drop_slot(source_server(_source(chain)), _source(chain).slot_name)
+
+    with pytest.raises(LogPurgedError, match="no replication slot"):
+        chain.carry()
+
+
+def test_a_slot_that_somebody_else_made_is_left_alone(make_postgres: Callable[..., PostgresChain]) -> None:
+    chain = make_postgres(_TABLE)
+    slot = _source(chain).slot_name
+    chain.write(f"SELECT pg_create_logical_replication_slot('{slot}', 'test_decoding')")
+
+    with pytest.raises(UnfitServerError, match="has not made it"):
+        chain.carry()
+
+    assert chain.source_rows(f"SELECT plugin FROM pg_replication_slots WHERE slot_name = '{slot}'") == [
+        ("test_decoding",)
+    ]
+
+
+def test_nobody_is_kept_from_writing_by_a_publication_of_ours(make_postgres: Callable[..., PostgresChain]) -> None:
+    chain = make_postgres(_TABLE, "CREATE TABLE keyless (a int)")
+
+    with pytest.raises(UnfitServerError, match=r"public\.keyless") as refused:
+        chain.carry()
+
+    assert "REPLICA IDENTITY FULL" in refused.value.hint
+    chain.write("INSERT INTO keyless VALUES (1)", "UPDATE keyless SET a = 2")
+
+
+def test_a_table_that_the_publication_lacks_is_named_and_the_others_are_carried(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    chain = make_postgres(_TABLE, "CREATE TABLE u (id int PRIMARY KEY)", "INSERT INTO t VALUES (1, 'a')")
+    chain.write(f"CREATE PUBLICATION {_source(chain).publication_name} FOR TABLE t")
+
+    chain.carry()
+
+    assert chain.rows(_ALL) == [(1, "a")]
+    assert "does not have it" in chain.stopped()["public.u"]
+
+
+def test_a_publication_that_leaves_out_kinds_of_changes_is_refused(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    chain = make_postgres(_TABLE)
+    name = _source(chain).publication_name
+    chain.write(f"CREATE PUBLICATION {name} FOR ALL TABLES WITH (publish = 'insert')")
+
+    with pytest.raises(UnfitServerError, match="leaves out") as refused:
+        chain.carry()
+
+    assert f"ALTER PUBLICATION {name} SET" in refused.value.hint
+
+
+def test_check_says_what_is_missing(make_postgres: Callable[..., PostgresChain]) -> None:
+    chain = make_postgres(
+        _TABLE,
+        "CREATE TABLE keyless (a int)",
+        "CREATE ROLE nobody_{name} LOGIN PASSWORD 'penstock'",
+        more="",
+    )
+    source = _source(chain).model_copy(update={"user": f"nobody_{chain.name}"})
+
+    found = {each.subject: each for each in capture_kind(source).examine(source, chain.spec.pipeline)}
+
+    subject = f"source {source.name}"
+    assert found[f"{subject}, wal_level"].level == "ok"
+    assert found[f"{subject}, replication"].hint == f"ALTER ROLE nobody_{chain.name} REPLICATION"
+    assert "public.keyless" in found[f"{subject}, publication {source.publication_name}"].text
+    assert "GRANT SELECT ON public.t" in found[f"{subject}, grants"].hint
+    with closing(chain.connect()) as connection:
+        connection.execute(f"DROP ROLE nobody_{chain.name}".encode())
+
+
+def test_a_table_that_is_older_than_the_pipeline_and_was_not_copied_stops(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    chain = make_postgres(_TABLE, "CREATE SCHEMA other", "CREATE TABLE other.old (id int PRIMARY KEY)")
+    chain.write("INSERT INTO other.old VALUES (1)")
+    chain.carry()
+
+    chain.write(
+        "ALTER TABLE other.old SET SCHEMA public", "INSERT INTO old VALUES (2)", "INSERT INTO t VALUES (1, 'a')"
+    )
+    chain.carry()
+
+    assert chain.rows(_ALL) == [(1, "a")]
+    assert "older than the pipeline" in chain.stopped()["public.old"]

@@ -1,0 +1,179 @@
+"""Tables by relation messages and catalog, and what became of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.unit.postgres_log import pgoutput_encoding as encoding
+
+from penstock.core.avro.schemas import table_schema as read_back
+from penstock.core.avro.schemas import value_schema
+from penstock.core.postgres.catalog import CatalogColumn, CatalogTable
+from penstock.core.postgres.evolution import column_renames, refusal
+from penstock.core.postgres.messages import Relation, RelationColumn
+from penstock.core.postgres.relations import table_schema
+from penstock.core.postgres.types import TypeInfo
+
+if TYPE_CHECKING:
+    from penstock.core.tables import TableSchema
+
+_INT8, _VARCHAR = 20, 1043
+_TYPES = {
+    encoding.INT4: TypeInfo("int4"),
+    _INT8: TypeInfo("int8"),
+    encoding.TEXT: TypeInfo("text"),
+    _VARCHAR: TypeInfo("varchar"),
+}
+
+
+def _table(*names: str, identity: str = "d") -> Relation:
+    return encoding.relation([(n, encoding.INT4 if n == "id" else encoding.TEXT) for n in names], identity=identity)
+
+
+def _catalog(*columns: tuple[int, str] | CatalogColumn) -> CatalogTable:
+    listed = tuple(c if isinstance(c, CatalogColumn) else CatalogColumn(*c) for c in columns)
+    return CatalogTable(16400, "public", "t", listed, ("id",))
+
+
+def _known() -> TableSchema:
+    return table_schema(_table("id", "a", "b"), _catalog((1, "id"), (2, "a"), (3, "b")), _TYPES)
+
+
+def test_a_table_is_the_same_when_it_is_read_back_from_its_registered_schema() -> None:
+    known = replace(_known(), comment="the table")
+
+    assert read_back(value_schema(known)) == known
+
+
+def test_a_column_with_another_name_keeps_its_number() -> None:
+    after = table_schema(_table("id", "a", "c"), _catalog((1, "id"), (2, "a"), (3, "c")), _TYPES, _known())
+
+    assert column_renames(_known(), after) == (("b", "c"),)
+    assert refusal(_known(), after) is None
+
+
+def test_columns_that_swapped_names_are_told_apart() -> None:
+    after = table_schema(_table("id", "b", "a"), _catalog((1, "id"), (2, "b"), (3, "a")), _TYPES, _known())
+
+    assert set(column_renames(_known(), after)) == {("a", "b"), ("b", "a")}
+
+
+def test_a_log_that_is_behind_the_catalog_shows_the_table_as_it_was() -> None:
+    for newer in (
+        _catalog((1, "id"), (2, "b"), (3, "a")),
+        _catalog((1, "id"), (2, "x"), (3, "b"), (4, "more")),
+        None,
+    ):
+        after = table_schema(_table("id", "a", "b"), newer, _TYPES, _known())
+
+        assert column_renames(_known(), after) == ()
+        assert refusal(_known(), after) is None
+
+
+def test_a_column_that_was_added_and_is_called_otherwise_by_now_has_its_default() -> None:
+    newer = _catalog((1, "id"), (2, "x"), CatalogColumn(4, "later", default="5"))
+
+    after = table_schema(_table("id", "a", "b", "c"), newer, _TYPES, _known())
+
+    assert (after.column("c").number, after.column("c").default) == (4, "5")
+    assert refusal(_known(), after) is None
+
+
+def test_a_column_that_was_added_and_is_gone_by_now_has_no_default() -> None:
+    after = table_schema(_table("id", "a", "b", "c"), _catalog((1, "id"), (2, "a")), _TYPES, _known())
+
+    assert after.column("c").default is None
+    assert refusal(_known(), after) is None
+
+
+def test_a_column_that_was_added_and_that_nobody_can_tell_stops_the_table() -> None:
+    newer = _catalog((1, "id"), (2, "a"), (3, "b"), (5, "d"), (6, "e"))
+
+    found = refusal(_known(), table_schema(_table("id", "a", "b", "c"), newer, _TYPES, _known()))
+
+    assert found is not None
+    assert found.column == "c"
+
+
+def test_a_rename_shows_though_a_column_was_dropped_since() -> None:
+    after = table_schema(_table("id", "x", "b"), _catalog((1, "id"), (2, "x")), _TYPES, _known())
+
+    assert column_renames(_known(), after) == (("a", "x"),)
+
+
+def test_a_column_that_was_dropped_and_added_under_its_name_stops_the_table() -> None:
+    after = table_schema(_table("id", "a", "b"), _catalog((1, "id"), (2, "a"), (4, "b")), _TYPES, _known())
+
+    found = refusal(_known(), after)
+
+    assert found is not None
+    assert "dropped" in found.reason
+
+
+def test_an_added_column_has_the_default_of_existing_rows() -> None:
+    added = CatalogColumn(4, "c", default="5")
+    after = table_schema(_table("id", "a", "b", "c"), _catalog((1, "id"), (2, "a"), (3, "b"), added), _TYPES, _known())
+
+    assert after.column("c").default == "5"
+    assert refusal(_known(), after) is None
+
+
+def test_an_added_column_that_the_source_computed_stops_the_table() -> None:
+    added = CatalogColumn(4, "c", is_computed=True)
+    after = table_schema(_table("id", "a", "b", "c"), _catalog((1, "id"), (2, "a"), (3, "b"), added), _TYPES, _known())
+
+    found = refusal(_known(), after)
+
+    assert found is not None
+    assert found.column == "c"
+
+
+def _retyped(oid: int, modifier: int) -> Relation:
+    columns = (
+        RelationColumn("id", encoding.INT4, -1, in_identity=True),
+        RelationColumn("a", oid, modifier, in_identity=False),
+    )
+    return Relation(16400, "public", "t", "d", columns)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "carried"),
+    [
+        ((encoding.INT4, -1), (_INT8, -1), True),
+        ((_INT8, -1), (encoding.INT4, -1), False),
+        ((_VARCHAR, 14), (_VARCHAR, 24), True),
+        ((_VARCHAR, 24), (_VARCHAR, 14), False),
+        ((_VARCHAR, 24), (encoding.TEXT, -1), True),
+        ((encoding.INT4, -1), (encoding.TEXT, -1), False),
+    ],
+)
+def test_another_type_is_carried_only_if_it_holds_every_value(
+    before: tuple[int, int],
+    after: tuple[int, int],
+    carried: bool,  # noqa: FBT001 - a case
+) -> None:
+    known = table_schema(_retyped(*before), None, _TYPES)
+
+    found = refusal(known, table_schema(_retyped(*after), None, _TYPES, known))
+
+    assert (found is None) is carried
+
+
+def test_another_key_stops_the_table() -> None:
+    other = encoding.relation([("id", encoding.INT4), ("a", encoding.TEXT), ("b", encoding.TEXT)], key=("a",))
+
+    found = refusal(_known(), table_schema(other, None, _TYPES, _known()))
+
+    assert found is not None
+    assert "key" in found.reason
+
+
+def test_a_table_without_identity_has_the_primary_key_of_the_catalog_or_none() -> None:
+    whole = _table("id", "a", "b", identity="f")
+
+    assert table_schema(whole, _catalog((1, "id"), (2, "a"), (3, "b")), _TYPES).key == ("id",)
+    without = table_schema(whole, None, _TYPES)
+    assert without.key == ()
+    assert not without.partial_rows
