@@ -13,7 +13,7 @@ from penstock.demo.figures import Figures, WarehouseMeter
 from penstock.demo.latency import Latency, LatencyWatcher
 from penstock.demo.marketplace import ROWS_TOTAL, SEED, Sizes, fill
 from penstock.demo.marks import EndMarks, write_end_marks
-from penstock.demo.pipeline import LINK, DemoPipeline, create_login
+from penstock.demo.pipeline import LINK, Audited, DemoPipeline, create_login
 from penstock.demo.schema import SCHEMA
 from penstock.demo.workload import RATE, Workload, WorkloadProgress
 
@@ -53,11 +53,13 @@ class DemoResult:
     latency: Latency
     workload: WorkloadProgress
     first_row_seconds: float
+    audited: Audited
 
     @property
     def is_equal(self) -> bool:
         """Whether the warehouse holds what the source holds, and the workload did all that it was to do."""
-        return bool(self.compared) and not self.workload.error and not any(one.differences for one in self.compared)
+        differ = any(one.differences for one in self.compared)
+        return bool(self.compared) and self.audited.is_equal and not self.workload.error and not differ
 
 
 class Phases:
@@ -93,11 +95,13 @@ class Phases:
         with self._watched(workload) as watcher:
             self._change(workload)
             self._drain(server)
+        self._enter("auditing the warehouse")
+        audited = self._insist(self._pipeline.audit)
         self._enter("stopping the pipeline")
         self._upkeep.stop_pipeline()
         self._enter("comparing source and warehouse row by row")
         compared = self._insist(lambda: compare_all(server, self._pipeline.query, SCHEMA))
-        return DemoResult(compared, watcher.latency(), workload.progress(), first_row_seconds)
+        return DemoResult(compared, watcher.latency(), workload.progress(), first_row_seconds, audited)
 
     def _fill(self, server: MysqlServer) -> Sizes:
         self._enter("filling the marketplace")

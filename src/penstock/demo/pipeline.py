@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -28,6 +32,7 @@ SINK: Final = "warehouse"
 LINK: Final = f"{SOURCE}-to-{SINK}"
 USER: Final = "cdc"
 PASSWORD: Final = "demo"  # noqa: S105 - a server on loopback with made-up data, whose password the demo prints
+_AUDIT_SECONDS: Final = 300
 PASSWORD_ENV: Final = "DEMO_PASSWORD"  # noqa: S105 - the variable's name
 
 _FILE: Final = """\
@@ -47,6 +52,16 @@ sinks:
 links:
   - {{from: {source}, to: {sink}}}
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """What an audit said: whether all that was compared is equal, the score, of how many tables, in how long."""
+
+    is_equal: bool
+    score: float | None
+    tables: int
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +116,21 @@ class DemoPipeline:
         """Run the pipeline as a child process that ends with us."""
         command = [sys.executable, "-m", "penstock.cli.main", "run", str(self.file)]
         return start_child("penstock run", command, self.log, {PASSWORD_ENV: PASSWORD})
+
+    def audit(self) -> Audited:
+        """Have `penstock audit` compare source and warehouse while the pipeline runs. Raises SinkError if it cannot."""
+        command = [sys.executable, "-m", "penstock.cli.main", "audit", str(self.file), "--json"]
+        environment = {**os.environ, PASSWORD_ENV: PASSWORD}
+        began = time.monotonic()
+        done = subprocess.run(  # noqa: S603 - ourselves
+            command, env=environment, capture_output=True, text=True, timeout=_AUDIT_SECONDS, check=False
+        )
+        try:
+            report = json.loads(done.stdout)
+        except ValueError as error:
+            message = f"the audit ended with status {done.returncode}: {done.stderr.strip()[-500:]}"
+            raise SinkError(message, f"type: {self.password_assignment} penstock audit {self.file}") from error
+        return Audited(bool(report["passed"]), report["score"], len(report["tables"]), time.monotonic() - began)
 
     def open_state(self) -> State:
         """Open the pipeline's state database; UnavailableError before the pipeline has got so far as to need it."""

@@ -55,6 +55,7 @@ def print_next_steps(console: Console, pipeline: DemoPipeline) -> None:
         ("  Kafka, state, schemas, logs", _short(pipeline.home)),
         ("What to try next", ""),
         ("  how far every link and table came", f"penstock status {file}"),
+        ("  prove that it is equal", f"{pipeline.password_assignment} penstock audit {file}"),
         ("  a query", f'penstock sql {file} "{sql}"'),
         ("  a table without primary key is a log", f'penstock sql {file} "{log}"'),
         ("  what the file means", f"penstock check {file}"),
@@ -82,6 +83,11 @@ def _figures(result: DemoResult) -> str:
         lines.append(f"commit to queryable  {times} ({latency.samples} samples{unseen})")
     else:
         lines.append("commit to queryable  no sample was seen in the warehouse")
+    audited = result.audited
+    said = "nothing differs" if audited.is_equal else "not equal, or not known: see penstock audit"
+    lines.append(
+        f"audit                score {audited.score} of {audited.tables} tables in {audited.seconds:.0f} s: {said}"
+    )
     if workload.error:
         lines.append(f"the workload failed: {workload.error}")
     return "\n".join(lines)
