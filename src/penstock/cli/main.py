@@ -32,6 +32,7 @@ _COMMANDS = {
     "status": "Show links, positions, lag per table, retention and what is not well, running or not.",
     "failover": "Let a source be read from a new master, at the place where we stand.",
     "deadletters": "Show and replay what spolts could not process.",
+    "snowflake": "Show or make the landing tables, streams and tasks of Snowflake sinks.",
     "sql": "Query a sink, also while the pipeline runs.",
     "schematizer": "Serve or show the registry of schemas.",
     "bench": "Measure ourselves beside our peers on this machine.",

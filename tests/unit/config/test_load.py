@@ -228,7 +228,10 @@ links:
         ),
         ("sources: [{name: f, kind: postgres, x: y}]\n", "line 1: sources.0: a source of kind postgres is not in this"),
         ("sources: [{name: f, kind: oracle}]\n", "line 1: sources.0.kind: should be 'mysql'"),
-        ("sinks: [{name: f, kind: snowflake}]\n", "line 1: sinks.0: a sink of kind snowflake is not in this release"),
+        (
+            "sinks: [{name: f, kind: snowflake, account: a, user: u, database: d, warehouse: w}]\n",
+            "line 1: sinks.0: give either password_env or private_key_file",
+        ),
         ("joins: [a.yaml]\n", "line 1: joins: a join is not in this release; leave it out"),
         ("audits: [{}]\n", "line 1: audits: an audit is not in this release; leave it out"),
         ("lock: {zookeeper: z}\n", "line 1: lock.zookeeper: should be host:port, or several of them"),
