@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final, Protocol
 
 from penstock.core.errors import PenstockError, RefusedStatementError, SinkError, UnavailableError, UsageError
+from penstock.core.warehouse.dialect import quote_name
 from penstock.core.warehouse.dialects import SNOWFLAKE
 
 if TYPE_CHECKING:
@@ -165,10 +166,9 @@ class SnowflakeDatabase:
 
     def has_stream(self, schema: str, name: str) -> bool:
         """See `LandingDatabase`."""
-        cursor = self.execute("SHOW STREAMS IN DATABASE")
-        names = [str(column[0]).lower() for column in cursor.description]
-        at, of = names.index("name"), names.index("schema_name")
-        return any((row[of], row[at]) == (schema, name) for row in cursor.fetchall())
+        cursor = self.execute(f"SHOW STREAMS IN SCHEMA {quote_name(SNOWFLAKE, schema)}")
+        at = [str(column[0]).lower() for column in cursor.description].index("name")
+        return any(row[at] == name for row in cursor.fetchall())
 
     def close(self) -> None:
         """See `LandingDatabase`."""
