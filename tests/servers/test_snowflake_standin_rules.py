@@ -113,6 +113,15 @@ def test_all_statements_of_a_transaction_see_the_same_rows_of_a_stream(client: C
     assert (client(_HAS_DATA), client("SELECT id FROM copied")) == ([(False,)], [(1,), (1,)])
 
 
+def test_a_transaction_does_not_see_in_a_stream_what_it_adds_itself(client: Client) -> None:
+    """User guide, "Introduction to streams", repeatable read."""
+    client("INSERT INTO base VALUES (1)", "BEGIN", "INSERT INTO base VALUES (2)", _COPY, "COMMIT")
+    assert client("SELECT id FROM copied") == [(1,)]
+    assert client("SELECT id FROM news") == [(2,)]
+    client("INSERT INTO base VALUES (3)")
+    assert client("SELECT id FROM news ORDER BY id") == [(2,), (3,)]
+
+
 def test_what_is_committed_while_a_transaction_reads_a_stream_is_still_news_behind_it(
     client: Client, snowflake: SnowflakeServer
 ) -> None:

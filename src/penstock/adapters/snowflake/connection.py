@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, Protocol
 
-from penstock.core.errors import PenstockError, RefusedStatementError, SinkError, UnavailableError, UsageError
+from penstock.core.errors import (
+    ConflictError,
+    PenstockError,
+    RefusedStatementError,
+    SinkError,
+    UnavailableError,
+    UsageError,
+)
 from penstock.core.warehouse.dialect import quote_name
 from penstock.core.warehouse.dialects import SNOWFLAKE
 
@@ -37,6 +44,8 @@ _NETWORK_SECONDS = 120
 _LOGIN_REFUSED = {250001, 390100, 390101, 390144, 390189, 390201, 394300}
 _OF_STATEMENTS = {1003, 1063, 2003, 2043, 3001, 100035, 100038, 100046, 100078, 100132}
 """Syntax, what is not there, rights, and values that do not fit."""
+_CONFLICTS = {625, 630}
+"""A statement that was aborted for another transaction, or gave up waiting for its lock."""
 _INSTALL = 'install it beside Penstock: pip install "snowflake-connector-python>=4,<5"'
 
 
@@ -141,12 +150,12 @@ class SnowflakeDatabase:
         self.run("BEGIN")
         try:
             yield
+            self.run("COMMIT")
         except BaseException:
             # Of a session that is gone the server rolls back what is open.
             with suppress(PenstockError):
                 self.run("ROLLBACK")
             raise
-        self.run("COMMIT")
 
     def has_schema(self, name: str) -> bool:
         """See `StateDatabase`."""
@@ -194,6 +203,9 @@ class SnowflakeDatabase:
         if number in _LOGIN_REFUSED:
             hint = "look at account, user, role, and the password or the key of the sink"
             return SinkError(f"{self._account} does not let us in: {cause}", hint)
+        if number in _CONFLICTS:
+            hint = "a rerun goes on from here; see that no other pipeline has the same name and database"
+            return ConflictError(f"{self._account} had another writer at the same time: {cause}", hint)
         if number in _OF_STATEMENTS or isinstance(error, errors.IntegrityError):
             hint = "see that the sink's role owns our schemas and may use its warehouse, and run again"
             return RefusedStatementError(f"{self._account} refused a statement: {cause}", hint)

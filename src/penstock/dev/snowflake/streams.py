@@ -10,7 +10,7 @@ long as nobody deletes from the table.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from penstock.dev.snowflake.statements import RefusedError
 
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from penstock.dev.snowflake.statements import CreateStream
+
+
+_UNCOMMITTED: Final = 36_028_797_018_960_000
+"""DuckDB's first row number of what the open transaction itself has added, which a stream does not show."""
 
 
 class Duck(Protocol):
@@ -81,7 +85,8 @@ def create_stream(duck: Duck, name: Name, base: Name, statement: CreateStream) -
     duck.execute(insert, [name.schema, name.name, str(base)])
     offset = f"(SELECT next_row FROM {ours} WHERE schema_name = {_text(name.schema)} AND name = {_text(name.name)})"  # noqa: S608 - quoted
     more = """'INSERT' AS "METADATA$ACTION", FALSE AS "METADATA$ISUPDATE", rowid::VARCHAR AS "METADATA$ROW_ID" """
-    duck.execute(f"CREATE VIEW {name} AS SELECT *, {more} FROM {base} WHERE rowid >= {offset}")  # noqa: S608 - quoted
+    news = f"rowid >= {offset} AND rowid < {_UNCOMMITTED}"
+    duck.execute(f"CREATE VIEW {name} AS SELECT *, {more} FROM {base} WHERE {news}")  # noqa: S608 - quoted
     return f"Stream {name.name} successfully created."
 
 
@@ -116,7 +121,7 @@ def advance(duck: Duck, ends: dict[Name, int]) -> None:
 
 
 def _end(base: Name | str) -> str:
-    return f"(SELECT COALESCE(MAX(rowid) + 1, 0) FROM {base})"  # noqa: S608 - quoted
+    return f"(SELECT COALESCE(MAX(rowid) + 1, 0) FROM {base} WHERE rowid < {_UNCOMMITTED})"  # noqa: S608 - quoted
 
 
 def _text(value: str) -> str:
