@@ -155,8 +155,11 @@ class LandingSink:
             return TableState(schema, SchemaInPlace(step.schema_id, step.last_order))
         if not known.in_place.gives_way_to(step):
             return replace(known, in_place=known.in_place.after(step))
-        # What has landed is of the older schema, whose columns may be gone after this.
-        self._drain(known.schema)
+        # What has landed is of the older schema, whose columns may be gone after this. Where some
+        # are gone already, an earlier try got this far: nothing has landed since.
+        there = self._database.columns(schema.table.schema, schema.table.name)
+        if {column.name for column in known.schema.columns} <= set(there):
+            self._drain(known.schema)
         renamed = known.schema.with_columns_renamed(step.column_renames)
         after = keep_fill_values(renamed, schema)
         self._migrate(known.schema, step, schema)
