@@ -43,6 +43,7 @@ from penstock.dev.redshift import RedshiftServer, start_redshift
 from penstock.dev.redshift.cluster import ROLE
 from penstock.dev.s3 import S3Server, start_s3
 from penstock.dev.schematizer import SchematizerServer
+from penstock.dev.snowflake import SnowflakeServer, start_snowflake
 from penstock.dev.unpacked_spark import unpacked_spark_home
 from penstock.dev.zookeeper import ZookeeperServer
 from penstock.faults.proxy import Proxy
@@ -167,6 +168,13 @@ def cloud(request: pytest.FixtureRequest, fresh_name: str, monkeypatch: pytest.M
 def redshift(servers_home: Path, s3: S3Server) -> Iterator[RedshiftServer]:
     """A Redshift to test against, which finds files on `s3`; `user` has all rights."""
     with start_redshift(servers_home / "redshift", s3=s3) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def snowflake(servers_home: Path) -> Iterator[SnowflakeServer]:
+    """A Snowflake to test against."""
+    with start_snowflake(servers_home / "snowflake") as server:
         yield server
 
 

@@ -38,6 +38,7 @@ _COMMANDS = {
     "failover": "Let a source be read from a new master, at the place where we stand.",
     "deadletters": "Show and replay what spolts could not process.",
     "joinery": "Show what joins read and make.",
+    "snowflake": "Show or make the landing tables, streams and tasks of Snowflake sinks.",
     "sql": "Query a sink, also while the pipeline runs.",
     "audit": "Compare targets with their sources, and name the rows that differ.",
     "schematizer": "Serve or show the registry of schemas.",

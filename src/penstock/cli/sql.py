@@ -45,7 +45,7 @@ def sql(
     from penstock.config.load import load  # noqa: PLC0415
     from penstock.config.sinks import DeltaSinkSpec  # noqa: PLC0415
     from penstock.ports.queries import ReadLimits  # noqa: PLC0415
-    from penstock.wiring.sink_kinds.table import sql_kind  # noqa: PLC0415
+    from penstock.wiring.sink_kinds.table import queried_kind  # noqa: PLC0415
 
     spec = load(file)
     limits = ReadLimits(rows_max=_JSON_ROWS_MAX if as_json else _TABLE_ROWS_MAX)
@@ -53,7 +53,7 @@ def sql(
     if isinstance(chosen, DeltaSinkSpec):
         result = _query_lake(spec, chosen, statement, limits)
     else:
-        result = sql_kind(spec, chosen).query(statement, limits)
+        result = queried_kind(spec, chosen).query(statement, limits)
     _print_rows(result.rows, as_json=as_json)
     if result.truncated:
         say_note(f"these are the first {result.rows.num_rows} rows; there are more")

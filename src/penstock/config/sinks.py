@@ -6,15 +6,14 @@ from collections.abc import Mapping  # noqa: TC003 - pydantic reads it from a fi
 from pathlib import Path  # noqa: TC003 - as above
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field, model_validator
 
-from penstock.config.rules import (
+from penstock.config.rules import (  # noqa: TC001 - pydantic reads them from fields' annotations
     EnvironmentName,
     ObjectsUrl,
     RedshiftEncoding,
     TableList,
     WebUrl,
-    refuse_later_kinds,
 )
 from penstock.config.spec import Name, Port, Spec, Text, TlsSpec
 from penstock.core.patterns import TablePatterns
@@ -142,11 +141,48 @@ class DeltaSinkSpec(Spec):
         return self.model_copy(update={"path": self.path and (directory / self.path).resolve()})
 
 
-def _refuse_later_sinks(given: object) -> object:
-    return refuse_later_kinds(given, ("snowflake",), "sink of kind")
+class SnowflakeSinkSpec(Spec):
+    """A database of a Snowflake account: messages land in the schema `landing`, and tasks merge them into tables.
+
+    The login is by `password_env` or by `private_key_file`. The `warehouse` runs
+    loads and tasks, these by `schedule`, as CREATE TASK takes it. `host`, `port`
+    and `protocol` are for an account that is reached in another way than by its name.
+    """
+
+    name: Name
+    kind: Literal["snowflake"]
+    account: Text
+    user: Text
+    password_env: EnvironmentName | None = None
+    private_key_file: Path | None = None
+    database: Text
+    warehouse: Text
+    role: Text | None = None
+    landing: Text = "landing"
+    schedule: Annotated[str, Field(pattern=r"^([1-9][0-9]* (SECONDS?|MINUTES?|HOURS?)|USING CRON [^']+)$")] = "1 MINUTE"
+    host: Text | None = None
+    port: Port = 443
+    protocol: Literal["https", "http"] = "https"
+
+    @model_validator(mode="after")
+    def _has_one_login(self) -> SnowflakeSinkSpec:
+        if (self.password_env is None) == (self.private_key_file is None):
+            message = "give either password_env or private_key_file"
+            raise ValueError(message)
+        return self
+
+    @property
+    def secret_names(self) -> frozenset[str]:
+        """The environment variables that hold its secrets."""
+        return frozenset({self.password_env}) if self.password_env else frozenset()
+
+    def located(self, directory: Path) -> SnowflakeSinkSpec:
+        """Return it with files that are named from `directory` on named from the root."""
+        key = self.private_key_file
+        return self.model_copy(update={"private_key_file": key and (directory / key).resolve()})
 
 
 SinkSpec: TypeAlias = Annotated[
-    Annotated[DuckdbSinkSpec | PostgresSinkSpec | RedshiftSinkSpec | DeltaSinkSpec, Field(discriminator="kind")],
-    BeforeValidator(_refuse_later_sinks),
+    DuckdbSinkSpec | PostgresSinkSpec | RedshiftSinkSpec | DeltaSinkSpec | SnowflakeSinkSpec,
+    Field(discriminator="kind"),
 ]

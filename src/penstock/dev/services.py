@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from penstock.dev.server import Server
 
-_LATER = ("snowflake",)
-
 
 class Service(enum.Enum):
     """A server that can be started on loopback."""
@@ -28,6 +26,7 @@ class Service(enum.Enum):
     POSTGRES = "postgres"
     S3 = "s3"
     REDSHIFT = "redshift"
+    SNOWFLAKE = "snowflake"
 
 
 BY_DEFAULT = (Service.MARIADB, Service.KAFKA, Service.SCHEMATIZER, Service.SPARK)
@@ -44,8 +43,7 @@ def parse_service(name: str) -> Service:
         return Service(name)
     except ValueError as error:
         known = " ".join(service.value for service in Service)
-        why = "is not in this release" if name in _LATER else "is not a service that we know"
-        message = f"{name} {why}"
+        message = f"{name} is not a service that we know"
         raise UsageError(message, f"choose from: {known}") from error
 
 

@@ -23,12 +23,8 @@ Value: TypeAlias = str | int
 T = TypeVar("T")
 
 
-class Warehouse(Protocol):
-    """One connection, for one thread. Every method raises SinkError or UnavailableError where the database fails.
-
-    RefusedStatementError is a SinkError that is about the tables of the statement,
-    and TableWaitsError of a table that somebody holds just now.
-    """
+class StateDatabase(Protocol):
+    """What the tables are kept in that say how far loads are."""
 
     @property
     def dialect(self) -> Dialect:
@@ -40,6 +36,26 @@ class Warehouse(Protocol):
         """The database that tables are in, where the connection has several; else ""."""
         ...
 
+    def run(self, statement: str, values: Sequence[Value] = ()) -> None:
+        """Run a statement; each `?` in it takes the next of `values`, if there are any."""
+        ...
+
+    def fetch(self, statement: str, values: Sequence[Value] = ()) -> list[tuple[Value, ...]]:
+        """Run a query and return its rows."""
+        ...
+
+    def has_schema(self, name: str) -> bool:
+        """Whether there is a schema of this name."""
+        ...
+
+
+class Warehouse(StateDatabase, Protocol):
+    """One connection, for one thread. Every method raises SinkError or UnavailableError where the database fails.
+
+    RefusedStatementError is a SinkError that is about the tables of the statement,
+    and TableWaitsError of a table that somebody holds just now.
+    """
+
     def transact(self, work: Callable[[], T], tables: Sequence[TableId] = (), *, lock_seconds: float = 2.0) -> T:
         """Commit all that `work` does, or nothing of it, and return what it returns.
 
@@ -49,14 +65,6 @@ class Warehouse(Protocol):
         TableWaitsError for the first of them where it may succeed some time later, such as
         when somebody else holds one of them for `lock_seconds`.
         """
-        ...
-
-    def run(self, statement: str, values: Sequence[Value] = ()) -> None:
-        """Run a statement; each `?` in it takes the next of `values`, if there are any."""
-        ...
-
-    def fetch(self, statement: str, values: Sequence[Value] = ()) -> list[tuple[Value, ...]]:
-        """Run a query and return its rows."""
         ...
 
     def staged(self, schema: TableSchema, rows: pa.Table) -> AbstractContextManager[str]:
@@ -83,10 +91,6 @@ class Warehouse(Protocol):
 
     def exists(self, table: TableId) -> bool:
         """Whether there is a table of this name, upper and lower case not counted where the database does not."""
-        ...
-
-    def has_schema(self, name: str) -> bool:
-        """Whether there is a schema of this name."""
         ...
 
     def columns(self, table: TableId) -> Mapping[str, str]:

@@ -55,7 +55,7 @@ def _plan_link(spec: PipelineSpec, link: LinkSpec) -> Iterator[TablePlan]:
     kind = sql_kind(spec, spec.sink(link.sink))
     stopped = {each.table: each for each in read_standing(spec).tables if each.error and each.link == link.source}
     tables = []
-    for schema in _present_tables(spec, link):
+    for schema in present_tables(spec, link):
         if why := stopped.get(str(schema.table)):
             yield TablePlan(link.name, why.table, error=why.error, hint=why.hint)
         else:
@@ -82,7 +82,8 @@ def _plan_first(spec: PipelineSpec, link: LinkSpec, schema: TableSchema) -> Tabl
         return TablePlan(link.name, str(schema.table), error=error.message, hint=error.hint)
 
 
-def _present_tables(spec: PipelineSpec, link: LinkSpec) -> Sequence[TableSchema]:
+def present_tables(spec: PipelineSpec, link: LinkSpec) -> Sequence[TableSchema]:
+    """Return the tables of the source that `link` carries, as they are now."""
     if link.source in {join.name for join in spec.joins}:
         return ()
     source = spec.source(link.source)

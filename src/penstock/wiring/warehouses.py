@@ -6,7 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.config.link_tables import one_schema, target_patterns
+from penstock.config.sinks import SnowflakeSinkSpec
 from penstock.wiring.open import open_object_store
+from penstock.wiring.sink_kinds.snowflake import SnowflakeKind
 from penstock.wiring.sink_kinds.table import sql_kind
 
 if TYPE_CHECKING:
@@ -19,20 +21,22 @@ def open_sink(spec: PipelineSpec, link: LinkSpec, *, serve_queries: bool = True)
     """The target of `link`; `serve_queries` lets other processes query it through us where only one may open it."""
     from penstock.links.warehouse.sink import SqlSink  # noqa: PLC0415 - drivers are slow to import
 
-    kind = sql_kind(spec, spec.sink(link.sink))
+    sink = spec.sink(link.sink)
+    if isinstance(sink, SnowflakeSinkSpec):
+        return in_its_schema(spec, link, _open_landing(spec, link, sink))
+    kind = sql_kind(spec, sink)
     rules = load_rules(spec, link)
     if kind.transaction_rows_max is not None:
         rules = replace(rules, transaction_rows_max=kind.transaction_rows_max)
     warehouse = kind.open(link, serve_queries=serve_queries)
-    sink = SqlSink(warehouse, spec.pipeline, link.source, open_object_store(spec), rules)
-    return in_its_schema(spec, link, sink)
+    return in_its_schema(spec, link, SqlSink(warehouse, spec.pipeline, link.source, open_object_store(spec), rules))
 
 
 def open_sinks(spec: PipelineSpec, link: LinkSpec) -> list[Sink]:
     """Open the target of `link` as often as tables are to be loaded side by side."""
     opened: list[Sink] = []
     try:
-        while len(opened) < sql_kind(spec, spec.sink(link.sink)).connections:
+        while len(opened) < _connections(spec, link):
             opened.append(open_sink(spec, link))
     except BaseException:
         for sink in opened:
@@ -69,3 +73,16 @@ def load_rules(spec: PipelineSpec, link: LinkSpec) -> LoadRules:
         moved = (replace(rule, patterns=ColumnPatterns(tuple(patterns))) for patterns, rule in rules if patterns)
         columns = ColumnRules(tuple(moved))
     return LoadRules(dropped_tables=link.dropped_tables, deletes=link.deletes, overflow=link.overflow, columns=columns)
+
+
+def _connections(spec: PipelineSpec, link: LinkSpec) -> int:
+    sink = spec.sink(link.sink)
+    return 1 if isinstance(sink, SnowflakeSinkSpec) else sql_kind(spec, sink).connections
+
+
+def _open_landing(spec: PipelineSpec, link: LinkSpec, sink: SnowflakeSinkSpec) -> Sink:
+    from penstock.links.warehouse.landing_sink import LandingSink  # noqa: PLC0415 - drivers are slow to import
+
+    kind = SnowflakeKind(spec, sink)
+    whose = (spec.pipeline, link.source)
+    return LandingSink(kind.open(), kind.zone, whose, open_object_store(spec), load_rules(spec, link))

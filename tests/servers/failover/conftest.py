@@ -313,6 +313,7 @@ def make_case(tmp_path: Path, kafka: KafkaBroker, schematizer: str, fresh_name: 
         config = {
             "pipeline": name,
             "home": str(directory / "home"),
+            "web": False,
             "kafka": {"bootstrap_servers": kafka.bootstrap_servers, "partitions": partitions},
             "schematizer": {"url": schematizer},
             "tracker": {**login, "port": tracker.port},

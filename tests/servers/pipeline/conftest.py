@@ -168,6 +168,7 @@ class SharedServers:
         config = {
             "pipeline": database,
             "home": str(self.home / "home"),
+            "web": False,
             "kafka": {"bootstrap_servers": self.kafka.bootstrap_servers, "partitions": partitions},
             "schematizer": {"url": self.schematizer},
             "tracker": {**login, "port": tracker.port},

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from penstock.core.tables import TableSchema
     from penstock.core.warehouse.load_plan import Deletes, Step
-    from penstock.ports.warehouse import Value, Warehouse
+    from penstock.ports.warehouse import StateDatabase, Value
 
 _TEXT = "text"
 _OF_ALL = {"pipeline": _TEXT, "source": _TEXT}
@@ -127,7 +127,7 @@ class _Pages:
 class TargetProgress:
     """The state rows of one pipeline and source. Its statements run in the caller's transaction."""
 
-    def __init__(self, warehouse: Warehouse, pipeline: str, source: str) -> None:
+    def __init__(self, warehouse: StateDatabase, pipeline: str, source: str) -> None:
         """Use `warehouse`, which the caller closes."""
         self._warehouse = warehouse
         self._mine: dict[str, Value] = {"pipeline": pipeline, "source": source}
@@ -171,7 +171,7 @@ class TargetProgress:
         for name, (type_, default) in _LATER_COLUMNS.items():
             if name not in found:
                 column = f"{self._column(name, type_)} DEFAULT {default}"
-                self._warehouse.run(f"ALTER TABLE {self._schema}.tables ADD COLUMN {column}")
+                self._warehouse.run(f"ALTER TABLE {self._table('tables')} ADD COLUMN {column}")
 
     def batch_offset(self) -> int:
         """Return where to read on in the batch topic; 0 at first."""
@@ -272,7 +272,7 @@ class TargetProgress:
 
     def _create(self, table: str) -> None:
         listed = ", ".join(f"{self._column(name, type_)} NOT NULL" for name, type_ in _TABLES[table].items())
-        self._warehouse.run(f"CREATE TABLE {self._schema}.{table} ({listed})")
+        self._warehouse.run(f"CREATE TABLE IF NOT EXISTS {self._table(table)} ({listed})")
 
     def _columns(self, table: str = "tables") -> set[Value]:
         query = "SELECT column_name FROM information_schema.columns WHERE table_schema = ? AND table_name = ?"
@@ -284,6 +284,9 @@ class TargetProgress:
     def _column(self, name: str, type_: str) -> str:
         return f"{self._quoted(name)} {self._warehouse.dialect.any_text if type_ == _TEXT else type_}"
 
+    def _table(self, name: str) -> str:
+        return f"{self._schema}.{self._quoted(name)}"
+
     def _quoted(self, *names: str) -> str:
         """Some of the names are words of SQL in one warehouse or another."""
         return ", ".join(quote_name(self._warehouse.dialect, name) for name in names)
@@ -292,19 +295,19 @@ class TargetProgress:
         self, name: str, columns: Sequence[str], tables: Sequence[TableId] | None = None
     ) -> list[tuple[Value, ...]]:
         where, values = self._where(tables)
-        statement = f"SELECT {self._quoted(*columns)} FROM {self._schema}.{name} WHERE {where}"  # noqa: S608 - names of ours
+        statement = f"SELECT {self._quoted(*columns)} FROM {self._table(name)} WHERE {where}"  # noqa: S608 - names of ours
         return self._warehouse.fetch(statement, values)
 
     def _delete(self, name: str, tables: Sequence[TableId] | None = None) -> None:
         if tables is None or tables:
             where, values = self._where(tables)
-            self._warehouse.run(f"DELETE FROM {self._schema}.{name} WHERE {where}", values)  # noqa: S608 - names of ours
+            self._warehouse.run(f"DELETE FROM {self._table(name)} WHERE {where}", values)  # noqa: S608 - names of ours
 
     def _insert(self, name: str, rows: Sequence[Mapping[str, Value]]) -> None:
         for start in range(0, len(rows), _ROWS_AT_ONCE):
             some = [{**self._mine, **row} for row in rows[start : start + _ROWS_AT_ONCE]]
             marks = ", ".join(f"({', '.join('?' for _ in row)})" for row in some)
-            statement = f"INSERT INTO {self._schema}.{name} ({self._quoted(*some[0])}) VALUES {marks}"  # noqa: S608 - names of ours
+            statement = f"INSERT INTO {self._table(name)} ({self._quoted(*some[0])}) VALUES {marks}"  # noqa: S608 - names of ours
             self._warehouse.run(statement, [value for row in some for value in row.values()])
 
     def _where(self, tables: Sequence[TableId] | None) -> tuple[str, list[Value]]:

@@ -33,7 +33,18 @@ class SinkKind(Protocol):
         ...
 
 
-class SqlKind(SinkKind, Protocol):
+class QueriedKind(SinkKind, Protocol):
+    """A sink that answers SQL."""
+
+    def query(self, statement: str, limits: ReadLimits) -> QueryResult:
+        """Run one reading statement, whether or not the pipeline runs.
+
+        Raises UsageError for one that does not read or has a mistake, SinkError and UnavailableError.
+        """
+        ...
+
+
+class SqlKind(QueriedKind, Protocol):
     """A sink that takes SQL in transactions."""
 
     @property
@@ -59,13 +70,6 @@ class SqlKind(SinkKind, Protocol):
 
     def open_to_read(self, link: LinkSpec) -> Warehouse:
         """Open what `link` loads, to change nothing in it."""
-        ...
-
-    def query(self, statement: str, limits: ReadLimits) -> QueryResult:
-        """Run one reading statement, whether or not the pipeline runs.
-
-        Raises UsageError for one that does not read or has a mistake, SinkError and UnavailableError.
-        """
         ...
 
     def open_audited(self) -> AuditedDatabase:

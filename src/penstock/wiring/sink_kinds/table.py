@@ -4,26 +4,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, assert_never
 
-from penstock.config.sinks import DeltaSinkSpec, DuckdbSinkSpec, PostgresSinkSpec, RedshiftSinkSpec
+from penstock.config.sinks import DeltaSinkSpec, DuckdbSinkSpec, PostgresSinkSpec, RedshiftSinkSpec, SnowflakeSinkSpec
 from penstock.core.errors import UsageError
 from penstock.wiring.sink_kinds.delta import DeltaKind
 from penstock.wiring.sink_kinds.duckdb import DuckdbKind
 from penstock.wiring.sink_kinds.postgres import PostgresKind
 from penstock.wiring.sink_kinds.redshift import RedshiftKind
+from penstock.wiring.sink_kinds.snowflake import SnowflakeKind
 
 if TYPE_CHECKING:
     from penstock.config.sinks import SinkSpec
     from penstock.config.specs import PipelineSpec
-    from penstock.wiring.sink_kinds.kind import SinkKind, SqlKind
+    from penstock.wiring.sink_kinds.kind import QueriedKind, SinkKind, SqlKind
 
 
 def sink_kind(spec: PipelineSpec, sink: SinkSpec) -> SinkKind:
     """Return `sink` as its kind sees it."""
-    return DeltaKind(spec, sink) if isinstance(sink, DeltaSinkSpec) else sql_kind(spec, sink)
+    return DeltaKind(spec, sink) if isinstance(sink, DeltaSinkSpec) else queried_kind(spec, sink)
+
+
+def queried_kind(spec: PipelineSpec, sink: SinkSpec) -> QueriedKind:
+    """Return a `sink` that answers SQL as its kind sees it. Raises UsageError for Delta tables, which Spark asks."""
+    return SnowflakeKind(spec, sink) if isinstance(sink, SnowflakeSinkSpec) else sql_kind(spec, sink)
 
 
 def sql_kind(spec: PipelineSpec, sink: SinkSpec) -> SqlKind:
-    """Return a `sink` that takes SQL as its kind sees it. Raises UsageError for Delta tables, which take none."""
+    """Return a `sink` that is loaded by SQL in transactions as its kind sees it. Raises UsageError for others."""
     match sink:
         case DuckdbSinkSpec():
             return DuckdbKind(spec, sink)
@@ -34,5 +40,8 @@ def sql_kind(spec: PipelineSpec, sink: SinkSpec) -> SqlKind:
         case DeltaSinkSpec():
             message = "changes of Delta tables are no SQL, but entries in their logs"
             raise UsageError(message, "see what each load did in the table's log: DESCRIBE HISTORY")
+        case SnowflakeSinkSpec():
+            message = "tables of Snowflake are merged by its own tasks"
+            raise UsageError(message, "see their SQL: penstock snowflake plan FILE")
         case _:
             assert_never(sink)

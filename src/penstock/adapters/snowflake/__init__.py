@@ -1,0 +1,1 @@
+"""Snowflake, by its own connector."""

@@ -1,0 +1,224 @@
+"""A session with Snowflake, by its connector, and its errors as ours."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, Protocol
+
+from penstock.core.errors import (
+    ConflictError,
+    PenstockError,
+    RefusedStatementError,
+    SinkError,
+    UnavailableError,
+    UsageError,
+)
+from penstock.core.warehouse.dialect import quote_name
+from penstock.core.warehouse.dialects import SNOWFLAKE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from types import ModuleType
+
+    from penstock.core.warehouse.dialect import Dialect
+    from penstock.ports.warehouse import Value
+
+SESSION: Final[Mapping[str, str | int | bool]] = {
+    "TIMEZONE": "UTC",
+    # With `true`, names in quotes would be names in capitals.
+    "QUOTED_IDENTIFIERS_IGNORE_CASE": False,
+    "BINARY_INPUT_FORMAT": "HEX",
+    "TRANSACTION_ABORT_ON_ERROR": False,
+    # A second run of a MERGE with two rows of a key would else take either of them.
+    "ERROR_ON_NONDETERMINISTIC_MERGE": True,
+    "LOCK_TIMEOUT": 60,
+    "STATEMENT_TIMEOUT_IN_SECONDS": 3600,
+    "QUERY_TAG": "penstock",
+}
+"""What statements depend on, whatever the account or the user sets."""
+_LOGIN_SECONDS = 30
+_NETWORK_SECONDS = 120
+_LOGIN_REFUSED = {250001, 390100, 390101, 390144, 390189, 390201, 394300}
+_OF_STATEMENTS = {1003, 1063, 2003, 2043, 3001, 100035, 100038, 100046, 100078, 100132}
+"""Syntax, what is not there, rights, and values that do not fit."""
+_CONFLICTS = {625, 630}
+"""A statement that was aborted for another transaction, or gave up waiting for its lock."""
+_INSTALL = 'install it beside Penstock: pip install "snowflake-connector-python>=4,<5"'
+
+
+@dataclass(frozen=True, slots=True)
+class SnowflakeAccount:
+    """A database of an account and our login to it: by `password`, or by the key in `private_key_file` (PEM)."""
+
+    account: str
+    host: str | None
+    port: int
+    protocol: str
+    user: str
+    database: str
+    virtual_warehouse: str
+    role: str | None = None
+    password: str | None = field(default=None, repr=False)
+    private_key_file: str | None = None
+
+    def __str__(self) -> str:
+        """Where it is, without the password."""
+        return f"snowflake://{self.user}@{self.host or self.account}/{self.database}"
+
+
+class Cursor(Protocol):
+    """A cursor of the connector, as far as it is used here."""
+
+    def execute(self, command: str, params: Sequence[Value] | None = None) -> object:
+        """Run one statement."""
+        ...
+
+    def fetchall(self) -> list[tuple[Value, ...]]:
+        """Return its rows."""
+        ...
+
+    def fetchmany(self, size: int) -> list[tuple[object, ...]]:
+        """Return some of its rows."""
+        ...
+
+    @property
+    def description(self) -> Sequence[Sequence[object]]:
+        """Its columns, whose names come first."""
+        ...
+
+
+class SnowflakeDatabase:
+    """A connection to a database of Snowflake. It implements the port `LandingDatabase`."""
+
+    def __init__(self, account: SnowflakeAccount) -> None:
+        """Connect; raises UsageError without the connector, UnavailableError and SinkError as `_explain` says."""
+        self._account = account
+        self._driver = _driver()
+        given = {
+            "account": account.account,
+            "host": account.host,
+            "user": account.user,
+            "password": account.password,
+            "private_key_file": account.private_key_file,
+            "role": account.role,
+        }
+        try:
+            self._connection = self._driver.connect(
+                **{name: value for name, value in given.items() if value is not None},
+                port=account.port,
+                protocol=account.protocol,
+                database=account.database,
+                warehouse=account.virtual_warehouse,
+                paramstyle="qmark",
+                autocommit=True,
+                login_timeout=_LOGIN_SECONDS,
+                network_timeout=_NETWORK_SECONDS,
+                session_parameters=dict(SESSION),
+                application="Penstock",
+            )
+        except self._driver.errors.Error as error:
+            raise self._explain(error) from error
+
+    @property
+    def dialect(self) -> Dialect:
+        """See `StateDatabase`."""
+        return SNOWFLAKE
+
+    @property
+    def catalog(self) -> str:
+        """See `StateDatabase`: the session is in one database."""
+        return ""
+
+    def run(self, statement: str, values: Sequence[Value] = ()) -> None:
+        """See `StateDatabase`."""
+        self.execute(statement, values)
+
+    def fetch(self, statement: str, values: Sequence[Value] = ()) -> list[tuple[Value, ...]]:
+        """See `StateDatabase`."""
+        cursor = self.execute(statement, values)
+        try:
+            return cursor.fetchall()
+        except self._driver.errors.Error as error:
+            raise self._explain(error) from error
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """See `LandingDatabase`."""
+        self.run("BEGIN")
+        try:
+            yield
+            self.run("COMMIT")
+        except BaseException:
+            # Of a session that is gone the server rolls back what is open.
+            with suppress(PenstockError):
+                self.run("ROLLBACK")
+            raise
+
+    def has_schema(self, name: str) -> bool:
+        """See `StateDatabase`."""
+        query = (
+            "SELECT schema_name FROM information_schema.schemata "
+            "WHERE schema_name = ? AND catalog_name = CURRENT_DATABASE()"
+        )
+        return bool(self.fetch(query, [name]))
+
+    def columns(self, schema: str, name: str) -> Mapping[str, str]:
+        """See `LandingDatabase`."""
+        query = (
+            "SELECT column_name, data_type FROM information_schema.columns "
+            "WHERE table_schema = ? AND table_name = ? ORDER BY ordinal_position"
+        )
+        return {str(column): str(type_) for column, type_ in self.fetch(query, [schema, name])}
+
+    def has_stream(self, schema: str, name: str) -> bool:
+        """See `LandingDatabase`."""
+        cursor = self.execute(f"SHOW STREAMS IN SCHEMA {quote_name(SNOWFLAKE, schema)}")
+        at = [str(column[0]).lower() for column in cursor.description].index("name")
+        return any(row[at] == name for row in cursor.fetchall())
+
+    def close(self) -> None:
+        """See `LandingDatabase`."""
+        with suppress(self._driver.errors.Error):
+            self._connection.close()
+
+    def execute(self, statement: str, values: Sequence[Value] = ()) -> Cursor:
+        """Run a statement and return its cursor. Raises what `_explain` says."""
+        try:
+            cursor: Cursor = self._connection.cursor()
+            cursor.execute(statement, list(values) or None)
+        except self._driver.errors.Error as error:
+            raise self._explain(error) from error
+        return cursor
+
+    def _explain(self, error: Exception) -> PenstockError:
+        """Turn the connector's error into ours."""
+        number = getattr(error, "errno", None)
+        errors = self._driver.errors
+        cause = " ".join(str(error).split())
+        if number in _LOGIN_REFUSED and "Failed to connect" in cause and "could not connect" in cause.casefold():
+            return UnavailableError(f"{self._account} is away: {cause}", "a rerun goes on from here")
+        if number in _LOGIN_REFUSED:
+            hint = "look at account, user, role, and the password or the key of the sink"
+            return SinkError(f"{self._account} does not let us in: {cause}", hint)
+        if number in _CONFLICTS:
+            hint = "a rerun goes on from here; see that no other pipeline has the same name and database"
+            return ConflictError(f"{self._account} had another writer at the same time: {cause}", hint)
+        if number in _OF_STATEMENTS or isinstance(error, errors.IntegrityError):
+            hint = "see that the sink's role owns our schemas and may use its warehouse, and run again"
+            return RefusedStatementError(f"{self._account} refused a statement: {cause}", hint)
+        if isinstance(error, errors.OperationalError | errors.InterfaceError | errors.HttpError):
+            return UnavailableError(f"{self._account} is away: {cause}", "a rerun goes on from here")
+        return SinkError(f"{self._account} refused a statement: {cause}", "run again; report it if it stays")
+
+
+def _driver() -> ModuleType:
+    # It reads this once: it would write logs of its own into the user's home, and ask clouds about this machine.
+    os.environ.setdefault("SNOWFLAKE_DISABLE_PLATFORM_DETECTION", "true")
+    try:
+        return import_module("snowflake.connector")
+    except ImportError as error:
+        message = "a sink of kind snowflake needs Snowflake's connector, and it is not installed"
+        raise UsageError(message, _INSTALL) from error

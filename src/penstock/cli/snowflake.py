@@ -1,0 +1,50 @@
+"""`penstock snowflake`: what landing zones are made of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
+from penstock.cli.console import say_error
+from penstock.core.errors import PenstockError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from penstock.wiring.load_plans import TablePlan
+
+app = typer.Typer(no_args_is_help=True, help="Show or make the landing tables, streams and tasks of Snowflake sinks.")
+
+
+@app.command("plan")
+def plan(file: ConfigFile) -> None:
+    """Print the SQL for the source's tables. Snowflake is not asked, and nothing is changed."""
+    from penstock.config.load import load  # noqa: PLC0415 - `--help` need not wait for it
+    from penstock.wiring.landing_plans import plan_zones  # noqa: PLC0415
+
+    _show(plan_zones(load(file)))
+
+
+@app.command("apply")
+def apply(file: ConfigFile) -> None:
+    """Make what `plan` prints, where it is missing. A run of the pipeline does it by itself, too."""
+    from penstock.config.load import load  # noqa: PLC0415 - `--help` need not wait for it
+    from penstock.wiring.landing_plans import apply_zones  # noqa: PLC0415
+
+    _show(apply_zones(load(file)))
+
+
+def _show(plans: Iterable[TablePlan]) -> None:
+    """Print statements table by table; exit with 1 if one of them has none."""
+    failed = False
+    for each in plans:
+        typer.echo(f"-- {each.link}: {each.table}")
+        for statement in each.statements:
+            typer.echo(f"{statement};")
+        if each.error:
+            failed = True
+            say_error(each.error, each.hint)
+    if failed:
+        raise typer.Exit(PenstockError.exit_code)

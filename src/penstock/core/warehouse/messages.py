@@ -1,0 +1,73 @@
+"""Rows of batch files as JSON messages, whose values are texts: exact in every reader of JSON."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from penstock.core.files import OFFSET, OP
+from penstock.core.warehouse.landing import render_position
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from penstock.core.batches import Batch
+    from penstock.core.tables import TableSchema
+
+
+def render_rows(schema: TableSchema, batch: Batch, rows: pa.Table) -> Iterator[str]:
+    """Yield each of `rows` of `batch` as what `plan_landing` inserts, in order."""
+    names = [column.name for column in schema.columns]
+    columns = [_texts(rows.column(name)) for name in names]
+    place = {"topic": batch.topic, "partition": batch.partition, "position": render_position(batch.last_order)}
+    ops, offsets = rows.column(OP).to_pylist(), rows.column(OFFSET).to_pylist()
+    for op, offset, *values in zip(ops, offsets, *columns, strict=True):
+        row = dict(zip(names, values, strict=True))
+        yield json.dumps({"message": {"op": op, "row": row}, **place, "offset": offset}, ensure_ascii=False)
+
+
+def render_border(batch: Batch) -> str:
+    """Return the entry of a landing table that says what became of the whole table."""
+    position = render_position(batch.last_order)
+    return json.dumps({"message": {"op": str(batch.kind)}, "topic": batch.topic, "position": position})
+
+
+def split_texts(texts: Iterator[str], bytes_max: int) -> Iterator[str]:
+    """Yield JSON arrays of `texts`, in order, none of them much larger than `bytes_max` unless one text is."""
+    held: list[str] = []
+    size = 0
+    for text in texts:
+        length = len(text.encode())
+        if held and size + length > bytes_max:
+            yield f"[{','.join(held)}]"
+            held, size = [], 0
+        held.append(text)
+        size += length
+    if held:
+        yield f"[{','.join(held)}]"
+
+
+def _texts(column: pa.ChunkedArray[Any]) -> list[str | None]:
+    """Return values as texts that SQL casts back to the same values."""
+    type_ = column.type
+    if pa.types.is_duration(type_):
+        column = column.cast(pa.int64())
+    if pa.types.is_timestamp(type_):
+        zone = "" if type_.tz is None else "+00:00"
+        local = column.cast(pa.timestamp("us")).cast(pa.string()).to_pylist()
+        return [None if text is None else f"{text.replace(' ', 'T')}{zone}" for text in local]
+    for is_type, render in _BY_VALUE:
+        if is_type(type_):
+            return [None if value is None else render(value) for value in column.to_pylist()]
+    texts: list[str | None] = column.cast(pa.string()).to_pylist()
+    return texts
+
+
+_BY_VALUE: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any], str]], ...]] = (
+    (pa.types.is_string, str),
+    (pa.types.is_binary, bytes.hex),
+    (pa.types.is_floating, repr),
+    (pa.types.is_list, json.dumps),
+)

@@ -1,0 +1,87 @@
+"""The stand-in's process: fakesnow's server, whose cursors do streams and tasks too.
+
+It runs in fakesnow's own environment: `python -m penstock.dev.snowflake.server HOME PORT`.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import fakesnow.server
+import uvicorn
+from fakesnow.cursor import FakeSnowflakeCursor
+from fakesnow.instance import FakeSnow
+
+from penstock.dev.ports import LOOPBACK
+from penstock.dev.snowflake.session import Session
+from penstock.dev.snowflake.statements import replace_has_data
+from penstock.dev.snowflake.tasks import Tasks
+
+if TYPE_CHECKING:
+    from penstock.dev.snowflake.tasks import Task
+
+_TICK_SECONDS = 0.2
+
+
+class StandIn:
+    """fakesnow, on files under a home, with tasks that run."""
+
+    def __init__(self, home: Path) -> None:
+        """Begin with what an earlier start left."""
+        self._snow = FakeSnow(db_path=home)
+        self.tasks = Tasks(home / "tasks.json", self._holds, self._run)
+        self._sessions: WeakKeyDictionary[Any, Session] = WeakKeyDictionary()
+        self._execute = FakeSnowflakeCursor.execute
+
+    def install(self) -> None:
+        """Take the place of fakesnow's own cursors and databases."""
+        fakesnow.server.shared_fs = self._snow
+
+        def execute(cursor: Any, command: str, *rest: Any, **more: Any) -> Any:  # noqa: ANN401 - as fakesnow has it
+            return self._session(cursor._conn).execute(cursor, command, *rest, **more)  # noqa: SLF001
+
+        FakeSnowflakeCursor.execute = execute
+        threading.Thread(target=self._tick, name="tasks", daemon=True).start()
+
+    def _session(self, connection: Any) -> Session:  # noqa: ANN401
+        session = self._sessions.get(connection)
+        if session is None:
+            session = self._sessions[connection] = Session(connection, self.tasks, self._execute)
+        return session
+
+    def _tick(self) -> None:
+        while True:
+            time.sleep(_TICK_SECONDS)
+            try:
+                self.tasks.run_due(time.monotonic())
+            except Exception:  # noqa: BLE001 - the next tick may do better
+                traceback.print_exc()
+
+    def _holds(self, task: Task) -> bool:
+        if not task.made.when:
+            return True
+        cursor = self._connect(task).cursor()
+        cursor.execute(f"SELECT {replace_has_data(task.made.when)}")
+        return bool(cursor.fetchone()[0])
+
+    def _run(self, task: Task) -> None:
+        self._connect(task).cursor().execute(task.made.definition)
+
+    def _connect(self, task: Task) -> Any:  # noqa: ANN401
+        return self._snow.connect(task.name.database, task.name.schema)
+
+
+def main(home: Path, port: int) -> None:
+    """Serve until the process is ended."""
+    StandIn(home).install()
+    uvicorn.run(fakesnow.server.app, host=LOOPBACK, port=port, log_level="warning")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,319 @@
+"""A session's statements: those about streams and tasks are done here, every other one by fakesnow.
+
+Source: Snowflake user guide, "Introduction to streams": all statements of a
+transaction see the same rows of a stream, and its offset moves when the
+transaction is committed that used it in a DML statement. "Transactions": each DDL
+statement is a transaction by itself, and commits the one that is open.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import duckdb
+import sqlglot
+from snowflake.connector.errors import ProgrammingError
+from sqlglot import exp
+
+from penstock.dev.snowflake import streams
+from penstock.dev.snowflake.statements import (
+    AlterTask,
+    CreateStream,
+    CreateTask,
+    Drop,
+    ExecuteTask,
+    RefusedError,
+    Show,
+    parse_statement,
+    replace_has_data,
+)
+from penstock.dev.snowflake.streams import Name, parse_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from penstock.dev.snowflake.statements import Statement
+    from penstock.dev.snowflake.tasks import Tasks
+
+_COMPILATION: Final = 1003
+_DOES_NOT_EXIST: Final = 2003
+_ABORTED: Final = 625
+_DDL: Final = re.compile(r"\s*(CREATE|ALTER|DROP|TRUNCATE|COMMENT|GRANT|REVOKE)\b", re.IGNORECASE)
+_BEGIN: Final = re.compile(r"\s*(BEGIN|START\s+TRANSACTION)\b", re.IGNORECASE)
+_COMMIT: Final = re.compile(r"\s*COMMIT\b", re.IGNORECASE)
+_ROLLBACK: Final = re.compile(r"\s*ROLLBACK\b", re.IGNORECASE)
+_WRITES: Final = re.compile(r"\s*(INSERT|MERGE|UPDATE|DELETE)\b", re.IGNORECASE)
+_MERGE: Final = re.compile(r"\s*MERGE\b", re.IGNORECASE)
+_HISTORY: Final = re.compile(
+    r"TABLE\s*\(\s*(?:\w+\.)?INFORMATION_SCHEMA\.TASK_HISTORY\s*\((?:\s*TASK_NAME\s*=>\s*'(?P<name>[^']*)')?\s*\)\s*\)",
+    re.IGNORECASE,
+)
+_BINARY: Final = re.compile(r"\bBINARY\s*\(\s*\d+\s*\)", re.IGNORECASE)
+"""fakesnow does not take its length."""
+_consuming = threading.RLock()
+"""Snowflake lets one wait that uses a stream which another transaction uses."""
+
+
+class Session:
+    """What one connection has open, beside fakesnow's own."""
+
+    def __init__(self, connection: Any, tasks: Tasks, execute: Callable[..., Any]) -> None:  # noqa: ANN401 - fakesnow's own
+        """`execute` is fakesnow's, of a cursor of `connection`."""
+        self._connection = connection
+        self._tasks = tasks
+        self._execute = execute
+        self._open = False
+        self._ends: dict[Name, int] = {}
+
+    def execute(self, cursor: Any, command: str, *rest: Any, **more: Any) -> Any:  # noqa: ANN401 - as fakesnow has it
+        """Run a statement."""
+        try:
+            statement = parse_statement(command)
+            if statement is not None:
+                return self._say(cursor, self._do(statement))
+            return self._pass_on(cursor, self._rewritten(command), *rest, **more)
+        except RefusedError as error:
+            message = f"SQL compilation error:\n{error}"
+            errno = _DOES_NOT_EXIST if "does not exist" in message else _COMPILATION
+            raise ProgrammingError(msg=message, errno=errno, sqlstate="42000") from error
+        except (duckdb.TransactionException, duckdb.ConstraintException) as error:
+            self._rollback()
+            message = f"Statement was aborted because of another transaction: {error}"
+            raise ProgrammingError(msg=message, errno=_ABORTED, sqlstate="57014") from error
+
+    @property
+    def _duck(self) -> streams.Duck:
+        return self._connection._duck_conn  # type: ignore[no-any-return]  # noqa: SLF001 - fakesnow has no other way
+
+    def _pass_on(self, cursor: Any, command: str, *rest: Any, **more: Any) -> Any:  # noqa: ANN401
+        def execute() -> Any:  # noqa: ANN401
+            return self._execute(cursor, command, *rest, **more)
+
+        if _COMMIT.match(command):
+            return self._commit(execute)
+        if _ROLLBACK.match(command):
+            self._open, self._ends = False, {}
+            return execute()
+        if _BEGIN.match(command):
+            answer = self._say(cursor, [{"status": "Statement executed successfully."}]) if self._open else execute()
+            self._open = True
+            return answer
+        if _DDL.match(command) and self._open:
+            self._commit(lambda: self._duck.execute("COMMIT"))
+        used = self._used(command) if _WRITES.match(command) else {}
+        if used and not self._open:
+            return self._consume(used, lambda: self._run(cursor, command, *rest, **more))
+        self._see(used)
+        return self._run(cursor, command, *rest, **more)
+
+    def _run(self, cursor: Any, command: str, *rest: Any, **more: Any) -> Any:  # noqa: ANN401
+        """Run a statement as fakesnow does; but MERGE as DuckDB does, which needs no other database for it."""
+        if not _MERGE.match(command):
+            return self._execute(cursor, command, *rest, **more)
+        merge = cursor._transform(sqlglot.parse_one(command, read="snowflake"), None)  # noqa: SLF001 - fakesnow has no other way
+        try:
+            ((rows,),) = self._duck.execute(merge.sql(dialect="duckdb")).fetchall()
+        except (duckdb.BinderException, duckdb.CatalogException, duckdb.ConversionException) as error:
+            raise RefusedError(str(error)) from error
+        return self._say(cursor, [{"number of rows affected": rows}])
+
+    def _consume(self, used: dict[Name, str], work: Callable[[], Any]) -> Any:  # noqa: ANN401
+        """Run a statement that uses streams, as a transaction."""
+        with _consuming:
+            self._duck.execute("BEGIN TRANSACTION")
+            try:
+                self._see(used)
+                answer = work()
+                streams.advance(self._duck, self._ends)
+                self._duck.execute("COMMIT")
+            except BaseException:
+                self._rollback()
+                raise
+            finally:
+                self._ends = {}
+            return answer
+
+    def _see(self, used: dict[Name, str]) -> None:
+        for name, base in used.items():
+            if name not in self._ends:
+                self._ends[name] = streams.read_end(self._duck, base)
+
+    def _commit(self, commit: Callable[[], Any]) -> Any:  # noqa: ANN401
+        ends, self._ends = self._ends, {}
+        if ends:
+            streams.advance(self._duck, ends)
+        self._open = False
+        return commit()
+
+    def _rollback(self) -> None:
+        self._open, self._ends = False, {}
+        try:
+            self._duck.execute("ROLLBACK")
+        except duckdb.TransactionException:
+            return
+
+    def _used(self, command: str) -> dict[Name, str]:
+        """Return the streams that a statement reads, with their tables."""
+        database = self._connection.database
+        if not database:
+            return {}
+        names = set()
+        for table in sqlglot.parse_one(command, read="snowflake").find_all(exp.Table):
+            given = [part for part in table.parts if isinstance(part, exp.Identifier)]
+            parts = [part.name if part.quoted else part.name.upper() for part in given]
+            if parts:
+                names.add(self._whole(parts))
+        used: dict[Name, str] = {}
+        for one in {name.database for name in names}:
+            used |= self._streams(one, names)
+        return used
+
+    def _whole(self, parts: Sequence[str]) -> Name:
+        """Return a name in full; what it does not say is the session's."""
+        ours = [self._connection.database or "", self._connection.schema or "", ""]
+        return Name(*ours[: 3 - len(parts)], *parts)
+
+    def _streams(self, database: str, names: set[Name]) -> dict[Name, str]:
+        try:
+            return streams.find_streams(self._duck, database, names)
+        except duckdb.CatalogException:
+            return {}
+
+    def _rewritten(self, command: str) -> str:
+        command = replace_has_data(command)
+        if _DDL.match(command):
+            command = _BINARY.sub("BINARY", command)
+        return _HISTORY.sub(lambda match: f"({_values(self._history(match['name']), _HISTORY_COLUMNS)})", command)
+
+    def _name(self, text: str) -> Name:
+        return parse_name(text, self._connection.database or "", self._connection.schema or "")
+
+    def _do(self, statement: Statement) -> list[dict[str, Any]]:
+        """Do what is about streams and tasks, and return the rows that it answers."""
+        if self._open and not isinstance(statement, Show):
+            self._commit(lambda: self._duck.execute("COMMIT"))
+        match statement:
+            case Show(kind, like, schema):
+                return self._show(kind, like, schema)
+            case CreateStream(text, table):
+                name, base = self._name(text), self._name(table)
+                self._require(base)
+                streams.prepare(self._duck, name.database)
+                answer = streams.create_stream(self._duck, name, base, statement)
+            case CreateTask(text):
+                answer = self._tasks.create(self._name(text), statement)
+            case AlterTask(text, state):
+                self._tasks.alter(self._name(text), state, time.monotonic())
+                answer = "Statement executed successfully."
+            case ExecuteTask(text):
+                task = self._tasks.find(self._name(text))
+                threading.Thread(
+                    target=self._tasks.run, args=[task], kwargs={"by_schedule": False}, daemon=True
+                ).start()
+                answer = f"Task {task.name.name} is scheduled to run immediately."
+            case Drop(kind, text, if_exists):
+                answer = self._drop(kind, self._name(text), if_exists=if_exists)
+        return [{"status": answer}]
+
+    def _drop(self, kind: str, name: Name, *, if_exists: bool) -> str:
+        if kind == "STREAM":
+            streams.prepare(self._duck, name.database)
+        dropped = streams.drop_stream(self._duck, name) if kind == "STREAM" else self._tasks.drop(name)
+        if not dropped and not if_exists:
+            message = f"{kind.capitalize()} '{name.name}' does not exist or not authorized."
+            raise RefusedError(message)
+        return f"{name.name} successfully dropped."
+
+    def _require(self, table: Name) -> None:
+        try:
+            self._duck.execute(f"SELECT 1 FROM {table} LIMIT 0")  # noqa: S608 - the name is quoted
+        except duckdb.CatalogException as error:
+            message = f"Table '{table.name}' does not exist or not authorized."
+            raise RefusedError(message) from error
+
+    def _show(self, kind: str, like: str, schema: str) -> list[dict[str, Any]]:
+        where = parse_name(
+            f"{schema}.x" if schema else "x", self._connection.database or "", self._connection.schema or ""
+        )
+        pattern = re.compile(re.escape(like).replace("%", ".*").replace("_", ".") if like else ".*", re.IGNORECASE)
+        rows = self._stream_rows(where) if kind == "STREAM" else self._task_rows(where)
+        return [row for row in rows if pattern.fullmatch(row["name"])]
+
+    def _stream_rows(self, where: Name) -> list[dict[str, Any]]:
+        streams.prepare(self._duck, where.database)
+        query = f'SELECT created_on, name, base FROM "{where.database}"._penstock.streams WHERE schema_name = ?'  # noqa: S608
+        rows = self._duck.execute(query, [where.schema]).fetchall()
+        place = {"database_name": where.database, "schema_name": where.schema}
+        more = {"type": "DELTA", "stale": "false", "mode": "APPEND_ONLY"}
+        return [
+            {"created_on": str(made), "name": name, **place, "table_name": base.replace('"', ""), **more}
+            for made, name, base in rows
+        ]
+
+    def _task_rows(self, where: Name) -> list[dict[str, Any]]:
+        return [
+            {
+                "created_on": str(task.created_on),
+                "name": task.name.name,
+                "database_name": task.name.database,
+                "schema_name": task.name.schema,
+                "warehouse": task.made.warehouse,
+                "schedule": task.made.schedule,
+                "state": task.state,
+                "definition": task.made.definition,
+                "condition": task.made.when,
+            }
+            for task in sorted(self._tasks.all(), key=lambda task: task.name.name)
+            if (task.name.database, task.name.schema) == (where.database, where.schema)
+        ]
+
+    def _history(self, name: str | None) -> list[dict[str, Any]]:
+        return [
+            {
+                "NAME": run.name.name,
+                "DATABASE_NAME": run.name.database,
+                "SCHEMA_NAME": run.name.schema,
+                "STATE": run.state,
+                "ERROR_MESSAGE": run.error,
+                "QUERY_START_TIME": str(run.began),
+                "COMPLETED_TIME": str(run.ended),
+                "SCHEDULED_FROM": "SCHEDULE" if run.by_schedule else "EXECUTE TASK",
+            }
+            for run in self._tasks.runs()
+            if name is None or run.name.name == self._name(name).name
+        ]
+
+    def _say(self, cursor: Any, rows: Sequence[dict[str, Any]]) -> Any:  # noqa: ANN401
+        """Answer rows, of texts alone."""
+        return self._execute(cursor, _values(rows, tuple(rows[0]) if rows else ("name",)))
+
+
+_HISTORY_COLUMNS: Final = (
+    "NAME",
+    "DATABASE_NAME",
+    "SCHEMA_NAME",
+    "STATE",
+    "ERROR_MESSAGE",
+    "QUERY_START_TIME",
+    "COMPLETED_TIME",
+    "SCHEDULED_FROM",
+)
+
+
+def _values(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> str:
+    """Return a query of rows of texts."""
+    names = ", ".join(f'"{name}"' for name in columns)
+    if not rows:
+        nothing = ", ".join(f"'' AS \"{name}\"" for name in columns)
+        return f"SELECT {names} FROM (SELECT {nothing}) WHERE FALSE"  # noqa: S608 - quoted
+    listed = " UNION ALL ".join(
+        "SELECT " + ", ".join(f'{_text(str(row[name]))} AS "{name}"' for name in columns) for row in rows
+    )
+    return f"SELECT {names} FROM ({listed})"  # noqa: S608 - quoted
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"

@@ -1,0 +1,227 @@
+"""Snowflake's statements about streams and tasks, which fakesnow has not, as data.
+
+Sources: Snowflake SQL reference, "CREATE STREAM", "CREATE TASK", "ALTER TASK",
+"EXECUTE TASK", "DROP STREAM", "DROP TASK", "SHOW STREAMS" and "SHOW TASKS".
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+
+class RefusedError(Exception):
+    """Snowflake, or this stand-in, does not take a statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateStream:
+    """CREATE STREAM ... ON TABLE."""
+
+    name: str
+    table: str
+    initial_rows: bool
+    replace: bool
+    if_not_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTask:
+    """CREATE TASK. `when` is "" where it runs each time; `schedule` is as it was written, "" without one."""
+
+    name: str
+    schedule: str
+    seconds: int
+    warehouse: str
+    when: str
+    definition: str
+    failures_max: int
+    replace: bool
+    if_not_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTask:
+    """ALTER TASK ... RESUME or SUSPEND."""
+
+    name: str
+    state: Literal["started", "suspended"]
+
+
+@dataclass(frozen=True, slots=True)
+class ExecuteTask:
+    """EXECUTE TASK."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """DROP STREAM or DROP TASK."""
+
+    kind: Literal["STREAM", "TASK"]
+    name: str
+    if_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Show:
+    """SHOW STREAMS or SHOW TASKS. `like` is "" for all, `schema` "" for the session's."""
+
+    kind: Literal["STREAM", "TASK"]
+    like: str
+    schema: str
+
+
+Statement: TypeAlias = CreateStream | CreateTask | AlterTask | ExecuteTask | Drop | Show
+
+_NAME: Final = r'(?P<name>(?:"(?:[^"]|"")+"|[\w$]+)(?:\.(?:"(?:[^"]|"")+"|[\w$]+)){0,2})'
+_CREATE: Final = r"CREATE\s+(?P<replace>OR\s+REPLACE\s+)?%s\s+(?P<exists>IF\s+NOT\s+EXISTS\s+)?" + _NAME
+_OPTION: Final = re.compile(r"\s*(?P<key>[A-Z_]+)\s*=\s*(?P<value>'(?:[^']|'')*'|[\w.$\"]+)", re.IGNORECASE)
+_AS: Final = re.compile(r"\s*AS\s+", re.IGNORECASE)
+_WHEN: Final = re.compile(r"\s*WHEN\s+(?P<when>.*?)\s+AS\s+", re.IGNORECASE | re.DOTALL)
+_HAS_DATA: Final = re.compile(r"SYSTEM\$STREAM_HAS_DATA\s*\(\s*'(?P<name>(?:[^']|'')+)'\s*\)", re.IGNORECASE)
+_INTERVAL: Final = re.compile(r"(?P<number>\d+)\s+(?P<unit>SECOND|MINUTE|HOUR)S?|(?P<minutes>\d+)\s+M", re.IGNORECASE)
+_SECONDS: Final = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600}
+_SCHEDULE_SECONDS: Final = range(10, 8 * 24 * 3600 + 1)
+_FAILURES_MAX: Final = 10
+_TASK_OPTIONS: Final = frozenset(
+    {
+        "WAREHOUSE",
+        "SCHEDULE",
+        "SUSPEND_TASK_AFTER_NUM_FAILURES",
+        "USER_TASK_TIMEOUT_MS",
+        "ALLOW_OVERLAPPING_EXECUTION",
+        "USER_TASK_MANAGED_INITIAL_WAREHOUSE_SIZE",
+        "COMMENT",
+    }
+)
+
+
+def parse_statement(text: str) -> Statement | None:
+    """Return the statement if it is about streams or tasks, else None. RefusedError where it is wrong."""
+    text = text.strip().rstrip(";").rstrip()
+    for pattern, make in _MAKERS:
+        if match := re.match(pattern, text, re.IGNORECASE | re.DOTALL):
+            return make(match, text[match.end() :])
+    return None
+
+
+def parse_schedule(text: str) -> int:
+    """Return the seconds of a task's schedule; RefusedError for one that there is not."""
+    match = _INTERVAL.fullmatch(text.strip())
+    if not match:
+        message = f"invalid schedule '{text}': this stand-in knows intervals of seconds, minutes and hours alone"
+        raise RefusedError(message)
+    seconds = int(match["minutes"]) * 60 if match["minutes"] else int(match["number"]) * _SECONDS[match["unit"].upper()]
+    if seconds not in _SCHEDULE_SECONDS:
+        message = f"invalid schedule '{text}': an interval has 10 seconds at least and 8 days at most"
+        raise RefusedError(message)
+    return seconds
+
+
+def replace_has_data(text: str) -> str:
+    """Return SQL with a query of the stream in the place of each SYSTEM$STREAM_HAS_DATA."""
+    return _HAS_DATA.sub(lambda match: _count(match["name"].replace("''", "'")), text)
+
+
+def _count(name: str) -> str:
+    return f"(SELECT COUNT(*) > 0 FROM {name})"  # noqa: S608 - a name of the session's own statement
+
+
+def _create_stream(match: re.Match[str], rest: str) -> CreateStream:
+    source = re.match(r"\s*ON\s+TABLE\s+" + _NAME, rest, re.IGNORECASE)
+    if not source:
+        message = "this stand-in has streams ON TABLE alone"
+        raise RefusedError(message)
+    options, left = _options(rest[source.end() :])
+    if left.strip():
+        raise _unexpected(left)
+    if options.pop("APPEND_ONLY", "FALSE").upper() != "TRUE":
+        message = "this stand-in has streams with APPEND_ONLY = TRUE alone"
+        raise RefusedError(message)
+    initial = options.pop("SHOW_INITIAL_ROWS", "FALSE").upper() == "TRUE"
+    options.pop("COMMENT", None)
+    if options:
+        raise _unexpected(" ".join(options))
+    return CreateStream(match["name"], source["name"], initial, bool(match["replace"]), bool(match["exists"]))
+
+
+def _create_task(match: re.Match[str], rest: str) -> CreateTask:
+    options, left = _options(rest)
+    if unknown := set(options) - _TASK_OPTIONS:
+        raise _unexpected(" ".join(sorted(unknown)))
+    condition = _WHEN.match(left)
+    begin = condition or _AS.match(left)
+    if not begin:
+        raise _unexpected(left or "the end: a task needs AS")
+    when = condition["when"] if condition else ""
+    if when and not _HAS_DATA.search(when):
+        message = f"WHEN takes SYSTEM$STREAM_HAS_DATA alone, not {when}"
+        raise RefusedError(message)
+    schedule = options.get("SCHEDULE", "")
+    if not schedule and not when:
+        message = "a task needs a SCHEDULE, or a WHEN that waits for a stream"
+        raise RefusedError(message)
+    seconds = parse_schedule(schedule) if schedule else _SCHEDULE_SECONDS.start
+    failures = int(options.get("SUSPEND_TASK_AFTER_NUM_FAILURES", _FAILURES_MAX))
+    definition = left[begin.end() :].strip()
+    exists, replace = bool(match["exists"]), bool(match["replace"])
+    warehouse = options.get("WAREHOUSE", "")
+    return CreateTask(match["name"], schedule, seconds, warehouse, when, definition, failures, replace, exists)
+
+
+def _options(text: str) -> tuple[dict[str, str], str]:
+    """Return the options, in capitals, that a text begins with, and what is left of it."""
+    options = {}
+    while match := _OPTION.match(text):
+        value = match["value"]
+        options[match["key"].upper()] = value[1:-1].replace("''", "'") if value.startswith("'") else value
+        text = text[match.end() :]
+    return options, text
+
+
+def _alter_task(match: re.Match[str], rest: str) -> AlterTask:
+    states: dict[str, Literal["started", "suspended"]] = {"RESUME": "started", "SUSPEND": "suspended"}
+    state = states.get(rest.strip().upper())
+    if state is None:
+        message = f"this stand-in knows ALTER TASK with RESUME and SUSPEND alone, not {rest.strip()}"
+        raise RefusedError(message)
+    return AlterTask(match["name"], state)
+
+
+def _execute_task(match: re.Match[str], rest: str) -> ExecuteTask:
+    if rest.strip():
+        raise _unexpected(rest)
+    return ExecuteTask(match["name"])
+
+
+def _drop(match: re.Match[str], rest: str) -> Drop:
+    if rest.strip():
+        raise _unexpected(rest)
+    return Drop("STREAM" if match["kind"].upper() == "STREAM" else "TASK", match["name"], bool(match["exists"]))
+
+
+def _show(match: re.Match[str], rest: str) -> Show:
+    like = re.match(r"\s*LIKE\s+'(?P<like>[^']*)'", rest, re.IGNORECASE)
+    rest = rest[like.end() :] if like else rest
+    where = re.fullmatch(r"\s*(?:IN\s+SCHEMA\s+" + _NAME + r")?\s*", rest, re.IGNORECASE)
+    if not where:
+        raise _unexpected(rest)
+    kind: Literal["STREAM", "TASK"] = "STREAM" if match["kind"].upper() == "STREAM" else "TASK"
+    return Show(kind, like["like"] if like else "", where["name"] or "")
+
+
+def _unexpected(text: str) -> RefusedError:
+    return RefusedError(f"syntax error: unexpected {text.strip()!r}")
+
+
+_MAKERS: Final = (
+    (_CREATE % "STREAM", _create_stream),
+    (_CREATE % "TASK", _create_task),
+    (r"ALTER\s+TASK\s+(?:IF\s+EXISTS\s+)?" + _NAME, _alter_task),
+    (r"EXECUTE\s+TASK\s+" + _NAME, _execute_task),
+    (r"DROP\s+(?P<kind>STREAM|TASK)\s+(?P<exists>IF\s+EXISTS\s+)?" + _NAME, _drop),
+    (r"SHOW\s+(?:TERSE\s+)?(?P<kind>STREAM|TASK)S\b", _show),
+)

@@ -1,0 +1,128 @@
+"""Append-only streams on fakesnow's DuckDB.
+
+Source: Snowflake user guide, "Introduction to streams". A stream is a view of the
+rows behind its offset, and the offset is a row of a table in the same database: it
+moves in the transaction of the statement that read the stream, and with it alone.
+Rows are told apart by DuckDB's row numbers, which grow in the order of commits as
+long as nobody deletes from the table.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from penstock.dev.snowflake.statements import RefusedError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from penstock.dev.snowflake.statements import CreateStream
+
+
+_UNCOMMITTED: Final = 36_028_797_018_960_000
+"""DuckDB's first row number of what the open transaction itself has added, which a stream does not show."""
+
+
+class Duck(Protocol):
+    """A connection of DuckDB."""
+
+    def execute(self, query: str, parameters: Sequence[Any] = ...) -> Any:  # noqa: ANN401 - DuckDB's own connection
+        """Run a statement."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name in full, as Snowflake keeps it: in capitals unless it was quoted."""
+
+    database: str
+    schema: str
+    name: str
+
+    def __str__(self) -> str:
+        """Quoted, as SQL takes it."""
+        return ".".join('"' + part.replace('"', '""') + '"' for part in (self.database, self.schema, self.name))
+
+
+def parse_name(text: str, database: str, schema: str) -> Name:
+    """Return a name in full; what it does not say is the session's."""
+    parts: list[str] = []
+    rest = text
+    while rest:
+        if rest.startswith('"'):
+            end = 1
+            while rest[end : end + 1] != '"' or rest[end : end + 2] == '""':
+                end += 2 if rest[end : end + 2] == '""' else 1
+            parts.append(rest[1:end].replace('""', '"'))
+            rest = rest[end + 1 :].removeprefix(".")
+        else:
+            part, _, rest = rest.partition(".")
+            parts.append(part.upper())
+    return Name(*[database, schema, ""][: 3 - len(parts)], *parts)
+
+
+def prepare(duck: Duck, database: str) -> None:
+    """Make our tables in a database that lacks them."""
+    ours = f'"{database}"._penstock'
+    duck.execute(f"CREATE SCHEMA IF NOT EXISTS {ours}")
+    columns = "schema_name VARCHAR, name VARCHAR, base VARCHAR, next_row BIGINT, created_on TIMESTAMPTZ DEFAULT now()"
+    duck.execute(f"CREATE TABLE IF NOT EXISTS {ours}.streams ({columns})")
+
+
+def create_stream(duck: Duck, name: Name, base: Name, statement: CreateStream) -> str:
+    """Make a stream; return what Snowflake says then."""
+    ours = f'"{name.database}"._penstock.streams'
+    if find_streams(duck, name.database, [name]):
+        if statement.if_not_exists:
+            return f"{name.name} already exists, statement succeeded."
+        if not statement.replace:
+            message = f"Object '{name.name}' already exists."
+            raise RefusedError(message)
+        drop_stream(duck, name)
+    start = "0" if statement.initial_rows else _end(base)
+    insert = f"INSERT INTO {ours} (schema_name, name, base, next_row) SELECT ?, ?, ?, {start}"
+    duck.execute(insert, [name.schema, name.name, str(base)])
+    offset = f"(SELECT next_row FROM {ours} WHERE schema_name = {_text(name.schema)} AND name = {_text(name.name)})"  # noqa: S608 - quoted
+    more = """'INSERT' AS "METADATA$ACTION", FALSE AS "METADATA$ISUPDATE", rowid::VARCHAR AS "METADATA$ROW_ID" """
+    news = f"rowid >= {offset} AND rowid < {_UNCOMMITTED}"
+    duck.execute(f"CREATE VIEW {name} AS SELECT *, {more} FROM {base} WHERE {news}")  # noqa: S608 - quoted
+    return f"Stream {name.name} successfully created."
+
+
+def drop_stream(duck: Duck, name: Name) -> bool:
+    """Drop a stream; return whether there was one."""
+    if not find_streams(duck, name.database, [name]):
+        return False
+    duck.execute(f"DROP VIEW IF EXISTS {name}")
+    ours = f'"{name.database}"._penstock.streams'
+    duck.execute(f"DELETE FROM {ours} WHERE schema_name = ? AND name = ?", [name.schema, name.name])  # noqa: S608 - quoted
+    return True
+
+
+def find_streams(duck: Duck, database: str, names: Iterable[Name]) -> dict[Name, str]:
+    """Return those of `names` that are streams, with the tables that they are on, quoted."""
+    rows = duck.execute(f'SELECT schema_name, name, base FROM "{database}"._penstock.streams').fetchall()  # noqa: S608 - quoted
+    there = {Name(database, schema, name): base for schema, name, base in rows}
+    return {name: there[name] for name in names if name in there}
+
+
+def read_end(duck: Duck, base: str) -> int:
+    """Return the offset behind what is in a table now."""
+    return int(duck.execute(f"SELECT {_end(base)}").fetchone()[0])
+
+
+def advance(duck: Duck, ends: dict[Name, int]) -> None:
+    """Move offsets, in the transaction that is open."""
+    for name, end in ends.items():
+        ours = f'"{name.database}"._penstock.streams'
+        update = f"UPDATE {ours} SET next_row = ? WHERE schema_name = ? AND name = ? AND next_row <> ?"  # noqa: S608 - quoted
+        duck.execute(update, [end, name.schema, name.name, end])
+
+
+def _end(base: Name | str) -> str:
+    return f"(SELECT COALESCE(MAX(rowid) + 1, 0) FROM {base} WHERE rowid < {_UNCOMMITTED})"  # noqa: S608 - quoted
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"

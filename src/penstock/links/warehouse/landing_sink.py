@@ -1,0 +1,272 @@
+"""Loading a landing zone: batches become messages, in transactions that also say how far they go."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from penstock.core.announcements import Kind
+from penstock.core.errors import RefusedStatementError, TableStoppedError, UsageError
+from penstock.core.warehouse.alter import plan_migration
+from penstock.core.warehouse.landing import plan_end, plan_landed_merge, plan_landing, plan_table, plan_task
+from penstock.core.warehouse.load_plan import SchemaInPlace, plan_positions, plan_steps
+from penstock.core.warehouse.messages import render_border, render_rows, split_texts
+from penstock.core.warehouse.migration import Around
+from penstock.core.warehouse.planner import keep_fill_values, plan_column_renames, plan_drop
+from penstock.core.warehouse.target_table import TargetTable
+from penstock.links.warehouse.borders import log_place, rename_origin
+from penstock.links.warehouse.pieces import count_changes, read_pieces
+from penstock.links.warehouse.progress import TableState, TargetProgress, check_behind_border, require_rows
+from penstock.ports.sink import Loaded
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.core.announcements import Move
+    from penstock.core.batches import Batch
+    from penstock.core.tables import TableId, TableSchema
+    from penstock.core.warehouse.landing import LandingZone
+    from penstock.core.warehouse.load_plan import Step
+    from penstock.links.warehouse.sink import LoadRules
+    from penstock.ports.landing import LandingDatabase
+    from penstock.ports.objects import ObjectStore
+
+_INSERT_BYTES = 8 << 20
+"""How much JSON a statement brings; a value has 16 MiB at most."""
+
+
+class LandingSink:
+    """One pipeline's and source's way into a landing zone. It implements the port `Sink`. It is for one thread.
+
+    Each statement that defines something commits what is open, so those go ahead
+    of the transaction that brings the rows; all of them may be run again.
+    """
+
+    def __init__(
+        self,
+        database: LandingDatabase,
+        zone: LandingZone,
+        whose: tuple[str, str],
+        objects: ObjectStore,
+        rules: LoadRules,
+    ) -> None:
+        """Load into `database`, which is closed with this, the files of `objects`; `whose` are pipeline and source.
+
+        Raises UsageError for rules of the link that a landing zone does not know.
+        """
+        self._database = database
+        self._zone = zone
+        self._objects = objects
+        self._rules = rules
+        self._progress = TargetProgress(database, *whose)
+        try:
+            _require_plain(rules)
+            self._progress.create()
+        except BaseException:
+            database.close()
+            raise
+
+    def batch_offset(self) -> int:
+        """See `Sink`."""
+        return self._progress.batch_offset()
+
+    def waiting(self) -> dict[TableId, int]:
+        """See `Sink`."""
+        return self._progress.waiting()
+
+    def finish(self, batch_offset: int, waiting: Mapping[TableId, int] | None = None) -> None:
+        """See `Sink`."""
+        with self._database.transaction():
+            self._progress.set_batch_offset(batch_offset)
+            if waiting is not None:
+                self._progress.set_waiting(waiting)
+
+    def positions(self, table: TableId) -> dict[tuple[str, int], int]:
+        """See `Sink`."""
+        return self._progress.positions(table)
+
+    def load(
+        self, table: TableId, batches: Sequence[Batch], schemas: Mapping[int, TableSchema], at_once: int = 1
+    ) -> Loaded:
+        """See `Sink`. Each step is a transaction of its own."""
+        share = self._rules.shared_by(at_once)
+        changes = 0
+        try:
+            for step in plan_steps(self.positions(table), batches, share.rows_max, share.bytes_max):
+                changes += self._take(table, step, schemas[step.schema_id])
+        except RefusedStatementError as error:
+            raise TableStoppedError(str(table), "", "the target's table", error.message, error.hint) from error
+        known = self._progress.table(table)
+        return Loaded(
+            changes, time.time_ns() // 1_000_000, "the source dropped this table" if known and known.ended else ""
+        )
+
+    @property
+    def tables_together(self) -> int:
+        """See `Sink`."""
+        return 1
+
+    def load_together(
+        self, work: Mapping[TableId, Sequence[Batch]], schemas: Mapping[int, TableSchema]
+    ) -> Mapping[TableId, Loaded]:
+        """See `Sink`. It is never asked to, but for one table."""
+        return {table: self.load(table, batches, schemas) for table, batches in work.items()}
+
+    def rename(self, moves: Sequence[Move], order: tuple[int, int, int], schemas: Mapping[int, TableSchema]) -> None:
+        """See `Sink`. A landing table holds the messages of one name."""
+        del order, schemas
+        reason = f"it got the rows of {moves[0].origin}, and a landing zone does not rename tables"
+        hint = "carry it from a fresh copy: a new pipeline with another `pipeline` name, `home` and database"
+        raise TableStoppedError(moves[0].table, "", "the target's table", reason, hint)
+
+    def close(self) -> None:
+        """See `Sink`."""
+        self._database.close()
+
+    def _take(self, table: TableId, step: Step, schema: TableSchema) -> int:
+        """Bring a step in, and return how many changes it had."""
+        known = self._progress.table(table)
+        if step.kind is not Kind.SCHEMA:
+            self._cross_border(table, step, schema, known)
+            return 0
+        check_behind_border(known, step)
+        state = self._follow_schema(step, schema, known)
+        insert, changes = plan_landing(self._zone, table), 0
+        with self._database.transaction(), self._progress.of_tables([table]):
+            for piece in step.pieces:
+                rows = read_pieces(self._objects, schema, [piece])
+                if rows is not None:
+                    for array in split_texts(render_rows(schema, piece.batch, rows), _INSERT_BYTES):
+                        self._database.run(insert, [array])
+                    changes += count_changes(rows)
+            self._remember(table, step, state)
+        return changes
+
+    def _remember(self, table: TableId, step: Step, state: TableState) -> None:
+        self._progress.set_table(table, state)
+        batches = [piece.batch for piece in step.pieces]
+        self._progress.set_positions(table, plan_positions(self._progress.positions(table), batches))
+
+    def _follow_schema(self, step: Step, schema: TableSchema, known: TableState | None) -> TableState:
+        """Make or change the public table and its task for what `step` brings; return it as it is then."""
+        if known is None:
+            self._begin(schema)
+            return TableState(schema, SchemaInPlace(step.schema_id, step.last_order))
+        if not known.in_place.gives_way_to(step):
+            return replace(known, in_place=known.in_place.after(step))
+        # What has landed is of the older schema, whose columns may be gone after this. Where some
+        # are gone already, an earlier try got this far: nothing has landed since.
+        there = self._database.columns(schema.table.schema, schema.table.name)
+        if {column.name for column in known.schema.columns} <= set(there):
+            self._drain(known.schema)
+        renamed = known.schema.with_columns_renamed(step.column_renames)
+        after = keep_fill_values(renamed, schema)
+        self._migrate(known.schema, step, schema)
+        self._run(plan_task(self._zone, schema))
+        return replace(known, schema=after, in_place=known.in_place.after(step))
+
+    def _begin(self, schema: TableSchema) -> None:
+        """Make what a table is made of; refuse a public table that somebody else made."""
+        statements = plan_table(self._zone, schema)
+        ours = self._database.columns(self._zone.schema, str(schema.table))
+        if not ours and self._database.columns(schema.table.schema, schema.table.name):
+            reason = "the target has a table of this name that is not ours"
+            raise _stopped(schema.table, reason, "drop or rename that table, or load this one into another database")
+        target = TargetTable("", schema)
+        path = target.path(self._database.dialect)
+        probe = f"SELECT 1 FROM {path} LIMIT 1"  # noqa: S608 - the name is quoted
+        if self._database.columns(schema.table.schema, schema.table.name) and not self._database.fetch(probe):
+            # It may have been made ahead of the first rows, for a later schema than theirs.
+            self._run(plan_drop(self._database.dialect, target))
+        self._run(statements)
+
+    def _migrate(self, before: TableSchema, step: Step, after: TableSchema) -> None:
+        """Alter the public table, unless an earlier try did; a change that was cut short goes on where it was."""
+        there = self._database.columns(after.table.schema, after.table.name)
+        if step.column_renames and not {new for _, new in step.column_renames} <= set(there):
+            self._run(plan_column_renames(self._database.dialect, TargetTable("", before), step.column_renames))
+        renamed = before.with_columns_renamed(step.column_renames)
+        target = TargetTable("", renamed)
+        change = plan_migration(self._database.dialect, target, after, Around(log_place(step), has_rows=True))
+        for check in change.checks:
+            for row in self._database.fetch(check.query):
+                raise check.refusal(after, row)
+        there = self._database.columns(after.table.schema, after.table.name)
+        for statement in change.statements:
+            if not _is_done(statement, there, after):
+                self._database.run(statement)
+
+    def _drain(self, schema: TableSchema) -> None:
+        """Merge all that has landed, as the task does; two of them take turns by the stream."""
+        with self._database.transaction():
+            self._database.run(plan_landed_merge(self._zone, schema))
+
+    def _cross_border(self, table: TableId, step: Step, schema: TableSchema, known: TableState | None) -> None:
+        """Begin, empty or end the table, at most once."""
+        if known is not None and not known.has_before_it(step):
+            return
+        if step.kind is Kind.RENAME:
+            require_rows(None, rename_origin(step), table)
+        order = step.last_order
+        begun = TableState(schema, SchemaInPlace(step.schema_id, order), order)
+        state = begun if known is None else replace(known, border=order)
+        empties = step.kind is Kind.TRUNCATE and known is not None and not known.ended
+        if step.kind is Kind.DROP:
+            state = (known or begun).end(order)
+            self._end(known)
+        elif step.kind is Kind.CREATE or known is None:
+            state = begun
+            if known is not None:
+                self._end(replace(known, ended=False), drop=True)
+            self._begin(schema)
+        with self._database.transaction(), self._progress.of_tables([table]):
+            if empties and known is not None:
+                self._database.run(plan_landed_merge(self._zone, known.schema))
+                path = TargetTable("", known.schema).path(self._database.dialect)
+                self._database.run(f"DELETE FROM {path}")  # noqa: S608 - the name is quoted
+            if known is not None or step.kind is not Kind.DROP:
+                self._database.run(plan_landing(self._zone, table), [f"[{render_border(step.pieces[0].batch)}]"])
+            self._remember(table, step, state)
+
+    def _end(self, known: TableState | None, *, drop: bool = False) -> None:
+        """Merge what has landed of the table, and nothing after that; drop the public one where that is wanted."""
+        if known is None or known.ended:
+            return
+        table = known.schema.table
+        if self._database.has_stream(self._zone.schema, f"{table}/stream"):
+            self._drain(known.schema)
+        self._run(plan_end(self._zone, table))
+        if (drop or self._rules.dropped_tables == "drop") and self._database.columns(table.schema, table.name):
+            self._run(plan_drop(self._database.dialect, TargetTable("", known.schema)))
+
+    def _run(self, statements: Sequence[str]) -> None:
+        for statement in statements:
+            self._database.run(statement)
+
+
+def _is_done(statement: str, there: Mapping[str, str], after: TableSchema) -> bool:
+    """Whether an earlier try added or dropped the column of `statement` already."""
+    wanted = {column.name for column in after.columns}
+    for name in there:
+        if name in wanted and f' ADD COLUMN "{name}" ' in statement:
+            return True
+    _, drops, name = statement.partition(" DROP COLUMN ")
+    return bool(drops) and name.strip('"').replace('""', '"') not in there
+
+
+def _require_plain(rules: LoadRules) -> None:
+    """Raise UsageError for what would not be done to the messages."""
+    if rules.columns:
+        message = "a landing zone holds messages as they are, and the link has rules for `columns`"
+        raise UsageError(message, "take `columns` out of the link, or mask the columns in views on the public tables")
+    if rules.deletes == "soft":
+        message = "a landing zone keeps deleted rows in its landing tables, and the link says `deletes: soft`"
+        raise UsageError(message, "take `deletes` out of the link")
+    if rules.overflow != "stop":
+        message = f"a landing zone holds values as they are, and the link says `overflow: {rules.overflow}`"
+        raise UsageError(message, "take `overflow` out of the link")
+
+
+def _stopped(table: TableId, reason: str, hint: str) -> TableStoppedError:
+    return TableStoppedError(str(table), "", "the target's table", reason, hint)

@@ -1,0 +1,35 @@
+"""A database with a landing zone, as the warehouse spolt needs it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from penstock.ports.warehouse import StateDatabase
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from contextlib import AbstractContextManager
+
+
+class LandingDatabase(StateDatabase, Protocol):
+    """One connection, for one thread, in which a statement commits by itself outside of a transaction.
+
+    Every method raises SinkError or UnavailableError where the database fails;
+    RefusedStatementError is a SinkError that is about the tables of the statement.
+    """
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Commit all statements of a `with` block, or none; none of them may define anything."""
+        ...
+
+    def columns(self, schema: str, name: str) -> Mapping[str, str]:
+        """Return the columns of a table, and their types; none if there is no such table."""
+        ...
+
+    def has_stream(self, schema: str, name: str) -> bool:
+        """Whether there is such a stream."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the database."""
+        ...

@@ -1,0 +1,196 @@
+"""The stand-in has Snowflake's streams and tasks. Each rule names its page of Snowflake's documentation."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import snowflake.connector
+from snowflake.connector.errors import ProgrammingError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from penstock.dev.snowflake import SnowflakeServer
+
+_TABLES = ("CREATE TABLE base (id NUMBER(38, 0))", "CREATE TABLE copied (id NUMBER(38, 0))")
+_STREAM = "CREATE STREAM news ON TABLE base APPEND_ONLY = TRUE"
+_COPY = "INSERT INTO copied SELECT id FROM news"
+_HAS_DATA = "SELECT SYSTEM$STREAM_HAS_DATA('news')"
+_TASK = f"CREATE TASK work SCHEDULE = '10 SECONDS' WHEN SYSTEM$STREAM_HAS_DATA('news') AS {_COPY}"
+
+
+class Client:
+    """A session of the connector, in a schema of its own."""
+
+    def __init__(self, server: SnowflakeServer, schema: str) -> None:
+        self.schema = schema.upper()
+        self.connection = snowflake.connector.connect(
+            account=server.account,
+            user=server.user,
+            password=server.password,
+            host=server.host,
+            port=server.port,
+            protocol="http",
+            database=server.database,
+            schema=schema,
+            login_timeout=30,
+            network_timeout=30,
+        )
+
+    def __call__(self, *statements: str) -> list[tuple[Any, ...]]:
+        """Run statements; return the rows of the last one."""
+        rows: list[Any] = []
+        with self.connection.cursor() as cursor:
+            for statement in statements:
+                rows = list(cursor.execute(statement).fetchall())  # type: ignore[union-attr]
+        return rows
+
+    def states(self) -> list[str]:
+        """How the runs of the task ended, the newest first."""
+        history = "SELECT state FROM TABLE(INFORMATION_SCHEMA.TASK_HISTORY(TASK_NAME => 'WORK'))"
+        return [state for (state,) in self(f"{history} WHERE schema_name = '{self.schema}'")]
+
+    def run_task(self) -> str:
+        """Let the task run once, and return how that ended."""
+        before = len(self.states())
+        self("EXECUTE TASK work")
+        deadline = time.monotonic() + 20
+        while len(states := self.states()) == before:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        return states[0]
+
+
+@pytest.fixture
+def client(snowflake: SnowflakeServer, fresh_name: str) -> Iterator[Client]:
+    """In a schema with the tables `base` and `copied` and the stream `news` of the first."""
+    session = Client(snowflake, fresh_name)
+    session(*_TABLES, _STREAM)
+    yield session
+    session("DROP TASK IF EXISTS work")
+    session.connection.close()
+
+
+def test_a_stream_begins_where_it_was_made_unless_it_shows_initial_rows(client: Client) -> None:
+    """SQL reference, "CREATE STREAM"."""
+    client("INSERT INTO base VALUES (1)", "CREATE OR REPLACE STREAM news ON TABLE base APPEND_ONLY = TRUE")
+    assert client("SELECT id FROM news") == []
+    client("CREATE OR REPLACE STREAM news ON TABLE base APPEND_ONLY = TRUE SHOW_INITIAL_ROWS = TRUE")
+    assert client("SELECT id FROM news") == [(1,)]
+
+
+def test_reading_a_stream_moves_nothing_and_a_dml_statement_that_reads_it_moves_it(client: Client) -> None:
+    """User guide, "Introduction to streams"."""
+    client("INSERT INTO base VALUES (1), (2)")
+    assert client("SELECT id FROM news ORDER BY id") == client("SELECT id FROM news ORDER BY id") == [(1,), (2,)]
+    assert client("SELECT METADATA$ACTION, METADATA$ISUPDATE FROM news LIMIT 1") == [("INSERT", False)]
+    assert client(_HAS_DATA) == [(True,)]
+    client(_COPY)
+    assert client(_HAS_DATA) == [(False,)]
+    assert client("SELECT id FROM copied ORDER BY id") == [(1,), (2,)]
+
+
+def test_a_stream_stays_where_it_is_when_the_transaction_that_read_it_is_rolled_back(client: Client) -> None:
+    """User guide, "Introduction to streams"."""
+    client("INSERT INTO base VALUES (1)", "BEGIN", _COPY, "ROLLBACK")
+    assert (client(_HAS_DATA), client("SELECT * FROM copied")) == ([(True,)], [])
+
+
+def test_a_stream_stays_where_it_is_when_the_statement_that_reads_it_fails(client: Client) -> None:
+    """User guide, "Introduction to streams"."""
+    client("INSERT INTO base VALUES (1)")
+    with pytest.raises(ProgrammingError):
+        client("INSERT INTO copied SELECT CAST(METADATA$ACTION AS NUMBER) FROM news")
+    assert client(_HAS_DATA) == [(True,)]
+
+
+def test_all_statements_of_a_transaction_see_the_same_rows_of_a_stream(client: Client) -> None:
+    """User guide, "Introduction to streams", repeatable read."""
+    client("INSERT INTO base VALUES (1)", "BEGIN", _COPY, _COPY, "COMMIT")
+    assert (client(_HAS_DATA), client("SELECT id FROM copied")) == ([(False,)], [(1,), (1,)])
+
+
+def test_a_transaction_does_not_see_in_a_stream_what_it_adds_itself(client: Client) -> None:
+    """User guide, "Introduction to streams", repeatable read."""
+    client("INSERT INTO base VALUES (1)", "BEGIN", "INSERT INTO base VALUES (2)", _COPY, "COMMIT")
+    assert client("SELECT id FROM copied") == [(1,)]
+    assert client("SELECT id FROM news") == [(2,)]
+    client("INSERT INTO base VALUES (3)")
+    assert client("SELECT id FROM news ORDER BY id") == [(2,), (3,)]
+
+
+def test_what_is_committed_while_a_transaction_reads_a_stream_is_still_news_behind_it(
+    client: Client, snowflake: SnowflakeServer
+) -> None:
+    """User guide, "Introduction to streams"."""
+    with contextlib.closing(Client(snowflake, client.schema).connection) as other:
+        client("INSERT INTO base VALUES (1)", "BEGIN", _COPY)
+        other.cursor().execute("INSERT INTO base VALUES (2)")
+        client("COMMIT")
+    assert client("SELECT id FROM news") == [(2,)]
+
+
+def test_ddl_commits_the_transaction_that_is_open(client: Client) -> None:
+    """SQL reference, "Transactions"."""
+    client("INSERT INTO base VALUES (1)", "BEGIN", _COPY, "CREATE TABLE other (id NUMBER(38, 0))", "ROLLBACK")
+    assert (client(_HAS_DATA), client("SELECT id FROM copied")) == ([(False,)], [(1,)])
+
+
+def test_a_new_task_is_suspended_and_may_be_executed_all_the_same(client: Client) -> None:
+    """SQL reference, "CREATE TASK" and "EXECUTE TASK"."""
+    client("INSERT INTO base VALUES (1)", _TASK)
+    assert client.run_task() == "SUCCEEDED"
+    assert client("SELECT id FROM copied") == [(1,)]
+    with client.connection.cursor(snowflake.connector.DictCursor) as cursor:
+        ((task),) = cursor.execute("SHOW TASKS LIKE 'work'").fetchall()  # type: ignore[union-attr]
+    assert (task["state"], task["schedule"], task["definition"]) == ("suspended", "10 SECONDS", _COPY)
+
+
+def test_a_task_whose_stream_has_no_data_is_skipped(client: Client) -> None:
+    """SQL reference, "TASK_HISTORY"."""
+    client(_TASK)
+    assert client.run_task() == "SKIPPED"
+
+
+def test_a_task_that_is_resumed_runs_by_its_schedule(client: Client) -> None:
+    """SQL reference, "CREATE TASK"."""
+    client("INSERT INTO base VALUES (1)", _TASK, "ALTER TASK work RESUME")
+    deadline = time.monotonic() + 60
+    while not client.states():
+        assert time.monotonic() < deadline
+        time.sleep(0.3)
+    assert client("SELECT id FROM copied") == [(1,)]
+
+
+def test_a_task_that_fails_too_often_in_a_row_is_suspended_and_its_stream_stays(client: Client) -> None:
+    """SQL reference, "CREATE TASK", SUSPEND_TASK_AFTER_NUM_FAILURES."""
+    wrong = _TASK.replace("WHEN", "SUSPEND_TASK_AFTER_NUM_FAILURES = 2 WHEN").replace("SELECT id", "SELECT nothing")
+    client("INSERT INTO base VALUES (1)", wrong, "ALTER TASK work RESUME")
+    assert [client.run_task(), client.run_task()] == ["FAILED", "FAILED"]
+    with client.connection.cursor(snowflake.connector.DictCursor) as cursor:
+        ((task),) = cursor.execute("SHOW TASKS").fetchall()  # type: ignore[union-attr]
+    assert (task["state"], client(_HAS_DATA)) == ("suspended", [(True,)])
+
+
+@pytest.mark.parametrize(
+    ("statement", "error"),
+    [
+        ("CREATE STREAM s ON TABLE base", "APPEND_ONLY = TRUE alone"),
+        ("CREATE STREAM s ON TABLE missing APPEND_ONLY = TRUE", "does not exist"),
+        (_STREAM, "already exists"),
+        ("DROP STREAM missing", "does not exist"),
+        ("EXECUTE TASK missing", "does not exist"),
+        ("ALTER TASK missing RESUME", "does not exist"),
+        (_TASK.replace("10", "9"), "10 seconds at least"),
+        (_TASK.replace("'10 SECONDS'", "'USING CRON * * * * * UTC'"), "invalid schedule"),
+        ("CREATE TASK work WHEN 1 = 1 AS SELECT 1", "SYSTEM\\$STREAM_HAS_DATA alone"),
+        ("CREATE TASK work AS SELECT 1", "needs a SCHEDULE"),
+        ("CREATE TASK work SCHEDULE = '1 MINUTE' COLOUR = blue AS SELECT 1", "unexpected 'COLOUR'"),
+    ],
+)
+def test_it_refuses_what_snowflake_refuses_and_what_it_has_not(client: Client, statement: str, error: str) -> None:
+    with pytest.raises(ProgrammingError, match=error):
+        client(statement)

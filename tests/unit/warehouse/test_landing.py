@@ -1,0 +1,217 @@
+"""The exact SQL of a landing zone, each statement read by a parser of Snowflake's dialect, and its messages."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import sqlglot
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlglot import exp
+
+from penstock.core.announcements import Kind
+from penstock.core.batches import Batch
+from penstock.core.errors import TableStoppedError
+from penstock.core.files import file_schema
+from penstock.core.tables import (
+    BytesType,
+    Column,
+    ColumnType,
+    DateTimeType,
+    DecimalType,
+    FloatType,
+    IntegerType,
+    TableId,
+    TableSchema,
+    TextType,
+    TimestampType,
+    TimeType,
+    VectorType,
+)
+from penstock.core.warehouse.landing import (
+    LandingZone,
+    plan_end,
+    plan_landed_merge,
+    plan_landing,
+    plan_table,
+    render_position,
+)
+from penstock.core.warehouse.messages import render_border, render_rows, split_texts
+
+ZONE = LandingZone("landing", "load_wh", "30 SECONDS")
+ORDERS = TableId("shop", "orders")
+ID = Column("id", IntegerType(64, unsigned=False), nullable=False)
+NOTE = Column("note", TextType(40, "utf8mb4"), nullable=True)
+BATCH = Batch("src", ORDERS, "topic", 2, 7, 9, 2, "file", 1, "parquet", 1, (1, 2, 3), (1, 4, 0), 0)
+MERGE = (
+    'MERGE INTO "shop"."orders" AS t USING ('
+    'SELECT "message":op::VARCHAR AS "__penstock_op", CAST("message":row."id"::VARCHAR AS NUMBER(38, 0)) AS "id", '
+    '"message":row."note"::VARCHAR AS "note" FROM "landing"."shop.orders/stream" '
+    "WHERE \"message\":op::VARCHAR IN ('c', 'r', 'u', 'd') "
+    'QUALIFY ROW_NUMBER() OVER (PARTITION BY CAST("message":row."id"::VARCHAR AS NUMBER(38, 0)) '
+    'ORDER BY "position" DESC, "offset" DESC) = 1) AS s ON t."id" = s."id" '
+    "WHEN MATCHED AND s.\"__penstock_op\" = 'd' THEN DELETE "
+    'WHEN MATCHED THEN UPDATE SET "note" = s."note" '
+    'WHEN NOT MATCHED AND s."__penstock_op" <> \'d\' THEN INSERT ("id", "note") VALUES (s."id", s."note")'
+)
+
+
+def table(*columns: Column, key: tuple[str, ...] = ("id",)) -> TableSchema:
+    return TableSchema(ORDERS, (ID, *columns), key)
+
+
+def test_a_table_is_made_of_a_landing_table_a_public_one_a_stream_and_a_task() -> None:
+    statements = plan_table(ZONE, table(NOTE))
+
+    assert statements == [
+        'CREATE SCHEMA IF NOT EXISTS "landing"',
+        'CREATE SCHEMA IF NOT EXISTS "shop"',
+        (
+            'CREATE TABLE IF NOT EXISTS "landing"."shop.orders" ("message" VARIANT, "topic" VARCHAR, '
+            '"partition" NUMBER(38, 0), "offset" NUMBER(38, 0), "position" VARCHAR, "loaded_at" TIMESTAMP_NTZ(6))'
+        ),
+        'CREATE TABLE IF NOT EXISTS "shop"."orders" ("id" NUMBER(38, 0), "note" VARCHAR(40))',
+        (
+            'CREATE STREAM IF NOT EXISTS "landing"."shop.orders/stream" '
+            'ON TABLE "landing"."shop.orders" APPEND_ONLY = TRUE'
+        ),
+        (
+            'CREATE OR REPLACE TASK "landing"."shop.orders/task" WAREHOUSE = load_wh SCHEDULE = \'30 SECONDS\' '
+            f'WHEN SYSTEM$STREAM_HAS_DATA(\'"landing"."shop.orders/stream"\') AS {MERGE}'
+        ),
+        'ALTER TASK "landing"."shop.orders/task" RESUME',
+    ]
+    for statement in statements[:4]:
+        assert not isinstance(sqlglot.parse_one(statement, dialect="snowflake"), exp.Command)
+
+
+def test_a_merge_takes_the_newest_message_of_each_key_and_deletes_what_is_gone() -> None:
+    merge = plan_landed_merge(ZONE, table(NOTE))
+
+    assert merge == MERGE
+    parsed = sqlglot.parse_one(merge, dialect="snowflake")
+    assert isinstance(parsed, exp.Merge)
+    assert len(list(parsed.find_all(exp.When))) == 3
+
+
+def test_a_table_of_nothing_but_its_key_has_nothing_to_update() -> None:
+    merge = plan_landed_merge(ZONE, table())
+
+    assert "UPDATE" not in merge
+    assert isinstance(sqlglot.parse_one(merge, dialect="snowflake"), exp.Merge)
+
+
+@pytest.mark.parametrize(
+    ("type_", "value"),
+    [
+        (DecimalType(10, 2), 'CAST("message":row."x"::VARCHAR AS NUMBER(10, 2))'),
+        (BytesType(8, fixed=False), 'TO_BINARY("message":row."x"::VARCHAR, \'HEX\')'),
+        (TimestampType(6), 'CAST("message":row."x"::VARCHAR AS TIMESTAMP_LTZ(6))'),
+        (VectorType(3), 'CAST(PARSE_JSON("message":row."x"::VARCHAR) AS VECTOR(FLOAT, 3))'),
+    ],
+)
+def test_values_get_the_types_of_their_columns(type_: ColumnType, value: str) -> None:
+    merge = plan_landed_merge(ZONE, table(Column("x", type_, nullable=True)))
+
+    assert f'{value} AS "x"' in merge
+    assert isinstance(sqlglot.parse_one(merge, dialect="snowflake"), exp.Merge)
+
+
+def test_names_that_no_path_can_write_are_texts() -> None:
+    merge = plan_landed_merge(ZONE, table(Column("it's", TextType(9, "utf8mb4"), nullable=True)))
+
+    assert "GET(\"message\":row, 'it''s')::VARCHAR AS \"it's\"" in merge
+
+
+def test_the_messages_of_a_statement_are_its_one_parameter() -> None:
+    insert = plan_landing(ZONE, ORDERS)
+
+    assert insert == (
+        'INSERT INTO "landing"."shop.orders" ("message", "topic", "partition", "offset", "position", "loaded_at") '
+        "SELECT f.value:message, f.value:topic::VARCHAR, f.value:partition::NUMBER(38, 0), "
+        "f.value:offset::NUMBER(38, 0), f.value:position::VARCHAR, SYSDATE() "
+        "FROM TABLE(FLATTEN(INPUT => PARSE_JSON(?))) AS f"
+    )
+    assert isinstance(sqlglot.parse_one(insert, dialect="snowflake"), exp.Insert)
+
+
+def test_a_table_that_ends_keeps_its_messages() -> None:
+    assert plan_end(ZONE, ORDERS) == [
+        'DROP TASK IF EXISTS "landing"."shop.orders/task"',
+        'DROP STREAM IF EXISTS "landing"."shop.orders/stream"',
+    ]
+
+
+@pytest.mark.parametrize("schema", [table(key=()), replace(table(), partial_rows=True)])
+def test_tables_that_cannot_be_merged_stop(schema: TableSchema) -> None:
+    with pytest.raises(TableStoppedError, match=r"shop\.orders"):
+        plan_table(ZONE, schema)
+
+
+def test_values_are_exact_texts() -> None:
+    schema = table(
+        NOTE,
+        Column("price", DecimalType(38, 2), nullable=True),
+        Column("ratio", FloatType(64), nullable=True),
+        Column("raw", BytesType(4, fixed=False), nullable=True),
+        Column("at", DateTimeType(6), nullable=True),
+        Column("seen", TimestampType(6), nullable=True),
+        Column("took", TimeType(6), nullable=True),
+    )
+    instant = dt.datetime(2024, 2, 29, 23, 59, 59, 1, tzinfo=dt.UTC)
+    values = [2**63 - 1, 'é"\n', Decimal("-1.50"), 0.1, b"\x00\xff", instant.replace(tzinfo=None), instant]
+    columns = [[value, 1 if value == values[0] else None] for value in [*values, dt.timedelta(microseconds=-5)]]
+    layout = file_schema(schema)
+    names: dict[str, list[Any]] = dict(zip(layout.names, [*columns, ["c", "d"], [7, 8]], strict=True))
+    rows = pa.table(names, layout)
+
+    first, second = (json.loads(text) for text in render_rows(schema, BATCH, rows))
+
+    assert first == {
+        "message": {
+            "op": "c",
+            "row": {
+                "id": "9223372036854775807",
+                "note": 'é"\n',
+                "price": "-1.50",
+                "ratio": "0.1",
+                "raw": "00ff",
+                "at": "2024-02-29T23:59:59.000001",
+                "seen": "2024-02-29T23:59:59.000001+00:00",
+                "took": "-5",
+            },
+        },
+        "topic": "topic",
+        "partition": 2,
+        "position": render_position((1, 4, 0)),
+        "offset": 7,
+    }
+    assert set(second["message"]["row"].values()) == {"1", None}
+
+
+def test_a_border_is_an_entry_without_an_offset() -> None:
+    entry = json.loads(render_border(replace(BATCH, kind=Kind.TRUNCATE)))
+
+    assert entry == {"message": {"op": "truncate"}, "topic": "topic", "position": render_position((1, 4, 0))}
+
+
+_ORDERS = st.tuples(st.integers(0, 2**62), st.integers(0, 2**62), st.integers(0, 2**31))
+
+
+@given(_ORDERS, _ORDERS)
+def test_positions_sort_as_the_places_do(one: tuple[int, int, int], other: tuple[int, int, int]) -> None:
+    assert (render_position(one) < render_position(other)) == (one < other)
+
+
+@given(st.lists(st.integers().map(str)), st.integers(1, 40))
+def test_arrays_have_every_text_once_in_order(texts: list[str], bytes_max: int) -> None:
+    arrays = [json.loads(array) for array in split_texts(iter(texts), bytes_max)]
+
+    assert [str(value) for array in arrays for value in array] == texts
+    assert all(len(array) == 1 or sum(len(str(value)) for value in array) <= bytes_max for array in arrays)
