@@ -32,8 +32,9 @@ def service(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Path]:
-    yield tmp_path / "dev"
-    _dev("down", "--home", str(tmp_path / "dev"))
+    """Where servers are kept; shell scripts that start some of them split a path at a blank."""
+    yield tmp_path / "of developers"
+    _dev("down", "--home", str(tmp_path / "of developers"))
 
 
 def test_a_server_runs_from_up_to_down_and_comes_back_on_its_port(home: Path, service: str) -> None:

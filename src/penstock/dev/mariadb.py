@@ -8,12 +8,15 @@ from __future__ import annotations
 import enum
 import os
 import shutil
+import tempfile
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pymysql
 
-from penstock.core.errors import UsageError
+from penstock.core.errors import PenstockError, UsageError
 from penstock.dev.debian import DebianPackage, Prefix, ensure_prefix
 from penstock.dev.ports import LOOPBACK, choose_port, is_listening
 from penstock.dev.processes import run_to_end, start_child, wait_until_ready
@@ -21,8 +24,7 @@ from penstock.dev.secrets import kept_secret, make_private, write_private
 from penstock.dev.server import OneProcessServer
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping, Sequence
 
 NEWER = DebianPackage("trixie", "mariadb-server-core")
 """MariaDB 11.8, for what the release that most machines have does not know yet."""
@@ -159,8 +161,9 @@ def start_mariadb(
             opened.write(_PREFIX_SETTINGS.format(usr=prefix.usr))
     log = home / "mariadb.log"
     server = [*program, f"--defaults-file={settings}", *_as_root()]
-    first = _init_command(settings) if prefix is None else _bootstrap_command(home, server, prefix)
-    _initialise(home, first, log)
+    with _plain_path(home) as plain:
+        first = _init_command(plain) if prefix is None else _bootstrap_command(home, server, prefix)
+        _initialise(home, first, log)
     child = start_child(f"MariaDB ({flavour.value})", [*server, f"--init-file={home / INIT_FILE}", *options], log)
     wait_until_ready(child, lambda: answers(chosen, password), _START_SECONDS)
     return MariadbServer(chosen, home, child, password=password)
@@ -202,14 +205,28 @@ def _initialise(home: Path, command: Sequence[str], log: Path) -> None:
     shutil.rmtree(home / "data", ignore_errors=True)
     (home / "data").mkdir()
     run_to_end("the first start of MariaDB", command, log, _INIT_SECONDS)
+    # The program may fail without saying so by its exit code.
+    if not any((home / "data" / "mysql").glob("global_priv.*")):
+        message = f"the first start of MariaDB made no system tables under {home / 'data'}"
+        raise PenstockError(message, f"read {log}, mend the cause and try again")
     done.touch()
 
 
-def _init_command(settings: Path) -> list[str]:
+@contextmanager
+def _plain_path(home: Path) -> Iterator[Path]:
+    """Yield a path to `home` without blanks: the program that makes system tables, a shell script, understands none."""
+    with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
+        plain = Path(folder, "home")
+        plain.symlink_to(home)
+        yield plain
+
+
+def _init_command(home: Path) -> list[str]:
     """How an installed server makes its system tables."""
     return [
         find_program("mariadb-install-db"),
-        f"--defaults-file={settings}",
+        f"--defaults-file={home / 'mariadb.cnf'}",
+        f"--datadir={home / 'data'}",
         "--auth-root-authentication-method=socket",
         "--skip-test-db",
         *_as_root(),
