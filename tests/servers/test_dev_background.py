@@ -60,11 +60,12 @@ def test_a_port_in_use_ends_up_with_exit_code_2_and_the_port(home: Path) -> None
     assert f"port {port} on 127.0.0.1 is in use" in up.stderr
 
 
-def test_a_service_of_a_later_release_ends_up_with_exit_code_2(home: Path) -> None:
-    up = _dev("up", "snowflake", "--home", str(home))
+def test_a_service_that_nobody_knows_ends_up_with_exit_code_2_and_those_that_there_are(home: Path) -> None:
+    up = _dev("up", "oracle", "--home", str(home))
 
     assert up.returncode == 2
-    assert "snowflake is not in this release" in up.stderr
+    assert "oracle is not a service that we know" in up.stderr
+    assert "snowflake" in up.stderr
 
 
 def test_a_killed_supervisor_takes_its_server_along_and_up_starts_it_again(home: Path, service: str) -> None:
