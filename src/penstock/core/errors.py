@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 START_ANEW = "start a new pipeline with a copy (another `pipeline` name and `home`, `start: copy`)"
-"""What to do where existing rows must be read anew: nothing less than a whole pipeline can be copied again."""
+"""What to do where everything must be read anew."""
+
+READ_AGAIN = f"have the table's rows read again (penstock snapshot FILE TABLE), or {START_ANEW}"
+"""What to do where the rows of one table must be read anew. Only MySQL's tables with a primary key can be so far."""
 
 STOP_ONE = "stop one of two instances, if there are two"
 """What to do where another instance of the same pipeline seems to be at work; what became of ours follows."""

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from penstock.core.errors import START_ANEW, TableStoppedError
+from penstock.core.errors import READ_AGAIN, TableStoppedError
 from penstock.core.mysql import column_codes as codes
 from penstock.core.mysql.charsets import BYTES_PER_CHARACTER
 from penstock.core.mysql.collations import BINARY
@@ -49,7 +49,7 @@ _LABELS_SHOWN: Final = 20
 _SET_BYTES: Final = (1, 1, 2, 3, 4, 8, 8, 8, 8)
 _ADDRESS_BYTES: Final[Mapping[str, int]] = {"uuid": 16, "inet4": 4, "inet6": 16}
 _DIFFERS: Final = (
-    f"the table was changed in a way that we did not see, or its definition was taken from another time: {START_ANEW}"
+    f"the table was changed in a way that we did not see, or its definition was taken from another time: {READ_AGAIN}"
 )
 _SAY_NAMES: Final = (
     "if it has a UNIQUE key on a BLOB, a TEXT or another long column, for which MariaDB logs a column of its own, "
@@ -57,7 +57,7 @@ _SAY_NAMES: Final = (
 )
 _SAY_INDEX: Final = (
     "if it has a multi-valued index, an index on an expression such as CAST(... AS UNSIGNED ARRAY), for which early "
-    f"releases of MySQL 8.0 log a column of its own, drop it; else the server needs a newer release of us; {START_ANEW}"
+    f"releases of MySQL 8.0 log a column of its own, drop it; else the server needs a newer release of us; {READ_AGAIN}"
 )
 _HASH_NAME: Final = re.compile(r"DB_ROW_HASH_\d+")
 _HASH: Final = IntegerType(64, unsigned=True)

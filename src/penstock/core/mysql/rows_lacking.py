@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from penstock.core.changes import Op
-from penstock.core.errors import START_ANEW, TableStoppedError
+from penstock.core.errors import READ_AGAIN, TableStoppedError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from penstock.core.mysql.rows_plain import ArrowArray
     from penstock.core.tables import Column, TableSchema
 
-_SET_FULL = f"set binlog_row_image=FULL on the server, for every session, and {START_ANEW}"
+_SET_FULL = f"set binlog_row_image=FULL on the server, for every session, and {READ_AGAIN}"
 _STALE = "the log lacks its values, and has new ones of what the source computes them from"
 _COMPUTE_ELSEWHERE = (
     "MariaDB 11.8 leaves generated columns out of updates and deletes, whatever binlog_row_image is: leave the table "
-    f"out, or make the column one that the application or a trigger sets, and {START_ANEW}; on other servers "
+    f"out, or make the column one that the application or a trigger sets, and {READ_AGAIN}; on other servers "
 )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.core.announcements import Kind
+from penstock.core.errors import READ_AGAIN
 from penstock.core.mysql.evolution import (
     find_column_renames,
     refusal,
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
     from penstock.core.mysql.sql_tokens import TableName
     from penstock.core.tables import TableSchema
 
-COPY_AGAIN = (
-    "start a new pipeline (another `pipeline` name and `home`, `start: copy`) to carry the table from a fresh copy"
-)
 _ROWS_CAME_OR_WENT = "rows came or went without a row event, as with a partition that is dropped or exchanged"
 
 Effect: TypeAlias = "Kind | Refusal | None"
@@ -106,7 +104,7 @@ def column_renames_of(ddl: TableDdl, change: TableChange) -> tuple[tuple[str, st
 def _effect_of_rename(ddl: TableDdl, origin: TableId, change: TableChange, after: TableSchema) -> Effect:
     if change.moved is None:
         reason = f"it now has the rows of {origin}, which was not carried"
-        hint = f'{COPY_AGAIN}, with {origin}, or a pattern such as "{after.table.schema}.*", under its `tables` too'
+        hint = f'{READ_AGAIN}, with {origin}, or a pattern such as "{after.table.schema}.*", under its `tables` too'
         return Refusal("", reason, f"{hint}: then what a tool like gh-ost copies is carried as well")
     if ddl.changes_rows:
         return _unknown(_ROWS_CAME_OR_WENT)
@@ -140,4 +138,4 @@ def _refusal(change: TableChange, before: TableSchema, after: TableSchema) -> Re
 
 
 def _unknown(reason: str) -> Refusal:
-    return Refusal("", reason, COPY_AGAIN)
+    return Refusal("", reason, READ_AGAIN)

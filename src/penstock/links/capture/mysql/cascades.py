@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from penstock.core.changes import Op
-from penstock.core.errors import TableStoppedError
+from penstock.core.errors import READ_AGAIN, TableStoppedError
 from penstock.core.mysql.decode import batch_key, decode_rows
 from penstock.core.mysql.foreign_keys import reached_by
-from penstock.core.mysql.table_effects import COPY_AGAIN
 from penstock.core.publication import StoppedTable
 from penstock.links.capture.mysql.log_reading import binlog_rows
 
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
 _HINT = (
     "make the foreign key RESTRICT, and delete or change the rows by statements of the application before the "
-    f"parent's; then {COPY_AGAIN}; or leave the table out"
+    f"parent's; then {READ_AGAIN}; or leave the table out"
 )
 
 

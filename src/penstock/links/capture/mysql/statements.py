@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from penstock.config.crash_points import CrashPoint
 from penstock.core.announcements import Announcement, Kind, Move
-from penstock.core.errors import PenstockError, TableStoppedError
+from penstock.core.errors import READ_AGAIN, PenstockError, TableStoppedError
 from penstock.core.mysql.concerned import concerns
 from penstock.core.mysql.ddl import Harmless, RowStatement, TableDdl, TransactionControl, classify
 from penstock.core.mysql.foreign_keys import with_children
@@ -30,7 +30,6 @@ from penstock.core.mysql.statement_reach import (
     stays_inside,
 )
 from penstock.core.mysql.table_effects import (
-    COPY_AGAIN,
     TableChange,
     column_renames_of,
     effect_of,
@@ -63,7 +62,7 @@ _DUMPED = CrashPoint("statement.dumped", "the tracker's dump is kept, the statem
 _APPLIED = CrashPoint("statement.applied", "a statement is applied to the tracker, and nobody knows")
 _RESTORED = CrashPoint("statement.restored", "the tracker is restored from a dump, which is still there")
 
-_WRITE_ROWS = f"set binlog_format=ROW for every session that writes; then {COPY_AGAIN}"
+_WRITE_ROWS = f"set binlog_format=ROW for every session that writes; then {READ_AGAIN}"
 _EMPTY_TRACKER = '{"schemas": []}'
 _OF_SCHEMAS = frozenset({"create_schema", "alter_schema", "drop_schema"})
 _Stopped: TypeAlias = "tuple[tuple[TableId, StoppedTable], ...]"
@@ -251,7 +250,7 @@ class StatementHandler:
         if not had:
             return outcome
         reason = f"CREATE TABLE IF NOT EXISTS may have found it, with rows that nobody has seen: {had}"
-        return StatementOutcome(stopped=self._stop(statement, [table], reason, COPY_AGAIN))
+        return StatementOutcome(stopped=self._stop(statement, [table], reason, READ_AGAIN))
 
     def _carried(self, table: TableId, stopped: Collection[str]) -> bool:
         return self._book.announcement(table) is not None and str(table) not in stopped
@@ -299,7 +298,7 @@ class StatementHandler:
             affected = [table for table in existing if table.schema.casefold() == schema]
         else:
             affected = resolve_names(ddl.tables, statement.default_schema, existing) or list(existing)
-        return StatementOutcome(stopped=self._stop(statement, affected, reason, f"{error.hint}; then {COPY_AGAIN}"))
+        return StatementOutcome(stopped=self._stop(statement, affected, reason, f"{error.hint}; then {READ_AGAIN}"))
 
     def _stop(self, statement: StatementLogged, tables: Iterable[TableId], reason: str, hint: str) -> _Stopped:
         """Stop those of `tables` that are wanted."""
