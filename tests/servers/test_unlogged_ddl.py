@@ -13,7 +13,7 @@ from penstock.adapters.mysql.binlog_stream import open_binlog
 from penstock.adapters.mysql.catalog import read_tables
 from penstock.adapters.mysql.connection import ask, connect
 from penstock.adapters.mysql.history import head
-from penstock.core.errors import TableStoppedError
+from penstock.core.errors import PenstockError, TableStoppedError
 from penstock.core.mysql.decode import decode_rows
 from penstock.core.mysql.log_items import RowsLogged
 from penstock.core.tables import TableId
@@ -87,3 +87,37 @@ def test_a_definition_that_is_as_it_was_stops_nothing(
     assert batch.after is not None
     (row,) = batch.after.to_pylist()
     assert [row[name] for name in "abestvc"] == [1, "é", "ü", "p,q", "ß", b"\xff", "abc"]
+
+
+ODD = (
+    "GEOMETRY",
+    "POINT",
+    "JSON",
+    "VECTOR(3)",
+    "UUID",
+    "TEXT COMPRESSED",
+    "BIT(3)",
+    "ENUM('a')",
+    "SET('a')",
+    "LONGBLOB",
+)
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_character_sets_are_told_of_the_columns_that_have_them(
+    any_source: MariadbServer | OracleMysql, database: str, odd: str
+) -> None:
+    table = TableId(database, "t")
+    texts = "CHAR(3), c CHAR(3) CHARACTER SET latin1, d CHAR(3), e CHAR(3), f CHAR(3)"
+    with closing(connect(address(any_source))) as connection:
+        begin = head(connection)
+        try:
+            ask(connection, f"CREATE TABLE {table} (a CHAR(3), o {odd}, b {texts}) DEFAULT CHARACTER SET utf8mb4")
+        except PenstockError as error:
+            pytest.skip(f"this server has no such type: {error.message}")
+        ask(connection, f"INSERT INTO {table} (a) VALUES ('x')")
+
+    (rows,) = rows_from(any_source, begin, table)
+
+    first, _, *others = rows.table_map.charsets
+    assert (first, *others) == ("utf8mb4", "utf8mb4", "latin1", "utf8mb4", "utf8mb4", "utf8mb4")

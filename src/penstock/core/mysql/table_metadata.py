@@ -17,12 +17,14 @@ from penstock.core.mysql.column_codes import (
     BLOB_COMPRESSED,
     BLOBS,
     ENUM,
+    GEOMETRY,
     NUMERIC,
     SET,
     STRING,
     VAR_STRING,
     VARCHAR,
     VARCHAR_COMPRESSED,
+    VECTOR,
     YEAR,
     string_type,
 )
@@ -40,7 +42,9 @@ _KEY: Final = 8
 _KEY_WITH_PREFIXES: Final = 9
 _DEFAULT_LABEL_CHARSET: Final = 10
 _LABEL_CHARSET: Final = 11
-_TEXTS: Final = BLOBS | {STRING, VAR_STRING, VARCHAR, VARCHAR_COMPRESSED, BLOB_COMPRESSED}
+_TEXTS: Final = BLOBS | {STRING, VAR_STRING, VARCHAR, VECTOR}
+_TEXTS_OF_MARIADB: Final = _TEXTS | {VARCHAR_COMPRESSED, BLOB_COMPRESSED, GEOMETRY}
+"""Types that count where columns with a character set are numbered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +76,13 @@ def parse_metadata(
         field = reader.integer(1)
         fields[field] = bytes(reader.take(reader.length()))
     kinds = [_kind(code, said) for code, said in zip(types, metadata, strict=True)]
+    texts = _TEXTS_OF_MARIADB if is_mariadb else _TEXTS
     names = _names(BytesReader(fields[_COLUMN_NAMES]), len(types)) if _COLUMN_NAMES in fields else ()
     has_signs = _SIGNEDNESS in fields and (is_mariadb or YEAR not in types)
     return TableMetadata(
         names,
         _signedness(fields[_SIGNEDNESS], types) if has_signs else (),
-        _charsets(fields, [kind in _TEXTS for kind in kinds], (_DEFAULT_CHARSET, _COLUMN_CHARSET)),
+        _charsets(fields, [kind in texts for kind in kinds], (_DEFAULT_CHARSET, _COLUMN_CHARSET)),
         _labels(fields, kinds),
         _key(fields) if names else None,
     )
