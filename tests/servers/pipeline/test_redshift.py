@@ -88,7 +88,7 @@ def penstock(case: PipelineCase, *arguments: str) -> tuple[int, str]:
         timeout=RUN_SECONDS,
         check=False,
     )
-    return done.returncode, (done.stdout + done.stderr)[-6000:]
+    return done.returncode, (done.stdout + done.stderr)[-60_000:]
 
 
 @contextmanager
