@@ -159,15 +159,13 @@ class TargetProgress:
 
     def create(self) -> None:
         """Make the tables if they are missing, and the columns that older releases did not have."""
-        found = self._columns()
-        if not found:
-            if not self._warehouse.has_schema(self._name):
-                self._warehouse.run(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
-            for table in _TABLES:
+        if not self._columns() and not self._warehouse.has_schema(self._name):
+            self._warehouse.run(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
+        # One by one: where DDL commits by itself, a crash leaves some of them; and older releases had fewer.
+        for table in _TABLES:
+            if not self._columns(table):
                 self._create(table)
-        elif not self._columns("waiting"):
-            # Older releases read all tables from the same offset.
-            self._create("waiting")
+        found = self._columns()
         for name, (type_, default) in _LATER_COLUMNS.items():
             if name not in found:
                 column = f"{self._column(name, type_)} DEFAULT {default}"
@@ -272,7 +270,7 @@ class TargetProgress:
 
     def _create(self, table: str) -> None:
         listed = ", ".join(f"{self._column(name, type_)} NOT NULL" for name, type_ in _TABLES[table].items())
-        self._warehouse.run(f"CREATE TABLE IF NOT EXISTS {self._table(table)} ({listed})")
+        self._warehouse.run(f"CREATE TABLE {self._table(table)} ({listed})")
 
     def _columns(self, table: str = "tables") -> set[Value]:
         query = "SELECT column_name FROM information_schema.columns WHERE table_schema = ? AND table_name = ?"
