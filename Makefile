@@ -29,9 +29,9 @@ faults: setup  ## Break a running pipeline 200 times, for an hour or two: docs/r
 # More processes than cores, each with servers of its own: most tests wait for something.
 TESTS := $(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
 
-test: setup  ## Run all tests that every change must pass, in some 20 minutes on 2 cores
+test: setup  ## Run all tests that every change must pass, in some 25 minutes on 2 cores
 	@sh scripts/install_for_tests.sh
-	$(TESTS) --budget-minutes 25 $(ARGS)
+	$(TESTS) --budget-minutes 35 $(ARGS)
 
 nightly: setup  ## Run the tests that take longer: what is proven on one server or target, on all others as well
 	@sh scripts/install_for_tests.sh

@@ -273,7 +273,14 @@ def test_a_round_behind_all_of_it_writes_nothing(running: CrashCase) -> None:
     running.assert_in_warehouse()
 
 
-@pytest.mark.parametrize("point", sorted(_OF_FIRST_STARTS | _OF_PUBLISHERS | {"tracker.emptied"}))
+@pytest.mark.parametrize(
+    "point",
+    first(
+        len(_OF_FIRST_STARTS) + 1,
+        *sorted(_OF_FIRST_STARTS | {"tracker.emptied"}),
+        *sorted(_OF_PUBLISHERS - _OF_FIRST_STARTS),
+    ),
+)
 def test_a_first_start_recovers(make_crash_case: Callable[..., CrashCase], fresh_name: str, point: str) -> None:
     case = make_crash_case(fresh_name)
     case.write("before")

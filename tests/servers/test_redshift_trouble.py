@@ -123,8 +123,9 @@ def test_wherever_the_cluster_hangs_up_rows_and_state_agree(
 
 @pytest.mark.parametrize(
     "harm",
-    [pytest.param(Proxy.cut, id="cut"), pytest.param(Proxy.half_close, id="answers lost", marks=pytest.mark.nightly)],
+    [pytest.param(Proxy.cut, id="cut"), pytest.param(Proxy.half_close, id="answers lost")],
 )
+@pytest.mark.nightly
 def test_wherever_the_connection_breaks_rows_and_state_agree(
     place: Place, sink: SqlSink, redshift: RedshiftServer, harm: Callable[[Proxy], None]
 ) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.servers.binlogs import purge_to
 from tests.servers.failover.pair import run, value
+from tests.servers.kinds import first
 from tests.servers.source_log import connected
 
 from penstock.core.errors import LogError, LogPurgedError, PenstockError, PositionError, UnfitServerError
@@ -56,7 +57,7 @@ def forget_log(server: MariadbServer) -> None:
         purge_to(cursor, (cursor.fetchone() or ())[0])
 
 
-@pytest.mark.parametrize("way", ["gtid", "heartbeat"])
+@pytest.mark.parametrize("way", first(1, "gtid", "heartbeat"))
 def test_a_replica_that_lacks_what_was_published_is_refused(
     way: Way, open_pair: OpenPair, make: Callable[..., Case]
 ) -> None:
@@ -78,7 +79,7 @@ def test_a_replica_that_lacks_what_was_published_is_refused(
     assert "let the old master come back" in error.hint
 
 
-@pytest.mark.parametrize("way", ["gtid", "heartbeat"])
+@pytest.mark.parametrize("way", first(1, "heartbeat", "gtid"))
 def test_a_replica_whose_log_begins_too_late_is_refused(
     way: Way, open_pair: OpenPair, make: Callable[..., Case]
 ) -> None:

@@ -116,6 +116,7 @@ def test_a_lost_state_is_made_again_from_the_topics(make_case: Callable[..., Pip
     assert_joined(case)
 
 
+@pytest.mark.nightly
 def test_a_changed_file_stops_the_join_and_nothing_else(make_case: Callable[..., PipelineCase]) -> None:
     case = with_join(make_case())
     case.write(*FIRST)
@@ -144,6 +145,7 @@ def test_a_stream_that_nobody_carries_is_refused_before_anything_is_written(
     assert case.records(name_of(case)) == []
 
 
+@pytest.mark.nightly
 def test_a_renamed_input_ends_the_join(make_case: Callable[..., PipelineCase]) -> None:
     case = with_join(make_case())
     case.write(*FIRST)
