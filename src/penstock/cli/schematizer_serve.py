@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import ipaddress
 from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - Typer reads annotations when it runs
 from typing import Annotated
@@ -13,6 +12,7 @@ import typer
 from penstock.cli.database_options import DatabaseOptions  # noqa: TC001 - Typer reads annotations
 from penstock.cli.option_groups import grouped
 from penstock.core.errors import UsageError
+from penstock.core.hosts import is_loopback
 
 _OPEN_RATE = 0.0
 _RATE = 1000.0
@@ -94,7 +94,7 @@ def serve(listen: ListenOptions, database: DatabaseOptions, security: SecurityOp
     tls = None
     if security.tls_certificate:
         tls = Tls(security.tls_certificate, security.tls_key, security.tls_client_ca)
-    rate = limits.rate if limits.rate is not None else _OPEN_RATE if _is_loopback(listen.host) else _RATE
+    rate = limits.rate if limits.rate is not None else _OPEN_RATE if is_loopback(listen.host) else _RATE
     protection = Protection(
         users_file=security.users,
         limits=Limits(body_bytes=limits.body_bytes, body_seconds=limits.body_seconds),
@@ -121,7 +121,7 @@ def _refuse_open_doors(listen: ListenOptions, security: SecurityOptions) -> None
     if (security.tls_key or security.tls_client_ca) and not security.tls_certificate:
         message = "--tls-key and --tls-client-ca are of no use without a certificate"
         raise UsageError(message, "add --tls-certificate FILE")
-    exposed = listen.behind_proxy or not _is_loopback(listen.host)
+    exposed = listen.behind_proxy or not is_loopback(listen.host)
     if exposed and security.users is None:
         where = "behind a proxy" if listen.behind_proxy else f"on {listen.host}"
         message = f"{where}, everybody who reaches the registry could change it: it has no users"
@@ -131,10 +131,3 @@ def _refuse_open_doors(listen: ListenOptions, security: SecurityOptions) -> None
         message = f"on {listen.host}, passwords and tokens would cross the network as they are"
         hint = "add --tls-certificate FILE --tls-key FILE, or --behind-proxy ADDRESS if TLS ends at a proxy"
         raise UsageError(message, hint)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -6,13 +6,13 @@ the database, and a request's body is not read here.
 
 from __future__ import annotations
 
-import ipaddress
 import time
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
 from fastapi.concurrency import run_in_threadpool
 
+from penstock.core.hosts import is_loopback
 from penstock.schematizer.access import ANYBODY, NOBODY, Role, User
 from penstock.schematizer.demands import Demand, InSchema, Somewhere, demand_of
 from penstock.schematizer.error_answers import DATABASE_AWAY, error_answer, explain_database
@@ -62,7 +62,8 @@ class Guarded:
         body = None
         try:
             headers = dict(scope["headers"])
-            _check_host(headers, is_open=self._sign_in is None)
+            if self._sign_in is None:
+                _check_host(headers)
             _check_origin(scope["method"], headers)
             user = await self._signed_in(scope, headers)
             scope[USER] = user
@@ -137,23 +138,21 @@ def _forbidden(user: User, demand: Demand) -> RefusedError:
     return RefusedError(Code.FORBIDDEN, message, hint)
 
 
-def _check_host(headers: dict[bytes, bytes], *, is_open: bool) -> None:
+def _check_host(headers: dict[bytes, bytes]) -> None:
     """Refuse what a page of another site may have sent by a name of its own that leads here (DNS rebinding).
 
     Where everybody may do everything, the name in the Host header is all that tells such a request.
     """
-    host = urlsplit(f"//{headers.get(b'host', b'').decode('latin-1')}").hostname or ""
-    if is_open and not _is_loopback(host):
+    told = headers.get(b"host", b"").decode("latin-1")
+    try:
+        host = urlsplit(f"//{told}").hostname or ""
+    except ValueError:
+        # Half of an address in brackets is nobody's name.
+        host = told
+    if host and not is_loopback(host):
         message = f"a registry without users answers to names of this machine alone, and not to {host!r}"
         hint = "ask for 127.0.0.1; or serve with --users; a proxy in front of it sends Host: 127.0.0.1"
         raise RefusedError(Code.FORBIDDEN, message, hint)
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return not host or host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _check_origin(method: str, headers: dict[bytes, bytes]) -> None:

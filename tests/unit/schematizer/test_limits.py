@@ -84,7 +84,7 @@ def test_bodies_of_many_requests_together_have_a_bound(tmp_path: Path) -> None:
     assert b" 200 " in taken
 
 
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:8081", "192.168.1.7", "127.0.0.1.nip.io"])
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8081", "192.168.1.7", "127.0.0.1.nip.io", "[::1"])
 def test_a_registry_without_users_answers_to_no_name_of_another_machine(bounded: httpx.Client, host: str) -> None:
     assert bounded.get("/subjects", headers={"Host": host}).status_code == 403
     for ours in ("localhost", "localhost:8081", "127.0.0.1", "[::1]:8081"):

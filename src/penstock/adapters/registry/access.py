@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import ssl
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ import httpx
 
 from penstock.config.secrets import secret
 from penstock.core.errors import UsageError
+from penstock.core.hosts import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -72,14 +72,6 @@ class RegistryAccess:
         except (OSError, ssl.SSLError) as error:
             message = f"the certificate of an authority {self.ca_file} cannot be used: {error}"
             raise UsageError(message, "give a file in PEM") from error
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host is this machine."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 class _Bearer(httpx.Auth):
