@@ -95,8 +95,12 @@ def read_snapshots(spec: PipelineSpec, tables: Sequence[str] = ()) -> Sequence[S
     if _never_ran(spec):
         return []
     with closing(open_snapshot_list(spec)) as snapshots:
-        newest = {(each.source, each.table): each for each in snapshots.all()}
-    return [each for each in newest.values() if not tables or each.table in tables]
+        return [each for each in newest_snapshots(snapshots) if not tables or each.table in tables]
+
+
+def newest_snapshots(snapshots: SnapshotList) -> Sequence[Snapshot]:
+    """The newest snapshot of each table that had one."""
+    return list({(each.source, each.table): each for each in snapshots.all()}.values())
 
 
 def source_of(spec: PipelineSpec, table: str) -> str:

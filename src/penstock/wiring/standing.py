@@ -12,14 +12,15 @@ from penstock.core.errors import PenstockError, UnavailableError, UsageError
 from penstock.core.lag import lag_seconds
 from penstock.ports.history import SAMPLE_SECONDS, SAMPLES_MAX
 from penstock.wiring.identity import own_identity, require_identity
-from penstock.wiring.open import OBJECTS_LINK, open_history, open_lock, open_pipeline_state
-from penstock.wiring.snapshots import read_snapshots
+from penstock.wiring.open import OBJECTS_LINK, open_history, open_lock, open_pipeline_state, open_snapshot_list
+from penstock.wiring.snapshots import newest_snapshots
 from penstock.wiring.source_standing import ask_source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from penstock.adapters.state.history import SqlHistory
+    from penstock.adapters.state.snapshots import SqlSnapshots
     from penstock.adapters.state.store import SqlState
     from penstock.config.specs import PipelineSpec
     from penstock.ports.history import Sample, ServerCondition
@@ -85,7 +86,7 @@ class StandingReader:
     def __init__(self, spec: PipelineSpec) -> None:
         """Connect to nothing yet."""
         self._spec = spec
-        self._opened: tuple[SqlState, SqlHistory] | None = None
+        self._opened: tuple[SqlState, SqlHistory, SqlSnapshots] | None = None
         self._names = frozenset(link_names(spec))
 
     def read(self) -> Standing:
@@ -104,7 +105,7 @@ class StandingReader:
         """Ask every source how far its log reaches; one that is away is a part of the answer."""
         positions = {}
         if self._opened is not None or _has_state(self._spec):
-            state, _ = self._open()
+            state, *_ = self._open()
             positions = {source.name: state.position(source.name) for source in self._spec.sources}
         asked = []
         for source in self._spec.sources:
@@ -118,12 +119,13 @@ class StandingReader:
             opened.close()
         self._opened = None
 
-    def _open(self) -> tuple[SqlState, SqlHistory]:
+    def _open(self) -> tuple[SqlState, SqlHistory, SqlSnapshots]:
         if self._opened is None:
-            self._opened = open_pipeline_state(self._spec), open_history(self._spec)
+            spec = self._spec
+            self._opened = open_pipeline_state(spec), open_history(spec), open_snapshot_list(spec)
         return self._opened
 
-    def _read(self, standing: Standing, state: SqlState, history: SqlHistory) -> Standing:
+    def _read(self, standing: Standing, state: SqlState, history: SqlHistory, snapshots: SqlSnapshots) -> Standing:
         samples = history.samples(standing.now_ms - SAMPLES_MAX * SAMPLE_SECONDS * 1000)
         return replace(
             standing,
@@ -131,7 +133,7 @@ class StandingReader:
             links=[link for link in state.links() if link.link in self._names],
             tables=[table for table in state.tables() if table.link in self._names],
             stranger=_stranger(self._spec, state),
-            snapshots=read_snapshots(self._spec),
+            snapshots=newest_snapshots(snapshots),
             servers=history.servers() if standing.holder else (),
             samples={name: found for name, found in samples.items() if name in self._names},
         )
