@@ -87,7 +87,7 @@ def damaged(raw: bytes, data: st.DataObject) -> bytes:
     return bytes(changed)
 
 
-def sealed(event: bytes) -> bytes:
+def expected(event: bytes) -> bytes:
     """The event with the length and the checksum that it has now."""
     front = event[:9] + struct.pack("<I", len(event) + 4) + event[13:]
     return front + struct.pack("<I", zlib.crc32(front))
@@ -101,7 +101,7 @@ def damaged_inside(event: bytes, data: st.DataObject) -> bytes:
     if data.draw(st.booleans()):
         inner[index] = inner[index][:9] + struct.pack("<I", len(inner[index])) + inner[index][13:]
     packed = pa.Codec("zstd").compress(b"".join(inner), asbytes=True)
-    return sealed(event[:HEADER_BYTES] + b"\2\1\0\0" + packed)
+    return expected(event[:HEADER_BYTES] + b"\2\1\0\0" + packed)
 
 
 def scan_once(events: list[bytes], grouping: Grouping) -> tuple[list[LogItem], LogError | None]:
@@ -162,10 +162,10 @@ def test_damaged_events_are_errors_with_their_place_or_other_events(name: str, d
         case "raw":
             events[index] = damaged(events[index], data)
         case "sealed":
-            events[index] = sealed(damaged(events[index][:-4], data))
+            events[index] = expected(damaged(events[index][:-4], data))
         case "sealed body":
             event = events[index]
-            events[index] = sealed(event[:HEADER_BYTES] + damaged(event[HEADER_BYTES:-4], data))
+            events[index] = expected(event[:HEADER_BYTES] + damaged(event[HEADER_BYTES:-4], data))
         case "dropped":
             del events[index]
         case "doubled":

@@ -17,8 +17,8 @@ from penstock.ports.queries import ReadLimits
 from penstock.wiring.capture import start_capture
 from penstock.wiring.mirror import LinkCondition, ProgressLog, open_mirrors
 from penstock.wiring.open import OBJECTS_LINK, create_ledgers, open_pipeline_state
+from penstock.wiring.pipeline_status import PipelineStatus, read_status
 from penstock.wiring.sink_kinds.table import sql_kind
-from penstock.wiring.standing import Standing, read_standing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -140,9 +140,9 @@ class Chain:
         rows = sql_kind(spec, spec.sinks[0]).query(sql.format(schema=self.name), ReadLimits()).rows
         return [tuple(row.values()) for row in rows.to_pylist()]
 
-    def standing(self) -> Standing:
+    def status(self) -> PipelineStatus:
         """What `penstock status` finds."""
-        return read_standing(self.spec, ask_sources=True)
+        return read_status(self.spec, ask_sources=True)
 
 
 def make_chain(

@@ -12,8 +12,8 @@ from penstock.adapters.objects.store import ObjectsSpec, open_objects
 from penstock.core.tables import TableId
 from penstock.core.warehouse.delta import DELTA
 from penstock.core.warehouse.dialect import quote_name
-from penstock.links.warehouse.lake_book import LakeBook
 from penstock.links.warehouse.lake_sink import LakeSink
+from penstock.links.warehouse.lake_state import LakeState
 from penstock.spark.delta.lake import DeltaLake, table_folder
 from penstock.spark.delta.query import _tables
 
@@ -50,9 +50,9 @@ class DeltaTarget:
         lake._session.conf.set("spark.sql.adaptive.enabled", "false")
         return lake
 
-    def book(self, source: str = "shopdb", pipeline: str = "shop") -> LakeBook:
+    def lake_state(self, source: str = "shopdb", pipeline: str = "shop") -> LakeState:
         """What is known of the tables of `source`."""
-        return LakeBook(open_objects(ObjectsSpec(self.url)), pipeline, source)
+        return LakeState(open_objects(ObjectsSpec(self.url)), pipeline, source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class DeltaPlace(Place):
     def open(self, source: str = "shopdb", rules: LoadRules = RULES) -> SqlSink:
         """A sink for what comes from `source`."""
         target = cast("DeltaTarget", self.target)
-        sink = _AskedSink(target.lake(source), target.book(source), self.objects, rules)
+        sink = _AskedSink(target.lake(source), target.lake_state(source), self.objects, rules)
         sink._warehouse = DeltaReader(target)
         self.opened.append(cast("SqlSink", sink))
         return cast("SqlSink", sink)

@@ -12,22 +12,22 @@ from typing import TYPE_CHECKING, Any, Final
 from tests.servers.source_log import address, read_all
 
 from penstock.adapters.mysql.connection import connect
-from penstock.adapters.mysql.copy import open_copy
 from penstock.adapters.mysql.history import head
+from penstock.adapters.mysql.initial_snapshot import open_initial_snapshot
 from penstock.adapters.mysql.source_objects import MysqlSourceObjects
 from penstock.adapters.mysql.tracker import MysqlTracker, read_source_defaults
 from penstock.adapters.state.store import open_state
-from penstock.core.announcements import Kind
 from penstock.core.avro.envelope_encode import encode_changes
 from penstock.core.avro.schemas import value_schema
 from penstock.core.errors import PenstockError, TableStoppedError
 from penstock.core.mysql.decode import decode_rows
 from penstock.core.mysql.log_items import RowsLogged, StatementLogged
 from penstock.core.publication import StoppedTable
+from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import TableId
 from penstock.core.transforms.constants import fill_value
 from penstock.links.capture.mysql.statements import StatementHandler
-from penstock.links.capture.table_book import TableBook
+from penstock.links.capture.table_catalog import TableCatalog
 from penstock.ports.registry import RegisteredTable
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     from tests.servers.source_log import Source
 
-    from penstock.core.announcements import Announcement
     from penstock.core.positions import BinlogPosition
+    from penstock.core.schema_changes import SchemaChange
     from penstock.core.table_policy import TablePolicy
     from penstock.core.tables import TableSchema
 
@@ -75,7 +75,7 @@ class FollowedLog:
     policy: TablePolicy
     tracker: MysqlTracker
     registry: MemoryRegistry
-    book: TableBook
+    table_catalog: TableCatalog
     handler: StatementHandler
     stopped: dict[str, StoppedTable] = field(default_factory=dict)
     rows: dict[TableId, list[Row]] = field(default_factory=dict)
@@ -94,21 +94,23 @@ class FollowedLog:
             tracker.close()
             raise
         registry = MemoryRegistry()
-        book = TableBook("src", tracker, registry, [], lambda table: table.schema == schema and table.name != unwanted)
+        table_catalog = TableCatalog(
+            "src", tracker, registry, [], lambda table: table.schema == schema and table.name != unwanted
+        )
         state = open_state(f"sqlite:///{home}/state.db", "p")
-        handler = StatementHandler(state, book, tracker, MysqlSourceObjects(address(source)), 1)
-        return cls(source, begin, schema, policy, tracker, registry, book, handler)
+        handler = StatementHandler(state, table_catalog, tracker, MysqlSourceObjects(address(source)), 1)
+        return cls(source, begin, schema, policy, tracker, registry, table_catalog, handler)
 
     def close(self) -> None:
         """Let go of everything."""
         self.handler.close()
-        self.book.close()
+        self.table_catalog.close()
 
     def follow(self) -> None:
         """Read up to the end of the log."""
         with closing(connect(address(self.source))) as connection:
             end = head(connection)
-        for item in read_all(self.source, self.begin, wanted=self.book.wanted):
+        for item in read_all(self.source, self.begin, wanted=self.table_catalog.wanted):
             match item:
                 case RowsLogged():
                     self._take_rows(item)
@@ -120,8 +122,8 @@ class FollowedLog:
 
     def check(self) -> None:
         """Hold what is not stopped against the source: its tables, their shapes and their rows."""
-        self.book.require_tracker(self.stopped)
-        with open_copy(address(self.source), self.book.wanted, self.policy) as copy:
+        self.table_catalog.require_tracker(self.stopped)
+        with open_initial_snapshot(address(self.source), self.table_catalog.wanted, self.policy) as copy:
             going = {table for table in copy.schemas if str(table) not in self.stopped}
             assert {table for table in self.rows if str(table) not in self.stopped} == going
             for table in sorted(going):
@@ -135,10 +137,10 @@ class FollowedLog:
 
     def _take_rows(self, event: RowsLogged) -> None:
         table = event.table_map.table
-        if str(table) in self.stopped or self.book.is_sequence(table):
+        if str(table) in self.stopped or self.table_catalog.is_sequence(table):
             return
         try:
-            encodable, _ = self.book.encodable(table)
+            encodable, _ = self.table_catalog.encodable(table)
             batch = decode_rows(encodable.schema, [event])
             encode_changes(encodable, batch, 0)
         except TableStoppedError as error:
@@ -153,33 +155,33 @@ class FollowedLog:
     def _take_statement(self, statement: StatementLogged) -> None:
         """As OpenCapture does."""
         outcome = self.handler.apply(statement, self.stopped)
-        for announcement in outcome.announcements:
-            if announcement.kind in {Kind.CREATE, Kind.RENAME}:
-                self.stopped.pop(str(announcement.table), None)
+        for schema_change in outcome.schema_changes:
+            if schema_change.kind in {SchemaChangeKind.CREATE, SchemaChangeKind.RENAME}:
+                self.stopped.pop(str(schema_change.table), None)
         for table, why in outcome.stopped:
             self.stopped.setdefault(str(table), why)
-        kept = [a for a in outcome.announcements if str(a.table) not in self.stopped]
-        for announcement in kept:
-            self.book.announce(announcement)
+        kept = [a for a in outcome.schema_changes if str(a.table) not in self.stopped]
+        for schema_change in kept:
+            self.table_catalog.announce(schema_change)
         self.handler.settle(statement)
         self._change_tables(kept)
 
-    def _change_tables(self, announcements: Sequence[Announcement]) -> None:
-        moves = [move for announcement in announcements[:1] for move in announcement.moves]
+    def _change_tables(self, schema_changes: Sequence[SchemaChange]) -> None:
+        moves = [move for schema_change in schema_changes[:1] for move in schema_change.moves]
         moved = {TableId.parse(m.table): self.rows.get(TableId.parse(m.origin), []) for m in moves}
         for move in moves:
             self.rows.pop(TableId.parse(move.origin), None)
-        for announcement in announcements:
-            table, schema = announcement.table, self.registry.schemas[announcement.value_schema_id]
-            match announcement.kind:
-                case Kind.CREATE | Kind.TRUNCATE:
+        for schema_change in schema_changes:
+            table, schema = schema_change.table, self.registry.schemas[schema_change.value_schema_id]
+            match schema_change.kind:
+                case SchemaChangeKind.CREATE | SchemaChangeKind.TRUNCATE:
                     self.rows[table] = []
-                case Kind.DROP:
+                case SchemaChangeKind.DROP:
                     self.rows.pop(table, None)
-                case Kind.RENAME:
+                case SchemaChangeKind.RENAME:
                     self.rows[table] = [_in_shape(row, schema, ()) for row in moved[table]]
-                case Kind.SCHEMA:
-                    renames = announcement.column_renames
+                case SchemaChangeKind.SCHEMA:
+                    renames = schema_change.column_renames
                     self.rows[table] = [_in_shape(row, schema, renames) for row in self.rows[table]]
 
 

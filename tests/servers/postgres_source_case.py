@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from penstock.adapters.postgres.connection import PostgresServer as Login
-from penstock.adapters.postgres.source.copy import open_copy
 from penstock.adapters.postgres.source.identity import read_head
+from penstock.adapters.postgres.source.initial_snapshot import open_initial_snapshot
 from penstock.adapters.postgres.source.publication import ensure_publication
 from penstock.adapters.postgres.source.slot import drop_slot
 from penstock.adapters.postgres.source.stream import WalStream, open_stream
@@ -19,7 +19,7 @@ from penstock.adapters.postgres.source.stream import WalStream, open_stream
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.adapters.postgres.source.copy import PostgresCopy
+    from penstock.adapters.postgres.source.initial_snapshot import PostgresInitialSnapshot
     from penstock.core.positions import WalPosition
     from penstock.core.postgres.log_items import PostgresItem
     from penstock.dev.postgres import PostgresServer
@@ -49,9 +49,9 @@ class SourceDatabase:
         ensure_publication(self.connection, self.name)
 
     @contextmanager
-    def copy(self) -> Iterator[PostgresCopy]:
+    def copy(self) -> Iterator[PostgresInitialSnapshot]:
         """Make the slot, and read the tables."""
-        with open_copy(self.login, self.name, self.name, lambda _: True, "stop") as copy:
+        with open_initial_snapshot(self.login, self.name, self.name, lambda _: True, "stop") as copy:
             yield copy
 
     def stream(self, position: WalPosition) -> WalStream:

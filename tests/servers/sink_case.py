@@ -174,7 +174,7 @@ class Place:
         file = render_as(format_, SCHEMAS[schema_id], pa.Table.from_pylist(rows, layout))
         key = object_key("shop", "shopdb", topic, 0, (start, start + len(changes)), schema_id)
         self.objects.put(key, file.content)
-        told = announcement(schema_id, start, topic=topic)
+        told = schema_change(schema_id, start, topic=topic)
         told = replace(told, format=format_.name, compression=format_.compression, dialect=file.dialect)
         told = replace(told, path=key, size_bytes=len(file.content), crc32=zlib.crc32(file.content))
         return replace(told, end_offset=start + len(changes), rows=len(changes))
@@ -191,13 +191,13 @@ def write_batch(
     path = f"{table.table}-{schema_id}-{start}"
     file = render_as(place.format, table, pa.Table.from_pylist(content, layout))
     place.objects.put(path, file.content)
-    told = replace(announcement(schema_id, start), table=table.table, last_timestamp_ms=own[3])
+    told = replace(schema_change(schema_id, start), table=table.table, last_timestamp_ms=own[3])
     told = replace(told, format=place.format.name, compression=place.format.compression, dialect=file.dialect)
     size = len(file.content)
     return replace(told, end_offset=start + len(rows), rows=len(rows), path=path, size_bytes=size)
 
 
-def announcement(schema_id: int, start: int = 0, *, topic: str = TOPIC) -> Batch:
+def schema_change(schema_id: int, start: int = 0, *, topic: str = TOPIC) -> Batch:
     """A batch without rows; the log's order follows schema ids, then offsets."""
     order = (schema_id, start, 0)
     return Batch("shopdb", TABLE, topic, 0, start, start, 0, "", 0, "parquet", schema_id, order, order, 0)

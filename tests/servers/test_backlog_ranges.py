@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from tests.servers.range_tasks import newest_record
+from tests.servers.slice_tasks import newest_record
 
 from penstock.jobs.in_process import carry
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 from tests.servers.kinds import on_every_target
-from tests.servers.sink_case import TABLE, announcement
+from tests.servers.sink_case import TABLE, schema_change
 from tests.servers.test_warehouse_loader import MemoryRegistry
 
 from penstock.adapters.state.store import open_state
@@ -74,7 +74,7 @@ def test_a_bad_file_is_named_and_stops_its_load_until_it_is_mended(
     good = place.batch(0, [("c", "a", 1)], format_=format_)
     bad = place.batch(1, list(CHANGES), format_=format_)
     whole = place.objects.get(bad.path)
-    messages = [announcement(1), good, replace(bad, rows=2) if spoil == "other" else bad]
+    messages = [schema_change(1), good, replace(bad, rows=2) if spoil == "other" else bad]
     middle = len(whole) // 2
     match spoil:
         case "missing":
@@ -94,7 +94,7 @@ def test_a_bad_file_is_named_and_stops_its_load_until_it_is_mended(
 
     place.objects.put(bad.path, whole)
 
-    assert load(place, [announcement(1), good, bad], tmp_path / "state.db") == (4, "")
+    assert load(place, [schema_change(1), good, bad], tmp_path / "state.db") == (4, "")
     assert place.ask("SELECT id, qty FROM shop.orders ORDER BY qty") == [
         ("a", 1),
         ("b", 2),

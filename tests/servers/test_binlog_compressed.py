@@ -12,16 +12,16 @@ from tests.servers.source_log import address, here, read_all
 from penstock.adapters.mysql.catalog import read_tables
 from penstock.adapters.mysql.connection import connect
 from penstock.bench.capture.known_tables import KnownTables
-from penstock.core.announcements import Announcement
 from penstock.core.mysql.decode import decode_rows
 from penstock.core.mysql.log_items import LogItem, RowsLogged, StatementLogged, TransactionBegan, TransactionEnded
 from penstock.core.positions import BinlogPosition
+from penstock.core.schema_changes import SchemaChange
 from penstock.core.tables import TableId, TableSchema
 from penstock.dev.mariadb import start_mariadb
 from penstock.links.capture.collector import ChangeCollector
 from penstock.links.capture.mysql import log_reading
 from penstock.links.capture.mysql.log_reading import BinlogReading
-from penstock.links.capture.table_book import TableBook
+from penstock.links.capture.table_catalog import TableCatalog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -161,7 +161,7 @@ def test_values_that_are_longer_than_in_the_log_are_decoded_in_parts_that_fit(
         return batches[-1]
 
     monkeypatch.setattr(log_reading, "decode_rows", decoded)
-    gathering = ChangeCollector(book_of(schema), {}, BinlogReading(begin))
+    gathering = ChangeCollector(catalog_of(schema), {}, BinlogReading(begin))
     for event in rows:
         gathering.add(event)
     weighed = gathering.bytes
@@ -176,7 +176,7 @@ def test_values_that_are_longer_than_in_the_log_are_decoded_in_parts_that_fit(
     assert weighed == factor * sum(event.size_bytes for event in rows)
 
 
-def book_of(schema: TableSchema) -> TableBook:
+def catalog_of(schema: TableSchema) -> TableCatalog:
     known = KnownTables({schema.table: schema})
-    announced = Announcement("bench", schema.table, "pages", "", 1, 2, 1, (0, 0, -1))
-    return TableBook("bench", known, known, [announced], lambda table: table == schema.table)
+    announced = SchemaChange("bench", schema.table, "pages", "", 1, 2, 1, (0, 0, -1))
+    return TableCatalog("bench", known, known, [announced], lambda table: table == schema.table)

@@ -9,7 +9,7 @@ import pytest
 from tests.servers.source_log import Source, address
 
 from penstock.adapters.mysql.connection import ask, connect
-from penstock.adapters.mysql.copy import open_copy
+from penstock.adapters.mysql.initial_snapshot import open_initial_snapshot
 from penstock.adapters.mysql.tracker import MysqlTracker, read_source_defaults
 from penstock.core.errors import UnfitServerError
 from penstock.core.tables import TableId
@@ -47,7 +47,7 @@ def test_what_is_no_table_or_broken_hinders_no_copy_of_others(request: pytest.Fi
     with connect(address(source)) as connection:
         defaults = read_source_defaults(connection)
 
-    with open_copy(address(source), lambda table: table == WHOLE) as copy:
+    with open_initial_snapshot(address(source), lambda table: table == WHOLE) as copy:
         rows = [row for batch in copy.rows(WHOLE, 10) if batch.after for row in batch.after.to_pylist()]
         with contextlib.closing(MysqlTracker(address(tracker_server), defaults)) as tracker:
             tracker.restore(copy.creates)
@@ -60,7 +60,7 @@ def test_what_is_no_table_or_broken_hinders_no_copy_of_others(request: pytest.Fi
 def test_a_broken_table_that_is_wanted_is_named(source: Source) -> None:
     with (
         pytest.raises(UnfitServerError, match=r"cannot open its own table shop\.broken") as caught,
-        open_copy(address(source), lambda table: table == BROKEN),
+        open_initial_snapshot(address(source), lambda table: table == BROKEN),
     ):
         pass
 

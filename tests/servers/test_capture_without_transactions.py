@@ -12,13 +12,13 @@ from tests.servers.capture_processes import Change, changes, spawn
 from tests.servers.kinds import first
 
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect
-from penstock.core.announcements import Announcement
 from penstock.core.batches import Batch
 from penstock.core.errors import PositionError
 from penstock.core.positions import binlog_position
 from penstock.core.publication import CaptureRecord
+from penstock.core.schema_changes import SchemaChange
 from penstock.jobs import capture_tasks
-from penstock.jobs.capture_tasks import Lease
+from penstock.jobs.capture_tasks import TailSlice
 from penstock.links.capture.spec import CaptureSpec
 from penstock.wiring import capture as wiring
 from penstock.wiring.capture import open_live
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.adapters.kafka.reader import TopicReader
     from penstock.core.positions import BinlogPosition, Position
     from penstock.dev.kafka import KafkaBroker
-    from penstock.links.capture.table_book import TableBook
+    from penstock.links.capture.table_catalog import TableCatalog
     from penstock.ports.log import LogStream, Stop
 
 PARTITIONS = 2
@@ -172,26 +172,28 @@ def test_a_capture_that_is_killed_before_it_saves_what_it_announced_goes_on_and_
     case.write("CREATE TABLE later (id INT PRIMARY KEY)")
     case.run(3)
 
-    announced = [Announcement.from_json(value) for *_, value in told]
+    announced = [SchemaChange.from_json(value) for *_, value in told]
     assert len([each for each in announced if each.order != announced[0].order]) > 0
     *again, later = case.read(f"penstock.{case.database}.schemas")
-    assert (again, str(Announcement.from_json(later[-1]).table)) == (told, f"{case.database}.later")
+    assert (again, str(SchemaChange.from_json(later[-1]).table)) == (told, f"{case.database}.later")
     assert [change.row for partition in changes(case, "log").values() for change in partition] == [(1,)]
 
 
-def test_a_lease_in_another_process_shares_the_topics_with_nobody(
+def test_a_tail_slice_in_another_process_shares_the_topics_with_nobody(
     case: CaptureCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case.start()
     spec, open_stream = CaptureSpec(case.spec, "db", 2), wiring.open_stream
-    tuple(Lease(spec, "planner", 1, 0.5, None).run())
-    # In another process nothing is kept of the lease before.
+    tuple(TailSlice(spec, "planner", 1, 0.5, None).run())
+    # In another process nothing is kept of the tail slice before.
     _, before = capture_tasks._kept.pop("db")
 
-    def open_late(spec: CaptureSpec, position: Position, stop: Stop, lane: int, book: TableBook | None) -> LogStream:
+    def open_late(
+        spec: CaptureSpec, position: Position, stop: Stop, lane: int, table_catalog: TableCatalog | None
+    ) -> LogStream:
         case.write("UPDATE t SET n = 1")
         time.sleep(1.0)
-        return open_stream(spec, position, stop, lane, book)
+        return open_stream(spec, position, stop, lane, table_catalog)
 
     monkeypatch.setattr(wiring, "open_stream", open_late)
     with closing(before), closing(open_live(spec)) as live:

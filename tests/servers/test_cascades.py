@@ -43,7 +43,7 @@ def started(
 def stopped(chain: Chain) -> dict[str, str]:
     """The names of the tables that are stopped, and why."""
     chain.mirror()
-    return {table.table.partition(".")[2]: table.error for table in chain.standing().tables if table.error}
+    return {table.table.partition(".")[2]: table.error for table in chain.status().tables if table.error}
 
 
 def test_children_that_are_deleted_with_their_parent_stop_and_so_do_theirs_and_no_other_table(

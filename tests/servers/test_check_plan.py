@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pymysql
 import pytest
 from tests.servers.kinds import on_every_target
-from tests.servers.sink_case import DuckdbTarget, PostgresTarget, RedshiftTarget, announcement
+from tests.servers.sink_case import DuckdbTarget, PostgresTarget, RedshiftTarget, schema_change
 from typer.testing import CliRunner
 
 from penstock.adapters.mysql.catalog import read_tables
@@ -92,7 +92,7 @@ def test_the_next_load_s_sql_is_shown_and_nothing_is_changed(
     with connect(mysql_server(spec.sources[0])) as connection:
         schema = read_tables(connection, [table])[table]
     sink = place.open()
-    sink.load(table, [replace(announcement(1), table=table)], {1: schema})
+    sink.load(table, [replace(schema_change(1), table=table)], {1: schema})
     sink.close()
 
     same = plan(config)

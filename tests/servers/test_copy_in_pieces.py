@@ -1,4 +1,4 @@
-"""A first copy that takes longer than a transaction may is committed in pieces, and one that was broken off is anew."""
+"""An initial snapshot that takes longer than a transaction may is committed in pieces, and one that was broken off is anew."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tests.servers.binlogs import purge_to
 from tests.servers.capture_processes import Change, changes, spawn
 
 from penstock.adapters.mysql.connection import connect
-from penstock.adapters.mysql.copy import Copy, open_copy
 from penstock.adapters.mysql.identity import read_identity
-from penstock.core.announcements import Announcement, Kind
+from penstock.adapters.mysql.initial_snapshot import MysqlInitialSnapshot, open_initial_snapshot
 from penstock.core.errors import PositionError
 from penstock.core.positions import BinlogPosition
 from penstock.core.publication import CaptureRecord
+from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
 from penstock.jobs.capture_tasks import CapturePlanner, StartCapture
-from penstock.links.capture.first_start import CopyPace, start_with_copy
+from penstock.links.capture.first_start import SnapshotPace, start_with_snapshot
 from penstock.links.capture.spec import CaptureSpec
 from penstock.wiring.capture import open_parts, start_capture
 from penstock.wiring.capture_mirror import SourceMirror
@@ -34,7 +34,7 @@ from penstock.wiring.open import (
     open_publisher,
     open_topic_log,
 )
-from penstock.wiring.source_standing import RetentionWatch
+from penstock.wiring.source_status import RetentionWatch
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -80,14 +80,14 @@ def newest(case: CaptureCase) -> CaptureRecord:
         return CaptureRecord.from_mapping(committed_position(case.spec, log, "db") or {})
 
 
-def announced(case: CaptureCase) -> list[tuple[str, Kind]]:
-    told = [Announcement.from_json(value) for *_, value in case.read(f"penstock.{case.database}.schemas")]
+def announced(case: CaptureCase) -> list[tuple[str, SchemaChangeKind]]:
+    told = [SchemaChange.from_json(value) for *_, value in case.read(f"penstock.{case.database}.schemas")]
     return [(each.table.name, each.kind) for each in told]
 
 
 def test_a_copy_that_was_broken_off_is_made_anew_behind_what_was_committed_of_it(case: CaptureCase) -> None:
     first = break_off(case)
-    assert first.is_copying
+    assert first.is_snapshotting
     assert first.rows[f"{case.database}.t"][0] == 20_000
     # Nothing is written meanwhile: both copies are of the same place of the log.
     second = break_off(case, 2)
@@ -103,7 +103,7 @@ def test_a_copy_that_was_broken_off_is_made_anew_behind_what_was_committed_of_it
         assert places == sorted(set(places))
     # Behind the newest beginning of the table there are all of its rows, once.
     whole = newest(case)
-    assert not whole.is_copying
+    assert not whole.is_snapshotting
     begun = max(change.place[:2] for partition in found.values() for change in partition if change.op == "r")
     kept = [change for partition in found.values() for change in partition if change.place[:2] >= begun]
     copied = [change for change in kept if change.op == "r"]
@@ -111,12 +111,12 @@ def test_a_copy_that_was_broken_off_is_made_anew_behind_what_was_committed_of_it
     rows = {change.row[0]: change.row[1] for change in sorted(kept, key=Change.order)}
     assert rows == {id_: (7 if id_ < 10 else 0) + (1 if id_ < 20 else 0) for id_ in range(1, ROWS + 1) if id_ % 5}
     assert announced(case) == [
-        ("gone", Kind.SCHEMA),
-        ("t", Kind.SCHEMA),
-        ("gone", Kind.CREATE),
-        ("t", Kind.CREATE),
-        ("gone", Kind.DROP),
-        ("t", Kind.CREATE),
+        ("gone", SchemaChangeKind.SCHEMA),
+        ("t", SchemaChangeKind.SCHEMA),
+        ("gone", SchemaChangeKind.CREATE),
+        ("t", SchemaChangeKind.CREATE),
+        ("gone", SchemaChangeKind.DROP),
+        ("t", SchemaChangeKind.CREATE),
     ]
 
 
@@ -124,7 +124,7 @@ def test_a_whole_copy_says_how_many_rows_it_had(case: CaptureCase) -> None:
     case.start()
 
     record = newest(case)
-    assert not record.is_copying
+    assert not record.is_snapshotting
     assert {table: count for table, (count, _) in record.rows.items()} == {
         f"{case.database}.gone": 1,
         f"{case.database}.t": ROWS,
@@ -183,18 +183,22 @@ def test_a_binlog_that_goes_away_while_tables_are_copied_is_warned_of(case: Capt
 def test_a_table_that_is_emptied_before_its_turn_does_not_break_the_copy_off(
     case: CaptureCase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read_rows = Copy.rows
+    read_rows = MysqlInitialSnapshot.rows
 
-    def read_and_empty(copy: Copy, table: TableId, batch_rows: int) -> Generator[RowBatch]:
+    def read_and_empty(copy: MysqlInitialSnapshot, table: TableId, batch_rows: int) -> Generator[RowBatch]:
         yield from read_rows(copy, table, batch_rows)
         if table.name == "gone":
             case.write("DELETE FROM t WHERE id < 10", "TRUNCATE TABLE t", "INSERT INTO t VALUES (1, 7)")
 
-    monkeypatch.setattr(Copy, "rows", read_and_empty)
+    monkeypatch.setattr(MysqlInitialSnapshot, "rows", read_and_empty)
     case.start()
     case.run()
 
-    assert announced(case) == [("gone", Kind.SCHEMA), ("t", Kind.SCHEMA), ("t", Kind.TRUNCATE)]
+    assert announced(case) == [
+        ("gone", SchemaChangeKind.SCHEMA),
+        ("t", SchemaChangeKind.SCHEMA),
+        ("t", SchemaChangeKind.TRUNCATE),
+    ]
     told = [(change.op, *change.row) for partition in changes(case, "t").values() for change in partition]
     assert sorted(told)[:1] == [("c", 1, 7)]
     assert {op for op, *_ in told} == {"c", "d"}
@@ -209,9 +213,9 @@ def test_a_copy_that_would_count_as_older_than_what_is_there_is_refused(case: Ca
         server = read_identity(connection)
         with (
             closing(open_parts(capture, publisher, log)) as parts,
-            open_copy(mysql_server(source), source.patterns.matches, source.policy) as copy,
+            open_initial_snapshot(mysql_server(source), source.patterns.matches, source.policy) as copy,
         ):
             for before in (replace(record, server="another"), replace(record, position=BinlogPosition("b.999999", 4))):
                 with pytest.raises(PositionError, match="would count as older"):
-                    start_with_copy(parts, copy, 2, server, CopyPace(0, before))
+                    start_with_snapshot(parts, copy, 2, server, SnapshotPace(0, before))
     assert newest(case) == record

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from tests.servers.sink_case import SCHEMAS, TABLE, announcement, rows_in, write_batch
+from tests.servers.sink_case import SCHEMAS, TABLE, rows_in, schema_change, write_batch
 from tests.servers.test_sink_contract import (
     test_a_table_of_the_same_name_that_is_not_ours_is_left_alone,
     test_the_newest_change_of_each_key_counts_and_deleting_nothing_is_fine,
 )
 from tests.servers.test_sink_types import CASES, load, of_types
 
-from penstock.core.announcements import Kind
 from penstock.core.errors import TableStoppedError
+from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import DecimalType, FloatType
 from penstock.links.warehouse.sink import LoadRules
 
@@ -68,24 +68,24 @@ def test_a_decimal_of_39_digits_stops_its_table(place: Place) -> None:
         load(place, of_types([DecimalType(39, 0)]), [[Decimal(10**38)]])
 
 
-def test_misfits_on_both_sides_of_a_new_beginning_are_counted(place: Place) -> None:
+def test_out_of_range_values_on_both_sides_of_a_new_beginning_are_counted(place: Place) -> None:
     wide = of_types([DecimalType(39, 0)])
     digits = Decimal("9" * 39)
-    created = replace(announcement(1, 1), kind=Kind.CREATE, first_order=(2, 0, 0), last_order=(2, 0, 0))
+    created = replace(schema_change(1, 1), kind=SchemaChangeKind.CREATE, first_order=(2, 0, 0), last_order=(2, 0, 0))
     behind = replace(write_batch(place, wide, 1, 1, [(2, digits, "c")]), first_order=(2, 1, 0), last_order=(2, 1, 0))
 
     loaded = place.open(rules=LoadRules(overflow="null")).load(
         TABLE, [write_batch(place, wide, 1, 0, [(1, digits, "c")]), created, behind], {1: wide}
     )
 
-    assert loaded.misfits == 2
+    assert loaded.out_of_range == 2
     assert place.ask("SELECT id FROM shop.orders") == [(2,)]
 
 
 def test_what_comes_before_a_change_that_cannot_be_followed_is_in(place: Place) -> None:
     sink = place.open()
     sink.load(TABLE, [place.batch(0, [("c", "a", 1)])], SCHEMAS)
-    behind = [place.batch(1, [("u", "a", 2)]), announcement(3, 2)]
+    behind = [place.batch(1, [("u", "a", 2)]), schema_change(3, 2)]
 
     for _ in range(2):
         with pytest.raises(TableStoppedError, match="qty went and title came in one step"):

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, cast
 import pyarrow as pa
 import pytest
 from tests.servers.delta_case import DeltaReader
-from tests.servers.sink_case import FIRST, INT, TABLE, announcement
+from tests.servers.sink_case import FIRST, INT, TABLE, schema_change
 
 from penstock.adapters.objects.store import ObjectsSpec, open_objects
-from penstock.core.announcements import Kind, Move
 from penstock.core.errors import ConflictError, PositionError, UnavailableError
 from penstock.core.files import file_schema, render_file
+from penstock.core.schema_changes import Move, SchemaChangeKind
 from penstock.core.tables import Column, TableId, TextType
 from penstock.core.transforms.column_patterns import ColumnPatterns
 from penstock.core.transforms.column_rules import ColumnRule, ColumnRules
@@ -77,7 +77,7 @@ def test_whatever_is_cut_off_every_change_is_in_once(lake_place: DeltaPlace) -> 
         # The second life of each step is cut one call later than the first, and so on.
         cut = CutLake(target.lake(), 1 + cuts % 9)
         try:
-            sink = LakeSink(cast("DeltaLake", cut), target.book(), lake_place.objects, RULES)
+            sink = LakeSink(cast("DeltaLake", cut), target.lake_state(), lake_place.objects, RULES)
             while done < len(steps):
                 steps[done](sink)
                 done += 1
@@ -98,14 +98,14 @@ def test_whatever_is_cut_off_every_change_is_in_once(lake_place: DeltaPlace) -> 
 
 def story(place: DeltaPlace) -> list[Callable[[LakeSink], object]]:
     """A keyed table that is filled, altered, filled again, renamed and filled again, and a change log."""
-    first = [announcement(1), place.batch(0, [("c", "a", 1), ("c", "b", 2)])]
+    first = [schema_change(1), place.batch(0, [("c", "a", 1), ("c", "b", 2)])]
     log = replace(FIRST, table=TableId("shop", "log"), key=())
     layout = file_schema(log)
     fields = [("x", 1, "c", n, "bin.000001", n, 0, 0) for n in range(2)]
     rows = pa.Table.from_pylist([dict(zip(layout.names, values, strict=True)) for values in fields], layout)
     place.objects.put("log", render_file(log, rows))
-    told = replace(announcement(1), table=log.table, topic="log", end_offset=2, rows=2, path="log")
-    emptied = replace(told, start_offset=2, rows=0, path="", kind=Kind.TRUNCATE, first_order=(1, 9, 0),
+    told = replace(schema_change(1), table=log.table, topic="log", end_offset=2, rows=2, path="log")
+    emptied = replace(told, start_offset=2, rows=0, path="", kind=SchemaChangeKind.TRUNCATE, first_order=(1, 9, 0),
                       last_order=(1, 9, 0), file="bin.000001")  # fmt: skip
     moved = replace(AFTER, table=MOVED)
     behind = replace(
@@ -127,7 +127,7 @@ def filed(place: DeltaPlace, start: int, *rows: tuple[object, ...]) -> Batch:
     table = pa.Table.from_pylist([dict(zip(layout.names, row, strict=True)) for row in rows], layout)
     place.objects.put(f"from-{start}", render_file(AFTER, table))
     end = start + len(rows)
-    return replace(announcement(4, end), start_offset=start, end_offset=end, rows=len(rows), path=f"from-{start}")
+    return replace(schema_change(4, end), start_offset=start, end_offset=end, rows=len(rows), path=f"from-{start}")
 
 
 def test_an_instance_that_was_overtaken_adds_nothing_until_it_looks_again(lake_place: DeltaPlace) -> None:
@@ -145,7 +145,7 @@ def test_an_instance_that_was_overtaken_adds_nothing_until_it_looks_again(lake_p
 
 
 def test_of_two_commits_at_once_with_numbers_of_one_owner_one_fails(lake_place: DeltaPlace) -> None:
-    lake_place.open().load(TABLE, [announcement(1)], SCHEMAS)
+    lake_place.open().load(TABLE, [schema_change(1)], SCHEMAS)
     slower, faster = (cast("DeltaTarget", lake_place.target).lake() for _ in range(2))
     number = (faster.number(TABLE) or 0) + 1
 
@@ -184,9 +184,9 @@ def test_optimize_and_vacuum_of_others_are_in_nobodys_way(lake_place: DeltaPlace
 
 def test_a_file_of_ours_that_is_gone_is_said_so(lake_place: DeltaPlace) -> None:
     sink, target = lake_place.open(), cast("DeltaTarget", lake_place.target)
-    sink.load(TABLE, [announcement(1)], SCHEMAS)
+    sink.load(TABLE, [schema_change(1)], SCHEMAS)
     store = open_objects(ObjectsSpec(target.url))
-    for key in store.list(f"{target.book().folder(TABLE)}/"):
+    for key in store.list(f"{target.lake_state().folder(TABLE)}/"):
         store.delete([key])
 
     with pytest.raises(PositionError, match="which says how far the table is"):
@@ -202,7 +202,7 @@ def test_queries_read_tables_by_their_names_and_write_nothing(lake_place: DeltaP
     schema = replace(
         FIRST, table=mine, columns=(*FIRST.columns, Column("odd name", TextType(9, "ascii"), nullable=True))
     )
-    lake_place.open().load(mine, [replace(announcement(1), table=mine)], {1: schema})
+    lake_place.open().load(mine, [replace(schema_change(1), table=mine)], {1: schema})
 
     found = query_lake(target.session, target.url, f"SELECT count(`odd name`) AS n FROM {mine}", ReadLimits())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.servers.test_sink_borders import (
+from tests.servers.test_sink_barriers import (
     test_a_change_log_says_where_it_was_emptied_and_adds_up_as_the_page_says,
     test_a_dropped_table_is_kept_or_dropped_and_said_so_until_it_begins_anew,
     test_a_name_that_another_table_had_is_taken_only_if_that_was_ours,
@@ -33,9 +33,9 @@ from tests.servers.test_sink_contract import (
     test_a_file_that_is_not_what_its_batch_says_is_refused_whole,
     test_a_hole_is_refused_and_leaves_everything_as_it_was,
     test_a_later_topic_takes_over_and_an_older_one_that_comes_late_undoes_nothing,
+    test_a_schema_change_makes_the_table_and_an_empty_table_can_become_any_other,
     test_a_table_that_somebody_dropped_is_not_begun_anew_unasked,
     test_a_thousand_files_are_one_load,
-    test_an_announcement_makes_the_table_and_an_empty_table_can_become_any_other,
     test_into_however_many_files_changes_are_cut_they_make_the_same_rows,
     test_keys_that_differ_in_case_accents_or_spaces_are_different_rows,
     test_loading_again_changes_nothing,

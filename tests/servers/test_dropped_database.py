@@ -49,8 +49,6 @@ def test_the_tables_of_a_dropped_database_end_and_begin_anew(chain: Chain) -> No
     assert chain.query("SELECT id, note FROM {schema}.orders") == [("new", 7)]
     # A table that is gone keeps its rows, and is told.
     assert chain.query("SELECT id FROM {schema}.users") == [(1,)]
-    told = {
-        t.table.removeprefix(f"{chain.name}."): t.hint for t in chain.standing().tables if t.link == chain.sink_link
-    }
+    told = {t.table.removeprefix(f"{chain.name}."): t.hint for t in chain.status().tables if t.link == chain.sink_link}
     assert "the source dropped this table" in told["users"]
     assert "dropped" not in told["orders"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import duckdb
 import pytest
-from tests.servers.sink_case import FIRST, SCHEMAS, TABLE, DuckdbTarget, Place, announcement, rows_in
+from tests.servers.sink_case import FIRST, SCHEMAS, TABLE, DuckdbTarget, Place, rows_in, schema_change
 
 from penstock.adapters.duckdb.database import CATALOG
 from penstock.adapters.objects.store import ObjectsSpec, open_objects
@@ -43,7 +43,7 @@ def test_a_table_whose_name_differs_in_case_is_the_same_table(place: Place) -> N
 
     mine = replace(FIRST, table=TableId("Shop", "ORDERS"))
     with pytest.raises(TableStoppedError, match="a table of this name that is not ours"):
-        sink.load(mine.table, [announcement(1)], {1: mine})
+        sink.load(mine.table, [schema_change(1)], {1: mine})
 
     assert rows_in(sink) == [("theirs", 1)]
 

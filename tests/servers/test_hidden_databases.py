@@ -51,7 +51,7 @@ def test_what_is_done_to_a_database_that_is_not_seen_stops_no_table_of_another(c
     chain.carry()
     chain.mirror()
 
-    assert [table.error for table in chain.standing().tables if table.error] == []
+    assert [table.error for table in chain.status().tables if table.error] == []
     assert chain.query("SELECT a FROM {schema}.t") == [(1,)]
 
 
@@ -80,8 +80,8 @@ def test_what_is_created_if_it_is_not_there_begins_a_table_only_where_it_was_not
     chain.carry()
     chain.mirror()
 
-    stopped = {table.table.partition(".")[2]: table.error or "" for table in chain.standing().tables if table.error}
+    stopped = {table.table.partition(".")[2]: table.error or "" for table in chain.status().tables if table.error}
     assert set(stopped) == {"unseen"}
     assert ("may have found it" in stopped["unseen"]) == is_mysql
     assert chain.query("SELECT a FROM {schema}.later") == [(3,)]
-    assert {table.table.partition(".")[2] for table in chain.standing().tables} == {"t", "unseen", "later"}
+    assert {table.table.partition(".")[2] for table in chain.status().tables} == {"t", "unseen", "later"}

@@ -11,8 +11,8 @@ import pytest
 
 from penstock.adapters.mysql.catalog import read_flavour
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect
-from penstock.adapters.mysql.copy import open_copy
 from penstock.adapters.mysql.history import head
+from penstock.adapters.mysql.initial_snapshot import open_initial_snapshot
 from penstock.adapters.mysql.tracker import MysqlTracker, read_source_defaults
 from penstock.core.changes import Op
 from penstock.core.errors import TableStoppedError, UnavailableError
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import pymysql
 
-    from penstock.adapters.mysql.copy import Copy
+    from penstock.adapters.mysql.initial_snapshot import MysqlInitialSnapshot
     from penstock.dev.mariadb import MariadbServer
     from penstock.dev.mysql import OracleMysql
 
@@ -58,7 +58,7 @@ def table(fresh_database: str) -> TableId:
     return TableId(fresh_database, "t")
 
 
-def read(copy: Copy, table: TableId, batch_rows: int = 1000) -> list[dict[str, object]]:
+def read(copy: MysqlInitialSnapshot, table: TableId, batch_rows: int = 1000) -> list[dict[str, object]]:
     batches = [batch.after for batch in copy.rows(table, batch_rows) if batch.after is not None]
     return [row for batch in batches for row in batch.to_pylist()]
 
@@ -119,7 +119,7 @@ def test_values_of_every_type_that_is_carried_arrive_exactly(
         f"({', '.join(['NULL'] * len(columns))})",
     )
 
-    with open_copy(server, wanted) as copy:
+    with open_initial_snapshot(server, wanted) as copy:
         first, second = read(copy, table)
 
     assert list(first.values()) == [value for _, _, value in columns] + [-127, -126]
@@ -132,7 +132,7 @@ def test_a_batch_says_where_its_rows_belong(
     numbers(connection, 25)
     before = head(connection)
 
-    with open_copy(server, wanted) as copy:
+    with open_initial_snapshot(server, wanted) as copy:
         batches = list(copy.rows(table, 10))
 
     assert copy.position == before
@@ -154,7 +154,7 @@ def test_large_rows_come_few_at_a_time(
     for number in range(9):
         ask(connection, f"INSERT INTO t VALUES ({number}, REPEAT('x', 4 << 20))")
 
-    with open_copy(server, wanted) as copy:
+    with open_initial_snapshot(server, wanted) as copy:
         assert [len(batch) for batch in copy.rows(table, 10_000)] == [4, 4, 1]
 
 
@@ -163,7 +163,7 @@ def test_rows_are_those_of_the_position_whatever_is_written_meanwhile(
 ) -> None:
     numbers(connection, 3)
 
-    with open_copy(server, wanted) as copy:
+    with open_initial_snapshot(server, wanted) as copy:
         ask(connection, "INSERT INTO t VALUES (4, 'new')")
         ask(connection, "UPDATE t SET b = 'new'")
         ask(connection, "DELETE FROM t WHERE a = 1")
@@ -190,7 +190,7 @@ def test_position_and_rows_agree_while_others_write(
     writer.start()
     try:
         for _ in range(5):
-            with open_copy(server, wanted) as copy:
+            with open_initial_snapshot(server, wanted) as copy:
                 count = len(read(copy, TableId(fresh_database, "t")))
             assert count == int(copy.position.gtids.rpartition("-")[2]) - started
     finally:
@@ -229,7 +229,7 @@ def test_of_a_table_that_was_emptied_since_the_position_nothing_comes_and_one_th
     numbers(connection, 3)
     is_refused = pytest.raises(UnavailableError, match=str(table))
 
-    with open_copy(server, wanted) as copy:
+    with open_initial_snapshot(server, wanted) as copy:
         for part in statement.split("; "):
             ask(connection, part)
 
@@ -246,7 +246,7 @@ def test_another_table_of_the_same_name_and_shape_is_not_taken_for_it(
     ask(connection, "CREATE TABLE u LIKE t")
     ask(connection, "DO SLEEP(1.1)")
 
-    with open_copy(server, wanted) as copy:
+    with open_initial_snapshot(server, wanted) as copy:
         ask(connection, "RENAME TABLE t TO t2, u TO t")
 
         with pytest.raises(UnavailableError, match=str(table)):
@@ -262,7 +262,7 @@ def test_tables_that_change_their_names_are_not_taken_for_each_other(
     ask(connection, "CREATE TABLE done (a INT PRIMARY KEY)")
     ask(connection, "INSERT INTO t VALUES (1)")
 
-    with open_copy(server, wanted) as copy:
+    with open_initial_snapshot(server, wanted) as copy:
         assert read(copy, TableId(table.schema, "done")) == []
         ask(connection, "RENAME TABLE t TO v, u TO t, v TO u")
         with pytest.raises(UnavailableError, match="was altered or renamed"):
@@ -275,7 +275,7 @@ def test_a_table_can_be_altered_as_soon_as_it_is_copied(
     numbers(connection, 3)
     ask(connection, "SET SESSION lock_wait_timeout = 5")
 
-    with open_copy(server, wanted) as copy:
+    with open_initial_snapshot(server, wanted) as copy:
         assert len(read(copy, table)) == 3
         ask(connection, "ALTER TABLE t ADD COLUMN c INT")
 
@@ -306,7 +306,7 @@ def test_a_value_that_cannot_be_carried_stops_its_table_and_no_other(
         insert_numbers(connection, "bad (a, b)", "n + 1, NULL", 50_000)
     numbers(connection, 3)
 
-    with open_copy(server, wanted) as copy:
+    with open_initial_snapshot(server, wanted) as copy:
         if reason:
             with pytest.raises(TableStoppedError, match=reason) as caught:
                 read(copy, TableId(fresh_database, "bad"), 100)
@@ -346,7 +346,7 @@ def test_a_table_that_cannot_be_carried_is_named_with_the_cause(
     only_mariadb(connection, definition)
     ask(connection, f"CREATE TABLE t {definition}")
 
-    with open_copy(server, wanted) as copy, pytest.raises(TableStoppedError, match=reason) as caught:
+    with open_initial_snapshot(server, wanted) as copy, pytest.raises(TableStoppedError, match=reason) as caught:
         read(copy, table)
 
     assert caught.value.column == column
@@ -365,7 +365,7 @@ def test_the_tracker_can_be_given_every_table_of_the_copy(
     running = request.getfixturevalue(kind)
     on = MysqlServer(running.host, running.port, running.user, running.password)
 
-    with open_copy(server, wanted) as copy, contextlib.closing(MysqlTracker(on, defaults)) as tracker:
+    with open_initial_snapshot(server, wanted) as copy, contextlib.closing(MysqlTracker(on, defaults)) as tracker:
         tracker.restore(copy.creates)
 
         assert list(copy.schemas) == [table]
@@ -378,7 +378,7 @@ def test_an_empty_table_has_no_batches(
 ) -> None:
     ask(connection, "CREATE TABLE t (a INT)")
 
-    with open_copy(server, wanted) as copy:
+    with open_initial_snapshot(server, wanted) as copy:
         assert list(copy.rows(table, 10)) == []
 
 
@@ -387,7 +387,7 @@ def test_a_copy_that_is_left_early_leaves_nothing_behind(
 ) -> None:
     numbers(connection, 50_000)
 
-    with open_copy(server, wanted) as copy:
+    with open_initial_snapshot(server, wanted) as copy:
         batches = copy.rows(table, 10)
         next(batches)
         del batches

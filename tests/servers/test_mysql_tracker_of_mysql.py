@@ -11,8 +11,8 @@ from tests.servers.source_log import address, connected, read_all
 from penstock.adapters.mysql.binlog_stream import open_binlog
 from penstock.adapters.mysql.catalog import read_creates, read_tables
 from penstock.adapters.mysql.connection import ask, connect
-from penstock.adapters.mysql.copy import open_copy
 from penstock.adapters.mysql.history import head
+from penstock.adapters.mysql.initial_snapshot import open_initial_snapshot
 from penstock.adapters.mysql.tracker import MysqlTracker, read_source_defaults
 from penstock.core.errors import UnfitServerError
 from penstock.core.mysql.decode import decode_rows
@@ -144,7 +144,7 @@ def test_a_key_that_the_servers_make_up_and_hide_is_copied_logged_and_followed(
         begin = head(source)
         ask(source, "INSERT INTO t VALUES (7), (8)")
 
-        with open_copy(address(mysql_server), lambda seen: seen == table) as copy:
+        with open_initial_snapshot(address(mysql_server), lambda seen: seen == table) as copy:
             copied = [row for batch in copy.rows(table, 10) if batch.after for row in batch.after.to_pylist()]
             schema, creates = copy.schemas[table], copy.creates
         with contextlib.closing(MysqlTracker(address(mysql_tracker_server), read_source_defaults(source))) as tracker:

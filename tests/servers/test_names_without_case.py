@@ -33,7 +33,7 @@ def test_a_table_that_is_swapped_by_other_letters_stops(
         chain.mirror()
 
         stopped = {
-            each.table.partition(".")[2]: f"{each.error} {each.hint}" for each in chain.standing().tables if each.error
+            each.table.partition(".")[2]: f"{each.error} {each.hint}" for each in chain.status().tables if each.error
         }
         assert {"orders", "renewed"} <= set(stopped)
         assert "lower_case_table_names=1" in stopped["orders"]

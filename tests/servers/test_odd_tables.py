@@ -10,8 +10,8 @@ from tests.servers.source_log import address, connected, read_all
 
 from penstock.adapters.mysql.catalog import read_tables
 from penstock.adapters.mysql.connection import ask, connect
-from penstock.adapters.mysql.copy import open_copy
 from penstock.adapters.mysql.history import head
+from penstock.adapters.mysql.initial_snapshot import open_initial_snapshot
 from penstock.core.errors import TableStoppedError
 from penstock.core.mysql.decode import decode_rows
 from penstock.core.mysql.log_items import RowsLogged
@@ -71,7 +71,7 @@ def applied(batches: list[RowBatch]) -> Rows:
 
 def copied(source: tuple[Source, TableId]) -> Rows:
     server, table = source
-    with open_copy(address(server), lambda seen: seen == table) as copy:
+    with open_initial_snapshot(address(server), lambda seen: seen == table) as copy:
         batches = list(copy.rows(table, 1000))
     return applied(batches)
 

@@ -13,7 +13,7 @@ import psycopg
 import pyarrow as pa
 import pytest
 from tests.servers.certificates import Authority, authority
-from tests.servers.sink_case import FIRST, SCHEMAS, TABLE, TOPIC, WIDER, Place, PostgresTarget, announcement, rows_in
+from tests.servers.sink_case import FIRST, SCHEMAS, TABLE, TOPIC, WIDER, Place, PostgresTarget, rows_in, schema_change
 from tests.servers.test_state_databases import fill_up, mounted_disk
 
 from penstock.adapters.postgres.connection import PostgresServer, connect
@@ -105,7 +105,7 @@ def texts(place: Place, values: list[str]) -> Batch:
     layout = file_schema(FIRST)
     rows = [dict(zip(layout.names, [value, 1, "c", n], strict=True)) for n, value in enumerate(values)]
     place.objects.put("texts", render_file(FIRST, pa.Table.from_pylist(rows, layout)))
-    return replace(announcement(1), end_offset=len(values), rows=len(values), path="texts")
+    return replace(schema_change(1), end_offset=len(values), rows=len(values), path="texts")
 
 
 def test_a_text_with_nul_stops_its_table_and_the_change_is_named(place: Place) -> None:
@@ -126,7 +126,7 @@ def test_a_key_is_indexed_and_one_that_is_too_long_for_that_is_not(place: Place)
     sink = place.open()
 
     sink.load(TABLE, [place.batch(0, [("c", "a", 1)])], SCHEMAS)
-    sink.load(other.table, [replace(announcement(1), table=other.table)], {1: other})
+    sink.load(other.table, [replace(schema_change(1), table=other.table)], {1: other})
 
     assert place.ask("SELECT indexdef FROM pg_indexes WHERE schemaname = 'shop'") == [
         ("CREATE INDEX orders_id_idx ON shop.orders USING btree (id)",)
@@ -137,7 +137,7 @@ def test_a_name_that_postgresql_would_cut_is_refused(place: Place) -> None:
     long = replace(FIRST, columns=(*FIRST.columns, Column("é" * 32, TextType(9, "utf8mb4"), nullable=True)))
 
     with pytest.raises(TableStoppedError, match="longer than the 63 bytes"):
-        place.open().load(TABLE, [announcement(1)], {1: long})
+        place.open().load(TABLE, [schema_change(1)], {1: long})
 
 
 def test_who_may_not_make_schemas_is_told_what_to_grant(stranger: PostgresServer) -> None:
@@ -195,9 +195,9 @@ def test_a_view_that_hinders_a_migration_is_named_and_the_next_try_succeeds(plac
     place.do("CREATE VIEW shop.report AS SELECT qty FROM shop.orders")
 
     with pytest.raises(TableStoppedError, match=r"what depends on it: view shop\.report"):
-        sink.load(TABLE, [announcement(2, 1)], {2: WIDER})
+        sink.load(TABLE, [schema_change(2, 1)], {2: WIDER})
     place.do("DROP VIEW shop.report")
-    sink.load(TABLE, [announcement(2, 1)], {2: WIDER})
+    sink.load(TABLE, [schema_change(2, 1)], {2: WIDER})
 
     assert place.columns()["qty"] == "BIGINT"
 

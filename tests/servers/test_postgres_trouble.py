@@ -16,7 +16,7 @@ from penstock.dev.postgres import PASSWORD
 from penstock.faults.round import carry_apart
 from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.postgres_server import postgres_source, source_server
-from penstock.wiring.source_standing import ask_source
+from penstock.wiring.source_status import ask_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -102,14 +102,14 @@ def test_the_server_keeps_no_log_that_is_published(make_postgres: Callable[..., 
     chain.write("INSERT INTO t VALUES (1, 'a')")
     chain.carry()
 
-    standing = ask_source(_source(chain), chain.position())
+    status = ask_source(_source(chain), chain.position())
 
     with connected(source_server(_source(chain))) as connection:
         slot = read_slot(connection, _source(chain).slot_name)
     assert slot is not None
     assert slot.confirmed == chain.position().lsn
-    assert standing.retention is not None
-    assert (standing.retention.level, standing.unanswered) == ("ok", "")
+    assert status.retention is not None
+    assert (status.retention.level, status.unanswered) == ("ok", "")
 
 
 def test_a_slot_that_was_moved_past_us_stops_the_capture(make_postgres: Callable[..., PostgresChain]) -> None:

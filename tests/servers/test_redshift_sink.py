@@ -16,9 +16,9 @@ from tests.servers.sink_case import (
     TABLE,
     TOPIC,
     Place,
-    announcement,
     rows_in,
     schema,
+    schema_change,
     write_batch,
 )
 
@@ -120,7 +120,7 @@ def test_layouts_are_given_and_kept_when_a_table_is_made_anew(place: Place) -> N
         sink.load(TABLE, [write_batch(place, FIRST, 1, 0, [("a", 1, "c")])], SCHEMAS)
         first = sink._warehouse.attributes(TABLE)
         place.do("COMMENT ON TABLE shop.orders IS 'ours'", "GRANT SELECT ON shop.orders TO PUBLIC")
-        sink.load(TABLE, [announcement(2, 1), write_batch(place, SCHEMAS[2], 2, 1, [("b", 2**40, "c")])], SCHEMAS)
+        sink.load(TABLE, [schema_change(2, 1), write_batch(place, SCHEMAS[2], 2, 1, [("b", 2**40, "c")])], SCHEMAS)
         second = sink._warehouse.attributes(TABLE)
         encoded = rows_in(
             sink, "SELECT encoding FROM svv_redshift_columns WHERE column_name = 'id' AND schema_name = 'shop'"
@@ -143,13 +143,13 @@ def test_late_binding_views_are_named_where_a_change_breaks_them(place: Place) -
         f"CREATE VIEW public.all_of_it AS SELECT * FROM shop.orders {late}",
         f"CREATE VIEW public.others AS SELECT note FROM shop.notes {late}",
     )
-    gone = [announcement(2, 1), write_batch(place, schemas[2], 2, 1, [("b", 2, "c")])]
+    gone = [schema_change(2, 1), write_batch(place, schemas[2], 2, 1, [("b", 2, "c")])]
 
     with pytest.raises(TableStoppedError, match=r"it: view public\.notes\n"):
         sink.load(TABLE, gone, schemas)
     place.do("DROP VIEW public.notes")
     sink.load(TABLE, gone, schemas)
-    sink.load(TABLE, [announcement(4, 2), write_batch(place, SCHEMAS[2], 4, 2, [("c", 2**40, "c")])], schemas)
+    sink.load(TABLE, [schema_change(4, 2), write_batch(place, SCHEMAS[2], 4, 2, [("c", 2**40, "c")])], schemas)
 
     assert place.ask("SELECT * FROM public.all_of_it ORDER BY id") == [("a", 1), ("b", 2), ("c", 2**40)]
 
@@ -159,7 +159,7 @@ def test_a_longer_text_is_made_room_for_ahead_of_the_transaction(place: Place) -
     sink = place.open()
     sink.load(TABLE, [write_batch(place, NOTE, 1, 0, [("a", "short", "c")])], schemas)
 
-    sink.load(TABLE, [announcement(2, 1), write_batch(place, LONGER, 2, 1, [("b", "longer", "c")])], schemas)
+    sink.load(TABLE, [schema_change(2, 1), write_batch(place, LONGER, 2, 1, [("b", "longer", "c")])], schemas)
 
     assert sink._warehouse.columns(TABLE)["note"] == "VARCHAR(9)"
     assert rows_in(sink) == [("a", "short"), ("b", "longer")]
@@ -180,7 +180,7 @@ def test_json_is_super_where_that_is_asked_for(place: Place) -> None:
         sink.load(TABLE, [write_batch(place, JSON, 1, 0, rows)], {1: JSON})
         marked = [write_batch(replace(place, format=PARQUET), JSON, 1, 5, [("k5", '{"c": 2}', "c")])]
         sink.load(TABLE, marked, {1: JSON})
-        grown = [announcement(2, 6), write_batch(place, MORE_JSON, 2, 6, [("k0", '{"a": [7]}', 3, "u")])]
+        grown = [schema_change(2, 6), write_batch(place, MORE_JSON, 2, 6, [("k0", '{"a": [7]}', 3, "u")])]
         sink.load(TABLE, grown, {1: JSON, 2: MORE_JSON})
 
         assert sink._warehouse.columns(TABLE)["doc"] == "SUPER"
@@ -254,7 +254,7 @@ def test_a_copy_that_fails_is_never_taken_for_a_success(place: Place, sink: SqlS
 def test_a_value_that_does_not_fit_is_named_with_its_key(place: Place) -> None:
     long = schema(note=TextType(90_000, "ascii"))
     sink = place.open()
-    sink.load(TABLE, [announcement(1)], {1: long})
+    sink.load(TABLE, [schema_change(1)], {1: long})
     bad = write_batch(place, long, 1, 0, [("fine", "ok", "c"), ("long-key", "long" * 20_000, "c")])
 
     with pytest.raises(TableStoppedError, match=r"(?s)orders\.note .*long-key"):
@@ -315,7 +315,7 @@ def test_a_table_that_belongs_to_another_stops_until_it_is_ours_again(
     place: Place, sink: SqlSink, redshift: RedshiftServer
 ) -> None:
     database = target(place).cluster.database
-    more = [announcement(2, 1), write_batch(place, SCHEMAS[2], 2, 1, [("b", 2**40, "c")])]
+    more = [schema_change(2, 1), write_batch(place, SCHEMAS[2], 2, 1, [("b", 2**40, "c")])]
     with closing(log_in(redshift, dbname=database)) as connection:
         run(connection, f"CREATE USER limited_{database} PASSWORD 'Penstock1'")
         run(connection, f"GRANT ALL ON SCHEMA shop, {place.state} TO limited_{database}")

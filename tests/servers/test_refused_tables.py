@@ -35,7 +35,7 @@ def test_a_table_that_the_tracker_refuses_stops_and_no_other(
     chain.mirror()
 
     assert chain.query("SELECT a FROM {schema}.t ORDER BY a") == [(1,), (2,)]
-    stopped = {table.table: f"{table.error} {table.hint}" for table in chain.standing().tables if table.error}
+    stopped = {table.table: f"{table.error} {table.hint}" for table in chain.status().tables if table.error}
     assert set(stopped) == {f"{fresh_name}.v"}
     assert "the schema tracker refused its definition" in stopped[f"{fresh_name}.v"]
     assert "give it a server like the source" in stopped[f"{fresh_name}.v"]

@@ -39,7 +39,7 @@ def test_who_uses_topics_is_kept_and_told_the_same_everywhere(client: httpx.Clie
     client.put("/v1/consumer_groups/a%2Fb", json={"data_target": "Red"})
     source = {"namespace": "shopdb", "table_schema": "shop", "table_name": "größe"}
     client.post("/v1/consumer_groups/a%2Fb/data_sources", json=source)
-    wishes = [client.post("/v1/sources/shopdb/shop/orders/refreshes", json={"priority": p}) for p in (5, 1000, 5)]
+    query = [client.post("/v1/sources/shopdb/shop/orders/refreshes", json={"priority": p}) for p in (5, 1000, 5)]
     client.put("/v1/refreshes/1/status", json={"status": "in_progress", "offset": STRANGE, "rows_done": 2**40})
     client.put("/v1/consumers/ada", json={"owner_email": "ada@example.com", "expected_frequency_seconds": 1})
     client.post("/v1/consumers/ada/seen", json={"topic": "shopdb.shop.orders", "schema_id": 2})
@@ -48,7 +48,7 @@ def test_who_uses_topics_is_kept_and_told_the_same_everywhere(client: httpx.Clie
     client.put("/v1/topics/shopdb.shop.orders", json={"partitions": 8, "compacted": True, "cluster_type": "c"})
     client.put("/v1/topics/shopdb.shop.orders/schemas/2/status", json={"status": "read_only"})
 
-    assert [each.status_code for each in wishes] == [200, 200, 200]
+    assert [each.status_code for each in query] == [200, 200, 200]
     assert [each["name"] for each in items(client, "/v1/data_targets")] == ["Red", "red"]
     assert len(str(client.get("/v1/data_targets/Red").json()["destination"])) == 30_000
     assert [each["table"] for each in items(client, "/v1/data_targets/Red/topics")] == ["shop.größe"]

@@ -31,7 +31,7 @@ def test_a_sequence_beside_the_tables_that_are_carried_stops_nothing_and_is_no_t
     chain.carry()
     chain.mirror()
 
-    assert [(table.table, table.error) for table in chain.standing().tables if table.error] == []
+    assert [(table.table, table.error) for table in chain.status().tables if table.error] == []
     assert chain.query("SELECT id, v FROM {schema}.t ORDER BY id") == [(1, 1), (2, 2), (70, 3), (71, 4)]
     assert chain.query("SELECT id FROM {schema}.old") == [(9,)]
-    assert {table.table for table in chain.standing().tables} == {f"{chain.name}.t", f"{chain.name}.old"}
+    assert {table.table for table in chain.status().tables} == {f"{chain.name}.t", f"{chain.name}.old"}

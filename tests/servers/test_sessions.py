@@ -13,7 +13,7 @@ from tests.servers.source_log import address, connected
 from tests.servers.test_state_databases import engine_of
 
 from penstock.adapters.mysql.connection import ask, connect
-from penstock.adapters.mysql.copy import open_copy
+from penstock.adapters.mysql.initial_snapshot import open_initial_snapshot
 from penstock.adapters.postgres import connection as postgres_connection
 from penstock.core.errors import UnfitServerError
 from penstock.core.sessions import POSTGRES_SESSION, require_kept
@@ -74,7 +74,7 @@ def test_a_source_s_limits_and_modes_cut_no_copy_short(
         ask(writer, f"CREATE TABLE {database}.t (id INT PRIMARY KEY, c CHAR(9), x TEXT)")
         ask(writer, rf"INSERT INTO {database}.t VALUES (1, 'a', 'it''s \\ back'), (2, 'b', NULL), (3, 'c', '')")
 
-    with open_copy(address(hostile_source), lambda table: table.schema == database) as copy:
+    with open_initial_snapshot(address(hostile_source), lambda table: table.schema == database) as copy:
         batches = [batch.after for batch in copy.rows(TableId(database, "t"), 10) if batch.after is not None]
     rows = [row for batch in batches for row in batch.to_pylist()]
 

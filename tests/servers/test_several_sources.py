@@ -24,8 +24,8 @@ from penstock.faults.round import carry_apart
 from penstock.jobs.in_process import carry
 from penstock.ports.queries import ReadLimits
 from penstock.wiring.health import find_problems
+from penstock.wiring.pipeline_status import read_status
 from penstock.wiring.sink_kinds.table import sql_kind
-from penstock.wiring.standing import read_standing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -202,9 +202,9 @@ def test_a_source_that_is_away_holds_up_neither_the_other_nor_what_it_brought_in
 
     assert shops.rows("warehouse", f"west_{shops.west.database}") == shops.west.orders()
     assert shops.rows("reports", shops.east.database) == before
-    standing = read_standing(away, ask_sources=True)
-    told = describe(away.pipeline, standing, find_problems(standing, "penstock run"))
-    assert {each.source: bool(each.unanswered) for each in standing.sources} == {east: True, west: False}
+    status = read_status(away, ask_sources=True)
+    told = describe(away.pipeline, status, find_problems(status, "penstock run"))
+    assert {each.source: bool(each.unanswered) for each in status.sources} == {east: True, west: False}
     assert told["healthy"] is False
     carry(load(shops.file))
     shops.assert_carried()

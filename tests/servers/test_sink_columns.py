@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 from tests.servers.kinds import on_every_target
-from tests.servers.sink_case import TABLE, TOPIC, announcement, rows_in
+from tests.servers.sink_case import TABLE, TOPIC, rows_in, schema_change
 
-from penstock.core.announcements import Kind, Move
 from penstock.core.errors import TableStoppedError
 from penstock.core.files import LACKS, OFFSET, OP, file_schema, object_key, render_file
+from penstock.core.schema_changes import Move, SchemaChangeKind
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema, TextType
 from penstock.core.transforms.column_patterns import ColumnPatterns
 from penstock.core.transforms.column_rules import Action, ColumnRule, ColumnRules, Drop
@@ -61,7 +61,7 @@ def batch(place: Place, start: int, schema_id: int, schema: TableSchema, rows: l
     content = render_file(schema, pa.Table.from_pylist(laid_out, layout))
     key = object_key("shop", "shopdb", TOPIC, 0, (start, start + len(rows)), schema_id)
     place.objects.put(key, content)
-    told = replace(announcement(schema_id, start), table=schema.table)
+    told = replace(schema_change(schema_id, start), table=schema.table)
     return replace(told, end_offset=start + len(rows), rows=len(rows), path=key, size_bytes=len(content))
 
 
@@ -195,7 +195,7 @@ def test_a_table_that_begins_anew_is_treated_by_its_own_names(place: Place) -> N
     sink.load(
         TABLE, [batch(place, 0, 1, PEOPLE, [ANN]), renamed(place, 1, 2, after, [], *names)], {1: PEOPLE, 2: after}
     )
-    created = replace(announcement(3, 1), kind=Kind.CREATE, first_order=(3, 0, 0), last_order=(3, 0, 0))
+    created = replace(schema_change(3, 1), kind=SchemaChangeKind.CREATE, first_order=(3, 0, 0), last_order=(3, 0, 0))
 
     sink.load(TABLE, [created, batch(place, 1, 3, PEOPLE, [ANN])], {3: PEOPLE})
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.servers.kinds import on_every_target
-from tests.servers.sink_case import FIRST, INT, SCHEMAS, TABLE, TOPIC, announcement, rows_in
+from tests.servers.sink_case import FIRST, INT, SCHEMAS, TABLE, TOPIC, rows_in, schema_change
 
 from penstock.core.errors import PositionError, TableStoppedError
 from penstock.core.tables import Column, TableId, TimestampType
@@ -98,7 +98,7 @@ def test_a_file_that_is_not_what_its_batch_says_is_refused_whole(place: Place, s
     sink = place.open()
 
     with pytest.raises(TableStoppedError, match=rf"shop\.orders stopped at {re.escape(bad.path)}"):
-        sink.load(TABLE, [announcement(1), good, bad], SCHEMAS)
+        sink.load(TABLE, [schema_change(1), good, bad], SCHEMAS)
 
     assert place.tables() == []
     assert sink.positions(TABLE) == {}
@@ -110,7 +110,7 @@ def test_a_later_topic_takes_over_and_an_older_one_that_comes_late_undoes_nothin
     sink = place.open()
 
     sink.load(TABLE, [place.batch(0, [("c", "a", 1), ("c", "b", 1)]), later], SCHEMAS)
-    sink.load(TABLE, [announcement(1), place.batch(2, [("u", "b", 9)])], SCHEMAS)
+    sink.load(TABLE, [schema_change(1), place.batch(2, [("u", "b", 9)])], SCHEMAS)
 
     assert rows_in(sink) == [("a", 2**40), ("b", 9)]
     assert place.columns()["qty"] == "BIGINT"
@@ -125,7 +125,7 @@ def test_rows_older_than_a_column_take_the_default_it_came_with_however_late_the
     )
     schemas = {1: FIRST, 4: came, 5: changed}
     sink = place.open()
-    sink.load(TABLE, [place.batch(0, [("c", "a", 1)]), announcement(4), announcement(5)], schemas)
+    sink.load(TABLE, [place.batch(0, [("c", "a", 1)]), schema_change(4), schema_change(5)], schemas)
 
     sink.load(TABLE, [place.batch(1, [("c", "b", 1)])], schemas)
 
@@ -133,12 +133,12 @@ def test_rows_older_than_a_column_take_the_default_it_came_with_however_late_the
 
 
 @on_every_target
-def test_an_announcement_makes_the_table_and_an_empty_table_can_become_any_other(place: Place) -> None:
+def test_a_schema_change_makes_the_table_and_an_empty_table_can_become_any_other(place: Place) -> None:
     sink = place.open()
-    sink.load(TABLE, [announcement(1)], SCHEMAS)
+    sink.load(TABLE, [schema_change(1)], SCHEMAS)
     assert list(place.columns()) == ["id", "qty"]
 
-    sink.load(TABLE, [announcement(3)], SCHEMAS)
+    sink.load(TABLE, [schema_change(3)], SCHEMAS)
 
     assert list(place.columns()) == ["id", "title"]
     assert sink.positions(TABLE) == {}
@@ -150,7 +150,7 @@ def test_a_change_that_the_target_cannot_follow_stops_the_table_and_loses_nothin
     sink.load(TABLE, [place.batch(0, [("c", "a", 1)])], SCHEMAS)
 
     with pytest.raises(TableStoppedError, match="qty went and title came in one step"):
-        sink.load(TABLE, [place.batch(1, [("u", "a", 2)]), announcement(3, 2)], SCHEMAS)
+        sink.load(TABLE, [place.batch(1, [("u", "a", 2)]), schema_change(3, 2)], SCHEMAS)
 
     assert rows_in(sink) == [("a", 1)]
     assert sink.load(TABLE, [place.batch(1, [("u", "a", 2)])], SCHEMAS).rows == 1
@@ -163,7 +163,7 @@ def test_a_default_that_only_the_source_knows_stops_the_table(place: Place) -> N
     sink.load(TABLE, [place.batch(0, [("c", "a", 1)])], SCHEMAS)
 
     with pytest.raises(TableStoppedError, match=r"shop\.orders\.at stopped .* now\(\) is computed by the source"):
-        sink.load(TABLE, [announcement(4, 1)], {4: after})
+        sink.load(TABLE, [schema_change(4, 1)], {4: after})
 
 
 def test_a_table_of_the_same_name_that_is_not_ours_is_left_alone(place: Place) -> None:
@@ -171,7 +171,7 @@ def test_a_table_of_the_same_name_that_is_not_ours_is_left_alone(place: Place) -
     other.load(TABLE, [place.batch(0, [("c", "theirs", 1)])], SCHEMAS)
 
     with pytest.raises(TableStoppedError, match="a table of this name that is not ours"):
-        sink.load(TABLE, [announcement(1)], SCHEMAS)
+        sink.load(TABLE, [schema_change(1)], SCHEMAS)
 
     assert rows_in(sink) == [("theirs", 1)]
 

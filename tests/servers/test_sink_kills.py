@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from tests.servers.cut_warehouse import CutError, CutWarehouse
 from tests.servers.kinds import on_every_target
-from tests.servers.sink_case import FIRST, WIDER, announcement, schema, write_batch
-from tests.servers.test_sink_borders import stated
+from tests.servers.sink_case import FIRST, WIDER, schema, schema_change, write_batch
+from tests.servers.test_sink_barriers import stated
 
-from penstock.core.announcements import Kind
+from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import TableId
 from penstock.links.warehouse.sink import SqlSink
 
@@ -35,14 +35,17 @@ def story(place: Place, table: TableId) -> tuple[list[list[Batch]], dict[int, Ta
         return replace(write_batch(place, schemas[number], number, start, [*rows]), topic=f"topic.{number}")
 
     def told(number: int, at: int) -> Batch:
-        return replace(announcement(number, at), table=table, topic=f"topic.{number}")
+        return replace(schema_change(number, at), table=table, topic=f"topic.{number}")
 
     loads = [
         [told(1, 0), batch(1, 0, ("a", 1, "c"), ("b", 2, "c")), batch(1, 2, ("b", 2, "d"), ("b", 3, "c"))],
         [told(2, 0), batch(2, 0, ("a", 2**40, "u")), told(3, 0), batch(3, 0, ("z", 3, "u"), ("y", 4, "c"))],
-        [stated(Kind.TRUNCATE, 9, table, schema_id=3), replace(batch(3, 10, ("x", 7, "c")), start_offset=2)],
+        [
+            stated(SchemaChangeKind.TRUNCATE, 9, table, schema_id=3),
+            replace(batch(3, 10, ("x", 7, "c")), start_offset=2),
+        ],
         [told(4, 0), batch(4, 20, ("x", 7, "u-"), ("w", 8, "u+"))],
-        [stated(Kind.CREATE, 50, table, schema_id=5), batch(5, 60, ("n", "c"))],
+        [stated(SchemaChangeKind.CREATE, 50, table, schema_id=5), batch(5, 60, ("n", "c"))],
     ]
     return loads, schemas
 

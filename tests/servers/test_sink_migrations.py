@@ -16,15 +16,15 @@ from tests.servers.sink_case import (
     DuckdbTarget,
     PostgresTarget,
     RedshiftTarget,
-    announcement,
     rows_in,
     schema,
+    schema_change,
     write_batch,
 )
-from tests.servers.test_sink_borders import stated
+from tests.servers.test_sink_barriers import stated
 
-from penstock.core.announcements import Kind
 from penstock.core.errors import TableStoppedError
+from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import Column, IntegerType, PrintedType, TableSchema, TextType
 from penstock.links.warehouse.sink import SqlSink
 
@@ -46,7 +46,7 @@ def test_rows_of_both_keys_come_in_one_load(place: Place) -> None:
 
     sink.load(TABLE, [
         write_batch(place, FIRST, 1, 0, [("a", 1, "c"), ("b", 2, "c")]),
-        announcement(5, 2),
+        schema_change(5, 2),
         replace(write_batch(place, BY_QTY, 5, 0, [("z", 1, "u"), ("c", 3, "c")]), topic="t.2"),
     ], KEYS)  # fmt: skip
 
@@ -64,7 +64,7 @@ def test_a_key_that_the_rows_here_do_not_have_stops_the_table(
     sink.load(TABLE, [write_batch(place, FIRST, 1, 0, rows)], KEYS)
 
     with pytest.raises(TableStoppedError, match=said):
-        sink.load(TABLE, [announcement(5, len(rows))], KEYS)
+        sink.load(TABLE, [schema_change(5, len(rows))], KEYS)
 
     assert len(rows_in(sink)) == len(rows)
     assert place.ask(f"SELECT schema_id FROM {place.state}.tables") == [(1,)]
@@ -76,14 +76,14 @@ def test_a_change_log_that_gets_a_key_becomes_the_rows_that_it_stands_for(place:
     sink = place.open()
     sink.load(TABLE, [
         write_batch(place, with_text, 1, 0, [("gone", "{}", "c")]),
-        stated(Kind.TRUNCATE, 1),
+        stated(SchemaChangeKind.TRUNCATE, 1),
         replace(write_batch(place, with_text, 1, 2, [
             ("a", "1", "c"), ("b", "2", "c"), ("b", "2", "u-"), ("b", "[3]", "u+"), ("a", "1", "d"), ("e", None, "c"),
         ]), start_offset=1, first_order=(1, 2, 0), last_order=(1, 7, 0)),
     ], {1: with_text})  # fmt: skip
 
     added = replace(write_batch(place, keyed, 5, 0, [("e", "5", "u")]), topic="t.2")
-    sink.load(TABLE, [announcement(5, 8), added], {1: with_text, 5: keyed})
+    sink.load(TABLE, [schema_change(5, 8), added], {1: with_text, 5: keyed})
 
     assert rows_in(sink, "SELECT id, CAST(doc AS VARCHAR) FROM shop.orders ORDER BY id") == [("b", "[3]"), ("e", "5")]
     assert list(place.columns()) == ["id", "doc"]
@@ -93,7 +93,7 @@ def test_a_table_that_loses_its_key_becomes_a_change_log_that_begins_with_its_ro
     sink = place.open()
     sink.load(TABLE, [write_batch(place, FIRST, 1, 0, [("a", 1, "c"), ("b", 2, "c")])], KEYS)
 
-    told = replace(announcement(6, 2), first_order=(6, 7, 0), file="bin.000002", last_timestamp_ms=1_700_000_000_000)
+    told = replace(schema_change(6, 2), first_order=(6, 7, 0), file="bin.000002", last_timestamp_ms=1_700_000_000_000)
     sink.load(TABLE, [told, replace(write_batch(place, LOG, 6, 8, [("b", 2, "d")]), topic="t.2")], KEYS)
 
     entries = rows_in(sink, "SELECT id, qty, _op, _file, _pos FROM shop.orders ORDER BY id, _op DESC")
@@ -108,9 +108,9 @@ def test_a_narrower_type_is_taken_where_every_value_fits_and_the_row_is_named_wh
     sink.load(TABLE, [write_batch(place, FIRST, 1, 0, [("a", 1, "c"), ("b", 300, "c")])], schemas)
 
     with pytest.raises(TableStoppedError, match=r"orders\.qty .* which a row does not fit \('b', 300\)"):
-        sink.load(TABLE, [announcement(5, 2)], schemas)
+        sink.load(TABLE, [schema_change(5, 2)], schemas)
     assert place.columns()["qty"] == "INTEGER"
-    sink.load(TABLE, [write_batch(place, FIRST, 1, 2, [("b", 30, "u")]), announcement(5, 3)], schemas)
+    sink.load(TABLE, [write_batch(place, FIRST, 1, 2, [("b", 30, "u")]), schema_change(5, 3)], schemas)
 
     assert rows_in(sink) == [("a", 1), ("b", 30)]
     assert place.columns()["qty"] in {"TINYINT", "SMALLINT"}
@@ -133,7 +133,7 @@ def test_a_table_that_is_made_anew_keeps_comments_and_indexes(place: Place) -> N
     if has_indexes:
         place.do("CREATE INDEX by_qty ON shop.orders (qty)")
 
-    sink.load(TABLE, [announcement(2, 1), write_batch(place, WIDER, 2, 1, [("b", 2**40, "c")])], SCHEMAS)
+    sink.load(TABLE, [schema_change(2, 1), write_batch(place, WIDER, 2, 1, [("b", 2**40, "c")])], SCHEMAS)
 
     attributes = sink._warehouse.attributes(TABLE)
     assert (attributes.comment, attributes.column_comments) == ("it's ours", {"qty": "how many"})
@@ -152,7 +152,7 @@ def test_types_that_change_in_no_transaction_change_ahead_of_it(place: Place) ->
 
     bad = replace(write_batch(place, schemas[2], 2, 1, [("b", None, "c")]), path="nowhere")
     with pytest.raises(TableStoppedError, match="nowhere"):
-        sink.load(TABLE, [announcement(2, 1), bad], schemas)
+        sink.load(TABLE, [schema_change(2, 1), bad], schemas)
 
     assert sink._warehouse.columns(TABLE)["qty"] in {"BIGINT", "VARCHAR(20)"}
     assert place.ask(f"SELECT schema_id FROM {place.state}.tables") == [(1,)]
@@ -167,10 +167,10 @@ def test_views_are_named_that_would_break_and_others_do_not_matter(place: Place)
     )
 
     with pytest.raises(TableStoppedError, match=r"depends on it: view shop\.sums\n") as stopped:
-        sink.load(TABLE, [announcement(5, 1)], schemas)
+        sink.load(TABLE, [schema_change(5, 1)], schemas)
     assert list(place.columns()) == ["id", "qty"]
     place.do("DROP VIEW shop.sums")
-    sink.load(TABLE, [announcement(5, 1)], schemas)
+    sink.load(TABLE, [schema_change(5, 1)], schemas)
 
     assert "drop these" in stopped.value.hint
     assert place.ask("SELECT * FROM shop.ids") == [("a",)]
@@ -185,12 +185,12 @@ def test_a_table_that_begins_anew_keeps_who_may_read_it(place: Place) -> None:
     sink.load(TABLE, [write_batch(place, FIRST, 1, 0, [("a", 1, "c")])], SCHEMAS)
     place.do(f"GRANT SELECT ON shop.orders TO {role}", f"GRANT UPDATE (qty) ON shop.orders TO {role} WITH GRANT OPTION")
 
-    sink.load(TABLE, [stated(Kind.CREATE, 9, schema_id=2)], SCHEMAS)
+    sink.load(TABLE, [stated(SchemaChangeKind.CREATE, 9, schema_id=2)], SCHEMAS)
     grants = sorted((g.privilege, g.column, g.grantable) for g in sink._warehouse.attributes(TABLE).grants)
     place.do("CREATE FUNCTION nothing() RETURNS trigger AS 'BEGIN RETURN NEW; END' LANGUAGE plpgsql")
     place.do("CREATE TRIGGER watch BEFORE INSERT ON shop.orders EXECUTE FUNCTION nothing()")
     with pytest.raises(TableStoppedError, match="would lose what somebody added to it: trigger watch"):
-        sink.load(TABLE, [stated(Kind.CREATE, 19, schema_id=1)], SCHEMAS)
+        sink.load(TABLE, [stated(SchemaChangeKind.CREATE, 19, schema_id=1)], SCHEMAS)
     place.do(f"DROP OWNED BY {role}", f"DROP ROLE {role}")
 
     assert grants == [("SELECT", "", False), ("UPDATE", "qty", True)]
@@ -198,11 +198,11 @@ def test_a_table_that_begins_anew_keeps_who_may_read_it(place: Place) -> None:
 
 def test_an_empty_table_can_become_any_other_and_keeps_its_comment(place: Place) -> None:
     sink = place.open()
-    sink.load(TABLE, [announcement(1)], SCHEMAS)
+    sink.load(TABLE, [schema_change(1)], SCHEMAS)
     place.do("COMMENT ON TABLE shop.orders IS 'kept'")
     other = TableSchema(TABLE, (replace(FIRST.columns[1], type=TextType(9, "ascii")),), ())
 
-    sink.load(TABLE, [announcement(7)], {7: other})
+    sink.load(TABLE, [schema_change(7)], {7: other})
 
     assert list(place.columns())[:2] == ["qty", "_op"]
     assert sink._warehouse.attributes(TABLE).comment == "kept"
@@ -215,9 +215,9 @@ def test_a_default_with_the_character_nul_stops_its_table_where_texts_have_none(
     sink.load(TABLE, [write_batch(place, FIRST, 1, 0, [("a", 1, "c")])], schemas)
 
     if isinstance(place.target, DuckdbTarget):
-        sink.load(TABLE, [announcement(5, 1)], schemas)
+        sink.load(TABLE, [schema_change(5, 1)], schemas)
         assert rows_in(sink) == [("a", 1, "a\x00b")]
         return
     with pytest.raises(TableStoppedError, match=r"orders\.note .*its default 'a\\x00b' has the character NUL"):
-        sink.load(TABLE, [announcement(5, 1)], schemas)
+        sink.load(TABLE, [schema_change(5, 1)], schemas)
     assert rows_in(sink) == [("a", 1)]

@@ -12,9 +12,9 @@ import pytest
 from tests.servers.cut_warehouse import CutError, CutWarehouse
 from tests.servers.kinds import TARGETS
 
-from penstock.core.announcements import Kind
 from penstock.core.batches import Batch
 from penstock.core.files import FILE, LACKS, OFFSET, OP, POS, ROW, TS_MS, file_schema, object_key, render_file
+from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema, TextType
 from penstock.links.warehouse.sink import LoadRules, SqlSink
 
@@ -70,7 +70,7 @@ class World:
     partial: bool = False
     rows: list[Row] = field(default_factory=list)
     partitions: list[list[Message]] = field(default_factory=lambda: [[], []])
-    announcements: list[tuple[Kind, int, int]] = field(default_factory=list)
+    schema_changes: list[tuple[SchemaChangeKind, int, int]] = field(default_factory=list)
     generation: int = 0
     order: int = 0
     truncates: int = 0
@@ -108,31 +108,31 @@ class World:
             row.update(dict.fromkeys(names - set(row), 7))
             for name in set(row) - names:
                 del row[name]
-        self._announce(Kind.SCHEMA)
+        self._announce(SchemaChangeKind.SCHEMA)
 
     def truncate(self) -> None:
         """Empty the table, as the source's TRUNCATE TABLE does."""
         self.order += 1
         self.rows.clear()
         self.truncates += 1
-        self._announce(Kind.TRUNCATE)
+        self._announce(SchemaChangeKind.TRUNCATE)
 
     def begin_anew(self) -> None:
         """Drop the table and create it again, often with another shape."""
         self.order += 1
         if self.rng.random() < 0.5:
-            self._announce(Kind.DROP)
+            self._announce(SchemaChangeKind.DROP)
             self.order += 1
         self.rows.clear()
         self.generation = self.rng.randrange(len(GENERATIONS))
         self.truncates, self.begun = 0, self.order
-        self._announce(Kind.CREATE)
+        self._announce(SchemaChangeKind.CREATE)
 
     def batches(self, objects: Objects) -> list[Batch]:
-        """Cut the partitions into files, and mix them and the announcements in an order that may happen."""
+        """Cut the partitions into files, and mix them and the schema-change events in an order that may happen."""
         queues = [self._cut(objects, partition) for partition in range(2)]
-        told = [self._batch(id_, 0, 0, 0, [], order) for _, id_, order in self.announcements]
-        kinds = [kind for kind, _, _ in self.announcements]
+        told = [self._batch(id_, 0, 0, 0, [], order) for _, id_, order in self.schema_changes]
+        kinds = [kind for kind, _, _ in self.schema_changes]
         queues.append([replace(batch, kind=kind, file=LOG) for batch, kind in zip(told, kinds, strict=True)])
         mixed: list[Batch] = []
         while any(queues):
@@ -140,8 +140,8 @@ class World:
             mixed.append(self.rng.choice(ready).pop(0))
         return mixed
 
-    def _announce(self, kind: Kind) -> None:
-        self.announcements.append((kind, 100 + self.generation, self.order))
+    def _announce(self, kind: SchemaChangeKind) -> None:
+        self.schema_changes.append((kind, 100 + self.generation, self.order))
 
     def _fresh(self, key: object) -> Row:
         row: Row = {"id": key, "name": self.rng.choice(["a", "A", None]), "qty": self.rng.choice([*range(9), None])}
@@ -185,7 +185,7 @@ class World:
     def _go_together(self, messages: list[Message], index: int) -> bool:
         """Whether a message and the one behind it may be in one file."""
         before, after = messages[index : index + 2]
-        return not any(before.order < order <= after.order for _, _, order in self.announcements)
+        return not any(before.order < order <= after.order for _, _, order in self.schema_changes)
 
     def _write(self, objects: Objects, key: str, schema_id: int, rows: list[Row]) -> int:
         schema = self.schemas[schema_id]
@@ -204,10 +204,10 @@ class World:
 
     @staticmethod
     def _is_ready(batch: Batch, queues: list[list[Batch]]) -> bool:
-        """Whether `batch` may come next: an altered table's old rows may come late, but not across a border."""
+        """Whether `batch` may come next: an altered table's old rows may come late, but not across a barrier."""
         if batch.rows:
-            return all(batch.first_order < announcement.first_order for announcement in queues[2])
-        if batch.kind is Kind.SCHEMA:
+            return all(batch.first_order < schema_change.first_order for schema_change in queues[2])
+        if batch.kind is SchemaChangeKind.SCHEMA:
             return True
         return all(rows.first_order > batch.first_order for queue in queues[:2] for rows in queue)
 
@@ -242,7 +242,7 @@ def load_all(world: World, batches: list[Batch], place: Place) -> int:
 
 def make_world(seed: int, *, keyed: bool, partial: bool = False) -> World:
     world = World(random.Random(seed), keyed, partial)  # noqa: S311 - not for secrets
-    world.announcements.append((Kind.SCHEMA, 100, 0))
+    world.schema_changes.append((SchemaChangeKind.SCHEMA, 100, 0))
     for _ in range(200):
         dice = world.rng.random()
         if dice < 0.02 and world.generation < len(GENERATIONS) - 1:

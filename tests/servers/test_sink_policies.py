@@ -14,15 +14,15 @@ from tests.servers.sink_case import (
     TABLE,
     DuckdbTarget,
     PostgresTarget,
-    announcement,
     rows_in,
     schema,
+    schema_change,
     write_batch,
 )
-from tests.servers.test_sink_borders import stated
+from tests.servers.test_sink_barriers import stated
 
-from penstock.core.announcements import Kind
 from penstock.core.errors import TableStoppedError
+from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import DecimalType, TextType
 from penstock.links.warehouse.sink import LoadRules
 
@@ -58,7 +58,7 @@ def test_truncate_marks_every_row_with_soft_deletes(place: Place) -> None:
     sink = place.open(rules=SOFT)
     sink.load(TABLE, [write_batch(place, FIRST, 1, 0, [("a", 1, "c"), ("b", 2, "c")])], SCHEMAS)
 
-    sink.load(TABLE, [stated(Kind.TRUNCATE, 9)], SCHEMAS)
+    sink.load(TABLE, [stated(SchemaChangeKind.TRUNCATE, 9)], SCHEMAS)
 
     assert (rows_in(sink, LIVING), len(rows_in(sink, MARKED))) == ([], 2)
 
@@ -81,7 +81,7 @@ def test_soft_deletes_survive_a_change_of_the_table(place: Place) -> None:
     sink = place.open(rules=SOFT)
     sink.load(TABLE, [write_batch(place, FIRST, 1, 0, [("a", 1, "c"), ("b", 1, "c"), ("a", 1, "d")])], SCHEMAS)
 
-    sink.load(TABLE, [announcement(2, 3), announcement(5, 3)], {**SCHEMAS, 5: wider})
+    sink.load(TABLE, [schema_change(2, 3), schema_change(5, 3)], {**SCHEMAS, 5: wider})
     sink.load(TABLE, [replace(write_batch(place, wider, 5, 4, [("b", 1, "d")]), topic="t.2")], {5: wider})
 
     assert (rows_in(sink, LIVING), {row[0] for row in rows_in(sink, MARKED)}) == ([], {"b"})
@@ -103,7 +103,7 @@ def test_a_character_that_a_target_does_not_hold_is_counted_and_left_out(
     second = sink.load(TABLE, [write_batch(place, WITH_NAME, 1, 3, [("d", "\x00nul", "c")])], {1: WITH_NAME})
 
     assert rows_in(sink) == [("a", became), ("b", "fine"), ("c", None), ("d", became)]
-    assert (first.misfits, second.misfits) == (1, 1)
+    assert (first.out_of_range, second.out_of_range) == (1, 1)
     assert str(second.note).startswith(f"2 value(s) did not fit into {sink._warehouse.dialect.name}")
 
 
@@ -131,7 +131,7 @@ def test_digits_that_a_target_does_not_hold_are_counted_and_let_go(
 
     loaded = sink.load(TABLE, [write_batch(place, wide, 1, 0, [("a", fits, "c"), ("b", small, "c")])], {1: wide})
 
-    assert loaded.misfits == 1
+    assert loaded.out_of_range == 1
     found: list[tuple[object, ...]] = [*rows_in(sink)]
     assert found == [("a", fits), ("b", became)]
     with pytest.raises(TableStoppedError, match="holds 38 decimal digits"):

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from tests.servers.kinds import on_every_target
-from tests.servers.sink_case import TABLE, PostgresTarget, RedshiftTarget, announcement
+from tests.servers.sink_case import TABLE, PostgresTarget, RedshiftTarget, schema_change
 
 from penstock.core.errors import TableStoppedError
 from penstock.core.file_formats import PARQUET, FileFormat, render_as
@@ -114,7 +114,7 @@ def load(place: Place, schema: TableSchema, rows: list[list[object]], format_: F
     table = pa.Table.from_pylist([dict(zip(layout.names, row, strict=True)) for row in fields], layout)
     file = render_as(format_, schema, table)
     place.objects.put("file", file.content)
-    told = replace(announcement(1), end_offset=len(rows), rows=len(rows), path="file", size_bytes=len(file.content))
+    told = replace(schema_change(1), end_offset=len(rows), rows=len(rows), path="file", size_bytes=len(file.content))
     told = replace(told, format=format_.name, compression=format_.compression, dialect=file.dialect)
     place.open().load(TABLE, [told], {1: schema})
 

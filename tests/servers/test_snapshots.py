@@ -190,7 +190,7 @@ def test_a_table_that_stopped_goes_on_with_a_snapshot_and_without_what_went_mean
     )
     chain.carry()
     chain.mirror()
-    assert [table.table for table in chain.standing().tables if table.error]
+    assert [table.table for table in chain.status().tables if table.error]
 
     ask(chain, "first")
     chain.carry()
@@ -198,7 +198,7 @@ def test_a_table_that_stopped_goes_on_with_a_snapshot_and_without_what_went_mean
     chain.carry()
     chain.mirror()
 
-    assert [table.error for table in chain.standing().tables if table.error] == []
+    assert [table.error for table in chain.status().tables if table.error] == []
     assert sorted(chain.query("SELECT id, n FROM {schema}.first")) == [(2, 2), (3, 3), (4, 44)]
 
 

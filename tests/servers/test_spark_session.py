@@ -51,8 +51,8 @@ def test_a_query_that_goes_on_writes_no_book_of_its_micro_batches(spark: SparkSe
         query.stop()
 
     assert batches[:_BATCHES] == list(range(_BATCHES))
-    for book in ("offsets", "commits"):
-        assert len([file for file in tmp_path.glob(f"*/{book}/*") if file.name.isdigit()]) <= 1
+    for table_catalog in ("offsets", "commits"):
+        assert len([file for file in tmp_path.glob(f"*/{table_catalog}/*") if file.name.isdigit()]) <= 1
 
 
 def scala_object(spark: SparkSession, name: str) -> Any:  # noqa: ANN401 - Py4J knows at run time what it has

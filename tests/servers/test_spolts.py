@@ -25,7 +25,7 @@ from penstock.core.spolts.raw import Letter
 from penstock.wiring.dead_letters import find_letters, replay_letters
 from penstock.wiring.mirror import LinkCondition, ProgressLog, open_mirrors
 from penstock.wiring.open import create_ledgers, open_pipeline_state
-from penstock.wiring.standing import read_standing
+from penstock.wiring.pipeline_status import read_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -300,7 +300,7 @@ def test_the_status_says_how_far_a_spolt_is_behind_and_that_there_are_dead_lette
     after = _lag(case)
 
     assert (before, after) == (10, 0)
-    assert [link.dead_letters for link in read_standing(case.spec).links if link.link == "double"] == [1]
+    assert [link.dead_letters for link in read_status(case.spec).links if link.link == "double"] == [1]
 
 
 def _lag(case: SpoltCase) -> int | None:
@@ -309,4 +309,4 @@ def _lag(case: SpoltCase) -> int | None:
         (mirror,) = (each for each in open_mirrors(case.spec, state) if each.name == "double")
         with closing(mirror):
             log.save("double", LinkCondition("running"), mirror.refresh())
-    return next(link.lag_messages for link in read_standing(case.spec).links if link.link == "double")
+    return next(link.lag_messages for link in read_status(case.spec).links if link.link == "double")

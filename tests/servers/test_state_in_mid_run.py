@@ -91,7 +91,7 @@ def test_rows_are_carried_without_it_and_a_statement_waits_for_it(chain: Chain, 
         with pytest.raises(UnavailableError, match="the state database"):
             live.run(20.0, None)
     with pytest.raises(UnavailableError, match="the state database"):
-        chain.standing()
+        chain.status()
     database.start()
     chain.carry()
 
@@ -125,12 +125,12 @@ def test_counts_wait_until_it_is_back(chain: Chain, database: Database) -> None:
 
 def test_the_mirror_goes_on_when_it_is_back(chain: Chain, database: Database) -> None:
     with Mirror(chain.spec, {chain.source: LinkCondition("running")}):
-        wait_for(lambda: any(link.link == chain.source for link in chain.standing().links))
+        wait_for(lambda: any(link.link == chain.source for link in chain.status().links))
         database.kill()
         chain.write("INSERT INTO orders VALUES (3)")
         time.sleep(2.0)
         database.start()
         chain.capture()
-        wait_for(lambda: 3 in {table.rows for table in chain.standing().tables if table.link == chain.source})
+        wait_for(lambda: 3 in {table.rows for table in chain.status().tables if table.link == chain.source})
 
-        assert chain.standing().links[-1].state == "running"
+        assert chain.status().links[-1].state == "running"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from penstock.dev.kafka import KafkaBroker
     from penstock.dev.mariadb import MariadbServer
     from penstock.dev.mysql import OracleMysql
-    from penstock.wiring.standing import Standing
+    from penstock.wiring.pipeline_status import PipelineStatus
 
 HOUR = 3600
 
@@ -54,11 +54,11 @@ def chain(
     return chain
 
 
-def lags(chain: Chain, standing: Standing) -> dict[str, float | None]:
+def lags(chain: Chain, status: PipelineStatus) -> dict[str, float | None]:
     """Each link's lag, and each of its tables'."""
-    told = {link.link: standing.lag_seconds(link) for link in standing.links}
-    for table in standing.tables:
-        told[f"{table.link} {table.table.removeprefix(chain.name + '.')}"] = standing.table_lag_seconds(table)
+    told = {link.link: status.lag_seconds(link) for link in status.links}
+    for table in status.tables:
+        told[f"{table.link} {table.table.removeprefix(chain.name + '.')}"] = status.table_lag_seconds(table)
     return told
 
 
@@ -69,17 +69,15 @@ def status(chain: Chain) -> Mapping[str, Any]:
     return told
 
 
-def problems(standing: Standing) -> dict[str, str]:
-    return {
-        problem.subject: f"{problem.level}: {problem.text}" for problem in find_problems(standing, "penstock run x")
-    }
+def problems(status: PipelineStatus) -> dict[str, str]:
+    return {problem.subject: f"{problem.level}: {problem.text}" for problem in find_problems(status, "penstock run x")}
 
 
 def test_an_idle_pipeline_that_has_carried_everything_is_not_behind(chain: Chain) -> None:
     chain.mirror("stopped")
-    first = chain.standing()
+    first = chain.status()
     chain.mirror("stopped")
-    second = chain.standing()
+    second = chain.status()
 
     names = (chain.source, OBJECTS_LINK, chain.sink_link)
     expected = {**dict.fromkeys(names, 0), **{f"{name} {table}": 0 for name in names for table in ("orders", "users")}}
@@ -93,16 +91,16 @@ def test_each_link_and_table_is_behind_by_what_its_own_log_has_ahead(chain: Chai
     chain.mirror()
     an_hour_ago = int(time.time()) - HOUR
     chain.write(f"SET SESSION timestamp = {an_hour_ago}", "INSERT INTO orders VALUES (3), (4)")
-    source_behind = chain.standing()
+    source_behind = chain.status()
     chain.capture()
     chain.mirror()
-    objects_behind = chain.standing()
+    objects_behind = chain.status()
     chain.write_objects()
     chain.mirror()
-    sink_behind = chain.standing()
+    sink_behind = chain.status()
     chain.load()
     chain.mirror()
-    done = chain.standing()
+    done = chain.status()
 
     source, sink = chain.source, chain.sink_link
     told = lags(chain, source_behind)
@@ -129,14 +127,14 @@ def test_a_link_that_does_not_move_is_told_and_one_that_only_waits_is_not(chain:
     chain.write(f"SET SESSION timestamp = {int(time.time()) - HOUR}", "INSERT INTO orders VALUES (3)")
     with closing(open_pipeline_state(chain.spec)) as state:
         link = next(link for link in state.links() if link.link == chain.source)
-    standing = replace(chain.standing(), holder="somebody")
+    status = replace(chain.status(), holder="somebody")
 
-    now_behind = next(link for link in standing.links if link.link == chain.source)
+    now_behind = next(link for link in status.links if link.link == chain.source)
     # Its position moved for the last time when the mirror was first written, which is later than the change.
-    assert standing.stuck_seconds(now_behind) == (standing.now_ms - link.moved_at_ms) / 1000
+    assert status.stuck_seconds(now_behind) == (status.now_ms - link.moved_at_ms) / 1000
     # The time that nobody runs it does not count.
-    assert replace(standing, holder="").stuck_seconds(now_behind) == 0
-    assert standing.stuck_seconds(standing.links[0]) == 0
+    assert replace(status, holder="").stuck_seconds(now_behind) == 0
+    assert status.stuck_seconds(status.links[0]) == 0
 
 
 def test_a_stopped_table_falls_behind_and_the_others_do_not(chain: Chain, capsys: pytest.CaptureFixture[str]) -> None:
@@ -225,8 +223,8 @@ def test_a_log_that_only_rotated_holds_nothing_that_waits(chain: Chain) -> None:
     chain.mirror("stopped")
     chain.write("FLUSH BINARY LOGS")
 
-    standing = chain.standing()
+    status = chain.status()
 
-    assert (standing.sources[0].lag_bytes or 0) > 0
-    assert lags(chain, standing)[chain.source] == 0
-    assert problems(standing) == {}
+    assert (status.sources[0].lag_bytes or 0) > 0
+    assert lags(chain, status)[chain.source] == 0
+    assert problems(status) == {}

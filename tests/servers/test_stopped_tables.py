@@ -40,7 +40,7 @@ def stopped(
 
 
 def told(chain: Chain) -> list[str]:
-    return [f"{table.error} {table.hint}" for table in chain.standing().tables if table.error]
+    return [f"{table.error} {table.hint}" for table in chain.status().tables if table.error]
 
 
 def test_a_change_that_is_undone_leaves_its_table_stopped_and_the_hint_says_so(stopped: Chain) -> None:
@@ -49,7 +49,7 @@ def test_a_change_that_is_undone_leaves_its_table_stopped_and_the_hint_says_so(s
     assert "which does not hold every value it held before" in said
     assert "even if the change is undone" in said
     assert stopped.query("SELECT id FROM {schema}.orders") == [(1,)]
-    (problem,) = find_problems(stopped.standing(), "penstock run shop.yaml")
+    (problem,) = find_problems(stopped.status(), "penstock run shop.yaml")
     assert "start a new pipeline with a copy" in problem.hint
     assert "penstock run shop.yaml" not in problem.hint
     ((table, error),) = [(plan.table, plan.error) for plan in plan_loads(stopped.spec)]

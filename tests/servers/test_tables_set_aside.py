@@ -14,7 +14,7 @@ from tests.servers.test_warehouse_loader import IDS, NEW, OLD, SHADOW, SWAP, ope
 
 from penstock.adapters.postgres.connection import connect
 from penstock.adapters.state.store import open_state
-from penstock.core.announcements import Kind
+from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
@@ -170,9 +170,9 @@ def test_a_table_that_waits_is_tried_again_by_the_next_start_which_needs_no_new_
 def test_tables_that_are_renamed_with_one_that_waits_wait_there_and_others_go_on(link: Link, then: str) -> None:
     place = link.place
     renamed = [
-        replace(told(SHADOW, 5), kind=Kind.DROP),
-        replace(told(OLD, 5), kind=Kind.RENAME),
-        replace(told(NEW, 5), kind=Kind.RENAME),
+        replace(told(SHADOW, 5), kind=SchemaChangeKind.DROP),
+        replace(told(OLD, 5), kind=SchemaChangeKind.RENAME),
+        replace(told(NEW, 5), kind=SchemaChangeKind.RENAME),
     ]
     later = [
         rows_of(place, NEW, 2, 6, ("c", "new", 6)),
@@ -200,7 +200,7 @@ def test_tables_that_are_renamed_with_one_that_waits_wait_there_and_others_go_on
 
 @IN_POSTGRES
 def test_a_rename_that_meets_a_lock_waits_and_others_go_on(link: Link) -> None:
-    moved = replace(told(OLD, 5), kind=Kind.RENAME, moves=SWAP, file="bin.000001")
+    moved = replace(told(OLD, 5), kind=SchemaChangeKind.RENAME, moves=SWAP, file="bin.000001")
     with link.lock(SHADOW):
         link.load(moved, rows_of(link.place, OTHER, 1, 6, ("c", "other", 6)))
         assert (set(link.waiting()), link.rows(OTHER)) == ({NEW, OLD, SHADOW}, [("a", 1), ("other", 6)])

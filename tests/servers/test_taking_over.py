@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from penstock.adapters.kafka import producer
-from penstock.adapters.mysql.copy import Copy
+from penstock.adapters.mysql.initial_snapshot import MysqlInitialSnapshot
 from penstock.adapters.mysql.tracker import MysqlTracker
 from penstock.config.load import load
 from penstock.config.mysql_source import BACKLOG_TASKS_MAX, SERVER_IDS_PER_SOURCE
@@ -51,7 +51,7 @@ def test_a_statement_that_another_capture_is_just_replaying_is_replayed_once(
     older, newer = CaptureSpec(case.spec, "db", 2), CaptureSpec(case.spec, "db", epoch)
     slow = wiring.open_live(older)
     taken: list[LiveCapture] = []
-    tracker = slow._capture.parts.book.tracker
+    tracker = slow._capture.parts.table_catalog.tracker
     assert isinstance(tracker, MysqlTracker)
     dump = tracker.dump
 
@@ -112,9 +112,9 @@ def test_a_copy_takes_longer_than_a_transaction_may_in_pieces_and_not_in_one(
     another = tmp_path / "another.yaml"
     another.write_text(yaml.safe_dump({**config, "pipeline": f"{case.database}_2", "home": str(tmp_path / "home2")}))
     case.write("INSERT INTO t VALUES (1)")
-    read_rows, ended = Copy.rows, list[TableId]()
+    read_rows, ended = MysqlInitialSnapshot.rows, list[TableId]()
 
-    def read_slowly(copy: Copy, table: TableId, batch_rows: int) -> Generator[RowBatch]:
+    def read_slowly(copy: MysqlInitialSnapshot, table: TableId, batch_rows: int) -> Generator[RowBatch]:
         try:
             for batch in read_rows(copy, table, batch_rows):
                 yield batch
@@ -125,7 +125,7 @@ def test_a_copy_takes_longer_than_a_transaction_may_in_pieces_and_not_in_one(
 
     # As rows of megabytes do: what is less waits in the producer, and no transaction is open.
     monkeypatch.setattr(producer, "RECORDS_BYTES_MAX", 0)
-    monkeypatch.setattr(Copy, "rows", read_slowly)
+    monkeypatch.setattr(MysqlInitialSnapshot, "rows", read_slowly)
     monkeypatch.setattr(wiring, "copy_transaction_seconds", lambda _: 1.0)
     with pytest.raises(PenstockError, match="the transaction was open for longer than 1 s") as caught:
         wiring.start_capture(CaptureSpec(load(another), "db", 1))

@@ -20,8 +20,8 @@ from tests.unit.mysql_log.single_items import one_by_one
 from penstock.adapters.mysql.binlog_stream import open_binlog
 from penstock.adapters.mysql.catalog import read_tables
 from penstock.adapters.mysql.connection import MysqlServer, connect
-from penstock.adapters.mysql.copy import open_copy
 from penstock.adapters.mysql.history import head
+from penstock.adapters.mysql.initial_snapshot import open_initial_snapshot
 from penstock.core.changes import Op
 from penstock.core.mysql import decode
 from penstock.core.mysql.decode import decode_rows
@@ -295,7 +295,7 @@ def _apply(found: dict[int, Row], batch: RowBatch) -> None:
 
 
 def _selected(server: MysqlServer, policy: TablePolicy) -> dict[int, Row]:
-    with open_copy(server, lambda table: table == _TABLE, policy) as copy:
+    with open_initial_snapshot(server, lambda table: table == _TABLE, policy) as copy:
         return {
             row["id"]: row
             for batch in copy.rows(_TABLE, 1000)

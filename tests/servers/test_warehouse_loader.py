@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 from tests.servers.kinds import on_every_target
-from tests.servers.sink_case import FIRST, DuckdbTarget, Place, PostgresTarget, announcement
+from tests.servers.sink_case import FIRST, DuckdbTarget, Place, PostgresTarget, schema_change
 
 from penstock.adapters.objects.store import ObjectsSpec, open_objects
 from penstock.adapters.state.store import open_state
-from penstock.core.announcements import Kind, Move
 from penstock.core.avro.schemas import value_schema
+from penstock.core.schema_changes import Move, SchemaChangeKind
 from penstock.core.tables import TableId, TableSchema
 from penstock.links.warehouse.load import WarehouseLoader
 
@@ -78,13 +78,13 @@ class Warehouse:
 def warehouse(tmp_path: Path) -> Warehouse:
     place = Place(DuckdbTarget(tmp_path / "shop.duckdb"), open_objects(ObjectsSpec((tmp_path / "objects").as_uri())))
     rows = [
-        (rows_of(place, NEW, 0, 1, ("c", "old", 1)), Kind.SCHEMA),
-        (rows_of(place, SHADOW, 0, 2, ("c", "new", 1)), Kind.SCHEMA),
-        (told(SHADOW, 5), Kind.DROP),
-        (told(OLD, 5), Kind.RENAME),
-        (told(NEW, 5), Kind.RENAME),
-        (rows_of(place, NEW, 1, 6, ("u", "new", 2)), Kind.SCHEMA),
-        (rows_of(place, OLD, 0, 7, ("u", "old", 2)), Kind.SCHEMA),
+        (rows_of(place, NEW, 0, 1, ("c", "old", 1)), SchemaChangeKind.SCHEMA),
+        (rows_of(place, SHADOW, 0, 2, ("c", "new", 1)), SchemaChangeKind.SCHEMA),
+        (told(SHADOW, 5), SchemaChangeKind.DROP),
+        (told(OLD, 5), SchemaChangeKind.RENAME),
+        (told(NEW, 5), SchemaChangeKind.RENAME),
+        (rows_of(place, NEW, 1, 6, ("u", "new", 2)), SchemaChangeKind.SCHEMA),
+        (rows_of(place, OLD, 0, 7, ("u", "old", 2)), SchemaChangeKind.SCHEMA),
     ]
     topic = [replace(b, kind=kind, moves=() if b.rows else SWAP, file="bin.000001").to_json() for b, kind in rows]
     return Warehouse(place, f"sqlite:///{tmp_path / 'state.db'}", topic)
@@ -96,7 +96,7 @@ def rows_of(place: Place, table: TableId, start: int, order: int, change: tuple[
 
 
 def told(table: TableId, order: int) -> Batch:
-    batch = replace(announcement(1), table=table, schema_id=IDS[table], topic=f"db.{table}")
+    batch = replace(schema_change(1), table=table, schema_id=IDS[table], topic=f"db.{table}")
     return replace(batch, first_order=(1, order, 0), last_order=(1, order, 0))
 
 

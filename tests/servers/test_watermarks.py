@@ -208,7 +208,7 @@ def test_rows_that_follow_on_a_checkpoint_are_saved_when_it_is_time(case: Case) 
     case.assert_whole("a", 80)
 
 
-def test_announcements_are_saved_at_once(case: Case) -> None:
+def test_schema_changes_are_saved_at_once(case: Case) -> None:
     with closing(case.open(save_seconds=3600.0)) as publisher:
         case.go_on(publisher, 10)
         own = messages(f"penstock.{case.pipeline}.schemas", 0, 1, "")

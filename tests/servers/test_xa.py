@@ -11,7 +11,7 @@ import pytest
 from tests.servers.binlogs import purge_to
 from tests.servers.source_log import address, connected, here, read_all, wanted
 
-from penstock.adapters.mysql.copy import open_copy
+from penstock.adapters.mysql.initial_snapshot import open_initial_snapshot
 from penstock.core.errors import LogPurgedError, UnfitServerError
 from penstock.core.mysql.decode import decode_rows
 from penstock.core.mysql.log_items import LogItem, RowsLogged, TransactionBegan
@@ -145,7 +145,7 @@ def test_a_copy_waits_for_what_is_prepared_and_names_what_stays_so(
     try:
         with (
             pytest.raises(UnfitServerError, match="stay prepared: 'stays'") as caught,
-            open_copy(address(source), wanted),
+            open_initial_snapshot(address(source), wanted),
         ):
             pass
     finally:
@@ -165,7 +165,7 @@ def test_a_copy_and_the_log_behind_it_miss_no_xa_transaction(
     positions: list[BinlogPosition] = []
     try:
         for _ in range(8):
-            with open_copy(address(source), wanted) as copy:
+            with open_initial_snapshot(address(source), wanted) as copy:
                 table = next(iter(copy.schemas))
                 copied.append(keys_of(copy.rows(table, 1000)))
                 positions.append(copy.position)
@@ -190,13 +190,13 @@ def test_a_copy_that_may_not_hold_xa_transactions_up_says_so(
     cursor.execute("GRANT SELECT, SHOW VIEW, TRIGGER ON *.* TO modest@'127.0.0.1'")
     cursor.execute("GRANT REPLICATION SLAVE, BINLOG MONITOR ON *.* TO modest@'127.0.0.1'")
     modest = replace(address(source), user="modest", password="secret")
-    with open_copy(modest, wanted):
+    with open_initial_snapshot(modest, wanted):
         pass
     stop = threading.Event()
     writer = threading.Thread(target=keep_preparing, args=(source, stop, 0))
     writer.start()
     try:
-        with pytest.raises(UnfitServerError, match="may not") as caught, open_copy(modest, wanted):
+        with pytest.raises(UnfitServerError, match="may not") as caught, open_initial_snapshot(modest, wanted):
             pass
     finally:
         stop.set()

@@ -108,13 +108,13 @@ def _audit_pipeline(file: Path, urls: UrlOptions, *, repair: bool) -> Sequence[A
     from penstock.core.errors import UsageError  # noqa: PLC0415
     from penstock.dev.reach import reach_embedded  # noqa: PLC0415
     from penstock.wiring.audit import run_audit  # noqa: PLC0415
-    from penstock.wiring.standing import read_standing  # noqa: PLC0415
+    from penstock.wiring.pipeline_status import read_status  # noqa: PLC0415
 
     if replace(urls, key=urls.key or None) != UrlOptions():
         message = "FILE and options for two tables by URL are given at once"
         raise UsageError(message, "give FILE, and say the rest under `audits` in it; or --from, --to and --table")
     spec = load(file)
-    is_running = bool(repair and read_standing(spec).holder)
+    is_running = bool(repair and read_status(spec).holder)
     with reach_embedded(spec, say_note) as reached:
         audits = choose_audits(spec)
         reports = [run_audit(reached, each, _say_nothing) for each in audits]

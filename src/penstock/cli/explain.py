@@ -81,7 +81,7 @@ def _explain_source(spec: PipelineSpec, source: SourceSpec) -> Iterator[str]:
     yield f"  tables   {source.patterns}"
     yield f"  start    {_START[source.start]}"
     yield f"  beat     {_explain_heartbeat(source)}"
-    yield f"  replica  server ids from {source.first_server_id(spec.pipeline)}; leases of {source.lease_seconds:g} s"
+    yield f"  replica  server ids from {source.first_server_id(spec.pipeline)}; tail slices of {source.lease_seconds:g} s"
 
 
 def _explain_heartbeat(source: MysqlSourceSpec) -> str:

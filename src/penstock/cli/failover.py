@@ -110,7 +110,7 @@ def _describe_place(place: BinlogPosition) -> dict[str, object]:
         "file": place.file,
         "offset": place.offset,
         "gtids": place.gtids or None,
-        "era": place.era,
+        "era": place.timeline,
         "heartbeat": asdict(place.heartbeat) if place.heartbeat else None,
     }
 

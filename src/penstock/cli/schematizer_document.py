@@ -39,7 +39,7 @@ class TableOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class SaidOptions:
+class AnnotationOptions:
     """What is said of it."""
 
     doc: Annotated[str | None, typer.Option(help='What it means; "" takes it away.')] = None
@@ -52,7 +52,7 @@ class SaidOptions:
 def document(
     registry: RegistryOptions,
     what: TableOptions,
-    said: SaidOptions,
+    said: AnnotationOptions,
     *,
     author: Annotated[str, typer.Option(help="Who says so, for the history, where nobody signs in.")] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would change.")] = False,
@@ -78,7 +78,7 @@ def document(
             _apply(api, plan_table(api, source, _docs(what.column, said)), dry_run=dry_run, as_json=as_json)
 
 
-def _require_one_purpose(what: TableOptions, said: SaidOptions) -> None:
+def _require_one_purpose(what: TableOptions, said: AnnotationOptions) -> None:
     says = any(each is not None for each in (said.doc, said.owner, said.category, said.pii))
     purposes = (bool(what.table), what.file is not None, what.missing)
     if sum(purposes) != 1:
@@ -98,7 +98,7 @@ def _require_one_purpose(what: TableOptions, said: SaidOptions) -> None:
         raise UsageError(message, "leave --column out")
 
 
-def _docs(column: str | None, said: SaidOptions) -> TableDocs:
+def _docs(column: str | None, said: AnnotationOptions) -> TableDocs:
     if column is None:
         return TableDocs(owner=said.owner, category=said.category, doc=said.doc)
     return TableDocs(columns={column: ColumnDocs(doc=said.doc, pii=said.pii)})

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from penstock.core.retention import Retention
-    from penstock.ports.standing import SourceStanding
+    from penstock.ports.source_status import SourceStatus
     from penstock.ports.state import LinkProgress
     from penstock.wiring.health import Problem
     from penstock.wiring.overview import Cell, Overview
-    from penstock.wiring.standing import Standing
+    from penstock.wiring.pipeline_status import PipelineStatus
 
 app = typer.Typer()
 
@@ -44,49 +44,49 @@ def status(
     from penstock.config.load import load  # noqa: PLC0415
     from penstock.wiring.health import find_problems  # noqa: PLC0415
     from penstock.wiring.overview import make_overview  # noqa: PLC0415
-    from penstock.wiring.standing import read_standing  # noqa: PLC0415
+    from penstock.wiring.pipeline_status import read_status  # noqa: PLC0415
 
     spec = load(file)
-    standing = read_standing(spec, ask_sources=True)
-    problems = find_problems(standing, f"penstock run {file}")
+    status = read_status(spec, ask_sources=True)
+    problems = find_problems(status, f"penstock run {file}")
     if as_json:
-        typer.echo(json.dumps(describe(spec.pipeline, standing, problems), indent=2))
+        typer.echo(json.dumps(describe(spec.pipeline, status, problems), indent=2))
     else:
-        _print(open_console(), str(file), make_overview(spec, standing, f"penstock run {file}"))
-        _print_problems(open_console(), standing, problems)
+        _print(open_console(), str(file), make_overview(spec, status, f"penstock run {file}"))
+        _print_problems(open_console(), status, problems)
 
 
 def _print(console: Console, file: str, overview: Overview) -> None:
-    pipeline, standing = overview.pipeline, overview.standing
-    if standing.holder is None:
-        text = f"whether {pipeline} is running is not known: {standing.unanswered}"
+    pipeline, status = overview.pipeline, overview.status
+    if status.holder is None:
+        text = f"whether {pipeline} is running is not known: {status.unanswered}"
         console.print(text, style="bold yellow", markup=False, highlight=False)
-    elif standing.holder:
-        console.print(f"{pipeline} is running ({standing.holder})", style="bold green", highlight=False)
+    elif status.holder:
+        console.print(f"{pipeline} is running ({status.holder})", style="bold green", highlight=False)
     else:
         console.print(f"{pipeline} is not running; to start it: penstock run {file}", style="bold", highlight=False)
-    if not standing.links and not standing.tables:
+    if not status.links and not status.tables:
         console.print("nothing is known of it yet: it has not run so far", highlight=False)
         return
-    console.print(_link_table(standing))
-    if standing.tables:
+    console.print(_link_table(status))
+    if status.tables:
         console.print(_table_table(overview))
-    if standing.sources:
-        console.print(_source_table(standing.sources))
-    for each in standing.snapshots:
+    if status.sources:
+        console.print(_source_table(status.sources))
+    for each in status.snapshots:
         if not each.status.has_ended:
-            line = f"snapshot of {snapshot_line(each, standing.now_ms)}"
+            line = f"snapshot of {snapshot_line(each, status.now_ms)}"
             console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
-def _link_table(standing: Standing) -> Table:
+def _link_table(status: PipelineStatus) -> Table:
     from rich.text import Text  # noqa: PLC0415
 
     table = _new_table("link", "state", "position", "lag", "ahead", "stuck for", "as of")
-    for link in standing.links:
-        age = format_seconds(max(0.0, (standing.now_ms - link.updated_at_ms) / 1000))
+    for link in status.links:
+        age = format_seconds(max(0.0, (status.now_ms - link.updated_at_ms) / 1000))
         state = Text(link.state, style="red" if link.error else "")
-        lag, stuck = format_seconds(standing.lag_seconds(link)), standing.stuck_seconds(link)
+        lag, stuck = format_seconds(status.lag_seconds(link)), status.stuck_seconds(link)
         waited = format_seconds(stuck) if stuck else ""
         table.add_row(Text(link.link), state, Text(link.position), lag, _ahead(link), waited, f"{age} ago")
     return table
@@ -118,7 +118,7 @@ def _cell(cell: Cell | None) -> str:
     return f"{cell.progress.rows:,}" + ("" if cell.lag_seconds == 0 else f" ({format_seconds(cell.lag_seconds)})")
 
 
-def _source_table(sources: Sequence[SourceStanding]) -> Table:
+def _source_table(sources: Sequence[SourceStatus]) -> Table:
     from rich.text import Text  # noqa: PLC0415
 
     table = _new_table("source", "end of its log", "binlogs", "size", "needed from", "kept for")
@@ -151,18 +151,18 @@ def _new_table(*headings: str, numbers: Sequence[str] = ("lag", "ahead", "stuck 
     return table
 
 
-def _print_problems(console: Console, standing: Standing, problems: Sequence[Problem]) -> None:
+def _print_problems(console: Console, status: PipelineStatus, problems: Sequence[Problem]) -> None:
     """Each problem in full, and what to do; then what is only good to know."""
     for problem in problems:
         style = "red" if problem.level == "error" else "yellow"
         console.print(f"{problem.subject}: {problem.text}", style=style, markup=False, highlight=False, soft_wrap=True)
         console.print(f"  what to do: {problem.hint}", markup=False, highlight=False, soft_wrap=True)
-    for link in standing.links:
+    for link in status.links:
         if link.dead_letters:
             note = f"{link.link}: {link.dead_letters:,} message(s) went to the dead letters"
             hint = f"penstock deadletters show FILE {link.link}"
             console.print(f"{note}: {hint}", style="yellow", markup=False, highlight=False, soft_wrap=True)
-    for table in standing.tables:
+    for table in status.tables:
         if table.hint and not table.error:
             note = f"{table.link}, {table.table}: {table.hint}"
             console.print(note, style="yellow", markup=False, highlight=False, soft_wrap=True)

@@ -12,41 +12,41 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.core.retention import Retention
-    from penstock.ports.standing import SourceStanding
+    from penstock.ports.source_status import SourceStatus
     from penstock.ports.state import LinkProgress, TableProgress
     from penstock.wiring.health import Problem
-    from penstock.wiring.standing import Standing
+    from penstock.wiring.pipeline_status import PipelineStatus
 
 
-def describe(pipeline: str, standing: Standing, problems: Sequence[Problem]) -> dict[str, object]:
+def describe(pipeline: str, status: PipelineStatus, problems: Sequence[Problem]) -> dict[str, object]:
     """The object that `--json` prints. Moments are Unix milliseconds; what is not known is null."""
     return {
         "pipeline": pipeline,
-        "running": None if standing.holder is None else bool(standing.holder),
-        "holder": standing.holder or None,
-        "now_ms": standing.now_ms,
-        "healthy": is_healthy(standing, problems),
+        "running": None if status.holder is None else bool(status.holder),
+        "holder": status.holder or None,
+        "now_ms": status.now_ms,
+        "healthy": is_healthy(status, problems),
         "problems": [asdict(problem) for problem in problems],
-        "links": [_describe_link(link, standing) for link in standing.links],
-        "tables": [_describe_table(table, standing) for table in standing.tables],
-        "snapshots": [describe_snapshot(snapshot, standing.now_ms) for snapshot in standing.snapshots],
-        "sources": [_describe_source(source) for source in standing.sources],
-        "servers": [asdict(server) for server in standing.servers],
+        "links": [_describe_link(link, status) for link in status.links],
+        "tables": [_describe_table(table, status) for table in status.tables],
+        "snapshots": [describe_snapshot(snapshot, status.now_ms) for snapshot in status.snapshots],
+        "sources": [_describe_source(source) for source in status.sources],
+        "servers": [asdict(server) for server in status.servers],
     }
 
 
-def _describe_link(link: LinkProgress, standing: Standing) -> dict[str, object]:
+def _describe_link(link: LinkProgress, status: PipelineStatus) -> dict[str, object]:
     return {
         "link": link.link,
         "state": link.state,
         "position": link.position,
-        "lag_seconds": standing.lag_seconds(link),
+        "lag_seconds": status.lag_seconds(link),
         "lag_bytes": link.lag_bytes,
         "lag_messages": link.lag_messages,
-        "stuck_seconds": standing.stuck_seconds(link),
+        "stuck_seconds": status.stuck_seconds(link),
         "moved_at_ms": link.moved_at_ms or None,
         "updated_at_ms": link.updated_at_ms,
-        "age_seconds": max(0.0, (standing.now_ms - link.updated_at_ms) / 1000),
+        "age_seconds": max(0.0, (status.now_ms - link.updated_at_ms) / 1000),
         "error": link.error or None,
         "hint": link.hint or None,
         "failures": link.failures,
@@ -56,13 +56,13 @@ def _describe_link(link: LinkProgress, standing: Standing) -> dict[str, object]:
     }
 
 
-def _describe_table(table: TableProgress, standing: Standing) -> dict[str, object]:
+def _describe_table(table: TableProgress, status: PipelineStatus) -> dict[str, object]:
     return {
         "link": table.link,
         "table": table.table,
         "rows": table.rows,
         "newest_change_ms": table.last_timestamp_ms or None,
-        "lag_seconds": standing.table_lag_seconds(table),
+        "lag_seconds": status.table_lag_seconds(table),
         "stopped": bool(table.error),
         "stopped_at_ms": table.stopped_at_ms or None,
         "updated_at_ms": table.updated_at_ms,
@@ -71,7 +71,7 @@ def _describe_table(table: TableProgress, standing: Standing) -> dict[str, objec
     }
 
 
-def _describe_source(source: SourceStanding) -> dict[str, object]:
+def _describe_source(source: SourceStatus) -> dict[str, object]:
     return {
         "source": source.source,
         "position": None if source.position is None else str(source.position),

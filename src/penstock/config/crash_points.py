@@ -38,7 +38,7 @@ class CrashPoint:
         self._declared[name] = self
         self._passed = 0
 
-    def pass_by(self) -> None:
+    def maybe_crash(self) -> None:
         """Go on; or never return, if it is here that this process is to end."""
         if VARIABLE not in os.environ:
             return

@@ -75,7 +75,7 @@ class MysqlSourceSpec(Spec):
     publication begins `publish_interval_ms` after the one before, or later; 0
     gives the least latency, for more CPU. `backlog_tasks` files of a backlog are
     read side by side, each by a task that publishes it in its turn; with 1 a single
-    task reads and publishes all of it. A first copy that takes longer than
+    task reads and publishes all of it. An initial snapshot that takes longer than
     `copy_commit_seconds` is committed in pieces. A table that `tables` has more than
     at the last start gets a snapshot by itself, with `snapshot: when-needed` one that has
     stopped, too; with `never` none does.

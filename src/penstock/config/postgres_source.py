@@ -26,7 +26,7 @@ class PostgresSourceSpec(Spec):
     Without `tls` the connection is encrypted only if the server offers it.
     `special_values` says what becomes of NaN in a NUMERIC with limits, and of dates
     and times that are infinite or outside of the years 1 to 9999. A publication of
-    messages begins `publish_interval_ms` after the one before, or later. A first copy
+    messages begins `publish_interval_ms` after the one before, or later. An initial snapshot
     that takes longer than `copy_commit_seconds` is committed in pieces.
     `wal_warning_mebibytes` is how much log the server may keep for us before we warn.
     """

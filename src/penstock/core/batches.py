@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 
-from penstock.core.announcements import Kind, Move
 from penstock.core.csv_dialect import CsvDialect
-from penstock.core.seals import read_own
+from penstock.core.schema_changes import Move, SchemaChangeKind
 from penstock.core.tables import TableId
+from penstock.core.topic_fingerprints import read_own
 
 _VERSION = 3
 _TOPIC = "the batch topic"
@@ -51,7 +51,7 @@ class Batch:
     first_order: tuple[int, int, int]
     last_order: tuple[int, int, int]
     last_timestamp_ms: int
-    kind: Kind = Kind.SCHEMA
+    kind: SchemaChangeKind = SchemaChangeKind.SCHEMA
     file: str = ""
     moves: tuple[Move, ...] = ()
     column_renames: tuple[tuple[str, str], ...] = ()
@@ -75,7 +75,7 @@ class Batch:
         fields["table"] = TableId.parse(fields["table"])
         fields["first_order"] = tuple(fields["first_order"])
         fields["last_order"] = tuple(fields["last_order"])
-        fields["kind"] = Kind(fields.get("kind", Kind.SCHEMA))
+        fields["kind"] = SchemaChangeKind(fields.get("kind", SchemaChangeKind.SCHEMA))
         fields["moves"] = tuple(Move(*move) for move in fields.get("moves", ()))
         fields["column_renames"] = tuple((old, new) for old, new in fields.get("column_renames", ()))
         dialect = fields.get("dialect")

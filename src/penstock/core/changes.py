@@ -74,7 +74,7 @@ class Messages:
 
     `keys` (binary[n]) is null where the table has no primary key, `values`
     (binary[n]) for a tombstone. `order` (int64[n]) sorts the messages of one
-    publication across topics. `lanes` (int32[n]) spread messages without a key over
+    publication across topics. `partition_hints` (int32[n]) spread messages without a key over
     the partitions, those of one lane into the same; None leaves it to the producer.
     `headers` are each message's, None for none.
 
@@ -82,7 +82,7 @@ class Messages:
     asked for as such: for a few messages that costs more than to make them.
     """
 
-    __slots__ = ("_keys", "_order", "_values", "headers", "lanes", "topic")
+    __slots__ = ("_keys", "_order", "_values", "headers", "partition_hints", "topic")
 
     def __init__(
         self,
@@ -90,12 +90,12 @@ class Messages:
         keys: Binaries,
         values: Binaries,
         order: npt.NDArray[np.int64] | Sequence[int],
-        lanes: npt.NDArray[np.int32] | None = None,
+        partition_hints: npt.NDArray[np.int32] | None = None,
         headers: Sequence[Sequence[tuple[str, bytes]]] | None = None,
     ) -> None:
         """Take messages as columns or as lists."""
         self.topic = topic
-        self.lanes = lanes
+        self.partition_hints = partition_hints
         self.headers = headers
         self._keys = keys
         self._values = values

@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 Order: TypeAlias = tuple[int, int, int]
-"""(file number, offset, row): sorts places in the log of one server, and with `in_era` in those of several.
+"""(file number, offset, row): sorts places in the log of one server, and with `in_timeline` in those of several.
 
 A log without files has its places' upper 32 bits as the number: see `WalPosition`.
 """
 
 FILE_BITS: Final = 32
-"""How many bits of an order's first number are the file's; above them is the era."""
+"""How many bits of an order's first number are the file's; above them is the timeline."""
 
 _LSN_BITS: Final = 32
 _LSN_MASK: Final = (1 << _LSN_BITS) - 1
@@ -28,17 +28,17 @@ def file_number(file: str) -> int:
     return int(file.rpartition(".")[2])
 
 
-def in_era(order: Order, era: int) -> Order:
-    """Return a place in a log, as its order, so that it is behind all places of earlier eras: in era 0 as it is.
+def in_timeline(order: Order, timeline: int) -> Order:
+    """Return a place in a log, as its order, so that it is behind all places of earlier timelines: in timeline 0 as it is.
 
     Servers number their files from 1 to 2,147,483,647.
     """
     file, offset, row = order
-    return (era << FILE_BITS) + file, offset, row
+    return (timeline << FILE_BITS) + file, offset, row
 
 
-def era_of(order: Order) -> int:
-    """The era that `in_era` put an order into."""
+def timeline_of(order: Order) -> int:
+    """The timeline that `in_timeline` put an order into."""
     return order[0] >> FILE_BITS
 
 
@@ -108,8 +108,8 @@ class BinlogPosition:
     lists the XA transactions whose rows are in the log before `offset` and whose
     commit may come behind it. `file_created` is when `file` was begun, Unix
     seconds, 0 where that is not known: another log has a file of that name from
-    another time; two positions are equal without it. `era` counts the failovers: a
-    position of a later era is behind all of an earlier one, whatever their files
+    another time; two positions are equal without it. `timeline` counts the failovers: a
+    position of a later timeline is behind all of an earlier one, whatever their files
     are called. `heartbeat` is the newest before the position, None where nobody
     looks for them.
     """
@@ -120,7 +120,7 @@ class BinlogPosition:
     gtids: str = ""
     prepared: tuple[PreparedXa, ...] = ()
     file_created: int = field(default=0, compare=False)
-    era: int = 0
+    timeline: int = 0
     heartbeat: Heartbeat | None = None
 
     @property
@@ -131,7 +131,7 @@ class BinlogPosition:
 
     @property
     def order(self) -> Order:
-        """Sorts positions of one server by their place in its log. See `in_era` for those of several."""
+        """Sorts positions of one server by their place in its log. See `in_timeline` for those of several."""
         return file_number(self.file), self.offset, self.rows_from
 
     @property
@@ -154,8 +154,8 @@ class BinlogPosition:
             "file_created": self.file_created,
             "prepared": [[xa.xid, xa.file, xa.offset] for xa in self.prepared],
         }
-        if self.era:
-            mapping["era"] = self.era
+        if self.timeline:
+            mapping["era"] = self.timeline
         if self.heartbeat is not None and self.heartbeat.serial:
             mapping["heartbeat"] = asdict(self.heartbeat)
         return mapping
@@ -174,7 +174,7 @@ class BinlogPosition:
             gtids=str(mapping["gtids"]),
             prepared=tuple(PreparedXa(*xa) for xa in prepared),
             file_created=int(str(mapping.get("file_created", 0))),
-            era=int(str(mapping.get("era", 0))),
+            timeline=int(str(mapping.get("era", 0))),
             heartbeat=Heartbeat(**heartbeat) if isinstance(heartbeat, dict) else None,
         )
 
@@ -191,14 +191,14 @@ class WalPosition:
     before `lsn` are behind us. In a transaction that is published in pieces, `lsn` is
     where its COMMIT begins, and the rows with numbers from `rows_from` on are not yet
     published. `tables_from` is the first OID that no table had when the slot was made:
-    all rows of tables with that OID or a higher one are in the log. `era` counts
+    all rows of tables with that OID or a higher one are in the log. `timeline` counts
     servers that do not continue each other's log.
     """
 
     lsn: int
     rows_from: int = 0
     tables_from: int = 0
-    era: int = 0
+    timeline: int = 0
 
     @property
     def file(self) -> str:
@@ -228,7 +228,7 @@ class WalPosition:
     def to_mapping(self) -> dict[str, object]:
         """As JSON values."""
         mapping: dict[str, object] = {"lsn": str(self), "rows_from": self.rows_from, "tables_from": self.tables_from}
-        return {**mapping, "era": self.era} if self.era else mapping
+        return {**mapping, "era": self.timeline} if self.timeline else mapping
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, object]) -> WalPosition:
@@ -237,7 +237,7 @@ class WalPosition:
             lsn=parse_lsn(str(mapping["lsn"])),
             rows_from=int(str(mapping["rows_from"])),
             tables_from=int(str(mapping["tables_from"])),
-            era=int(str(mapping.get("era", 0))),
+            timeline=int(str(mapping.get("era", 0))),
         )
 
     def __str__(self) -> str:

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from penstock.core.changes import Messages
 from penstock.core.positions import position_from_mapping
+from penstock.core.publish_tokens import PublishToken, TokenState
 from penstock.core.snapshots import SnapshotProgress
-from penstock.core.turns import Turn, TurnState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -39,8 +39,8 @@ class CaptureRecord:
     instance that finds a higher one has been replaced. `rows` counts what this
     one transaction added: table to (rows, newest commit time in Unix ms). `server`
     is the identity of the server in whose log the position is, "" where an older
-    release wrote the record. `turn` is that of a range of a backlog, None for
-    whoever needs none. `is_copying` says that the tables are still being copied, at
+    release wrote the record. `publish_token` is that of a range of a backlog, None for
+    whoever needs none. `is_snapshotting` says that the tables are still being copied, at
     `position`, and `rows` what is committed of them so far: from there nobody can go on.
     `snapshots` are those that are under way, by their ids, and `refreshes` counts what
     was published of them, and told, at this very position.
@@ -52,8 +52,8 @@ class CaptureRecord:
     rows: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     stopped: Mapping[str, StoppedTable] = field(default_factory=dict)
     server: str = ""
-    turn: Turn | None = None
-    is_copying: bool = False
+    publish_token: PublishToken | None = None
+    is_snapshotting: bool = False
     snapshots: Mapping[str, SnapshotProgress] = field(default_factory=dict)
     refreshes: int = 0
 
@@ -69,8 +69,8 @@ class CaptureRecord:
                 for table, why in self.stopped.items()
             },
             **({"server": self.server} if self.server else {}),
-            **({} if self.turn is None else {"turn": asdict(self.turn)}),
-            **({"copying": True} if self.is_copying else {}),
+            **({} if self.publish_token is None else {"turn": asdict(self.publish_token)}),
+            **({"copying": True} if self.is_snapshotting else {}),
             **({"snapshots": {id_: s.to_mapping() for id_, s in self.snapshots.items()}} if self.snapshots else {}),
             **({"refreshes": self.refreshes} if self.refreshes else {}),
         }
@@ -90,8 +90,8 @@ class CaptureRecord:
             rows={table: (counted[0], counted[1]) for table, counted in rows.items()},
             stopped={table: StoppedTable(**why) for table, why in stopped.items()},
             server=str(record.get("server", "")),
-            turn=_turn(record.get("turn")),
-            is_copying=record.get("copying") is True,
+            publish_token=_publish_token(record.get("turn")),
+            is_snapshotting=record.get("copying") is True,
             snapshots=_snapshots(record.get("snapshots")),
             refreshes=int(str(record.get("refreshes", 0))),
         )
@@ -103,8 +103,12 @@ def _snapshots(fields: object) -> Mapping[str, SnapshotProgress]:
     return {str(id_): SnapshotProgress.from_mapping(progress) for id_, progress in fields.items()}
 
 
-def _turn(fields: object) -> Turn | None:
-    return Turn(fields["plan"], fields["number"], TurnState(fields["state"])) if isinstance(fields, dict) else None
+def _publish_token(fields: object) -> PublishToken | None:
+    return (
+        PublishToken(fields["plan"], fields["number"], TokenState(fields["state"]))
+        if isinstance(fields, dict)
+        else None
+    )
 
 
 @dataclass(frozen=True, slots=True)

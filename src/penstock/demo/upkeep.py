@@ -9,7 +9,7 @@ from penstock.adapters.mysql.connection import MysqlServer
 from penstock.config.load import load
 from penstock.core.errors import PenstockError
 from penstock.dev.mariadb import MariadbServer, start_mariadb
-from penstock.wiring.standing import read_standing
+from penstock.wiring.pipeline_status import read_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -94,7 +94,7 @@ class Upkeep:
 
     def _check_links(self) -> None:
         """Raise when a link has stopped for good: nothing more would arrive, however long we wait."""
-        for link in read_standing(load(self._pipeline.file)).links:
+        for link in read_status(load(self._pipeline.file)).links:
             if link.state == "failed":
                 message = f"link {link.link} stopped: {link.error}"
                 raise PenstockError(message, link.hint or f"read {self._pipeline.log}")

@@ -78,7 +78,7 @@ def start_spark(
 ) -> SparkCluster:
     """Start a master and two workers with `worker_cores` task slots each; their files go under `home`.
 
-    Slots may outnumber the machine's cores: a lease of the live tail keeps one busy while it mostly waits.
+    Slots may outnumber the machine's cores: a tail slice of the live tail keeps one busy while it mostly waits.
     Raises UsageError without Java or when the port is in use.
     """
     home = home.resolve()

@@ -1,6 +1,6 @@
 """An instance that captures whenever it leads, without Spark: two of them race for the lock.
 
-It asks whether it still leads between leases of a fraction of a second only, so
+It asks whether it still leads between tail slices of a fraction of a second only, so
 that an instance which slept publishes what it can before it knows better: what
 keeps it from harm is Kafka's fencing.
 """
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from penstock.config.specs import PipelineSpec
 
-_LEASE_SECONDS: Final = 0.3
+_TAIL_SLICE_SECONDS: Final = 0.3
 _WAIT_SECONDS: Final = 5.0
 _PROCESSES: Final = multiprocessing.get_context("spawn")
 
@@ -64,6 +64,6 @@ def _lead(spec: PipelineSpec) -> None:
         lock.tell_loss(lambda _: lost.set())
         with closing(open_live(CaptureSpec(spec, spec.sources[0].name, next_epoch(spec)))) as live:
             while not lost.is_set():
-                live.run(_LEASE_SECONDS, None)
+                live.run(_TAIL_SLICE_SECONDS, None)
     finally:
         lock.release()

@@ -1,4 +1,4 @@
-"""What a capture's micro-batches do: the first start, a lease of the live tail, or ranges of the backlog.
+"""What a capture's micro-batches do: the first start, a tail slice of the live tail, or ranges of the backlog.
 
 Spark starts several Python processes for each query, and all of them import this
 module. Drivers of servers are therefore imported where they are used: a process
@@ -14,7 +14,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from penstock.core.publication import CaptureRecord, StoppedTable
-from penstock.links.capture.range_plan import Range
+from penstock.links.capture.backlog_slices import BacklogSlice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -29,7 +29,7 @@ _BACKLOG_FILE_BYTES_MAX = 256 << 20
 _BACKLOG_FILES_MIN = 2
 _FILES_PER_TASK_MAX = 16
 """So many, for between two micro-batches nothing is read ahead; no more, for each ends some time."""
-_BETWEEN_LEASES_SECONDS = 10.0
+_BETWEEN_SLICES_SECONDS = 10.0
 """Longer than Spark takes from one micro-batch to the next; when it never comes, changes soon wait for a restart."""
 
 
@@ -54,7 +54,7 @@ class StartCapture:
 
 
 @dataclass(frozen=True, slots=True)
-class Lease:
+class TailSlice:
     """Follow the log for a time. `number` counts the micro-batches of the planner called `planner`."""
 
     spec: CaptureSpec
@@ -75,65 +75,65 @@ class Lease:
         is_through = self.stop is not None and ended.position.order >= self.stop.order
         if live.can_go_on and not is_through:
             _kept[self.spec.source_name] = (self, live)
-            # The next lease may come to another process, and without transactions nothing would fence this one.
+            # The next tail slice may come to another process, and without transactions nothing would fence this one.
             if self.stop is None and self.spec.pipeline.kafka.transactions:
-                live.go_on(_BETWEEN_LEASES_SECONDS)
+                live.go_on(_BETWEEN_SLICES_SECONDS)
         else:
             live.close()
         yield ended
 
 
 @dataclass(frozen=True, slots=True)
-class CarryRanges:
+class CarrySlices:
     """Carry every so-manieth file of the backlog, beside tasks that carry those between, each file in its turn.
 
-    All files must be planned with the tables in `stopped`; `lane` tells the task from those beside it.
+    All files must be planned with the tables in `stopped`; `connection_index` tells the task from those beside it.
     """
 
     spec: CaptureSpec
-    ranges: Sequence[Range]
+    slices: Sequence[BacklogSlice]
     stopped: Mapping[str, StoppedTable]
-    lane: int
+    connection_index: int
 
     def run(self) -> Iterator[object]:
         """Yield what became of each file, up to the first behind which none has a turn."""
-        from penstock.links.capture.ranges import carry_range  # noqa: PLC0415
-        from penstock.wiring.backlog import Lane  # noqa: PLC0415
+        from penstock.links.capture.carry_slice import carry_slice  # noqa: PLC0415
+        from penstock.wiring.backlog import SliceReader  # noqa: PLC0415
 
-        with closing(Lane(self.spec, self.lane)) as lane:
-            for range_ in self.ranges:
-                with lane.read(range_.begin, self.stopped) as ahead:
-                    carried = carry_range(range_, ahead, lane, self.spec.epoch)
+        with closing(SliceReader(self.spec, self.connection_index)) as connection_index:
+            for slice_ in self.slices:
+                with connection_index.read(slice_.begin, self.stopped) as ahead:
+                    carried = carry_slice(slice_, ahead, connection_index, self.spec.epoch)
                 yield carried
                 if not carried.goes_on:
                     return
 
 
-_kept: dict[str, tuple[Lease, LiveCapture]] = {}
-"""The live capture that the last lease in this process left open, by source: the next lease may go on with it."""
+_kept: dict[str, tuple[TailSlice, LiveCapture]] = {}
+"""The live capture that the last tail slice in this process left open, by source: the next tail slice may go on with it."""
 
 
-def _take_over(lease: Lease) -> LiveCapture:
-    """Go on with what the lease just before this one left open in this process, or open anew.
+def _take_over(tail_slice: TailSlice) -> LiveCapture:
+    """Go on with what the tail slice just before this one left open in this process, or open anew.
 
-    Only the very next lease may: in between, another process may have published.
+    Only the very next tail slice may: in between, another process may have published.
     """
     from penstock.wiring.capture import open_live  # noqa: PLC0415
 
-    kept = _kept.pop(lease.spec.source_name, None)
+    kept = _kept.pop(tail_slice.spec.source_name, None)
     if kept is not None:
         before, live = kept
-        if (before.spec, before.planner, before.number) == (lease.spec, lease.planner, lease.number - 1):
+        if (before.spec, before.planner, before.number) == (tail_slice.spec, tail_slice.planner, tail_slice.number - 1):
             return live
         live.close()
-    return open_live(lease.spec)
+    return open_live(tail_slice.spec)
 
 
 class CapturePlanner:
     """Plans a capture's micro-batches from its committed position and the source's list of binlogs."""
 
     def __init__(self, spec: CaptureSpec, tasks_max: int) -> None:
-        """Plan as many tasks side by side as the source's `backlog_tasks`, `tasks_max` at most; leases alone with one.
+        """Plan as many tasks side by side as the source's `backlog_tasks`, `tasks_max` at most; tail slices alone with one.
 
         Ranges wait for each other: `tasks_max` must be able to run at once.
         """
@@ -153,7 +153,7 @@ class CapturePlanner:
         self._stop = self._log.head()
 
     def has_work(self) -> bool:
-        """Tell whether the stop is still ahead; without a stop there is always a lease to run."""
+        """Tell whether the stop is still ahead; without a stop there is always a tail slice to run."""
         if self._stop is None:
             return True
         record = self._record()
@@ -171,15 +171,15 @@ class CapturePlanner:
         if record is None:
             return [StartCapture(self._spec)]
         files = self._log.complete_files_from(record.position)
-        return self._backlog(record, files) or [self._lease(record, files)]
+        return self._backlog(record, files) or [self._tail_slice(record, files)]
 
-    def _lease(self, record: CaptureRecord, files: Sequence[LogFile]) -> Lease:
+    def _tail_slice(self, record: CaptureRecord, files: Sequence[LogFile]) -> TailSlice:
         """Follow the log; with ranges behind the file we are in the middle of, only to the end of that file."""
         stop = self._stop
-        has_ranges = self._tasks_max >= _BACKLOG_FILES_MIN and len(files) > _BACKLOG_FILES_MIN
-        if has_ranges and record.position.file == files[0].begin.file:
+        has_slices = self._tasks_max >= _BACKLOG_FILES_MIN and len(files) > _BACKLOG_FILES_MIN
+        if has_slices and record.position.file == files[0].begin.file:
             stop = files[1].begin
-        return Lease(self._spec, self._name, self._number, self._spec.source.lease_seconds, stop)
+        return TailSlice(self._spec, self._name, self._number, self._spec.source.lease_seconds, stop)
 
     def _record(self) -> CaptureRecord | None:
         """The record to go on from, None while the first start is still to be made."""
@@ -187,15 +187,15 @@ class CapturePlanner:
 
         committed = committed_position(self._spec.pipeline, self._topics, self._spec.source_name)
         record = None if committed is None else CaptureRecord.from_mapping(committed)
-        return None if record is None or record.is_copying else record
+        return None if record is None or record.is_snapshotting else record
 
-    def _backlog(self, record: CaptureRecord, files: Sequence[LogFile]) -> list[CarryRanges]:
+    def _backlog(self, record: CaptureRecord, files: Sequence[LogFile]) -> list[CarrySlices]:
         """Whole files that lie between us and the file that is being written.
 
         A range ends at the first statement, and what was read behind it is thrown
-        away. From the middle of a file, where a statement may have left us, a lease
+        away. From the middle of a file, where a statement may have left us, a tail slice
         therefore reads to the file's end, statements included. Files that are too large
-        to be held in memory are left to leases too: their servers would not wait until
+        to be held in memory are left to tail slices too: their servers would not wait until
         they are read on. So is everything while XA transactions are prepared, because
         ranges do not know of them. One file alone is not worth a batch.
         """
@@ -206,8 +206,11 @@ class CapturePlanner:
         if tasks < _BACKLOG_FILES_MIN or record.position.is_open or begins[0].order != record.position.order:
             return []
         plan, last = f"{self._name}-{self._number}", len(begins) - 1
-        ranges = [Range(plan, number, begin, number == last) for number, begin in enumerate(begins)]
-        return [CarryRanges(self._spec, ranges[lane::tasks], record.stopped, 1 + lane) for lane in range(tasks)]
+        slices = [BacklogSlice(plan, number, begin, number == last) for number, begin in enumerate(begins)]
+        return [
+            CarrySlices(self._spec, slices[connection_index::tasks], record.stopped, 1 + connection_index)
+            for connection_index in range(tasks)
+        ]
 
 
 @dataclass(frozen=True, slots=True)

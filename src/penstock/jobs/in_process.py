@@ -12,7 +12,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, assert_never
 
 from penstock.core.errors import FencedError, PenstockError
-from penstock.jobs.capture_tasks import Lease
+from penstock.jobs.capture_tasks import TailSlice
 from penstock.jobs.in_process_join import join_in_process
 from penstock.jobs.link import JoinWork, MessageWork, PlannedWork
 from penstock.jobs.pipeline import plan_stages, run_pipeline
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from penstock.wiring.mirror import Conditions
 
 
-_LEASE_SECONDS = 60.0
+_TAIL_SLICE_SECONDS = 60.0
 
 
 class InProcessRunner:
@@ -89,7 +89,7 @@ def follow(spec: PipelineSpec, source: str, epoch: int) -> None:
     capture = CaptureSpec(spec, source, epoch)
     with closing(capture_kind(capture.source).log(capture.source)) as log:
         stop = log.head()
-    for _ in Lease(capture, "in-process", 1, _LEASE_SECONDS, stop).run():
+    for _ in TailSlice(capture, "in-process", 1, _TAIL_SLICE_SECONDS, stop).run():
         pass
 
 

@@ -10,8 +10,8 @@ import structlog
 from penstock.jobs.capture_tasks import CapturePlanning, Started
 from penstock.jobs.link import MessageWork, PlannedWork
 from penstock.jobs.objects_tasks import OFFSETS_PER_TASK, ObjectsPlanning
-from penstock.links.capture.live import LeaseEnded
-from penstock.links.capture.range_plan import RangeDropped, RangePublished
+from penstock.links.capture.backlog_slices import SliceDropped, SlicePublished
+from penstock.links.capture.live import TailSliceEnded
 from penstock.links.counts import CarriedRows
 from penstock.links.objects.plan import ObjectsPlan
 from penstock.links.objects.publish import BatchPublisher
@@ -53,10 +53,10 @@ class CaptureLink:
         """See `Link`."""
 
     def _take(self, outcomes: Iterable[object]) -> None:
-        published: list[RangePublished] = []
+        published: list[SlicePublished] = []
         for outcome in outcomes:
             match outcome:
-                case RangePublished():
+                case SlicePublished():
                     published.append(outcome)
                 case _:
                     self._note(outcome)
@@ -68,13 +68,15 @@ class CaptureLink:
 
     def _note(self, outcome: object) -> None:
         match outcome:
-            case LeaseEnded(position, publications, rows):
-                _log.info("lease ended", source=self.name, through=str(position), publications=publications, rows=rows)
+            case TailSliceEnded(position, publications, rows):
+                _log.info(
+                    "tail slice ended", source=self.name, through=str(position), publications=publications, rows=rows
+                )
             case Started(how):
                 _log.info("capture started", source=self.name, how=how)
-            case RangeDropped(begin, waited) if waited:
+            case SliceDropped(begin, waited) if waited:
                 _log.warning("a range had no turn", source=self.name, begin=str(begin), waited_seconds=round(waited))
-            case RangeDropped():
+            case SliceDropped():
                 pass
             case _:
                 raise TypeError(outcome)

@@ -73,13 +73,13 @@ class ObjectsLinkPlanner:
     def __init__(self, pipeline: PipelineSpec, tasks_max: int, offsets_per_task: int) -> None:
         """Plan at most `tasks_max` tasks side by side, each of some `offsets_per_task` if there is more than one."""
         from penstock.wiring.files import batch_closing  # noqa: PLC0415
-        from penstock.wiring.open import announcements_topic, failovers_topic, open_topic_log  # noqa: PLC0415
+        from penstock.wiring.open import failovers_topic, open_topic_log, schema_changes_topic  # noqa: PLC0415
 
         self._pipeline = pipeline
         self._tasks_max = tasks_max
         self._offsets_per_task = offsets_per_task
         self._log = open_topic_log(pipeline)
-        topics = announcements_topic(pipeline), failovers_topic(pipeline)
+        topics = schema_changes_topic(pipeline), failovers_topic(pipeline)
         self._planner = ObjectsPlanner(self._log, *topics, batch_closing(pipeline))
         self._wakes_at = _next_sweep(pipeline)
         self._record: ObjectsRecord | None = None
@@ -99,7 +99,7 @@ class ObjectsLinkPlanner:
             self._record = ObjectsRecord() if record is None else ObjectsRecord.from_mapping(record)
         now = time.monotonic()
         self._planned = self._planner.plan(self._record, now)
-        if self._planned.ranges or self._planned.announcements:
+        if self._planned.ranges or self._planned.schema_changes:
             return True
         if now < self._wakes_at:
             return False
@@ -116,7 +116,7 @@ class ObjectsLinkPlanner:
         if plan is None or record is None:
             return []
         shares = self._share_out(plan, record) if plan.ranges else [()]
-        passed_on = ObjectsPlan(plan.settled, plan.announcements, ())
+        passed_on = ObjectsPlan(plan.settled, plan.schema_changes, ())
         return [
             WriteFiles(self._pipeline, share, passed_on if index == 0 else None) for index, share in enumerate(shares)
         ]

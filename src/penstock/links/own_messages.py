@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from penstock.core.announcements import Announcement
 from penstock.core.avro.envelope_decode import decode_changes
 from penstock.core.avro.schemas import table_schema
 from penstock.core.avro.wire import split
@@ -14,7 +13,8 @@ from penstock.core.batches import Batch
 from penstock.core.errors import PenstockError
 from penstock.core.positions import file_number
 from penstock.core.publication import CaptureRecord
-from penstock.core.seals import PARSE_ERRORS
+from penstock.core.schema_changes import SchemaChange
+from penstock.core.topic_fingerprints import PARSE_ERRORS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class CaptureMessages:
-    """What the capture of one source writes: changes, and announcements in a topic that other captures write to too."""
+    """What the capture of one source writes: changes, and schema-change events in a topic that other captures write to too."""
 
     def __init__(self, source: str, schemas_topic: str, value_schema: Callable[[int], str]) -> None:
         """Know schemas by `value_schema` (ports/registry.Registry), which is asked only where something is wrong."""
@@ -38,20 +38,20 @@ class CaptureMessages:
     def fault(self, topic: str, value: bytes | None, record: Mapping[str, object]) -> str:
         """See ports/publisher.MessageCheck. Raises UnavailableError while the registry is away."""
         if topic == self._schemas_topic:
-            return _json_fault(value, Announcement.from_json, "announcement")
+            return _json_fault(value, SchemaChange.from_json, "announcement")
         fault, changes = read_change(value, self._source, self._value_schema)
         if changes is None:
             return fault
         here = CaptureRecord.from_mapping(record).position
         file, offset = str(changes.file[0]), int(changes.pos[0])
         # Behind a failover, the places of what came before it say nothing about ours.
-        if not here.era and (file_number(file), offset) > here.reach:
+        if not here.timeline and (file_number(file), offset) > here.reach:
             return f"it is of {file}:{offset}, and this capture stands at {here}"
         return ""
 
 
 class JoinMessages:
-    """What a join writes: changes of its output, and announcements in a topic that captures write to too."""
+    """What a join writes: changes of its output, and schema-change events in a topic that captures write to too."""
 
     def __init__(self, join: str, schemas_topic: str, value_schema: Callable[[int], str]) -> None:
         """Know schemas by `value_schema`, as CaptureMessages does."""
@@ -66,7 +66,7 @@ class JoinMessages:
     def fault(self, topic: str, value: bytes | None, record: Mapping[str, object]) -> str:  # noqa: ARG002 - the port's
         """See ports/publisher.MessageCheck. Raises UnavailableError while the registry is away."""
         if topic == self._schemas_topic:
-            return _json_fault(value, Announcement.from_json, "announcement")
+            return _json_fault(value, SchemaChange.from_json, "announcement")
         return read_change(value, self._join, self._value_schema)[0]
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from penstock.core.seals import TopicState
+    from penstock.core.topic_fingerprints import TopicState
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ class LogReading(Protocol):
     def until(self, items: Sequence[object], stop: Position | None) -> Sequence[object]:
         """Return what of `items` is up to the first end at `stop` or behind it; `items` itself if that is all.
 
-        A read returns megabytes at once: a lease that is to end with a file would
+        A read returns megabytes at once: a tail slice that is to end with a file would
         otherwise end in the middle of the next one.
         """
         ...

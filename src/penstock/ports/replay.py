@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from penstock.core.announcements import Announcement
     from penstock.core.log_items import LoggedStatement
     from penstock.core.positions import Position
     from penstock.core.publication import StoppedTable
+    from penstock.core.schema_changes import SchemaChange
     from penstock.core.tables import TableId
 
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class StatementOutcome:
     """What a statement means for the pipeline: tables with a new schema, and tables that cannot go on."""
 
-    announcements: tuple[Announcement, ...] = ()
+    schema_changes: tuple[SchemaChange, ...] = ()
     stopped: tuple[tuple[TableId, StoppedTable], ...] = ()
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from penstock.core.announcements import Move
     from penstock.core.batches import Batch
+    from penstock.core.schema_changes import Move
     from penstock.core.tables import TableId, TableSchema
 
 
@@ -18,14 +18,14 @@ class Loaded:
     """What one load did: how many changes were new to the target, and when they became visible.
 
     `note` is what people should know of the table from here on, "" for nothing,
-    None if that is as it was. `misfits` is how many values the target could not
+    None if that is as it was. `out_of_range` is how many values the target could not
     hold, and became others as configured.
     """
 
     rows: int
     committed_at_ms: int
     note: str | None = None
-    misfits: int = 0
+    out_of_range: int = 0
 
 
 class Sink(Protocol):

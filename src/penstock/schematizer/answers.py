@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
-from penstock.schematizer.models import Kind, Namespace, Schema, Source, Status, SubjectVersion, Topic
+from penstock.schematizer.models import Namespace, Schema, SchemaKind, Source, Status, SubjectVersion, Topic
 from penstock.schematizer.registration import Registered, Verdict
 
 # A field called `schema` would hide a method of pydantic's models.
@@ -201,7 +201,7 @@ class TopicSchemaAnswer(Answer):
     """A schema and its place on a topic."""
 
     id: int = Field(examples=[2])
-    kind: Kind = Field(examples=["value"])
+    kind: SchemaKind = Field(examples=["value"])
     subject: str = Field(examples=["shopdb.shop.orders-value"])
     version: int = Field(examples=[1])
     status: Status = Field(examples=["read_and_write"])
@@ -213,7 +213,7 @@ class TopicSchemaAnswer(Answer):
         """Render `version`."""
         return cls(
             id=version.schema_id,
-            kind=Kind(version.subject.kind),
+            kind=SchemaKind(version.subject.kind),
             subject=version.subject.name,
             version=version.version,
             status=Status(version.status),

@@ -10,7 +10,7 @@ from sqlalchemy import select
 from penstock.schematizer.catalog import find_topic
 from penstock.schematizer.database import Database, now_ms
 from penstock.schematizer.documentation import check_email
-from penstock.schematizer.history import Place, set_field
+from penstock.schematizer.history import HistoryPlace, set_field
 from penstock.schematizer.models import Thing, Topic
 from penstock.schematizer.paging import read_page
 from penstock.schematizer.refusals import Code, RefusedError
@@ -31,7 +31,7 @@ _UNKNOWN = {Role.PRODUCER: Code.UNKNOWN_PRODUCER, Role.CONSUMER: Code.UNKNOWN_CO
 
 
 @dataclass(frozen=True, slots=True)
-class SaidOfClient:
+class ClientAnnotations:
     """What somebody says about a producer or consumer: None leaves a part as it is."""
 
     team: str | None = None
@@ -39,7 +39,7 @@ class SaidOfClient:
     expected_frequency_seconds: int | None = None
 
 
-def put_client(session: Session, author: str, role: Role, name: str, said: SaidOfClient) -> ClientAnswer:
+def put_client(session: Session, author: str, role: Role, name: str, said: ClientAnnotations) -> ClientAnswer:
     """Make a producer or consumer, or change the one there is. Raises RefusedError for one without an owner."""
     query = select(Client).where(Client.role == role, Client.name == name).with_for_update()
     client = session.scalars(query).one_or_none()
@@ -49,7 +49,7 @@ def put_client(session: Session, author: str, role: Role, name: str, said: SaidO
             raise RefusedError(Code.OWNER_REQUIRED, message, 'send "owner_email": the address of those who run it')
         client = Client(role=role, name=name, team="", owner_email="", created_at_ms=now_ms())
         session.add(client)
-    place = Place(_THINGS[role], entity=name)
+    place = HistoryPlace(_THINGS[role], entity=name)
     if said.owner_email is not None:
         set_field(session, author, place, client, "owner_email", _owner(said.owner_email))
     if said.team is not None:

@@ -39,7 +39,7 @@ DryRun = Annotated[bool, Query(alias="dryRun", description="Say what would be re
 Cascade = Annotated[bool, Query(alias="cascadeLifecycle", description="With the subjects of strong associations")]
 
 
-class Wishes(Page):
+class AssociationQuery(Page):
     """Which associations are meant."""
 
     resource_type: str = Query(alias="resourceType", default="")
@@ -164,25 +164,27 @@ async def context_of(request: Request, context: str = "") -> str:
 
 
 Within = Annotated[str, Depends(context_of)]
-Wished = Annotated[Wishes, Query()]
+AssociationQueried = Annotated[AssociationQuery, Query()]
 
 
 @router.get("/associations/subjects/{subject}", summary="A subject's associations")
-def get_by_subject(store: Store, subject: SubjectPath, wishes: Wished) -> list[AssociationAnswer]:
+def get_by_subject(store: Store, subject: SubjectPath, query: AssociationQueried) -> list[AssociationAnswer]:
     """List the associations of a subject."""
-    return wishes.of(store.read(lambda s: _answers(by_subject(s, subject, wishes.filters))))
+    return query.of(store.read(lambda s: _answers(by_subject(s, subject, query.filters))))
 
 
 @router.get("/associations/resources/{resource_id}", summary="A topic's associations, by its id")
-def get_by_resource_id(store: Store, resource_id: NamePath, wishes: Wished) -> list[AssociationAnswer]:
+def get_by_resource_id(store: Store, resource_id: NamePath, query: AssociationQueried) -> list[AssociationAnswer]:
     """List the associations of a resource."""
-    return wishes.of(store.read(lambda s: _answers(by_resource_id(s, resource_id, wishes.filters))))
+    return query.of(store.read(lambda s: _answers(by_resource_id(s, resource_id, query.filters))))
 
 
 @router.get("/associations/resources/{namespace}/{name}", summary="A topic's associations, by its name")
-def get_by_resource_name(store: Store, namespace: NamePath, name: NamePath, wishes: Wished) -> list[AssociationAnswer]:
+def get_by_resource_name(
+    store: Store, namespace: NamePath, name: NamePath, query: AssociationQueried
+) -> list[AssociationAnswer]:
     """List the associations of the resources of that name; the namespace `-` is any."""
-    return wishes.of(store.read(lambda s: _answers(by_resource_name(s, namespace, name, wishes.filters))))
+    return query.of(store.read(lambda s: _answers(by_resource_name(s, namespace, name, query.filters))))
 
 
 @router.post("/associations", summary="Associate a topic", response_model_exclude_none=True)
@@ -210,7 +212,7 @@ async def delete_associations(
     store: Store,
     cache: Annotated[SchemaCache, Depends(cache_of)],
     resource_id: NamePath,
-    wishes: Wished,
+    query: AssociationQueried,
     *,
     cascade: Cascade = False,
     dry_run: DryRun = False,
@@ -218,7 +220,7 @@ async def delete_associations(
     """Delete associations; for `cascadeLifecycle` with the subjects of strong ones, for ever."""
 
     def work(session: Session) -> list[int]:
-        deleted = dissociate(session, resource_id, wishes.filters, cascade=cascade)
+        deleted = dissociate(session, resource_id, query.filters, cascade=cascade)
         if dry_run:
             session.rollback()
         return deleted

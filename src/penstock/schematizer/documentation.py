@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import select
 
 from penstock.schematizer.database import now_ms
-from penstock.schematizer.history import Place, set_field
+from penstock.schematizer.history import HistoryPlace, set_field
 from penstock.schematizer.models import Element, Namespace, Source, Thing
 from penstock.schematizer.refusals import Code, RefusedError
 from penstock.schematizer.search import enter, enter_new
@@ -27,7 +27,7 @@ _DOMAIN = re.compile(r"(?:(?!-)[\w-]{1,63}(?<!-)\.)+(?!-)[\w-]{1,63}(?<!-)")
 
 
 @dataclass(frozen=True, slots=True)
-class SaidOfSource:
+class SourceAnnotations:
     """What `author` says about a source: None leaves a part as it is, "" takes it away."""
 
     author: str = ""
@@ -42,7 +42,7 @@ class SaidOfSource:
 
 
 @dataclass(frozen=True, slots=True)
-class SaidOfElement:
+class ElementAnnotations:
     """What `author` says about an element: None leaves a part as it is."""
 
     author: str = ""
@@ -66,7 +66,7 @@ def open_namespace(session: Session, name: str) -> Namespace:
         namespace = Namespace(name=name, created_at_ms=now_ms())
         session.add(namespace)
         session.flush()
-        enter_new(session, Place(Thing.NAMESPACE, name), namespace.id, name, "")
+        enter_new(session, HistoryPlace(Thing.NAMESPACE, name), namespace.id, name, "")
     return namespace
 
 
@@ -74,7 +74,7 @@ def set_rules(session: Session, name: str, author: str, rules: dict[str, bool]) 
     """Set the rules of a namespace, making it if need be: those that `rules` names, by the names of its columns."""
     namespace = open_namespace(session, name)
     for rule, demanded in rules.items():
-        set_field(session, author, Place(Thing.NAMESPACE, name), namespace, rule, demanded)
+        set_field(session, author, HistoryPlace(Thing.NAMESPACE, name), namespace, rule, demanded)
     return namespace
 
 
@@ -103,9 +103,9 @@ def find_element(session: Session, source: Source, name: str) -> Element:
     return element
 
 
-def document_source(session: Session, source: Source, said: SaidOfSource) -> None:
+def document_source(session: Session, source: Source, said: SourceAnnotations) -> None:
     """Keep what is said of `source`, which the caller has locked. Raises RefusedError for a wrong address."""
-    place = Place.of_source(source)
+    place = HistoryPlace.of_source(source)
     if said.owner_email is not None:
         set_field(session, said.author, place, source, "owner_email", check_email(said.owner_email))
     if said.category is not None:
@@ -114,10 +114,10 @@ def document_source(session: Session, source: Source, said: SaidOfSource) -> Non
         enter_source(session, source)
 
 
-def document_element(session: Session, source: Source, name: str, said: SaidOfElement) -> Element:
+def document_element(session: Session, source: Source, name: str, said: ElementAnnotations) -> Element:
     """Keep what is said of an element of `source`, which the caller has locked."""
     element = find_element(session, source, name)
-    place = Place.of_source(source, name)
+    place = HistoryPlace.of_source(source, name)
     if said.contains_pii is not None:
         set_field(session, said.author, place, element, "contains_pii", said.contains_pii)
     if said.doc is not None and set_field(session, said.author, place, element, "doc", clean(said.doc)):
@@ -128,7 +128,7 @@ def document_element(session: Session, source: Source, name: str, said: SaidOfEl
 def enter_source(session: Session, source: Source) -> None:
     """Make `source` found by its name and doc, as they are now."""
     name = f"{source.table_schema}.{source.table_name}"
-    enter(session, Place.of_source(source), source.id, name, source.doc or source.comment)
+    enter(session, HistoryPlace.of_source(source), source.id, name, source.doc or source.comment)
 
 
 def require_documentation(source: Source) -> None:

@@ -11,8 +11,8 @@ from sqlalchemy import select
 from penstock.core.avro.schemas import table_schema
 from penstock.core.errors import PenstockError
 from penstock.schematizer.documentation import enter_source
-from penstock.schematizer.history import Place, set_field
-from penstock.schematizer.models import Element, Kind, Source, Subject, SubjectVersion, Topic
+from penstock.schematizer.history import HistoryPlace, set_field
+from penstock.schematizer.models import Element, SchemaKind, Source, Subject, SubjectVersion, Topic
 from penstock.schematizer.schema_types import SchemaType
 from penstock.schematizer.schemas import schema_by_id
 from penstock.schematizer.search import enter, enter_new
@@ -72,7 +72,7 @@ def describe_source(session: Session, source: Source, described: Described, auth
     if is_new:
         source.comment = comment
     else:
-        set_field(session, author, Place.of_source(source), source, "comment", comment)
+        set_field(session, author, HistoryPlace.of_source(source), source, "comment", comment)
     enter_source(session, source)
     _keep_elements(session, source, described, author)
 
@@ -94,11 +94,11 @@ def _keep_elements(session: Session, source: Source, described: Described, autho
     session.add_all(new)
     session.flush()
     for element in new:
-        enter_new(session, Place.of_source(source, element.name), element.id, element.name, element.comment)
+        enter_new(session, HistoryPlace.of_source(source, element.name), element.id, element.name, element.comment)
 
 
 def _keep_comment(session: Session, source: Source, element: Element, author: str, comment: str) -> None:
-    place = Place.of_source(source, element.name)
+    place = HistoryPlace.of_source(source, element.name)
     if set_field(session, author, place, element, "comment", comment):
         enter(session, place, element.id, element.name, element.doc or comment)
 
@@ -116,7 +116,7 @@ def elements_of_schema(session: Session, schema_id: int) -> list[SchemaElement]:
         .outerjoin(Topic, Topic.id == Subject.topic_id)
         .where(SubjectVersion.schema_id == schema_id)
     ).all()
-    is_key = any(kind == Kind.KEY for kind, _, _ in kinds)
+    is_key = any(kind == SchemaKind.KEY for kind, _, _ in kinds)
     # The outer join gives None where the type checker sees none.
     sources = {source_id for _, source_id, _ in kinds} - {None}
     said: dict[str, Element] = {}

@@ -15,7 +15,7 @@ FieldValue: TypeAlias = "str | bool | int | None"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class HistoryPlace:
     """What a change is about: what is "" does not matter to it. `entity` is what the other names do not name."""
 
     kind: Thing
@@ -27,13 +27,13 @@ class Place:
     entity: str = ""
 
     @classmethod
-    def of_source(cls, source: Source, element: str = "") -> Place:
+    def of_source(cls, source: Source, element: str = "") -> HistoryPlace:
         """Return the place of a source, or of one of its elements."""
         kind = Thing.ELEMENT if element else Thing.SOURCE
         return cls(kind, source.namespace.name, source.table_schema, source.table_name, element)
 
 
-def set_field(session: Session, author: str, place: Place, thing: object, field: str, value: FieldValue) -> bool:
+def set_field(session: Session, author: str, place: HistoryPlace, thing: object, field: str, value: FieldValue) -> bool:
     """Set a field of `thing` and write that down; False, and nothing is done, if it has the value already."""
     before = getattr(thing, field)
     if before == value:
@@ -43,7 +43,9 @@ def set_field(session: Session, author: str, place: Place, thing: object, field:
     return True
 
 
-def add_change(session: Session, author: str, place: Place, field: str, values: tuple[FieldValue, FieldValue]) -> None:
+def add_change(
+    session: Session, author: str, place: HistoryPlace, field: str, values: tuple[FieldValue, FieldValue]
+) -> None:
     """Write down that `field` went from the first of `values` to the second."""
     before, after = (_text(value) for value in values)
     session.add(

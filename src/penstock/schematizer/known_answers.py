@@ -20,7 +20,7 @@ from sqlalchemy import BindParameter, and_, bindparam, exists, select
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import aliased
 
-from penstock.schematizer.models import Kind, Status, Subject, SubjectVersion, TableRegistration, Topic
+from penstock.schematizer.models import SchemaKind, Status, Subject, SubjectVersion, TableRegistration, Topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -129,7 +129,7 @@ _Newer, _Later = aliased(Topic), aliased(TableRegistration)
 _TABLES = (
     select(TableRegistration.id)
     .join(Topic, Topic.id == TableRegistration.topic_id)
-    .join(Subject, and_(Subject.topic_id == Topic.id, Subject.kind == Kind.VALUE))
+    .join(Subject, and_(Subject.topic_id == Topic.id, Subject.kind == SchemaKind.VALUE))
     .join(
         SubjectVersion,
         and_(SubjectVersion.subject_id == Subject.id, SubjectVersion.schema_id == TableRegistration.value_schema_id),

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from sqlalchemy import and_, case, or_, select
 
 from penstock.schematizer.database import now_ms
-from penstock.schematizer.history import Place, add_change
-from penstock.schematizer.models import Kind, Source, Subject, SubjectVersion, Thing, Topic
+from penstock.schematizer.history import HistoryPlace, add_change
+from penstock.schematizer.models import SchemaKind, Source, Subject, SubjectVersion, Thing, Topic
 from penstock.schematizer.paging import read_page
 from penstock.schematizer.refusals import Code, RefusedError
 from penstock.schematizer.schemas import schema_by_id
@@ -80,7 +80,7 @@ def _holds_for(scoped: Scoped) -> ColumnElement[bool]:
                 select(Topic.source_id)
                 .join(Subject, Subject.topic_id == Topic.id)
                 .join(SubjectVersion, SubjectVersion.subject_id == Subject.id)
-                .where(SubjectVersion.schema_id == scoped.entity_id, Subject.kind == Kind.VALUE)
+                .where(SubjectVersion.schema_id == scoped.entity_id, Subject.kind == SchemaKind.VALUE)
             )
         case _:
             return own
@@ -99,9 +99,9 @@ def _answer(session: Session, attribute: MetaAttribute) -> MetaAttributeAnswer:
     )
 
 
-def _place(session: Session, scoped: Scoped) -> Place:
+def _place(session: Session, scoped: Scoped) -> HistoryPlace:
     if scoped.scope is Scope.SCHEMA:
-        return Place(Thing.SCHEMA, entity=str(scoped.entity_id))
+        return HistoryPlace(Thing.SCHEMA, entity=str(scoped.entity_id))
     if scoped.scope is Scope.SOURCE:
-        return Place.of_source(session.get_one(Source, scoped.entity_id))
-    return Place(_THINGS[scoped.scope], name_scoped(session, scoped.scope, scoped.entity_id).namespace)
+        return HistoryPlace.of_source(session.get_one(Source, scoped.entity_id))
+    return HistoryPlace(_THINGS[scoped.scope], name_scoped(session, scoped.scope, scoped.entity_id).namespace)

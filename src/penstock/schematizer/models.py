@@ -37,7 +37,7 @@ ExactText = Text().with_variant(LONGTEXT(charset="utf8mb4", collation="utf8mb4_b
 Id = BigInteger().with_variant(Integer, "sqlite")
 
 
-class Kind(StrEnum):
+class SchemaKind(StrEnum):
     """Which half of a message a schema is for."""
 
     KEY = "key"

@@ -9,7 +9,7 @@ from sqlalchemy import select
 from penstock.schematizer.database import now_ms
 from penstock.schematizer.documentation_answers import NoteAnswer, NoteList
 from penstock.schematizer.elements import plan_elements
-from penstock.schematizer.history import Place, add_change, set_field
+from penstock.schematizer.history import HistoryPlace, add_change, set_field
 from penstock.schematizer.models import Note, Thing
 from penstock.schematizer.paging import read_page
 from penstock.schematizer.refusals import Code, RefusedError
@@ -81,8 +81,8 @@ def _note(session: Session, note_id: int, *, lock: bool = False) -> Note:
     return note
 
 
-def _place(note: Note) -> Place:
-    return Place(Thing.NOTE, element=note.element, note_id=note.id)
+def _place(note: Note) -> HistoryPlace:
+    return HistoryPlace(Thing.NOTE, element=note.element, note_id=note.id)
 
 
 def _checked(text: str) -> str:

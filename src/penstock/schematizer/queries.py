@@ -6,7 +6,7 @@ from fastapi import Header, Path, Request
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 from penstock.schematizer.guard import user_of
-from penstock.schematizer.models import Kind, Thing
+from penstock.schematizer.models import SchemaKind, Thing
 from penstock.schematizer.paging import Window
 from penstock.schematizer.path_segments import decoded
 from penstock.schematizer.refusals import Code, RefusedError
@@ -104,7 +104,7 @@ class SourceQuery(TableQuery):
 class TopicSchemaQuery(PageQuery):
     """Which schemas of a topic."""
 
-    kind: Kind | None = Field(default=None, description="Only those of keys, or of values")
+    kind: SchemaKind | None = Field(default=None, description="Only those of keys, or of values")
 
 
 class ElementQuery(PageQuery):

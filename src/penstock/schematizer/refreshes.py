@@ -14,7 +14,7 @@ from sqlalchemy import literal, select
 
 from penstock.schematizer.catalog import of_tables
 from penstock.schematizer.database import now_ms
-from penstock.schematizer.history import Place, add_change, set_field
+from penstock.schematizer.history import HistoryPlace, add_change, set_field
 from penstock.schematizer.models import Namespace, Source, Thing
 from penstock.schematizer.paging import read_page
 from penstock.schematizer.refusals import Code, RefusedError
@@ -41,7 +41,7 @@ _NEXT: Mapping[RefreshStatus, frozenset[RefreshStatus]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class NewRefresh:
     """What a refresh is asked to do; None where nobody says."""
 
     priority: int
@@ -60,19 +60,19 @@ class Progress:
     offset: str | None = None
 
 
-def add_refresh(session: Session, author: str, source: Source, wish: Wish) -> RefreshAnswer:
+def add_refresh(session: Session, author: str, source: Source, new_refresh: NewRefresh) -> RefreshAnswer:
     """Wish for a refresh of `source`."""
     now = now_ms()
     refresh = Refresh(
         source=source,
         status=RefreshStatus.NOT_STARTED,
-        priority=wish.priority,
+        priority=new_refresh.priority,
         rows_done=0,
-        rows_total=wish.rows_total,
+        rows_total=new_refresh.rows_total,
         offset="",
-        batch_rows=wish.batch_rows,
-        rows_per_second_max=wish.rows_per_second_max,
-        filter_condition=wish.filter_condition,
+        batch_rows=new_refresh.batch_rows,
+        rows_per_second_max=new_refresh.rows_per_second_max,
+        filter_condition=new_refresh.filter_condition,
         created_at_ms=now,
         updated_at_ms=now,
     )
@@ -169,6 +169,8 @@ def _keep_progress(refresh: Refresh, progress: Progress) -> None:
             setattr(refresh, name, value)
 
 
-def _place(refresh: Refresh) -> Place:
+def _place(refresh: Refresh) -> HistoryPlace:
     source = refresh.source
-    return Place(Thing.REFRESH, source.namespace.name, source.table_schema, source.table_name, entity=str(refresh.id))
+    return HistoryPlace(
+        Thing.REFRESH, source.namespace.name, source.table_schema, source.table_name, entity=str(refresh.id)
+    )

@@ -18,18 +18,18 @@ from sqlalchemy.orm import aliased
 
 from penstock.schematizer.database import Database, now_ms
 from penstock.schematizer.documentation import (
-    SaidOfSource,
+    SourceAnnotations,
     document_source,
     enter_source,
     open_namespace,
     require_documentation,
 )
 from penstock.schematizer.elements import Described, describe_source
-from penstock.schematizer.history import Place
+from penstock.schematizer.history import HistoryPlace
 from penstock.schematizer.models import (
-    Kind,
     Namespace,
     Schema,
+    SchemaKind,
     Source,
     Status,
     Subject,
@@ -70,14 +70,14 @@ class Registered:
     known_as: int | None = field(default=None, compare=False)
 
 
-def register_table(database: Database, shape: TableShape, said: SaidOfSource | None = None) -> Registered:
+def register_table(database: Database, shape: TableShape, said: SourceAnnotations | None = None) -> Registered:
     """Register `shape`. The newest shape of a table gets the same answer however often it is registered.
 
     What is `said` of the table beside its shape is kept in the same transaction.
     Raises RefusedError for a new shape of a table that lacks what its namespace
     demands; a shape that is known gets its answer in any case.
     """
-    said = said or SaidOfSource()
+    said = said or SourceAnnotations()
     if said.is_nothing and shape.facts.is_nothing:
         known = database.read(lambda session: _find(session, shape))
         if known is not None and known.is_newest:
@@ -149,7 +149,7 @@ _FIND = (
     .join(Topic, and_(Topic.source_id == Source.id, Topic.ordinal == _NEWEST))
     .join(TableRegistration, TableRegistration.topic_id == Topic.id)
     .join(_Value, _Value.id == TableRegistration.value_schema_id)
-    .join(Subject, and_(Subject.topic_id == Topic.id, Subject.kind == Kind.VALUE))
+    .join(Subject, and_(Subject.topic_id == Topic.id, Subject.kind == SchemaKind.VALUE))
     .join(SubjectVersion, and_(SubjectVersion.subject_id == Subject.id, SubjectVersion.schema_id == _Value.id))
     .outerjoin(_Key, _Key.id == Topic.key_schema_id)
     .outerjoin(_Before, _Before.id == Topic.follows_id)
@@ -185,7 +185,7 @@ def _find(session: Session, shape: TableShape) -> _Known | None:
     return _Known(Registered(topic, key_id, value_id, before or ""), registration_id, bool(is_newest))
 
 
-def _register(session: Session, shape: TableShape, said: SaidOfSource) -> Registered:
+def _register(session: Session, shape: TableShape, said: SourceAnnotations) -> Registered:
     if shape.facts.base_schema_id is not None:
         schema_by_id(session, shape.facts.base_schema_id)
     source = _locked_source(session, shape)
@@ -281,7 +281,7 @@ def _open_topic(
     )
     session.add(topic)
     session.flush()
-    place = Place(Thing.TOPIC, shape.namespace, shape.table.schema, shape.table.name)
+    place = HistoryPlace(Thing.TOPIC, shape.namespace, shape.table.schema, shape.table.name)
     enter_new(session, place, topic.id, name, "")
     if key:
         add_version(session, open_subject(session, f"{name}-key", topic), key)

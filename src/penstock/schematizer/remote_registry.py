@@ -28,7 +28,7 @@ EVERYTHING = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RegistryAddress:
     """A version of a subject."""
 
     subject: str
@@ -48,16 +48,16 @@ class Kept:
     deleted: bool
 
     @property
-    def uses(self) -> tuple[Place, ...]:
+    def uses(self) -> tuple[RegistryAddress, ...]:
         """The places that it refers to."""
-        return tuple(Place(each["subject"], each["version"]) for each in self.parts.get("references", ()))
+        return tuple(RegistryAddress(each["subject"], each["version"]) for each in self.parts.get("references", ()))
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
     """What a registry has: schemas by place; levels and modes by subject, EVERYTHING's too."""
 
-    kept: Mapping[Place, Kept]
+    kept: Mapping[RegistryAddress, Kept]
     levels: Mapping[str, str]
     modes: Mapping[str, str]
 
@@ -118,16 +118,16 @@ class RemoteRegistry:
         message = f"the registry at {self.client.base_url} answers {response.status_code} to {request}: {said}"
         raise PenstockError(message, "check its URL, and that the user has the role admin there")
 
-    def _places(self, subject: str) -> list[tuple[Place, bool]]:
+    def _places(self, subject: str) -> list[tuple[RegistryAddress, bool]]:
         """Return the places of a subject, and whether each is deleted."""
         path = f"{subject_path(subject)}/versions"
         live = set(self.ask("GET", path, may_lack=True) or ())
         return [
-            (Place(subject, version), version not in live)
+            (RegistryAddress(subject, version), version not in live)
             for version in self.ask("GET", path, may_lack=True, deleted="true") or ()
         ]
 
-    def _kept(self, place: Place, deleted: bool) -> Kept:  # noqa: FBT001 - pairs are handed on
+    def _kept(self, place: RegistryAddress, deleted: bool) -> Kept:  # noqa: FBT001 - pairs are handed on
         answer = self.ask("GET", version_path(place), deleted="true")
         return Kept(int(answer["id"]), parts_of(answer), deleted)
 
@@ -150,7 +150,7 @@ def subject_path(subject: str) -> str:
     return f"/subjects/{quote(subject, safe='')}"
 
 
-def version_path(place: Place) -> str:
+def version_path(place: RegistryAddress) -> str:
     """Return the path of a version."""
     return f"{subject_path(place.subject)}/versions/{place.version}"
 

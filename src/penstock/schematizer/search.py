@@ -12,10 +12,10 @@ from penstock.schematizer.words import normalise
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
-    from penstock.schematizer.history import Place
+    from penstock.schematizer.history import HistoryPlace
 
 
-def enter(session: Session, place: Place, entity_id: int, name: str, doc: str) -> None:
+def enter(session: Session, place: HistoryPlace, entity_id: int, name: str, doc: str) -> None:
     """Make something found by its name and doc, as they are now."""
     query = select(SearchEntry).where(SearchEntry.kind == place.kind, SearchEntry.entity_id == entity_id)
     entry = session.scalars(query).one_or_none()
@@ -25,7 +25,7 @@ def enter(session: Session, place: Place, entity_id: int, name: str, doc: str) -
         entry.doc, entry.doc_words = doc, normalise(doc)
 
 
-def enter_new(session: Session, place: Place, entity_id: int, name: str, doc: str) -> None:
+def enter_new(session: Session, place: HistoryPlace, entity_id: int, name: str, doc: str) -> None:
     """Make something found that was never entered before."""
     session.add(
         SearchEntry(

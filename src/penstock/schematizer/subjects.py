@@ -10,7 +10,7 @@ from penstock.core.compatibility import Reading
 from penstock.schematizer.contexts import SubjectName, parse_subject
 from penstock.schematizer.database import now_ms
 from penstock.schematizer.levels import Level, level_problems
-from penstock.schematizer.models import READABLE, Kind, Schema, Setting, Status, Subject, SubjectVersion, Topic
+from penstock.schematizer.models import READABLE, Schema, SchemaKind, Setting, Status, Subject, SubjectVersion, Topic
 from penstock.schematizer.references import form_of
 from penstock.schematizer.refusals import Code, RefusedError
 from penstock.schematizer.schema_types import SchemaType
@@ -43,7 +43,7 @@ def open_subject(session: Session, name: str, topic: Topic | None = None) -> Sub
         raise RefusedError(Code.INVALID_SUBJECT, message, hint)
     subject = session.scalars(select(Subject).where(Subject.name == name).with_for_update()).one_or_none()
     if subject is None:
-        kind = Kind.KEY if name.endswith("-key") else Kind.VALUE
+        kind = SchemaKind.KEY if name.endswith("-key") else SchemaKind.VALUE
         level = Level.FULL_TRANSITIVE if topic else ""
         subject = Subject(name=name, kind=kind, topic=topic, compatibility=level)
         session.add(subject)

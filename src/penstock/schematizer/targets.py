@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import select
 
 from penstock.schematizer.database import now_ms
-from penstock.schematizer.history import Place, add_change, set_field
+from penstock.schematizer.history import HistoryPlace, add_change, set_field
 from penstock.schematizer.models import Thing
 from penstock.schematizer.paging import read_page
 from penstock.schematizer.refusals import Code, RefusedError
@@ -36,7 +36,7 @@ def put_target(session: Session, author: str, name: str, type_: str, destination
     if target is None:
         target = DataTarget(name=name, type="", destination="", created_at_ms=now_ms())
         session.add(target)
-    place = Place(Thing.DATA_TARGET, entity=name)
+    place = HistoryPlace(Thing.DATA_TARGET, entity=name)
     set_field(session, author, place, target, "type", type_)
     set_field(session, author, place, target, "destination", clean(destination))
     session.flush()
@@ -63,7 +63,7 @@ def delete_target(session: Session, author: str, name: str) -> TargetAnswer:
         raise RefusedError(Code.STILL_USED, message, "delete those consumer groups first")
     answer = TargetAnswer.of(target)
     session.delete(target)
-    add_change(session, author, Place(Thing.DATA_TARGET, entity=name), "name", (name, ""))
+    add_change(session, author, HistoryPlace(Thing.DATA_TARGET, entity=name), "name", (name, ""))
     return answer
 
 
@@ -87,7 +87,7 @@ def put_group(session: Session, author: str, name: str, data_target: str) -> Gro
         session.add(group)
     group.data_target = target
     if before != data_target:
-        place = Place(Thing.CONSUMER_GROUP, entity=name)
+        place = HistoryPlace(Thing.CONSUMER_GROUP, entity=name)
         add_change(session, author, place, "data_target", (before, data_target))
     session.flush()
     return GroupAnswer.of(group)
@@ -111,7 +111,7 @@ def delete_group(session: Session, author: str, name: str) -> GroupAnswer:
         session.delete(source)
     session.flush()
     session.delete(group)
-    add_change(session, author, Place(Thing.CONSUMER_GROUP, entity=name), "name", (name, ""))
+    add_change(session, author, HistoryPlace(Thing.CONSUMER_GROUP, entity=name), "name", (name, ""))
     return answer
 
 
@@ -165,7 +165,7 @@ def read_data_sources(session: Session, name: str, window: Window) -> DataSource
 
 
 def _record(session: Session, author: str, source: DataSource, values: tuple[str, str]) -> None:
-    place = Place(Thing.CONSUMER_GROUP, entity=source.consumer_group.name)
+    place = HistoryPlace(Thing.CONSUMER_GROUP, entity=source.consumer_group.name)
     add_change(session, author, place, "data_source", values)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.core.compatibility import reading_problems, same_encoding
-from penstock.schematizer.history import Place, set_field
+from penstock.schematizer.history import HistoryPlace, set_field
 from penstock.schematizer.models import Schema, Status, Thing
 from penstock.schematizer.schemas import parse_schema
 from penstock.schematizer.subjects import enabled_versions, find_subject, find_version
@@ -121,7 +121,7 @@ def same_cluster(topic_type: str, facts: TopicFacts) -> bool:
 def keep_facts(session: Session, author: str, topic: Topic, facts: TopicFacts) -> None:
     """Keep what is said of a topic, each change in the history."""
     source = topic.source
-    place = Place(Thing.TOPIC, source.namespace.name, source.table_schema, source.table_name, entity=topic.name)
+    place = HistoryPlace(Thing.TOPIC, source.namespace.name, source.table_schema, source.table_name, entity=topic.name)
     for name in ("cluster_type", "partitions", "compacted"):
         value = getattr(facts, name)
         if value is not None:

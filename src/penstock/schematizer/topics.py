@@ -8,8 +8,8 @@ from sqlalchemy import select
 
 from penstock.schematizer.answers import TopicAnswer, TopicSchemaAnswer
 from penstock.schematizer.catalog import find_topic
-from penstock.schematizer.history import Place, set_field
-from penstock.schematizer.models import Kind, Status, Subject, SubjectVersion, Thing
+from penstock.schematizer.history import HistoryPlace, set_field
+from penstock.schematizer.models import SchemaKind, Status, Subject, SubjectVersion, Thing
 from penstock.schematizer.refusals import Code, RefusedError
 from penstock.schematizer.topic_rule import TopicFacts, keep_facts
 
@@ -32,7 +32,7 @@ def set_status(session: Session, author: str, name: str, schema_id: int, status:
         .join(Subject, Subject.id == SubjectVersion.subject_id)
         .where(
             Subject.topic_id == topic.id,
-            Subject.kind == Kind.VALUE,
+            Subject.kind == SchemaKind.VALUE,
             SubjectVersion.schema_id == schema_id,
             SubjectVersion.status != Status.DELETED,
         )
@@ -42,6 +42,8 @@ def set_status(session: Session, author: str, name: str, schema_id: int, status:
         message = f"topic {name!r} has no schema {schema_id} of its values"
         raise RefusedError(Code.UNKNOWN_SCHEMA, message, f"see GET /v1/topics/{name}/schemas; a key's always counts")
     source = topic.source
-    place = Place(Thing.SCHEMA, source.namespace.name, source.table_schema, source.table_name, entity=str(schema_id))
+    place = HistoryPlace(
+        Thing.SCHEMA, source.namespace.name, source.table_schema, source.table_name, entity=str(schema_id)
+    )
     set_field(session, author, place, found, "status", status.value)
     return TopicSchemaAnswer.of(found)

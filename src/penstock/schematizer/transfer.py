@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from penstock.core.errors import PenstockError, UnavailableError
-from penstock.schematizer.remote_registry import EVERYTHING, Place, subject_path, version_path
+from penstock.schematizer.remote_registry import EVERYTHING, RegistryAddress, subject_path, version_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -85,13 +85,13 @@ def _write_schemas(target: RemoteRegistry, wanted: Content, present: Content, do
             done.problems.append(f"{place}: {error.message}")
 
 
-def _plan(kept: Mapping[Place, Kept], done: Transferred) -> Iterator[tuple[_Do, Place]]:
+def _plan(kept: Mapping[RegistryAddress, Kept], done: Transferred) -> Iterator[tuple[_Do, RegistryAddress]]:
     """Yield what is to be done, in an order in which it can be.
 
     A schema comes after those that it refers to, and is deleted after those that
     refer to it; a schema that came back to its subject comes after its deletion.
     """
-    order: TopologicalSorter[tuple[_Do, Place]] = TopologicalSorter()
+    order: TopologicalSorter[tuple[_Do, RegistryAddress]] = TopologicalSorter()
     for place in sorted(kept, key=lambda each: (kept[each].id, each.subject, each.version)):
         known = [use for use in kept[place].uses if use in kept]
         order.add((_Do.IMPORT, place), *((_Do.IMPORT, use) for use in known))
@@ -100,7 +100,7 @@ def _plan(kept: Mapping[Place, Kept], done: Transferred) -> Iterator[tuple[_Do, 
         for use in known:
             if kept[use].deleted:
                 order.add((_Do.DELETE, use), (_Do.DELETE if kept[place].deleted else _Do.IMPORT, place))
-    by_schema: dict[tuple[str, int], Place] = {}
+    by_schema: dict[tuple[str, int], RegistryAddress] = {}
     for place in sorted(kept, key=lambda each: (each.subject, each.version)):
         before = by_schema.get((place.subject, kept[place].id))
         if before is not None and kept[before].deleted:

@@ -26,7 +26,7 @@ from penstock.schematizer.catalog import (
     read_topics,
 )
 from penstock.schematizer.database import Database
-from penstock.schematizer.documentation import SaidOfSource
+from penstock.schematizer.documentation import SourceAnnotations
 from penstock.schematizer.known_answers import Ground, Known
 from penstock.schematizer.queries import (
     Category,
@@ -75,9 +75,9 @@ class Documented(BaseModel):
     category: Category = None
     doc: Doc = None
 
-    def said_by(self, author: str) -> SaidOfSource:
+    def said_by(self, author: str) -> SourceAnnotations:
         """Return what `author` says of the table by it."""
-        return SaidOfSource(author, self.owner_email, self.category, self.doc)
+        return SourceAnnotations(author, self.owner_email, self.category, self.doc)
 
     @property
     def registering(self) -> Registering:

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.schematizer.clients import (
-    SaidOfClient,
+    ClientAnnotations,
     find_client,
     put_client,
     read_clients,
@@ -79,7 +79,7 @@ def get_clients(store: Store, role: RoleOfPath, asked: Annotated[ClientQuery, Qu
 @_of_one_role.put("/{client}", summary="Make or change a producer or consumer")
 def put_one(store: Store, author: Author, role: RoleOfPath, client: ClientName, body: ClientRequest) -> ClientAnswer:
     """Say who answers for a producer or consumer, and how often it should be seen."""
-    said = SaidOfClient(body.team, body.owner_email, body.expected_frequency_seconds)
+    said = ClientAnnotations(body.team, body.owner_email, body.expected_frequency_seconds)
     return store.write(lambda session: put_client(session, author, role, new_name(client), said))
 
 

@@ -10,8 +10,8 @@ from penstock.core.tables import TableId
 from penstock.schematizer.answers import NamespaceAnswer, SourceAnswer
 from penstock.schematizer.catalog import read_coverage, read_elements
 from penstock.schematizer.documentation import (
-    SaidOfElement,
-    SaidOfSource,
+    ElementAnnotations,
+    SourceAnnotations,
     document_element,
     document_source,
     find_namespace,
@@ -112,11 +112,11 @@ def get_source(store: Store, place: SourcePath) -> SourceAnswer:
 @router.put(SOURCE, summary="Document a source")
 def put_source(store: Store, author: Author, place: SourcePath, body: SourceRequest) -> SourceAnswer:
     """Set owner, category and docs of a source. Its namespace's rules are kept."""
-    said = SaidOfSource(author, body.owner_email, body.category, body.doc)
+    said = SourceAnnotations(author, body.owner_email, body.category, body.doc)
     return store.write(lambda session: _document(session, place, said))
 
 
-def _document(session: Session, place: tuple[str, TableId], said: SaidOfSource) -> SourceAnswer:
+def _document(session: Session, place: tuple[str, TableId], said: SourceAnnotations) -> SourceAnswer:
     source = find_source(session, *place, lock=True)
     document_source(session, source, said)
     require_documentation(source)
@@ -128,7 +128,7 @@ def put_element(
     store: Store, author: Author, place: SourcePath, element: ElementPath, body: ElementRequest
 ) -> ElementAnswer:
     """Set docs of an element, and whether it holds personal data."""
-    said = SaidOfElement(author, body.doc, body.contains_pii)
+    said = ElementAnnotations(author, body.doc, body.contains_pii)
     return store.write(
         lambda session: ElementAnswer.of(
             document_element(session, find_source(session, *place, lock=True), element, said)

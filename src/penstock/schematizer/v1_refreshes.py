@@ -8,8 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from penstock.schematizer.documentation import find_source
 from penstock.schematizer.refreshes import (
     PRIORITIES,
+    NewRefresh,
     Progress,
-    Wish,
     add_refresh,
     advance_refresh,
     find_refresh,
@@ -85,10 +85,10 @@ class StatusRequest(ProgressRequest):
 @router.post(SOURCE + "/refreshes", summary="Wish for a refresh")
 def post_refresh(store: Store, author: Author, place: SourcePath, body: RefreshRequest) -> RefreshAnswer:
     """Wish for a source's rows to be read again, all or some of them."""
-    wish = Wish(
+    new_refresh = NewRefresh(
         _number(body.priority), body.batch_rows, body.rows_per_second_max, body.rows_total, body.filter_condition
     )
-    return store.write(lambda session: add_refresh(session, author, find_source(session, *place), wish))
+    return store.write(lambda session: add_refresh(session, author, find_source(session, *place), new_refresh))
 
 
 @router.get("/refreshes", summary="List refreshes")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _LOCAL_SLOTS_MIN = 8
-"""A lease holds a task slot while it waits for changes, so a local master has more slots than cores."""
+"""A tail slice holds a task slot while it waits for changes, so a local master has more slots than cores."""
 
 _FRUGAL = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -Xss4m"
 """The driver's JVM plans small batches: the best compiler costs more there than it gives back.
@@ -132,7 +132,7 @@ def await_end(session: SparkSession, seconds: float) -> None:
 
 
 def _master(master: str) -> str:
-    """Give a local master enough slots for leases that wait."""
+    """Give a local master enough slots for tail slices that wait."""
     if master in {"local", "local[*]"}:
         return f"local[{max(_LOCAL_SLOTS_MIN, os.cpu_count() or 1)}]"
     return master

@@ -61,7 +61,7 @@ def not_alive(watcher: Watcher) -> list[str]:
         return [_why_nothing(watcher)]
     overview = snapshot.overview
     if not overview.is_running:
-        return [overview.standing.unanswered or f"nobody runs {overview.pipeline}"]
+        return [overview.status.unanswered or f"nobody runs {overview.pipeline}"]
     return [each.text for each in overview.problems if each.level == "error" and each.subject == "pipeline"]
 
 
@@ -72,8 +72,8 @@ def not_ready(watcher: Watcher) -> list[str]:
         return dead
     overview = snapshot.overview
     waiting = [f"{stage.name}: {stage.state}" for stage in overview.stages if stage.state != "running"]
-    waiting += [f"{each.server}: {each.state}" for each in overview.standing.servers if each.state != "running"]
-    waiting += [f"{each.source}: {each.unanswered}" for each in overview.standing.sources if each.unanswered]
+    waiting += [f"{each.server}: {each.state}" for each in overview.status.servers if each.state != "running"]
+    waiting += [f"{each.source}: {each.unanswered}" for each in overview.status.sources if each.unanswered]
     return waiting + [f"{each.subject}: {each.text}" for each in overview.problems if each.level == "error"]
 
 

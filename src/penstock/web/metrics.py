@@ -26,14 +26,14 @@ def describe_metrics(overview: Overview) -> str:
 
 def _pipeline_families(overview: Overview) -> Sequence[Family]:
     running = Family("penstock_running", "gauge", "1 if an instance holds the pipeline's lock, 0 if nobody does.")
-    running.add(None if overview.standing.holder is None else float(overview.is_running))
+    running.add(None if overview.status.holder is None else float(overview.is_running))
     healthy = Family("penstock_healthy", "gauge", "1 if all is well, as penstock status says it.")
     healthy.add(float(overview.is_healthy))
     problems = Family("penstock_problems", "gauge", "What is not well, by level.")
     for level in ("warning", "error"):
         problems.add(sum(problem.level == level for problem in overview.problems), level=level)
     seen = Family("penstock_snapshot_timestamp_seconds", "gauge", "When the state database was read for these metrics.")
-    seen.add(overview.standing.now_ms / 1000)
+    seen.add(overview.status.now_ms / 1000)
     return running, healthy, problems, seen
 
 
@@ -78,7 +78,7 @@ def _source_families(overview: Overview) -> Sequence[Family]:
     up = Family("penstock_source_up", "gauge", "1 if the source answers.")
     left = Family("penstock_source_retention_seconds", "gauge", "Time until log that is needed may be purged.")
     size = Family("penstock_source_log_bytes", "gauge", "Bytes of log that the source keeps.")
-    for source in overview.standing.sources:
+    for source in overview.status.sources:
         up.add(float(not source.unanswered), source=source.source)
         if source.retention is not None:
             gone = source.retention.level == "error"
@@ -90,7 +90,7 @@ def _source_families(overview: Overview) -> Sequence[Family]:
 def _server_families(overview: Overview) -> Sequence[Family]:
     up = Family("penstock_server_up", "gauge", "1 if the embedded server runs.")
     restarts = Family("penstock_server_restarts_total", "counter", "How often this run has started it again.")
-    for server in overview.standing.servers:
+    for server in overview.status.servers:
         up.add(float(server.state == "running"), server=server.server)
         restarts.add(server.restarts, server=server.server)
     return up, restarts

@@ -47,7 +47,7 @@ def render_page(snapshot: Snapshot | None, unanswered: str) -> str:
 
 def render_parts(overview: Overview) -> str:
     """All that changes on the page."""
-    now_ms = overview.standing.now_ms
+    now_ms = overview.status.now_ms
     recent = [
         stage
         for stage in overview.stages
@@ -58,7 +58,7 @@ def render_parts(overview: Overview) -> str:
         .get_template("parts.html")
         .render(
             view=overview,
-            standing=overview.standing,
+            status=overview.status,
             now_ms=now_ms,
             recent=recent,
             charts=[(stage, *_charts(overview, stage)) for stage in overview.stages],
@@ -71,7 +71,7 @@ def render_parts(overview: Overview) -> str:
 
 
 def _charts(overview: Overview, stage: Stage) -> tuple[charts.Chart, charts.Chart]:
-    samples, now_ms = overview.standing.samples.get(stage.name, ()), overview.standing.now_ms
+    samples, now_ms = overview.status.samples.get(stage.name, ()), overview.status.now_ms
     return charts.draw(charts.throughput(samples), now_ms), charts.draw(charts.lag(samples), now_ms)
 
 

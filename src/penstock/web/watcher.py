@@ -14,14 +14,14 @@ from penstock.core.errors import PenstockError
 from penstock.web.metrics import describe_metrics
 from penstock.web.page import render_parts
 from penstock.wiring.overview import Overview, make_overview
-from penstock.wiring.standing import StandingReader
+from penstock.wiring.pipeline_status import StatusReader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
     from penstock.config.specs import PipelineSpec
-    from penstock.ports.standing import SourceStanding
+    from penstock.ports.source_status import SourceStatus
 
 _log = structlog.get_logger()
 
@@ -57,7 +57,7 @@ class Watcher:
         self._spec = spec
         self._run_command = run_command
         self._stop = threading.Event()
-        self._sources: Sequence[SourceStanding] = ()
+        self._sources: Sequence[SourceStatus] = ()
         self._threads = [
             threading.Thread(target=self._read, name="penstock-web-state", daemon=True),
             threading.Thread(target=self._ask, name="penstock-web-sources", daemon=True),
@@ -79,14 +79,14 @@ class Watcher:
         for thread in self._threads:
             thread.join(_STOP_SECONDS)
 
-    def look(self, reader: StandingReader) -> Snapshot:
+    def look(self, reader: StatusReader) -> Snapshot:
         """Read once and render."""
-        standing = reader.read().with_answers(self._sources)
-        overview = make_overview(self._spec, standing, self._run_command)
+        status = reader.read().with_answers(self._sources)
+        overview = make_overview(self._spec, status, self._run_command)
         return Snapshot(overview, describe_metrics(overview).encode(), render_parts(overview), time.monotonic())
 
     def _read(self) -> None:
-        with closing(StandingReader(self._spec)) as reader:
+        with closing(StatusReader(self._spec)) as reader:
             while not self._stop.is_set():
                 try:
                     self.snapshot = self.look(reader)
@@ -96,7 +96,7 @@ class Watcher:
                 self._stop.wait(_PERIOD_SECONDS)
 
     def _ask(self) -> None:
-        with closing(StandingReader(self._spec)) as reader:
+        with closing(StatusReader(self._spec)) as reader:
             while not self._stop.is_set():
                 try:
                     self._sources = reader.ask_sources()

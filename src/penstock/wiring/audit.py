@@ -21,8 +21,8 @@ from penstock.links.audit.table import Databases, audit_table
 from penstock.links.audit.target_state import TargetState
 from penstock.wiring.audit_progress import LinkProgress
 from penstock.wiring.open import mysql_server, mysql_source
+from penstock.wiring.pipeline_status import read_status
 from penstock.wiring.sink_kinds.table import sql_kind
-from penstock.wiring.standing import read_standing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -118,9 +118,9 @@ def _open(spec: PipelineSpec, audit: AuditSpec, stack: ExitStack) -> AuditedLink
     target = stack.enter_context(closing(sql_kind(spec, spec.sink(link.sink)).open_audited()))
     state = TargetState(target, spec.pipeline, link.source)
     progress = stack.enter_context(closing(LinkProgress(spec, link, state.batch_offset)))
-    standing = read_standing(spec)
+    status = read_status(spec)
     mine = {link.name, link.source}
-    stopped = {each.table: each.error for each in standing.tables if each.error and each.link in mine}
+    stopped = {each.table: each.error for each in status.tables if each.error and each.link in mine}
     return AuditedLink(spec, audit, link, source, target, state, progress, stopped)
 
 
@@ -158,8 +158,8 @@ def _audit(opened: AuditedLink, table: TableId) -> TableFindings:
     bounds = Bounds(audit.partition_size, audit.hashes, max(10_000, audit.rows_max), audit.rows_max)
     databases = Databases(opened.source, opened.target)
     found = audit_table(str(table), databases, plan, bounds, lambda: _await_target(opened, table))
-    if known.misfits:
-        note = f"{known.misfits} values became others as `overflow` of the link says, and show as different"
+    if known.out_of_range:
+        note = f"{known.out_of_range} values became others as `overflow` of the link says, and show as different"
         found = replace(found, why="; ".join(part for part in (found.why, note) if part))
     return replace(found, rows=tuple(_with_masks(opened.spec, table, found, row) for row in found.rows))
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 from penstock.core.batches import Batch
 from penstock.core.publication import CaptureRecord
 from penstock.links.objects.record import ObjectsRecord
-from penstock.wiring.announced_topics import AnnouncedTopics
 from penstock.wiring.open import OBJECTS_LINK, batch_topic, committed_end, committed_position, open_topic_log
+from penstock.wiring.table_topics import TableTopics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ class LinkProgress:
         self._link = link
         self._loaded_to = loaded_to
         self._log = open_topic_log(spec)
-        self._announced = AnnouncedTopics(spec, self._log)
+        self._announced = TableTopics(spec, self._log)
 
     def close(self) -> None:
         """Drop the connection to Kafka."""
@@ -64,8 +64,8 @@ class LinkProgress:
         if record is None:
             return False
         found = CaptureRecord.from_mapping(record)
-        # The place was asked of the server that is read now: a capture that does not read it yet is in an older era.
-        return not found.is_copying and found.position.order >= position.order
+        # The place was asked of the server that is read now: a capture that does not read it yet is in an older timeline.
+        return not found.is_snapshotting and found.position.order >= position.order
 
     def _is_in_files(self, ends: Mapping[tuple[str, int], int]) -> bool:
         record = committed_position(self._spec, self._log, OBJECTS_LINK)

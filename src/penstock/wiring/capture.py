@@ -6,31 +6,31 @@ import math
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
-from penstock.core.announcements import read_announcement
-from penstock.links.capture.first_start import CopyPace, begin_copy, start_from_log, start_with_copy
+from penstock.core.schema_changes import read_schema_change
+from penstock.links.capture.first_start import SnapshotPace, begin_snapshot, start_from_log, start_with_snapshot
 from penstock.links.capture.follow import LogFollower, Pace
 from penstock.links.capture.live import LiveCapture
 from penstock.links.capture.open_capture import CaptureParts, OpenCapture, committed_record
-from penstock.links.capture.table_book import TableBook
+from penstock.links.capture.table_catalog import TableCatalog
 from penstock.ports.log import Stop
 from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.mirrored import require_newest_kafka
 from penstock.wiring.open import (
-    announcements_topic,
     committed_end,
     open_pipeline_state,
     open_publisher,
     open_registry,
     open_topic_log,
+    schema_changes_topic,
 )
 
 if TYPE_CHECKING:
     from penstock.adapters.kafka.reader import TopicReader
     from penstock.config.specs import SourceSpec
-    from penstock.core.announcements import Announcement
     from penstock.core.positions import Position
     from penstock.core.publication import CaptureRecord, StoppedTable
-    from penstock.core.turns import Turn
+    from penstock.core.publish_tokens import PublishToken
+    from penstock.core.schema_changes import SchemaChange
     from penstock.links.capture.spec import CaptureSpec
     from penstock.ports.log import LogStream
     from penstock.ports.publisher import Publisher
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 def open_live(spec: CaptureSpec) -> LiveCapture:
     """Take the capture over and follow the log from its committed position."""
     capture = open_capture(spec)
-    stream = open_stream(spec, capture.position, Stop.NEVER, 0, capture.parts.book)
-    follower = open_follower(spec, capture.parts.book, capture.stopped, capture.position, live_pace(spec))
+    stream = open_stream(spec, capture.position, Stop.NEVER, 0, capture.parts.table_catalog)
+    follower = open_follower(spec, capture.parts.table_catalog, capture.stopped, capture.position, live_pace(spec))
     return LiveCapture(capture, stream, follower, capture_kind(spec.source).refreshing(spec, capture))
 
 
@@ -50,49 +50,52 @@ def live_pace(spec: CaptureSpec) -> Pace:
 
 
 def open_capture(
-    spec: CaptureSpec, turn: Turn | None = None, book: TableBook | None = None, log: TopicReader | None = None
+    spec: CaptureSpec,
+    publish_token: PublishToken | None = None,
+    table_catalog: TableCatalog | None = None,
+    log: TopicReader | None = None,
 ) -> OpenCapture:
     """Take the capture over: fence the publishers before us and stand where the last commit left it.
 
-    What it commits is of `turn`. `book`, which was opened at this place of the log,
+    What it commits is of `publish_token`. `table_catalog`, which was opened at this place of the log,
     and `log` save opening others; both stay open. Raises LogError if another server
     answers than the one that was read, or an older state of it.
     """
     with ExitStack() as opened:
         log = log or opened.enter_context(closing(open_topic_log(spec.pipeline)))
         publisher = open_publisher(spec.pipeline, spec.source_name, spec.epoch, log=log)
-        parts = open_parts(spec, publisher, log, book)
+        parts = open_parts(spec, publisher, log, table_catalog)
     try:
-        return _resume(spec, parts, turn)
+        return _resume(spec, parts, publish_token)
     except BaseException:
         parts.close()
         raise
 
 
-def _resume(spec: CaptureSpec, parts: CaptureParts, turn: Turn | None) -> OpenCapture:
+def _resume(spec: CaptureSpec, parts: CaptureParts, publish_token: PublishToken | None) -> OpenCapture:
     with capture_kind(spec.source).look(spec) as look:
-        capture = OpenCapture.resume(parts, spec.epoch, look.identity, turn)
+        capture = OpenCapture.resume(parts, spec.epoch, look.identity, publish_token)
         look.require_reached(capture.position)
     return capture
 
 
-def copy_transaction_seconds(source: SourceSpec) -> float:
+def snapshot_transaction_seconds(source: SourceSpec) -> float:
     """For how long a copy's transaction may be open: until a piece is due, and its last rows have come.
 
     With the longest pieces that is 15 minutes, the most that brokers grant by default.
     """
-    return source.copy_commit_seconds + capture_kind(source).copy_silence_seconds()
+    return source.copy_commit_seconds + capture_kind(source).snapshot_silence_seconds()
 
 
 def start_capture(spec: CaptureSpec) -> str:
     """Make the first start of a capture, if it was not made yet; return how, in words."""
     with closing(open_topic_log(spec.pipeline)) as log:
-        seconds = copy_transaction_seconds(spec.source)
+        seconds = snapshot_transaction_seconds(spec.source)
         publisher = open_publisher(spec.pipeline, spec.source_name, spec.epoch, seconds, log)
         parts = open_parts(spec, publisher, log)
     with closing(parts):
         record = committed_record(publisher)
-        if record is not None and not record.is_copying:
+        if record is not None and not record.is_snapshotting:
             return "the capture had been started before"
         return _first_start(spec, parts, record)
 
@@ -102,77 +105,79 @@ def _first_start(spec: CaptureSpec, parts: CaptureParts, broken_off: CaptureReco
     kind = capture_kind(spec.source)
     with kind.look(spec) as look:
         identity, begin = look.identity, look.start_of_log() if broken_off is None else None
-        copy_from = look.copy_from() if broken_off is None else None
+        snapshot_from = look.snapshot_from() if broken_off is None else None
     if begin is not None:
         start_from_log(parts, begin, spec.epoch, identity)
         return f"from the start of the log at {begin}"
-    if copy_from is not None:
-        begin_copy(parts, copy_from, spec.epoch, identity)
+    if snapshot_from is not None:
+        begin_snapshot(parts, snapshot_from, spec.epoch, identity)
     seconds = spec.source.copy_commit_seconds if spec.pipeline.kafka.transactions else math.inf
-    with kind.copy(spec, again=broken_off is not None) as copy:
-        start_with_copy(parts, copy, spec.epoch, identity, CopyPace(seconds, broken_off))
-        return f"with a copy of {len(copy.schemas)} tables at {copy.position}"
+    with kind.snapshot(spec, again=broken_off is not None) as snapshot:
+        start_with_snapshot(parts, snapshot, spec.epoch, identity, SnapshotPace(seconds, broken_off))
+        return f"with a copy of {len(snapshot.schemas)} tables at {snapshot.position}"
 
 
 def open_stream(
-    spec: CaptureSpec, position: Position, stop: Stop, lane: int, book: TableBook | None = None
+    spec: CaptureSpec, position: Position, stop: Stop, connection_index: int, table_catalog: TableCatalog | None = None
 ) -> LogStream:
     """See capture_kinds.CaptureKind.stream."""
-    return capture_kind(spec.source).stream(spec, position, stop, lane, book)
+    return capture_kind(spec.source).stream(spec, position, stop, connection_index, table_catalog)
 
 
 def open_follower(
     spec: CaptureSpec,
-    book: TableBook,
+    table_catalog: TableCatalog,
     stopped: dict[str, StoppedTable],
     begin: Position,
     pace: Pace,
 ) -> LogFollower:
     """Turn the log from `begin` on into publications."""
-    return LogFollower(book, stopped, begin, pace, capture_kind(spec.source).reading(spec, begin, book))
+    return LogFollower(
+        table_catalog, stopped, begin, pace, capture_kind(spec.source).reading(spec, begin, table_catalog)
+    )
 
 
 def open_parts(
-    spec: CaptureSpec, publisher: Publisher, log: TopicReader, book: TableBook | None = None
+    spec: CaptureSpec, publisher: Publisher, log: TopicReader, table_catalog: TableCatalog | None = None
 ) -> CaptureParts:
-    """Open what a capture works with: its tracker and the registry, if no `book` is lent, and the state database.
+    """Open what a capture works with: its tracker and the registry, if no `table_catalog` is lent, and the state database.
 
     A failure closes all but that.
     """
     with ExitStack() as opened:
         opened.callback(publisher.close)
-        is_lent = book is not None
-        book = book or opened.enter_context(closing(open_book(spec, log)))
+        is_lent = table_catalog is not None
+        table_catalog = table_catalog or opened.enter_context(closing(open_table_catalog(spec, log)))
         partitions = spec.pipeline.kafka.partitions
         state = open_pipeline_state(spec.pipeline)
         require_newest_kafka(spec.pipeline, spec.source_name, state, log)
-        replay = capture_kind(spec.source).replay(spec, state, book)
+        replay = capture_kind(spec.source).replay(spec, state, table_catalog)
         opened.pop_all()
-        return CaptureParts(publisher, book, replay, announcements_topic(spec.pipeline), partitions, is_lent)
+        return CaptureParts(publisher, table_catalog, replay, schema_changes_topic(spec.pipeline), partitions, is_lent)
 
 
-def open_book(spec: CaptureSpec, log: TopicReader) -> TableBook:
+def open_table_catalog(spec: CaptureSpec, log: TopicReader) -> TableCatalog:
     """Look up the tables that were announced so far."""
     kind = capture_kind(spec.source)
     tracker, registry = kind.catalog(spec), open_registry(spec.pipeline)
-    book = TableBook(
+    table_catalog = TableCatalog(
         spec.source_name,
         tracker,
         registry,
-        read_announcements(spec, log),
+        read_schema_changes(spec, log),
         spec.source.patterns.matches,
         repeatable=not spec.pipeline.kafka.transactions,
     )
-    book.unlogged = kind.unlogged(spec, tracker)
-    return book
+    table_catalog.unlogged = kind.unlogged(spec, tracker)
+    return table_catalog
 
 
-def read_announcements(spec: CaptureSpec, log: TopicReader) -> list[Announcement]:
+def read_schema_changes(spec: CaptureSpec, log: TopicReader) -> list[SchemaChange]:
     """Everything that was announced so far, oldest first.
 
     What a crash has left behind the record is not: its statement comes again from
     the log, to a tracker that does not have it.
     """
-    topic = announcements_topic(spec.pipeline)
+    topic = schema_changes_topic(spec.pipeline)
     end = committed_end(spec.pipeline, log, spec.source_name, topic)
-    return [read_announcement(topic, *each) for messages in log.read(topic, 0, 0, end) for each in messages]
+    return [read_schema_change(topic, *each) for messages in log.read(topic, 0, 0, end) for each in messages]

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from penstock.links.capture.open_capture import OpenCapture
     from penstock.links.capture.refresher import Refresher
     from penstock.links.capture.spec import CaptureSpec
-    from penstock.links.capture.table_book import TableBook
-    from penstock.ports.copy import TableCopy
+    from penstock.links.capture.table_catalog import TableCatalog
+    from penstock.ports.initial_snapshot import InitialSnapshot
     from penstock.ports.log import LogReading, LogStream, Stop
     from penstock.ports.replay import Replay
     from penstock.ports.source import SourceLog
-    from penstock.ports.standing import SourceStanding
+    from penstock.ports.source_status import SourceStatus
     from penstock.ports.state import State
     from penstock.ports.tracker import SchemaCatalog, UnloggedChanges
     from penstock.wiring.findings import Finding
@@ -45,7 +45,7 @@ class SourceLook(Protocol):
         """Where a first start begins if the file and the log allow it without a copy, else None."""
         ...
 
-    def copy_from(self) -> Position | None:
+    def snapshot_from(self) -> Position | None:
         """A place before any copy from now on, if a copy makes something in the source that must be known as ours."""
         ...
 
@@ -60,14 +60,14 @@ class CaptureKind(Protocol):
         """Look at the source. Raises UnfitServerError where its log lacks what we carry, UnavailableError."""
         ...
 
-    def copy(self, spec: CaptureSpec, *, again: bool) -> AbstractContextManager[TableCopy]:
+    def snapshot(self, spec: CaptureSpec, *, again: bool) -> AbstractContextManager[InitialSnapshot]:
         """Open a copy of the wanted tables, as they are at a position that is not before any copy of earlier.
 
         `again`: a copy was begun before, and what it made in the source is ours.
         """
         ...
 
-    def copy_silence_seconds(self) -> float:
+    def snapshot_silence_seconds(self) -> float:
         """For how long a copy may say nothing, at most."""
         ...
 
@@ -79,19 +79,26 @@ class CaptureKind(Protocol):
         """What the source changes without logging it."""
         ...
 
-    def replay(self, spec: CaptureSpec, state: State, book: TableBook) -> Replay:
-        """What brings the catalog of `book` past statements; it closes `state` and leaves the book open."""
+    def replay(self, spec: CaptureSpec, state: State, table_catalog: TableCatalog) -> Replay:
+        """What brings the catalog of `table_catalog` past statements; it closes `state` and leaves the book open."""
         ...
 
-    def stream(self, spec: CaptureSpec, position: Position, stop: Stop, lane: int, book: TableBook | None) -> LogStream:
-        """Ask the source for its log from `position`, on the `lane`-th connection of this pipeline.
+    def stream(
+        self,
+        spec: CaptureSpec,
+        position: Position,
+        stop: Stop,
+        connection_index: int,
+        table_catalog: TableCatalog | None,
+    ) -> LogStream:
+        """Ask the source for its log from `position`, on the `connection_index`-th connection of this pipeline.
 
-        Its rows are those of wanted tables, and of tables whose changes reach into these, as `book` knows.
+        Its rows are those of wanted tables, and of tables whose changes reach into these, as `table_catalog` knows.
         """
         ...
 
-    def reading(self, spec: CaptureSpec, begin: Position, book: TableBook) -> LogReading:
-        """What reads the items of a stream that begins at `begin`, where tables are as `book` knows."""
+    def reading(self, spec: CaptureSpec, begin: Position, table_catalog: TableCatalog) -> LogReading:
+        """What reads the items of a stream that begins at `begin`, where tables are as `table_catalog` knows."""
         ...
 
     def refreshing(self, spec: CaptureSpec, capture: OpenCapture) -> Refresher | None:
@@ -110,7 +117,7 @@ class CaptureKind(Protocol):
         """Yield everything that `penstock check --connect` says of it; never raises for a server that is away."""
         ...
 
-    def standing(self, source: SourceSpec, position: Position | None) -> SourceStanding:
+    def status(self, source: SourceSpec, position: Position | None) -> SourceStatus:
         """How far its log reaches behind and ahead of `position`. Raises UnavailableError."""
         ...
 

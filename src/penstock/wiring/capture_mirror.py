@@ -11,10 +11,10 @@ import structlog
 from penstock.adapters.kafka.topics import position_topic
 from penstock.core.errors import PenstockError
 from penstock.core.publication import CaptureRecord
-from penstock.wiring.announced_topics import AnnouncedTopics
 from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.link_place import LinkPlace
 from penstock.wiring.open import committed_position, open_topic_log
+from penstock.wiring.table_topics import TableTopics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -41,7 +41,7 @@ class SourceMirror:
         self._stopped: set[str] = set(state.stopped_tables(source.name))
         self._record: CaptureRecord | None = None
         self._spec = spec
-        self._announced = AnnouncedTopics(spec, self._topics)
+        self._announced = TableTopics(spec, self._topics)
 
     def refresh(self) -> LinkPlace:
         """Read the newest records and measure the lag."""
@@ -52,7 +52,7 @@ class SourceMirror:
         record = self._record
         if record is None:
             return LinkPlace()
-        if record.is_copying:
+        if record.is_snapshotting:
             rows = sum(count for count, _ in record.rows.values())
             return LinkPlace(f"copying: {rows:,} rows of {len(record.rows)} tables so far", is_behind=True)
         try:
@@ -86,7 +86,7 @@ class SourceMirror:
         for messages in self._topics.read(self._topic, 0, self._next, end):
             for _, value in messages:
                 newest = CaptureRecord.from_mapping(json.loads(value))
-                if newest.is_copying:
+                if newest.is_snapshotting:
                     continue
                 rows = _added(rows, newest)
                 stopped_at_ms = {t: stopped_at_ms.get(t, newest.timestamp_ms) for t in newest.stopped}
@@ -94,7 +94,7 @@ class SourceMirror:
             committed = committed_position(self._spec, self._topics, self.name)
             newest = None if committed is None else CaptureRecord.from_mapping(committed)
         self._record = newest
-        if newest is None or newest.is_copying or end <= self._next:
+        if newest is None or newest.is_snapshotting or end <= self._next:
             return
         self._state.save_position(self.name, newest.position, end, self._topic_ends(rows), rows)
         self._next = end

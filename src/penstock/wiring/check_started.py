@@ -11,13 +11,13 @@ from penstock.core.errors import LogError, PenstockError
 from penstock.wiring.findings import Finding
 from penstock.wiring.identity import own_identity, require_identity
 from penstock.wiring.open import open_pipeline_state
-from penstock.wiring.source_standing import ask_source
+from penstock.wiring.source_status import ask_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from penstock.config.specs import PipelineSpec
-    from penstock.ports.standing import SourceStanding
+    from penstock.ports.source_status import SourceStatus
     from penstock.ports.state import State
 
 _SUBJECT = "state database"
@@ -51,7 +51,7 @@ def _examine_rows(spec: PipelineSpec, state: State) -> Iterator[Finding]:
             yield from _examine_log(ask_source(source, mirrored[0]))
 
 
-def _examine_log(source: SourceStanding) -> Iterator[Finding]:
+def _examine_log(source: SourceStatus) -> Iterator[Finding]:
     subject, retention = f"source {source.source}, log", source.retention
     if retention is not None and retention.level != "ok":
         exit_code = LogError.exit_code if retention.level == "error" else 0

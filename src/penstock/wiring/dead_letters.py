@@ -13,11 +13,11 @@ from penstock.links.spolts.record import ReplayRecord
 from penstock.links.spolts.replay import LetterReplay, Replayed, read_letters
 from penstock.links.spolts.spec import spolt_job
 from penstock.wiring.open import (
-    announcements_topic,
     committed_position,
     open_publisher,
     open_subjects,
     open_topic_log,
+    schema_changes_topic,
 )
 from penstock.wiring.spolts import dead_letters_topic
 
@@ -64,7 +64,7 @@ def replay_letters(spec: PipelineSpec, spolt: str, offsets: Collection[int], *, 
 
 
 def _entries(spec: PipelineSpec, spolt: str, log: TopicReader) -> dict[str, InputSpec]:
-    planner = SpoltPlanner(spec.spolt(spolt), [each.name for each in spec.sources], announcements_topic(spec))
+    planner = SpoltPlanner(spec.spolt(spolt), [each.name for each in spec.sources], schema_changes_topic(spec))
     return dict(planner.input_topics(log))
 
 

@@ -2,7 +2,7 @@
 
 Everything is looked at first, and nothing is written before all of it is known.
 Then one Kafka transaction holds the new position and from which offsets on the
-topics are of a new era.
+topics are of a new timeline.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from penstock.adapters.mysql.identity import read_identity
 from penstock.adapters.mysql.new_master import FoundPlace, LogReading, find_by_gtids, find_by_heartbeat
 from penstock.adapters.mysql.preflight import require_fit
 from penstock.core.changes import Messages
-from penstock.core.eras import EraBegan
 from penstock.core.errors import START_ANEW, LogError, PenstockError, PositionError, UsageError
 from penstock.core.positions import binlog_position
 from penstock.core.publication import CaptureRecord
+from penstock.core.timelines import TimelineBegan
 from penstock.links.capture.open_capture import OpenCapture
 from penstock.links.capture.spec import CaptureSpec
 from penstock.ports.log import Stop
-from penstock.wiring.capture import open_parts, read_announcements
+from penstock.wiring.capture import open_parts, read_schema_changes
 from penstock.wiring.epochs import next_epoch
 from penstock.wiring.mysql_capture import replica_id, wanted_rows
 from penstock.wiring.open import (
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from penstock.config.mysql_source import MysqlSourceSpec
     from penstock.config.specs import PipelineSpec
     from penstock.core.positions import BinlogPosition
-    from penstock.links.capture.table_book import TableBook
+    from penstock.links.capture.table_catalog import TableCatalog
 
 Way: TypeAlias = Literal["gtid", "heartbeat"]
 
@@ -94,7 +94,7 @@ def fail_over(spec: PipelineSpec, source_name: str, way: Way | None = None) -> F
     was never started or stands where no other log can be gone on with, LogError
     where the server lacks transactions that were published or others before them,
     UnfitServerError for a server that cannot be captured, UsageError where Kafka's
-    transactions are not used: place and era have to be told in one.
+    transactions are not used: place and timeline have to be told in one.
     """
     if not spec.kafka.transactions:
         message = f"{source_name} publishes without Kafka's transactions, and a failover needs them"
@@ -129,7 +129,7 @@ def _record(spec: CaptureSpec, log: TopicReader) -> CaptureRecord:
         message = f"the capture of {spec.source_name} has no position in Kafka"
         raise PositionError(message, "it was never started: correct `host` and `port` in the file, and run it")
     record = CaptureRecord.from_mapping(committed)
-    if record.is_copying:
+    if record.is_snapshotting:
         message = f"the tables of {spec.source_name} are still being copied, and there is no place to go on from yet"
         raise PositionError(message, f"let the copy end; without its server, {START_ANEW}")
     return record
@@ -206,18 +206,18 @@ def _commit(connection: pymysql.Connection, spec: CaptureSpec, record: CaptureRe
         if heartbeat is not None and target.way == "gtid":
             # Counted in the other log; what is counted from here on belongs to the same heartbeat.
             heartbeat = replace(heartbeat, file="", offset=0)
-        after = replace(target.found.position, era=before.era + 1, heartbeat=heartbeat)
-        notes = _compare_tables(connection, mysql_source(spec.source), parts.book, target.found)
-        began = EraBegan(
+        after = replace(target.found.position, timeline=before.timeline + 1, heartbeat=heartbeat)
+        notes = _compare_tables(connection, mysql_source(spec.source), parts.table_catalog, target.found)
+        began = TimelineBegan(
             spec.source_name,
-            after.era,
+            after.timeline,
             _topic_ends(spec, log),
             place_in_words(before),
             place_in_words(after),
             target.server,
             time.time_ns() // 1_000_000,
         )
-        capture.move(after, target.server, [_era_message(failovers_topic(spec.pipeline), began)])
+        capture.move(after, target.server, [_timeline_message(failovers_topic(spec.pipeline), began)])
         publisher.settle()
     server_before = record.server
     behind = target.found.behind.transactions
@@ -225,13 +225,13 @@ def _commit(connection: pymysql.Connection, spec: CaptureSpec, record: CaptureRe
 
 
 def _compare_tables(
-    connection: pymysql.Connection, source: MysqlSourceSpec, book: TableBook, found: FoundPlace
+    connection: pymysql.Connection, source: MysqlSourceSpec, table_catalog: TableCatalog, found: FoundPlace
 ) -> tuple[str, ...]:
     """Compare the tables of the new master with what the tracker has, where both are of the same place."""
     if found.behind.table_statements:
         count = found.behind.table_statements
         return (f"tables were not compared: {count} statement(s) that change some lie behind the place",)
-    known = book.tracker.describe([announcement.table for announcement in book.announced()])
+    known = table_catalog.tracker.describe([schema_change.table for schema_change in table_catalog.announced()])
     carried = sorted(known)
     there = set(read_table_ids(connection))
     shapes = read_tables(connection, [table for table in carried if table in there], source.policy)
@@ -244,13 +244,13 @@ def _compare_tables(
 
 def _topic_ends(spec: CaptureSpec, log: TopicReader) -> Mapping[tuple[str, int], int]:
     """The ends of all topics that the source ever had."""
-    announced = [a for a in read_announcements(spec, log) if a.source == spec.source_name]
+    announced = [a for a in read_schema_changes(spec, log) if a.source == spec.source_name]
     partitions = {(a.topic, partition) for a in announced for partition in range(a.partitions)}
     return log.ends(sorted(partitions))
 
 
-def _era_message(topic: str, era: EraBegan) -> Messages:
-    keys, values = (pa.array([each], pa.binary()) for each in (era.source.encode(), era.to_json()))
+def _timeline_message(topic: str, timeline: TimelineBegan) -> Messages:
+    keys, values = (pa.array([each], pa.binary()) for each in (timeline.source.encode(), timeline.to_json()))
     return Messages(topic=topic, keys=keys, values=values, order=np.zeros(1, np.int64))
 
 

@@ -15,7 +15,7 @@ from penstock.links.objects.closing import BatchClosing
 from penstock.links.objects.record import ObjectsRecord
 from penstock.links.objects.retention import FileRetention
 from penstock.links.objects.write import FileRules
-from penstock.links.warehouse.lake_book import LakeBook
+from penstock.links.warehouse.lake_state import LakeState
 from penstock.wiring.open import (
     OBJECTS_LINK,
     batch_topic,
@@ -66,14 +66,14 @@ def sink_offsets(spec: PipelineSpec) -> Mapping[str, int]:
     for link in spec.links:
         kind = spec.sink(link.sink)
         if isinstance(kind, DeltaSinkSpec):
-            offsets[link.name] = _needs_from(LakeBook(open_lake_store(spec, kind), spec.pipeline, link.source))
+            offsets[link.name] = _needs_from(LakeState(open_lake_store(spec, kind), spec.pipeline, link.source))
             continue
         with closing(open_sink(spec, link, serve_queries=False)) as sink:
             offsets[link.name] = _needs_from(sink)
     return offsets
 
 
-def _needs_from(target: Sink | LakeBook) -> int:
+def _needs_from(target: Sink | LakeState) -> int:
     """The offset of the batch topic before which nothing is needed any more, by tables that wait neither."""
     return min([target.batch_offset(), *target.waiting().values()])
 

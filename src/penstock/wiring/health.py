@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from penstock.ports.history import ServerCondition
-    from penstock.ports.standing import SourceStanding
+    from penstock.ports.source_status import SourceStatus
     from penstock.ports.state import LinkProgress
-    from penstock.wiring.standing import Standing
+    from penstock.wiring.pipeline_status import PipelineStatus
 
 SILENT_SECONDS = 30.0
 """A pipeline that runs writes its mirror every two seconds; some more for a database that is slow for a moment."""
@@ -36,27 +36,27 @@ class Problem:
     hint: str
 
 
-def find_problems(standing: Standing, run_command: str) -> Sequence[Problem]:
+def find_problems(status: PipelineStatus, run_command: str) -> Sequence[Problem]:
     """List what is not well, the worst first; `run_command` is what to type to start the pipeline."""
     found = [
-        *_holder_problems(standing, run_command),
-        *_server_problems(standing.servers),
-        *_source_problems(standing.sources),
-        *_link_problems(standing, run_command),
-        *_table_problems(standing, run_command),
-        *_snapshot_problems(standing),
+        *_holder_problems(status, run_command),
+        *_server_problems(status.servers),
+        *_source_problems(status.sources),
+        *_link_problems(status, run_command),
+        *_table_problems(status, run_command),
+        *_snapshot_problems(status),
     ]
     return sorted(found, key=lambda problem: problem.level)
 
 
-def is_healthy(standing: Standing, problems: Sequence[Problem]) -> bool:
+def is_healthy(status: PipelineStatus, problems: Sequence[Problem]) -> bool:
     """Whether all is well: somebody runs the pipeline, every link goes on, and everything could be asked."""
     return (
-        bool(standing.holder)
-        and bool(standing.links)
-        and all(link.state == "running" for link in standing.links)
-        and all(server.state == "running" for server in standing.servers)
-        and not any(source.unanswered for source in standing.sources)
+        bool(status.holder)
+        and bool(status.links)
+        and all(link.state == "running" for link in status.links)
+        and all(server.state == "running" for server in status.servers)
+        and not any(source.unanswered for source in status.sources)
         and not any(problem.level == "error" for problem in problems)
     )
 
@@ -69,17 +69,17 @@ def _server_problems(servers: Sequence[ServerCondition]) -> Iterator[Problem]:
             yield Problem("error", server.server, text, hint)
 
 
-def _holder_problems(standing: Standing, run_command: str) -> Iterator[Problem]:
-    if standing.stranger is not None:
-        yield Problem("error", "pipeline", *standing.stranger)
-    if standing.holder is None:
-        text = f"whether the pipeline runs is not known: {standing.unanswered}"
+def _holder_problems(status: PipelineStatus, run_command: str) -> Iterator[Problem]:
+    if status.stranger is not None:
+        yield Problem("error", "pipeline", *status.stranger)
+    if status.holder is None:
+        text = f"whether the pipeline runs is not known: {status.unanswered}"
         yield Problem("warning", "pipeline", text, "start ZooKeeper, or look on the machines themselves")
-    alive = [link for link in standing.links if link.state in _ALIVE]
+    alive = [link for link in status.links if link.state in _ALIVE]
     if not alive:
         return
-    silent = (standing.now_ms - max(link.updated_at_ms for link in alive)) / 1000
-    if standing.holder == "":
+    silent = (status.now_ms - max(link.updated_at_ms for link in alive)) / 1000
+    if status.holder == "":
         text = f"it was killed, or its machine went down: its last sign of life is {_duration(silent)} old"
         yield Problem("error", "pipeline", text, f"nothing is lost; type: {run_command}")
     elif silent > SILENT_SECONDS:
@@ -88,7 +88,7 @@ def _holder_problems(standing: Standing, run_command: str) -> Iterator[Problem]:
         yield Problem("error", "pipeline", text, f"{hint} again: {run_command}")
 
 
-def _source_problems(sources: Sequence[SourceStanding]) -> Iterator[Problem]:
+def _source_problems(sources: Sequence[SourceStatus]) -> Iterator[Problem]:
     for source in sources:
         if source.unanswered:
             text = f"could not be asked how far its log reaches: {source.unanswered}"
@@ -97,28 +97,28 @@ def _source_problems(sources: Sequence[SourceStanding]) -> Iterator[Problem]:
             yield Problem(source.retention.level, source.source, source.retention.text, source.retention.hint)
 
 
-def _link_problems(standing: Standing, run_command: str) -> Iterator[Problem]:
-    for link in standing.links:
+def _link_problems(status: PipelineStatus, run_command: str) -> Iterator[Problem]:
+    for link in status.links:
         if link.error:
             level: Literal["warning", "error"] = "warning" if link.state == "retrying" else "error"
             yield Problem(level, link.link, link.error, _then(link.hint, run_command))
-        elif standing.holder == "" and link.behind_since_ms:
+        elif status.holder == "" and link.behind_since_ms:
             text = f"nobody runs it, and {_ahead(link)}"
             yield Problem("warning", link.link, text, f"type: {run_command}")
-        elif (stuck := standing.stuck_seconds(link)) is not None and stuck > STUCK_SECONDS:
+        elif (stuck := status.stuck_seconds(link)) is not None and stuck > STUCK_SECONDS:
             text = f"has not moved for {_duration(stuck)}, although {_ahead(link)}"
             yield Problem("warning", link.link, text, "see the log; a large transaction or a slow target takes long")
 
 
-def _table_problems(standing: Standing, run_command: str) -> Iterator[Problem]:
-    for table in standing.tables:
+def _table_problems(status: PipelineStatus, run_command: str) -> Iterator[Problem]:
+    for table in status.tables:
         if table.error:
             hint = _then(table.hint, run_command)
             yield Problem("error", f"{table.link}, {table.table}", table.error, hint)
 
 
-def _snapshot_problems(standing: Standing) -> Iterator[Problem]:
-    for snapshot in standing.snapshots:
+def _snapshot_problems(status: PipelineStatus) -> Iterator[Problem]:
+    for snapshot in status.snapshots:
         if snapshot.error:
             text = f"its snapshot {'failed' if snapshot.status.has_ended else 'is tried again'}: {snapshot.error}"
             yield Problem("warning", f"{snapshot.source}, {snapshot.table}", text, snapshot.hint)

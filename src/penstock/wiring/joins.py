@@ -8,21 +8,21 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.adapters.kafka.described import forgetful_topics
-from penstock.core.announcements import read_announcement
-from penstock.core.eras import EraBegan, era_starts
 from penstock.core.errors import UnavailableError, UnknownStreamError, UsageError
-from penstock.core.positions import era_of
-from penstock.core.seals import require_id
+from penstock.core.positions import timeline_of
+from penstock.core.schema_changes import read_schema_change
+from penstock.core.timelines import TimelineBegan, timeline_starts
+from penstock.core.topic_fingerprints import require_id
 from penstock.links.joins.publish import JoinPublisher, JoinTarget
 from penstock.links.joins.record import NO_BATCH, JoinRecord
 from penstock.links.joins.resolve import resolve_join
 from penstock.wiring.open import (
-    announcements_topic,
     committed_position,
     failovers_topic,
     open_publisher,
     open_registry,
     open_topic_log,
+    schema_changes_topic,
 )
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from penstock.adapters.kafka.reader import TopicReader
     from penstock.config.specs import PipelineSpec
-    from penstock.core.announcements import Announcement
+    from penstock.core.schema_changes import SchemaChange
     from penstock.links.joins.spec import JoinJob
     from penstock.ports.registry import Registry
 
@@ -50,7 +50,7 @@ def plan_of_join(spec: PipelineSpec, name: str, log: TopicReader, registry: Regi
     record = read_join_record(spec, log, name)
     pinned = () if record is None else record.schema_ids
     announced = _announced(spec, log)
-    return resolve_join(spec.join(name), announced, registry.value_schema, announcements_topic(spec), pinned)
+    return resolve_join(spec.join(name), announced, registry.value_schema, schema_changes_topic(spec), pinned)
 
 
 def open_join(spec: PipelineSpec, name: str, epoch: int, *, may_wait: bool) -> OpenedJoin:
@@ -77,9 +77,9 @@ def open_join(spec: PipelineSpec, name: str, epoch: int, *, may_wait: bool) -> O
         publisher = open_publisher(spec, name, epoch, log=log)
         failed = opened.enter_context(ExitStack())
         failed.callback(publisher.close)
-        publisher.create_topics([target.topic, announcements_topic(spec)])
+        publisher.create_topics([target.topic, schema_changes_topic(spec)])
         shape = log.shapes([target.topic])[target.topic]
-        made = JoinTarget(name, job.plan, target, shape[1], announcements_topic(spec))
+        made = JoinTarget(name, job.plan, target, shape[1], schema_changes_topic(spec))
         checkpoint = checkpoint_of(spec, name, next_record.generation)
         result = OpenedJoin(job, JoinPublisher(publisher, made, next_record, is_new=is_new), checkpoint)
         failed.pop_all()
@@ -134,10 +134,10 @@ def forget_older_states(spec: PipelineSpec, name: str, generation: int) -> None:
             shutil.rmtree(each, ignore_errors=True)
 
 
-def _announced(spec: PipelineSpec, log: TopicReader) -> list[Announcement]:
-    topic = announcements_topic(spec)
+def _announced(spec: PipelineSpec, log: TopicReader) -> list[SchemaChange]:
+    topic = schema_changes_topic(spec)
     end = log.ends([(topic, 0)]).get((topic, 0), 0)
-    return [read_announcement(topic, *each) for messages in log.read(topic, 0, 0, end) for each in messages]
+    return [read_schema_change(topic, *each) for messages in log.read(topic, 0, 0, end) for each in messages]
 
 
 def _with_topics(
@@ -147,7 +147,7 @@ def _with_topics(
     shapes = log.shapes([stream.topic for stream in job.streams])
     topic = failovers_topic(spec)
     end = log.ends([(topic, 0)]).get((topic, 0), 0)
-    eras = [EraBegan.from_json(value) for messages in log.read(topic, 0, 0, end) for _, value in messages]
+    timelines = [TimelineBegan.from_json(value) for messages in log.read(topic, 0, 0, end) for _, value in messages]
     announced = _announced(spec, log)
     streams = []
     for stream in job.streams:
@@ -157,10 +157,10 @@ def _with_topics(
         topic_id, count = shapes[stream.topic]
         if record is not None:
             require_id(stream.topic, record.ids[stream.topic], topic_id)
-        own = [era for era in eras if era.source == stream.source]
-        first = min(era_of(told.order) for told in announced if told.topic == stream.topic)
-        starts = tuple(era_starts(own, stream.topic, partition, first) for partition in range(count))
-        streams.append(replace(stream, topic_id=topic_id, eras=starts))
+        own = [timeline for timeline in timelines if timeline.source == stream.source]
+        first = min(timeline_of(told.order) for told in announced if told.topic == stream.topic)
+        starts = tuple(timeline_starts(own, stream.topic, partition, first) for partition in range(count))
+        streams.append(replace(stream, topic_id=topic_id, timelines=starts))
     partitions = [(name, number) for name, (_, count) in shapes.items() for number in range(count)]
     return replace(job, streams=tuple(streams)), partitions
 

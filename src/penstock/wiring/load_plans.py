@@ -14,8 +14,8 @@ from penstock.core.warehouse.overflow import fit_schema
 from penstock.core.warehouse.planner import plan_create
 from penstock.core.warehouse.target_table import TargetTable
 from penstock.wiring.capture_kinds import capture_kind
+from penstock.wiring.pipeline_status import read_status
 from penstock.wiring.sink_kinds.table import sql_kind
-from penstock.wiring.standing import read_standing
 from penstock.wiring.warehouses import load_rules, origin_schema
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _plan_link(spec: PipelineSpec, link: LinkSpec) -> Iterator[TablePlan]:
     from penstock.links.warehouse.preview import LoadPreview  # noqa: PLC0415
 
     kind = sql_kind(spec, spec.sink(link.sink))
-    stopped = {each.table: each for each in read_standing(spec).tables if each.error and each.link == link.source}
+    stopped = {each.table: each for each in read_status(spec).tables if each.error and each.link == link.source}
     tables = []
     for schema in present_tables(spec, link):
         if why := stopped.get(str(schema.table)):

@@ -21,7 +21,7 @@ from penstock.ports.state import LinkProgress
 from penstock.wiring.capture_mirror import SourceMirror
 from penstock.wiring.join_mirror import JoinMirror
 from penstock.wiring.open import open_history, open_pipeline_state
-from penstock.wiring.source_standing import RetentionWatch
+from penstock.wiring.source_status import RetentionWatch
 from penstock.wiring.spolt_mirror import SpoltMirror
 from penstock.wiring.topic_mirrors import ObjectsMirror, WarehouseMirror
 

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from penstock.adapters.kafka.topics import position_topic
-from penstock.core.seals import require_mirrored
+from penstock.core.topic_fingerprints import require_mirrored
 
 if TYPE_CHECKING:
     from penstock.config.specs import PipelineSpec

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 from penstock.adapters.mysql.binlog_stream import open_binlog
 from penstock.adapters.mysql.catalog import read_tables
 from penstock.adapters.mysql.connection import connect
-from penstock.adapters.mysql.copy import SILENCE_SECONDS, open_copy
 from penstock.adapters.mysql.heartbeat import require_not_behind
 from penstock.adapters.mysql.history import log_is_whole, start_of_log
 from penstock.adapters.mysql.identity import read_identity
+from penstock.adapters.mysql.initial_snapshot import SILENCE_SECONDS, open_initial_snapshot
 from penstock.adapters.mysql.log_coverage import require_whole_log
 from penstock.adapters.mysql.source_objects import MysqlSourceObjects
 from penstock.adapters.mysql.tracker import MysqlTracker
@@ -27,7 +27,7 @@ from penstock.links.capture.mysql.log_reading import BinlogReading
 from penstock.links.capture.mysql.statements import StatementHandler
 from penstock.wiring.mysql_fitness import examine_source, require_fit_source
 from penstock.wiring.mysql_log import MysqlLog
-from penstock.wiring.mysql_standing import read_source_standing
+from penstock.wiring.mysql_status import read_source_status
 from penstock.wiring.open import mysql_server, mysql_source, open_tracker
 from penstock.wiring.snapshots import open_refresher
 
@@ -44,20 +44,20 @@ if TYPE_CHECKING:
     from penstock.links.capture.open_capture import OpenCapture
     from penstock.links.capture.refresher import Refresher
     from penstock.links.capture.spec import CaptureSpec
-    from penstock.links.capture.table_book import TableBook
-    from penstock.ports.copy import TableCopy
+    from penstock.links.capture.table_catalog import TableCatalog
+    from penstock.ports.initial_snapshot import InitialSnapshot
     from penstock.ports.log import LogReading, LogStream, Stop
     from penstock.ports.replay import Replay
     from penstock.ports.source import SourceLog
-    from penstock.ports.standing import SourceStanding
+    from penstock.ports.source_status import SourceStatus
     from penstock.ports.state import State
     from penstock.ports.tracker import SchemaCatalog, UnloggedChanges
     from penstock.wiring.capture_kinds import SourceLook
     from penstock.wiring.findings import Finding
 
-_LANES: Final = BACKLOG_TASKS_MAX + 1
+_CONNECTIONS: Final = BACKLOG_TASKS_MAX + 1
 _INSTANCES: Final = 4
-_TIMES: Final = SERVER_IDS_PER_SOURCE // (_LANES * _INSTANCES)
+_TIMES: Final = SERVER_IDS_PER_SOURCE // (_CONNECTIONS * _INSTANCES)
 _SAME_ID_SECONDS: Final = 20
 
 
@@ -83,7 +83,7 @@ class MysqlLook:
         )
         return start_of_log(self.connection) if is_whole else None
 
-    def copy_from(self) -> Position | None:
+    def snapshot_from(self) -> Position | None:
         """A copy makes nothing in the source."""
         return None
 
@@ -99,12 +99,14 @@ class MysqlCapture:
             require_whole_log(connection, spec.source.patterns.matches)
             yield MysqlLook(connection, spec, read_identity(connection))
 
-    def copy(self, spec: CaptureSpec, *, again: bool) -> AbstractContextManager[TableCopy]:
+    def snapshot(self, spec: CaptureSpec, *, again: bool) -> AbstractContextManager[InitialSnapshot]:
         """See CaptureKind."""
         del again
-        return open_copy(mysql_server(spec.source), spec.source.patterns.matches, mysql_source(spec.source).policy)
+        return open_initial_snapshot(
+            mysql_server(spec.source), spec.source.patterns.matches, mysql_source(spec.source).policy
+        )
 
-    def copy_silence_seconds(self) -> float:
+    def snapshot_silence_seconds(self) -> float:
         """See CaptureKind."""
         return SILENCE_SECONDS
 
@@ -117,25 +119,36 @@ class MysqlCapture:
         objects = MysqlSourceObjects(mysql_server(spec.source))
         return CascadeWatch(_tracker(catalog), spec.source.patterns.matches, objects.logs_cascades)
 
-    def replay(self, spec: CaptureSpec, state: State, book: TableBook) -> Replay:
+    def replay(self, spec: CaptureSpec, state: State, table_catalog: TableCatalog) -> Replay:
         """See CaptureKind."""
         objects = MysqlSourceObjects(mysql_server(spec.source))
-        return StatementHandler(state, book, _tracker(book.tracker), objects, spec.pipeline.kafka.partitions)
+        return StatementHandler(
+            state, table_catalog, _tracker(table_catalog.tracker), objects, spec.pipeline.kafka.partitions
+        )
 
-    def stream(self, spec: CaptureSpec, position: Position, stop: Stop, lane: int, book: TableBook | None) -> LogStream:
+    def stream(
+        self,
+        spec: CaptureSpec,
+        position: Position,
+        stop: Stop,
+        connection_index: int,
+        table_catalog: TableCatalog | None,
+    ) -> LogStream:
         """See CaptureKind."""
         source = mysql_source(spec.source)
         carried = wanted_rows(source)
 
         def wanted(table: TableId) -> bool:
-            return carried(table) or (book is not None and book.unlogged.watches(table))
+            return carried(table) or (table_catalog is not None and table_catalog.unlogged.watches(table))
 
         begin, prepared_bytes_max = binlog_position(position), source.prepared_xa_mebibytes_max << 20
-        return open_binlog(mysql_server(source), begin, replica_id(spec, lane), wanted, stop, prepared_bytes_max)
+        return open_binlog(
+            mysql_server(source), begin, replica_id(spec, connection_index), wanted, stop, prepared_bytes_max
+        )
 
-    def reading(self, spec: CaptureSpec, begin: Position, book: TableBook) -> LogReading:
+    def reading(self, spec: CaptureSpec, begin: Position, table_catalog: TableCatalog) -> LogReading:
         """See CaptureKind."""
-        del book
+        del table_catalog
         heartbeat, watch = mysql_source(spec.source).heartbeat, None
         if heartbeat is not None:
             newest = binlog_position(begin).heartbeat
@@ -158,9 +171,9 @@ class MysqlCapture:
         """See CaptureKind."""
         return examine_source(mysql_source(source), pipeline)
 
-    def standing(self, source: SourceSpec, position: Position | None) -> SourceStanding:
+    def status(self, source: SourceSpec, position: Position | None) -> SourceStatus:
         """See CaptureKind."""
-        return read_source_standing(mysql_source(source), position)
+        return read_source_status(mysql_source(source), position)
 
     def tables(self, source: SourceSpec) -> Mapping[TableId, TableSchema]:
         """See CaptureKind."""
@@ -194,8 +207,8 @@ def wanted_rows(source: SourceSpec) -> Callable[[TableId], bool]:
     return lambda table: table == heartbeat or carried(table)
 
 
-def replica_id(spec: CaptureSpec, lane: int) -> int:
-    """The server id of the `lane`-th of our connections that read the source's log side by side, counted from 0.
+def replica_id(spec: CaptureSpec, connection_index: int) -> int:
+    """The server id of the `connection_index`-th of our connections that read the source's log side by side, counted from 0.
 
     The next instance of the pipeline has another one, and so has a connection that
     is opened again 20 to 40 seconds later: MariaDB keeps a replica waiting for as
@@ -204,5 +217,7 @@ def replica_id(spec: CaptureSpec, lane: int) -> int:
     """
     instance, times = spec.epoch % _INSTANCES, int(time.time() / _SAME_ID_SECONDS) % _TIMES
     return (
-        mysql_source(spec.source).first_server_id(spec.pipeline.pipeline) + (instance * _TIMES + times) * _LANES + lane
+        mysql_source(spec.source).first_server_id(spec.pipeline.pipeline)
+        + (instance * _TIMES + times) * _CONNECTIONS
+        + connection_index
     )

@@ -21,10 +21,10 @@ from penstock.adapters.kafka.reader import TopicReader
 from penstock.adapters.kafka.topics import (
     LEDGER_SETTINGS,
     batches_topic,
-    eras_topic,
     letters_topic,
     position_topic,
     schemas_topic,
+    timelines_topic,
 )
 from penstock.adapters.lock.file import FileLock
 from penstock.adapters.mysql.connection import MysqlServer, connect
@@ -144,8 +144,8 @@ def _own_messages(spec: PipelineSpec, link: str) -> MessageCheck:
             return registry.value_schema(schema_id)
 
     if link in {join.name for join in spec.joins}:
-        return JoinMessages(link, announcements_topic(spec), value_schema)
-    return CaptureMessages(link, announcements_topic(spec), value_schema)
+        return JoinMessages(link, schema_changes_topic(spec), value_schema)
+    return CaptureMessages(link, schema_changes_topic(spec), value_schema)
 
 
 def open_topic_log(spec: PipelineSpec) -> TopicReader:
@@ -170,7 +170,7 @@ def committed_end(spec: PipelineSpec, log: TopicReader, link: str, topic: str) -
     if spec.kafka.transactions:
         return end
     checkpoint = _read_checkpoint(spec, link)
-    # What is left over of a first copy that broke off counts: the next one is told behind it.
+    # What is left over of an initial snapshot that broke off counts: the next one is told behind it.
     saved = checkpoint.topics.get(topic) if checkpoint.record else None
     return end if saved is None else min(end, saved.ends[0])
 
@@ -186,7 +186,7 @@ _checkpoints: dict[tuple[int, str, str, str], Checkpoints] = {}
 """Connections that this process has opened, by its number, too: a fork must not use those of its parent."""
 
 
-def announcements_topic(spec: PipelineSpec) -> str:
+def schema_changes_topic(spec: PipelineSpec) -> str:
     """Where captures announce schemas."""
     return schemas_topic(spec.pipeline)
 
@@ -197,13 +197,13 @@ def batch_topic(spec: PipelineSpec) -> str:
 
 
 def failovers_topic(spec: PipelineSpec) -> str:
-    """Where failovers tell of the eras that they began."""
-    return eras_topic(spec.pipeline)
+    """Where failovers tell of the timelines that they began."""
+    return timelines_topic(spec.pipeline)
 
 
 def create_ledgers(spec: PipelineSpec) -> None:
     """Create the topics that links tell each other things by, so that reading them can begin."""
-    ledgers = [announcements_topic(spec), batch_topic(spec), failovers_topic(spec)]
+    ledgers = [schema_changes_topic(spec), batch_topic(spec), failovers_topic(spec)]
     create_topics(kafka_cluster(spec), ledgers, LEDGER_SETTINGS, partitions=1)
 
 

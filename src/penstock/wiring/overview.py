@@ -1,6 +1,6 @@
 """One view of a pipeline for the page, the metrics and `penstock status`: its links in the order of the data.
 
-Pure: it is computed from a `Standing` and the file, so that all three say the same.
+Pure: it is computed from a `PipelineStatus` and the file, so that all three say the same.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from penstock.config.specs import PipelineSpec
     from penstock.ports.history import Sample
     from penstock.ports.state import LinkProgress, TableProgress
-    from penstock.wiring.standing import Standing
+    from penstock.wiring.pipeline_status import PipelineStatus
 
 Kind: TypeAlias = Literal["capture", "objects", "spolt", "join", "sink"]
 
@@ -90,7 +90,7 @@ class Overview:
     """A pipeline as people see it. `tables` has what is wrong first, then what is farthest behind."""
 
     pipeline: str
-    standing: Standing
+    status: PipelineStatus
     problems: Sequence[Problem]
     is_healthy: bool
     stages: Sequence[Stage]
@@ -99,7 +99,7 @@ class Overview:
     @property
     def is_running(self) -> bool:
         """Whether somebody is known to run it."""
-        return bool(self.standing.holder)
+        return bool(self.status.holder)
 
     @property
     def stages_of_tables(self) -> Sequence[Stage]:
@@ -107,13 +107,11 @@ class Overview:
         return [stage for stage in self.stages if stage.kind not in {"spolt", "join"}]
 
 
-def make_overview(spec: PipelineSpec, standing: Standing, run_command: str) -> Overview:
+def make_overview(spec: PipelineSpec, status: PipelineStatus, run_command: str) -> Overview:
     """Compute the view; `run_command` is what to type to start the pipeline."""
-    problems = find_problems(standing, run_command)
-    stages = [_stage(standing, *shape) for shape in _shapes(spec)]
-    return Overview(
-        spec.pipeline, standing, problems, is_healthy(standing, problems), stages, _table_rows(standing, stages)
-    )
+    problems = find_problems(status, run_command)
+    stages = [_stage(status, *shape) for shape in _shapes(spec)]
+    return Overview(spec.pipeline, status, problems, is_healthy(status, problems), stages, _table_rows(status, stages))
 
 
 def rate(samples: Sequence[Sample], now_ms: int) -> float | None:
@@ -138,9 +136,9 @@ def _shapes(spec: PipelineSpec) -> Sequence[tuple[str, Kind, str, str]]:
     ]
 
 
-def _stage(standing: Standing, name: str, kind: Kind, origin: str, target: str) -> Stage:
-    progress = next((link for link in standing.links if link.link == name), None)
-    rows = sum(table.rows for table in standing.tables if table.link == name)
+def _stage(status: PipelineStatus, name: str, kind: Kind, origin: str, target: str) -> Stage:
+    progress = next((link for link in status.links if link.link == name), None)
+    rows = sum(table.rows for table in status.tables if table.link == name)
     if progress is None:
         return Stage(name, kind, origin, target, "never ran", None, None, None, rows, None)
     return Stage(
@@ -148,20 +146,20 @@ def _stage(standing: Standing, name: str, kind: Kind, origin: str, target: str) 
         kind,
         origin,
         target,
-        progress.state if standing.holder or progress.state == "failed" else "stopped",
+        progress.state if status.holder or progress.state == "failed" else "stopped",
         progress,
-        standing.lag_seconds(progress),
-        standing.stuck_seconds(progress),
+        status.lag_seconds(progress),
+        status.stuck_seconds(progress),
         rows,
-        rate(standing.samples.get(name, ()), standing.now_ms) if standing.holder else None,
+        rate(status.samples.get(name, ()), status.now_ms) if status.holder else None,
     )
 
 
-def _table_rows(standing: Standing, stages: Sequence[Stage]) -> Sequence[TableRow]:
+def _table_rows(status: PipelineStatus, stages: Sequence[Stage]) -> Sequence[TableRow]:
     names = {stage.name for stage in stages if stage.kind not in {"spolt", "join"}}
     found: dict[str, dict[str, Cell]] = {}
-    for table in standing.tables:
+    for table in status.tables:
         if table.link in names:
-            found.setdefault(table.table, {})[table.link] = Cell(table, standing.table_lag_seconds(table))
+            found.setdefault(table.table, {})[table.link] = Cell(table, status.table_lag_seconds(table))
     rows = [TableRow(table, cells) for table, cells in found.items()]
     return sorted(rows, key=lambda row: (not row.is_stopped, -(row.lag_seconds or 0), row.table))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.adapters.postgres.source.catalog import read_tables, read_types
 from penstock.adapters.postgres.source.connection import connected
-from penstock.adapters.postgres.source.copy import open_copy
 from penstock.adapters.postgres.source.identity import read_head, read_identity
+from penstock.adapters.postgres.source.initial_snapshot import open_initial_snapshot
 from penstock.adapters.postgres.source.preflight import require_fit
 from penstock.adapters.postgres.source.publication import ensure_publication, require_whole_publication
 from penstock.adapters.postgres.source.relations import PostgresRelations
@@ -19,11 +19,11 @@ from penstock.core.errors import UnfitServerError
 from penstock.core.positions import WalPosition, wal_position
 from penstock.core.postgres.evolution import refusal
 from penstock.core.postgres.relations import table_schema
-from penstock.links.capture.postgres.announced_catalog import AnnouncedCatalog
 from penstock.links.capture.postgres.log_reading import PostgresReading
+from penstock.links.capture.postgres.registered_catalog import RegisteredCatalog
 from penstock.links.capture.postgres.replay import RelationReplay
 from penstock.ports.tracker import AllLogged
-from penstock.wiring.postgres_checks import examine_postgres, read_postgres_standing, require_fit_postgres
+from penstock.wiring.postgres_checks import examine_postgres, read_postgres_status, require_fit_postgres
 from penstock.wiring.postgres_server import postgres_source, source_server
 
 if TYPE_CHECKING:
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from penstock.links.capture.open_capture import OpenCapture
     from penstock.links.capture.refresher import Refresher
     from penstock.links.capture.spec import CaptureSpec
-    from penstock.links.capture.table_book import TableBook
-    from penstock.ports.copy import TableCopy
+    from penstock.links.capture.table_catalog import TableCatalog
+    from penstock.ports.initial_snapshot import InitialSnapshot
     from penstock.ports.log import LogReading, LogStream, Stop
     from penstock.ports.replay import Replay
     from penstock.ports.source import LogFile, SourceLog
-    from penstock.ports.standing import SourceStanding
+    from penstock.ports.source_status import SourceStatus
     from penstock.ports.state import State
     from penstock.ports.tracker import SchemaCatalog, UnloggedChanges
     from penstock.wiring.capture_kinds import SourceLook
@@ -70,7 +70,7 @@ class PostgresLook:
         """A slot begins when it is made, and never before the first table: a first start is with a copy."""
         return None
 
-    def copy_from(self) -> Position | None:
+    def snapshot_from(self) -> Position | None:
         """A copy makes a slot: whoever finds that one later must know that it is ours."""
         return WalPosition(read_head(self.connection))
 
@@ -86,7 +86,7 @@ class PostgresCapture:
             yield PostgresLook(connection, spec, read_identity(connection))
 
     @contextmanager
-    def copy(self, spec: CaptureSpec, *, again: bool) -> Iterator[TableCopy]:
+    def snapshot(self, spec: CaptureSpec, *, again: bool) -> Iterator[InitialSnapshot]:
         """See CaptureKind."""
         source = postgres_source(spec.source)
         server, slot, publication = source_server(source), source.slot_name, source.publication_name
@@ -100,38 +100,47 @@ class PostgresCapture:
                 raise UnfitServerError(message, hint)
             ensure_publication(connection, publication)
         drop_slot(server, slot)
-        with open_copy(server, slot, publication, source.patterns.matches, source.special_values) as copy:
-            yield copy
+        with open_initial_snapshot(
+            server, slot, publication, source.patterns.matches, source.special_values
+        ) as snapshot:
+            yield snapshot
 
-    def copy_silence_seconds(self) -> float:
+    def snapshot_silence_seconds(self) -> float:
         """See CaptureKind."""
         return _SILENCE_SECONDS
 
     def catalog(self, spec: CaptureSpec) -> SchemaCatalog:
         """See CaptureKind."""
         source = postgres_source(spec.source)
-        return AnnouncedCatalog(PostgresRelations(source_server(source)), source.special_values)
+        return RegisteredCatalog(PostgresRelations(source_server(source)), source.special_values)
 
     def unlogged(self, spec: CaptureSpec, catalog: SchemaCatalog) -> UnloggedChanges:
         """See CaptureKind: what foreign keys and triggers change is logged as any other change."""
         del spec, catalog
         return AllLogged()
 
-    def replay(self, spec: CaptureSpec, state: State, book: TableBook) -> Replay:
+    def replay(self, spec: CaptureSpec, state: State, table_catalog: TableCatalog) -> Replay:
         """See CaptureKind."""
-        _catalog(book).follow(book.announced_schema)
-        return RelationReplay(state, book, spec.pipeline.kafka.partitions)
+        _catalog(table_catalog).follow(table_catalog.announced_schema)
+        return RelationReplay(state, table_catalog, spec.pipeline.kafka.partitions)
 
-    def stream(self, spec: CaptureSpec, position: Position, stop: Stop, lane: int, book: TableBook | None) -> LogStream:
+    def stream(
+        self,
+        spec: CaptureSpec,
+        position: Position,
+        stop: Stop,
+        connection_index: int,
+        table_catalog: TableCatalog | None,
+    ) -> LogStream:
         """See CaptureKind. A slot has one reader, which follows it without an end."""
-        del stop, lane, book
+        del stop, connection_index, table_catalog
         source = postgres_source(spec.source)
         publications = [source.publication_name]
         return open_stream(source_server(source), source.slot_name, publications, wal_position(position))
 
-    def reading(self, spec: CaptureSpec, begin: Position, book: TableBook) -> LogReading:
+    def reading(self, spec: CaptureSpec, begin: Position, table_catalog: TableCatalog) -> LogReading:
         """See CaptureKind."""
-        return PostgresReading(wal_position(begin), _catalog(book), spec.source.patterns.matches)
+        return PostgresReading(wal_position(begin), _catalog(table_catalog), spec.source.patterns.matches)
 
     def refreshing(self, spec: CaptureSpec, capture: OpenCapture) -> Refresher | None:
         """See CaptureKind: rows of this kind are not read again."""
@@ -152,9 +161,9 @@ class PostgresCapture:
         del pipeline
         return examine_postgres(postgres_source(source))
 
-    def standing(self, source: SourceSpec, position: Position | None) -> SourceStanding:
+    def status(self, source: SourceSpec, position: Position | None) -> SourceStatus:
         """See CaptureKind."""
-        return read_postgres_standing(postgres_source(source), position)
+        return read_postgres_status(postgres_source(source), position)
 
     def tables(self, source: SourceSpec) -> Mapping[TableId, TableSchema]:
         """See CaptureKind."""
@@ -198,9 +207,9 @@ class PostgresLog:
         """See SourceLog."""
 
 
-def _catalog(book: TableBook) -> AnnouncedCatalog:
+def _catalog(table_catalog: TableCatalog) -> RegisteredCatalog:
     """Return the catalog of a book that `PostgresCapture.catalog` has opened."""
-    if not isinstance(book.tracker, AnnouncedCatalog):
-        message = f"the tables of a PostgreSQL source are not known from {type(book.tracker).__name__}"
+    if not isinstance(table_catalog.tracker, RegisteredCatalog):
+        message = f"the tables of a PostgreSQL source are not known from {type(table_catalog.tracker).__name__}"
         raise TypeError(message)
-    return book.tracker
+    return table_catalog.tracker

@@ -13,7 +13,7 @@ from penstock.adapters.postgres.source.slot import read_slot, require_slot
 from penstock.core.errors import LogError, PenstockError, PositionError, UnfitServerError
 from penstock.core.positions import WalPosition, wal_position
 from penstock.core.retention import Retention
-from penstock.ports.standing import SourceStanding
+from penstock.ports.source_status import SourceStatus
 from penstock.wiring.findings import Finding
 from penstock.wiring.postgres_server import source_server
 
@@ -54,23 +54,23 @@ def examine_postgres(source: PostgresSourceSpec) -> Iterator[Finding]:
         yield Finding("error", subject, error.message, error.hint, error.exit_code)
 
 
-def read_postgres_standing(source: PostgresSourceSpec, position: Position | None) -> SourceStanding:
+def read_postgres_status(source: PostgresSourceSpec, position: Position | None) -> SourceStatus:
     """See capture_kinds.CaptureKind.standing."""
     server = source_server(source)
     with connected(server) as connection:
         head = WalPosition(read_head(connection))
         slot = read_slot(connection, source.slot_name)
     if position is None:
-        return SourceStanding(source.name, None, head)
+        return SourceStatus(source.name, None, head)
     place = wal_position(position)
     try:
         require_slot(server, source.slot_name, place)
     except (LogError, PositionError, UnfitServerError) as error:
         retention = None if slot is None else _retention(source, slot, "error", error.message, error.hint)
-        return SourceStanding(source.name, place, head, retention=retention, unanswered=error.message, hint=error.hint)
+        return SourceStatus(source.name, place, head, retention=retention, unanswered=error.message, hint=error.hint)
     behind = max(0, head.lsn - place.lsn)
     retention = None if slot is None else _judge(source, slot)
-    return SourceStanding(source.name, place, head, behind, retention=retention)
+    return SourceStatus(source.name, place, head, behind, retention=retention)
 
 
 def _judge(source: PostgresSourceSpec, slot: SlotState) -> Retention:

@@ -9,7 +9,7 @@ import structlog
 from penstock.core.errors import PenstockError
 from penstock.links.spolts.plan import SpoltPlanner
 from penstock.wiring.link_place import LinkPlace
-from penstock.wiring.open import announcements_topic, open_topic_log
+from penstock.wiring.open import open_topic_log, schema_changes_topic
 from penstock.wiring.spolts import read_spolt_record
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class SpoltMirror:
         self._spec = spec
         self._state = state
         self._topics = open_topic_log(spec)
-        self._planner = SpoltPlanner(spolt, [each.name for each in spec.sources], announcements_topic(spec))
+        self._planner = SpoltPlanner(spolt, [each.name for each in spec.sources], schema_changes_topic(spec))
 
     def refresh(self) -> LinkPlace:
         """Ask Kafka for the newest record and for the ends of the topics."""

@@ -10,7 +10,7 @@ from penstock.links.spolts.plan import SpoltPlanner
 from penstock.links.spolts.publish import SpoltPublisher
 from penstock.links.spolts.record import SpoltRecord
 from penstock.links.transforms import open_column_rules
-from penstock.wiring.open import announcements_topic, committed_position, open_publisher, open_topic_log
+from penstock.wiring.open import committed_position, open_publisher, open_topic_log, schema_changes_topic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +54,7 @@ class SpoltPlanning:
         self._spec = spec
         self._spolt = spolt
         self._log = open_topic_log(spec)
-        self._planner = SpoltPlanner(spolt, [each.name for each in spec.sources], announcements_topic(spec))
+        self._planner = SpoltPlanner(spolt, [each.name for each in spec.sources], schema_changes_topic(spec))
 
     def plan(self) -> Sequence[InputRange]:
         """What is to be read next; nothing if nothing is. Raises as SpoltPlanner.plan."""

@@ -11,9 +11,9 @@ from penstock.adapters.kafka.topics import position_topic
 from penstock.core.batches import Batch
 from penstock.core.errors import PenstockError
 from penstock.links.objects.record import ObjectsRecord
-from penstock.wiring.announced_topics import AnnouncedTopics
 from penstock.wiring.link_place import LinkPlace
 from penstock.wiring.open import OBJECTS_LINK, batch_topic, committed_position, open_topic_log
+from penstock.wiring.table_topics import TableTopics
 
 if TYPE_CHECKING:
     from penstock.config.specs import LinkSpec, PipelineSpec
@@ -32,7 +32,7 @@ class ObjectsMirror:
         self._spec = spec
         self._state = state
         self._topics = open_topic_log(spec)
-        self._announced = AnnouncedTopics(spec, self._topics)
+        self._announced = TableTopics(spec, self._topics)
         self._record = ObjectsRecord()
         self._record_end = -1
 

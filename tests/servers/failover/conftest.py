@@ -42,7 +42,6 @@ from penstock.wiring.failover import FailedOver, Way, fail_over, move_source
 from penstock.wiring.files import batch_reader
 from penstock.wiring.open import (
     OBJECTS_LINK,
-    announcements_topic,
     batch_topic,
     committed_position,
     create_ledgers,
@@ -55,6 +54,7 @@ from penstock.wiring.open import (
     open_publisher,
     open_registry,
     open_topic_log,
+    schema_changes_topic,
 )
 from penstock.wiring.warehouses import open_sink
 
@@ -220,11 +220,11 @@ def write_files(spec: PipelineSpec) -> None:
         closing(BatchPublisher(open_publisher(spec, OBJECTS_LINK, epoch), batch_topic(spec), epoch)) as publisher,
     ):
         writer = FileWriter(spec.pipeline, log, registry, open_object_store(spec))
-        planner = ObjectsPlanner(log, announcements_topic(spec), failovers_topic(spec))
+        planner = ObjectsPlanner(log, schema_changes_topic(spec), failovers_topic(spec))
         while True:
             record = committed_position(spec, log, OBJECTS_LINK)
             plan = planner.plan(ObjectsRecord.from_mapping(record) if record else ObjectsRecord())
-            if not plan.ranges and not plan.announcements:
+            if not plan.ranges and not plan.schema_changes:
                 return
             publisher.publish(plan, list(writer.write(plan.ranges)))
 

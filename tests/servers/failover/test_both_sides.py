@@ -9,9 +9,9 @@ import pytest
 from tests.servers.failover.pair import run
 from tests.servers.source_log import connected
 
-from penstock.core.announcements import Announcement
 from penstock.core.errors import LogError
-from penstock.core.positions import era_of, file_number
+from penstock.core.positions import file_number, timeline_of
+from penstock.core.schema_changes import SchemaChange
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -74,11 +74,12 @@ def test_tables_that_change_before_and_after_a_failover_arrive_as_they_are(
             for table in ("shop.t", "shop.emptied", "shop.late"):
                 cursor.execute(f"SELECT * FROM {table} ORDER BY id")
                 assert case.rows(table, "id") == list(cursor.fetchall())
-        eras = [
-            era_of(Announcement.from_json(value).order) for value in case.read(f"penstock.{case.spec.pipeline}.schemas")
+        timelines = [
+            timeline_of(SchemaChange.from_json(value).order)
+            for value in case.read(f"penstock.{case.spec.pipeline}.schemas")
         ]
-        assert eras == sorted(eras)
-        assert set(eras) == {0, 1}
+        assert timelines == sorted(timelines)
+        assert set(timelines) == {0, 1}
 
         old, new = case.spec.model_copy(), pair.replica
         case.move(pair.master)

@@ -89,7 +89,7 @@ def _follow_the_replica(
         journal = assert_carried_once(case, pair.replica)
 
     assert load.acknowledged | more.acknowledged <= journal
-    assert (done.way, done.before, done.after.era) == (way, before, 1)
+    assert (done.way, done.before, done.after.timeline) == (way, before, 1)
     assert done.after.file.startswith("elsewhere.")
     assert before.heartbeat is not None
     assert before.heartbeat.serial > 2

@@ -16,13 +16,13 @@ from penstock.adapters.kafka.cluster import KafkaCluster
 from penstock.adapters.kafka.reader import TopicReader
 from penstock.adapters.mysql.connection import MysqlServer
 from penstock.config.load import load
-from penstock.core.announcements import Announcement
+from penstock.core.schema_changes import SchemaChange
 from penstock.demo.compare import compare_all
 from penstock.dev.mariadb import PASSWORD, MariadbServer
 from penstock.jobs.in_process import InProcessRunner
 from penstock.jobs.pipeline import run_pipeline
 from penstock.jobs.runner import PipelineRun
-from penstock.wiring.standing import read_standing
+from penstock.wiring.pipeline_status import read_status
 
 # Spark's processes inherit the environment when the session starts, which other tests may have done before.
 os.environ["CASE_PASSWORD"] = PASSWORD
@@ -120,7 +120,7 @@ class PipelineCase:
         log = TopicReader(KafkaCluster(self.bootstrap_servers))
         with closing(log):
             schemas = f"penstock.{self.spec.pipeline}.schemas"
-            topics = {a.topic: a.partitions for a in map(Announcement.from_json, _read(log, schemas, 0))}
+            topics = {a.topic: a.partitions for a in map(SchemaChange.from_json, _read(log, schemas, 0))}
             return {
                 topic: [value for partition in range(count) for value in _read(log, topic, partition)]
                 for topic, count in topics.items()
@@ -128,7 +128,7 @@ class PipelineCase:
 
     def notes(self) -> dict[str, str]:
         """What `penstock status` says of tables that goes beyond figures, errors included."""
-        return {t.table: t.error or t.hint for t in read_standing(self.spec).tables if t.error or t.hint}
+        return {t.table: t.error or t.hint for t in read_status(self.spec).tables if t.error or t.hint}
 
     def records(self, link: str) -> list[dict[str, Any]]:
         """Every position record of `link`."""

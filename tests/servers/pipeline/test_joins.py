@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from penstock.cli.joinery import app
 from penstock.core.errors import PenstockError, UsageError
-from penstock.wiring.standing import read_standing
+from penstock.wiring.pipeline_status import read_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +70,7 @@ def test_the_joined_table_is_the_join_of_the_sources_tables(make_case: Callable[
 
     case.run_once()
     assert_joined(case)
-    (link,) = [each for each in read_standing(case.spec).links if each.link == name_of(case)]
+    (link,) = [each for each in read_status(case.spec).links if each.link == name_of(case)]
     assert (link.state, link.lag_messages) == ("stopped", 0)
     assert [record["batch"] for record in case.records(name_of(case))][-1] < 5
 

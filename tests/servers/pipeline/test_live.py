@@ -1,4 +1,4 @@
-"""The live tail without Spark: what one lease publishes, cut off at any publication and taken up again."""
+"""The live tail without Spark: what one tail slice publishes, cut off at any publication and taken up again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.adapters.mysql.tracker import MysqlTracker
 from penstock.core.errors import FencedError, UnavailableError
 from penstock.core.mysql.log_items import StatementLogged
 from penstock.core.positions import binlog_position
-from penstock.core.turns import Turn, TurnState
+from penstock.core.publish_tokens import PublishToken, TokenState
 from penstock.links.capture.follow import Pace
 from penstock.links.capture.spec import CaptureSpec
 from penstock.wiring import capture as wiring
@@ -143,12 +143,14 @@ def test_an_older_instance_that_wakes_is_refused_and_disturbs_nobody(case: Captu
         assert len(records(case)) == len(before) + 1
 
 
-@pytest.mark.parametrize("turn", [None, Turn("plan", 1, TurnState.OPEN)])
-def test_an_older_instance_that_wakes_replays_no_statement(case: CaptureCase, turn: Turn | None) -> None:
+@pytest.mark.parametrize("turn", [None, PublishToken("plan", 1, TokenState.OPEN)])
+def test_an_older_instance_that_wakes_replays_no_statement(
+    case: CaptureCase, publish_token: PublishToken | None
+) -> None:
     case.write("CREATE TABLE t (id INT PRIMARY KEY)")
     older, newer = (CaptureSpec(case.spec, "db", epoch) for epoch in (1, 2))
     wiring.start_capture(older)
-    asleep = wiring.open_capture(older, turn)
+    asleep = wiring.open_capture(older, publish_token)
     with (
         closing(asleep.parts),
         closing(wiring.open_capture(newer).parts),
@@ -169,14 +171,14 @@ def test_a_range_whose_turn_was_passed_to_it_takes_the_tracker_before_it_replays
     spec, tracker = CaptureSpec(case.spec, "db", epoch=1), case.spec.tracker
     assert tracker is not None
     wiring.start_capture(spec)
-    first = wiring.open_capture(spec, Turn("plan", 0, TurnState.OPEN))
-    second = wiring.open_capture(spec, Turn("plan", 1, TurnState.OPEN))
+    first = wiring.open_capture(spec, PublishToken("plan", 0, TokenState.OPEN))
+    second = wiring.open_capture(spec, PublishToken("plan", 1, TokenState.OPEN))
     with closing(first.parts), closing(second.parts), closing(connect(tracker_server(tracker))) as asking:
 
         def writer() -> int:
             return int(ask(asking, "SELECT IS_USED_LOCK('penstock.writer')")[0][0])
 
-        older = first.parts.book.tracker
+        older = first.parts.table_catalog.tracker
         assert isinstance(older, MysqlTracker)
         first_writer, here = writer(), binlog_position(second.position)
         second.take_statement(StatementLogged("ALTER TABLE t ADD COLUMN w INT", case.database, here, here, 0))

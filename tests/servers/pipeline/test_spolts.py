@@ -18,7 +18,7 @@ from penstock.core.spolts.avro_records import avro_records
 from penstock.faults.round import carry_apart
 from penstock.jobs.in_process import carry
 from penstock.wiring.open import open_subjects, open_topic_log
-from penstock.wiring.standing import read_standing
+from penstock.wiring.pipeline_status import read_status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -81,10 +81,10 @@ def test_every_change_is_in_the_output_once_and_in_order_after_kill_9_and_a_bad_
     assert found.pop(3) == [number for number in range(last + 1) if number != 7]
     assert found.pop(5) == [*range(last + 1), last]
     assert found == {number: list(range(last + 1)) for number in range(_ROWS) if number not in {3, 5}}
-    standing = read_standing(case.spec)
-    assert {link.link: link.lag_messages for link in standing.links}["versions"] == 0
+    status = read_status(case.spec)
+    assert {link.link: link.lag_messages for link in status.links}["versions"] == 0
     # What was published just before the kill may not have been counted any more.
-    (rows,) = [t.rows for t in standing.tables if t.link == "versions" and t.rows]
+    (rows,) = [t.rows for t in status.tables if t.link == "versions" and t.rows]
     assert 0 < rows <= _ROWS * (last + 1) + 1
 
     code.write_text(CODE.replace("{version}", 'row["version"]'))

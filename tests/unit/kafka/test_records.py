@@ -79,13 +79,18 @@ def test_columns_that_are_a_part_of_larger_ones_are_that_part() -> None:
 
 
 @pytest.mark.parametrize("count", [3, 5_000])
-def test_each_message_goes_to_the_partition_of_its_key_and_one_without_to_that_of_its_lane(count: int) -> None:
+def test_each_message_goes_to_the_partition_of_its_key_and_one_without_to_that_of_its_partition_hint(
+    count: int,
+) -> None:
     keys = pa.array([None if number % 3 == 0 else b"%d" % number for number in range(count)], pa.binary())
-    values, lanes = pa.array([b"%d" % number for number in range(count)]), np.arange(count, dtype=np.int32) // 2
+    values, partition_hints = (
+        pa.array([b"%d" % number for number in range(count)]),
+        np.arange(count, dtype=np.int32) // 2,
+    )
 
-    found = share(Messages("t", keys, values, np.arange(count), lanes=lanes))
+    found = share(Messages("t", keys, values, np.arange(count), partition_hints=partition_hints))
 
-    expected = np.where(np.asarray(keys.is_null()), lanes % 4, partitions_of(keys, 4))
+    expected = np.where(np.asarray(keys.is_null()), partition_hints % 4, partitions_of(keys, 4))
     assert found == {int(p): [b"%d" % n for n in np.flatnonzero(expected == p)] for p in np.unique(expected)}
 
 
@@ -100,7 +105,7 @@ def test_messages_that_are_encoded_ahead_are_shared_out_as_they_would_be_later(p
     assert ahead.size_bytes > messages.size_bytes
 
 
-def test_messages_without_keys_and_lanes_are_spread() -> None:
+def test_messages_without_keys_and_partition_hints_are_spread() -> None:
     values = pa.array([b"%d" % number for number in range(8)])
 
     found = share(Messages("t", pa.nulls(8, pa.binary()), values, np.arange(8)))

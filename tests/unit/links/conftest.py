@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from penstock.core.announcements import Announcement
+from penstock.core.schema_changes import SchemaChange
 from penstock.core.spolts.raw import RawMessage
 from penstock.core.tables import TableId
 from penstock.ports.topics import Fetched
@@ -81,8 +81,8 @@ class MemoryTopics:
     def announce(self, order: int, topic: str, *, follows: str = "", partitions: int = 1) -> None:
         """Announce a schema of the one table there is."""
         table = TableId("shop", "users")
-        announcement = Announcement("db", table, topic, follows, 1, order, partitions, (1, order, 0))
-        self.values[SCHEMAS, 0].append(announcement.to_json())
+        schema_change = SchemaChange("db", table, topic, follows, 1, order, partitions, (1, order, 0))
+        self.values[SCHEMAS, 0].append(schema_change.to_json())
 
     def fill(self, topic: str, count: int, partition: int = 0) -> None:
         """Append messages that nobody will decode."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import pyarrow as pa
 
-from penstock.core.announcements import Announcement, Kind
 from penstock.core.arrow_types import arrow_schema
 from penstock.core.avro.envelope_decode import decode_changes
 from penstock.core.avro.envelope_encode import encode_changes
@@ -19,11 +18,12 @@ from penstock.core.changes import Messages, Op, RowBatch
 from penstock.core.errors import UnavailableError, UsageError
 from penstock.core.positions import BinlogPosition
 from penstock.core.publication import CaptureRecord, Publication, StoppedTable
+from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
 from penstock.core.snapshots import SnapshotOptions, Status, Wanted
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema
 from penstock.links.capture.open_capture import CaptureParts, OpenCapture
 from penstock.links.capture.refresher import Refresher
-from penstock.links.capture.table_book import TableBook
+from penstock.links.capture.table_catalog import TableCatalog
 from penstock.ports.registry import RegisteredTable
 from penstock.ports.snapshots import Chunk, ChunkOrder, Definition, Snapshot
 
@@ -169,7 +169,7 @@ class Topic:
         self.folded = dict(rows)
         self.record: Mapping[str, Any] | None = None
         self.places: list[tuple[int, int]] = []
-        self.announcements: list[Announcement] = []
+        self.schema_changes: list[SchemaChange] = []
 
     def position(self) -> Mapping[str, object] | None:
         return self.record
@@ -184,9 +184,9 @@ class Topic:
     def publish(self, messages: Iterable[Messages], record: Callable[[], Mapping[str, object]]) -> None:
         for part in messages:
             if part.topic == "schemas":
-                self.announcements += [Announcement.from_json(value) for value in part.values.to_pylist() if value]
-                assert self.announcements[-1].kind is Kind.CREATE
-                self._stand(*self.announcements[-1].order[1:])
+                self.schema_changes += [SchemaChange.from_json(value) for value in part.values.to_pylist() if value]
+                assert self.schema_changes[-1].kind is SchemaChangeKind.CREATE
+                self._stand(*self.schema_changes[-1].order[1:])
                 self.folded = {}
             else:
                 self._fold(part)
@@ -253,20 +253,20 @@ class Capture:
         self.topic = Topic(source.rows)
         self.topic.record = CaptureRecord(source.at(0), 1, 0).to_mapping()
         self.reader = Reader(source)
-        self.told = [Announcement("db", TABLE, _TOPIC, "", _KEY_ID, _VALUE_ID, 1, (1, 0, 0))]
+        self.told = [SchemaChange("db", TABLE, _TOPIC, "", _KEY_ID, _VALUE_ID, 1, (1, 0, 0))]
         self.start()
 
     def start(self) -> None:
         """Begin as a new process at the committed record."""
         record = CaptureRecord.from_mapping(self.topic.record or {})
-        book = TableBook(
+        table_catalog = TableCatalog(
             "db",
             cast("SchemaCatalog", Tracker()),
             cast("Registry", TableRegistry()),
-            [*self.told, *self.topic.announcements],
+            [*self.told, *self.topic.schema_changes],
             lambda table: table.schema == "shop",
         )
-        parts = CaptureParts(self.topic, book, cast("Replay", None), "schemas", 1)
+        parts = CaptureParts(self.topic, table_catalog, cast("Replay", None), "schemas", 1)
         self.capture = OpenCapture(parts, 1, record.position, 0, dict(record.stopped))
         self.capture.snapshots, self.capture.refreshes = dict(record.snapshots), record.refreshes
         self.pending: list[tuple[Callable[[], Chunk | Definition], Future[Chunk | Definition]]] = []
@@ -309,7 +309,7 @@ class Capture:
         self.capture.advance(self.capture.position)
 
     def _messages(self, index: int) -> Iterable[Messages]:
-        encodable, topic = self.capture.parts.book.encodable(TABLE)
+        encodable, topic = self.capture.parts.table_catalog.encodable(TABLE)
         for number, change in enumerate(self.source.log[index]):
             rows = {change.key: change.value}
             plain = batch_of(Op.DELETE if change.op is Op.DELETE else Op.READ, rows)

@@ -1,4 +1,4 @@
-"""Rows and announcements reach the batch topic in the order of the log, however far each partition was read."""
+"""Rows and schema-change events reach the batch topic in the order of the log, however far each partition was read."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.links.conftest import MemoryPublisher
 
-from penstock.core.announcements import Announcement, Kind, Move
 from penstock.core.batches import Batch
+from penstock.core.schema_changes import Move, SchemaChange, SchemaChangeKind
 from penstock.core.tables import TableId
 from penstock.links.objects.plan import ObjectsPlan, TopicRange
 from penstock.links.objects.publish import BatchPublisher
@@ -94,23 +94,24 @@ def at(order: int) -> tuple[int, int, int]:
     return 1, order, 0
 
 
-def announce(tables: frozenset[int], order: int) -> list[Announcement]:
+def announce(tables: frozenset[int], order: int) -> list[SchemaChange]:
     if tables == MOVED:
-        told = Announcement("db", TABLES[0], "t0", "", 1, 1, PARTITIONS, at(order), Kind.RENAME)
+        told = SchemaChange("db", TABLES[0], "t0", "", 1, 1, PARTITIONS, at(order), SchemaChangeKind.RENAME)
         return [replace(told, moves=(Move(str(TABLES[1]), str(TABLES[0]), 1),))]
     return [
-        Announcement("db", TABLES[n], f"t{n}", "", 1, 1, PARTITIONS, at(order), Kind.TRUNCATE) for n in sorted(tables)
+        SchemaChange("db", TABLES[n], f"t{n}", "", 1, 1, PARTITIONS, at(order), SchemaChangeKind.TRUNCATE)
+        for n in sorted(tables)
     ]
 
 
 @given(cases)
-def test_every_row_stays_on_its_side_of_every_announcement_and_everything_arrives(case: Case) -> None:
+def test_every_row_stays_on_its_side_of_every_schema_change_and_everything_arrives(case: Case) -> None:
     world = World(case.log)
     seen = 0
     for more, late, rows_max in case.steps:
         seen = min(len(case.log), seen + more)
         world.step(seen, late, rows_max)
-    # Every step moves on by a row or an announcement, or nothing is left.
+    # Every step moves on by a row or a schema-change event, or nothing is left.
     for _ in range(2 * len(case.log) + 2):
         world.step(len(case.log), 0, 3)
 
@@ -120,8 +121,8 @@ def test_every_row_stays_on_its_side_of_every_announcement_and_everything_arrive
         orders = [order for order, item in enumerate(case.log) if item in {(number, 0), (number, 1)}]
         assert sum(batch.rows for batch in of_table) == len(orders)
         own = {frozenset({number}), frozenset({0, 1}), *([MOVED] if number == 0 else [])}
-        borders = [order for order, item in enumerate(case.log) if item in own]
-        assert [batch.first_order[1] for batch in of_table if not batch.rows] == borders
+        barriers = [order for order, item in enumerate(case.log) if item in own]
+        assert [batch.first_order[1] for batch in of_table if not batch.rows] == barriers
         for place, batch in enumerate(of_table):
             if not batch.rows:
                 assert all(b.last_order < batch.first_order for b in of_table[:place])

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 CLOSING = BatchClosing(rows=5, bytes=100, seconds=60.0)
 TOLD = 1
-"""Announcements that were passed on: the first of the topic."""
+"""Schema-change events that were passed on: the first of the topic."""
 
 
 def planner_of(topics: MemoryTopics, closing: BatchClosing = CLOSING) -> ObjectsPlanner:
@@ -84,7 +84,7 @@ def test_a_new_schema_waits_for_nothing_and_takes_all_rows_of_its_table_along(to
 
     assert places(before) == []
     assert places(plan) == [("t", 0, 0, 1), ("t", 1, 0, 1)]
-    assert [offset for offset, _ in plan.announcements] == [1]
+    assert [offset for offset, _ in plan.schema_changes] == [1]
 
 
 def test_a_topic_never_overtakes_the_one_that_it_follows(topics: MemoryTopics) -> None:

@@ -9,16 +9,16 @@ import pytest
 from tests.unit.mysql_log.conftest import LogWriter
 
 from penstock.bench.capture.known_tables import KnownTables
-from penstock.core.announcements import Announcement
 from penstock.core.mysql.heartbeats import HeartbeatWatch
 from penstock.core.mysql.log_items import FewTransactions, StatementLogged, TransactionEnded, TransactionsLogged
 from penstock.core.mysql.scan import EventScanner, Grouping
 from penstock.core.positions import BinlogPosition, binlog_position
 from penstock.core.publication import Publication
+from penstock.core.schema_changes import SchemaChange
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema
 from penstock.links.capture.follow import LogFollower, Pace
 from penstock.links.capture.mysql.log_reading import BinlogReading
-from penstock.links.capture.table_book import TableBook
+from penstock.links.capture.table_catalog import TableCatalog
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,9 +47,9 @@ def a_log() -> LogWriter:
 
 def a_follower(pace: Pace, position: BinlogPosition = START, heartbeats: HeartbeatWatch | None = None) -> LogFollower:
     known = KnownTables({USERS.table: USERS})
-    announced = Announcement("bench", USERS.table, "users", "", 1, 2, 1, (0, 0, -1))
-    book = TableBook("bench", known, known, [announced], lambda table: table == USERS.table)
-    return LogFollower(book, {}, position, pace, BinlogReading(position, heartbeats))
+    announced = SchemaChange("bench", USERS.table, "users", "", 1, 2, 1, (0, 0, -1))
+    table_catalog = TableCatalog("bench", known, known, [announced], lambda table: table == USERS.table)
+    return LogFollower(table_catalog, {}, position, pace, BinlogReading(position, heartbeats))
 
 
 def published(items: Sequence[LogItem], pace: Pace) -> list[Publication]:
@@ -221,4 +221,4 @@ def counted_ends(log: LogWriter, begin: BinlogPosition) -> list[BinlogPosition]:
     follower = a_follower(Pace(0.0, bytes_max=1), begin, HeartbeatWatch(TableId("shop", "beats"), "p", begin.heartbeat))
     items = EventScanner(begin, lambda _: True).feed(*log.served(log.file, begin.offset))
     ends = [part.end for part in (*follower.feed(items), *follower.finish())]
-    return [binlog_position(end) for end in (*ends, follower.pass_by() or follower.position)]
+    return [binlog_position(end) for end in (*ends, follower.skip_ahead() or follower.position)]

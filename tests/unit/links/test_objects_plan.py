@@ -15,22 +15,22 @@ if TYPE_CHECKING:
     from penstock.links.objects.plan import TopicRange
 
 SCHEMAS = "schemas"
-ERAS = "eras"
+TIMELINES = "eras"
 
 
 def places(ranges: tuple[TopicRange, ...]) -> list[tuple[str, int, int]]:
     return [(r.topic, r.start, r.end) for r in ranges]
 
 
-def test_what_was_never_read_is_planned_with_its_announcements(topics: MemoryTopics) -> None:
+def test_what_was_never_read_is_planned_with_its_schema_changes(topics: MemoryTopics) -> None:
     topics.announce(10, "t")
     topics.fill("t", 3)
 
-    plan = ObjectsPlanner(topics, SCHEMAS, ERAS).plan(ObjectsRecord())
+    plan = ObjectsPlanner(topics, SCHEMAS, TIMELINES).plan(ObjectsRecord())
 
     assert places(plan.ranges) == [("t", 0, 3)]
     assert plan.ranges[0].cuts == ((1, 10, 0),)
-    assert [offset for offset, _ in plan.announcements] == [0]
+    assert [offset for offset, _ in plan.schema_changes] == [0]
     assert plan.settled == 1
 
 
@@ -38,9 +38,9 @@ def test_what_is_in_files_is_not_planned_again(topics: MemoryTopics) -> None:
     topics.announce(10, "t")
     topics.fill("t", 3)
 
-    plan = ObjectsPlanner(topics, SCHEMAS, ERAS).plan(ObjectsRecord(schemas_offset=1, places={("t", 0): (2, 3)}))
+    plan = ObjectsPlanner(topics, SCHEMAS, TIMELINES).plan(ObjectsRecord(schemas_offset=1, places={("t", 0): (2, 3)}))
 
-    assert (plan.ranges, plan.announcements, plan.settled) == ((), (), 1)
+    assert (plan.ranges, plan.schema_changes, plan.settled) == ((), (), 1)
 
 
 def test_a_table_that_goes_on_in_a_new_topic_while_we_look_keeps_its_order(topics: MemoryTopics) -> None:
@@ -54,7 +54,7 @@ def test_a_table_that_goes_on_in_a_new_topic_while_we_look_keeps_its_order(topic
 
     topics.before_ends.append(goes_on)
 
-    plan = ObjectsPlanner(topics, SCHEMAS, ERAS).plan(ObjectsRecord())
+    plan = ObjectsPlanner(topics, SCHEMAS, TIMELINES).plan(ObjectsRecord())
 
     assert places(plan.ranges) == [("t", 0, 3), ("t.v2", 0, 1)]
     assert plan.ranges[0].cuts == ((1, 10, 0), (1, 20, 0))
@@ -67,7 +67,7 @@ def test_rows_of_the_new_topic_never_come_before_the_rest_of_the_old(topics: Mem
     topics.fill("t", 2)
     topics.fill("t.v2", 1)
 
-    ObjectsPlanner(topics, SCHEMAS, ERAS).plan(ObjectsRecord())
+    ObjectsPlanner(topics, SCHEMAS, TIMELINES).plan(ObjectsRecord())
 
     tables = [topic for topic in topics.asked if topic != SCHEMAS]
     assert tables.index("t.v2") < tables.index("t")
@@ -79,7 +79,7 @@ def test_what_follows_a_range_that_is_too_long_waits(topics: MemoryTopics, monke
     topics.announce(20, "t.v2", follows="t")
     topics.fill("t", 8)
     topics.fill("t.v2", 1)
-    planner = ObjectsPlanner(topics, SCHEMAS, ERAS)
+    planner = ObjectsPlanner(topics, SCHEMAS, TIMELINES)
 
     first = planner.plan(ObjectsRecord())
     second = planner.plan(ObjectsRecord(places={("t", 0): (5, 5)}))
@@ -93,15 +93,15 @@ def test_what_is_announced_again_and_again_while_we_look_is_not_settled(topics: 
     topics.announce(10, "t")
     topics.before_ends.extend([lambda: topics.announce(20, "t")] * 9)
 
-    plan = ObjectsPlanner(topics, SCHEMAS, ERAS).plan(ObjectsRecord())
+    plan = ObjectsPlanner(topics, SCHEMAS, TIMELINES).plan(ObjectsRecord())
 
-    assert len(plan.announcements) == plan.settled + 1
+    assert len(plan.schema_changes) == plan.settled + 1
 
 
-def test_announcements_that_were_passed_on_before_one_that_waits_are_not_planned_again(topics: MemoryTopics) -> None:
+def test_schema_changes_that_were_passed_on_before_one_that_waits_are_not_planned_again(topics: MemoryTopics) -> None:
     for order in (10, 20, 30, 40):
         topics.announce(order, "t")
 
-    plan = ObjectsPlanner(topics, SCHEMAS, ERAS).plan(ObjectsRecord(schemas_offset=1, passed=(2,)))
+    plan = ObjectsPlanner(topics, SCHEMAS, TIMELINES).plan(ObjectsRecord(schemas_offset=1, passed=(2,)))
 
-    assert [offset for offset, _ in plan.announcements] == [1, 3]
+    assert [offset for offset, _ in plan.schema_changes] == [1, 3]

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.core.announcements import Announcement, Kind
 from penstock.core.batches import Batch
 from penstock.core.errors import FencedError, PositionError
+from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
 from penstock.core.tables import TableId
 from penstock.links.objects.plan import ObjectsPlan, TopicRange
 from penstock.links.objects.publish import BatchPublisher
@@ -37,8 +37,8 @@ def written(*parts: Batch, planned: int | None = None) -> RangeWritten:
     return RangeWritten(TopicRange("db", "shop.users", *place, ()), end, parts)
 
 
-def announced(order: int, topic: str = "t", kind: Kind = Kind.SCHEMA) -> Announcement:
-    return Announcement("db", USERS, topic, "", 1, 2, 1, (1, order, 0), kind)
+def announced(order: int, topic: str = "t", kind: SchemaChangeKind = SchemaChangeKind.SCHEMA) -> SchemaChange:
+    return SchemaChange("db", USERS, topic, "", 1, 2, 1, (1, order, 0), kind)
 
 
 def batches(publisher: MemoryPublisher) -> list[tuple[str, int, int]]:
@@ -53,7 +53,7 @@ def test_batches_and_the_place_behind_them_are_committed_together(publisher: Mem
     assert ObjectsRecord.from_mapping(publisher.records[-1]).places == {("t", 0): (4, 4)}
 
 
-def test_an_announcement_comes_between_the_rows_before_and_behind_it(publisher: MemoryPublisher) -> None:
+def test_a_schema_change_comes_between_the_rows_before_and_behind_it(publisher: MemoryPublisher) -> None:
     plan = ObjectsPlan(1, ((0, announced(2)),), ())
 
     BatchPublisher(publisher, "batches", 1).publish(
@@ -63,13 +63,13 @@ def test_an_announcement_comes_between_the_rows_before_and_behind_it(publisher: 
     assert batches(publisher) == [("t", 0, 1), ("t", 0, 0), ("t.v2", 0, 1)]
 
 
-def test_what_an_announcement_says_is_passed_on(publisher: MemoryPublisher) -> None:
-    told = replace(announced(2, kind=Kind.TRUNCATE), file="bin.000001", timestamp_ms=8)
+def test_what_a_schema_change_says_is_passed_on(publisher: MemoryPublisher) -> None:
+    told = replace(announced(2, kind=SchemaChangeKind.TRUNCATE), file="bin.000001", timestamp_ms=8)
 
     BatchPublisher(publisher, "batches", 1).publish(ObjectsPlan(1, ((0, told),), ()), [])
 
     (passed,) = map(Batch.from_json, publisher.committed)
-    assert (passed.kind, passed.file, passed.last_timestamp_ms) == (Kind.TRUNCATE, "bin.000001", 8)
+    assert (passed.kind, passed.file, passed.last_timestamp_ms) == (SchemaChangeKind.TRUNCATE, "bin.000001", 8)
 
 
 def test_what_follows_a_range_that_was_cut_short_waits(publisher: MemoryPublisher) -> None:

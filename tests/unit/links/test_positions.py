@@ -13,11 +13,11 @@ from penstock.core.positions import (
     BinlogPosition,
     WalPosition,
     binlog_position,
-    era_of,
     file_number,
-    in_era,
+    in_timeline,
     parse_lsn,
     position_from_mapping,
+    timeline_of,
     wal_position,
 )
 from penstock.core.publication import CaptureRecord
@@ -92,11 +92,11 @@ def test_what_is_no_lsn_is_refused(text: str) -> None:
 
 
 @given(wal_positions, st.integers(1, 9))
-def test_a_place_of_a_later_era_is_behind_every_other(position: WalPosition, era: int) -> None:
-    last = in_era(WalPosition(2**64 - 1, 2**31 - 1).order, era - 1)
+def test_a_place_of_a_later_timeline_is_behind_every_other(position: WalPosition, timeline: int) -> None:
+    last = in_timeline(WalPosition(2**64 - 1, 2**31 - 1).order, timeline - 1)
 
-    assert in_era(position.order, era) > last
-    assert era_of(in_era(position.order, era)) == era
+    assert in_timeline(position.order, timeline) > last
+    assert timeline_of(in_timeline(position.order, timeline)) == timeline
 
 
 def test_a_source_that_is_of_another_kind_now_is_named() -> None:

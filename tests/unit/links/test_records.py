@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.core.announcements import Announcement, Kind, Move
 from penstock.core.batches import Batch
 from penstock.core.changes import Messages
 from penstock.core.positions import BinlogPosition, Heartbeat, binlog_position
 from penstock.core.publication import CaptureRecord, StoppedTable, merge_by_topic
+from penstock.core.publish_tokens import PublishToken, TokenState
+from penstock.core.schema_changes import Move, SchemaChange, SchemaChangeKind
 from penstock.core.tables import TableId
-from penstock.core.turns import Turn, TurnState
 from penstock.links.objects.record import ObjectsRecord
 
 names = st.text(min_size=1, max_size=20)
@@ -29,7 +29,7 @@ positions = st.builds(
     BinlogPosition,
     st.just("binlog.000042"),
     *(numbers, numbers, names),
-    era=st.integers(0, 9),
+    timeline=st.integers(0, 9),
     heartbeat=st.none() | heartbeats,
     file_created=numbers,
 )
@@ -48,7 +48,7 @@ column_renames = st.lists(st.tuples(names, names), max_size=3).map(tuple)
         counted,
         st.dictionaries(names, st.builds(StoppedTable, names, names, names), max_size=3),
         st.just("") | names,
-        st.none() | st.builds(Turn, names, numbers, st.sampled_from(TurnState)),
+        st.none() | st.builds(PublishToken, names, numbers, st.sampled_from(TokenState)),
         st.booleans(),
     )
 )
@@ -89,7 +89,7 @@ def test_a_record_of_an_older_release_is_read() -> None:
 
 @given(
     st.builds(
-        Announcement,
+        SchemaChange,
         names,
         tables,
         names,
@@ -98,15 +98,15 @@ def test_a_record_of_an_older_release_is_read() -> None:
         numbers,
         numbers,
         orders,
-        st.sampled_from(Kind),
+        st.sampled_from(SchemaChangeKind),
         names,
         numbers,
         moves,
         column_renames,
     )
 )
-def test_an_announcement_survives_kafka(announcement: Announcement) -> None:
-    assert Announcement.from_json(announcement.to_json()) == announcement
+def test_a_schema_change_survives_kafka(schema_change: SchemaChange) -> None:
+    assert SchemaChange.from_json(schema_change.to_json()) == schema_change
 
 
 @given(
@@ -126,7 +126,7 @@ def test_an_announcement_survives_kafka(announcement: Announcement) -> None:
         first_order=orders,
         last_order=orders,
         last_timestamp_ms=numbers,
-        kind=st.sampled_from(Kind),
+        kind=st.sampled_from(SchemaChangeKind),
         file=names,
         moves=moves,
         column_renames=column_renames,
@@ -137,13 +137,15 @@ def test_a_batch_message_survives_kafka(batch: Batch) -> None:
 
 
 TABLE = TableId("shop", "users")
-ANNOUNCEMENT = Announcement("db", TABLE, "t", "", 1, 2, 1, (1, 2, 0), Kind.TRUNCATE, "bin.000001", 7)
-BATCH = Batch("db", TABLE, "t", 0, 0, 0, 0, "", 0, "", 2, (1, 2, 0), (1, 2, 0), 7, Kind.TRUNCATE, "bin.000001")
+SCHEMA_CHANGE = SchemaChange("db", TABLE, "t", "", 1, 2, 1, (1, 2, 0), SchemaChangeKind.TRUNCATE, "bin.000001", 7)
+BATCH = Batch(
+    "db", TABLE, "t", 0, 0, 0, 0, "", 0, "", 2, (1, 2, 0), (1, 2, 0), 7, SchemaChangeKind.TRUNCATE, "bin.000001"
+)
 
 
-@pytest.mark.parametrize(("message", "newest"), [(ANNOUNCEMENT, 2), (BATCH, 3)])
+@pytest.mark.parametrize(("message", "newest"), [(SCHEMA_CHANGE, 2), (BATCH, 3)])
 def test_messages_of_the_release_before_are_schemas_and_those_of_a_later_one_are_refused(
-    message: Announcement | Batch, newest: int
+    message: SchemaChange | Batch, newest: int
 ) -> None:
     fields = json.loads(message.to_json())
     newer = json.dumps({**fields, "version": newest + 1, "kind": "unheard-of"}).encode()
@@ -152,7 +154,7 @@ def test_messages_of_the_release_before_are_schemas_and_those_of_a_later_one_are
 
     read = type(message).from_json(json.dumps({**older, "version": 1}).encode())
 
-    assert read == replace(message, kind=Kind.SCHEMA, file="")
+    assert read == replace(message, kind=SchemaChangeKind.SCHEMA, file="")
     with pytest.raises(ValueError, match=f"version {newest + 1}; this release reads versions 1 to {newest}"):
         type(message).from_json(newer)
 

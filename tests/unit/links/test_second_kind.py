@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 
 from penstock.bench.capture.known_tables import KnownTables
-from penstock.core.announcements import Announcement
 from penstock.core.arrow_types import arrow_schema
 from penstock.core.avro.envelope_decode import decode_changes
 from penstock.core.avro.schemas import table_schema, value_schema
@@ -18,10 +17,11 @@ from penstock.core.changes import Op, RowBatch
 from penstock.core.log_items import LogPassed, RowsRead, StatementRead, TransactionsRead
 from penstock.core.positions import WalPosition, wal_position
 from penstock.core.publication import CaptureRecord, Publication
+from penstock.core.schema_changes import SchemaChange
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema
 from penstock.links.capture.follow import LogFollower, Pace
 from penstock.links.capture.open_capture import CaptureParts, OpenCapture
-from penstock.links.capture.table_book import TableBook
+from penstock.links.capture.table_catalog import TableCatalog
 from penstock.links.own_messages import CaptureMessages
 from penstock.ports.replay import StatementOutcome
 
@@ -129,10 +129,10 @@ def test_a_source_of_another_kind_is_published_with_its_own_positions(
     first, second, end = (replace(START, lsn=START.lsn + offset) for offset in (10, 20, 30))
     items = [Row(first, 0, 1), Row(first, 1, 2), second, Relation(second, second), Row(second, 0, 3), end]
     known, replay = KnownTables({USERS.table: USERS}), NoReplay()
-    announced = Announcement("pg", USERS.table, "users", "", 1, 2, 1, (0, 0, -1))
-    book = TableBook("pg", known, known, [announced], lambda table: table == USERS.table)
-    capture = OpenCapture(CaptureParts(publisher, book, cast("Replay", replay), "schemas", 1), 1, START, 0)
-    follower = LogFollower(book, {}, START, Pace(0.0, bytes_max=bytes_max), Reading())
+    announced = SchemaChange("pg", USERS.table, "users", "", 1, 2, 1, (0, 0, -1))
+    table_catalog = TableCatalog("pg", known, known, [announced], lambda table: table == USERS.table)
+    capture = OpenCapture(CaptureParts(publisher, table_catalog, cast("Replay", replay), "schemas", 1), 1, START, 0)
+    follower = LogFollower(table_catalog, {}, START, Pace(0.0, bytes_max=bytes_max), Reading())
 
     for part in (*follower.feed(items), *follower.finish()):
         if isinstance(part, Publication):
@@ -140,7 +140,7 @@ def test_a_source_of_another_kind_is_published_with_its_own_positions(
         else:
             capture.take_statement(part)
 
-    passed = follower.pass_by()
+    passed = follower.skip_ahead()
     if passed is not None:
         capture.advance(passed)
 

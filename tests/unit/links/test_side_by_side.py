@@ -12,8 +12,8 @@ from penstock.ports.sink import Loaded
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from penstock.core.announcements import Move
     from penstock.core.batches import Batch
+    from penstock.core.schema_changes import Move
     from penstock.core.tables import TableSchema
 
 TABLES = [TableId("shop", name) for name in ("users", "orders", "items")]

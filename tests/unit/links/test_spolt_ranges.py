@@ -37,8 +37,8 @@ def _spolt(*given: object) -> SpoltSpec:
 
 
 def _plan(topics: MemoryTopics, spolt: SpoltSpec, record: SpoltRecord | None = None) -> list[tuple[str, int, int, int]]:
-    ranges = SpoltPlanner(spolt, ["db"], SCHEMAS).plan(topics, topics, record or SpoltRecord())
-    return [(each.topic, each.partition, each.start, each.end) for each in ranges]
+    slices = SpoltPlanner(spolt, ["db"], SCHEMAS).plan(topics, topics, record or SpoltRecord())
+    return [(each.topic, each.partition, each.start, each.end) for each in slices]
 
 
 def test_topics_are_read_from_what_is_kept_of_them_and_then_from_where_the_record_stands(topics: MemoryTopics) -> None:

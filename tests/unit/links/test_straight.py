@@ -21,7 +21,7 @@ from penstock.core.tables import (
 )
 from penstock.core.warehouse.dialects import POSTGRES
 from penstock.core.warehouse.target_table import TargetTable
-from penstock.links.warehouse.straight import goes_straight, keys_of, living_rows
+from penstock.links.warehouse.direct_copy import copies_directly, keys_of, living_rows
 
 INT = IntegerType(32, unsigned=False)
 ID = Column("id", INT, nullable=False)
@@ -37,7 +37,7 @@ def of_key(type_: ColumnType) -> TableSchema:
 
 @pytest.mark.parametrize("type_", [INT, TextType(20, "utf8mb4"), DecimalType(10, 2)])
 def test_rows_of_the_tables_own_schema_go_straight(type_: ColumnType) -> None:
-    assert goes_straight(POSTGRES, TargetTable("", of_key(type_)), of_key(type_))
+    assert copies_directly(POSTGRES, TargetTable("", of_key(type_)), of_key(type_))
 
 
 @pytest.mark.parametrize(
@@ -62,13 +62,13 @@ def test_rows_of_the_tables_own_schema_go_straight(type_: ColumnType) -> None:
     ],
 )
 def test_rows_with_which_something_is_to_be_done_do_not(target: TargetTable, arriving: TableSchema) -> None:
-    assert not goes_straight(POSTGRES, target, arriving)
+    assert not copies_directly(POSTGRES, target, arriving)
 
 
 def test_a_column_that_the_table_has_lost_stays_away_and_so_does_what_was_deleted() -> None:
     target = TargetTable("", replace(ORDERS, columns=(ID,)))
 
-    assert goes_straight(POSTGRES, target, ORDERS)
+    assert copies_directly(POSTGRES, target, ORDERS)
     assert living_rows(target, ROWS).to_pydict() == {"id": [1, 3]}
     schema, keys = keys_of(ORDERS, ROWS)
     assert (schema.columns, keys.to_pydict()) == ((ID,), {"id": [1, 2, 3]})

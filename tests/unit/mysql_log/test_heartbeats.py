@@ -171,9 +171,9 @@ def test_counts_of_two_who_do_not_know_each_other_add_up(log_writer: type[LogWri
     take_all(first.take, items[: ends[cut]])
     take_all(second.take, items[ends[cut] :])
 
-    base = BinlogPosition("f.1", 4, era=3, heartbeat=first.mark)
+    base = BinlogPosition("f.1", 4, timeline=3, heartbeat=first.mark)
     position = on_top_of(base, BinlogPosition("f.1", 9, heartbeat=second.mark))
 
-    assert position.era == 3
+    assert position.timeline == 3
     assert position.heartbeat is not None
     assert position.heartbeat.counted == whole.mark.counted

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.core.announcements import Kind
 from penstock.core.mysql.ddl import TableDdl, classify
 from penstock.core.mysql.table_effects import (
     TableChange,
@@ -16,6 +15,7 @@ from penstock.core.mysql.table_effects import (
     resolve_names,
 )
 from penstock.core.refusals import Refusal
+from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema, TextType
 
 T, U, V = (TableId("shop", name) for name in "tuv")
@@ -47,19 +47,19 @@ def ddl(sql: str) -> TableDdl:
 @pytest.mark.parametrize(
     ("sql", "change", "effect"),
     [
-        ("truncate t", TableChange(SCHEMA, SCHEMA, named=True), Kind.TRUNCATE),
+        ("truncate t", TableChange(SCHEMA, SCHEMA, named=True), SchemaChangeKind.TRUNCATE),
         ("truncate u", TableChange(SCHEMA, SCHEMA, named=False), None),
-        ("drop table t", TableChange(SCHEMA, None, named=True), Kind.DROP),
-        ("drop database shop", TableChange(SCHEMA, None, named=False), Kind.DROP),
-        ("rename table t to other.t", TableChange(SCHEMA, None, named=True), Kind.DROP),
-        ("create table t (id int)", TableChange(None, SCHEMA, named=True), Kind.CREATE),
-        ("create table t like u", TableChange(None, SCHEMA, named=True), Kind.CREATE),
-        ("create or replace table t (id int)", TableChange(SCHEMA, SCHEMA, named=True), Kind.CREATE),
+        ("drop table t", TableChange(SCHEMA, None, named=True), SchemaChangeKind.DROP),
+        ("drop database shop", TableChange(SCHEMA, None, named=False), SchemaChangeKind.DROP),
+        ("rename table t to other.t", TableChange(SCHEMA, None, named=True), SchemaChangeKind.DROP),
+        ("create table t (id int)", TableChange(None, SCHEMA, named=True), SchemaChangeKind.CREATE),
+        ("create table t like u", TableChange(None, SCHEMA, named=True), SchemaChangeKind.CREATE),
+        ("create or replace table t (id int)", TableChange(SCHEMA, SCHEMA, named=True), SchemaChangeKind.CREATE),
         ("create table if not exists t (id int)", TableChange(SCHEMA, SCHEMA, named=True), None),
-        ("alter table t modify id bigint", TableChange(SCHEMA, WIDER, named=True), Kind.SCHEMA),
-        ("alter table t change id number int", TableChange(SCHEMA, OF_NUMBER, named=True), Kind.SCHEMA),
+        ("alter table t modify id bigint", TableChange(SCHEMA, WIDER, named=True), SchemaChangeKind.SCHEMA),
+        ("alter table t change id number int", TableChange(SCHEMA, OF_NUMBER, named=True), SchemaChangeKind.SCHEMA),
         ("alter table t comment 'x'", TableChange(SCHEMA, SCHEMA, named=True), None),
-        ("alter table t drop a, change b id int", TableChange(WITH_B, SCHEMA, named=True), Kind.SCHEMA),
+        ("alter table t drop a, change b id int", TableChange(WITH_B, SCHEMA, named=True), SchemaChangeKind.SCHEMA),
         ("alter table t drop b, add b int", TableChange(SCHEMA, SCHEMA, named=True), None),
         ("alter table t auto_increment = 9", TableChange(COUNTED, COUNTED, named=True), None),
         ("alter table t modify id int", TableChange(COUNTED, SCHEMA, named=True), None),
@@ -68,22 +68,26 @@ def ddl(sql: str) -> TableDdl:
             TableChange(ONLY_NAME, ONLY_NAME_IN_BINARY, named=True),
             None,
         ),
-        ("alter table t drop primary key", TableChange(SCHEMA, ANOTHER_KEY, named=True), Kind.SCHEMA),
+        ("alter table t drop primary key", TableChange(SCHEMA, ANOTHER_KEY, named=True), SchemaChangeKind.SCHEMA),
         (
             "alter table u rename t, drop primary key",
             TableChange(None, ANOTHER_KEY, named=True, origin=U, moved=SCHEMA),
-            Kind.RENAME,
+            SchemaChangeKind.RENAME,
         ),
-        ("rename table u to t", TableChange(None, SCHEMA, named=True, origin=U, moved=SCHEMA), Kind.RENAME),
-        ("rename table t to v, u to t", TableChange(SCHEMA, WIDER, named=True, origin=U, moved=WIDER), Kind.RENAME),
+        ("rename table u to t", TableChange(None, SCHEMA, named=True, origin=U, moved=SCHEMA), SchemaChangeKind.RENAME),
+        (
+            "rename table t to v, u to t",
+            TableChange(SCHEMA, WIDER, named=True, origin=U, moved=WIDER),
+            SchemaChangeKind.RENAME,
+        ),
         (
             "alter table u rename t, modify id bigint",
             TableChange(None, WIDER, named=True, origin=U, moved=SCHEMA),
-            Kind.RENAME,
+            SchemaChangeKind.RENAME,
         ),
     ],
 )
-def test_what_becomes_of_a_table_is_told(sql: str, change: TableChange, effect: Kind | None) -> None:
+def test_what_becomes_of_a_table_is_told(sql: str, change: TableChange, effect: SchemaChangeKind | None) -> None:
     assert effect_of(ddl(sql), change) == effect
 
 

@@ -37,9 +37,9 @@ def code_of(response: httpx.Response) -> tuple[int, str]:
 
 
 def test_a_refresh_goes_from_its_wish_to_its_end(client: httpx.Client) -> None:
-    wish = {"priority": "high", "batch_rows": 50, "rows_per_second_max": 10, "filter_condition": "id > 7"}
+    new_refresh = {"priority": "high", "batch_rows": 50, "rows_per_second_max": 10, "filter_condition": "id > 7"}
 
-    made = client.post(REFRESHES, json=wish, headers={"X-Penstock-Author": "Ada"}).json()
+    made = client.post(REFRESHES, json=new_refresh, headers={"X-Penstock-Author": "Ada"}).json()
     path = f"/v1/refreshes/{made['id']}"
     started = client.put(f"{path}/status", json={"status": "in_progress", "rows_total": 100}).json()
     client.put(f"{path}/progress", json={"rows_done": 50, "offset": "57"})

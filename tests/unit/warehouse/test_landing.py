@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlglot import exp
 
-from penstock.core.announcements import Kind
 from penstock.core.batches import Batch
 from penstock.core.errors import TableStoppedError
 from penstock.core.files import file_schema
+from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import (
     BytesType,
     Column,
@@ -42,7 +42,7 @@ from penstock.core.warehouse.landing import (
     plan_table,
     render_position,
 )
-from penstock.core.warehouse.messages import render_border, render_rows, split_texts
+from penstock.core.warehouse.messages import render_barrier, render_rows, split_texts
 
 ZONE = LandingZone("landing", "load_wh", "30 SECONDS")
 ORDERS = TableId("shop", "orders")
@@ -195,8 +195,8 @@ def test_values_are_exact_texts() -> None:
     assert set(second["message"]["row"].values()) == {"1", None}
 
 
-def test_a_border_is_an_entry_without_an_offset() -> None:
-    entry = json.loads(render_border(replace(BATCH, kind=Kind.TRUNCATE)))
+def test_a_barrier_is_an_entry_without_an_offset() -> None:
+    entry = json.loads(render_barrier(replace(BATCH, kind=SchemaChangeKind.TRUNCATE)))
 
     assert entry == {"message": {"op": "truncate"}, "topic": "topic", "position": render_position((1, 4, 0))}
 

@@ -77,11 +77,11 @@ def test_a_step_ends_where_topic_or_schema_changes_and_where_it_gets_too_large()
     assert ranges(planned) == [[(0, 30), (30, 40)], [(40, 60)], [(60, 70)], [(70, 300)], [(0, 3)]]
 
 
-def test_an_announcement_is_never_skipped_and_sets_no_position_of_its_own() -> None:
-    announcement = batch(0, 0, schema_id=2)
+def test_a_schema_change_is_never_skipped_and_sets_no_position_of_its_own() -> None:
+    schema_change = batch(0, 0, schema_id=2)
 
-    assert [step.schema_id for step in steps(50, announcement)] == [2]
-    assert plan_positions({}, [announcement]) == {}
+    assert [step.schema_id for step in steps(50, schema_change)] == [2]
+    assert plan_positions({}, [schema_change]) == {}
 
 
 @given(st.lists(st.integers(0, 40), min_size=1), st.lists(st.integers(0, 40), min_size=1), st.integers(0, 40))

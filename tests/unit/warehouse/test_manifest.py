@@ -22,11 +22,11 @@ PLACE = ("shopdb", TableId("shop", "orders"), "t", 0)
 FIRST = Batch(*PLACE, 0, 5, 5, "shop/shopdb/t/0/0-5-1.csv.gz", 120, "csv", 1, (1, 0, 0), (1, 4, 0), 7,
               compression="gzip", dialect=CsvDialect())  # fmt: skip
 SECOND = replace(FIRST, start_offset=5, end_offset=9, rows=4, path="shop/shopdb/t/0/5-9-1.csv.gz", size_bytes=90)
-ANNOUNCEMENT = replace(FIRST, rows=0, path="", size_bytes=0, format="", dialect=None)
+SCHEMA_CHANGE = replace(FIRST, rows=0, path="", size_bytes=0, format="", dialect=None)
 
 
 def test_a_manifest_has_the_form_that_redshift_reads() -> None:
-    manifest = plan_manifest("s3://bucket/prefix", [ANNOUNCEMENT, FIRST, SECOND])
+    manifest = plan_manifest("s3://bucket/prefix", [SCHEMA_CHANGE, FIRST, SECOND])
 
     url = "s3://bucket/prefix/shop/shopdb/t/0"
     assert json.loads(manifest.content) == {

@@ -75,9 +75,9 @@ def test_a_date_before_the_first_becomes_the_first() -> None:
 
 @given(st.lists(st.none() | st.text(max_size=20), min_size=1))
 def test_what_fits_stays_as_it_is_and_what_does_not_is_counted(texts: list[str | None]) -> None:
-    misfits = [text is not None and "\x00" in text for text in texts]
+    out_of_range = [text is not None and "\x00" in text for text in texts]
 
     found, changed = fit(POSTGRES, LONG, list(texts), "null")
 
-    assert changed == sum(misfits)
-    assert found == [None if misfit else text for text, misfit in zip(texts, misfits, strict=True)]
+    assert changed == sum(out_of_range)
+    assert found == [None if out_of_range else text for text, out_of_range in zip(texts, out_of_range, strict=True)]

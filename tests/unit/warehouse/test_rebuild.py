@@ -59,7 +59,7 @@ def test_a_table_that_loses_its_key_begins_its_log_with_its_rows(dialect: Dialec
 
 
 def test_a_change_log_of_two_servers_that_was_emptied_gets_no_key() -> None:
-    change = plan_migration(POSTGRES, TargetTable("", LOG), ORDERS, Around(replace(PLACE, era=1)))
+    change = plan_migration(POSTGRES, TargetTable("", LOG), ORDERS, Around(replace(PLACE, timeline=1)))
 
     assert "changes of more than one server" in change.checks[-1].reason
 

@@ -15,7 +15,7 @@ from penstock.cli.main import app
 from penstock.core.errors import ConfigError, UsageError
 from penstock.dev.page import plan_page
 from penstock.web.watcher import Watcher
-from penstock.wiring.standing import StandingReader
+from penstock.wiring.pipeline_status import StatusReader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,19 +29,19 @@ def status(shop: Shop) -> Mapping[str, Any]:
 
 def look(shop: Shop) -> tuple[Mapping[str, float], str]:
     """Metrics and the page's parts, as of now."""
-    with StandingReaderOf(shop) as reader:
+    with StatusReaderOf(shop) as reader:
         snapshot = Watcher(shop.spec, f"penstock run {shop.file}").look(reader)
     lines = [line for line in snapshot.metrics.decode().splitlines() if not line.startswith("#")]
     return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines}, snapshot.parts
 
 
-class StandingReaderOf:
+class StatusReaderOf:
     """A reader for a `with` block."""
 
     def __init__(self, shop: Shop) -> None:
-        self.reader = StandingReader(shop.spec)
+        self.reader = StatusReader(shop.spec)
 
-    def __enter__(self) -> StandingReader:
+    def __enter__(self) -> StatusReader:
         return self.reader
 
     def __exit__(self, *_: object) -> None:

@@ -10,7 +10,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # t
 
 from penstock.adapters.kafka.cluster import REQUEST_TIMEOUT_SECONDS, KafkaCluster, explain
 from penstock.core.errors import PenstockError, UnavailableError
-from penstock.core.seals import TopicState, too_many_partitions
+from penstock.core.topic_fingerprints import TopicState, too_many_partitions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

@@ -17,8 +17,8 @@ from penstock.adapters.kafka.cluster import KafkaCluster, create_topics, explain
 from penstock.adapters.kafka.described import describe_topics, explain_publishing
 from penstock.adapters.kafka.producer import TransactionalProducer
 from penstock.adapters.kafka.reader import TopicReader, settled_ends
-from penstock.adapters.kafka.seals import TopicSeals
-from penstock.adapters.kafka.topics import POSITION_SETTINGS, create_own_topics, position_topic, seal_topic
+from penstock.adapters.kafka.topic_fingerprints import TopicFingerprints
+from penstock.adapters.kafka.topics import POSITION_SETTINGS, create_own_topics, fingerprint_topic, position_topic
 from penstock.config.crash_points import CrashPoint
 from penstock.core.errors import PenstockError, PositionError
 from penstock.core.kafka.records import encode_listed
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from penstock.core.changes import Messages
     from penstock.ports.publisher import MessageCheck
 
-_SEAL_MESSAGES = 200_000
+_FINGERPRINT_MESSAGES = 200_000
 """So many are read again, at most, to hold the topics against the record: about a second."""
-_SEAL_AT_ONCE_MESSAGES = 10_000
-"""After so many a seal does not wait for the next transaction: whoever comes next would read them all."""
+_FINGERPRINT_AT_ONCE_MESSAGES = 10_000
+"""After so many a topic fingerprint does not wait for the next transaction: whoever comes next would read them all."""
 
 _FENCED_OTHERS = CrashPoint("publisher.opened", "older publishers are fenced, nothing is committed by this one")
 _SENT_MESSAGES = CrashPoint("publish.messages_sent", "messages are with the producer, their record is not")
@@ -64,7 +64,7 @@ class TransactionalPublisher:
         self._unsettled: set[str] = set()
         with ExitStack() as opened:
             reader = reader or opened.enter_context(closing(TopicReader(cluster)))
-            own = [self._position_topic, seal_topic(pipeline, link)]
+            own = [self._position_topic, fingerprint_topic(pipeline, link)]
             create_topics(cluster, own, POSITION_SETTINGS, partitions=1, admin=reader.admin)
             try:
                 identity = f"penstock.{pipeline}.{link}"
@@ -73,13 +73,13 @@ class TransactionalPublisher:
                 raise explain(error, f"starting transactions of {link}") from error
             opened_producer = opened.enter_context(ExitStack())
             opened_producer.callback(self._producer.close)
-            _FENCED_OTHERS.pass_by()
+            _FENCED_OTHERS.maybe_crash()
             # Kafka has ended every transaction before ours by now.
             self._position = reader.newest(self._position_topic)
             self._admin = reader.admin
-            self._seals = TopicSeals(cluster, self._admin, pipeline, link, check)
-            self._seals.verify(self.position(), reader)
-            self._seals.meet([self._position_topic])
+            self._fingerprints = TopicFingerprints(cluster, self._admin, pipeline, link, check)
+            self._fingerprints.verify(self.position(), reader)
+            self._fingerprints.meet([self._position_topic])
             opened_producer.pop_all()
 
     def position(self) -> Mapping[str, object] | None:
@@ -88,18 +88,18 @@ class TransactionalPublisher:
 
     def left_over(self, topic: str) -> int:
         """How many messages of ours are in `topic`, at most; see ports/publisher.Publisher."""
-        return self._seals.found(topic)
+        return self._fingerprints.found(topic)
 
     def create_topics(self, topics: Iterable[str]) -> None:
         """Create those of `topics` that do not exist; see ports/publisher.Publisher."""
-        new = [topic for topic in topics if not self._seals.knows(topic)]
+        new = [topic for topic in topics if not self._fingerprints.knows(topic)]
         if new:
             create_own_topics(self._cluster, new, self._admin)
-            self._seals.meet(new)
+            self._fingerprints.meet(new)
 
     def publish(self, messages: Iterable[Messages], record: Callable[[], Mapping[str, object]]) -> None:
         """Commit `messages` and `record` together; see ports/publisher.Publisher."""
-        if self._seals.messages >= _SEAL_MESSAGES:
+        if self._fingerprints.messages >= _FINGERPRINT_MESSAGES:
             self.settle()
         try:
             self._producer.begin()
@@ -108,16 +108,16 @@ class TransactionalPublisher:
                 self._unsettled.add(topic_messages.topic)
                 self.create_topics([topic_messages.topic])
                 self._produce(topic_messages)
-                self._seals.count(topic_messages.topic, len(topic_messages))
-            self._produce_seal()
-            _SENT_MESSAGES.pass_by()
-            value = json.dumps(self._seals.stamp(record())).encode()
+                self._fingerprints.count(topic_messages.topic, len(topic_messages))
+            self._produce_fingerprint()
+            _SENT_MESSAGES.maybe_crash()
+            value = json.dumps(self._fingerprints.stamp(record())).encode()
             self._produce_own(self._position_topic, value)
             self._producer.flush()
-            _SENT_ALL.pass_by()
+            _SENT_ALL.maybe_crash()
             self._commit()
             self._position = value
-            _COMMITTED.pass_by()
+            _COMMITTED.maybe_crash()
         except KafkaException as error:
             ended = self._producer.abort(error)
             self._require_topics(error)
@@ -134,25 +134,25 @@ class TransactionalPublisher:
         described = describe_topics(self._admin, self._unsettled)
         partitions = [(topic, number) for topic, (_, count) in described.items() for number in range(count)]
         ends = settled_ends(self._admin, partitions)
-        counted = self._seals.messages
-        self._seals.take(described, ends)
+        counted = self._fingerprints.messages
+        self._fingerprints.take(described, ends)
         self._unsettled.clear()
-        if counted >= _SEAL_AT_ONCE_MESSAGES:
-            self._seal()
+        if counted >= _FINGERPRINT_AT_ONCE_MESSAGES:
+            self._fingerprint()
 
-    def _seal(self) -> None:
-        """Commit the seal alone: the newest record then builds on an older one, so nothing came behind this one."""
+    def _fingerprint(self) -> None:
+        """Commit the topic fingerprint alone: the newest record then builds on an older one, so nothing came behind this one."""
         try:
             self._producer.begin()
-            self._produce_seal()
+            self._produce_fingerprint()
             self._commit()
         except KafkaException as error:
             raise explain(self._producer.abort(error), f"publishing for {self._link}") from error
 
-    def _produce_seal(self) -> None:
-        seal = self._seals.uncommitted()
-        if seal is not None:
-            self._produce_own(self._seals.topic, seal)
+    def _produce_fingerprint(self) -> None:
+        fingerprint = self._fingerprints.uncommitted()
+        if fingerprint is not None:
+            self._produce_own(self._fingerprints.topic, fingerprint)
 
     def _produce_own(self, topic: str, value: bytes) -> None:
         for records in encode_listed([self._link.encode()], [value]):
@@ -160,12 +160,12 @@ class TransactionalPublisher:
 
     def _commit(self) -> None:
         self._producer.commit()
-        self._seals.commit()
+        self._fingerprints.commit()
 
     def _require_topics(self, failure: KafkaException) -> None:
         """Raise PositionError if publishing failed because a topic was deleted; nothing if that cannot be known now."""
         try:
-            self._seals.require_topics()
+            self._fingerprints.require_topics()
         except PositionError as error:
             raise error from failure
         except PenstockError:
@@ -177,7 +177,7 @@ class TransactionalPublisher:
         self._producer.close()
 
     def _produce(self, messages: Messages) -> None:
-        for partition, records in shares(messages, self._seals.partitions(messages.topic)):
+        for partition, records in shares(messages, self._fingerprints.partitions(messages.topic)):
             self._producer.produce(messages.topic, partition, records)
 
 

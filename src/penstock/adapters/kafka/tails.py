@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from penstock.adapters.kafka.described import read_states, require_readable, wait_for_states
 from penstock.adapters.kafka.reader import TopicReader, written_ends
 from penstock.core.errors import UnavailableError
-from penstock.core.seals import TopicState, foreign_message, other_writer, require_grown, require_same
+from penstock.core.topic_fingerprints import TopicState, foreign_message, other_writer, require_grown, require_same
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -35,7 +35,7 @@ def position_topic(pipeline: str, link: str) -> str:
     return f"penstock.{pipeline}.position.{link}"
 
 
-def seal_topic(pipeline: str, link: str) -> str:
+def fingerprint_topic(pipeline: str, link: str) -> str:
     """Where `link` writes down what it knows of the topics that it publishes to."""
     return f"penstock.{pipeline}.seal.{link}"
 
@@ -50,8 +50,8 @@ def batches_topic(pipeline: str) -> str:
     return f"penstock.{pipeline}.batches"
 
 
-def eras_topic(pipeline: str) -> str:
-    """Where failovers say from which offsets on topics are of a new era."""
+def timelines_topic(pipeline: str) -> str:
+    """Where failovers say from which offsets on topics are of a new timeline."""
     return f"penstock.{pipeline}.eras"
 
 

@@ -36,7 +36,7 @@ from penstock.config.crash_points import CrashPoint
 from penstock.core.changes import Messages
 from penstock.core.errors import PenstockError, PositionError, UnavailableError
 from penstock.core.partitions import partitions_of
-from penstock.core.seals import NO_TRANSACTIONS
+from penstock.core.topic_fingerprints import NO_TRANSACTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -140,7 +140,7 @@ class WatermarkPublisher:
         planned, covered = list(messages), record()
         self.create_topics(part.topic for part in planned)
         self._checkpoints.save({}, ahead=_render_ahead(planned, covered))
-        _SAVED_AHEAD.pass_by()
+        _SAVED_AHEAD.maybe_crash()
         self._send(planned, lambda: covered)
 
     def save(self) -> None:
@@ -152,7 +152,7 @@ class WatermarkPublisher:
         with self._explained():
             topics = self._tails.settle(newest)
         self._checkpoints.save(topics, record=json.dumps(newest), ahead="")
-        _SAVED.pass_by()
+        _SAVED.maybe_crash()
         self._saved_at = time.monotonic()
         # For whoever mirrors what is published, and counts what each record adds; nobody goes on from there.
         for record in records:
@@ -183,12 +183,12 @@ class WatermarkPublisher:
                 topics.add(part.topic)
                 self.create_topics([part.topic])
                 self._produce(part)
-                _SENDING.pass_by()
+                _SENDING.maybe_crash()
                 if part.topic.startswith(_OWN):
                     # Nobody may find rows before what is announced of them.
                     self._flush()
             self._flush()
-        _FLUSHED.pass_by()
+        _FLUSHED.maybe_crash()
         self._record = record()
         self._unsaved.append(self._record)
         is_rows = bool(topics) and not any(topic.startswith(_OWN) for topic in topics)

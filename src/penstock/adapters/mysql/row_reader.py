@@ -20,12 +20,12 @@ from penstock.adapters.mysql.catalog import (
     read_tables,
 )
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect, error_code, explain
-from penstock.adapters.mysql.copy import SILENCE_SECONDS
-from penstock.adapters.mysql.held_up import WAITING, writers_held_up
 from penstock.adapters.mysql.history import end_of_log
+from penstock.adapters.mysql.initial_snapshot import SILENCE_SECONDS
 from penstock.adapters.mysql.printed_rows import select_rows, stream_rows
 from penstock.adapters.mysql.read_batches import deleted_batch, read_batch
 from penstock.adapters.mysql.tracker_dump import PartDump
+from penstock.adapters.mysql.write_locks import WAITING, writes_locked
 from penstock.core.errors import UnavailableError, UnfitServerError, UsageError
 from penstock.core.mysql.key_literals import literal, literal_of, read_key
 from penstock.core.mysql.touched import Touched
@@ -79,7 +79,7 @@ class MysqlRowReader:
                 raise UsageError(message, f"ALTER TABLE {quote_table(table)} ENGINE={_ENGINE}")
             if order.options.keys:
                 return self._read_keys(connection, order, high)
-            return self._read_range(connection, order, high)
+            return self._read_slice(connection, order, high)
 
     def define(self, table: TableId, low: Position) -> Definition:
         """See ports/snapshots.RowReader."""
@@ -148,7 +148,7 @@ class MysqlRowReader:
             raise
         return connection
 
-    def _read_range(self, connection: pymysql.Connection, order: ChunkOrder, high: Position) -> Chunk:
+    def _read_slice(self, connection: pymysql.Connection, order: ChunkOrder, high: Position) -> Chunk:
         """Read the rows behind the cursor in the order of the primary key."""
         schema, count = order.schema, order.options.chunk_rows
         behind, names = _read_cursor(schema, order.cursor), ", ".join(map(quote, schema.key))
@@ -240,7 +240,7 @@ def _start_on_mysql(connection: pymysql.Connection, low: Position, table: TableI
     """
     gtids = str(low.gtids) if isinstance(low, BinlogPosition) else ""
     if not gtids or str(ask(connection, "SELECT @@GLOBAL.gtid_mode")[0][0]) != "ON":
-        with writers_held_up(connection, [table]):
+        with writes_locked(connection, [table]):
             ask(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
         return
     deadline = time.monotonic() + _BEHIND_SECONDS

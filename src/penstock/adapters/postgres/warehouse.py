@@ -39,7 +39,7 @@ _FIRST_PAUSE_SECONDS = 0.1
 _CONFLICTS = (errors.SerializationFailure, errors.DeadlockDetected, errors.DuplicateTable, errors.DuplicateSchema)
 _LOCK_SPACE = 0x70656E73  # "pens": PostgreSQL names its advisory locks by two numbers.
 _TABLE_LOCK_SPACE = _LOCK_SPACE + 1
-_HELD_UP = (errors.LockNotAvailable, errors.QueryCanceled)
+_WRITES_LOCKED = (errors.LockNotAvailable, errors.QueryCanceled)
 
 
 class PostgresWarehouse:
@@ -96,7 +96,7 @@ class PostgresWarehouse:
             raise explain(self._server, error) from error
         except UnavailableError as error:
             # Before, it was another instance of ours who held us up.
-            if not tables or not began or not isinstance(error.__cause__, _HELD_UP):
+            if not tables or not began or not isinstance(error.__cause__, _WRITES_LOCKED):
                 raise
             raise _waits(tables[0], error) from error
 

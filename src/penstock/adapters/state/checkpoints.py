@@ -14,7 +14,7 @@ from penstock.adapters.state.migrate import migrate
 from penstock.adapters.state.tables import PUBLISHED_RECORDS, PUBLISHED_TOPICS
 from penstock.adapters.state.upserts import upsert
 from penstock.core.errors import STOP_ONE, DisplacedError
-from penstock.core.seals import TopicState
+from penstock.core.topic_fingerprints import TopicState
 from penstock.ports.checkpoints import Checkpoint
 
 if TYPE_CHECKING:

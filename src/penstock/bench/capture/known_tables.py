@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, NoReturn
 
 from penstock.adapters.mysql.catalog import read_tables
 from penstock.adapters.mysql.connection import connect
-from penstock.core.announcements import Announcement
 from penstock.core.avro.schemas import value_schema
 from penstock.core.errors import PenstockError
 from penstock.core.mysql.touched import EVERYTHING
-from penstock.links.capture.table_book import TableBook
+from penstock.core.schema_changes import SchemaChange
+from penstock.links.capture.table_catalog import TableCatalog
 from penstock.ports.registry import RegisteredTable
 
 if TYPE_CHECKING:
@@ -28,13 +28,13 @@ _KEY_SCHEMA = 1
 _VALUE_SCHEMA = 2
 
 
-def open_book(server: MysqlServer, table: TableId) -> TableBook:
+def open_table_catalog(server: MysqlServer, table: TableId) -> TableCatalog:
     """A book that carries `table` as it is now, and no other."""
     with closing(connect(server)) as connection:
         schemas = read_tables(connection, [table])
     known = KnownTables(schemas)
-    announced = Announcement(_SOURCE, table, str(table), "", _KEY_SCHEMA, _VALUE_SCHEMA, 1, (0, 0, -1))
-    return TableBook(_SOURCE, known, known, [announced], lambda wanted: wanted == table)
+    announced = SchemaChange(_SOURCE, table, str(table), "", _KEY_SCHEMA, _VALUE_SCHEMA, 1, (0, 0, -1))
+    return TableCatalog(_SOURCE, known, known, [announced], lambda wanted: wanted == table)
 
 
 class KnownTables:

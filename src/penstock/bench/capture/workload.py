@@ -71,8 +71,8 @@ def write_bulk(server: MariadbServer, table: TableId, rows: int, files: int = 1)
     with _connected(server) as connection:
         begin = _new_file(connection)
         first = _rows_there(connection, table) + 1
-        borders = [first + rows * number // files for number in range(files + 1)]
-        for low, high in pairwise(borders):
+        barriers = [first + rows * number // files for number in range(files + 1)]
+        for low, high in pairwise(barriers):
             for start in range(low, high, _TRANSACTION_ROWS):
                 insert_range(connection, table, start, min(start + _TRANSACTION_ROWS, high) - 1)
             _new_file(connection)

@@ -14,12 +14,12 @@ from contextlib import closing
 
 from penstock.adapters.mysql.binlog_stream import open_binlog
 from penstock.adapters.mysql.connection import MysqlServer
-from penstock.bench.capture.known_tables import open_book
+from penstock.bench.capture.known_tables import open_table_catalog
 from penstock.bench.marks import write_mark
 from penstock.core.positions import BinlogPosition
 from penstock.core.publication import Publication
 from penstock.core.tables import TableId
-from penstock.links.capture.backlog import read_range
+from penstock.links.capture.backlog import read_slice
 from penstock.links.capture.follow import LogFollower
 from penstock.links.capture.mysql.log_reading import BinlogReading
 from penstock.ports.log import Stop
@@ -34,13 +34,13 @@ def main(arguments: list[str]) -> None:
     host, port, user, password, table, file, offset = arguments
     server = MysqlServer(host, int(port), user, password)
     position = BinlogPosition(file, int(offset))
-    book = open_book(server, TableId.parse(table))
+    table_catalog = open_table_catalog(server, TableId.parse(table))
     import_for_tasks()
     write_mark("begin")
     rows = 0
-    follower = LogFollower(book, {}, position, BACKLOG_PACE, BinlogReading(position))
-    with closing(open_binlog(server, position, _SERVER_ID, book.wanted, Stop.END_OF_FILE)) as stream:
-        for part in read_range(stream, follower, {}):
+    follower = LogFollower(table_catalog, {}, position, BACKLOG_PACE, BinlogReading(position))
+    with closing(open_binlog(server, position, _SERVER_ID, table_catalog.wanted, Stop.END_OF_FILE)) as stream:
+        for part in read_slice(stream, follower, {}):
             if isinstance(part, Publication):
                 rows += sum(map(len, part.messages))
     write_mark("end")

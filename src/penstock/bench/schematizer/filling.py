@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import insert
 
 from penstock.schematizer.database import now_ms, open_database
-from penstock.schematizer.models import Kind, Schema, Status, Subject, SubjectVersion
+from penstock.schematizer.models import Schema, SchemaKind, Status, Subject, SubjectVersion
 from penstock.schematizer.schemas import parse_schema
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def fill(home: Path, subjects: int) -> int:
 
 def _add(numbers: range, session: Session) -> None:
     made = now_ms()
-    subjects = [{"id": _FIRST_ID + n, "name": subject_of(n), "kind": Kind.VALUE} for n in numbers]
+    subjects = [{"id": _FIRST_ID + n, "name": subject_of(n), "kind": SchemaKind.VALUE} for n in numbers]
     schemas, versions = [], []
     for number in numbers:
         for version in range(1, VERSIONS + 1):

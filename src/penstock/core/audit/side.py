@@ -78,7 +78,7 @@ def _word(dialect: AuditDialect, hash_text: str, place: int) -> str:
 
 
 def _hash(side: AuditSide, columns: tuple[AuditColumn, ...], form: HashForm) -> str:
-    written = _classic_text if form == "classic" else _bordered_text
+    written = _classic_text if form == "classic" else _delimited_text
     return side.dialect.hashes[form].format(side.dialect.joined(tuple(written(side, each) for each in columns)))
 
 
@@ -86,12 +86,12 @@ def _classic_text(side: AuditSide, column: AuditColumn) -> str:
     return f"COALESCE({side.text(column)}, 'NULL')"
 
 
-def _bordered_text(side: AuditSide, column: AuditColumn) -> str:
+def _delimited_text(side: AuditSide, column: AuditColumn) -> str:
     """NULL is `~`, and no value is; texts have their length in bytes before them, all others end with `|`."""
     text = side.text(column)
     if has_any_text(column.kind):
         length = side.dialect.as_text.format(side.dialect.bytes_length.format(text))
-        bordered = side.dialect.joined((length, "':'", text))
+        delimited = side.dialect.joined((length, "':'", text))
     else:
-        bordered = side.dialect.joined((text, "'|'"))
-    return f"COALESCE({bordered}, '~')"
+        delimited = side.dialect.joined((text, "'|'"))
+    return f"COALESCE({delimited}, '~')"

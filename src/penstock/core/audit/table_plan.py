@@ -26,13 +26,13 @@ _PERIOD_END = "ROW END) STORED"
 class KnownTarget:
     """What a target says of its table: `treated` has what the link does to columns, by their names in small letters.
 
-    `misfits` counts values that became others because the target cannot hold them.
+    `out_of_range` counts values that became others because the target cannot hold them.
     """
 
     schema: TableSchema
     deletes: Deletes
     ended: bool = False
-    misfits: int = 0
+    out_of_range: int = 0
     treated: Mapping[str, str] = field(default_factory=dict)
 
 

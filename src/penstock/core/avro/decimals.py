@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.core.avro.buffers import binary_array
-from penstock.core.avro.words import Words
+from penstock.core.avro.words import EncodedWords
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,19 +27,19 @@ def decimal_bytes(unscaled: int) -> bytes:
     return unscaled.to_bytes(unscaled.bit_length() // 8 + 1, "big", signed=True)
 
 
-def narrow_words(unscaled: Integers) -> Sequence[Words]:
+def narrow_words(unscaled: Integers) -> Sequence[EncodedWords]:
     """Encode values with a magnitude below 2**62, length and value, in two words per row."""
     widths = _widths(np.abs(unscaled).view(np.uint64))
-    return [Words(widths.astype(np.uint64) << np.uint64(1), np.ones_like(widths)), _leading(unscaled, widths)]
+    return [EncodedWords(widths.astype(np.uint64) << np.uint64(1), np.ones_like(widths)), _leading(unscaled, widths)]
 
 
-def unsigned_words(values: Unsigned) -> Sequence[Words]:
+def unsigned_words(values: Unsigned) -> Sequence[EncodedWords]:
     """Encode integers of 64 bits without a sign, length and value, in two words per row."""
     nine = values >> np.uint64(63)
     widths = np.where(nine != 0, np.uint8(8), _widths(values)).astype(np.uint8)
     # A value with its top bit set gets a zero byte before it, here with its length.
     lengths = (widths.astype(np.uint64) + nine) << np.uint64(1)
-    return [Words(lengths, nine.astype(np.uint8) + np.uint8(1)), _leading(values.view(np.int64), widths)]
+    return [EncodedWords(lengths, nine.astype(np.uint8) + np.uint8(1)), _leading(values.view(np.int64), widths)]
 
 
 def wide_bytes(words: Unsigned, valid: Flags | None) -> pa.BinaryArray:
@@ -71,9 +71,9 @@ def _widths(magnitudes: Unsigned) -> Octets:
     return widths
 
 
-def _leading(values: Integers, widths: Octets) -> Words:
+def _leading(values: Integers, widths: Octets) -> EncodedWords:
     shifted = values.view(np.uint64) << (np.uint64(64) - widths.astype(np.uint64) * np.uint64(8))
-    return Words(shifted.byteswap(), widths)
+    return EncodedWords(shifted.byteswap(), widths)
 
 
 def _magnitude(words: Unsigned) -> Unsigned:

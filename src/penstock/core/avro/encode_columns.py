@@ -12,7 +12,7 @@ from penstock.core.avro.buffers import binary_offsets, fixed_values, valid_flags
 from penstock.core.avro.decimals import narrow_words, unsigned_words, wide_bytes
 from penstock.core.avro.message_fields import ColumnValues, Constant, MessageField, Numbers, OptionalText
 from penstock.core.avro.varints import varint_words
-from penstock.core.avro.words import WORD_BYTES, Words, concatenated, constant_word, prefixed, where_valid
+from penstock.core.avro.words import WORD_BYTES, EncodedWords, concatenated, constant_word, prefixed, where_valid
 from penstock.core.tables import (
     BitType,
     BytesType,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from penstock.core.avro.arrays import ArrowArray, Flags, Integers, Unsigned
 
-Piece: TypeAlias = "Words | ArrowArray | bytes"
+Piece: TypeAlias = "EncodedWords | ArrowArray | bytes"
 _NARROW_DIGITS_MAX = 18
 _FLOAT_BYTES = 4
 _NULL = b"\0"
@@ -57,9 +57,9 @@ def join_pieces(pieces: Sequence[Piece]) -> pa.BinaryArray:
     Words and arrays have an entry per row, bytes are the same in all of them.
     """
     joined: list[ArrowArray | pa.BinaryScalar] = []
-    words: list[Words] = []
+    words: list[EncodedWords] = []
     for piece in pieces:
-        if isinstance(piece, Words):
+        if isinstance(piece, EncodedWords):
             words.append(piece)
             continue
         joined += [concatenated(words)] if words else []
@@ -113,7 +113,7 @@ def _column(array: ArrowArray, type_: ColumnType, *, nullable: bool) -> Sequence
     return _in_union(words, valid, nullable=nullable)
 
 
-def _in_union(words: Sequence[Words], valid: Flags | None, *, nullable: bool) -> Sequence[Words]:
+def _in_union(words: Sequence[EncodedWords], valid: Flags | None, *, nullable: bool) -> Sequence[EncodedWords]:
     if not nullable:
         return words
     chosen = prefixed(_NOT_NULL, words)
@@ -151,10 +151,10 @@ def _integers(array: ArrowArray) -> Integers:
     return fixed_values(array, np.dtype(f"{kind}{array.type.bit_width // 8}")).astype(np.int64)
 
 
-def _ieee(array: ArrowArray) -> Words:
+def _ieee(array: ArrowArray) -> EncodedWords:
     octets = array.type.bit_width // 8
     values = fixed_values(array, np.dtype(f"u{octets}")).astype(np.uint64)
-    return Words(values, np.full(len(values), octets, dtype=np.uint8))
+    return EncodedWords(values, np.full(len(values), octets, dtype=np.uint8))
 
 
 def _and_valid(flags: Flags, array: ArrowArray) -> Flags:

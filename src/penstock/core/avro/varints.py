@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from penstock.core.avro.words import Words
+from penstock.core.avro.words import EncodedWords
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,18 +41,18 @@ def varint(value: int) -> bytes:
     return bytes(encoded)
 
 
-def varint_words(values: Integers) -> Sequence[Words]:
+def varint_words(values: Integers) -> Sequence[EncodedWords]:
     """Encode int64[n], in one word per row, or two where the largest needs more than 56 bits."""
     zigzag = ((values << 1) ^ (values >> 63)).view(np.uint64)
     largest = int(zigzag.max(initial=0))
     if largest <= _LOW_7:
-        return [Words(zigzag, np.ones(len(values), dtype=np.uint8))]
+        return [EncodedWords(zigzag, np.ones(len(values), dtype=np.uint8))]
     if largest < 1 << _WORD_BITS:
         return [_in_one_word(zigzag)]
     return _in_two_words(zigzag)
 
 
-def _in_one_word(zigzag: Unsigned) -> Words:
+def _in_one_word(zigzag: Unsigned) -> EncodedWords:
     """Encode values below 2**56."""
     sevens = _spread(zigzag)
     smeared = sevens | (sevens >> np.uint64(8))
@@ -60,14 +60,14 @@ def _in_one_word(zigzag: Unsigned) -> Words:
     smeared |= smeared >> np.uint64(32)
     # A top bit for every byte that another byte follows.
     more = ((smeared + _ALL_SEVENS) & _TOP_BITS) >> np.uint64(8)
-    return Words(sevens | more, np.bitwise_count(more) + np.uint8(1))
+    return EncodedWords(sevens | more, np.bitwise_count(more) + np.uint8(1))
 
 
-def _in_two_words(zigzag: Unsigned) -> Sequence[Words]:
+def _in_two_words(zigzag: Unsigned) -> Sequence[EncodedWords]:
     high, below = zigzag >> np.uint64(_WORD_BITS), zigzag & np.uint64((1 << _WORD_BITS) - 1)
     low = _in_one_word(below)
     two = high != 0
-    first = Words(
+    first = EncodedWords(
         np.where(two, _spread(below) | _TOP_BITS, low.octets),
         np.where(two, np.uint8(8), low.lengths).astype(np.uint8),
     )
@@ -75,7 +75,7 @@ def _in_two_words(zigzag: Unsigned) -> Sequence[Words]:
     # Of the eight bits that are left the ninth byte takes seven. The eighth stands
     # where that byte says that a tenth follows, and is all that the tenth holds.
     second = np.where(ten, high | np.uint64(0x100), high)
-    return [first, Words(second, two.astype(np.uint8) + ten.astype(np.uint8))]
+    return [first, EncodedWords(second, two.astype(np.uint8) + ten.astype(np.uint8))]
 
 
 def _spread(values: Unsigned) -> Unsigned:

@@ -1,6 +1,6 @@
 """Bytes of many rows at once, in machine words: how the encoder puts short fields together.
 
-A `Words` holds at most eight bytes of every row. Rows are put together by
+A `EncodedWords` holds at most eight bytes of every row. Rows are put together by
 writing whole words at their byte positions, one after the other in the order of
 the output, so that what a word has beyond its length is overwritten by the next.
 """
@@ -27,40 +27,40 @@ _WORD: Final = np.dtype("<u8")
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class EncodedWords:
     """Up to eight bytes per row: the `lengths[i]` lowest bytes of `octets[i]`, lowest first."""
 
     octets: Unsigned
     lengths: Octets
 
 
-def constant_word(content: bytes, rows: int) -> Words:
+def constant_word(content: bytes, rows: int) -> EncodedWords:
     """Return the same bytes (at most eight) for every row."""
     word = np.uint64(int.from_bytes(content, "little"))
-    return Words(np.full(rows, word), np.full(rows, len(content), dtype=np.uint8))
+    return EncodedWords(np.full(rows, word), np.full(rows, len(content), dtype=np.uint8))
 
 
-def prefixed(prefix: bytes, words: Sequence[Words]) -> Sequence[Words]:
+def prefixed(prefix: bytes, words: Sequence[EncodedWords]) -> Sequence[EncodedWords]:
     """Put the same few bytes before the first of `words`, in one word with it where they fit."""
     first, *others = words
     if int(first.lengths.max(initial=0)) + len(prefix) > WORD_BYTES:
         return [constant_word(prefix, len(first.octets)), *words]
     low = np.uint64(int.from_bytes(prefix, "little"))
     octets = (first.octets << np.uint64(8 * len(prefix))) | low
-    return [Words(octets, first.lengths + np.uint8(len(prefix))), *others]
+    return [EncodedWords(octets, first.lengths + np.uint8(len(prefix))), *others]
 
 
-def where_valid(valid: Flags, words: Sequence[Words], otherwise: bytes) -> Sequence[Words]:
+def where_valid(valid: Flags, words: Sequence[EncodedWords], otherwise: bytes) -> Sequence[EncodedWords]:
     """Replace the bytes of rows that are not valid by `otherwise`."""
     first, *others = words
     low = np.uint64(int.from_bytes(otherwise, "little"))
-    replaced = Words(
+    replaced = EncodedWords(
         np.where(valid, first.octets, low), np.where(valid, first.lengths, np.uint8(len(otherwise))).astype(np.uint8)
     )
-    return [replaced, *(Words(word.octets, word.lengths * valid) for word in others)]
+    return [replaced, *(EncodedWords(word.octets, word.lengths * valid) for word in others)]
 
 
-def concatenated(words: Sequence[Words]) -> pa.BinaryArray:
+def concatenated(words: Sequence[EncodedWords]) -> pa.BinaryArray:
     """Return the bytes of `words`, one after the other, of every row."""
     rows = len(words[0].octets)
     lengths = np.empty((rows, len(words)), dtype=np.int64)

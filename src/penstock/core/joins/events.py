@@ -43,7 +43,7 @@ SCHEMA: Final = pa.schema(_FIELDS)
 ANNOUNCED_PART: Final = 2**31 - 1
 """The part of what was announced, of which no topic has so many."""
 
-_ERA_BITS, _FILE_BITS, _OFFSET_BITS = 6, 20, 37
+_TIMELINE_BITS, _FILE_BITS, _OFFSET_BITS = 6, 20, 37
 _ORDER_FILE_BITS = 32
 
 
@@ -52,7 +52,7 @@ class Changed:
     """n rows of one message schema, those of deletes as they last were.
 
     `offsets` are those in the Kafka `partition`, `orders` in the source's log: (file
-    number with its era, offset, row), int64[n, 3].
+    number with its timeline, offset, row), int64[n, 3].
     """
 
     rows: pa.RecordBatch
@@ -98,15 +98,15 @@ def truncate_event(index: int, offset: int, order: Order) -> pa.RecordBatch:
 
 
 def _places(orders: npt.NDArray[np.int64]) -> Integers:
-    """One number for each order (file number with its era, offset, row; int64[n, 3]), which sorts events of a log.
+    """One number for each order (file number with its timeline, offset, row; int64[n, 3]), which sorts events of a log.
 
-    Rows of one event have the same. Raises LogError for places beyond 64 eras,
+    Rows of one event have the same. Raises LogError for places beyond 64 timelines,
     1,048,576 files or 128 GiB in a file.
     """
-    era, file, offset = orders[:, 0] >> _ORDER_FILE_BITS, orders[:, 0] & (2**_ORDER_FILE_BITS - 1), orders[:, 1]
-    for values, bits in ((era, _ERA_BITS), (file, _FILE_BITS), (offset, _OFFSET_BITS)):
+    timeline, file, offset = orders[:, 0] >> _ORDER_FILE_BITS, orders[:, 0] & (2**_ORDER_FILE_BITS - 1), orders[:, 1]
+    for values, bits in ((timeline, _TIMELINE_BITS), (file, _FILE_BITS), (offset, _OFFSET_BITS)):
         if len(values) and (int(values.max()) >> bits or int(values.min()) < 0):
             message = f"a place in a source's log is beyond what a join can order: {orders.max(axis=0).tolist()}"
             raise LogError(message, "report it; without this input the join goes on")
-    places: Integers = (era << (_FILE_BITS + _OFFSET_BITS)) | (file << _OFFSET_BITS) | offset
+    places: Integers = (timeline << (_FILE_BITS + _OFFSET_BITS)) | (file << _OFFSET_BITS) | offset
     return places

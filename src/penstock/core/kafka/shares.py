@@ -29,7 +29,7 @@ class EncodedMessages(Messages):
     def __init__(self, messages: Messages, partitions: int) -> None:
         """Encode `messages`."""
         super().__init__(
-            messages.topic, messages.keys, messages.values, messages.order, messages.lanes, messages.headers
+            messages.topic, messages.keys, messages.values, messages.order, messages.partition_hints, messages.headers
         )
         self.partitions = partitions
         self.records = tuple(_encode_shares(messages, partitions))
@@ -66,8 +66,8 @@ def _partitions(messages: Messages, count: int) -> npt.NDArray[np.int64]:
     keys = messages.keys
     found = partitions_of(keys, count)
     if keys.null_count:
-        lanes = np.arange(len(keys)) if messages.lanes is None else messages.lanes
-        found = np.where(np.asarray(keys.is_null()), lanes % count, found)
+        partition_hints = np.arange(len(keys)) if messages.partition_hints is None else messages.partition_hints
+        found = np.where(np.asarray(keys.is_null()), partition_hints % count, found)
     return found
 
 

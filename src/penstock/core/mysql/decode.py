@@ -21,7 +21,7 @@ from penstock.core.mysql.bytes_reader import MalformedError
 from penstock.core.mysql.log_items import RowsLogged, TableMap
 from penstock.core.mysql.row_layout import RowLayout, row_layout
 from penstock.core.mysql.rows_block import RowsBlock, join_rows
-from penstock.core.mysql.rows_columns import PADDING, Words, walk_events
+from penstock.core.mysql.rows_columns import PADDING, WordViews, walk_events
 from penstock.core.mysql.rows_image import RowImages, read_images
 from penstock.core.mysql.rows_lacking import find_lacking, put_together
 from penstock.core.mysql.rows_partial import LackingDocumentError, read_partial_rows
@@ -190,7 +190,7 @@ def _decode_columns(plan: _Plan, block: RowsBlock, images: RowImages) -> Decoded
     except (MalformedError, IndexError):
         return _decode_plain(plan, block, images)
     counts = found.counts.tolist()
-    words = Words(buffer)
+    words = WordViews(buffer)
     columns = [
         ColumnBytes(words, starts, lengths, nulls)
         for starts, lengths, nulls in zip(found.starts, found.lengths, found.nulls, strict=True)

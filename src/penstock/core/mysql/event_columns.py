@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from penstock.core.mysql.event_codes import CHECKSUM_BYTES, HEADER_BYTES
-from penstock.core.mysql.rows_columns import Words
+from penstock.core.mysql.rows_columns import WordViews
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -36,7 +36,7 @@ class EventColumns:
     """
 
     buffer: memoryview
-    words: Words
+    words: WordViews
     starts: Int64s
     ends: Int64s
     codes: npt.NDArray[np.uint8]
@@ -89,7 +89,7 @@ class EventColumns:
 
 def read_headers(buffer: memoryview, spans: Int64s, *, checksums: bool) -> EventColumns:
     """Read the headers of the events at `spans` (int64[n, 2]) up to the first that is not as long as it says."""
-    words = Words(buffer)
+    words = WordViews(buffer)
     starts, ends = spans[:, 0], spans[:, 1]
     sizes = ends - starts
     count = _first(sizes < HEADER_BYTES + CHECKSUM_BYTES * checksums)

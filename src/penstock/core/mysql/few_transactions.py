@@ -17,9 +17,9 @@ from penstock.core.mysql.bytes_reader import MalformedError
 from penstock.core.mysql.event_codes import CHECKSUM_BYTES, HEADER_BYTES
 from penstock.core.mysql.event_frame import CHECKSUM, HEADER
 from penstock.core.mysql.gtid_events import MARIADB_FIELDS, MARIADB_UNUSUAL, parse_mysql_gtid
+from penstock.core.mysql.log_cursor import OFFSET_MASK
 from penstock.core.mysql.log_items import FewTransactions, RowsLogged
-from penstock.core.mysql.place import OFFSET_MASK
-from penstock.core.mysql.plain_events import KINDS, MAY_FOLLOW, THREAD_AND_TIME_BYTES, Kind, is_begin
+from penstock.core.mysql.plain_events import KINDS, MAY_FOLLOW, THREAD_AND_TIME_BYTES, ItemKind, is_begin
 from penstock.core.mysql.rows_event import HAVE_EXTRA_DATA, OPS, POST_HEADER_BYTES
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.core.mysql.described_tables import DescribedTables
     from penstock.core.mysql.event_frame import FrameReader
     from penstock.core.mysql.executed import Executed
-    from penstock.core.mysql.place import Place
+    from penstock.core.mysql.log_cursor import LogCursor
     from penstock.core.mysql.transactions import TransactionReader
 
 _BYTES_MAX: Final = 64 << 10
@@ -36,18 +36,18 @@ _BYTES_MAX: Final = 64 << 10
 _EVENT_BYTES_MIN: Final = HEADER_BYTES + CHECKSUM_BYTES
 _EXTRA_DATA_BYTES: Final = struct.Struct("<H")
 
-_Followers: TypeAlias = dict[int, tuple[Kind, int]]
+_Followers: TypeAlias = dict[int, tuple[ItemKind, int]]
 """The kind, and the least size of the body, by code."""
 
 
-def _events_of(kinds: Collection[Kind]) -> _Followers:
+def _events_of(kinds: Collection[ItemKind]) -> _Followers:
     return {int(code): (kind, size) for code, (kind, size) in KINDS.items() if kind in kinds}
 
 
-_OTHER, _BEGIN, _COMMENT = Kind.OTHER, Kind.BEGIN, Kind.COMMENT
-_TABLE_MAP, _ROWS, _COMMIT = Kind.TABLE_MAP, Kind.ROWS, Kind.COMMIT
+_OTHER, _BEGIN, _COMMENT = ItemKind.OTHER, ItemKind.BEGIN, ItemKind.COMMENT
+_TABLE_MAP, _ROWS, _COMMIT = ItemKind.TABLE_MAP, ItemKind.ROWS, ItemKind.COMMIT
 _NOTHING: Final = (_OTHER, 0)
-_FIRST: Final = _events_of(MAY_FOLLOW[Kind.COMMIT])
+_FIRST: Final = _events_of(MAY_FOLLOW[ItemKind.COMMIT])
 _FOLLOWERS: Final = {kind: _events_of(MAY_FOLLOW[kind]) for kind in MAY_FOLLOW}
 
 
@@ -92,7 +92,7 @@ class FewReader:
 
     def __init__(
         self,
-        place: Place,
+        place: LogCursor,
         frames: FrameReader,
         tables: DescribedTables,
         executed: Executed,
@@ -187,14 +187,14 @@ def _payload(view: memoryview, code: int, body: int, end: int) -> bytes:
     return bytes(view[at:end])
 
 
-def _begin(kind: Kind, body: memoryview, offset: int, server_id: int, timestamp_ms: int) -> _Begun:
+def _begin(kind: ItemKind, body: memoryview, offset: int, server_id: int, timestamp_ms: int) -> _Begun:
     """Read a GTID event; _NOT_BEGUN if it begins something else than a transaction with a commit of its own."""
-    if kind is Kind.MARIADB_GTID:
+    if kind is ItemKind.MARIADB_GTID:
         number, domain, flags = MARIADB_FIELDS.unpack_from(body)
         if flags & MARIADB_UNUSUAL:
             return _NOT_BEGUN
         origin = f"{domain}-{server_id}-"
         return _Begun(offset, origin, number, f"{origin}{number}", timestamp_ms)
-    gtid, commit_ms = parse_mysql_gtid(body, anonymous=kind is Kind.ANONYMOUS_GTID)
+    gtid, commit_ms = parse_mysql_gtid(body, anonymous=kind is ItemKind.ANONYMOUS_GTID)
     origin, colon, digits = gtid.rpartition(":")
     return _Begun(offset, origin + colon, int(digits or 0), gtid, timestamp_ms if commit_ms is None else commit_ms)

@@ -63,22 +63,22 @@ class PacketSplitter:
             events, rest = _find_events(buffer, start, end)
             if rest is not None:
                 return [(buffer, events)] if events else [], rest
-        borders = _find_borders(buffer, start, end)
-        unusual, spans = self._look_at(buffer, borders)
+        barriers = _find_boundaries(buffer, start, end)
+        unusual, spans = self._look_at(buffer, barriers)
         found: list[Events] = []
         after = 0
         for index in unusual:
             found.append((buffer, spans[after:index]))
             after = index + 1
-            found += self._read_unusual(bytes(buffer[borders[index] + _HEADER.size : borders[index + 1]]))
+            found += self._read_unusual(bytes(buffer[barriers[index] + _HEADER.size : barriers[index + 1]]))
             if self.ended or self.error is not None:
-                return [events for events in found if len(events[1])], borders[index + 1]
+                return [events for events in found if len(events[1])], barriers[index + 1]
         found.append((buffer, spans[after:]))
-        return [events for events in found if len(events[1])], borders[-1]
+        return [events for events in found if len(events[1])], barriers[-1]
 
-    def _look_at(self, buffer: bytearray, borders: Sequence[int]) -> tuple[Sequence[int], Int64s]:
-        """Return which packets between `borders` are anything but one whole event, and where all events would be."""
-        places = np.array(borders, np.int64)
+    def _look_at(self, buffer: bytearray, barriers: Sequence[int]) -> tuple[Sequence[int], Int64s]:
+        """Return which packets between `barriers` are anything but one whole event, and where all events would be."""
+        places = np.array(barriers, np.int64)
         begins, ends = places[:-1] + _HEADER.size, places[1:]
         lengths = ends - begins
         octets = np.frombuffer(buffer, np.uint8)
@@ -129,13 +129,13 @@ def _find_events(buffer: bytearray, start: int, end: int) -> tuple[list[tuple[in
     return spans, at
 
 
-def _find_borders(buffer: bytearray, start: int, end: int) -> list[int]:
+def _find_boundaries(buffer: bytearray, start: int, end: int) -> list[int]:
     """Return where the whole packets in `buffer[start:end]` begin, and where the last of them ends."""
-    borders, at, last = [start], start, end - _HEADER.size
+    barriers, at, last = [start], start, end - _HEADER.size
     unpack = _HEADER.unpack_from
     while at <= last:
         at += _HEADER.size + (unpack(buffer, at)[0] & _LENGTH_MASK)
-        borders.append(at)
+        barriers.append(at)
     if at > end:
-        borders.pop()
-    return borders
+        barriers.pop()
+    return barriers

@@ -33,7 +33,7 @@ THREAD_AND_TIME_BYTES: Final = 8
 _BEGIN: Final = b"BEGIN"
 
 
-class Kind(IntEnum):
+class ItemKind(IntEnum):
     """What an event is within a transaction of the usual events."""
 
     OTHER = 0
@@ -48,32 +48,32 @@ class Kind(IntEnum):
 
 
 KINDS: Final = {
-    Code.MARIADB_GTID: (Kind.MARIADB_GTID, 13),
-    Code.GTID: (Kind.MYSQL_GTID, 25),
-    Code.ANONYMOUS_GTID: (Kind.ANONYMOUS_GTID, 25),
-    Code.QUERY: (Kind.BEGIN, 13),
-    Code.ROWS_QUERY: (Kind.COMMENT, 0),
-    Code.MARIADB_ANNOTATE_ROWS: (Kind.COMMENT, 0),
-    Code.TABLE_MAP: (Kind.TABLE_MAP, 8),
-    Code.WRITE_ROWS_V1: (Kind.ROWS, 8),
-    Code.UPDATE_ROWS_V1: (Kind.ROWS, 8),
-    Code.DELETE_ROWS_V1: (Kind.ROWS, 8),
-    Code.WRITE_ROWS: (Kind.ROWS, 10),
-    Code.UPDATE_ROWS: (Kind.ROWS, 10),
-    Code.DELETE_ROWS: (Kind.ROWS, 10),
-    Code.XID: (Kind.COMMIT, 0),
+    Code.MARIADB_GTID: (ItemKind.MARIADB_GTID, 13),
+    Code.GTID: (ItemKind.MYSQL_GTID, 25),
+    Code.ANONYMOUS_GTID: (ItemKind.ANONYMOUS_GTID, 25),
+    Code.QUERY: (ItemKind.BEGIN, 13),
+    Code.ROWS_QUERY: (ItemKind.COMMENT, 0),
+    Code.MARIADB_ANNOTATE_ROWS: (ItemKind.COMMENT, 0),
+    Code.TABLE_MAP: (ItemKind.TABLE_MAP, 8),
+    Code.WRITE_ROWS_V1: (ItemKind.ROWS, 8),
+    Code.UPDATE_ROWS_V1: (ItemKind.ROWS, 8),
+    Code.DELETE_ROWS_V1: (ItemKind.ROWS, 8),
+    Code.WRITE_ROWS: (ItemKind.ROWS, 10),
+    Code.UPDATE_ROWS: (ItemKind.ROWS, 10),
+    Code.DELETE_ROWS: (ItemKind.ROWS, 10),
+    Code.XID: (ItemKind.COMMIT, 0),
 }
 """The usual events, and how many bytes their bodies have at least, so that what is looked at is there."""
 
 MAY_FOLLOW: Final = {
-    Kind.MARIADB_GTID: (Kind.COMMENT, Kind.TABLE_MAP),
-    Kind.MYSQL_GTID: (Kind.BEGIN,),
-    Kind.ANONYMOUS_GTID: (Kind.BEGIN,),
-    Kind.BEGIN: (Kind.COMMENT, Kind.TABLE_MAP),
-    Kind.COMMENT: (Kind.TABLE_MAP,),
-    Kind.TABLE_MAP: (Kind.TABLE_MAP, Kind.ROWS),
-    Kind.ROWS: (Kind.ROWS, Kind.COMMENT, Kind.TABLE_MAP, Kind.COMMIT),
-    Kind.COMMIT: (Kind.MARIADB_GTID, Kind.MYSQL_GTID, Kind.ANONYMOUS_GTID),
+    ItemKind.MARIADB_GTID: (ItemKind.COMMENT, ItemKind.TABLE_MAP),
+    ItemKind.MYSQL_GTID: (ItemKind.BEGIN,),
+    ItemKind.ANONYMOUS_GTID: (ItemKind.BEGIN,),
+    ItemKind.BEGIN: (ItemKind.COMMENT, ItemKind.TABLE_MAP),
+    ItemKind.COMMENT: (ItemKind.TABLE_MAP,),
+    ItemKind.TABLE_MAP: (ItemKind.TABLE_MAP, ItemKind.ROWS),
+    ItemKind.ROWS: (ItemKind.ROWS, ItemKind.COMMENT, ItemKind.TABLE_MAP, ItemKind.COMMIT),
+    ItemKind.COMMIT: (ItemKind.MARIADB_GTID, ItemKind.MYSQL_GTID, ItemKind.ANONYMOUS_GTID),
 }
 
 
@@ -82,7 +82,7 @@ def _tables() -> tuple[Kinds, Int64s, Bools]:
     kinds, sizes = np.zeros(256, np.uint8), np.zeros(256, np.int64)
     for code, (kind, size) in KINDS.items():
         kinds[code], sizes[code] = kind, size
-    may_follow = np.zeros((len(Kind), len(Kind)), np.bool_)
+    may_follow = np.zeros((len(ItemKind), len(ItemKind)), np.bool_)
     for before, after in MAY_FOLLOW.items():
         may_follow[before, list(after)] = True
     return kinds, sizes, may_follow
@@ -116,21 +116,21 @@ def plain_stretches(
 
 def _kinds_of(events: EventColumns) -> Kinds:
     kinds = _KIND_OF_CODE[events.codes]
-    kinds[events.body_ends - events.bodies < _BYTES_MIN[events.codes]] = Kind.OTHER
-    queries = np.flatnonzero(kinds == Kind.BEGIN)
-    kinds[queries[~_begins(events, queries)]] = Kind.OTHER
+    kinds[events.body_ends - events.bodies < _BYTES_MIN[events.codes]] = ItemKind.OTHER
+    queries = np.flatnonzero(kinds == ItemKind.BEGIN)
+    kinds[queries[~_begins(events, queries)]] = ItemKind.OTHER
     return kinds
 
 
 def _find(kinds: Kinds, events_min: int) -> Iterator[tuple[int, int]]:
     """Yield where stretches begin and end."""
-    begins = np.flatnonzero((kinds >= Kind.MARIADB_GTID) & (kinds <= Kind.ANONYMOUS_GTID))
-    commits = np.flatnonzero(kinds == Kind.COMMIT)
+    begins = np.flatnonzero((kinds >= ItemKind.MARIADB_GTID) & (kinds <= ItemKind.ANONYMOUS_GTID))
+    commits = np.flatnonzero(kinds == ItemKind.COMMIT)
     goes_on = _FOLLOWS[kinds[:-1], kinds[1:]]
     goes_on[begins[1:][kinds[begins[1:]] != kinds[begins[:-1]]] - 1] = False
-    borders = np.concatenate([[0], np.flatnonzero(~goes_on) + 1, [len(kinds)]])
-    for index in np.flatnonzero(np.diff(borders) >= events_min).tolist():
-        low, high = borders[index : index + 2]
+    barriers = np.concatenate([[0], np.flatnonzero(~goes_on) + 1, [len(kinds)]])
+    for index in np.flatnonzero(np.diff(barriers) >= events_min).tolist():
+        low, high = barriers[index : index + 2]
         begin, end = np.searchsorted(begins, low), np.searchsorted(commits, high) - 1
         if begin < len(begins) and end >= 0 and commits[end] + 1 - begins[begin] >= events_min:
             yield int(begins[begin]), int(commits[end]) + 1

@@ -18,4 +18,4 @@ def on_top_of(base: BinlogPosition, position: BinlogPosition) -> BinlogPosition:
     if heartbeat is not None and not heartbeat.serial:
         heartbeat = (base.heartbeat or Heartbeat()).with_counts(*heartbeat.counted[1:])
     gtids = add_known(position.gtids, base.gtids)
-    return replace(position, gtids=gtids, era=base.era, heartbeat=heartbeat)
+    return replace(position, gtids=gtids, timeline=base.timeline, heartbeat=heartbeat)

@@ -36,7 +36,7 @@ _LOCKSTEP_EVENTS_MIN: Final = 12
 """With fewer events than this under way, walking them one by one in Python is faster (measured)."""
 
 
-class Words:
+class WordViews:
     """A buffer seen as numbers of several widths, one at every byte."""
 
     __slots__ = ("_buffer", "u1")
@@ -91,7 +91,7 @@ def walk_events(
     active = np.flatnonzero(begins < ends)
     at = begins[active]
     blocks: list[_Block] = []
-    walker = _Walker(Words(buffer), images, partial=partial)
+    walker = _Walker(WordViews(buffer), images, partial=partial)
     columns = sum(len(layout.cells) for layout in images)
     step = 0
     while len(active) >= _LOCKSTEP_EVENTS_MIN:
@@ -113,7 +113,7 @@ def walk_events(
 class _Walker:
     """Reads one row of many events at once."""
 
-    def __init__(self, words: Words, images: Sequence[RowLayout], *, partial: bool) -> None:
+    def __init__(self, words: WordViews, images: Sequence[RowLayout], *, partial: bool) -> None:
         self._images = images
         self._columns = sum(len(layout.cells) for layout in images)
         self._partial = partial

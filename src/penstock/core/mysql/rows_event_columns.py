@@ -145,5 +145,5 @@ def _grouped(numbers: Int64s, keys: Int64s) -> Iterator[Int64s]:
         yield numbers
         return
     order = np.argsort(keys, kind="stable")
-    borders = np.flatnonzero(np.diff(keys[order])) + 1
-    yield from (part for part in np.split(numbers[order], borders) if len(part))
+    barriers = np.flatnonzero(np.diff(keys[order])) + 1
+    yield from (part for part in np.split(numbers[order], barriers) if len(part))

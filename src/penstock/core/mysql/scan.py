@@ -21,8 +21,8 @@ from penstock.core.mysql.executed import Executed
 from penstock.core.mysql.few_transactions import FewReader
 from penstock.core.mysql.gtid_events import parse_mariadb_gtid, parse_mysql_gtid, parse_tagged_gtid
 from penstock.core.mysql.gtid_sets import MariadbGtids, MysqlGtids
+from penstock.core.mysql.log_cursor import LogCursor
 from penstock.core.mysql.log_items import LogAdvanced
-from penstock.core.mysql.place import Place
 from penstock.core.mysql.plain_events import PlainStretch, plain_stretches
 from penstock.core.mysql.query_event import STATEMENTS
 from penstock.core.mysql.rows_event import OPS
@@ -95,7 +95,7 @@ class EventScanner:
         self._start = position
         self._error: LogError | None = None
         gathering = position.read_from != (position.file, position.offset)
-        self._place = Place(BinlogPosition(*position.read_from, 0 if gathering else position.rows_from))
+        self._place = LogCursor(BinlogPosition(*position.read_from, 0 if gathering else position.rows_from))
         self._frames = FrameReader()
         self._compressed: Iterator[tuple[int, memoryview]] | None = None
         self._tables = DescribedTables(wanted)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from penstock.core.announcements import Kind
 from penstock.core.errors import READ_AGAIN
 from penstock.core.mysql.evolution import (
     find_column_renames,
@@ -14,6 +13,7 @@ from penstock.core.mysql.evolution import (
     refusal_of_return,
 )
 from penstock.core.refusals import Refusal
+from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _ROWS_CAME_OR_WENT = "rows came or went without a row event, as with a partition that is dropped or exchanged"
 
-Effect: TypeAlias = "Kind | Refusal | None"
+Effect: TypeAlias = "SchemaChangeKind | Refusal | None"
 """What became of a table; None for nothing that anybody must be told."""
 
 
@@ -77,14 +77,14 @@ def follow_renames(
 def effect_of(ddl: TableDdl, change: TableChange) -> Effect:
     """Say what `ddl` made of a table; a Refusal where only a new copy could tell its rows."""
     if change.after is None:
-        return Kind.DROP
+        return SchemaChangeKind.DROP
     if change.origin is not None:
         return _effect_of_rename(ddl, change.origin, change, change.after)
     if change.named and ddl.action == "create" and (change.before is None or ddl.replaces):
         return (
             _unknown("it was created with rows that are not in the log, as from a query")
             if ddl.changes_rows
-            else Kind.CREATE
+            else SchemaChangeKind.CREATE
         )
     if change.before is None:
         return _unknown("it took this name with rows in it that are not in the log")
@@ -111,13 +111,13 @@ def _effect_of_rename(ddl: TableDdl, origin: TableId, change: TableChange, after
     if ddl.column_renames or find_column_renames(change.moved, after, ()):
         return _unknown("it and a column of it got other names at once, which this release does not carry")
     back = refusal_of_return(change.moved, after, ddl.column_drops, ())
-    return back or _refusal(change, change.moved, after) or Kind.RENAME
+    return back or _refusal(change, change.moved, after) or SchemaChangeKind.RENAME
 
 
 def _effect_by_name(ddl: TableDdl, before: TableSchema, after: TableSchema) -> Effect:
     """Say what `ddl` made of a table that it names, as far as its schema does not show it."""
     if ddl.action == "truncate":
-        return Kind.TRUNCATE
+        return SchemaChangeKind.TRUNCATE
     if ddl.changes_rows:
         return _unknown(_ROWS_CAME_OR_WENT)
     return refusal_of_return(before, after, ddl.column_drops, ddl.column_renames)
@@ -129,7 +129,7 @@ def _evolution(ddl: TableDdl, change: TableChange, before: TableSchema, after: T
     found = find_column_renames(before, after, ddl.column_renames if change.named else ())
     if isinstance(found, Refusal):
         return found
-    return _refusal(change, before.with_columns_renamed(found), after) or Kind.SCHEMA
+    return _refusal(change, before.with_columns_renamed(found), after) or SchemaChangeKind.SCHEMA
 
 
 def _refusal(change: TableChange, before: TableSchema, after: TableSchema) -> Refusal | None:

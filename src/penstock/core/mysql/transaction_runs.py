@@ -14,7 +14,7 @@ import numpy as np
 
 from penstock.core.mysql.gtid_columns import mariadb_beginnings, mysql_beginnings
 from penstock.core.mysql.log_items import TransactionsLogged
-from penstock.core.mysql.plain_events import Kind
+from penstock.core.mysql.plain_events import ItemKind
 from penstock.core.mysql.rows_event_columns import Origins, RowsColumns, build_blocks
 from penstock.core.mysql.table_map_column import TableMapColumn
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from penstock.core.mysql.event_columns import EventColumns
     from penstock.core.mysql.executed import Executed
     from penstock.core.mysql.gtid_columns import Beginnings
+    from penstock.core.mysql.log_cursor import LogCursor
     from penstock.core.mysql.log_items import TableMap
-    from penstock.core.mysql.place import Place
     from penstock.core.mysql.plain_events import PlainStretch
     from penstock.core.mysql.rows_block import RowsBlock
     from penstock.core.mysql.rows_columns import Bools, Int64s
@@ -40,7 +40,7 @@ class RunReader:
     """
 
     def __init__(
-        self, place: Place, tables: DescribedTables, executed: Executed, transactions: TransactionReader
+        self, place: LogCursor, tables: DescribedTables, executed: Executed, transactions: TransactionReader
     ) -> None:
         """Share its parts with the reader of single transactions."""
         self._place = place
@@ -102,14 +102,14 @@ class _Seen:
     unusual: Bools
 
 
-def _look_at(stretch: PlainStretch, place: Place) -> _Seen:
+def _look_at(stretch: PlainStretch, place: LogCursor) -> _Seen:
     events, kinds = stretch.events, stretch.kinds
-    begins, commits = np.flatnonzero(kinds <= Kind.ANONYMOUS_GTID), np.flatnonzero(kinds == Kind.COMMIT)
+    begins, commits = np.flatnonzero(kinds <= ItemKind.ANONYMOUS_GTID), np.flatnonzero(kinds == ItemKind.COMMIT)
     lengths = events.ends - events.starts
     log_ends, unusual = place.ends_behind(lengths, events.log_ends())
-    begun = _read_beginnings(events.part(begins), Kind(kinds[0]))
-    maps = TableMapColumn.read(events, np.flatnonzero(kinds == Kind.TABLE_MAP))
-    rows = RowsColumns.read(events, np.flatnonzero(kinds == Kind.ROWS), maps)
+    begun = _read_beginnings(events.part(begins), ItemKind(kinds[0]))
+    maps = TableMapColumn.read(events, np.flatnonzero(kinds == ItemKind.TABLE_MAP))
+    rows = RowsColumns.read(events, np.flatnonzero(kinds == ItemKind.ROWS), maps)
     unusual |= events.wrong_checksums()
     unusual[begins] |= begun.unusual
     unusual[maps.redefined_at()] = True
@@ -117,10 +117,10 @@ def _look_at(stretch: PlainStretch, place: Place) -> _Seen:
     return _Seen(events, begins, commits, log_ends - lengths, log_ends, begun, maps, rows, unusual)
 
 
-def _read_beginnings(events: EventColumns, kind: Kind) -> Beginnings:
-    if kind is Kind.MARIADB_GTID:
+def _read_beginnings(events: EventColumns, kind: ItemKind) -> Beginnings:
+    if kind is ItemKind.MARIADB_GTID:
         return mariadb_beginnings(events)
-    return mysql_beginnings(events, anonymous=kind is Kind.ANONYMOUS_GTID)
+    return mysql_beginnings(events, anonymous=kind is ItemKind.ANONYMOUS_GTID)
 
 
 def _first(flags: Bools) -> int:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from penstock.core.mysql.described_tables import DescribedTables
     from penstock.core.mysql.event_frame import Header
     from penstock.core.mysql.executed import Executed
+    from penstock.core.mysql.log_cursor import LogCursor
     from penstock.core.mysql.log_items import LogItem
-    from penstock.core.mysql.place import Place
 
 
 class TransactionReader:
@@ -39,7 +39,7 @@ class TransactionReader:
 
     def __init__(
         self,
-        place: Place,
+        place: LogCursor,
         tables: DescribedTables,
         executed: Executed,
         *,

@@ -11,14 +11,14 @@ from penstock.core.mysql.event_codes import EventCode
 
 if TYPE_CHECKING:
     from penstock.core.mysql.event_frame import Header
-    from penstock.core.mysql.place import Place
+    from penstock.core.mysql.log_cursor import LogCursor
     from penstock.core.positions import BinlogPosition
 
 
 _INCIDENT_NUMBER_BYTES: Final = 2
 
 
-def incident(body: memoryview, place: Place) -> LogError:
+def incident(body: memoryview, place: LogCursor) -> LogError:
     """Name an INCIDENT event, by which the server says that its log lacks changes, and what it says about it.
 
     Source: MySQL internals, `Incident_event`.
@@ -38,7 +38,7 @@ def begun_anew(position: BinlogPosition, created: int) -> LogError:
     return LogError(message, "the log was reset, or another server answers: start a new pipeline with a copy")
 
 
-def rows_in_parts(place: Place) -> LogError:
+def rows_in_parts(place: LogCursor) -> LogError:
     """Name an event that holds a part of a ROWS event which was too large for the server.
 
     Source: MariaDB Server documentation, "PARTIAL_ROW_DATA_EVENT" and "binlog_row_event_fragment_threshold".
@@ -54,7 +54,7 @@ def rows_in_parts(place: Place) -> LogError:
     return LogError(message, hint)
 
 
-def unknown(header: Header, place: Place) -> LogError:
+def unknown(header: Header, place: LogCursor) -> LogError:
     """Name an event whose type we do not know, and which may not be ignored."""
     return LogError(
         f"an event of the unknown type {header.code} at {place}",
@@ -62,7 +62,7 @@ def unknown(header: Header, place: Place) -> LogError:
     )
 
 
-def unknown_charset(client: int, place: Place) -> LogError:
+def unknown_charset(client: int, place: LogCursor) -> LogError:
     """Name a statement of a client whose collation we do not know, and that is not all ASCII."""
     message = f"a statement at {place} of a client with the collation {client}, whose character set this release lacks"
     hint = f"have clients SET NAMES utf8mb4 before they write; then {START_ANEW}; or take a newer release of us"

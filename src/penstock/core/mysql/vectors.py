@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from penstock.core.mysql.row_layout import Cell
-    from penstock.core.mysql.rows_columns import Bools, Int64s, Words
+    from penstock.core.mysql.rows_columns import Bools, Int64s, WordViews
     from penstock.core.mysql.rows_plain import ArrowArray
 
 _INT64_DIGITS: Final = 18
@@ -53,7 +53,7 @@ _FLOAT_BYTES: Final = 4
 class ColumnBytes:
     """Where the n values of one column are: int64[n], int64[n] and bool[n], as in `rows_columns.Cells`."""
 
-    words: Words
+    words: WordViews
     starts: Int64s
     lengths: Int64s
     nulls: Bools

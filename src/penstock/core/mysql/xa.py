@@ -18,8 +18,8 @@ from penstock.core.positions import PreparedXa
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.core.mysql.log_cursor import LogCursor
     from penstock.core.mysql.open_transaction import OpenTransaction
-    from penstock.core.mysql.place import Place
     from penstock.core.positions import BinlogPosition
 
 _XID: Final = re.compile(r"X'([0-9a-fA-F]*)',X'([0-9a-fA-F]*)',(-?[0-9]{1,10})(?: ONE PHASE)?", re.ASCII)
@@ -46,7 +46,7 @@ class PreparedTransactions:
         self.held_bytes = 0
         self.listed: tuple[PreparedXa, ...] = ()
 
-    def check_room(self, transaction: OpenTransaction, place: Place) -> None:
+    def check_room(self, transaction: OpenTransaction, place: LogCursor) -> None:
         """Raise LogError when the rows of `transaction`, with those prepared before, are too many to be held."""
         if self.held_bytes + transaction.held_bytes > self._bytes_max:
             message = (
@@ -73,7 +73,7 @@ class PreparedTransactions:
         self._count()
         return known
 
-    def commit(self, xid: str, transaction: OpenTransaction, place: Place) -> list[RowsLogged] | None:
+    def commit(self, xid: str, transaction: OpenTransaction, place: LogCursor) -> list[RowsLogged] | None:
         """Let go of the rows, as rows of the XA COMMIT at `place` that `transaction` is; None if it is not known.
 
         Rows that an earlier reader has, as `place.rows_from` says, are left out.
@@ -135,7 +135,7 @@ def xid_of(sql: str) -> str:
     return _xid(bytes.fromhex(found[1]), bytes.fromhex(found[2]), int(found[3]))
 
 
-def unknown_xa(sql: str, place: Place) -> LogError:
+def unknown_xa(sql: str, place: LogCursor) -> LogError:
     """Name an XA COMMIT of which nothing is known."""
     message = f"{sql[:200]} at {place} commits what was prepared before the place from which on we know the log"
     return LogError(message, f"its rows, if they are of captured tables, are missing: {START_ANEW}")

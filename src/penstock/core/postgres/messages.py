@@ -108,8 +108,10 @@ class Truncated:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class OtherMessage:
     """A logical message, written by pg_logical_emit_message, or where a transaction comes from: nothing for us."""
 
 
-PgoutputMessage: TypeAlias = Began | Committed | Relation | TypeNamed | Inserted | Updated | Deleted | Truncated | Said
+PgoutputMessage: TypeAlias = (
+    Began | Committed | Relation | TypeNamed | Inserted | Updated | Deleted | Truncated | OtherMessage
+)

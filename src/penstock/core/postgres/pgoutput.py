@@ -16,10 +16,10 @@ from penstock.core.postgres.messages import (
     Committed,
     Deleted,
     Inserted,
+    OtherMessage,
     PgoutputMessage,
     Relation,
     RelationColumn,
-    Said,
     Truncated,
     TypeNamed,
     Updated,
@@ -104,17 +104,17 @@ def _truncated(reader: NetworkReader) -> Truncated:
     return Truncated(tuple(reader.integer(4) for _ in range(count)))
 
 
-def _said(reader: NetworkReader) -> Said:
+def _said(reader: NetworkReader) -> OtherMessage:
     reader.take(9)
     reader.text()
     reader.take(reader.integer(4))
-    return Said()
+    return OtherMessage()
 
 
-def _origin(reader: NetworkReader) -> Said:
+def _origin(reader: NetworkReader) -> OtherMessage:
     reader.take(8)
     reader.text()
-    return Said()
+    return OtherMessage()
 
 
 def _cells(reader: NetworkReader) -> Cells:

@@ -23,9 +23,9 @@ from penstock.core.postgres.messages import (
     Committed,
     Deleted,
     Inserted,
+    OtherMessage,
     PgoutputMessage,
     Relation,
-    Said,
     Truncated,
     TypeNamed,
     Updated,
@@ -97,7 +97,7 @@ class PgoutputScanner:
             case Truncated(oids):
                 relations = tuple(map(self._relation, oids))
                 yield from self._unless_before(TablesTruncated(relations, self._inside(), self._count()))
-            case Said() | TypeNamed():
+            case OtherMessage() | TypeNamed():
                 pass
             case _:
                 assert_never(message)

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from penstock.core.seals import PARSE_ERRORS
+from penstock.core.topic_fingerprints import PARSE_ERRORS
 
 Headers: TypeAlias = tuple[tuple[str, bytes], ...]
 

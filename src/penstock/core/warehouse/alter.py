@@ -10,7 +10,7 @@ from penstock.core.warehouse.columns import COPY_AGAIN, by_name, check_names, co
 from penstock.core.warehouse.dialect import Dialect, Retype, quote_name
 from penstock.core.warehouse.key_index import plan_key_index
 from penstock.core.warehouse.migration import Around, Check, Migration
-from penstock.core.warehouse.narrowing import find_misfits
+from penstock.core.warehouse.narrowing import find_out_of_range
 from penstock.core.warehouse.other_key import plan_key_checks
 from penstock.core.warehouse.rebuild import plan_rebuild
 from penstock.core.warehouse.widening import widens
@@ -43,7 +43,7 @@ def plan_migration(dialect: Dialect, target: TargetTable, after: TableSchema, ar
             return plan_rebuild(dialect, target, after, around)
         return Migration(tuple(_alter(dialect, target, after, ())))
     retyped = _retyped(dialect, target.schema, after)
-    checks = [*_misfit_checks(dialect, target, after)]
+    checks = [*_out_of_range_checks(dialect, target, after)]
     if not around.no_renames:
         _refuse_rename(target.schema, after)
     if after.key and _folded(target.schema.key) != _folded(after.key):
@@ -125,13 +125,13 @@ def _retyped(dialect: Dialect, before: TableSchema, after: TableSchema) -> list[
     there = by_name(before)
     kept = [(there[name], column) for name, column in by_name(after).items() if name in there]
     for old, new in kept:
-        if not widens(old.type, new.type) and find_misfits(dialect, old, new, "") is None:
+        if not widens(old.type, new.type) and find_out_of_range(dialect, old, new, "") is None:
             reason = f"its type went from {declared(old)} to {declared(new)}, which may change stored values"
             raise stopped(after, new.name, reason, COPY_AGAIN)
     return [(old, new) for old, new in kept if column_type(dialect, after, new) != column_type(dialect, before, old)]
 
 
-def _misfit_checks(dialect: Dialect, target: TargetTable, after: TableSchema) -> Iterator[Check]:
+def _out_of_range_checks(dialect: Dialect, target: TargetTable, after: TableSchema) -> Iterator[Check]:
     """Yield a check of each column that may lose values, also where the warehouse's type stays."""
     there, key = by_name(target.schema), [quote_name(dialect, name) for name in target.schema.key]
     for name, new in by_name(after).items():
@@ -139,9 +139,9 @@ def _misfit_checks(dialect: Dialect, target: TargetTable, after: TableSchema) ->
         if old is None or widens(old.type, new.type):
             continue
         value = quote_name(dialect, old.name)
-        misfit = find_misfits(dialect, old, new, value)
+        out_of_range = find_out_of_range(dialect, old, new, value)
         listed = ", ".join(dict.fromkeys([*key, value]))
-        query = f"SELECT {listed} FROM {target.path(dialect)} WHERE {misfit} LIMIT 1"  # noqa: S608 - names are quoted
+        query = f"SELECT {listed} FROM {target.path(dialect)} WHERE {out_of_range} LIMIT 1"  # noqa: S608 - names are quoted
         yield Check(query, new.name, f"its type went from {declared(old)} to {declared(new)}, which a row does not fit")
 
 

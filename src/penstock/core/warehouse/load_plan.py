@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from penstock.core.announcements import Kind
 from penstock.core.errors import START_ANEW, PositionError
+from penstock.core.schema_changes import SchemaChangeKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -55,7 +55,7 @@ class Step:
     pieces: tuple[Piece, ...]
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> SchemaChangeKind:
         """What becomes of the table."""
         return self.pieces[0].batch.kind
 
@@ -109,7 +109,7 @@ def plan_steps(
     """Return what of `batches`, in their order, is not at `positions` yet, in steps.
 
     A step has at most `rows_max` rows and `bytes_max` bytes of files, unless a
-    single batch has more. Announcements (no rows) are always in it: those of a
+    single batch has more. Schema-change events (no rows) are always in it: those of a
     schema do no harm twice, and of the others the target remembers the newest.
     Raises PositionError for a hole.
     """
@@ -146,7 +146,7 @@ def plan_transactions(batches: Sequence[Batch], rows_max: int) -> list[Sequence[
 def plan_positions(positions: Mapping[tuple[str, int], int], batches: Sequence[Batch]) -> dict[tuple[str, int], int]:
     """Return the positions that loading `batches` changes, with their new values.
 
-    An announcement that speaks for no offset sets no position.
+    A schema-change event that speaks for no offset sets no position.
     """
     moved: dict[tuple[str, int], int] = {}
     for batch in batches:
@@ -159,7 +159,12 @@ def plan_positions(positions: Mapping[tuple[str, int], int], batches: Sequence[B
 
 def _go_together(step: Step, batch: Batch) -> bool:
     same = (step.topic, step.schema_id) == (batch.topic, batch.schema_id)
-    return same and step.kind is Kind.SCHEMA and batch.kind is Kind.SCHEMA and not batch.column_renames
+    return (
+        same
+        and step.kind is SchemaChangeKind.SCHEMA
+        and batch.kind is SchemaChangeKind.SCHEMA
+        and not batch.column_renames
+    )
 
 
 def _new_pieces(positions: Mapping[tuple[str, int], int], batches: Sequence[Batch]) -> list[Piece]:

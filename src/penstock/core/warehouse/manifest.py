@@ -38,7 +38,7 @@ class Manifest:
 
 
 def plan_manifest(store_url: str, batches: Sequence[Batch]) -> Manifest:
-    """Return the manifest of the files of `batches`, whose keys are below `store_url`; announcements have none.
+    """Return the manifest of the files of `batches`, whose keys are below `store_url`; schema-change events have none.
 
     Raises ValueError for files that one COPY cannot read: of several formats,
     compressions or CSV dialects.

@@ -28,7 +28,7 @@ def render_rows(schema: TableSchema, batch: Batch, rows: pa.Table) -> Iterator[s
         yield json.dumps({"message": {"op": op, "row": row}, **place, "offset": offset}, ensure_ascii=False)
 
 
-def render_border(batch: Batch) -> str:
+def render_barrier(batch: Batch) -> str:
     """Return the entry of a landing table that says what became of the whole table."""
     position = render_position(batch.last_order)
     return json.dumps({"message": {"op": str(batch.kind)}, "topic": batch.topic, "position": position})

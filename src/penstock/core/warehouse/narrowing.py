@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from penstock.core.warehouse.dialect import Dialect
 
 
-def find_misfits(dialect: Dialect, before: Column, after: Column, value: str) -> str | None:  # noqa: PLR0911 - one return per pair of types
+def find_out_of_range(dialect: Dialect, before: Column, after: Column, value: str) -> str | None:  # noqa: PLR0911 - one return per pair of types
     """Return the SQL condition under which `value` of column `before` is not the same value in `after`.
 
     None where no condition tells.

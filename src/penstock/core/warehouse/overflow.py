@@ -68,14 +68,14 @@ def fit_rows(dialect: Dialect, schema: TableSchema, rows: pa.Table, overflow: Ov
     for index, column in enumerate(schema.columns):
         values = rows.column(index)
         fitted = _fit_column(dialect, column) if overflow != "stop" else column
-        misfit = _find_misfits(dialect, column, fitted, values)
-        count = 0 if misfit is None else int(pc.sum(misfit).as_py() or 0)
-        if misfit is not None and count:
+        out_of_range = _find_out_of_range(dialect, column, fitted, values)
+        count = 0 if out_of_range is None else int(pc.sum(out_of_range).as_py() or 0)
+        if out_of_range is not None and count:
             if overflow == "stop" or column.name in schema.key:
-                raise _refusal(dialect, schema, column, rows.filter(misfit).slice(0, 1))
-            nearest = _clamp(dialect, column, fitted, values.filter(misfit)) if overflow == "clamp" else None
+                raise _refusal(dialect, schema, column, rows.filter(out_of_range).slice(0, 1))
+            nearest = _clamp(dialect, column, fitted, values.filter(out_of_range)) if overflow == "clamp" else None
             instead = pa.nulls(count, values.type) if nearest is None else nearest.combine_chunks()
-            values = pc.replace_with_mask(values.combine_chunks(), misfit.combine_chunks(), instead)
+            values = pc.replace_with_mask(values.combine_chunks(), out_of_range.combine_chunks(), instead)
             changed += count
         if fitted.type != column.type or count:
             type_ = arrow_type(fitted.type)
@@ -91,7 +91,7 @@ def _fit_column(dialect: Dialect, column: Column) -> Column:
             return column
 
 
-def _find_misfits(dialect: Dialect, column: Column, fitted: Column, values: Values) -> Values | None:
+def _find_out_of_range(dialect: Dialect, column: Column, fitted: Column, values: Values) -> Values | None:
     """Return which values cannot be held, None where none is to be looked for."""
     found: Any = None
     match fitted.type:
@@ -103,7 +103,7 @@ def _find_misfits(dialect: Dialect, column: Column, fitted: Column, values: Valu
         case BytesType() | GeometryType() if _limit(dialect, column):
             found = pc.greater(pc.binary_length(values), pa.scalar(_limit(dialect, column)))
         case _ if pa.types.is_string(values.type):
-            found = _find_text_misfits(dialect, column, values)
+            found = _find_long_texts(dialect, column, values)
         case _:
             return None
     if found is None:
@@ -112,7 +112,7 @@ def _find_misfits(dialect: Dialect, column: Column, fitted: Column, values: Valu
     return known
 
 
-def _find_text_misfits(dialect: Dialect, column: Column, values: Values) -> Values | None:
+def _find_long_texts(dialect: Dialect, column: Column, values: Values) -> Values | None:
     found: Any = None
     if limit := _limit(dialect, column):
         length = pc.binary_length(values) if dialect.text_length_is_bytes else pc.utf8_length(values)
@@ -120,8 +120,8 @@ def _find_text_misfits(dialect: Dialect, column: Column, values: Values) -> Valu
     if not dialect.text_has_nul and _has_nul(values):
         with_nul: Any = pc.match_substring(values, _NUL)
         found = with_nul if found is None else pc.or_(found, with_nul)
-    misfits: Values | None = found
-    return misfits
+    out_of_range: Values | None = found
+    return out_of_range
 
 
 def _clamp(dialect: Dialect, column: Column, fitted: Column, values: Values) -> Values | None:

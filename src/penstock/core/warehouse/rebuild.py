@@ -68,7 +68,7 @@ def _refuse_losses(target: TargetTable, around: Around) -> None:
 
 def _log_checks(dialect: Dialect, target: TargetTable, after: TableSchema, around: Around) -> list[Check]:
     """A change log says what is behind a TRUNCATE by places in one server's log."""
-    if target.schema.key or not after.key or not around.place.era:
+    if target.schema.key or not after.key or not around.place.timeline:
         return []
     op = quote_name(dialect, "_op")
     query = f"SELECT {op} FROM {target.path(dialect)} WHERE {op} = 't' LIMIT 1"  # noqa: S608 - names are quoted

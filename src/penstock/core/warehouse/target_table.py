@@ -57,10 +57,10 @@ class TargetTable:
 
 @dataclass(frozen=True, slots=True)
 class LogPlace:
-    """Where a statement stands in the log of the server of an `era`, and when it was committed, in Unix ms."""
+    """Where a statement stands in the log of the server of an `timeline`, and when it was committed, in Unix ms."""
 
     file: str
     pos: int
     row: int
     timestamp_ms: int
-    era: int = 0
+    timeline: int = 0

@@ -18,7 +18,7 @@ from penstock.dev.redshift.reading import Reading
 from penstock.dev.redshift.tokens import literal
 
 if TYPE_CHECKING:
-    from penstock.dev.redshift.plan import Place
+    from penstock.dev.redshift.plan import TargetPlace
     from penstock.dev.redshift.tokens import Statement
 
 _TAG = "ALTER TABLE"
@@ -34,7 +34,7 @@ class DropColumn:
     column: str
     cascade: bool
 
-    async def run(self, place: Place) -> str:
+    async def run(self, place: TargetPlace) -> str:
         """Drop it; RedshiftError where it is a key."""
         notes = await read_notes(place, self.table)
         name = self.column.strip('"')
@@ -56,7 +56,7 @@ class ResizeColumn:
     column: str
     new_type: str
 
-    async def run(self, place: Place) -> str:
+    async def run(self, place: TargetPlace) -> str:
         """Resize it; RedshiftError where Redshift cannot."""
         name = self.column.strip('"')
         found = await place.rows(
@@ -107,14 +107,14 @@ class Note:
     table: str
     notes: dict[str, object]
 
-    async def run(self, place: Place) -> str:
+    async def run(self, place: TargetPlace) -> str:
         """Note it."""
         content = literal(json.dumps(self.notes))
         await place.rows(f"SELECT standin_note({literal(self.table)}::regclass, {content}::jsonb)")
         return _TAG
 
 
-async def read_notes(place: Place, table: str) -> dict[str, object]:
+async def read_notes(place: TargetPlace, table: str) -> dict[str, object]:
     """What is noted of a table; RedshiftError if there is none."""
     found = await place.rows(f"SELECT standin_notes({literal(table)}::regclass)")
     notes: dict[str, object] = json.loads(found[0][0] or "{}")

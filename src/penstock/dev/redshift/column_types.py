@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.dev.redshift.errors import refuse
-from penstock.dev.redshift.tokens import Kind
+from penstock.dev.redshift.tokens import SqlTokenKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,7 +55,7 @@ def translate_type(tokens: Sequence[Token], column: str) -> str:
     closing = next((index for index, token in enumerate(tokens) if token.text == ")"), len(tokens))
     name = " ".join(token.word for token in (*tokens[:opening], *tokens[closing + 1 :]))
     arguments = [token.word for token in tokens[opening + 1 : closing] if token.text != ","]
-    if any(token.kind is Kind.QUOTED for token in tokens) or "[" in name:
+    if any(token.kind is SqlTokenKind.QUOTED for token in tokens) or "[" in name:
         raise _unsupported(column, tokens)
     if name in _VARCHAR:
         return f"varchar({_length(arguments, 256, _VARCHAR_BYTES_MAX, 'varchar')})"

@@ -18,7 +18,7 @@ from penstock.dev.redshift.wire import RedshiftError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from penstock.dev.redshift.plan import Place
+    from penstock.dev.redshift.plan import TargetPlace
 
 FILE = "fault.json"
 PAUSED = "paused"
@@ -109,7 +109,7 @@ class SetFault:
 
     content: str
 
-    async def run(self, place: Place) -> str:
+    async def run(self, place: TargetPlace) -> str:
         """Write or remove the file."""
         set_fault(place.cluster.home, parse_fault(self.content) if self.content else None)
         return "SET"

@@ -11,7 +11,7 @@ from penstock.dev.redshift.tokens import literal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.dev.redshift.plan import Place
+    from penstock.dev.redshift.plan import TargetPlace
 
 # PostgreSQL adds this to lengths, precisions and scales.
 _HEADER = 4
@@ -46,7 +46,7 @@ class Target:
         return self.name.rpartition(".")[2].strip('"')
 
 
-async def read_target(place: Place, name: str, listed: Sequence[str], *, explicit_ids: bool) -> Target:
+async def read_target(place: TargetPlace, name: str, listed: Sequence[str], *, explicit_ids: bool) -> Target:
     """Look the table up in the client's own transaction. RedshiftError where it or a column is not there."""
     found = await place.rows(
         "SELECT a.attname, t.typname, format_type(a.atttypid, a.atttypmod), a.atttypmod, a.attnotnull, a.attidentity,"  # noqa: S608 - the statement's own name

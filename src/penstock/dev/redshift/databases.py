@@ -13,7 +13,7 @@ from penstock.dev.redshift.plan import Plan, Run
 from penstock.dev.redshift.reading import Reading
 
 if TYPE_CHECKING:
-    from penstock.dev.redshift.plan import Place
+    from penstock.dev.redshift.plan import TargetPlace
     from penstock.dev.redshift.tokens import Statement
 
 LEVELS = {"SNAPSHOT": "repeatable read", "SERIALIZABLE": "serializable"}
@@ -27,7 +27,7 @@ class CreateDatabase:
     name: str
     level: str
 
-    async def run(self, place: Place) -> str:
+    async def run(self, place: TargetPlace) -> str:
         """Create it."""
         await place.cluster.execute(f'CREATE DATABASE {self.name} OWNER "{place.user}" TEMPLATE redshift_template')
         await place.cluster.execute(render_level(self.name, self.level))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.dev.redshift.errors import refuse
 from penstock.dev.redshift.names import quoted
-from penstock.dev.redshift.tokens import Kind
+from penstock.dev.redshift.tokens import SqlTokenKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,11 +35,11 @@ def rewrite_tokens(tokens: Sequence[Token]) -> list[tuple[int, int, str]]:
         if (token.word, following) in _REFUSED:
             raise refuse(_REFUSED[token.word, following], sqlstate="42601")
         match token.kind:
-            case Kind.QUOTED:
+            case SqlTokenKind.QUOTED:
                 edits.append((token.start, token.end, quoted(token.name)))
-            case Kind.STRING:
+            case SqlTokenKind.STRING:
                 edits += _literal(tokens, index)
-            case Kind.WORD:
+            case SqlTokenKind.WORD:
                 edits += _word(tokens, index, before, following)
             case _:
                 pass

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from penstock.dev.redshift.names import quoted
 from penstock.dev.redshift.plan import Plan, Run
 from penstock.dev.redshift.reading import Reading
-from penstock.dev.redshift.tokens import Kind, Statement, literal, render, tokenize
+from penstock.dev.redshift.tokens import SqlTokenKind, Statement, literal, render, tokenize
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from penstock.dev.redshift.plan import Place
+    from penstock.dev.redshift.plan import TargetPlace
     from penstock.dev.redshift.tokens import Token
 
 BINDING = ("WITH", "NO", "SCHEMA", "BINDING")
@@ -42,7 +42,7 @@ class CreateLateView:
 
     statements: tuple[str, ...]
 
-    async def run(self, place: Place) -> str:
+    async def run(self, place: TargetPlace) -> str:
         """Create it."""
         place.cluster.late_views[place.database] = True
         return await Run("CREATE VIEW", self.statements).run(place)
@@ -96,7 +96,7 @@ def _find(tokens: Sequence[Token], views: Mapping[tuple[str, str], str]) -> list
 def _path(tokens: Sequence[Token], index: int) -> list[Token]:
     """The names of a dotted path that begins at `index`."""
     path = []
-    while index < len(tokens) and tokens[index].kind in {Kind.WORD, Kind.QUOTED}:
+    while index < len(tokens) and tokens[index].kind in {SqlTokenKind.WORD, SqlTokenKind.QUOTED}:
         path.append(tokens[index])
         if index + 1 >= len(tokens) or tokens[index + 1].text != ".":
             break
@@ -105,4 +105,4 @@ def _path(tokens: Sequence[Token], index: int) -> list[Token]:
 
 
 def _is_alias(token: Token) -> bool:
-    return token.kind is Kind.QUOTED or (token.kind is Kind.WORD and token.word not in _NO_ALIAS)
+    return token.kind is SqlTokenKind.QUOTED or (token.kind is SqlTokenKind.WORD and token.word not in _NO_ALIAS)

@@ -40,7 +40,7 @@ from penstock.dev.redshift.wire import RedshiftError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from penstock.dev.redshift.plan import Place
+    from penstock.dev.redshift.plan import TargetPlace
     from penstock.dev.redshift.tokens import Statement
 
 _LINE = re.compile(r"^COPY [^\n]*?, line (\d+)(?:, column ([^\n:]+))?", re.MULTILINE)
@@ -57,7 +57,7 @@ class Copy:
     key: str
     options: CopyOptions
 
-    async def run(self, place: Place) -> str:
+    async def run(self, place: TargetPlace) -> str:
         """Load all of it or nothing. RedshiftError, after the errors are in stl_load_errors."""
         target = await read_target(place, self.table, self.columns, explicit_ids=self.options.explicit_ids)
         ((query, session),) = await place.rows("SELECT nextval('standin_queries'), pg_backend_pid()")
@@ -84,7 +84,7 @@ class Copy:
             return partial(ParquetReader, target.columns, self.options.serialize_to_json)
         return partial(TextReader, self.options, target.columns)
 
-    async def _load(self, place: Place, feed: Feed, target: Target, errors: Errors) -> None:
+    async def _load(self, place: TargetPlace, feed: Feed, target: Target, errors: Errors) -> None:
         """Load into the table itself; the first bad row ends it."""
         names = ", ".join(quoted(column.name) for column in target.columns)
         try:
@@ -97,7 +97,7 @@ class Copy:
                 raise
             raise await errors.failed([found], feed) from error
 
-    async def _rehearse(self, place: Place, feed: Feed, target: Target, errors: Errors) -> None:
+    async def _rehearse(self, place: TargetPlace, feed: Feed, target: Target, errors: Errors) -> None:
         """Load into a table like it as often as rows are bad, up to MAXERROR; `feed` skips them then."""
         definitions = ", ".join(
             f"{quoted(column.name)} {column.type_text}" + (" NOT NULL" if column.not_null else "")
@@ -121,7 +121,7 @@ class Copy:
         feed.skip = frozenset(bad)
         await errors.record(list(bad.values()), feed)
 
-    async def _finish(self, place: Place, feed: Feed, query: int) -> None:
+    async def _finish(self, place: TargetPlace, feed: Feed, query: int) -> None:
         """What pg_last_copy_count() and stl_load_commits tell."""
         values = ", ".join(
             f"({query}, 0, {literal(file.url[:256])}, {feed.rows_of_files.get(number, 0)}, 0, localtimestamp, 1)"
@@ -140,7 +140,7 @@ class Copy:
 class Errors:
     """Where the bad rows of one COPY are told. `header` is the number of lines before a file's first row."""
 
-    place: Place
+    place: TargetPlace
     target: Target
     query: int
     session: int

@@ -9,7 +9,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from penstock.dev.redshift.errors import refuse
-from penstock.dev.redshift.tokens import Kind
+from penstock.dev.redshift.tokens import SqlTokenKind
 
 if TYPE_CHECKING:
     from penstock.dev.redshift.tokens import Token
@@ -38,7 +38,7 @@ RESERVED = frozenset(
 
 def checked_name(token: Token) -> str:
     """A name where a statement defines or lists one, quoted for PostgreSQL; RedshiftError for a reserved word."""
-    if token.kind not in {Kind.WORD, Kind.QUOTED} or token.word in RESERVED:
+    if token.kind not in {SqlTokenKind.WORD, SqlTokenKind.QUOTED} or token.word in RESERVED:
         message = f'syntax error at or near "{token.text}"'
         hint = "reserved words must be in double quotes" if token.word in RESERVED else ""
         raise refuse(message, hint=hint, sqlstate="42601")

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TargetPlace:
     """Where an action runs: a session's backend, in the simple or the extended protocol, with what it may tell."""
 
     backend: Backend
@@ -30,7 +30,7 @@ class Place:
 class Action(Protocol):
     """What the stand-in does itself."""
 
-    async def run(self, place: Place) -> str:
+    async def run(self, place: TargetPlace) -> str:
         """Do it; the command's tag. Raises RedshiftError."""
         ...
 
@@ -58,7 +58,7 @@ class Nothing:
 
     tag: str
 
-    async def run(self, place: Place) -> str:
+    async def run(self, place: TargetPlace) -> str:
         """Nothing."""
         del place
         return self.tag
@@ -71,7 +71,7 @@ class Run:
     tag: str
     statements: tuple[str, ...]
 
-    async def run(self, place: Place) -> str:
+    async def run(self, place: TargetPlace) -> str:
         """Run them in the client's transaction, else in one of their own."""
         if place.in_block or not place.sync:
             for sql in self.statements:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.dev.redshift.expressions import rewrite_tokens
 from penstock.dev.redshift.names import checked_name
-from penstock.dev.redshift.tokens import Kind, closing, render
+from penstock.dev.redshift.tokens import SqlTokenKind, closing, render
 from penstock.dev.redshift.wire import RedshiftError
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Reading:
     def string(self) -> str:
         """What the string that follows stands for."""
         token = self.next()
-        if token.kind is not Kind.STRING:
+        if token.kind is not SqlTokenKind.STRING:
             raise self.error(token.text)
         return token.value
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from penstock.dev.redshift import late_views
 from penstock.dev.redshift.control import take_fault
 from penstock.dev.redshift.errors import refuse, translate
-from penstock.dev.redshift.plan import Place, Plan
+from penstock.dev.redshift.plan import Plan, TargetPlace
 from penstock.dev.redshift.results import translate_columns
 from penstock.dev.redshift.statements import plan_statement
 from penstock.dev.redshift.tokens import split
@@ -246,7 +246,7 @@ class Session:
         """What the stand-in does itself."""
         assert plan.action is not None  # noqa: S101 - the caller looked
         self._check_not_aborted(plan)
-        place = Place(
+        place = TargetPlace(
             self._backend, self._cluster, self._login.database, self._login.user, sync=sync, in_block=self._in_block
         )
         tag = await plan.action.run(place)

@@ -14,7 +14,7 @@ from penstock.dev.redshift.late_views import BINDING, plan_late_view
 from penstock.dev.redshift.load import plan_copy
 from penstock.dev.redshift.plan import Nothing, Plan
 from penstock.dev.redshift.reading import Reading
-from penstock.dev.redshift.tokens import Kind, Statement, render
+from penstock.dev.redshift.tokens import SqlTokenKind, Statement, render
 from penstock.dev.redshift.unload import plan_unload
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _set(statement: Statement) -> Plan:
     words = statement.words(8)
     if words[1:4] == ("STANDIN", ".", "FAULT"):
         value = statement.tokens[-1]
-        return Plan(statement.text, action=SetFault(value.value if value.kind is Kind.STRING else ""))
+        return Plan(statement.text, action=SetFault(value.value if value.kind is SqlTokenKind.STRING else ""))
     if any(word in _OWN_SETTINGS for word in words[1:3]):
         return Plan(statement.text, action=Nothing("SET"))
     return Plan(statement.text, _rewritten(statement))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-class Kind(enum.Enum):
+class SqlTokenKind(enum.Enum):
     """What a token is."""
 
     WORD = "word"
@@ -30,7 +30,7 @@ class Kind(enum.Enum):
 class Token:
     """A token: its `text` as written, from `start` up to `end` in its statement."""
 
-    kind: Kind
+    kind: SqlTokenKind
     text: str
     start: int
     end: int
@@ -38,12 +38,12 @@ class Token:
     @property
     def word(self) -> str:
         """A word or sign in upper case; "" for a string or a quoted name, which are never keywords."""
-        return self.text.upper() if self.kind not in {Kind.STRING, Kind.QUOTED} else ""
+        return self.text.upper() if self.kind not in {SqlTokenKind.STRING, SqlTokenKind.QUOTED} else ""
 
     @property
     def name(self) -> str:
         """The name that it stands for: Redshift folds names to lower case, quoted ones too."""
-        return (self.text[1:-1].replace('""', '"') if self.kind is Kind.QUOTED else self.text).lower()
+        return (self.text[1:-1].replace('""', '"') if self.kind is SqlTokenKind.QUOTED else self.text).lower()
 
     @property
     def value(self) -> str:
@@ -90,7 +90,7 @@ def split(text: str) -> list[Statement]:
     tokens: list[Token] = []
     begin = 0
     for token in tokenize(text):
-        if token.text == ";" and token.kind is Kind.SIGN:
+        if token.text == ";" and token.kind is SqlTokenKind.SIGN:
             _close(text[begin : token.start], tokens, begin, statements)
             tokens, begin = [], token.end
         else:
@@ -102,7 +102,12 @@ def split(text: str) -> list[Statement]:
 def tokenize(text: str) -> list[Token]:
     """All tokens of `text`, without spaces and comments."""
     return [
-        Token(Kind(found.lastgroup if found.lastgroup != "tag" else "string"), found[0], found.start(), found.end())
+        Token(
+            SqlTokenKind(found.lastgroup if found.lastgroup != "tag" else "string"),
+            found[0],
+            found.start(),
+            found.end(),
+        )
         for found in _TOKEN.finditer(text)
         if found["space"] is None
     ]

@@ -23,7 +23,7 @@ from penstock.dev.redshift.tokens import render, tokenize
 from penstock.dev.redshift.wire import RedshiftError
 
 if TYPE_CHECKING:
-    from penstock.dev.redshift.plan import Place
+    from penstock.dev.redshift.plan import TargetPlace
     from penstock.dev.redshift.tokens import Statement
 
 _ENDINGS = {"": "", "GZIP": ".gz", "ZSTD": ".zst"}
@@ -80,7 +80,7 @@ class Unload:
             setattr(self, word.lower(), value)
         return True
 
-    async def run(self, place: Place) -> str:
+    async def run(self, place: TargetPlace) -> str:
         """Write one file; RedshiftError where one is there already."""
         bucket = Bucket(self.authorization.place(place.cluster), self.bucket)
         key = self.key + ("0000_part_00" if self.parallel else "000") + _ENDINGS[self.compression]
@@ -95,7 +95,7 @@ class Unload:
         place.notices.append(f"UNLOAD completed, {rows} record(s) unloaded successfully.")
         return "UNLOAD"
 
-    async def _content(self, place: Place) -> tuple[int, bytes]:
+    async def _content(self, place: TargetPlace) -> tuple[int, bytes]:
         delimiter = self.delimiter or ("," if self.form == "CSV" else "|")
         quote = '"' if self.form == "CSV" else ""
         rows = await place.rows(self.query)

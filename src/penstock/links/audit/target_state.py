@@ -43,10 +43,10 @@ class TargetState:
                 parse_schema(str(text)),
                 "soft" if deletes == "soft" else "hard",
                 bool(ended),
-                int(misfits),
+                int(out_of_range),
                 treated.get(str(name), {}),
             )
-            for name, text, deletes, ended, misfits in self._select(
+            for name, text, deletes, ended, out_of_range in self._select(
                 "tables", "source_table, schema, deletes, ended, misfits"
             )
         }

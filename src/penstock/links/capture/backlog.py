@@ -32,23 +32,23 @@ class TablesStopped:
 
 
 @dataclass(frozen=True, slots=True)
-class RangeEnded:
+class SliceEnded:
     """A file was read to its end, which is `position`."""
 
     position: Position
 
 
 @dataclass(frozen=True, slots=True)
-class RangeFailed:
+class SliceFailed:
     """The file cannot be read on; what came before may be published."""
 
     error: PenstockError
 
 
-RangePart: TypeAlias = "Publication | LoggedStatement | TablesStopped | RangeEnded | RangeFailed"
+SlicePart: TypeAlias = "Publication | LoggedStatement | TablesStopped | SliceEnded | SliceFailed"
 
 
-def read_range(stream: LogStream, follower: LogFollower, stopped: Mapping[str, StoppedTable]) -> Iterator[RangePart]:
+def read_slice(stream: LogStream, follower: LogFollower, stopped: Mapping[str, StoppedTable]) -> Iterator[SlicePart]:
     """Read one file and yield what it holds.
 
     The reader knows the tables as they are at the start of the backlog. It
@@ -63,11 +63,11 @@ def read_range(stream: LogStream, follower: LogFollower, stopped: Mapping[str, S
             told.update(newly)
             yield TablesStopped(newly)
         yield part
-        if not isinstance(part, Publication | RangeEnded | RangeFailed):
+        if not isinstance(part, Publication | SliceEnded | SliceFailed):
             return
 
 
-def _read_parts(stream: LogStream, follower: LogFollower) -> Iterator[RangePart]:
+def _read_parts(stream: LogStream, follower: LogFollower) -> Iterator[SlicePart]:
     silent = 0
     while not stream.at_end():
         try:
@@ -75,7 +75,7 @@ def _read_parts(stream: LogStream, follower: LogFollower) -> Iterator[RangePart]
         except LogError as error:
             # Perhaps the publisher never comes to it: it ends at what makes later ranges worthless.
             yield from follower.finish()
-            yield RangeFailed(error)
+            yield SliceFailed(error)
             return
         silent = 0 if items else silent + 1
         if silent > _SILENT_READS_MAX:
@@ -83,8 +83,8 @@ def _read_parts(stream: LogStream, follower: LogFollower) -> Iterator[RangePart]
             raise UnavailableError(message, "check the source's load and the network")
         yield from follower.feed(items)
     yield from follower.finish()
-    follower.pass_by()
-    yield RangeEnded(follower.position)
+    follower.skip_ahead()
+    yield SliceEnded(follower.position)
 
 
 class ReadAhead:
@@ -95,13 +95,13 @@ class ReadAhead:
     """
 
     def __init__(
-        self, parts: Iterator[RangePart], bytes_max: int, prepare: Callable[[Messages], Messages] | None = None
+        self, parts: Iterator[SlicePart], bytes_max: int, prepare: Callable[[Messages], Messages] | None = None
     ) -> None:
         """Read `parts`, and nothing more as long as `bytes_max` of messages wait, each as `prepare` leaves it."""
         self._parts = parts
         self._prepare = prepare
         self._bytes_max = bytes_max
-        self._waiting: deque[RangePart] = deque()
+        self._waiting: deque[SlicePart] = deque()
         self._bytes = 0
         self._at_end = False
 
@@ -112,7 +112,7 @@ class ReadAhead:
         try:
             part = self._prepared(next(self._parts, None))
         except PenstockError as error:
-            part = RangeFailed(error)
+            part = SliceFailed(error)
         self._at_end = not isinstance(part, Publication | TablesStopped)
         if self._at_end:
             # What they are read from is let go of now, and not when the last of them is published.
@@ -122,12 +122,12 @@ class ReadAhead:
             self._bytes += _size(part)
         return part is not None
 
-    def _prepared(self, part: RangePart | None) -> RangePart | None:
+    def _prepared(self, part: SlicePart | None) -> SlicePart | None:
         if self._prepare is None or not isinstance(part, Publication):
             return part
         return replace(part, messages=[self._prepare(messages) for messages in part.messages])
 
-    def take(self) -> Iterator[RangePart]:
+    def take(self) -> Iterator[SlicePart]:
         """Yield what waits, and then what is still to be read, in the order of the log; publications joined."""
         while self._waiting or self.read_on():
             yield join(self._take_publications()) if isinstance(self._waiting[0], Publication) else self._pop()
@@ -141,11 +141,11 @@ class ReadAhead:
             taken.append(cast("Publication", self._pop()))
         return taken
 
-    def _pop(self) -> RangePart:
+    def _pop(self) -> SlicePart:
         part = self._waiting.popleft()
         self._bytes -= _size(part)
         return part
 
 
-def _size(part: RangePart) -> int:
+def _size(part: SlicePart) -> int:
     return part.size_bytes if isinstance(part, Publication) else 0

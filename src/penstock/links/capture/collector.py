@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from penstock.core.log_items import LoggedRows
     from penstock.core.positions import Position
     from penstock.core.tables import TableId
-    from penstock.links.capture.table_book import TableBook
+    from penstock.links.capture.table_catalog import TableCatalog
     from penstock.ports.log import LogReading
 
 
@@ -29,9 +29,9 @@ class ChangeCollector:
     later rows are left where they are, in the log.
     """
 
-    def __init__(self, book: TableBook, stopped: dict[str, StoppedTable], reading: LogReading) -> None:
+    def __init__(self, table_catalog: TableCatalog, stopped: dict[str, StoppedTable], reading: LogReading) -> None:
         """Start empty; `reading` knows the form of the rows."""
-        self._book = book
+        self._table_catalog = table_catalog
         self._reading = reading
         self.stopped = stopped
         self._events: list[LoggedRows] = []
@@ -39,10 +39,10 @@ class ChangeCollector:
 
     def wants(self, table: TableId) -> bool:
         """Whether rows of `table` are to be read at all."""
-        return self._is_carried(table) or self._book.unlogged.watches(table)
+        return self._is_carried(table) or self._table_catalog.unlogged.watches(table)
 
     def _is_carried(self, table: TableId) -> bool:
-        return self._book.wanted(table) and str(table) not in self.stopped
+        return self._table_catalog.wanted(table) and str(table) not in self.stopped
 
     def add(self, event: LoggedRows) -> None:
         """Take rows of a table that is wanted."""
@@ -55,10 +55,10 @@ class ChangeCollector:
         messages: list[Messages] = []
         rows: dict[str, tuple[int, int]] = {}
         by_table = _by_table(events)
-        for table, why in self._book.unlogged.stopped_by(by_table, str(begin)).items():
+        for table, why in self._table_catalog.unlogged.stopped_by(by_table, str(begin)).items():
             self.stopped.setdefault(str(table), why)
         for table, table_events in by_table.items():
-            if not self._is_carried(table) or self._book.is_sequence(table):
+            if not self._is_carried(table) or self._table_catalog.is_sequence(table):
                 continue
             try:
                 encoded = self._encode(table, table_events)
@@ -72,7 +72,7 @@ class ChangeCollector:
 
     def _encode(self, table: TableId, events: Sequence[LoggedRows]) -> list[Messages]:
         """Encode all events of one table, or raise TableStoppedError and publish none of them."""
-        encodable, topic = self._book.encodable(table)
+        encodable, topic = self._table_catalog.encodable(table)
         processed_at_ms = time.time_ns() // 1_000_000
         few = self._reading.encode_few(encodable, topic, events, processed_at_ms)
         if few is not None:

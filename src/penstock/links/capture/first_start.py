@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.config.crash_points import CrashPoint
-from penstock.core.announcements import Announcement, Kind
 from penstock.core.avro.envelope_encode import EncodableTable, encode_changes
 from penstock.core.changes import Messages
 from penstock.core.errors import START_ANEW, PositionError, TableStoppedError
 from penstock.core.key_changes import message_order
 from penstock.core.publication import CaptureRecord, StoppedTable, count_rows
-from penstock.links.capture.open_capture import CaptureParts, announcement_messages
+from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
+from penstock.links.capture.open_capture import CaptureParts, schema_change_messages
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from penstock.core.positions import Position
     from penstock.core.tables import TableId, TableSchema
-    from penstock.ports.copy import TableCopy
+    from penstock.ports.initial_snapshot import InitialSnapshot
 
 _BATCH_ROWS = 10_000
 _ROW_MAX = 2**31 - 1
@@ -46,22 +46,24 @@ def start_from_log(parts: CaptureParts, position: Position, epoch: int, server: 
     parts.publisher.settle()
 
 
-def begin_copy(parts: CaptureParts, position: Position, epoch: int, server: str) -> None:
+def begin_snapshot(parts: CaptureParts, position: Position, epoch: int, server: str) -> None:
     """Write down that a copy of `server` is begun, not before `position`: what it makes there is ours from now on."""
-    record = CaptureRecord(position, epoch, timestamp_ms=0, server=server, is_copying=True)
+    record = CaptureRecord(position, epoch, timestamp_ms=0, server=server, is_snapshotting=True)
     parts.publisher.publish((), record.to_mapping)
     parts.publisher.settle()
 
 
 @dataclass(frozen=True, slots=True)
-class CopyPace:
+class SnapshotPace:
     """How long a copy gathers before it commits, `seconds`; and the record of one that broke off `before`, if any."""
 
     seconds: float
     before: CaptureRecord | None
 
 
-def start_with_copy(parts: CaptureParts, copy: TableCopy, epoch: int, server: str, pace: CopyPace) -> None:
+def start_with_snapshot(
+    parts: CaptureParts, snapshot: InitialSnapshot, epoch: int, server: str, pace: SnapshotPace
+) -> None:
     """Publish a whole copy of `server`, and the position behind it with the last of it.
 
     Kafka does not let a transaction be open for long, so a copy that takes longer
@@ -72,18 +74,18 @@ def start_with_copy(parts: CaptureParts, copy: TableCopy, epoch: int, server: st
 
     Raises PositionError where the new copy would count as older than that part.
     """
-    _require_behind(pace.before, copy.position, server)
+    _require_behind(pace.before, snapshot.position, server)
     parts.statements.take_over()
-    refused = parts.statements.start_with(copy.creates)
-    _FILLED_TRACKER.pass_by()
-    publishing = _CopyPublication(parts, copy, epoch, server, refused)
+    refused = parts.statements.start_with(snapshot.creates)
+    _FILLED_TRACKER.maybe_crash()
+    publishing = _SnapshotPublication(parts, snapshot, epoch, server, refused)
     # Where it fails, the source is told at once, and not when the last of the copy is forgotten.
     with closing(publishing.messages()) as messages:
         while not publishing.is_whole:
             parts.publisher.publish(publishing.piece(messages, pace.seconds), publishing.record)
-            # Seals what was published: whoever comes behind a crash need not count it.
+            # Takes a fingerprint of what was published: whoever comes behind a crash need not count it.
             parts.publisher.settle()
-            _PUBLISHED.pass_by()
+            _PUBLISHED.maybe_crash()
 
 
 def _require_behind(before: CaptureRecord | None, position: Position, server: str) -> None:
@@ -108,16 +110,16 @@ def number_on(rows: npt.NDArray[np.int32], left_over: int, table: TableId, posit
     return rows + np.int32(left_over)
 
 
-class _CopyPublication:
+class _SnapshotPublication:
     """The copy's messages, and the record that can be written once they are all sent."""
 
     def __init__(
-        self, parts: CaptureParts, copy: TableCopy, epoch: int, server: str, refused: Mapping[TableId, str]
+        self, parts: CaptureParts, snapshot: InitialSnapshot, epoch: int, server: str, refused: Mapping[TableId, str]
     ) -> None:
         self._server = server
         self._refused = refused
         self._parts = parts
-        self._copy = copy
+        self._snapshot = snapshot
         self._epoch = epoch
         self._rows: dict[str, tuple[int, int]] = {}
         self._stopped: dict[str, StoppedTable] = {}
@@ -125,9 +127,11 @@ class _CopyPublication:
 
     def record(self) -> dict[str, object]:
         newest = max((timestamp_ms for _, timestamp_ms in self._rows.values()), default=0)
-        position, server = self._copy.position, self._server
-        rows, stopped, is_copying = self._rows, self._stopped, not self.is_whole
-        return CaptureRecord(position, self._epoch, newest, rows, stopped, server, is_copying=is_copying).to_mapping()
+        position, server = self._snapshot.position, self._server
+        rows, stopped, is_snapshotting = self._rows, self._stopped, not self.is_whole
+        return CaptureRecord(
+            position, self._epoch, newest, rows, stopped, server, is_snapshotting=is_snapshotting
+        ).to_mapping()
 
     def piece(self, messages: Iterator[Messages], seconds: float) -> Iterator[Messages]:
         """Those of `messages` that come within `seconds`, and the next; the copy is whole when there are no more."""
@@ -139,23 +143,28 @@ class _CopyPublication:
         self.is_whole = True
 
     def messages(self) -> Generator[Messages]:
-        for last in self._parts.book.announced():
-            if last.table not in self._copy.schemas:
-                yield from self._announce(replace(last, kind=Kind.DROP), self._parts.publisher.left_over(last.topic))
-        for table, schema in sorted(self._copy.schemas.items()):
+        for last in self._parts.table_catalog.announced():
+            if last.table not in self._snapshot.schemas:
+                yield from self._announce(
+                    replace(last, kind=SchemaChangeKind.DROP), self._parts.publisher.left_over(last.topic)
+                )
+        for table, schema in sorted(self._snapshot.schemas.items()):
             try:
                 yield from self._table_messages(schema)
             except TableStoppedError as error:
-                self._stopped[str(table)] = StoppedTable(str(self._copy.position), error.message, error.hint)
+                self._stopped[str(table)] = StoppedTable(str(self._snapshot.position), error.message, error.hint)
 
     def _table_messages(self, schema: TableSchema) -> Generator[Messages]:
         if schema.table in self._refused:
             reason = f"the schema tracker refused its definition: {self._refused[schema.table]}"
-            raise TableStoppedError(str(schema.table), "", str(self._copy.position), reason, _ANOTHER_TRACKER)
-        source, registered = self._parts.book.source, self._parts.book.register(schema, str(self._copy.position))
+            raise TableStoppedError(str(schema.table), "", str(self._snapshot.position), reason, _ANOTHER_TRACKER)
+        source, registered = (
+            self._parts.table_catalog.source,
+            self._parts.table_catalog.register(schema, str(self._snapshot.position)),
+        )
         self._parts.publisher.create_topics([registered.topic])
         left_over = self._parts.publisher.left_over(registered.topic)
-        announcement = Announcement(
+        schema_change = SchemaChange(
             source=source,
             table=schema.table,
             topic=registered.topic,
@@ -164,22 +173,24 @@ class _CopyPublication:
             value_schema_id=registered.value_schema_id,
             partitions=self._parts.partitions,
             order=(0, 0, 0),
-            kind=Kind.SCHEMA if self._parts.book.announcement(schema.table) is None else Kind.CREATE,
+            kind=SchemaChangeKind.SCHEMA
+            if self._parts.table_catalog.schema_change(schema.table) is None
+            else SchemaChangeKind.CREATE,
         )
-        yield from self._announce(announcement, left_over)
+        yield from self._announce(schema_change, left_over)
         encodable = EncodableTable(
-            source, self._parts.book.connector, schema, registered.key_schema_id, registered.value_schema_id
+            source, self._parts.table_catalog.connector, schema, registered.key_schema_id, registered.value_schema_id
         )
-        with closing(self._copy.rows(schema.table, _BATCH_ROWS)) as batches:
+        with closing(self._snapshot.rows(schema.table, _BATCH_ROWS)) as batches:
             for batch in batches:
-                behind = replace(batch, rows=number_on(batch.rows, left_over, schema.table, self._copy.position))
+                behind = replace(batch, rows=number_on(batch.rows, left_over, schema.table, self._snapshot.position))
                 keys, values = encode_changes(encodable, behind, time.time_ns() // 1_000_000)
                 self._rows = count_rows(self._rows, schema.table, len(batch), int(batch.timestamps_ms[-1]))
                 yield Messages(registered.topic, keys, values, message_order(batch))
 
-    def _announce(self, announcement: Announcement, left_over: int) -> list[Messages]:
+    def _announce(self, schema_change: SchemaChange, left_over: int) -> list[Messages]:
         """Announce at the place of the copy, behind the rows that are left over of another one, which count from 0."""
-        position = self._copy.position
+        position = self._snapshot.position
         order = (*position.order[:2], left_over or -1)
-        placed = replace(announcement, order=order, file=position.file)
-        return announcement_messages(self._parts.schemas_topic, [placed])
+        placed = replace(schema_change, order=order, file=position.file)
+        return schema_change_messages(self._parts.schemas_topic, [placed])

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from penstock.core.log_items import LoggedRows, LoggedStatement
     from penstock.core.positions import Position
     from penstock.core.publication import Publication, StoppedTable
-    from penstock.links.capture.table_book import TableBook
+    from penstock.links.capture.table_catalog import TableCatalog
     from penstock.ports.log import LogReading
 
 
@@ -41,10 +41,15 @@ class LogFollower:
     """
 
     def __init__(
-        self, book: TableBook, stopped: dict[str, StoppedTable], position: Position, pace: Pace, reading: LogReading
+        self,
+        table_catalog: TableCatalog,
+        stopped: dict[str, StoppedTable],
+        position: Position,
+        pace: Pace,
+        reading: LogReading,
     ) -> None:
         """Begin at `position`, as `reading` does; `stopped` is shared with whoever commits."""
-        self._collector = ChangeCollector(book, stopped, reading)
+        self._collector = ChangeCollector(table_catalog, stopped, reading)
         self._reading = reading
         self._pace = pace
         self.position = position
@@ -66,7 +71,7 @@ class LogFollower:
                     yield from self._take_rows(rows)
                 case TransactionsRead(end, rows):
                     self._transaction += [each for each in rows if self._collector.wants(each.table)]
-                    yield from self._seal(end)
+                    yield from self._fingerprint(end)
                 case StatementRead(begin, statement):
                     # Rows of its own transaction stand before it, too: whoever reads on from its end passes them by.
                     self._collect_transaction()
@@ -111,7 +116,7 @@ class LogFollower:
         """Whether every transaction before `position` is here; some may wait for a publication."""
         return self._boundary.order >= position.order
 
-    def pass_by(self) -> Position | None:
+    def skip_ahead(self) -> Position | None:
         """Move over what held nothing for us; None if there is nothing to move over or changes still wait."""
         if self.is_waiting or self._boundary.order <= self.position.order:
             return None
@@ -134,7 +139,7 @@ class LogFollower:
         self._collect_transaction()
         yield from self._finish(end)
 
-    def _seal(self, end: Position) -> Iterator[Publication]:
+    def _fingerprint(self, end: Position) -> Iterator[Publication]:
         self._collect_transaction()
         self._boundary, self._is_inside = end, False
         if self._collector.bytes >= self._pace.bytes_wanted:

@@ -1,4 +1,4 @@
-"""The live tail: one task reads, decodes and publishes as changes come, for the time of its lease."""
+"""The live tail: one task reads, decodes and publishes as changes come, for the time of its tail slice."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _CONFIRM_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class LeaseEnded:
-    """What a lease did, for the driver."""
+class TailSliceEnded:
+    """What a tail slice did, for the driver."""
 
     position: Position
     publications: int
@@ -38,9 +38,9 @@ class LeaseEnded:
 
 
 class LiveCapture:
-    """A capture with its open stream, kept from lease to lease as long as its process lives.
+    """A capture with its open stream, kept from tail slice to tail slice as long as its process lives.
 
-    Between two leases it goes on by itself, so that nothing waits for the next one.
+    Between two tail slices it goes on by itself, so that nothing waits for the next one.
     """
 
     def __init__(
@@ -59,14 +59,14 @@ class LiveCapture:
         self._failure: Exception | None = None
         self.can_go_on = True
 
-    def run(self, seconds: float, stop: Position | None) -> LeaseEnded:
+    def run(self, seconds: float, stop: Position | None) -> TailSliceEnded:
         """Publish what comes for `seconds`, or until `stop` is reached.
 
-        A transaction that is not whole when the lease ends waits for the next one.
+        A transaction that is not whole when the tail slice ends waits for the next one.
         At the end readers see all of it, so that the next plan starts from there.
         `can_go_on` is False afterwards if something behind `stop` was read and left
         out: whoever goes on needs a new stream.
-        Raises what the stream and the publisher raise, since the lease before too;
+        Raises what the stream and the publisher raise, since the tail slice before too;
         the committed record then says where to go on, and this object must not be
         used again.
         """
@@ -74,23 +74,23 @@ class LiveCapture:
         self._follow(seconds, stop)
         self._capture.parts.publisher.settle()
         self._stream.confirm(self._capture.position)
-        ended = LeaseEnded(self._capture.position, self._publications, self._rows)
+        ended = TailSliceEnded(self._capture.position, self._publications, self._rows)
         self._publications = self._rows = 0
         return ended
 
     def go_on(self, seconds: float) -> None:
         """Publish what comes in a thread of its own until the next `run`, for `seconds` at most."""
-        self._bridge = Thread(target=self._go_on, args=(seconds,), name="between leases", daemon=True)
+        self._bridge = Thread(target=self._go_on, args=(seconds,), name="between tail slices", daemon=True)
         self._bridge.start()
 
     def _go_on(self, seconds: float) -> None:
         try:
             self._follow(seconds, None)
-        except Exception as error:  # noqa: BLE001 - it is raised again by the next lease
+        except Exception as error:  # noqa: BLE001 - it is raised again by the next tail slice
             self._failure = error
 
     def _take_back(self) -> None:
-        """End the thread between leases, and raise what ended it before."""
+        """End the thread between tail slices, and raise what ended it before."""
         if self._bridge is not None:
             self._recalled.set()
             self._bridge.join()
@@ -118,14 +118,14 @@ class LiveCapture:
             self._commit(self._follower.feed(wanted))
             self._commit(self._follower.due())
             self._refresh()
-            self._pass_by(at_once=stop is not None)
+            self._skip_ahead(at_once=stop is not None)
             if not (items or is_waiting) or time.monotonic() - self._confirmed_at >= _CONFIRM_SECONDS:
                 self._confirm()
             if os.getppid() != parent:
-                message = "the process that started this lease is gone"
+                message = "the process that started this tail slice is gone"
                 raise UnavailableError(message, "the link starts again by itself")
         self._commit(self._follower.finish())
-        self._pass_by(at_once=True)
+        self._skip_ahead(at_once=True)
 
     def _confirm(self) -> None:
         """Tell the source what it need not keep: what lies before a record that is durable."""
@@ -157,7 +157,7 @@ class LiveCapture:
         if self._refresher is not None and boundary is not None:
             self._refresher.step(boundary)
             if self._capture.position.order == boundary.order:
-                self._follower.pass_by()
+                self._follower.skip_ahead()
 
     def _reached(self, stop: Position | None) -> bool:
         return stop is not None and self._follower.has_read(stop)
@@ -175,12 +175,12 @@ class LiveCapture:
                 if self._refresher is not None:
                     self._refresher.saw_statement(part)
 
-    def _pass_by(self, *, at_once: bool) -> None:
+    def _skip_ahead(self, *, at_once: bool) -> None:
         """Commit progress over changes of other tables, but not for every one of them."""
         now = time.monotonic()
         if not at_once and now - self._advanced_at < _ADVANCE_SECONDS:
             return
         self._advanced_at = now
-        position = self._follower.pass_by()
+        position = self._follower.skip_ahead()
         if position is not None:
             self._capture.advance(position)

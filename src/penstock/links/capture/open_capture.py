@@ -9,22 +9,22 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.config.crash_points import CrashPoint
-from penstock.core.announcements import Kind
 from penstock.core.changes import Messages
 from penstock.core.errors import FencedError, LogError, PositionError
-from penstock.core.positions import in_era
+from penstock.core.positions import in_timeline
 from penstock.core.publication import CaptureRecord, StoppedTable
+from penstock.core.schema_changes import SchemaChangeKind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from penstock.core.announcements import Announcement
     from penstock.core.log_items import LoggedStatement
     from penstock.core.positions import Position
     from penstock.core.publication import Publication
+    from penstock.core.publish_tokens import PublishToken
+    from penstock.core.schema_changes import SchemaChange
     from penstock.core.snapshots import SnapshotProgress
-    from penstock.core.turns import Turn
-    from penstock.links.capture.table_book import TableBook
+    from penstock.links.capture.table_catalog import TableCatalog
     from penstock.ports.publisher import Publisher
     from penstock.ports.replay import Replay
 
@@ -34,7 +34,7 @@ _ANNOUNCED = CrashPoint("statement.announced", "a statement is announced and beh
 _REFRESHED = CrashPoint("snapshot.refreshed", "a part of a snapshot is committed, the state database does not know")
 
 _FIRST_REFRESH = 2**30
-"""The row that the first refresh at a position has: behind those of a first copy that was made there."""
+"""The row that the first refresh at a position has: behind those of an initial snapshot that was made there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,25 +42,25 @@ class CaptureParts:
     """What a capture works with."""
 
     publisher: Publisher
-    book: TableBook
+    table_catalog: TableCatalog
     statements: Replay
     schemas_topic: str
     partitions: int
-    is_book_lent: bool = False
+    is_catalog_lent: bool = False
 
     def close(self) -> None:
         """Abort what is being published and let go of everything, but for a book that is lent."""
         self.publisher.close()
         self.statements.close()
-        if not self.is_book_lent:
-            self.book.close()
+        if not self.is_catalog_lent:
+            self.table_catalog.close()
 
 
 @dataclass(slots=True)
 class OpenCapture:
     """Publishes what a capture reads, and knows nothing that its committed record does not say.
 
-    `server` is the identity of the server that it reads, `turn` that of a range in
+    `server` is the identity of the server that it reads, `publish_token` that of a range in
     which it publishes.
     """
 
@@ -70,14 +70,16 @@ class OpenCapture:
     timestamp_ms: int
     stopped: dict[str, StoppedTable] = field(default_factory=dict)
     server: str = ""
-    turn: Turn | None = None
+    publish_token: PublishToken | None = None
     has_tracker: bool = True
     """Whether nobody but we can change the schema tracker."""
     snapshots: dict[str, SnapshotProgress] = field(default_factory=dict)
     refreshes: int = 0
 
     @classmethod
-    def resume(cls, parts: CaptureParts, epoch: int, server: str = "", turn: Turn | None = None) -> OpenCapture:
+    def resume(
+        cls, parts: CaptureParts, epoch: int, server: str = "", publish_token: PublishToken | None = None
+    ) -> OpenCapture:
         """Take the link over at its committed record, and commit that we did.
 
         Raises FencedError if a newer instance was here first, PositionError if the
@@ -85,37 +87,37 @@ class OpenCapture:
         `server`; with "" nobody asks.
         """
         record = committed_record(parts.publisher)
-        if record is None or record.is_copying:
-            message = f"capture of {parts.book.source} has no position in Kafka"
+        if record is None or record.is_snapshotting:
+            message = f"capture of {parts.table_catalog.source} has no position in Kafka"
             raise PositionError(
                 message,
                 "its position topic was deleted: start a new pipeline with a copy",
             )
         if record.epoch > epoch:
-            message = f"a newer instance of this pipeline captures {parts.book.source}"
+            message = f"a newer instance of this pipeline captures {parts.table_catalog.source}"
             raise FencedError(
                 message,
                 "stop one of the two instances; this one has published nothing since",
             )
         if server and record.server not in {"", server}:
-            raise _another_server(parts.book.source, record, server)
+            raise _another_server(parts.table_catalog.source, record, server)
         # Behind a range that has passed its turn on, nobody is in the middle of a statement.
-        is_passed_on = turn is not None and turn.number > 0
+        is_passed_on = publish_token is not None and publish_token.number > 0
         has_tracker = not is_passed_on or parts.statements.is_half_done()
         if has_tracker:
             # Who replayed a statement until just now, or wakes in the middle of one, can end it no more.
             parts.statements.take_over()
         if has_tracker and parts.statements.is_half_done():
             # As before a replay: only whoever still has the link can commit, and may undo what others began.
-            parts.publisher.publish((), replace(record, rows={}, turn=turn).to_mapping)
+            parts.publisher.publish((), replace(record, rows={}, publish_token=publish_token).to_mapping)
             parts.statements.recover(record.position)
         known = server or record.server
         stopped = dict(record.stopped)
-        capture = cls(parts, epoch, record.position, record.timestamp_ms, stopped, known, turn, has_tracker)
+        capture = cls(parts, epoch, record.position, record.timestamp_ms, stopped, known, publish_token, has_tracker)
         capture.snapshots, capture.refreshes = dict(record.snapshots), record.refreshes
         if record.epoch < epoch:
             # Once for each instance: nobody but we and those before us may have touched the tracker.
-            parts.book.require_tracker(capture.stopped)
+            parts.table_catalog.require_tracker(capture.stopped)
             capture.advance(record.position)
         return capture
 
@@ -151,23 +153,23 @@ class OpenCapture:
                 self.parts.statements.take_over()
                 self.has_tracker = True
         outcome = self.parts.statements.apply(statement, self.stopped)
-        for announcement in outcome.announcements:
-            if announcement.kind in {Kind.CREATE, Kind.RENAME}:
-                self.stopped.pop(str(announcement.table), None)
+        for schema_change in outcome.schema_changes:
+            if schema_change.kind in {SchemaChangeKind.CREATE, SchemaChangeKind.RENAME}:
+                self.stopped.pop(str(schema_change.table), None)
         for table, why in outcome.stopped:
             self.stopped.setdefault(str(table), why)
         self._stand_at(statement.end)
-        era = statement.end.era
-        kept = [a for a in outcome.announcements if str(a.table) not in self.stopped]
-        announced = [replace(a, order=in_era(a.order, era)) for a in kept]
+        timeline = statement.end.timeline
+        kept = [a for a in outcome.schema_changes if str(a.table) not in self.stopped]
+        announced = [replace(a, order=in_timeline(a.order, timeline)) for a in kept]
         self.timestamp_ms = statement.timestamp_ms
-        _REGISTERED.pass_by()
+        _REGISTERED.maybe_crash()
         self.parts.publisher.create_topics(a.topic for a in announced)
-        _MADE_TOPICS.pass_by()
-        self._commit(announcement_messages(self.parts.schemas_topic, announced), {})
-        _ANNOUNCED.pass_by()
-        for announcement in announced:
-            self.parts.book.announce(announcement)
+        _MADE_TOPICS.maybe_crash()
+        self._commit(schema_change_messages(self.parts.schemas_topic, announced), {})
+        _ANNOUNCED.maybe_crash()
+        for schema_change in announced:
+            self.parts.table_catalog.announce(schema_change)
         self.parts.statements.settle(statement)
 
     def move(self, position: Position, server: str, messages: Sequence[Messages]) -> None:
@@ -186,23 +188,23 @@ class OpenCapture:
         self._stand_at(position)
         self.refreshes += 1
         self._commit(messages, rows)
-        _REFRESHED.pass_by()
+        _REFRESHED.maybe_crash()
 
-    def begin_anew(self, position: Position, announcement: Announcement) -> None:
+    def begin_anew(self, position: Position, schema_change: SchemaChange) -> None:
         """Commit that a table begins at `position`, without rows, whether it had stopped or was not carried yet."""
-        self.stopped.pop(str(announcement.table), None)
-        self.parts.publisher.create_topics([announcement.topic])
-        self.refresh(position, announcement_messages(self.parts.schemas_topic, [announcement]), {})
-        self.parts.book.announce(announcement)
+        self.stopped.pop(str(schema_change.table), None)
+        self.parts.publisher.create_topics([schema_change.topic])
+        self.refresh(position, schema_change_messages(self.parts.schemas_topic, [schema_change]), {})
+        self.parts.table_catalog.announce(schema_change)
 
     def _stand_at(self, position: Position) -> None:
-        if (position.order, position.era) != (self.position.order, self.position.era):
+        if (position.order, position.timeline) != (self.position.order, self.position.timeline):
             self.refreshes = 0
         self.position = position
 
     def _commit(self, messages: Sequence[Messages], rows: Mapping[str, tuple[int, int]]) -> None:
         stopped, server = self.stopped, self.server
-        record = CaptureRecord(self.position, self.epoch, self.timestamp_ms, rows, stopped, server, self.turn)
+        record = CaptureRecord(self.position, self.epoch, self.timestamp_ms, rows, stopped, server, self.publish_token)
         record = replace(record, snapshots=self.snapshots, refreshes=self.refreshes)
         self.parts.publisher.publish(messages, record.to_mapping)
 
@@ -224,15 +226,15 @@ def committed_record(publisher: Publisher) -> CaptureRecord | None:
     return None if record is None else CaptureRecord.from_mapping(record)
 
 
-def announcement_messages(topic: str, announcements: Sequence[Announcement]) -> list[Messages]:
-    """Announcements as messages of the schemas topic; none for none."""
-    if not announcements:
+def schema_change_messages(topic: str, schema_changes: Sequence[SchemaChange]) -> list[Messages]:
+    """Schema-change events as messages of the schemas topic; none for none."""
+    if not schema_changes:
         return []
     return [
         Messages(
             topic=topic,
-            keys=pa.array([str(a.table).encode() for a in announcements], pa.binary()),
-            values=pa.array([a.to_json() for a in announcements], pa.binary()),
-            order=np.arange(len(announcements), dtype=np.int64),
+            keys=pa.array([str(a.table).encode() for a in schema_changes], pa.binary()),
+            values=pa.array([a.to_json() for a in schema_changes], pa.binary()),
+            order=np.arange(len(schema_changes), dtype=np.int64),
         )
     ]

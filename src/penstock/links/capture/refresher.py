@@ -108,7 +108,7 @@ class Refresher:
     def _look(self, boundary: Position) -> None:
         """See what is asked for, and bring what the state database says of us up to what is committed."""
         try:
-            found = {s.id: s for s in self._list.all(self._capture.parts.book.source, is_open=True)}
+            found = {s.id: s for s in self._list.all(self._capture.parts.table_catalog.source, is_open=True)}
             for id_, progress in list(self._capture.snapshots.items()):
                 self._reconcile(id_, progress, found.pop(id_) if progress.is_done and id_ in found else found.get(id_))
             for snapshot in list(found.values()):
@@ -138,15 +138,15 @@ class Refresher:
     def _begin(self, snapshot: Snapshot, boundary: Position) -> None:
         if self._not_before.get(snapshot.id, 0.0) > time.monotonic():
             return
-        table, book = TableId.parse(snapshot.table), self._capture.parts.book
+        table, table_catalog = TableId.parse(snapshot.table), self._capture.parts.table_catalog
         progress = self._capture.snapshots.get(snapshot.id)
-        is_carried = book.announcement(table) is not None and str(table) not in self._capture.stopped
+        is_carried = table_catalog.schema_change(table) is not None and str(table) not in self._capture.stopped
         try:
             if not is_carried:
                 self._require_may_begin(snapshot, progress)
                 topic, future = "", self._start(lambda: self._reader.define(table, boundary))
             else:
-                encodable, topic = book.encodable(table)
+                encodable, topic = table_catalog.encodable(table)
                 require_key(encodable.schema)
                 cursor = "" if progress is None else progress.cursor
                 order = ChunkOrder(encodable.schema, snapshot.options, cursor, boundary)
@@ -158,7 +158,7 @@ class Refresher:
 
     def _require_may_begin(self, snapshot: Snapshot, progress: SnapshotProgress | None) -> None:
         table = TableId.parse(snapshot.table)
-        if not self._capture.parts.book.wanted(table):
+        if not self._capture.parts.table_catalog.wanted(table):
             message = f"{table} is none of the tables of {snapshot.source}"
             raise UsageError(message, "add it to `tables` of the source, and start the pipeline again")
         if progress is not None:
@@ -200,11 +200,11 @@ class Refresher:
     def _return_table(self, snapshot: Snapshot, found: Definition, boundary: Position) -> None:
         """Begin a table that had stopped or is new without rows; live changes of it flow from here on."""
         try:
-            announcement = announce_anew(self._capture, found, boundary)
+            schema_change = announce_anew(self._capture, found, boundary)
         except UsageError as error:
             raise _SnapshotError(error) from error
         self._capture.snapshots[snapshot.id] = SnapshotProgress(snapshot.table, fills=True)
-        self._capture.begin_anew(boundary, announcement)
+        self._capture.begin_anew(boundary, schema_change)
 
     def _publish(self, reading: _Reading, chunk: Chunk, boundary: Position) -> None:
         snapshot = reading.snapshot
@@ -223,7 +223,7 @@ class Refresher:
 
     def _messages(self, reading: _Reading, chunk: Chunk, boundary: Position) -> list[Messages]:
         """Encode what of a chunk holds at `boundary`."""
-        encodable, topic = self._capture.parts.book.encodable(reading.table)
+        encodable, topic = self._capture.parts.table_catalog.encodable(reading.table)
         row, now_ms, messages = self._capture.refresh_row(boundary), time.time_ns() // 1_000_000, []
         for batch in (chunk.rows, chunk.gone):
             if batch is None or not len(batch):
@@ -281,7 +281,10 @@ class Refresher:
         self._look_at = 0.0
 
     def _stop_unfilled(self, progress: SnapshotProgress, reason: str) -> None:
-        if progress.fills and self._capture.parts.book.announcement(TableId.parse(progress.table)) is not None:
+        if (
+            progress.fills
+            and self._capture.parts.table_catalog.schema_change(TableId.parse(progress.table)) is not None
+        ):
             message = f"table {progress.table} lacks rows: {reason}"
             hint = f"penstock snapshot FILE {progress.table}"
             self._capture.stopped.setdefault(progress.table, StoppedTable(str(self._capture.position), message, hint))
@@ -314,10 +317,12 @@ def wanted_by_itself(capture: OpenCapture, tables: Sequence[TableId]) -> list[Ta
 
     A table that was made behind the place that the capture has reached is not there yet.
     """
-    book = capture.parts.book
+    table_catalog = capture.parts.table_catalog
     new = [
         table
         for table in tables
-        if book.wanted(table) and book.announcement(table) is None and str(table) not in capture.stopped
+        if table_catalog.wanted(table)
+        and table_catalog.schema_change(table) is None
+        and str(table) not in capture.stopped
     ]
-    return sorted(book.tracker.describe(new))
+    return sorted(table_catalog.tracker.describe(new))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.core.announcements import Announcement, Kind
 from penstock.core.errors import TableStoppedError, UsageError
-from penstock.core.positions import in_era
+from penstock.core.positions import in_timeline
+from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
 from penstock.core.snapshots import require_key
 
 if TYPE_CHECKING:
@@ -15,40 +15,40 @@ if TYPE_CHECKING:
     from penstock.ports.snapshots import Definition
 
 
-def announce_anew(capture: OpenCapture, found: Definition, position: Position) -> Announcement:
+def announce_anew(capture: OpenCapture, found: Definition, position: Position) -> SchemaChange:
     """Bring tracker and registry to the table as it was `found`, and return what is to be told of it at `position`.
 
     While it is stopped or not told of, nobody asks the tracker about it: a crash in between harms nothing.
     Raises UsageError where the table cannot be carried.
     """
-    table, book = found.schema.table, capture.parts.book
+    table, table_catalog = found.schema.table, capture.parts.table_catalog
     require_key(found.schema)
-    if book.tracker.table_schema(table) != found.schema:
+    if table_catalog.tracker.table_schema(table) != found.schema:
         # Only whoever still has the link can commit, and may change the tracker.
         capture.advance(position)
         if not capture.has_tracker:
             capture.parts.statements.take_over()
             capture.has_tracker = True
         refused = capture.parts.statements.start_with(found.dump)
-        book.unlogged.forget()
+        table_catalog.unlogged.forget()
         if table in refused:
             message = f"the schema tracker refused the definition of {table}: {refused[table]}"
             raise UsageError(message, "the tracker may be older than the source: give it a server like the source")
     try:
-        registered = book.register(found.schema, str(position))
+        registered = table_catalog.register(found.schema, str(position))
     except TableStoppedError as error:
         raise UsageError(error.message, error.hint) from error
     number, offset, _ = position.order
     order = (number, offset, capture.refresh_row(position))
-    return Announcement(
-        source=book.source,
+    return SchemaChange(
+        source=table_catalog.source,
         table=table,
         topic=registered.topic,
         follows=registered.follows,
         key_schema_id=registered.key_schema_id,
         value_schema_id=registered.value_schema_id,
         partitions=capture.parts.partitions,
-        order=in_era(order, position.era),
-        kind=Kind.CREATE,
+        order=in_timeline(order, position.timeline),
+        kind=SchemaChangeKind.CREATE,
         file=position.file,
     )

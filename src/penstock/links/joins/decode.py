@@ -1,4 +1,4 @@
-"""Decodes what a join reads, messages of its inputs and announcements, as events."""
+"""Decodes what a join reads, messages of its inputs and schema-change events, as events."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.core.announcements import Kind, read_announcement
 from penstock.core.avro.envelope_decode import decode_rows
 from penstock.core.avro.schemas import table_schema
 from penstock.core.avro.wire import schema_ids
 from penstock.core.changes import Op
-from penstock.core.eras import eras_at
 from penstock.core.errors import PenstockError
 from penstock.core.joins.events import Changed, row_events, truncate_event
-from penstock.core.seals import foreign_message
+from penstock.core.schema_changes import SchemaChangeKind, read_schema_change
+from penstock.core.timelines import timelines_at
+from penstock.core.topic_fingerprints import foreign_message
 from penstock.links.objects.in_order import read_orders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from penstock.core.announcements import Announcement
     from penstock.core.avro.arrays import Integers
+    from penstock.core.schema_changes import SchemaChange
     from penstock.links.joins.spec import JoinJob, JoinStream
 
-_EMPTYING = {Kind.TRUNCATE, Kind.CREATE, Kind.DROP}
+_EMPTYING = {SchemaChangeKind.TRUNCATE, SchemaChangeKind.CREATE, SchemaChangeKind.DROP}
 """After these, a table has none of the rows that it had."""
 
 
@@ -47,7 +47,7 @@ class JoinDecoder:
         """
         if topic == self._job.schemas_topic:
             for offset, value in zip(offsets.tolist(), values.to_pylist(), strict=True):
-                yield from self._announced(offset, read_announcement(topic, offset, value or b""))
+                yield from self._announced(offset, read_schema_change(topic, offset, value or b""))
             return
         if values.null_count:
             offsets, values = offsets[np.asarray(values.is_valid())], values.drop_null()
@@ -72,17 +72,17 @@ class JoinDecoder:
         if not is_own.all():
             offset = int(offsets[int(np.argmin(is_own))])
             raise foreign_message(stream.topic, partition, offset, f"it is not of {stream.source}.{stream.table}")
-        eras = eras_at(stream.eras[partition], offsets)
-        orders = read_orders(decoded, eras)
+        timelines = timelines_at(stream.timelines[partition], offsets)
+        orders = read_orders(decoded, timelines)
         is_deleted = np.asarray(pc.equal(decoded.op, pa.scalar(Op.DELETE.value)), np.bool_)
         return row_events(self._job.plan, index, Changed(decoded.rows, is_deleted, partition, offsets, orders))
 
-    def _announced(self, offset: int, told: Announcement) -> Iterator[pa.RecordBatch]:
+    def _announced(self, offset: int, told: SchemaChange) -> Iterator[pa.RecordBatch]:
         for index, stream in enumerate(self._job.streams):
             if told.source != stream.source:
                 continue
             moved = {str(told.table), *(move.origin for move in told.moves), *(move.table for move in told.moves)}
-            if told.kind is Kind.RENAME and str(stream.table) in moved:
+            if told.kind is SchemaChangeKind.RENAME and str(stream.table) in moved:
                 raise _ends(
                     self._job, stream, f"{', '.join(sorted(moved))} were renamed, and rows moved with the names"
                 )

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from penstock.core.announcements import Announcement, Kind
 from penstock.core.avro.envelope_encode import EncodableTable, encode_changes
 from penstock.core.changes import Messages, RowBatch
 from penstock.core.joins.changes import output_changes
+from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ class JoinPublisher:
     def _begin(self) -> None:
         """Announce the table, empty: what an earlier state made of it is gone."""
         registered, record = self._target.registered, self.record
-        announcement = Announcement(
+        schema_change = SchemaChange(
             source=self._target.name,
             table=self._target.plan.output.table,
             topic=registered.topic,
@@ -60,11 +60,11 @@ class JoinPublisher:
             value_schema_id=registered.value_schema_id,
             partitions=self._target.partitions,
             order=(record.generation, 0, 0),
-            kind=Kind.SCHEMA if record.generation == 1 else Kind.TRUNCATE,
+            kind=SchemaChangeKind.SCHEMA if record.generation == 1 else SchemaChangeKind.TRUNCATE,
             file=_file(record.generation),
             timestamp_ms=_now_ms(),
         )
-        told = Messages(self._target.schemas_topic, [None], [announcement.to_json()], [0])
+        told = Messages(self._target.schemas_topic, [None], [schema_change.to_json()], [0])
         self._publisher.publish([told], record.to_mapping)
         self._publisher.settle()
 

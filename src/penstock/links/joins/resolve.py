@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from penstock.config.joins import JoinInputSpec, JoinSpec
-    from penstock.core.announcements import Announcement
+    from penstock.core.schema_changes import SchemaChange
 
 
 def resolve_join(
     join: JoinSpec,
-    announced: Sequence[Announcement],
+    announced: Sequence[SchemaChange],
     value_schema: Callable[[int], str],
     schemas_topic: str,
     pinned: Sequence[int] = (),
@@ -50,7 +50,7 @@ def resolve_join(
     return JoinJob(join.name, plan_join(inputs, output), tuple(streams), schemas_topic)
 
 
-def _find(join: JoinSpec, given: JoinInputSpec, announced: Sequence[Announcement]) -> JoinStream:
+def _find(join: JoinSpec, given: JoinInputSpec, announced: Sequence[SchemaChange]) -> JoinStream:
     """The stream that an input names: by topic, by its table's name, or by a schema that the table has or had."""
     found = {
         (each.source, each.table)
@@ -78,5 +78,5 @@ def _find(join: JoinSpec, given: JoinInputSpec, announced: Sequence[Announcement
     return JoinStream(source, table, newest.topic, newest.value_schema_id)
 
 
-def _names(announcement: Announcement) -> tuple[str, ...]:
-    return announcement.topic, f"{announcement.source}.{announcement.table}", str(announcement.table)
+def _names(schema_change: SchemaChange) -> tuple[str, ...]:
+    return schema_change.topic, f"{schema_change.source}.{schema_change.table}", str(schema_change.table)

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 class JoinStream:
     """An input: the changes of `table` of `source`, in `topic`; `schema_id` is that of the values it was planned with.
 
-    `topic_id` tells the topic from others of its name. `eras` has for each partition
-    the offsets at which eras begin, each with its era.
+    `topic_id` tells the topic from others of its name. `timelines` has for each partition
+    the offsets at which timelines begin, each with its timeline.
     """
 
     source: str
@@ -23,7 +23,7 @@ class JoinStream:
     topic: str
     schema_id: int
     topic_id: str = ""
-    eras: tuple[tuple[tuple[int, int], ...], ...] = ()
+    timelines: tuple[tuple[tuple[int, int], ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

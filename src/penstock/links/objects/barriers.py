@@ -1,11 +1,11 @@
-"""What may be passed on together, so that every row stays on its side of every announcement.
+"""What may be passed on together, so that every row stays on its side of every schema-change event.
 
-An announcement is a place in the source's log at which a table changes its
+A schema-change event is a place in the source's log at which a table changes its
 schema, is emptied, begins or ends. Its table's rows lie in several partitions,
-of which some may be read further than others. So an announcement waits until
+of which some may be read further than others. So a schema-change event waits until
 every partition of its table is read up to it, and rows behind one that waits
 wait with it. Then whoever follows the batch topic finds all rows of a table that
-are before an announcement before it, and all others behind it, whatever the
+are before a schema-change event before it, and all others behind it, whatever the
 partitions are.
 
 Tables that one statement touches wait for each other. Of everything that waits,
@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from penstock.core.announcements import Announcement
     from penstock.core.positions import Order
+    from penstock.core.schema_changes import SchemaChange
     from penstock.links.objects.plan import ObjectsPlan
     from penstock.links.objects.write import RangeWritten
 
@@ -33,12 +33,12 @@ _NOWHERE: Order = (-1, -1, -1)
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """What of a plan goes on: announcements with their offsets, and ranges without the batches that wait.
+    """What of a plan goes on: schema-change events with their offsets, and ranges without the batches that wait.
 
-    `waiting` are the offsets of the announcements that do not.
+    `waiting` are the offsets of the schema-change events that do not.
     """
 
-    announcements: tuple[tuple[int, Announcement], ...]
+    schema_changes: tuple[tuple[int, SchemaChange], ...]
     written: tuple[RangeWritten, ...]
     waiting: tuple[int, ...]
 
@@ -47,9 +47,9 @@ def pass_on(plan: ObjectsPlan, written: Sequence[RangeWritten]) -> Passage:
     """Decide what of a plan, of which `written` is in files, goes on."""
     reached = _reached(written)
     horizons: dict[SourceTable, Order] = {}
-    passing: list[tuple[int, Announcement]] = []
+    passing: list[tuple[int, SchemaChange]] = []
     waiting: list[int] = []
-    for order, statement in groupby(plan.announcements, key=lambda each: (each[1].source, each[1].order)):
+    for order, statement in groupby(plan.schema_changes, key=lambda each: (each[1].source, each[1].order)):
         told = list(statement)
         tables = {(a.source, table) for _, a in told for table in (str(a.table), *(m.origin for m in a.moves))}
         is_settled = told[-1][0] < plan.settled
@@ -74,7 +74,7 @@ def _reached(written: Sequence[RangeWritten]) -> dict[SourceTable, Order]:
 
 
 def _up_to(part: RangeWritten, horizons: Mapping[SourceTable, Order]) -> RangeWritten:
-    """Leave out the batches behind an announcement that waits; they are written again from where they began."""
+    """Leave out the batches behind a schema-change event that waits; they are written again from where they began."""
     horizon = horizons.get((part.range.source, part.range.table))
     for index, batch in enumerate(part.batches):
         if horizon is not None and batch.first_order >= horizon:

@@ -42,7 +42,7 @@ class Waiting:
     def begin(self, now: float, told: Collection[tuple[str, str]], message_bytes: Mapping[str, int]) -> None:
         """Begin a round at `now`, in seconds.
 
-        Tables (source, name) in `told` have an announcement that is to be passed on,
+        Tables (source, name) in `told` have a schema-change event that is to be passed on,
         for which all of their rows are needed. `message_bytes` are average sizes by topic.
         """
         self._now = now

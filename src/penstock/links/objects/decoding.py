@@ -12,9 +12,9 @@ import pyarrow as pa
 from penstock.core.avro.envelope_decode import DecodedChanges, DecodedRows, decode_changes, decode_rows, joined
 from penstock.core.avro.schemas import table_schema
 from penstock.core.avro.wire import schema_ids
-from penstock.core.eras import eras_at
 from penstock.core.errors import PenstockError
-from penstock.core.seals import foreign_message
+from penstock.core.timelines import timelines_at
+from penstock.core.topic_fingerprints import foreign_message
 from penstock.links.objects.in_order import read_orders, require_forward, require_own
 from penstock.links.own_messages import read_change
 
@@ -103,7 +103,7 @@ class RangeDecoder:
             schema = table_schema(text)
             decode = decode_rows if schema.key else decode_changes
             changes = decode(schema, text, values.slice(start, end - start))
-            orders = read_orders(changes, eras_at(self._range.eras, those))
+            orders = read_orders(changes, timelines_at(self._range.timelines, those))
             require_own(self._range, schema.table, changes, those)
             self._after = require_forward(self._range, orders, self._after, those)
             yield Stretch(schema_id, schema, those, changes, orders)

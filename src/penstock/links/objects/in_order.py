@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.core.positions import FILE_BITS, file_number
-from penstock.core.seals import foreign_message
+from penstock.core.topic_fingerprints import foreign_message
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from penstock.links.objects.plan import TopicRange
 
 
-def read_orders(changes: DecodedChanges | DecodedRows, eras: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """(file number, offset, row) of each change, behind those of earlier eras: int64[n, 3].
+def read_orders(changes: DecodedChanges | DecodedRows, timelines: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """(file number, offset, row) of each change, behind those of earlier timelines: int64[n, 3].
 
     ValueError for a log file without a number.
     """
@@ -29,7 +29,7 @@ def read_orders(changes: DecodedChanges | DecodedRows, eras: npt.NDArray[np.int6
     numbers = np.array([file_number(str(name)) for name in files.dictionary.to_pylist()], np.int64)
     return np.column_stack(
         [
-            (eras << FILE_BITS) + numbers[files.indices.to_numpy()],
+            (timelines << FILE_BITS) + numbers[files.indices.to_numpy()],
             np.asarray(changes.pos, np.int64),
             np.asarray(changes.row, np.int64),
         ]

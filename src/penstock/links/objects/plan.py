@@ -4,13 +4,13 @@ A table whose type changes incompatibly goes on in a new topic, and its rows mus
 reach the target in the order of the log. So that no batch of the new topic
 overtakes rows of the old one, the ends of topics are asked for newest first: by
 the time the older topic's end is asked for, everything before the newer topic's
-messages is committed in it. Announcements are read before the ends and again after
-them, until none came in between: then every announcement that lies among the
+messages is committed in it. Schema-change events are read before the ends and again after
+them, until none came in between: then every schema-change event that lies among the
 planned rows is known, and all rows before it are planned or filed. No file holds
-rows from both sides of an announcement, and the announcements of a table that is
-too far behind to be read to its end wait. Eras are read after the ends, so that
-of every planned row the era is known. What waits for more rows (`closing`) is not
-planned, unless an announcement of its table is: those wait for all of its rows.
+rows from both sides of a schema-change event, and the schema-change events of a table that is
+too far behind to be read to its end wait. Timelines are read after the ends, so that
+of every planned row the timeline is known. What waits for more rows (`closing`) is not
+planned, unless a schema-change event of its table is: those wait for all of its rows.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from penstock.core.announcements import read_announcement
-from penstock.core.eras import EraBegan, era_starts
-from penstock.core.positions import Order, era_of
-from penstock.core.seals import require_id, require_place
+from penstock.core.positions import Order, timeline_of
+from penstock.core.schema_changes import read_schema_change
+from penstock.core.timelines import TimelineBegan, timeline_starts
+from penstock.core.topic_fingerprints import require_id, require_place
 from penstock.links.objects.closing import AT_ONCE, Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from penstock.core.announcements import Announcement
+    from penstock.core.schema_changes import SchemaChange
     from penstock.links.objects.closing import BatchClosing
     from penstock.links.objects.record import ObjectsRecord
     from penstock.ports.topics import TopicLog
@@ -44,8 +44,8 @@ class TopicRange:
     The first file speaks for everything from `batch_start` on. `cuts` are places
     in the source's log that no file may span. `is_whole` says that the partition
     ended at `end` when it was planned, `topic_id` which topic of that name it was.
-    What was read before ends in the source's log at `after`. `eras` are the offsets
-    at which the partition's eras begin, each with its era.
+    What was read before ends in the source's log at `after`. `timelines` are the offsets
+    at which the partition's timelines begin, each with its timeline.
     """
 
     source: str
@@ -59,33 +59,35 @@ class TopicRange:
     is_whole: bool = True
     topic_id: str = ""
     after: Order | None = None
-    eras: tuple[tuple[int, int], ...] = ((0, 0),)
+    timelines: tuple[tuple[int, int], ...] = ((0, 0),)
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectsPlan:
-    """One micro-batch: announcements that were not passed on yet, with their offsets, and ranges to write.
+    """One micro-batch: schema-change events that were not passed on yet, with their offsets, and ranges to write.
 
     Those from `settled` on came while we looked: rows before them may be missing here.
     """
 
     settled: int
-    announcements: tuple[tuple[int, Announcement], ...]
+    schema_changes: tuple[tuple[int, SchemaChange], ...]
     ranges: tuple[TopicRange, ...]
 
 
 class ObjectsPlanner:
-    """Knows every announcement so far, and asks Kafka what is new."""
+    """Knows every schema-change event so far, and asks Kafka what is new."""
 
-    def __init__(self, log: TopicLog, schemas_topic: str, eras_topic: str, closing: BatchClosing = AT_ONCE) -> None:
+    def __init__(
+        self, log: TopicLog, schemas_topic: str, timelines_topic: str, closing: BatchClosing = AT_ONCE
+    ) -> None:
         """Read nothing yet."""
         self._log = log
         self._waiting = Waiting(closing)
         self._schemas_topic = schemas_topic
-        self._eras_topic = eras_topic
-        self._eras: list[EraBegan] = []
-        self._eras_read_to = 0
-        self._announcements: list[tuple[int, Announcement]] = []
+        self._timelines_topic = timelines_topic
+        self._timelines: list[TimelineBegan] = []
+        self._timelines_read_to = 0
+        self._schema_changes: list[tuple[int, SchemaChange]] = []
         self._read_to = 0
 
     def plan(self, record: ObjectsRecord, now_seconds: float = 0.0) -> ObjectsPlan:
@@ -94,17 +96,17 @@ class ObjectsPlanner:
         `now_seconds` is of any clock that only goes forward, the same in each call.
         Raises PositionError for a topic that is gone, was made anew or cut short.
         """
-        self._read_announcements()
+        self._read_schema_changes()
         for _ in range(_SETTLING_ROUNDS):
             known = self._read_to
             ends = self._ends()
-            self._read_announcements()
+            self._read_schema_changes()
             if self._read_to == known:
                 break
-        self._read_eras()
+        self._read_timelines()
         new = [
-            (offset, announcement)
-            for offset, announcement in self._announcements
+            (offset, schema_change)
+            for offset, schema_change in self._schema_changes
             if offset >= record.schemas_offset and offset not in record.passed
         ]
         told = {name for _, a in new for name in ((a.source, str(a.table)), *((a.source, m.origin) for m in a.moves))}
@@ -123,29 +125,29 @@ class ObjectsPlanner:
         """Plan all that there is from now on."""
         self._waiting = Waiting(AT_ONCE)
 
-    def _read_announcements(self) -> None:
+    def _read_schema_changes(self) -> None:
         end = self._log.ends([(self._schemas_topic, 0)]).get((self._schemas_topic, 0), 0)
         for messages in self._log.read(self._schemas_topic, 0, self._read_to, end):
-            self._announcements.extend(
-                (offset, read_announcement(self._schemas_topic, offset, value)) for offset, value in messages
+            self._schema_changes.extend(
+                (offset, read_schema_change(self._schemas_topic, offset, value)) for offset, value in messages
             )
         self._read_to = max(self._read_to, end)
 
-    def _read_eras(self) -> None:
-        end = self._log.ends([(self._eras_topic, 0)]).get((self._eras_topic, 0), 0)
-        for messages in self._log.read(self._eras_topic, 0, self._eras_read_to, end):
-            self._eras.extend(EraBegan.from_json(value) for _, value in messages)
-        self._eras_read_to = max(self._eras_read_to, end)
+    def _read_timelines(self) -> None:
+        end = self._log.ends([(self._timelines_topic, 0)]).get((self._timelines_topic, 0), 0)
+        for messages in self._log.read(self._timelines_topic, 0, self._timelines_read_to, end):
+            self._timelines.extend(TimelineBegan.from_json(value) for _, value in messages)
+        self._timelines_read_to = max(self._timelines_read_to, end)
 
-    def _topics(self) -> dict[str, Announcement]:
-        """The newest announcement of each topic."""
-        return {a.topic: a for _, a in self._announcements}
+    def _topics(self) -> dict[str, SchemaChange]:
+        """The newest schema-change event of each topic."""
+        return {a.topic: a for _, a in self._schema_changes}
 
     def _ends(self) -> Mapping[tuple[str, int], int]:
         topics = self._topics()
         by_generation: dict[int, list[tuple[str, int]]] = defaultdict(list)
-        for topic, announcement in topics.items():
-            by_generation[_generation(topic, topics)].extend((topic, p) for p in range(announcement.partitions))
+        for topic, schema_change in topics.items():
+            by_generation[_generation(topic, topics)].extend((topic, p) for p in range(schema_change.partitions))
         ends: dict[tuple[str, int], int] = {}
         for generation in sorted(by_generation, reverse=True):
             ends.update(self._log.ends(by_generation[generation]))
@@ -157,12 +159,12 @@ class ObjectsPlanner:
         ranges: list[TopicRange] = []
         behind: set[str] = set()
         for topic in sorted(topics, key=lambda name: (_generation(name, topics), name)):
-            announcement = topics[topic]
-            if announcement.follows in behind:
+            schema_change = topics[topic]
+            if schema_change.follows in behind:
                 behind.add(topic)
                 continue
-            table = (announcement.source, str(announcement.table))
-            for partition in range(announcement.partitions):
+            table = (schema_change.source, str(schema_change.table))
+            for partition in range(schema_change.partitions):
                 batched, start = record.places.get((topic, partition), (0, 0))
                 require_place(topic, partition, start, ends.get((topic, partition)))
                 last = ends.get((topic, partition), 0)
@@ -172,30 +174,34 @@ class ObjectsPlanner:
                     behind.add(topic)
                 if end > start and not waits:
                     place = (partition, batched, start, end)
-                    eras = self._eras_of(announcement.source, topic, partition)
+                    timelines = self._timelines_of(schema_change.source, topic, partition)
                     after = record.reached.get((topic, partition))
                     whole = end == last
                     ranges.append(
-                        TopicRange(*table, topic, *place, tuple(cuts[table]), is_whole=whole, after=after, eras=eras)
+                        TopicRange(
+                            *table, topic, *place, tuple(cuts[table]), is_whole=whole, after=after, timelines=timelines
+                        )
                     )
         return ranges
 
-    def _eras_of(self, source: str, topic: str, partition: int) -> tuple[tuple[int, int], ...]:
-        """The offsets at which eras begin; the first one is that in which the topic was announced."""
-        if not self._eras:
+    def _timelines_of(self, source: str, topic: str, partition: int) -> tuple[tuple[int, int], ...]:
+        """The offsets at which timelines begin; the first one is that in which the topic was announced."""
+        if not self._timelines:
             return ((0, 0),)
-        first = min(era_of(a.order) for _, a in self._announcements if a.topic == topic)
-        return era_starts([era for era in self._eras if era.source == source], topic, partition, first)
+        first = min(timeline_of(a.order) for _, a in self._schema_changes if a.topic == topic)
+        return timeline_starts(
+            [timeline for timeline in self._timelines if timeline.source == source], topic, partition, first
+        )
 
     def _cuts(self) -> Mapping[tuple[str, str], list[Order]]:
         """Where each (source, table) was announced."""
         cuts: dict[tuple[str, str], list[Order]] = defaultdict(list)
-        for _, announcement in self._announcements:
-            cuts[announcement.source, str(announcement.table)].append(announcement.order)
+        for _, schema_change in self._schema_changes:
+            cuts[schema_change.source, str(schema_change.table)].append(schema_change.order)
         return cuts
 
 
-def _generation(topic: str, topics: Mapping[str, Announcement]) -> int:
+def _generation(topic: str, topics: Mapping[str, SchemaChange]) -> int:
     """How many topics of the same table came before this one."""
     generation = 0
     while (before := topics[topic].follows) in topics:

@@ -19,7 +19,7 @@ from penstock.links.objects.shares import join
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.core.announcements import Announcement
+    from penstock.core.schema_changes import SchemaChange
     from penstock.links.objects.plan import ObjectsPlan
     from penstock.links.objects.write import RangeWritten
     from penstock.ports.publisher import Publisher
@@ -50,7 +50,7 @@ class BatchPublisher:
     def publish(self, plan: ObjectsPlan, written: Sequence[RangeWritten]) -> dict[str, tuple[int, int]]:
         """Commit what of a plan may go on; return table to (rows, newest commit time in Unix ms)."""
         passage = pass_on(plan, join(written))
-        batches = [_announcing(announcement) for _, announcement in passage.announcements]
+        batches = [_announcing(schema_change) for _, schema_change in passage.schema_changes]
         places = dict(self._record.places)
         ids, reached = dict(self._record.ids), dict(self._record.reached)
         message_bytes = dict(self._record.message_bytes)
@@ -66,7 +66,7 @@ class BatchPublisher:
             for batch in part.batches:
                 rows = count_rows(rows, batch.table, batch.rows, batch.last_timestamp_ms)
         first = min(passage.waiting, default=plan.settled)
-        told = {*self._record.passed, *(offset for offset, _ in passage.announcements)}
+        told = {*self._record.passed, *(offset for offset, _ in passage.schema_changes)}
         passed = tuple(sorted(offset for offset in told if offset >= first))
         record = replace(
             self._record,
@@ -121,12 +121,12 @@ def _follow_on(part: RangeWritten, batched: int) -> int:
     return batched
 
 
-def _announcing(announcement: Announcement) -> Batch:
+def _announcing(schema_change: SchemaChange) -> Batch:
     """A batch without rows, which tells the target what became of the table."""
     return Batch(
-        source=announcement.source,
-        table=announcement.table,
-        topic=announcement.topic,
+        source=schema_change.source,
+        table=schema_change.table,
+        topic=schema_change.topic,
         partition=0,
         start_offset=0,
         end_offset=0,
@@ -134,14 +134,14 @@ def _announcing(announcement: Announcement) -> Batch:
         path="",
         size_bytes=0,
         format="",
-        schema_id=announcement.value_schema_id,
-        first_order=announcement.order,
-        last_order=announcement.order,
-        last_timestamp_ms=announcement.timestamp_ms,
-        kind=announcement.kind,
-        file=announcement.file,
-        moves=announcement.moves,
-        column_renames=announcement.column_renames,
+        schema_id=schema_change.value_schema_id,
+        first_order=schema_change.order,
+        last_order=schema_change.order,
+        last_timestamp_ms=schema_change.timestamp_ms,
+        kind=schema_change.kind,
+        file=schema_change.file,
+        moves=schema_change.moves,
+        column_renames=schema_change.column_renames,
     )
 
 

@@ -16,7 +16,7 @@ Place = tuple[int, int]
 class ObjectsRecord:
     """Committed with the batch messages it covers.
 
-    `places` has every (topic, partition) that was read. Announcements before
+    `places` has every (topic, partition) that was read. Schema-change events before
     `schemas_offset` were passed on, and behind it those whose offset is in
     `passed`: a table that waits for its rows keeps no other back. `rows` counts
     what this one transaction added: table to (rows, newest commit time in Unix ms).

@@ -57,7 +57,7 @@ class FileRetention:
             if until <= start:
                 break
             publisher.forget_files(until, start)
-            _TOLD.pass_by()
+            _TOLD.maybe_crash()
             deleted += self._delete_marked(publisher)
         self._delete_manifests(now_ms - self._keep_ms)
         return deleted
@@ -68,7 +68,7 @@ class FileRetention:
             return 0
         keys = [batch.path for _, batch in self._batches(start, end) if batch.path]
         self._objects.delete(keys)
-        _DELETED.pass_by()
+        _DELETED.maybe_crash()
         publisher.forget_files(end, end)
         return len(keys)
 

@@ -3,7 +3,7 @@
 A table whose type changes incompatibly goes on in a new topic. Nothing of that is
 read before the older topic was read to its end: by the time the new one is
 announced, everything that will ever be in the old one is committed. Ends are
-asked for behind the announcements.
+asked for behind the schema-change events.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.core.announcements import read_announcement
-from penstock.core.seals import require_id, require_place
+from penstock.core.schema_changes import read_schema_change
+from penstock.core.topic_fingerprints import require_id, require_place
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from penstock.config.spolts import InputSpec, SpoltSpec
-    from penstock.core.announcements import Announcement
+    from penstock.core.schema_changes import SchemaChange
     from penstock.links.spolts.record import SpoltRecord
     from penstock.ports.messages import MessageLog
     from penstock.ports.topics import TopicLog
@@ -46,7 +46,7 @@ class SpoltPlanner:
         self._spolt = spolt
         self._tables = [(each, each.tables(sources)) for each in spolt.inputs]
         self._schemas_topic = schemas_topic
-        self._announced: dict[str, Announcement] = {}
+        self._announced: dict[str, SchemaChange] = {}
         self._read_to = 0
 
     def plan(self, log: TopicLog, messages: MessageLog, record: SpoltRecord) -> Sequence[InputRange]:
@@ -54,7 +54,7 @@ class SpoltPlanner:
 
         Raises PositionError for a topic that is gone, was made anew or cut short.
         """
-        self._read_announcements(log)
+        self._read_schema_changes(log)
         inputs = self._topics()
         shapes = messages.shapes(sorted({*inputs, *record.ids}))
         for topic, before in record.ids.items():
@@ -79,7 +79,7 @@ class SpoltPlanner:
 
     def input_topics(self, log: TopicLog) -> Mapping[str, InputSpec]:
         """The topics that are read, those of tables that were announced by now, each with its entry in the file."""
-        self._read_announcements(log)
+        self._read_schema_changes(log)
         return self._topics()
 
     def _topics(self) -> dict[str, InputSpec]:
@@ -89,27 +89,27 @@ class SpoltPlanner:
                 found.setdefault(given.topic, given)
                 continue
             source, patterns = tables
-            for topic, announcement in self._announced.items():
-                if announcement.source == source and patterns.matches(announcement.table):
+            for topic, schema_change in self._announced.items():
+                if schema_change.source == source and patterns.matches(schema_change.table):
                     found.setdefault(topic, given)
         return found
 
     def _waits(self, topic: str, record: SpoltRecord, ends: Mapping[tuple[str, int], int]) -> bool:
         """Whether a topic that `topic` took over from is not read to its end, or waits itself."""
-        announcement = self._announced.get(topic)
-        before = announcement.follows if announcement is not None else ""
+        schema_change = self._announced.get(topic)
+        before = schema_change.follows if schema_change is not None else ""
         if not before or before not in self._announced:
             return False
         unread = any(end > record.places.get(place, 0) for place, end in ends.items() if place[0] == before)
         return unread or self._waits(before, record, ends)
 
-    def _read_announcements(self, log: TopicLog) -> None:
+    def _read_schema_changes(self, log: TopicLog) -> None:
         end = log.ends([(self._schemas_topic, 0)]).get((self._schemas_topic, 0), 0)
         for messages in log.read(self._schemas_topic, 0, self._read_to, end):
             for offset, value in messages:
-                announcement = read_announcement(self._schemas_topic, offset, value)
-                known = self._announced.get(announcement.topic)
-                # What it took over from was said when it began; later announcements of the same topic repeat it or not.
-                if known is None or announcement.follows:
-                    self._announced[announcement.topic] = announcement
+                schema_change = read_schema_change(self._schemas_topic, offset, value)
+                known = self._announced.get(schema_change.topic)
+                # What it took over from was said when it began; later schema-change events of the same topic repeat it or not.
+                if known is None or schema_change.follows:
+                    self._announced[schema_change.topic] = schema_change
         self._read_to = max(self._read_to, end)

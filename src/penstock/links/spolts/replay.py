@@ -12,8 +12,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from penstock.core.errors import PenstockError
-from penstock.core.seals import foreign_message
 from penstock.core.spolts.raw import Letter
+from penstock.core.topic_fingerprints import foreign_message
 from penstock.links.spolts.record import ReplayRecord
 from penstock.links.spolts.run import Processed, SpoltRunner
 

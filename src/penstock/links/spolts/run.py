@@ -56,8 +56,8 @@ class Processed:
         made = sum(len(each.key or b"") + len(each.value or b"") for each in self.encoded)
         return made + sum(len(raw.key or b"") + len(raw.value or b"") for raw, _ in self.failed)
 
-    def messages(self, lane: int) -> list[Messages]:
-        """What is to be published, by topic; messages without a key go into the partition of `lane`."""
+    def messages(self, partition_hint: int) -> list[Messages]:
+        """What is to be published, by topic; messages without a key go into the partition of `partition_hint`."""
         by_topic: dict[str, list[Encoded]] = defaultdict(list)
         for each in self.encoded:
             by_topic[each.topic].append(each)
@@ -67,7 +67,7 @@ class Processed:
                 keys=pa.array([each.key for each in parts], pa.binary()),
                 values=pa.array([each.value for each in parts], pa.binary()),
                 order=np.zeros(len(parts), np.int64),
-                lanes=np.full(len(parts), lane, np.int32),
+                partition_hints=np.full(len(parts), partition_hint, np.int32),
             )
             for topic, parts in by_topic.items()
         ]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.config.crash_points import CrashPoint
-from penstock.core.announcements import Kind
+from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import TableId
 from penstock.core.warehouse.columns import stopped
 from penstock.core.warehouse.delta import (
@@ -27,11 +27,11 @@ from penstock.core.warehouse.load_plan import SchemaInPlace, plan_positions, pla
 from penstock.core.warehouse.overflow import fit_rows, fit_schema
 from penstock.core.warehouse.partial_rows import WHOLE, plan_completion
 from penstock.core.warehouse.planner import keep_fill_values, plan_deletes, plan_truncate
-from penstock.links.warehouse.borders import dropped_note, log_place, misfits_note, refuse_orphans, rename_origin
-from penstock.links.warehouse.lake_book import LakeBook, Rename, Standing
+from penstock.links.warehouse.barriers import dropped_note, log_place, out_of_range_note, refuse_orphans, rename_origin
+from penstock.links.warehouse.lake_state import LakeState, Rename, TableProgress
 from penstock.links.warehouse.lake_tables import LakeTables
 from penstock.links.warehouse.pieces import count_changes, find_lacking, read_pieces
-from penstock.links.warehouse.progress import TableState, check_behind_border, require_rows
+from penstock.links.warehouse.progress import TableState, check_behind_barrier, require_rows
 from penstock.links.warehouse.sink import LoadRules
 from penstock.links.warehouse.treatments import Treated, first_history, treat_moves, treat_step
 from penstock.ports.sink import Loaded
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from penstock.core.announcements import Move
     from penstock.core.batches import Batch
+    from penstock.core.schema_changes import Move
     from penstock.core.tables import TableSchema
     from penstock.core.transforms.column_history import ColumnHistory
     from penstock.core.warehouse.load_plan import Step
@@ -63,13 +63,13 @@ class LakeSink:
     becomes visible step by step. Each is a state that the source's table had.
     """
 
-    def __init__(self, lake: Lake, book: LakeBook, objects: ObjectStore, rules: LoadRules = _DEFAULTS) -> None:
+    def __init__(self, lake: Lake, lake_state: LakeState, objects: ObjectStore, rules: LoadRules = _DEFAULTS) -> None:
         """Load into `lake`, which is closed with this, the files of `objects`. Renames under way are finished first."""
         self._lake = lake
-        self._book = book
+        self._lake_state = lake_state
         self._objects = objects
         self._rules = rules
-        self._tables = LakeTables(lake, book)
+        self._tables = LakeTables(lake, lake_state)
         try:
             self._finish_renames()
         except BaseException:
@@ -78,15 +78,15 @@ class LakeSink:
 
     def batch_offset(self) -> int:
         """See `Sink`."""
-        return self._book.batch_offset()
+        return self._lake_state.batch_offset()
 
     def waiting(self) -> dict[TableId, int]:
         """See `Sink`."""
-        return self._book.waiting()
+        return self._lake_state.waiting()
 
     def finish(self, batch_offset: int, waiting: Mapping[TableId, int] | None = None) -> None:
         """See `Sink`."""
-        self._book.set_batch_offset(batch_offset, self._book.waiting() if waiting is None else waiting)
+        self._lake_state.set_batch_offset(batch_offset, self._lake_state.waiting() if waiting is None else waiting)
 
     def positions(self, table: TableId) -> dict[tuple[str, int], int]:
         """See `Sink`."""
@@ -99,19 +99,19 @@ class LakeSink:
         """See `Sink`. Each step is committed with the positions behind it."""
         known = self._tables.open(table)
         positions = known.positions if known else {}
-        rows = misfits = 0
+        rows = out_of_range = 0
         share = self._rules.shared_by(at_once)
         steps = plan_steps(positions, batches, share.rows_max, share.bytes_max)
         if steps and known and not known.state.ended and known.state.deletes != self._rules.deletes:
             known = self._settle_deletes(known)
         for arriving in steps:
-            before = known.state.misfits if known else 0
+            before = known.state.out_of_range if known else 0
             treated = self._treat(known, arriving, schemas[arriving.schema_id])
             known, took = self._take(table, treated, known)
             rows += took
             # A table that begins anew counts from 0.
-            misfits += max(0, known.state.misfits - before) if known else 0
-        return Loaded(rows, time.time_ns() // 1_000_000, self._note(table, known, batches), misfits)
+            out_of_range += max(0, known.state.out_of_range - before) if known else 0
+        return Loaded(rows, time.time_ns() // 1_000_000, self._note(table, known, batches), out_of_range)
 
     @property
     def tables_together(self) -> int:
@@ -128,21 +128,21 @@ class LakeSink:
         """See `Sink`. The rows are copied, table by table; what is to be done is written down before."""
         renames = {TableId.parse(move.origin): TableId.parse(move.table) for move in moves}
         known = {table: self._tables.open(table) for table in {*renames, *renames.values()}}
-        if any(standing and standing.state.border >= order for standing in known.values()):
+        if any(progress and progress.state.barrier >= order for progress in known.values()):
             return
         planned = []
         treated, histories = self._treat_moves(moves, known, schemas)
         for move in moves:
             old, new = TableId.parse(move.origin), TableId.parse(move.table)
-            standing, schema, there = known[old], self._fitted(treated[move.schema_id]), known[new]
-            origin = require_rows(standing.state if standing else None, old, new)
+            progress, schema, there = known[old], self._fitted(treated[move.schema_id]), known[new]
+            origin = require_rows(progress.state if progress else None, old, new)
             self._check_rewrite(old, origin, schema)
             kept = keep_fill_values(replace(origin.schema, table=new), schema)
             state = TableState(kept, SchemaInPlace(move.schema_id, order), order, deletes=origin.deletes)
-            after = Standing(state, there.positions if there else {}, columns=histories.get(new))
-            planned.append(Rename(Standing(origin, standing.positions if standing else {}), 0, after))
+            after = TableProgress(state, there.positions if there else {}, columns=histories.get(new))
+            planned.append(Rename(TableProgress(origin, progress.positions if progress else {}), 0, after))
         # The last thing: nothing may be committed between a version and its place in the plan.
-        self._book.set_renames([replace(plan, version=self._lake.version(_origin(plan))) for plan in planned])
+        self._lake_state.set_renames([replace(plan, version=self._lake.version(_origin(plan))) for plan in planned])
         self._finish_renames()
 
     def close(self) -> None:
@@ -150,31 +150,31 @@ class LakeSink:
         self._lake.close()
 
     def _treat_moves(
-        self, moves: Sequence[Move], known: Mapping[TableId, Standing | None], schemas: Mapping[int, TableSchema]
+        self, moves: Sequence[Move], known: Mapping[TableId, TableProgress | None], schemas: Mapping[int, TableSchema]
     ) -> tuple[Mapping[int, TableSchema], Mapping[TableId, ColumnHistory]]:
         origins = {TableId.parse(move.origin): known[TableId.parse(move.origin)] for move in moves}
-        if not (self._rules.columns or any(standing and standing.columns for standing in origins.values())):
+        if not (self._rules.columns or any(progress and progress.columns for progress in origins.values())):
             return schemas, {}
-        histories = {origin: _history(standing) for origin, standing in origins.items()}
+        histories = {origin: _history(progress) for origin, progress in origins.items()}
         return treat_moves(self._rules.columns, moves, histories, schemas)
 
     def _finish_renames(self) -> None:
-        plans = self._book.renames()
+        plans = self._lake_state.renames()
         names = {plan.after.state.schema.table for plan in plans}
         for plan in plans:
             new = plan.after.state
             known = self._tables.open(new.schema.table)
-            if known is None or known.state.border < new.border:
+            if known is None or known.state.barrier < new.barrier:
                 self._move(plan)
-                _MOVED.pass_by()
+                _MOVED.maybe_crash()
         for plan in plans:
             known = self._tables.open(_origin(plan)) if _origin(plan) not in names else None
             if known is not None and not known.leaving:
                 self._tables.leave(
-                    _origin(plan), replace(plan.origin, state=plan.origin.state.end(plan.after.state.border))
+                    _origin(plan), replace(plan.origin, state=plan.origin.state.end(plan.after.state.barrier))
                 )
         if plans:
-            self._book.set_renames([])
+            self._lake_state.set_renames([])
 
     def _move(self, plan: Rename) -> None:
         """Give a table the rows of another, as they were in a version of it."""
@@ -182,44 +182,46 @@ class LakeSink:
         query = plan_rewrite(self._target(plan.origin.state, plan.version), (), schema)
         self._tables.commit(schema.table, plan.after, lambda number: self._lake.replace(schema, query, number))
 
-    def _treat(self, known: Standing | None, step: Step, schema: TableSchema) -> Treated:
+    def _treat(self, known: TableProgress | None, step: Step, schema: TableSchema) -> Treated:
         """Do what the link's rules say; where it has none, what was hidden by those that it had must not show."""
         if not (self._rules.columns or (known and known.columns)):
             return Treated(step, schema)
         return treat_step(self._rules.columns, _history(known), known.state if known else None, step, schema)
 
-    def _take(self, table: TableId, treated: Treated, known: Standing | None) -> tuple[Standing | None, int]:
+    def _take(self, table: TableId, treated: Treated, known: TableProgress | None) -> tuple[TableProgress | None, int]:
         """Bring a step in; return how far the table is then, and how many changes the step had."""
         step = treated.step
         if known and treated.history:
             known = replace(known, columns=treated.history)
-        if step.kind is Kind.SCHEMA:
-            check_behind_border(known.state if known else None, step)
+        if step.kind is SchemaChangeKind.SCHEMA:
+            check_behind_barrier(known.state if known else None, step)
             return self._take_rows(table, treated, known)
         if known is None or known.state.has_before_it(step):
-            return self._cross_border(table, treated, known), 0
+            return self._cross_barrier(table, treated, known), 0
         return known, 0
 
     def _fitted(self, schema: TableSchema) -> TableSchema:
         return fit_schema(DELTA, schema, self._rules.overflow)
 
-    def _take_rows(self, table: TableId, treated: Treated, known: Standing | None) -> tuple[Standing, int]:
+    def _take_rows(self, table: TableId, treated: Treated, known: TableProgress | None) -> tuple[TableProgress, int]:
         """Bring the schema and the rows of a step in."""
         step, filed = treated.step, treated.schema
         # Before anything is written: a file that is not what it should be leaves no trace.
         rows = read_pieces(self._objects, filed, step.pieces, timed=self._rules.deletes == "soft")
-        misfits, schema = 0, self._fitted(filed)
+        out_of_range, schema = 0, self._fitted(filed)
         check_table(schema, self._rules.deletes)
         if rows is not None:
             held = fit_rows(DELTA, filed, rows, self._rules.overflow)
-            rows, misfits = held.rows, held.changed
+            rows, out_of_range = held.rows, held.changed
         if known is None:
             in_place = SchemaInPlace(step.schema_id, step.last_order)
             state = TableState(schema, in_place, deletes=self._rules.deletes)
-            known = self._create(Standing(state, columns=treated.history))
+            known = self._create(TableProgress(state, columns=treated.history))
         elif known.state.in_place.gives_way_to(step):
             known = self._migrate(known, step, schema)
-        state = replace(known.state, in_place=known.state.in_place.after(step), misfits=known.state.misfits + misfits)
+        state = replace(
+            known.state, in_place=known.state.in_place.after(step), out_of_range=known.state.out_of_range + out_of_range
+        )
         after = known.after(state, plan_positions(known.positions, [piece.batch for piece in step.pieces]))
         if rows is not None:
             with self._lake.staged(schema, rows) as staged:
@@ -228,15 +230,15 @@ class LakeSink:
             self._tables.commit(table, after, lambda number: self._lake.note(table, number))
         return after, 0 if rows is None else count_changes(rows)
 
-    def _create(self, standing: Standing) -> Standing:
+    def _create(self, progress: TableProgress) -> TableProgress:
         """Make the table, or make it anew without rows."""
-        schema = standing.state.schema
-        check_table(schema, standing.state.deletes)
-        query = plan_no_rows(self._target(standing.state))
-        self._tables.commit(schema.table, standing, lambda number: self._lake.replace(schema, query, number))
-        return standing
+        schema = progress.state.schema
+        check_table(schema, progress.state.deletes)
+        query = plan_no_rows(self._target(progress.state))
+        self._tables.commit(schema.table, progress, lambda number: self._lake.replace(schema, query, number))
+        return progress
 
-    def _migrate(self, known: Standing, step: Step, schema: TableSchema) -> Standing:
+    def _migrate(self, known: TableProgress, step: Step, schema: TableSchema) -> TableProgress:
         """Give the table the columns of `schema`: in its log alone where that is enough, else with all of its rows."""
         before = known.state.schema
         renamed = before.with_columns_renamed(step.column_renames)
@@ -255,7 +257,7 @@ class LakeSink:
         self._tables.commit(schema.table, after, lambda number: self._lake.replace(schema, query, number))
         return after
 
-    def _settle_deletes(self, known: Standing) -> Standing:
+    def _settle_deletes(self, known: TableProgress) -> TableProgress:
         """Give the table the deletes that are configured, which changes its log alone; return it as it is then."""
         schema = known.state.schema
         self._check(plan_deletes(DELTA, self._target(known.state), self._rules.deletes).checks, schema)
@@ -263,7 +265,7 @@ class LakeSink:
         self._amend(after, (), schema)
         return after
 
-    def _amend(self, after: Standing, renames: Sequence[tuple[str, str]], schema: TableSchema) -> None:
+    def _amend(self, after: TableProgress, renames: Sequence[tuple[str, str]], schema: TableSchema) -> None:
         """Give some columns of the table other names (old, new), and then the columns of `schema`, in its log alone."""
 
         def change(metadata: str) -> str:
@@ -289,21 +291,21 @@ class LakeSink:
         """The table as statements call it, or an older version of it."""
         return at_path(state.schema, self._lake.path(state.schema.table, version), state.deletes)
 
-    def _cross_border(self, table: TableId, treated: Treated, known: Standing | None) -> Standing:
+    def _cross_barrier(self, table: TableId, treated: Treated, known: TableProgress | None) -> TableProgress:
         """Begin, empty or end the table; return how far it is then. It is done at most once."""
         step, schema = treated.step, self._fitted(treated.schema)
         order = step.last_order
-        if step.kind is Kind.RENAME:
+        if step.kind is SchemaChangeKind.RENAME:
             # Where the rows of the other name are here too, `rename` came before, and the table is past this.
             require_rows(None, rename_origin(step), schema.table)
         begun = TableState(schema, SchemaInPlace(step.schema_id, order), order, deletes=self._rules.deletes)
-        if known is None and step.kind is not Kind.DROP:
-            return self._create(Standing(begun, columns=treated.history))
-        known = known or Standing(begun.end(order), leaving=True)
-        if step.kind is Kind.TRUNCATE:
-            return self._truncate(known.after(replace(known.state, border=order)), step)
-        if step.kind is Kind.CREATE:
-            return self._create(Standing(begun, known.positions, columns=known.columns))
+        if known is None and step.kind is not SchemaChangeKind.DROP:
+            return self._create(TableProgress(begun, columns=treated.history))
+        known = known or TableProgress(begun.end(order), leaving=True)
+        if step.kind is SchemaChangeKind.TRUNCATE:
+            return self._truncate(known.after(replace(known.state, barrier=order)), step)
+        if step.kind is SchemaChangeKind.CREATE:
+            return self._create(TableProgress(begun, known.positions, columns=known.columns))
         ended = replace(known, state=known.state.end(order))
         if known.leaving or self._rules.dropped_tables == "drop":
             self._tables.leave(table, ended)
@@ -311,7 +313,7 @@ class LakeSink:
         self._tables.commit(table, ended, lambda number: self._lake.note(table, number))
         return ended
 
-    def _truncate(self, after: Standing, step: Step) -> Standing:
+    def _truncate(self, after: TableProgress, step: Step) -> TableProgress:
         schema = after.state.schema
         table = schema.table
         if schema.key:
@@ -322,7 +324,7 @@ class LakeSink:
             self._tables.commit(table, after, lambda number: self._lake.append(table, query, number))
         return after
 
-    def _merge(self, after: Standing, arriving: TableSchema, staged: str, rows: pa.Table) -> None:
+    def _merge(self, after: TableProgress, arriving: TableSchema, staged: str, rows: pa.Table) -> None:
         schema, target = after.state.schema, self._target(after.state)
         table = schema.table
         if not schema.key:
@@ -343,14 +345,14 @@ class LakeSink:
         finally:
             self._lake.run(completion.drop)
 
-    def _note(self, table: TableId, known: Standing | None, batches: Sequence[Batch]) -> str | None:
+    def _note(self, table: TableId, known: TableProgress | None, batches: Sequence[Batch]) -> str | None:
         state = known.state if known else None
-        if state and state.misfits and not state.ended:
-            return misfits_note(state.misfits, DELTA, self._rules.overflow)
+        if state and state.out_of_range and not state.ended:
+            return out_of_range_note(state.out_of_range, DELTA, self._rules.overflow)
         return dropped_note(state, batches, is_kept=lambda: self._lake.exists(table))
 
 
-def _history(known: Standing | None) -> ColumnHistory:
+def _history(known: TableProgress | None) -> ColumnHistory:
     return known.columns if known and known.columns else first_history(known.state if known else None)
 
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from penstock.config.crash_points import CrashPoint
 from penstock.core.errors import ConflictError, TableStoppedError, UnavailableError
-from penstock.links.warehouse.lake_book import Standing
+from penstock.links.warehouse.lake_state import TableProgress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.core.tables import TableId
-    from penstock.links.warehouse.lake_book import LakeBook
+    from penstock.links.warehouse.lake_state import LakeState
     from penstock.ports.lake import Lake
 
 _RECORDED = CrashPoint("lake.recorded", "what a commit makes true is written, the commit is not")
@@ -32,7 +32,7 @@ class _Claim:
     """The number of our newest commit of a table, and what it made true."""
 
     number: int
-    standing: Standing
+    progress: TableProgress
 
 
 class LakeTables:
@@ -44,21 +44,21 @@ class LakeTables:
     its upper bits, and the place of the commit within it.
     """
 
-    def __init__(self, lake: Lake, book: LakeBook) -> None:
-        """Work on the tables of `lake`; `book` has what is known of them."""
+    def __init__(self, lake: Lake, lake_state: LakeState) -> None:
+        """Work on the tables of `lake`; `lake_state` has what is known of them."""
         self._lake = lake
-        self._book = book
+        self._lake_state = lake_state
         self._claims: dict[TableId, _Claim] = {}
 
-    def look(self, table: TableId) -> Standing | None:
+    def look(self, table: TableId) -> TableProgress | None:
         """Return how far the table is, by its own log; None for one that is not here. Claims nothing."""
         if self._lake.exists(table):
             number = self._lake.number(table)
-            return None if number is None else self._book.read(table, number)
-        left = self._book.life(table)
-        return left if isinstance(left, Standing) else None
+            return None if number is None else self._lake_state.read(table, number)
+        left = self._lake_state.life(table)
+        return left if isinstance(left, TableProgress) else None
 
-    def open(self, table: TableId) -> Standing | None:
+    def open(self, table: TableId) -> TableProgress | None:
         """Claim the table and return how far it is; None for one that is not here.
 
         Raises TableStoppedError for one of somebody else's and one that somebody
@@ -77,13 +77,13 @@ class LakeTables:
             claim = self._claim(table, number)
         elif claim.number != number:
             raise self._overtaken(table)
-        if claim.standing.leaving:
-            self._finish_leaving(table, claim.standing)
-            return claim.standing
-        return claim.standing
+        if claim.progress.leaving:
+            self._finish_leaving(table, claim.progress)
+            return claim.progress
+        return claim.progress
 
-    def commit(self, table: TableId, standing: Standing, write: Callable[[int], None]) -> None:
-        """Do `write`, which commits the table with the number it is given, so that `standing` is true from then on.
+    def commit(self, table: TableId, progress: TableProgress, write: Callable[[int], None]) -> None:
+        """Do `write`, which commits the table with the number it is given, so that `progress` is true from then on.
 
         What another writer of the table, such as an OPTIMIZE, was in the way of is
         tried again, some times.
@@ -91,48 +91,48 @@ class LakeTables:
         claim = self._claims.get(table)
         before = claim.number if claim else 0
         number = before + 1 if claim else _first_number(0)
-        self._book.write(table, number, standing)
-        _RECORDED.pass_by()
+        self._lake_state.write(table, number, progress)
+        _RECORDED.maybe_crash()
         self._commit(table, before, number, write)
-        _COMMITTED.pass_by()
-        self._claims[table] = _Claim(number, standing)
+        _COMMITTED.maybe_crash()
+        self._claims[table] = _Claim(number, progress)
         if claim is None:
-            self._book.set_life(table)
+            self._lake_state.set_life(table)
         else:
-            self._book.forget(table, before)
+            self._lake_state.forget(table, before)
 
-    def leave(self, table: TableId, standing: Standing) -> None:
-        """Delete the table; what `standing` says of it is kept."""
-        left = replace(standing, leaving=True)
+    def leave(self, table: TableId, progress: TableProgress) -> None:
+        """Delete the table; what `progress` says of it is kept."""
+        left = replace(progress, leaving=True)
         if self._lake.exists(table):
             self.commit(table, left, lambda number: self._lake.note(table, number))
-            _LEFT.pass_by()
+            _LEFT.maybe_crash()
         self._finish_leaving(table, left)
 
-    def _finish_leaving(self, table: TableId, left: Standing) -> None:
-        self._book.set_life(table, left)
+    def _finish_leaving(self, table: TableId, left: TableProgress) -> None:
+        self._lake_state.set_life(table, left)
         self._lake.remove(table)
         self._claims.pop(table, None)
 
-    def _without_table(self, table: TableId) -> Standing | None:
-        left = self._book.life(table)
+    def _without_table(self, table: TableId) -> TableProgress | None:
+        left = self._lake_state.life(table)
         if left is True:
             reason = "somebody dropped it from the lake"
             hint = (
-                f"to load its files again, delete the folder {self._book.folder(table)} of the lake, "
+                f"to load its files again, delete the folder {self._lake_state.folder(table)} of the lake, "
                 "write 0 for next_batch_offset into batches.json two folders above, and run again"
             )
             raise TableStoppedError(str(table), "", "the target's table", reason, hint)
-        return left if isinstance(left, Standing) else None
+        return left if isinstance(left, TableProgress) else None
 
     def _claim(self, table: TableId, before: int) -> _Claim:
-        standing = self._book.read(table, before)
+        progress = self._lake_state.read(table, before)
         number = _first_number(before)
-        self._book.write(table, number, standing)
+        self._lake_state.write(table, number, progress)
         self._commit(table, before, number, lambda number: self._lake.note(table, number))
-        self._book.set_life(table)
-        self._book.forget_others(table, number)
-        self._claims[table] = _Claim(number, standing)
+        self._lake_state.set_life(table)
+        self._lake_state.forget_others(table, number)
+        self._claims[table] = _Claim(number, progress)
         return self._claims[table]
 
     def _commit(self, table: TableId, before: int, number: int, write: Callable[[int], None]) -> None:

@@ -6,25 +6,25 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.core.announcements import Kind
 from penstock.core.errors import RefusedStatementError, TableStoppedError, UsageError
+from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.warehouse.alter import plan_migration
 from penstock.core.warehouse.landing import plan_end, plan_landed_merge, plan_landing, plan_table, plan_task
 from penstock.core.warehouse.load_plan import SchemaInPlace, plan_positions, plan_steps
-from penstock.core.warehouse.messages import render_border, render_rows, split_texts
+from penstock.core.warehouse.messages import render_barrier, render_rows, split_texts
 from penstock.core.warehouse.migration import Around
 from penstock.core.warehouse.planner import keep_fill_values, plan_column_renames, plan_drop
 from penstock.core.warehouse.target_table import TargetTable
-from penstock.links.warehouse.borders import log_place, rename_origin
+from penstock.links.warehouse.barriers import log_place, rename_origin
 from penstock.links.warehouse.pieces import count_changes, read_pieces
-from penstock.links.warehouse.progress import TableState, TargetProgress, check_behind_border, require_rows
+from penstock.links.warehouse.progress import TableState, TargetProgress, check_behind_barrier, require_rows
 from penstock.ports.sink import Loaded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from penstock.core.announcements import Move
     from penstock.core.batches import Batch
+    from penstock.core.schema_changes import Move
     from penstock.core.tables import TableId, TableSchema
     from penstock.core.warehouse.landing import LandingZone
     from penstock.core.warehouse.load_plan import Step
@@ -127,10 +127,10 @@ class LandingSink:
     def _take(self, table: TableId, step: Step, schema: TableSchema) -> int:
         """Bring a step in, and return how many changes it had."""
         known = self._progress.table(table)
-        if step.kind is not Kind.SCHEMA:
-            self._cross_border(table, step, schema, known)
+        if step.kind is not SchemaChangeKind.SCHEMA:
+            self._cross_barrier(table, step, schema, known)
             return 0
-        check_behind_border(known, step)
+        check_behind_barrier(known, step)
         state = self._follow_schema(step, schema, known)
         insert, changes = plan_landing(self._zone, table), 0
         with self._database.transaction(), self._progress.of_tables([table]):
@@ -202,20 +202,20 @@ class LandingSink:
         with self._database.transaction():
             self._database.run(plan_landed_merge(self._zone, schema))
 
-    def _cross_border(self, table: TableId, step: Step, schema: TableSchema, known: TableState | None) -> None:
+    def _cross_barrier(self, table: TableId, step: Step, schema: TableSchema, known: TableState | None) -> None:
         """Begin, empty or end the table, at most once."""
         if known is not None and not known.has_before_it(step):
             return
-        if step.kind is Kind.RENAME:
+        if step.kind is SchemaChangeKind.RENAME:
             require_rows(None, rename_origin(step), table)
         order = step.last_order
         begun = TableState(schema, SchemaInPlace(step.schema_id, order), order)
-        state = begun if known is None else replace(known, border=order)
-        empties = step.kind is Kind.TRUNCATE and known is not None and not known.ended
-        if step.kind is Kind.DROP:
+        state = begun if known is None else replace(known, barrier=order)
+        empties = step.kind is SchemaChangeKind.TRUNCATE and known is not None and not known.ended
+        if step.kind is SchemaChangeKind.DROP:
             state = (known or begun).end(order)
             self._end(known)
-        elif step.kind is Kind.CREATE or known is None:
+        elif step.kind is SchemaChangeKind.CREATE or known is None:
             state = begun
             if known is not None:
                 self._end(replace(known, ended=False), drop=True)
@@ -225,8 +225,8 @@ class LandingSink:
                 self._database.run(plan_landed_merge(self._zone, known.schema))
                 path = TargetTable("", known.schema).path(self._database.dialect)
                 self._database.run(f"DELETE FROM {path}")  # noqa: S608 - the name is quoted
-            if known is not None or step.kind is not Kind.DROP:
-                self._database.run(plan_landing(self._zone, table), [f"[{render_border(step.pieces[0].batch)}]"])
+            if known is not None or step.kind is not SchemaChangeKind.DROP:
+                self._database.run(plan_landing(self._zone, table), [f"[{render_barrier(step.pieces[0].batch)}]"])
             self._remember(table, step, state)
 
     def _end(self, known: TableState | None, *, drop: bool = False) -> None:

@@ -81,7 +81,7 @@ class WarehouseLoader:
         self._remembered: dict[TableId, int] = {}
         self._next = 0
         self._notes: dict[TableId, str] = {}
-        self._turn = threading.Lock()
+        self._publish_token = threading.Lock()
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -124,7 +124,7 @@ class WarehouseLoader:
 
         Returns how many rows were new.
         """
-        with self._turn:
+        with self._publish_token:
             loaded = self._pass(messages, None)
             if messages:
                 self._next = max(self._next, messages[-1][0] + 1)
@@ -134,7 +134,7 @@ class WarehouseLoader:
     def _keep_trying(self, failed: Callable[[BaseException], None]) -> None:
         try:
             while not self._closing.wait(_TICK_SECONDS):
-                with self._turn:
+                with self._publish_token:
                     self._catch_up()
         except BaseException as error:  # noqa: BLE001 - it is told
             failed(error)
@@ -172,7 +172,7 @@ class WarehouseLoader:
         waiting = self._aside.offsets()
         self._sink.finish(self._next, None if waiting == self._remembered else waiting)
         self._remembered = waiting
-        _FINISHED.pass_by()
+        _FINISHED.maybe_crash()
         self._counts.add(loaded, self._next)
 
     def _pass(self, messages: Messages, again: MutableSet[TableId] | None) -> dict[str, tuple[int, int]]:
@@ -223,8 +223,8 @@ class WarehouseLoader:
         return counted
 
     def _tell(self, table: TableId, loaded: Loaded) -> None:
-        if loaded.misfits:
-            _log.warning("values did not fit", link=self._link, table=str(table), values=loaded.misfits)
+        if loaded.out_of_range:
+            _log.warning("values did not fit", link=self._link, table=str(table), values=loaded.out_of_range)
         if loaded.note is not None and loaded.note != self._notes.get(table):
             self._notes[table] = loaded.note
             self._state.note_table(self._link, str(table), loaded.note)

@@ -11,8 +11,8 @@ from penstock.core.tables import TableId
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from penstock.core.announcements import Move
     from penstock.core.batches import Batch
+    from penstock.core.schema_changes import Move
     from penstock.core.tables import TableSchema
     from penstock.ports.sink import Loaded, Sink
 

@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from penstock.core.announcements import Kind
 from penstock.core.errors import PositionError, TableStoppedError
+from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import TableId
 from penstock.core.warehouse.dialect import quote_name
 from penstock.core.warehouse.load_plan import SchemaInPlace
@@ -60,7 +60,7 @@ _LATER_COLUMNS = {
 }
 """What the first release's `tables` lacked."""
 _ROWS_AT_ONCE = 100
-NO_BORDER = (-1, -1, -1)
+NO_BARRIER = (-1, -1, -1)
 """Before every place in a log."""
 
 
@@ -68,27 +68,27 @@ NO_BORDER = (-1, -1, -1)
 class TableState:
     """The schema of a target's table, in full and by its id and age.
 
-    `border` is the newest place in the log, of those that are loaded, where the
+    `barrier` is the newest place in the log, of those that are loaded, where the
     table was emptied, began or ended; it is done, and never again. `ended` says
     that the source has the table no more; the target may have it or not.
     """
 
     schema: TableSchema
     in_place: SchemaInPlace
-    border: tuple[int, int, int] = NO_BORDER
+    barrier: tuple[int, int, int] = NO_BARRIER
     ended: bool = False
     deletes: Deletes = "hard"
-    misfits: int = 0
+    out_of_range: int = 0
 
     def has_before_it(self, step: Step) -> bool:
-        """Whether a border is still to be crossed: also one at which the rows left, and none came to this target."""
-        left = step.kind is Kind.RENAME and self.ended and step.last_order == self.border
-        return step.last_order > self.border or left
+        """Whether a barrier is still to be crossed: also one at which the rows left, and none came to this target."""
+        left = step.kind is SchemaChangeKind.RENAME and self.ended and step.last_order == self.barrier
+        return step.last_order > self.barrier or left
 
     def end(self, order: tuple[int, int, int]) -> TableState:
         """Return what is known of the table once it has ended at `order`."""
         in_place = replace(self.in_place, order=max(self.in_place.order, order))
-        return replace(self, in_place=in_place, border=order, ended=True)
+        return replace(self, in_place=in_place, barrier=order, ended=True)
 
 
 def require_rows(known: TableState | None, origin: TableId, table: TableId) -> TableState:
@@ -100,15 +100,15 @@ def require_rows(known: TableState | None, origin: TableId, table: TableId) -> T
     return known
 
 
-def check_behind_border(known: TableState | None, step: Step) -> None:
+def check_behind_barrier(known: TableState | None, step: Step) -> None:
     """Raise PositionError for rows from before the place where the table was last emptied, begun or ended.
 
     They would be rows that the source has not. Whoever wrote the batch topic put them before that place.
     """
     for piece in step.pieces if known else ():
         batch = piece.batch
-        if batch.rows and known and (batch.last_order < known.border or known.ended):
-            message = f"{batch.table}: rows up to {batch.last_order} come behind its border at {known.border}"
+        if batch.rows and known and (batch.last_order < known.barrier or known.ended):
+            message = f"{batch.table}: rows up to {batch.last_order} come behind its barrier at {known.barrier}"
             raise PositionError(
                 message, "this is a mistake in Penstock; nothing was loaded: report it with both places"
             )
@@ -230,13 +230,13 @@ class TargetProgress:
         columns = ("source_table", "schema", "schema_id", "log_file", "log_offset", "log_row", *_LATER_COLUMNS)
         known: dict[TableId, TableState | None] = dict.fromkeys(tables)
         named = {str(table): table for table in tables}
-        for name, text, schema_id, *numbers, ended, deletes, misfits in self._select("tables", columns, tables):
-            file, offset, row, *border = map(int, numbers)
+        for name, text, schema_id, *numbers, ended, deletes, out_of_range in self._select("tables", columns, tables):
+            file, offset, row, *barrier = map(int, numbers)
             in_place = SchemaInPlace(int(schema_id), (file, offset, row))
-            border_order = (border[0], border[1], border[2])
+            barrier_order = (barrier[0], barrier[1], barrier[2])
             kept: Deletes = "soft" if deletes == "soft" else "hard"
             known[named[str(name)]] = TableState(
-                parse_schema(str(text)), in_place, border_order, bool(ended), kept, int(misfits)
+                parse_schema(str(text)), in_place, barrier_order, bool(ended), kept, int(out_of_range)
             )
         return known
 
@@ -258,10 +258,10 @@ class TargetProgress:
                 "schema_id": state.in_place.schema_id,
                 "schema": render_schema(state.schema),
                 **dict(zip(("log_file", "log_offset", "log_row"), state.in_place.order, strict=True)),
-                **dict(zip(("border_file", "border_offset", "border_row"), state.border, strict=True)),
+                **dict(zip(("border_file", "border_offset", "border_row"), state.barrier, strict=True)),
                 "ended": state.ended,
                 "deletes": state.deletes,
-                "misfits": state.misfits,
+                "misfits": state.out_of_range,
             }
             for table, state in states.items()
         ]

@@ -6,8 +6,8 @@ import queue
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, TypeAlias
 
-from penstock.core.announcements import Kind
 from penstock.core.errors import TableStoppedError
+from penstock.core.schema_changes import SchemaChangeKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -89,7 +89,7 @@ def group_tables(work: Work, tables_max: int) -> list[Work]:
 
 def _is_small(batches: Sequence[Batch]) -> bool:
     """Whether there are only a few rows, and nothing that makes or changes a table, for which others would wait."""
-    if not all(batch.rows and batch.kind is Kind.SCHEMA for batch in batches):
+    if not all(batch.rows and batch.kind is SchemaChangeKind.SCHEMA for batch in batches):
         return False
     rows, size = sum(batch.rows for batch in batches), sum(batch.size_bytes for batch in batches)
     return rows <= _SMALL_ROWS and size <= _SMALL_BYTES

@@ -9,10 +9,10 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from penstock.config.crash_points import CrashPoint
-from penstock.core.announcements import Kind
 from penstock.core.errors import RefusedStatementError, TableStoppedError
 from penstock.core.files import OP
 from penstock.core.positions import FILE_BITS
+from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import TableId
 from penstock.core.transforms.column_rules import ColumnRules
 from penstock.core.warehouse.dialect import quote_name
@@ -22,10 +22,10 @@ from penstock.core.warehouse.partial_rows import WHOLE, Lacking, plan_completion
 from penstock.core.warehouse.planner import keep_fill_values, plan_delete, plan_merge, plan_truncate
 from penstock.core.warehouse.state_schema import state_schema
 from penstock.core.warehouse.target_table import LogPlace
-from penstock.links.warehouse.borders import dropped_note, log_place, misfits_note, refuse_orphans, rename_origin
+from penstock.links.warehouse.barriers import dropped_note, log_place, out_of_range_note, refuse_orphans, rename_origin
+from penstock.links.warehouse.direct_copy import copies_directly, keys_of, living_rows
 from penstock.links.warehouse.pieces import count_changes, find_lacking, newest_rows, read_pieces
-from penstock.links.warehouse.progress import TableState, TargetProgress, check_behind_border, require_rows
-from penstock.links.warehouse.straight import goes_straight, keys_of, living_rows
+from penstock.links.warehouse.progress import TableState, TargetProgress, check_behind_barrier, require_rows
 from penstock.links.warehouse.target_tables import AheadOfTransactionError, TargetTables
 from penstock.links.warehouse.treated_columns import TreatedColumns
 from penstock.ports.sink import Loaded
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from penstock.core.announcements import Move
     from penstock.core.batches import Batch
+    from penstock.core.schema_changes import Move
     from penstock.core.tables import TableSchema
     from penstock.core.warehouse.load_plan import Deletes, DroppedTables, Overflow, Step
     from penstock.core.warehouse.target_table import TargetTable
@@ -79,7 +79,7 @@ class _Counts:
     """What one try of a load has done so far."""
 
     changes: int = 0
-    misfits: int = 0
+    out_of_range: int = 0
 
 
 _DEFAULTS = LoadRules()
@@ -139,12 +139,12 @@ class SqlSink:
         try:
             for part in plan_transactions(batches, self._rules.transaction_rows_max):
                 ((counts, told),) = self._transact(partial(self._load, {table: part}, schemas, share), [table])
-                _COMMITTED.pass_by()
-                done = _Counts(done.changes + counts.changes, done.misfits + counts.misfits)
+                _COMMITTED.maybe_crash()
+                done = _Counts(done.changes + counts.changes, done.out_of_range + counts.out_of_range)
                 note = note if told is None else told
         except RefusedStatementError as error:
             raise TableStoppedError(str(table), "", "the target's table", error.message, error.hint) from error
-        return Loaded(done.changes, time.time_ns() // 1_000_000, note, done.misfits)
+        return Loaded(done.changes, time.time_ns() // 1_000_000, note, done.out_of_range)
 
     @property
     def tables_together(self) -> int:
@@ -162,9 +162,9 @@ class SqlSink:
         except (AheadOfTransactionError, RefusedStatementError) as error:
             reason, hint = f"it cannot be loaded together with others: {error}", "load it alone"
             raise TableStoppedError(str(tables[0]), "", "the target's table", reason, hint) from error
-        _COMMITTED.pass_by()
+        _COMMITTED.maybe_crash()
         now_ms = time.time_ns() // 1_000_000
-        loaded = (Loaded(counts.changes, now_ms, note, counts.misfits) for counts, note in outcomes)
+        loaded = (Loaded(counts.changes, now_ms, note, counts.out_of_range) for counts, note in outcomes)
         return dict(zip(tables, loaded, strict=True))
 
     def rename(self, moves: Sequence[Move], order: tuple[int, int, int], schemas: Mapping[int, TableSchema]) -> None:
@@ -200,7 +200,7 @@ class SqlSink:
         """Load what there is of each table; return what came of it, and what people should know."""
         with self._progress.of_tables(list(work)):
             outcomes = [self._load_table(table, batches, schemas, share) for table, batches in work.items()]
-        _PLACED.pass_by()
+        _PLACED.maybe_crash()
         return outcomes
 
     def _load_table(
@@ -216,14 +216,14 @@ class SqlSink:
             filed = schemas[arriving.schema_id]
             step, schema = self._columns.treat(table, self._progress.table(table), arriving, filed)
             self._take(table, step, schema, counts)
-        _MERGED.pass_by()
+        _MERGED.maybe_crash()
         self._progress.set_positions(table, plan_positions(positions, batches))
         return counts, self._note(table, batches)
 
     def _rename(self, moves: Sequence[Move], order: tuple[int, int, int], schemas: Mapping[int, TableSchema]) -> None:
         renames = {TableId.parse(move.origin): TableId.parse(move.table) for move in moves}
         known = {table: self._known(table) for table in {*renames, *renames.values()}}
-        if any(state and state.border >= order for state in known.values()):
+        if any(state and state.barrier >= order for state in known.values()):
             return
         origins = {new: require_rows(known[old], old, new) for old, new in renames.items()}
         schemas = self._fitted(self._columns.move(moves, known, schemas))
@@ -242,18 +242,18 @@ class SqlSink:
         """Give a table, which has its new name by now, the schema and the state that belong to it."""
         before = replace(origin, schema=replace(origin.schema, table=schema.table))
         self._tables.migrate(before, schema, LogPlace("", order[1], order[2], 0, order[0] >> FILE_BITS))
-        state = replace(before, schema=keep_fill_values(before.schema, schema), border=order, ended=False)
+        state = replace(before, schema=keep_fill_values(before.schema, schema), barrier=order, ended=False)
         self._progress.set_table(schema.table, replace(state, in_place=SchemaInPlace(move.schema_id, order)))
 
     def _take(self, table: TableId, step: Step, schema: TableSchema, counts: _Counts) -> None:
         """Bring a step in, and count what it had."""
         known = self._progress.table(table)
-        if step.kind is Kind.SCHEMA:
-            check_behind_border(known, step)
+        if step.kind is SchemaChangeKind.SCHEMA:
+            check_behind_barrier(known, step)
             self._take_rows(table, step, schema, counts)
         elif known is None or known.has_before_it(step):
             fitted = fit_schema(self._dialect, schema, self._rules.overflow)
-            self._progress.set_table(table, self._cross_border(step, fitted, known))
+            self._progress.set_table(table, self._cross_barrier(step, fitted, known))
 
     def _take_rows(self, table: TableId, step: Step, schema: TableSchema, counts: _Counts) -> None:
         """Bring the schema and the rows of `step` in."""
@@ -268,11 +268,11 @@ class SqlSink:
                 counts.changes += self._count_changes(step, fitted, staged)
         elif (rows := read_pieces(self._objects, schema, step.pieces, timed=state.deletes == "soft")) is not None:
             held = fit_rows(self._dialect, schema, rows, self._rules.overflow)
-            state = replace(state, misfits=state.misfits + held.changed)
+            state = replace(state, out_of_range=state.out_of_range + held.changed)
             newest, lacking = newest_rows(fitted, held.rows), find_lacking(schema, rows)
             self._bring_in(self._tables.target(state), fitted, newest, lacking)
             counts.changes += count_changes(rows)
-            counts.misfits += held.changed
+            counts.out_of_range += held.changed
         if state != known:
             self._progress.set_table(table, state)
 
@@ -331,21 +331,21 @@ class SqlSink:
         self._tables.migrate(before, schema, log_place(step))
         return replace(before, schema=keep_fill_values(before.schema, schema), in_place=known.in_place.after(step))
 
-    def _cross_border(self, step: Step, schema: TableSchema, known: TableState | None) -> TableState:
+    def _cross_barrier(self, step: Step, schema: TableSchema, known: TableState | None) -> TableState:
         """Begin, empty or end the table; return what is known of it then. It is done at most once."""
         order = step.last_order
-        if step.kind is Kind.RENAME:
+        if step.kind is SchemaChangeKind.RENAME:
             # Where the rows of the other name are here too, `rename` came before, and the table is past this.
             require_rows(None, rename_origin(step), schema.table)
         begun = TableState(schema, SchemaInPlace(step.schema_id, order), order, deletes=self._rules.deletes)
         if known is None:
-            if step.kind is not Kind.DROP:
+            if step.kind is not SchemaChangeKind.DROP:
                 self._tables.create(schema)
-            return begun.end(order) if step.kind is Kind.DROP else begun
-        if step.kind is Kind.TRUNCATE:
+            return begun.end(order) if step.kind is SchemaChangeKind.DROP else begun
+        if step.kind is SchemaChangeKind.TRUNCATE:
             self._tables.run(plan_truncate(self._dialect, self._tables.target(known), log_place(step)))
-            return replace(known, border=order)
-        if step.kind is Kind.CREATE:
+            return replace(known, barrier=order)
+        if step.kind is SchemaChangeKind.CREATE:
             self._tables.create_anew(known, schema)
             return begun
         if self._rules.dropped_tables == "drop":
@@ -355,13 +355,13 @@ class SqlSink:
     def _note(self, table: TableId, batches: Sequence[Batch]) -> str | None:
         """Say what people should know of the table; None if these batches change nothing about that."""
         known = self._progress.table(table)
-        if known and known.misfits and not known.ended:
-            return misfits_note(known.misfits, self._dialect, self._rules.overflow)
+        if known and known.out_of_range and not known.ended:
+            return out_of_range_note(known.out_of_range, self._dialect, self._rules.overflow)
         return dropped_note(known, batches, is_kept=lambda: self._warehouse.exists(table))
 
     def _bring_in(self, target: TargetTable, arriving: TableSchema, rows: pa.Table, lacking: Lacking) -> None:
         add = self._warehouse.adding()
-        if add is None or lacking or not goes_straight(self._dialect, target, arriving):
+        if add is None or lacking or not copies_directly(self._dialect, target, arriving):
             with self._warehouse.staged(arriving, rows) as staged:
                 self._merge(target, arriving, staged, lacking)
             return

@@ -18,7 +18,7 @@ from penstock.links.warehouse.treatments import first_history, treat_moves, trea
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from penstock.core.announcements import Move
+    from penstock.core.schema_changes import Move
     from penstock.core.tables import TableSchema
     from penstock.core.transforms.column_rules import ColumnRules
     from penstock.core.warehouse.load_plan import Step

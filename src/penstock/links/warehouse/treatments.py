@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from penstock.core.announcements import Kind
+from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import TableId
 from penstock.core.transforms.column_history import ColumnHistory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from penstock.core.announcements import Move
+    from penstock.core.schema_changes import Move
     from penstock.core.tables import TableSchema
     from penstock.core.transforms.column_rules import ColumnRules, Treatment
     from penstock.core.warehouse.load_plan import Step
@@ -43,12 +43,12 @@ def treat_step(
 
     Raises what `ColumnRules.treat` raises.
     """
-    if known is None or (step.kind is Kind.CREATE and known.has_before_it(step)):
-        if step.kind is not Kind.DROP:
+    if known is None or (step.kind is SchemaChangeKind.CREATE and known.has_before_it(step)):
+        if step.kind is not SchemaChangeKind.DROP:
             rules.require_known(schema)
         treatment, begun = rules.treat(schema, ColumnHistory())
         return Treated(_with_treatment(step, treatment, ()), treatment.schema, begun)
-    if step.kind is not Kind.SCHEMA:
+    if step.kind is not SchemaChangeKind.SCHEMA:
         # The table empties or ends; its columns stay as they are.
         return Treated(step, known.schema)
     if not known.in_place.gives_way_to(step):

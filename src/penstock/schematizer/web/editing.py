@@ -14,8 +14,8 @@ from sqlalchemy.orm import Session
 
 from penstock.core.tables import TableId
 from penstock.schematizer.documentation import (
-    SaidOfElement,
-    SaidOfSource,
+    ElementAnnotations,
+    SourceAnnotations,
     document_element,
     document_source,
     find_element,
@@ -116,7 +116,7 @@ def _document_source(session: Session, place: tuple[str, TableId], form: Mapping
     source = find_source(session, *place, lock=True)
     now = {"owner_email": source.owner_email, "category": source.category, "doc": source.doc}
     said = {name: _written(form, name, value) for name, value in now.items()}
-    document_source(session, source, SaidOfSource(_author(form), **said))
+    document_source(session, source, SourceAnnotations(_author(form), **said))
     require_documentation(source)
 
 
@@ -126,7 +126,7 @@ def _document_element(session: Session, place: tuple[str, TableId], name: str, f
     now = {None: "", True: "true", False: "false"}[element.contains_pii]
     contains_pii = _PII.get(_written(form, "contains_pii", now) or "")
     document_element(
-        session, source, name, SaidOfElement(_author(form), _written(form, "doc", element.doc), contains_pii)
+        session, source, name, ElementAnnotations(_author(form), _written(form, "doc", element.doc), contains_pii)
     )
 
 

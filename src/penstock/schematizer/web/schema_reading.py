@@ -12,7 +12,7 @@ from penstock.schematizer.answers import SourceAnswer, TopicAnswer, TopicSchemaA
 from penstock.schematizer.database import now_ms
 from penstock.schematizer.documentation_answers import NoteAnswer
 from penstock.schematizer.elements import SchemaElement, elements_of_schema
-from penstock.schematizer.models import Kind, Note, Schema, Subject, SubjectVersion, Topic
+from penstock.schematizer.models import Note, Schema, SchemaKind, Subject, SubjectVersion, Topic
 from penstock.schematizer.refusals import Code, RefusedError
 from penstock.schematizer.schema_types import SchemaType
 from penstock.schematizer.schemas import schema_by_id
@@ -87,7 +87,7 @@ class TopicPage:
     @property
     def values(self) -> list[VersionShown]:
         """The values of all topics of the table."""
-        return [each for each in self.versions if each.answer.kind is Kind.VALUE]
+        return [each for each in self.versions if each.answer.kind is SchemaKind.VALUE]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +116,8 @@ def read_topic_page(session: Session, name: str, pair: tuple[int, int] | None) -
     if topic is None:
         raise RefusedError(Code.UNKNOWN_TOPIC, f"there is no topic {name!r}", "look for it by its table's name")
     versions = _table_versions(session, topic)
-    values = [each.answer.id for each in versions if each.answer.kind is Kind.VALUE]
-    own = [each.answer.id for each in versions if each.topic == name and each.answer.kind is Kind.VALUE]
+    values = [each.answer.id for each in versions if each.answer.kind is SchemaKind.VALUE]
+    own = [each.answer.id for each in versions if each.topic == name and each.answer.kind is SchemaKind.VALUE]
     successor = session.scalars(select(Topic.name).where(Topic.follows_id == topic.id)).first()
     return TopicPage(
         TopicAnswer.of(topic),

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from penstock.core.files import staged_columns
 from penstock.core.warehouse.delta import DELTA
 from penstock.core.warehouse.dialect import quote_name, render_type
-from penstock.links.warehouse.lake_book import FOLDER
+from penstock.links.warehouse.lake_state import FOLDER
 from penstock.spark.delta.errors import explained
 from penstock.spark.delta.log import DeltaLogs
 from penstock.spark.delta.session import own_session, spark_url

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.config.places import lake_url
-from penstock.links.warehouse.lake_book import LakeBook
 from penstock.links.warehouse.lake_sink import LakeSink
+from penstock.links.warehouse.lake_state import LakeState
 from penstock.spark.delta.lake import DeltaLake
 from penstock.wiring.open import open_lake_store, open_object_store
 from penstock.wiring.warehouses import in_its_schema, load_rules
@@ -23,5 +23,5 @@ def open_lake_sink(spec: PipelineSpec, link: LinkSpec, sink: DeltaSinkSpec, sess
     """The target of `link`, a folder of Delta tables."""
     store = open_lake_store(spec, sink)
     lake = DeltaLake(session, store, lake_url(spec, sink), f"penstock/{spec.pipeline}/{link.source}")
-    book, rules = LakeBook(store, spec.pipeline, link.source), load_rules(spec, link)
-    return in_its_schema(spec, link, LakeSink(lake, book, open_object_store(spec), rules))
+    lake_state, rules = LakeState(store, spec.pipeline, link.source), load_rules(spec, link)
+    return in_its_schema(spec, link, LakeSink(lake, lake_state, open_object_store(spec), rules))

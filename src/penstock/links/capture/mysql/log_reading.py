@@ -42,13 +42,13 @@ _PADDED_BYTES_MAX = 8 << 20
 class BinlogReading:
     """Reads items of a stream that begins at a position: see ports/log.LogReading.
 
-    The positions that it hands out are of the era of that position, and tell of
+    The positions that it hands out are of the timeline of that position, and tell of
     heartbeats if it was given something that looks for them.
     """
 
     def __init__(self, begin: Position, heartbeats: HeartbeatWatch | None = None) -> None:
         """Begin at `begin`, outside of any transaction."""
-        self._era = begin.era
+        self._timeline = begin.timeline
         self._heartbeats = heartbeats
         self._inside: TransactionBegan | None = None
         self._last: RowsLogged | None = None
@@ -67,19 +67,19 @@ class BinlogReading:
                 case TransactionEnded(end):
                     self._watch(item)
                     self._inside = None
-                    yield TransactionsRead(self._told(end))
+                    yield TransactionsRead(self._stamped(end))
                 case TransactionsLogged(end=end, blocks=rows) | FewTransactions(end=end, rows=rows):
                     self._watch(item)
                     self._inside = None
-                    yield TransactionsRead(self._told(end), rows)
+                    yield TransactionsRead(self._stamped(end), rows)
                 case StatementLogged():
-                    begin = self._told(item.begin)
+                    begin = self._stamped(item.begin)
                     self._watch(item)
                     if not item.end.rows_from:
                         self._inside = None
-                    yield StatementRead(begin, replace(item, end=self._told(item.end)))
+                    yield StatementRead(begin, replace(item, end=self._stamped(item.end)))
                 case LogAdvanced(end):
-                    yield LogPassed(self._told(end))
+                    yield LogPassed(self._stamped(end))
                 case _:
                     assert_never(item)
 
@@ -92,7 +92,7 @@ class BinlogReading:
         if self._inside is None or self._last is None:
             return None
         place = replace(binlog_position(boundary), offset=self._inside.offset, rows_from=self._last.rows_from + 1)
-        return self._told(place)
+        return self._stamped(place)
 
     def decode(self, schema: TableSchema, rows: Sequence[LoggedRows]) -> Iterator[RowBatch]:
         """See LogReading."""
@@ -109,12 +109,12 @@ class BinlogReading:
         if self._heartbeats is not None:
             self._heartbeats.take(item)
 
-    def _told(self, position: BinlogPosition) -> BinlogPosition:
-        """What nobody can tell who only reads the log: the era, and the newest heartbeat with what came behind it."""
+    def _stamped(self, position: BinlogPosition) -> BinlogPosition:
+        """What nobody can tell who only reads the log: the timeline, and the newest heartbeat with what came behind it."""
         if self._heartbeats is not None:
             mark = self._heartbeats.mark_inside if position.rows_from else self._heartbeats.mark
-            return replace(position, era=self._era, heartbeat=mark)
-        return replace(position, era=self._era) if self._era else position
+            return replace(position, timeline=self._timeline, heartbeat=mark)
+        return replace(position, timeline=self._timeline) if self._timeline else position
 
 
 def binlog_rows(rows: Sequence[LoggedRows]) -> Sequence[RowsLogged | RowsBlock]:
@@ -156,7 +156,7 @@ def _bounded(events: list[RowsLogged | RowsBlock]) -> Iterator[list[RowsLogged |
 def items_until(items: Sequence[LogItem], stop: BinlogPosition | None) -> Sequence[LogItem]:
     """Return what of `items` is up to the first end at `stop` or behind it; `items` itself if that is all.
 
-    A read returns megabytes at once: a lease that is to end with a file would
+    A read returns megabytes at once: a tail slice that is to end with a file would
     otherwise end in the middle of the next one.
     """
     if stop is not None:

@@ -3,7 +3,7 @@
 The tracker is not transactional, so a dump of what the statement touches is kept in
 the state database from before it is applied until its checkpoint is committed:
 
-    publish what came before | keep the dump | apply | commit announcements and position | drop the dump
+    publish what came before | keep the dump | apply | commit schema-change events and position | drop the dump
 
 A dump found at start belongs to a statement that may be half applied. If the
 committed position is still before that statement, the dump is restored and the
@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from penstock.config.crash_points import CrashPoint
-from penstock.core.announcements import Announcement, Kind, Move
 from penstock.core.errors import READ_AGAIN, PenstockError, TableStoppedError
 from penstock.core.mysql.concerned import concerns
 from penstock.core.mysql.ddl import Harmless, RowStatement, TableDdl, TransactionControl, classify
@@ -39,6 +38,7 @@ from penstock.core.mysql.table_effects import (
 from penstock.core.mysql.touched import touched_by
 from penstock.core.publication import StoppedTable
 from penstock.core.refusals import Refusal
+from penstock.core.schema_changes import Move, SchemaChange, SchemaChangeKind
 from penstock.core.system_schemas import MYSQL as SYSTEM_SCHEMAS
 from penstock.links.capture.mysql.log_reading import binlog_statement
 from penstock.ports.replay import StatementOutcome
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from penstock.core.tables import TableId, TableSchema
     from penstock.links.capture.mysql.source_objects import SourceObjects
     from penstock.links.capture.mysql.tracker import SchemaTracker
-    from penstock.links.capture.table_book import TableBook
+    from penstock.links.capture.table_catalog import TableCatalog
     from penstock.ports.state import State
 
 _DUMPED = CrashPoint("statement.dumped", "the tracker's dump is kept, the statement is not applied to it")
@@ -72,13 +72,13 @@ class StatementHandler:
     """Takes the log's statements one at a time, each after everything before it was published."""
 
     def __init__(
-        self, state: State, book: TableBook, tracker: SchemaTracker, objects: SourceObjects, partitions: int
+        self, state: State, table_catalog: TableCatalog, tracker: SchemaTracker, objects: SourceObjects, partitions: int
     ) -> None:
-        """Serve the capture whose tables are in `book`, which asks `tracker`; topics it makes have `partitions`."""
+        """Serve the capture whose tables are in `table_catalog`, which asks `tracker`; topics it makes have `partitions`."""
         self._objects = objects
         self._tracker = tracker
         self._state = state
-        self._book = book
+        self._table_catalog = table_catalog
         self._partitions = partitions
         self._is_kept = False
 
@@ -96,17 +96,17 @@ class StatementHandler:
 
     def is_half_done(self) -> bool:
         """Whether a crash left a statement that may be half applied."""
-        return self._state.tracker_dump(self._book.source) is not None
+        return self._state.tracker_dump(self._table_catalog.source) is not None
 
     def recover(self, position: Position) -> None:
         """Undo a statement that a crash left half applied, given the committed `position`."""
-        kept = self._state.tracker_dump(self._book.source)
+        kept = self._state.tracker_dump(self._table_catalog.source)
         if kept is None:
             return
         if position.order <= kept.position.order:
             self._tracker.restore(kept.dump)
-            _RESTORED.pass_by()
-        self._state.drop_tracker_dump(self._book.source, kept.position)
+            _RESTORED.maybe_crash()
+        self._state.drop_tracker_dump(self._table_catalog.source, kept.position)
 
     def replays(self, statement: LoggedStatement) -> bool:
         """Whether `apply` may bring it to the tracker."""
@@ -143,7 +143,7 @@ class StatementHandler:
     def settle(self, statement: LoggedStatement) -> None:
         """The outcome is committed: the dump is no longer needed. One that somebody who took over keeps by now is."""
         if self._is_kept:
-            self._state.drop_tracker_dump(self._book.source, statement.begin)
+            self._state.drop_tracker_dump(self._table_catalog.source, statement.begin)
             self._is_kept = False
 
     def _apply_ddl(self, statement: StatementLogged, ddl: TableDdl, stopped: Collection[str]) -> StatementOutcome:
@@ -219,30 +219,30 @@ class StatementHandler:
                 if error.retryable:
                     raise
                 return self._not_replayed(statement, ddl, error)
-            _APPLIED.pass_by()
-            self._book.unlogged.forget()
+            _APPLIED.maybe_crash()
+            self._table_catalog.unlogged.forget()
             there = touched.among(self._tracker.tables())
             shapes = self._shapes(there)
         names = _Names.of(ddl, statement.default_schema, [*before, *there])
-        announcements, stopped = [], []
+        schema_changes, stopped = [], []
         for table in sorted({*shapes_before, *shapes}):
             origin = names.origins.get(table)
             moved = shapes_before.get(origin) if origin and self._carried(origin, gone) else None
             named, sql_mode = table in names.named, statement.session.sql_mode
             change = TableChange(shapes_before.get(table), shapes.get(table), named, origin, moved, sql_mode)
             try:
-                announcement = self._follow(statement, ddl, table, change)
+                schema_change = self._follow(statement, ddl, table, change)
             except TableStoppedError as error:
                 stopped.append((table, StoppedTable(str(statement.begin), error.message, error.hint)))
             else:
-                announcements.extend([] if announcement is None else [announcement])
-        return StatementOutcome(_with_moves(announcements, names.origins), tuple(stopped))
+                schema_changes.extend([] if schema_change is None else [schema_change])
+        return StatementOutcome(_with_moves(schema_changes, names.origins), tuple(stopped))
 
     def _create_if_needed(self, statement: StatementLogged, ddl: TableDdl, gone: Collection[str]) -> StatementOutcome:
         """Follow CREATE TABLE IF NOT EXISTS, which MySQL logs also where it has found a table, or a view."""
         existing = self._tracker.tables()
         table, *_ = resolve_names(ddl.tables, statement.default_schema, existing)
-        is_new = self._book.wanted(table) and table not in existing
+        is_new = self._table_catalog.wanted(table) and table not in existing
         had = self._objects.had_before(table, statement.timestamp_ms) if is_new else ""
         if had == IS_VIEW:
             return StatementOutcome()
@@ -253,32 +253,32 @@ class StatementHandler:
         return StatementOutcome(stopped=self._stop(statement, [table], reason, READ_AGAIN))
 
     def _carried(self, table: TableId, stopped: Collection[str]) -> bool:
-        return self._book.announcement(table) is not None and str(table) not in stopped
+        return self._table_catalog.schema_change(table) is not None and str(table) not in stopped
 
     def _follow(
         self, statement: StatementLogged, ddl: TableDdl, table: TableId, change: TableChange
-    ) -> Announcement | None:
+    ) -> SchemaChange | None:
         """Decide what the statement did to one table. Raises TableStoppedError when it cannot be carried."""
         match effect_of(ddl, change):
             case None:
                 return None
             case Refusal(column, reason, hint):
                 raise TableStoppedError(str(table), column, str(statement.begin), reason, hint)
-            case Kind.DROP | Kind.TRUNCATE as kind:
-                last = self._book.announcement(table)
+            case SchemaChangeKind.DROP | SchemaChangeKind.TRUNCATE as kind:
+                last = self._table_catalog.schema_change(table)
                 return None if last is None else _told(statement, last, kind)
-            case Kind.CREATE | Kind.SCHEMA | Kind.RENAME as kind:
+            case SchemaChangeKind.CREATE | SchemaChangeKind.SCHEMA | SchemaChangeKind.RENAME as kind:
                 if change.after is None:
                     return None
-                announcement = self._announce(statement, change.after, kind)
-                return replace(announcement, column_renames=column_renames_of(ddl, change))
+                schema_change = self._announce(statement, change.after, kind)
+                return replace(schema_change, column_renames=column_renames_of(ddl, change))
             case other:
                 assert_never(other)
 
-    def _announce(self, statement: StatementLogged, schema: TableSchema, kind: Kind) -> Announcement:
-        registered = self._book.register(schema, str(statement.begin))
-        announcement = Announcement(
-            source=self._book.source,
+    def _announce(self, statement: StatementLogged, schema: TableSchema, kind: SchemaChangeKind) -> SchemaChange:
+        registered = self._table_catalog.register(schema, str(statement.begin))
+        schema_change = SchemaChange(
+            source=self._table_catalog.source,
             table=schema.table,
             topic=registered.topic,
             follows=registered.follows,
@@ -287,7 +287,7 @@ class StatementHandler:
             partitions=self._partitions,
             order=statement.order,
         )
-        return _told(statement, announcement, kind)
+        return _told(statement, schema_change, kind)
 
     def _not_replayed(self, statement: StatementLogged, ddl: TableDdl, error: PenstockError) -> StatementOutcome:
         """Handle a statement that the tracker refused: it affects only the tables that it names, or of its schema."""
@@ -303,7 +303,7 @@ class StatementHandler:
     def _stop(self, statement: StatementLogged, tables: Iterable[TableId], reason: str, hint: str) -> _Stopped:
         """Stop those of `tables` that are wanted."""
         stopped = []
-        for table in filter(self._book.wanted, tables):
+        for table in filter(self._table_catalog.wanted, tables):
             error = TableStoppedError(str(table), "", str(statement.begin), reason, hint)
             stopped.append((table, StoppedTable(str(statement.begin), error.message, error.hint)))
         return tuple(stopped)
@@ -311,12 +311,12 @@ class StatementHandler:
     def _keep(self, statement: StatementLogged, touched: Touched) -> None:
         dump = self._tracker.dump(touched)
         self._is_kept = True
-        self._state.keep_tracker_dump(self._book.source, TrackerDump(statement.begin, dump))
-        _DUMPED.pass_by()
+        self._state.keep_tracker_dump(self._table_catalog.source, TrackerDump(statement.begin, dump))
+        _DUMPED.maybe_crash()
 
     def _shapes(self, tables: Iterable[TableId]) -> Mapping[TableId, TableSchema]:
         """What those of `tables` look like that are wanted."""
-        return self._tracker.describe(list(filter(self._book.wanted, tables)))
+        return self._tracker.describe(list(filter(self._table_catalog.wanted, tables)))
 
 
 def _tokens_of(statement: StatementLogged) -> Sequence[Token]:
@@ -344,17 +344,17 @@ class _Names:
         return cls(resolve_names(ddl.tables, default_schema, tables), origins)
 
 
-def _with_moves(announcements: Sequence[Announcement], origins: Mapping[TableId, TableId]) -> tuple[Announcement, ...]:
-    """Tell in each announcement of a statement all that the statement moved."""
-    renamed = [a for a in announcements if a.kind is Kind.RENAME]
+def _with_moves(schema_changes: Sequence[SchemaChange], origins: Mapping[TableId, TableId]) -> tuple[SchemaChange, ...]:
+    """Tell in each schema-change event of a statement all that the statement moved."""
+    renamed = [a for a in schema_changes if a.kind is SchemaChangeKind.RENAME]
     moves = tuple(Move(str(origins[a.table]), str(a.table), a.value_schema_id) for a in renamed)
-    return tuple(replace(announcement, moves=moves) for announcement in announcements)
+    return tuple(replace(schema_change, moves=moves) for schema_change in schema_changes)
 
 
-def _told(statement: StatementLogged, announcement: Announcement, kind: Kind) -> Announcement:
-    """Return `announcement` as what `statement` did."""
+def _told(statement: StatementLogged, schema_change: SchemaChange, kind: SchemaChangeKind) -> SchemaChange:
+    """Return `schema_change` as what `statement` did."""
     return replace(
-        announcement,
+        schema_change,
         order=statement.order,
         kind=kind,
         file=statement.end.file,

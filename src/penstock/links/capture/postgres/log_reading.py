@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from penstock.core.postgres.log_items import PostgresItem, Transaction
     from penstock.core.postgres.messages import Relation
     from penstock.core.tables import TableSchema
-    from penstock.links.capture.postgres.announced_catalog import AnnouncedCatalog
+    from penstock.links.capture.postgres.registered_catalog import RegisteredCatalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def tables_changed(statement: LoggedStatement) -> TablesChanged:
 class PostgresReading:
     """Reads items of a stream that begins at a position: see ports/log.LogReading."""
 
-    def __init__(self, begin: WalPosition, catalog: AnnouncedCatalog, wanted: Callable[[TableId], bool]) -> None:
+    def __init__(self, begin: WalPosition, catalog: RegisteredCatalog, wanted: Callable[[TableId], bool]) -> None:
         """Begin at `begin`; a table that `catalog` knows in the shape that the log has is no news."""
         self._reached = begin
         self._catalog = catalog
@@ -77,10 +77,10 @@ class PostgresReading:
                     yield RowsRead(item)
                 case TransactionEnded(end):
                     self._last = None
-                    self._reached = self._told(end)
+                    self._reached = self._stamped(end)
                     yield TransactionsRead(self._reached)
                 case LogAdvanced(end):
-                    self._reached = self._told(end)
+                    self._reached = self._stamped(end)
                     yield LogPassed(self._reached)
                 case RelationSeen():
                     yield from self._described(item)
@@ -168,9 +168,9 @@ class PostgresReading:
     def _inside(self, transaction: Transaction, number: int) -> WalPosition:
         return replace(self._reached, lsn=transaction.lsn, rows_from=number)
 
-    def _told(self, position: WalPosition) -> WalPosition:
+    def _stamped(self, position: WalPosition) -> WalPosition:
         """What nobody can tell who only reads the log."""
-        return replace(position, era=self._reached.era, tables_from=self._reached.tables_from)
+        return replace(position, timeline=self._reached.timeline, tables_from=self._reached.tables_from)
 
 
 _DECODERS_MAX = 1000

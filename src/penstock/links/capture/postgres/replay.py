@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.core.announcements import Announcement, Kind, Move
 from penstock.core.errors import TableStoppedError
 from penstock.core.postgres.evolution import READ_ANEW, column_renames, refusal
 from penstock.core.publication import StoppedTable
+from penstock.core.schema_changes import Move, SchemaChange, SchemaChangeKind
 from penstock.core.tables import TableId
 from penstock.links.capture.postgres.log_reading import tables_changed
 from penstock.ports.replay import StatementOutcome
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from penstock.core.refusals import Refusal
     from penstock.core.tables import TableSchema
     from penstock.links.capture.postgres.log_reading import TablesChanged
-    from penstock.links.capture.table_book import TableBook
+    from penstock.links.capture.table_catalog import TableCatalog
     from penstock.ports.state import State
 
 
 class RelationReplay:
     """See ports/replay.Replay. There is nothing to replay on: the log itself says what tables look like."""
 
-    def __init__(self, state: State, book: TableBook, partitions: int) -> None:
-        """Serve the capture whose tables are in `book`; topics it makes have `partitions`."""
+    def __init__(self, state: State, table_catalog: TableCatalog, partitions: int) -> None:
+        """Serve the capture whose tables are in `table_catalog`; topics it makes have `partitions`."""
         self._state = state
-        self._book = book
+        self._table_catalog = table_catalog
         self._partitions = partitions
 
     def take_over(self) -> None:
@@ -79,14 +79,14 @@ class RelationReplay:
         """See Replay."""
         self._state.close()
 
-    def _truncated(self, changed: TablesChanged, stopped: Collection[str]) -> tuple[Announcement, ...]:
+    def _truncated(self, changed: TablesChanged, stopped: Collection[str]) -> tuple[SchemaChange, ...]:
         tables = [TableId(relation.schema, relation.name) for relation in changed.relations]
-        known = [self._book.announcement(table) for table in tables if str(table) not in stopped]
-        return tuple(_told(changed, each, Kind.TRUNCATE) for each in known if each is not None)
+        known = [self._table_catalog.schema_change(table) for table in tables if str(table) not in stopped]
+        return tuple(_told(changed, each, SchemaChangeKind.TRUNCATE) for each in known if each is not None)
 
-    def _follow(self, changed: TablesChanged, after: TableSchema, stopped: Collection[str]) -> tuple[Announcement, ...]:
+    def _follow(self, changed: TablesChanged, after: TableSchema, stopped: Collection[str]) -> tuple[SchemaChange, ...]:
         """Announce a table's new shape. Raises TableStoppedError where its rows are not known."""
-        before = self._book.announced_schema(after.table)
+        before = self._table_catalog.announced_schema(after.table)
         if before is not None and before.number == after.number:
             return self._changed(changed, before, after, stopped)
         origin = self._called_before(after.number)
@@ -100,45 +100,45 @@ class RelationReplay:
                 "it was added to `tables`, to the publication or to its schema since, or our user had no SELECT on it: "
                 f"{READ_ANEW}",
             )
-        return (self._announce(changed, after, Kind.CREATE),)
+        return (self._announce(changed, after, SchemaChangeKind.CREATE),)
 
     def _changed(
         self, changed: TablesChanged, before: TableSchema, after: TableSchema, stopped: Collection[str]
-    ) -> tuple[Announcement, ...]:
+    ) -> tuple[SchemaChange, ...]:
         if str(after.table) in stopped:
             return ()
         self._require(changed, after, refusal(before, after))
-        announcement = self._announce(changed, after, Kind.SCHEMA)
-        return (replace(announcement, column_renames=column_renames(before, after)),)
+        schema_change = self._announce(changed, after, SchemaChangeKind.SCHEMA)
+        return (replace(schema_change, column_renames=column_renames(before, after)),)
 
     def _renamed(
         self, changed: TablesChanged, origin: TableSchema, after: TableSchema, stopped: Collection[str]
-    ) -> tuple[Announcement, ...]:
+    ) -> tuple[SchemaChange, ...]:
         """Announce that a table has another name, and nobody its old one."""
         if str(origin.table) in stopped:
             raise _stopped(changed, after, f"it has the rows of {origin.table}, which was not carried", READ_ANEW)
         self._require(changed, after, refusal(origin, after))
         if column_renames(origin, after):
             raise _stopped(changed, after, "it and a column of it got other names at once", READ_ANEW)
-        announcement = self._announce(changed, after, Kind.RENAME)
-        moves = (Move(str(origin.table), str(after.table), announcement.value_schema_id),)
-        last = self._book.announcement(origin.table)
-        ended = () if last is None else (_told(changed, last, Kind.DROP),)
-        return tuple(replace(each, moves=moves) for each in (announcement, *ended))
+        schema_change = self._announce(changed, after, SchemaChangeKind.RENAME)
+        moves = (Move(str(origin.table), str(after.table), schema_change.value_schema_id),)
+        last = self._table_catalog.schema_change(origin.table)
+        ended = () if last is None else (_told(changed, last, SchemaChangeKind.DROP),)
+        return tuple(replace(each, moves=moves) for each in (schema_change, *ended))
 
     def _called_before(self, number: int) -> TableSchema | None:
         """The announced table with this OID, if there is one."""
-        schemas = (self._book.announced_schema(each.table) for each in self._book.announced())
+        schemas = (self._table_catalog.announced_schema(each.table) for each in self._table_catalog.announced())
         return next((schema for schema in schemas if schema is not None and schema.number == number), None)
 
     def _require(self, changed: TablesChanged, after: TableSchema, found: Refusal | None) -> None:
         if found is not None:
             raise _stopped(changed, after, found.reason, found.hint, found.column)
 
-    def _announce(self, changed: TablesChanged, schema: TableSchema, kind: Kind) -> Announcement:
-        registered = self._book.register(schema, str(changed.begin))
-        announcement = Announcement(
-            source=self._book.source,
+    def _announce(self, changed: TablesChanged, schema: TableSchema, kind: SchemaChangeKind) -> SchemaChange:
+        registered = self._table_catalog.register(schema, str(changed.begin))
+        schema_change = SchemaChange(
+            source=self._table_catalog.source,
             table=schema.table,
             topic=registered.topic,
             follows=registered.follows,
@@ -147,13 +147,13 @@ class RelationReplay:
             partitions=self._partitions,
             order=changed.order,
         )
-        return _told(changed, announcement, kind)
+        return _told(changed, schema_change, kind)
 
 
-def _told(changed: TablesChanged, announcement: Announcement, kind: Kind) -> Announcement:
-    """Return `announcement` as what came to light there."""
+def _told(changed: TablesChanged, schema_change: SchemaChange, kind: SchemaChangeKind) -> SchemaChange:
+    """Return `schema_change` as what came to light there."""
     return replace(
-        announcement,
+        schema_change,
         order=changed.order,
         kind=kind,
         file=changed.end.file,

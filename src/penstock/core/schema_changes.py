@@ -1,0 +1,91 @@
+"""The schemas topic: what a capture tells the rest of the pipeline about its tables."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from penstock.core.tables import TableId
+from penstock.core.topic_fingerprints import read_own
+
+_VERSION = 2
+
+
+class SchemaChangeKind(StrEnum):
+    """What a statement made of a table.
+
+    SCHEMA    it has this schema from here on, and the rows that it had
+    CREATE    it begins here, with this schema and without rows: what had its name before is gone
+    TRUNCATE  it has no rows from here on, and the schema that it had
+    DROP      it ends here: it was dropped, or got a name that is not carried
+    RENAME    it has the rows of another table, and this schema: see `moves`
+    """
+
+    SCHEMA = "schema"
+    CREATE = "create"
+    TRUNCATE = "truncate"
+    DROP = "drop"
+    RENAME = "rename"
+
+
+class Move(NamedTuple):
+    """The rows of `origin` (`schema.name`) are those of `table`, which has `schema_id`."""
+
+    origin: str
+    table: str
+    schema_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaChange:
+    """What became of `table` at `order` in the source's log; it has `value_schema_id` and lives in `topic`.
+
+    It is committed in the same Kafka transaction as the position it was made at,
+    before the first change behind it. `order` is the (file number, offset, row)
+    of the statement, which no other statement on this table has. `follows` is the
+    topic that `topic` took over from, "" if it is the table's first. `file` is the
+    log's name, and `timestamp_ms` when the statement was committed; "" and 0 in
+    what older releases wrote. `moves` are all that the statement made at once: each
+    of its schema-change events has them, and an origin that gets no rows has none then.
+    `column_renames` are pairs of a column's old and its new name, given all at once.
+    """
+
+    source: str
+    table: TableId
+    topic: str
+    follows: str
+    key_schema_id: int | None
+    value_schema_id: int
+    partitions: int
+    order: tuple[int, int, int]
+    kind: SchemaChangeKind = SchemaChangeKind.SCHEMA
+    file: str = ""
+    timestamp_ms: int = 0
+    moves: tuple[Move, ...] = ()
+    column_renames: tuple[tuple[str, str], ...] = ()
+
+    def to_json(self) -> bytes:
+        """The message as it stands in the schemas topic."""
+        return json.dumps({"version": _VERSION, **asdict(self), "table": str(self.table)}).encode()
+
+    @classmethod
+    def from_json(cls, message: bytes) -> SchemaChange:
+        """Read a message of the schemas topic, of version 1 too; ValueError for a version we do not know."""
+        fields = json.loads(message)
+        version = fields.pop("version", None)
+        if version not in {1, _VERSION}:
+            text = f"schema-change event of version {version}; this release reads versions 1 to {_VERSION}"
+            raise ValueError(text)
+        fields["table"] = TableId.parse(fields["table"])
+        fields["order"] = tuple(fields["order"])
+        fields["kind"] = SchemaChangeKind(fields.get("kind", SchemaChangeKind.SCHEMA))
+        fields["moves"] = tuple(Move(*move) for move in fields.get("moves", ()))
+        fields["column_renames"] = tuple((old, new) for old, new in fields.get("column_renames", ()))
+        return cls(**fields)
+
+
+def read_schema_change(topic: str, offset: int, value: bytes) -> SchemaChange:
+    """Read the message at `offset` of the schemas topic; PositionError if it is none of ours."""
+    return read_own(topic, offset, value, SchemaChange.from_json)

@@ -1,0 +1,66 @@
+"""The tables of a PostgreSQL source at the place that was reached: as they were announced last.
+
+The log describes each table ahead of its rows. What differs from what was announced
+is a statement to the capture, so that between two statements the two agree.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.core.postgres.relations import table_schema
+from penstock.core.tables import TableId
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from penstock.core.postgres.messages import Relation
+    from penstock.core.postgres.types import SpecialValues, TypeInfo
+    from penstock.core.tables import TableSchema
+    from penstock.ports.relations import RelationCatalog
+
+
+class RegisteredCatalog:
+    """See ports/tracker.SchemaCatalog."""
+
+    connector = "postgres"
+
+    def __init__(self, relations: RelationCatalog, special: SpecialValues) -> None:
+        """Ask `relations` about what the log does not say."""
+        self._relations = relations
+        self._special = special
+        self._announced: Callable[[TableId], TableSchema | None] = lambda _: None
+
+    def follow(self, announced: Callable[[TableId], TableSchema | None]) -> None:
+        """Take from `announced` what a table looked like when it was announced last."""
+        self._announced = announced
+
+    def require_empty(self) -> None:
+        """See SchemaCatalog."""
+
+    def describe(self, tables: Collection[TableId]) -> Mapping[TableId, TableSchema]:
+        """See SchemaCatalog."""
+        found = {table: self._announced(table) for table in tables}
+        return {table: schema for table, schema in found.items() if schema is not None}
+
+    def table_schema(self, table: TableId) -> TableSchema | None:
+        """See SchemaCatalog."""
+        return self._announced(table)
+
+    def sequences(self) -> Collection[TableId]:
+        """See SchemaCatalog: sequences are not in the log."""
+        return ()
+
+    def close(self) -> None:
+        """See SchemaCatalog."""
+        self._relations.close()
+
+    def shape(self, relation: Relation) -> TableSchema:
+        """Return the table that a relation message describes."""
+        known = self._announced(TableId(relation.schema, relation.name))
+        known = known if known is not None and known.number == relation.oid else None
+        return table_schema(relation, self._relations.table(relation.oid), self.types(relation), known, self._special)
+
+    def types(self, relation: Relation) -> Mapping[int, TypeInfo]:
+        """Return types by OID, those of the columns of `relation` among them."""
+        return self._relations.types(relation)

@@ -1,0 +1,192 @@
+"""What a lake knows of its own progress: small files beside its tables, of which a table's log says which one counts.
+
+Below `_penstock/PIPELINE/SOURCE/` of the lake:
+
+`tables/TABLE/NUMBER.json`  what the commit of that number makes true of the table; written before it
+`tables/TABLE/life.json`    that the table is there; or what is known of one that is there no more
+`batches.json`              the offset in the batch topic from which to read on, and those of tables that wait
+`renames.json`              the renames that are under way
+
+A commit carries its number in the table's log (Delta's action `txn`), so rows and
+the file that speaks of them become visible in one step. A file whose number no
+commit has says nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from penstock.core.errors import PositionError
+from penstock.core.tables import TableId
+from penstock.core.transforms.column_history import ColumnHistory
+from penstock.core.warehouse.load_plan import SchemaInPlace
+from penstock.core.warehouse.schema_text import parse_schema, render_schema
+from penstock.links.warehouse.progress import TableState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.core.warehouse.load_plan import Deletes
+    from penstock.ports.objects import ObjectStore
+
+FOLDER = "_penstock"
+_LIFE = "life.json"
+_RESTORE = "restore the lake as it was, or carry it from a fresh copy: another `pipeline` name, `home` and folder"
+
+
+@dataclass(frozen=True, slots=True)
+class TableProgress:
+    """How far a table is: its schema and barriers, and the first Kafka offset not loaded by (topic, partition).
+
+    `leaving`: the table is to be deleted, or is deleted already. `columns` is what is
+    known of its columns once a link's rules have treated them.
+    """
+
+    state: TableState
+    positions: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    leaving: bool = False
+    columns: ColumnHistory | None = None
+
+    def after(self, state: TableState, positions: Mapping[tuple[str, int], int] | None = None) -> TableProgress:
+        """Return it with another state, and with these positions moved."""
+        return replace(self, state=state, positions={**self.positions, **(positions or {})})
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """One move of a statement that renames tables: the rows of `origin`, as `version` of it has them, go to `after`."""
+
+    origin: TableProgress
+    version: int
+    after: TableProgress
+
+
+class LakeState:
+    """The files of one pipeline and source. It decides nothing: the tables' logs do."""
+
+    def __init__(self, store: ObjectStore, pipeline: str, source: str) -> None:
+        """Keep them in `store`, the root of the lake."""
+        self._store = store
+        self._folder = f"{FOLDER}/{quote(pipeline, safe='')}/{quote(source, safe='')}"
+
+    def folder(self, table: TableId) -> str:
+        """Where the files of `table` are."""
+        return f"{self._folder}/tables/{quote(str(table), safe='')}"
+
+    def write(self, table: TableId, number: int, progress: TableProgress) -> None:
+        """Say what a commit with `number` is going to make true."""
+        self._put(self._entry(table, number), _render(progress))
+
+    def read(self, table: TableId, number: int) -> TableProgress:
+        """Return what the commit with `number` made true. Raises PositionError if its file is gone."""
+        found = self._get(self._entry(table, number))
+        if found is None:
+            message = f"{table}: the lake has no {self._entry(table, number)}, which says how far the table is"
+            raise PositionError(message, _RESTORE)
+        return _parse(found)
+
+    def forget_others(self, table: TableId, number: int) -> None:
+        """Delete the files of the table's other commits."""
+        kept = {self._entry(table, number), f"{self.folder(table)}/{_LIFE}"}
+        for key in self._store.list(f"{self.folder(table)}/"):
+            if key not in kept:
+                self._store.delete([key])
+
+    def forget(self, table: TableId, number: int) -> None:
+        """Delete the file of one commit."""
+        self._store.delete([self._entry(table, number)])
+
+    def life(self, table: TableId) -> TableProgress | bool:
+        """Return True for a table that must be there, what is known of one that left, False for none of ours."""
+        found = self._get(f"{self.folder(table)}/{_LIFE}")
+        if found is None:
+            return False
+        return _parse(found["left"]) if "left" in found else True
+
+    def set_life(self, table: TableId, left: TableProgress | None = None) -> None:
+        """Remember that the table is there, or how it `left`."""
+        self._put(f"{self.folder(table)}/{_LIFE}", {} if left is None else {"left": _render(left)})
+
+    def batch_offset(self) -> int:
+        """Return where to read on in the batch topic; 0 at first."""
+        found = self._get(f"{self._folder}/batches.json")
+        return 0 if found is None else int(found["next_batch_offset"])
+
+    def waiting(self) -> dict[TableId, int]:
+        """Return where each table waits in the batch topic."""
+        found = self._get(f"{self._folder}/batches.json") or {}
+        return {TableId.parse(table): int(offset) for table, offset in found.get("waiting", {}).items()}
+
+    def set_batch_offset(self, offset: int, waiting: Mapping[TableId, int]) -> None:
+        """Remember where to read on, and where tables wait."""
+        named = {str(table): at for table, at in waiting.items()}
+        self._put(f"{self._folder}/batches.json", {"next_batch_offset": offset, "waiting": named})
+
+    def renames(self) -> list[Rename]:
+        """Return the renames that are under way."""
+        found = self._get(f"{self._folder}/renames.json")
+        moves = [] if found is None else found["moves"]
+        return [Rename(_parse(move["origin"]), int(move["version"]), _parse(move["after"])) for move in moves]
+
+    def set_renames(self, renames: list[Rename]) -> None:
+        """Remember the renames that are under way; none when they are done."""
+        if not renames:
+            self._store.delete([f"{self._folder}/renames.json"])
+            return
+        moves = [{"origin": _render(r.origin), "version": r.version, "after": _render(r.after)} for r in renames]
+        self._put(f"{self._folder}/renames.json", {"moves": moves})
+
+    def _entry(self, table: TableId, number: int) -> str:
+        return f"{self.folder(table)}/{number:020d}.json"
+
+    def _put(self, key: str, content: Mapping[str, object]) -> None:
+        self._store.put(key, json.dumps(content, ensure_ascii=False).encode())
+
+    def _get(self, key: str) -> dict[str, Any] | None:
+        if not self._store.exists(key):
+            return None
+        try:
+            found: dict[str, Any] = json.loads(self._store.get(key))
+        except ValueError as error:
+            message = f"{key} of the lake is not what Penstock wrote there: {error}"
+            raise PositionError(message, _RESTORE) from error
+        return found
+
+
+def _render(progress: TableProgress) -> dict[str, object]:
+    state = progress.state
+    return {
+        "schema": render_schema(state.schema),
+        "schema_id": state.in_place.schema_id,
+        "order": state.in_place.order,
+        "border": state.barrier,
+        "ended": state.ended,
+        "deletes": state.deletes,
+        "misfits": state.out_of_range,
+        "positions": [[topic, partition, offset] for (topic, partition), offset in progress.positions.items()],
+        "leaving": progress.leaving,
+        "columns": progress.columns.to_json() if progress.columns else None,
+    }
+
+
+def _parse(fields: Mapping[str, Any]) -> TableProgress:
+    in_place = SchemaInPlace(int(fields["schema_id"]), _place(fields["order"]))
+    # Lakes of older releases counted no out-of-range values, deleted what the source deleted, and had columns as they are.
+    deletes: Deletes = "soft" if fields.get("deletes") == "soft" else "hard"
+    out_of_range = int(fields.get("misfits", 0))
+    state = TableState(
+        parse_schema(fields["schema"]), in_place, _place(fields["border"]), bool(fields["ended"]), deletes, out_of_range
+    )
+    positions = {(str(topic), int(partition)): int(offset) for topic, partition, offset in fields["positions"]}
+    treated = fields.get("columns")
+    return TableProgress(
+        state, positions, bool(fields["leaving"]), ColumnHistory.from_json(treated) if treated is not None else None
+    )
+
+
+def _place(numbers: list[int]) -> tuple[int, int, int]:
+    file, offset, row = numbers
+    return file, offset, row

@@ -1,0 +1,203 @@
+"""Where a pipeline stands: what its lock and its state database tell, and its sources where they answer."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from penstock.config.places import state_file
+from penstock.core.errors import PenstockError, UnavailableError, UsageError
+from penstock.core.lag import lag_seconds
+from penstock.ports.history import SAMPLE_SECONDS, SAMPLES_MAX
+from penstock.wiring.identity import own_identity, require_identity
+from penstock.wiring.open import OBJECTS_LINK, open_history, open_lock, open_pipeline_state, open_snapshot_list
+from penstock.wiring.snapshots import newest_snapshots
+from penstock.wiring.source_status import ask_source
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.adapters.state.history import SqlHistory
+    from penstock.adapters.state.snapshots import SqlSnapshots
+    from penstock.adapters.state.store import SqlState
+    from penstock.config.specs import PipelineSpec
+    from penstock.ports.history import Sample, ServerCondition
+    from penstock.ports.snapshots import Snapshot
+    from penstock.ports.source_status import SourceStatus
+    from penstock.ports.state import LinkProgress, State, TableProgress
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineStatus:
+    """What is known of a pipeline at `now_ms`.
+
+    `holder` says who runs it, "" if nobody does, and None if the server that
+    knows does not answer: `unanswered` says so then. `stranger` says that the rows
+    are those of another pipeline, and what to do. `servers` are the embedded ones as
+    they were when they were last written down, and nobody's while nothing runs.
+    """
+
+    holder: str | None
+    links: Sequence[LinkProgress]
+    tables: Sequence[TableProgress]
+    unanswered: str = ""
+    sources: Sequence[SourceStatus] = ()
+    now_ms: int = 0
+    stranger: tuple[str, str] | None = None
+    snapshots: Sequence[Snapshot] = ()
+    servers: Sequence[ServerCondition] = ()
+    samples: Mapping[str, Sequence[Sample]] = field(default_factory=dict)
+
+    def lag_seconds(self, link: LinkProgress) -> float | None:
+        """How long ago the oldest change was committed that the link has not carried, at most; None if unknown."""
+        return lag_seconds(link.behind_since_ms, self.now_ms)
+
+    def table_lag_seconds(self, table: TableProgress) -> float | None:
+        """The same of one table; of a stopped one, since it stopped."""
+        if table.error:
+            return lag_seconds(table.stopped_at_ms or None, self.now_ms)
+        link = next((link for link in self.links if link.link == table.link), None)
+        if table.behind_since_ms is None:
+            return None if link is None else self.lag_seconds(link)
+        return lag_seconds(table.behind_since_ms, self.now_ms)
+
+    def stuck_seconds(self, link: LinkProgress) -> float | None:
+        """For how long the link ran without moving although something was ahead of it; None if unknown.
+
+        The time that nobody ran it does not count, neither before this run nor after the last one.
+        """
+        if not link.behind_since_ms:
+            return link.behind_since_ms
+        until_ms = link.updated_at_ms if self.holder == "" else self.now_ms
+        since_ms = max(link.behind_since_ms, link.moved_at_ms, link.running_since_ms)
+        return max(0.0, (until_ms - since_ms) / 1000)
+
+    def with_answers(self, sources: Sequence[SourceStatus]) -> PipelineStatus:
+        """The same with what sources said lately; of lag, a run of the pipeline knows newer things than they."""
+        links = self.links if self.holder else [_as_the_source_says(link, sources) for link in self.links]
+        return replace(self, sources=sources, links=links)
+
+
+class StatusReader:
+    """Reads where a pipeline stands, again and again, over connections of its own to the state database."""
+
+    def __init__(self, spec: PipelineSpec) -> None:
+        """Connect to nothing yet."""
+        self._spec = spec
+        self._opened: tuple[SqlState, SqlHistory, SqlSnapshots] | None = None
+        self._names = frozenset(link_names(spec))
+
+    def read(self) -> PipelineStatus:
+        """As `read_status`, without asking the sources. After an error, the next call connects anew."""
+        holder, unanswered = _ask_holder(self._spec)
+        status = PipelineStatus(holder, (), (), unanswered, now_ms=_now_ms())
+        if self._opened is None and not _has_state(self._spec):
+            return status
+        try:
+            return self._read(status, *self._open())
+        except PenstockError:
+            self.close()
+            raise
+
+    def ask_sources(self) -> Sequence[SourceStatus]:
+        """Ask every source how far its log reaches; one that is away is a part of the answer."""
+        positions = {}
+        if self._opened is not None or _has_state(self._spec):
+            state, *_ = self._open()
+            positions = {source.name: state.position(source.name) for source in self._spec.sources}
+        asked = []
+        for source in self._spec.sources:
+            mirrored = positions.get(source.name)
+            asked.append(ask_source(source, mirrored[0] if mirrored else None))
+        return asked
+
+    def close(self) -> None:
+        """Drop the connections. Safe to call twice."""
+        for opened in self._opened or ():
+            opened.close()
+        self._opened = None
+
+    def _open(self) -> tuple[SqlState, SqlHistory, SqlSnapshots]:
+        if self._opened is None:
+            spec = self._spec
+            self._opened = open_pipeline_state(spec), open_history(spec), open_snapshot_list(spec)
+        return self._opened
+
+    def _read(
+        self, status: PipelineStatus, state: SqlState, history: SqlHistory, snapshots: SqlSnapshots
+    ) -> PipelineStatus:
+        samples = history.samples(status.now_ms - SAMPLES_MAX * SAMPLE_SECONDS * 1000)
+        return replace(
+            status,
+            # What was taken out of the file is nobody's concern any more; its rows stay, should it come back.
+            links=[link for link in state.links() if link.link in self._names],
+            tables=[table for table in state.tables() if table.link in self._names],
+            stranger=_stranger(self._spec, state),
+            snapshots=newest_snapshots(snapshots),
+            servers=history.servers() if status.holder else (),
+            samples={name: found for name, found in samples.items() if name in self._names},
+        )
+
+
+def link_names(spec: PipelineSpec) -> Sequence[str]:
+    """The links that the file asks for, in the order of the data."""
+    captures = [source.name for source in spec.sources]
+    joins, spolts = [join.name for join in spec.joins], [spolt.name for spolt in spec.spolts]
+    return [*captures, *joins, OBJECTS_LINK, *(link.name for link in spec.links), *spolts]
+
+
+def read_status(spec: PipelineSpec, *, ask_sources: bool = False) -> PipelineStatus:
+    """Read where the pipeline stands; nothing is known of one that never ran.
+
+    Starts and creates nothing. Sources are asked for their log's ends only if
+    `ask_sources`; one that is away is a part of the answer. Raises UnavailableError
+    when the state database is away, UsageError when it cannot be opened at all.
+    """
+    with closing(StatusReader(spec)) as reader:
+        status = reader.read()
+        sources = reader.ask_sources() if ask_sources and _has_state(spec) else ()
+    links = [_as_the_source_says(link, sources) for link in status.links]
+    return replace(status, links=links, sources=sources, now_ms=_now_ms())
+
+
+def _has_state(spec: PipelineSpec) -> bool:
+    """Whether there may be something to read; a look must not make the embedded database."""
+    return not spec.is_embedded("state") or state_file(spec).exists()
+
+
+def _stranger(spec: PipelineSpec, state: State) -> tuple[str, str] | None:
+    """What tells that the rows are another pipeline's, as far as that shows without asking Kafka."""
+    try:
+        require_identity(spec, state.identity(), own_identity(spec, ask_kafka=False))
+    except UsageError as error:
+        return error.message, error.hint
+    return None
+
+
+def _as_the_source_says(link: LinkProgress, sources: Sequence[SourceStatus]) -> LinkProgress:
+    """A capture's lag as its source tells it, which is true also while nobody mirrors the capture."""
+    told = next((source for source in sources if source.source == link.link), None)
+    if told is None or told.position is None:
+        return link
+    if told.lag_bytes is None:
+        # The mirror may be from before it fell behind.
+        return replace(link, lag_seconds=None, lag_bytes=None, behind_since_ms=None)
+    behind_since_ms = told.oldest_ahead_ms
+    if behind_since_ms is None:
+        behind_since_ms = link.behind_since_ms or link.updated_at_ms
+    return replace(link, lag_bytes=told.lag_bytes, behind_since_ms=behind_since_ms, position=str(told.position))
+
+
+def _ask_holder(spec: PipelineSpec) -> tuple[str | None, str]:
+    """Who runs the pipeline; or None, and why nobody knows."""
+    lock = open_lock(spec)
+    try:
+        return lock.holder(), ""
+    except UnavailableError as error:
+        return None, error.message
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
