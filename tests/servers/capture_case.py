@@ -145,7 +145,7 @@ class CaseServers:
             "kafka": {"bootstrap_servers": kafka.bootstrap_servers, **kafka_options},
             "schematizer": {"url": self.schematizer},
             "tracker": {**login, "port": self.tracker.port},
-            "sources": [{"name": "db", "kind": "mysql", **login, "tables": [f"{database}.*"], "start": "copy"}],
+            "sources": [{"name": "db", "kind": "mysql", **login, "tables": [f"{database}.*"], "start": "snapshot"}],
             "sinks": [{"name": "warehouse", "kind": "duckdb", "path": str(self.home / "warehouse.duckdb")}],
             "links": [{"from": "db", "to": "warehouse"}],
         }

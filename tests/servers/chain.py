@@ -48,7 +48,7 @@ sources:
     user: penstock
     password_env: CHAIN_PASSWORD
     tables: ["{name}.*"]
-    start: copy
+    start: snapshot
 sinks:
   - {{name: wh, kind: duckdb, path: {home}/wh.duckdb}}
 links:

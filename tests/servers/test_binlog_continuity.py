@@ -141,7 +141,7 @@ def test_a_reset_in_mid_stream_ends_the_stream(source: Source) -> None:
             with pytest.raises(LogError, match="log") as caught:
                 Reader(begin).read(stream)
 
-    assert "start a new pipeline with a copy" in caught.value.hint
+    assert "start a new pipeline with an initial snapshot" in caught.value.hint
     assert not isinstance(caught.value, LogPurgedError)
     assert not caught.value.retryable
 
@@ -159,7 +159,7 @@ def test_a_reset_between_two_streams_is_noticed_however_far_the_new_log_is(sourc
             read_on(source, position)
 
     assert "reset" in caught.value.hint
-    assert "start a new pipeline with a copy" in caught.value.hint
+    assert "start a new pipeline with an initial snapshot" in caught.value.hint
 
 
 def test_a_reset_is_noticed_by_the_first_transaction_that_comes(source: Source) -> None:

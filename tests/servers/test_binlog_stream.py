@@ -243,7 +243,7 @@ def test_a_purged_binlog_is_named(source: Source, cursor: pymysql.cursors.Cursor
         read_all(source, begin)
 
     assert f"it has {here(source).file} to {here(source).file}, {begin.file} are gone" in caught.value.message
-    assert "start a new pipeline with a copy" in caught.value.hint
+    assert "start a new pipeline with an initial snapshot" in caught.value.hint
     assert "binlog_expire_logs_seconds" in caught.value.hint
 
 

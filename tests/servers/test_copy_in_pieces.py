@@ -1,4 +1,4 @@
-"""An initial snapshot that takes longer than a transaction may is committed in pieces, and one that was broken off is anew."""
+"""An initial snapshot that takes longer than a transaction may is committed in pieces; one that broke off is anew."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ ROWS = 25_000
 def case(case_servers: CaseServers, kafka: KafkaBroker, fresh_database: str) -> CaptureCase:
     """A table of three batches, each of which is a transaction."""
     made = case_servers.make_case(kafka, fresh_database, partitions=2)
-    set_source(made.file, copy_commit_seconds=0)
+    set_source(made.file, snapshot_commit_seconds=0)
     made.write(
         "CREATE TABLE t (id INT PRIMARY KEY, n INT)",
         "CREATE TABLE gone (id INT PRIMARY KEY)",

@@ -171,7 +171,7 @@ def make_crash_case(
                     "kind": "mysql",
                     **login,
                     "tables": [f"{name}.*"],
-                    "start": "copy",
+                    "start": "snapshot",
                     "backlog_tasks": 2,
                     **source,
                 }
@@ -296,7 +296,7 @@ def test_a_first_start_recovers(make_crash_case: Callable[..., CrashCase], fresh
 def test_a_copy_in_pieces_recovers_behind_what_has_come_to_the_warehouse(
     make_crash_case: Callable[..., CrashCase], fresh_name: str
 ) -> None:
-    case = make_crash_case(fresh_name, {"copy_commit_seconds": 0})
+    case = make_crash_case(fresh_name, {"snapshot_commit_seconds": 0})
     case.write("before")
     # None of the three tables is empty, so the sixth piece is not the last, which says that the copy is whole.
     for row in ("accounts VALUES (-1, 0, '')", "entries VALUES (-3, '')", "last_versions VALUES (-1, 0)"):

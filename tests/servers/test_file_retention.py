@@ -201,7 +201,7 @@ def test_a_target_that_comes_later_is_told_that_files_are_gone_and_gets_nothing(
         case.load("postgres", 10)
 
     assert "the target of to-postgres has the batches before offset 0" in raised.value.message
-    assert "start a new pipeline with a copy" in raised.value.hint
+    assert "start a new pipeline with an initial snapshot" in raised.value.hint
     assert case.targets["postgres"].tables() == []
     assert case.sweep(100) == 0
 

@@ -215,7 +215,7 @@ def test_a_place_that_is_none_in_the_log_is_no_matter_of_grants(connection: pymy
         oldest_ahead_ms(server_of(connection), BinlogPosition(place.file, place.offset - 3))
 
     assert "does not send its binlog from" in caught.value.message
-    assert "start a new pipeline with a copy" in caught.value.hint
+    assert "start a new pipeline with an initial snapshot" in caught.value.hint
     assert "grants" not in caught.value.hint
 
 

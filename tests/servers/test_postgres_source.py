@@ -204,7 +204,7 @@ def test_a_source_of_each_kind_arrives_in_one_warehouse(
     chain = make_postgres("CREATE TABLE t (id int PRIMARY KEY, v text)", "INSERT INTO t VALUES (1, 'a')")
     login = "host: 127.0.0.1, port: {port}, user: penstock, password_env: POSTGRES_CHAIN_PASSWORD"
     tracker = f"{{{login.format(port=tracker_server.port)}}}"
-    source = f"name: my, kind: mysql, {login.format(port=mariadb.port)}, start: copy, tracker: {tracker}"
+    source = f"name: my, kind: mysql, {login.format(port=mariadb.port)}, start: snapshot, tracker: {tracker}"
     config = chain.file.read_text().replace(
         "sources:\n", f'sources:\n  - {{{source}, tables: ["{fresh_database}.*"]}}\n'
     )

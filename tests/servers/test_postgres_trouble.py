@@ -122,7 +122,7 @@ def test_a_slot_that_was_moved_past_us_stops_the_capture(make_postgres: Callable
     with pytest.raises(PositionError, match="past") as refused:
         chain.carry()
 
-    assert "start: copy" in refused.value.hint or "start a new pipeline" in refused.value.hint
+    assert "start: snapshot" in refused.value.hint or "start a new pipeline" in refused.value.hint
     assert "past" in ask_source(_source(chain), chain.position()).unanswered
 
 

@@ -134,7 +134,7 @@ def shops(
         address = MysqlServer(tracker.host, tracker.port, tracker.user, tracker.password)
         MysqlTracker(address).restore('{"schemas": []}')
         login = {"host": server.host, "user": server.user, "password_env": "CASE_PASSWORD"}
-        source = {"name": f"{name}_{fresh_name}", "kind": "mysql", **login, "port": server.port, "start": "copy"}
+        source = {"name": f"{name}_{fresh_name}", "kind": "mysql", **login, "port": server.port, "start": "snapshot"}
         sources.append({**source, "tables": [f"{fresh_name}.*"], "tracker": {**login, "port": tracker.port}})
         create = f"CREATE DATABASE {fresh_name}", f"CREATE TABLE {fresh_name}.orders (id INT PRIMARY KEY, item TEXT)"
         Shop(server, "mysql").write(*create)

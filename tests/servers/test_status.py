@@ -215,7 +215,7 @@ def test_binlogs_that_go_away_are_warned_of_in_time_and_told_when_they_are_gone(
     gone = purged["sources"][0]["retention"]
     assert (gone["level"], gone["oldest_file"], gone["files"], gone["files_before"]) == ("error", newest, 1, 0)
     assert "was purged" in purged["problems"][0]["text"]
-    assert "start a new pipeline with a copy" in purged["problems"][0]["hint"]
+    assert "start a new pipeline with an initial snapshot" in purged["problems"][0]["hint"]
     assert purged["healthy"] is False
 
 

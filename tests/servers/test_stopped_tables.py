@@ -50,7 +50,7 @@ def test_a_change_that_is_undone_leaves_its_table_stopped_and_the_hint_says_so(s
     assert "even if the change is undone" in said
     assert stopped.query("SELECT id FROM {schema}.orders") == [(1,)]
     (problem,) = find_problems(stopped.status(), "penstock run shop.yaml")
-    assert "start a new pipeline with a copy" in problem.hint
+    assert "start a new pipeline with an initial snapshot" in problem.hint
     assert "penstock run shop.yaml" not in problem.hint
     ((table, error),) = [(plan.table, plan.error) for plan in plan_loads(stopped.spec)]
     assert table == f"{stopped.name}.orders"
@@ -86,11 +86,11 @@ def test_a_table_that_the_start_of_the_log_stops_says_how_a_new_pipeline_gets_by
         chain = make_chain(tmp_path, fresh_name, server, chain_parts)
         Chain(chain.file, "mysql", server).write(f"CREATE DATABASE {fresh_name}")
         chain.write("CREATE TABLE orders (n INT PRIMARY KEY)", "ALTER TABLE orders MODIFY n SMALLINT")
-        chain.file.write_text(chain.file.read_text().replace("start: copy", "start: auto"))
+        chain.file.write_text(chain.file.read_text().replace("start: snapshot", "start: auto"))
 
         assert "from the start of the log" in chain.start()
         chain.carry()
         chain.mirror()
 
         (said,) = told(chain)
-        assert "`start: copy`" in said
+        assert "`start: snapshot`" in said

@@ -132,6 +132,6 @@ def test_a_copy_takes_longer_than_a_transaction_may_in_pieces_and_not_in_one(
 
     assert not isinstance(caught.value, FencedError)
     assert ended == [TableId(case.database, "t")]
-    config["sources"][0]["copy_commit_seconds"] = 0
+    config["sources"][0]["snapshot_commit_seconds"] = 0
     another.write_text(yaml.safe_dump({**config, "pipeline": f"{case.database}_2", "home": str(tmp_path / "home2")}))
     assert "with a copy of 1 tables" in wiring.start_capture(CaptureSpec(load(another), "db", 2))

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from penstock.config.specs import LinkSpec, PipelineSpec, SchematizerSpec, SourceSpec
 
 _START = {
-    "auto": "from the start of the binlog if the server still has it whole, else with a copy of the tables",
+    "auto": "from the start of the binlog if the server still has it whole, else with an initial snapshot",
     "log": "from the start of the binlog, or not at all",
-    "copy": "with a copy of the tables",
+    "snapshot": "with an initial snapshot of the tables",
 }
 _WITHOUT_TRANSACTIONS = (
     "Without transactions, what a crash left in the topics is compared with what comes next, and not sent twice.",
@@ -72,7 +72,7 @@ def _explain_source(spec: PipelineSpec, source: SourceSpec) -> Iterator[str]:
         yield f"  login    {source.user}, with the password in {source.password_env}"
         yield f"  tls      {source.tls.meaning if source.tls else 'only if the server offers it'}"
         yield f"  tables   {source.patterns}"
-        yield "  start    with a copy of them"
+        yield "  start    with an initial snapshot of them"
         yield f"  log      slot {source.slot_name}, publication {source.publication_name}: made if they are missing"
         return
     yield f"Source {source.name}: the MySQL or MariaDB server {source.host}:{source.port}"
@@ -81,7 +81,8 @@ def _explain_source(spec: PipelineSpec, source: SourceSpec) -> Iterator[str]:
     yield f"  tables   {source.patterns}"
     yield f"  start    {_START[source.start]}"
     yield f"  beat     {_explain_heartbeat(source)}"
-    yield f"  replica  server ids from {source.first_server_id(spec.pipeline)}; tail slices of {source.lease_seconds:g} s"
+    first_id = source.first_server_id(spec.pipeline)
+    yield f"  replica  server ids from {first_id}; tail slices of {source.tail_slice_seconds:g} s"
 
 
 def _explain_heartbeat(source: MysqlSourceSpec) -> str:

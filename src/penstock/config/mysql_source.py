@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import AfterValidator, Field
 
 from penstock.config.rules import EnvironmentName, SourceName, TableList  # noqa: TC001 - pydantic reads them
-from penstock.config.spec import Port, Spec, Text, TlsSpec
+from penstock.config.spec import Port, SnapshotCommitSeconds, Spec, Start, TailSliceSeconds, Text, TlsSpec
 from penstock.core.patterns import TablePatterns
 from penstock.core.system_schemas import MYSQL as SYSTEM_SCHEMAS
 from penstock.core.table_policy import RowImages, TablePolicy
@@ -65,7 +65,7 @@ class MysqlSourceSpec(Spec):
     """A MySQL or MariaDB server, and the tables of it that are carried.
 
     `start: auto` begins at the start of the binlog if the server still has it
-    whole, else with a copy; `log` and `copy` insist. `server_id` is the first
+    whole, else with an initial snapshot; `log` and `snapshot` insist. `server_id` is the first
     of the SERVER_IDS_PER_SOURCE replica ids that are ours on that server. Without
     `tls` nothing is encrypted. `zero_dates` says what becomes of 0000-00-00 and
     other dates that no calendar has, `row_images` of rows that were logged
@@ -76,7 +76,7 @@ class MysqlSourceSpec(Spec):
     gives the least latency, for more CPU. `backlog_tasks` files of a backlog are
     read side by side, each by a task that publishes it in its turn; with 1 a single
     task reads and publishes all of it. An initial snapshot that takes longer than
-    `copy_commit_seconds` is committed in pieces. A table that `tables` has more than
+    `snapshot_commit_seconds` is committed in pieces. A table that `tables` has more than
     at the last start gets a snapshot by itself, with `snapshot: when-needed` one that has
     stopped, too; with `never` none does.
     `retention_warning_hours` is how soon the binlog that we need may be purged
@@ -93,16 +93,16 @@ class MysqlSourceSpec(Spec):
     password_env: EnvironmentName
     tls: TlsSpec | None = None
     tables: TableList
-    start: Literal["auto", "log", "copy"] = "auto"
+    start: Start = "auto"
     snapshot: Literal["initial", "never", "when-needed"] = "initial"
     server_id: Annotated[int, Field(strict=True, ge=1, le=2**32 - 1 - SERVER_IDS_PER_SOURCE)] | None = None
-    lease_seconds: Annotated[float, Field(strict=True, ge=1, le=3600)] = 300.0
+    tail_slice_seconds: TailSliceSeconds = 300.0
     zero_dates: ZeroDates = "stop"
     row_images: RowImages = "full"
     prepared_xa_mebibytes_max: Annotated[int, Field(strict=True, ge=1, le=1024)] = 256
     publish_interval_ms: Annotated[int, Field(strict=True, ge=0, le=10_000)] = 40
     backlog_tasks: Annotated[int, Field(strict=True, ge=1, le=BACKLOG_TASKS_MAX)] = 1
-    copy_commit_seconds: Annotated[int, Field(strict=True, ge=0, le=600)] = 300
+    snapshot_commit_seconds: SnapshotCommitSeconds = 300
     retention_warning_hours: Annotated[float, Field(strict=True, ge=0, le=8760)] = 24.0
     heartbeat: HeartbeatSpec | None = None
     tracker: TrackerSpec | None = None

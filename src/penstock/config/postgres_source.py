@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from penstock.config.rules import EnvironmentName, SourceName, TableList  # noqa: TC001 - as below
-from penstock.config.spec import Port, Spec, Text, TlsSpec
+from penstock.config.spec import Port, SnapshotCommitSeconds, Spec, TailSliceSeconds, Text, TlsSpec
 from penstock.core.patterns import TablePatterns
 from penstock.core.postgres.types import SpecialValues  # noqa: TC001 - pydantic reads it from a field's annotation
 from penstock.core.system_schemas import POSTGRES as SYSTEM_SCHEMAS
@@ -27,7 +27,7 @@ class PostgresSourceSpec(Spec):
     `special_values` says what becomes of NaN in a NUMERIC with limits, and of dates
     and times that are infinite or outside of the years 1 to 9999. A publication of
     messages begins `publish_interval_ms` after the one before, or later. An initial snapshot
-    that takes longer than `copy_commit_seconds` is committed in pieces.
+    that takes longer than `snapshot_commit_seconds` is committed in pieces.
     `wal_warning_mebibytes` is how much log the server may keep for us before we warn.
     """
 
@@ -43,9 +43,9 @@ class PostgresSourceSpec(Spec):
     slot: Annotated[str, Field(pattern=r"^[a-z0-9_]{1,63}$")] | None = None
     publication: Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]{0,62}$")] | None = None
     special_values: SpecialValues = "stop"
-    lease_seconds: Annotated[float, Field(strict=True, ge=1, le=3600)] = 300.0
+    tail_slice_seconds: TailSliceSeconds = 300.0
     publish_interval_ms: Annotated[int, Field(strict=True, ge=0, le=10_000)] = 40
-    copy_commit_seconds: Annotated[int, Field(strict=True, ge=0, le=600)] = 300
+    snapshot_commit_seconds: SnapshotCommitSeconds = 300
     wal_warning_mebibytes: Annotated[int, Field(strict=True, ge=1)] = 1024
 
     @property

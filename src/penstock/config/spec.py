@@ -5,12 +5,24 @@ from __future__ import annotations
 from pathlib import Path  # noqa: TC003 - pydantic reads it from fields' annotations
 from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,47}$")]
 Positive: TypeAlias = Annotated[int, Field(strict=True, ge=1)]
 Port: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=65535)]
 Text: TypeAlias = Annotated[str, Field(min_length=1)]
+
+# Keys and values of sources that older releases named otherwise are read as they were.
+Start: TypeAlias = Annotated[
+    Literal["auto", "log", "snapshot"], BeforeValidator(lambda said: "snapshot" if said == "copy" else said)
+]
+TailSliceSeconds: TypeAlias = Annotated[
+    float, Field(strict=True, ge=1, le=3600, validation_alias=AliasChoices("tail_slice_seconds", "lease_seconds"))
+]
+SnapshotCommitSeconds: TypeAlias = Annotated[
+    int,
+    Field(strict=True, ge=0, le=600, validation_alias=AliasChoices("snapshot_commit_seconds", "copy_commit_seconds")),
+]
 
 
 class Spec(BaseModel):

@@ -29,7 +29,7 @@ def file_number(file: str) -> int:
 
 
 def in_timeline(order: Order, timeline: int) -> Order:
-    """Return a place in a log, as its order, so that it is behind all places of earlier timelines: in timeline 0 as it is.
+    """Return a place in a log, as its order, behind all places of earlier timelines: in timeline 0 as it is.
 
     Servers number their files from 1 to 2,147,483,647.
     """

@@ -1,7 +1,7 @@
-"""Whose turn it is to publish, of the ranges of a backlog that are read side by side.
+"""Which of the slices of a backlog, read side by side, may publish: the one that has the publish token.
 
-A range says in the records that it commits whose turn it is: its own, the next
-range's, or nobody's any more. So the turn passes on in the transaction that
+A slice says in the records that it commits who has the token: itself, the next
+slice, or nobody any more. So the token passes on in the transaction that
 makes what came before it visible, and a crash can neither lose it nor double it.
 """
 
@@ -12,7 +12,7 @@ from enum import Enum, StrEnum, auto
 
 
 class TokenState(StrEnum):
-    """What becomes of a turn. OPEN: it goes on. PASSED: it is the next range's. OVER: no range of the plan has one."""
+    """Who has the token. OPEN: this slice. PASSED: the next one. OVER: no slice of the plan."""
 
     OPEN = "open"
     PASSED = "passed"
@@ -21,7 +21,7 @@ class TokenState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PublishToken:
-    """The turn in which a record was committed: of range `number`, counted from 0, of the micro-batch called `plan`."""
+    """The token with which a record was committed: of slice `number`, counted from 0, of the micro-batch `plan`."""
 
     plan: str
     number: int
@@ -29,7 +29,7 @@ class PublishToken:
 
 
 class Outlook(Enum):
-    """What a range that waits has to expect: its turn NOW, or LATER, or NEVER."""
+    """When a slice that waits gets the token: NOW, LATER, or NEVER."""
 
     NOW = auto()
     LATER = auto()
@@ -37,10 +37,10 @@ class Outlook(Enum):
 
 
 def outlook(newest: PublishToken | None, plan: str, number: int) -> Outlook:
-    """Tell what range `number` of `plan` has to expect, given the turn in the newest record.
+    """Tell when slice `number` of `plan` gets the token, given that of the newest record.
 
-    The first range's turn is as soon as its plan is made. A range whose turn
-    was, or is, has none: another attempt at the same task was here.
+    The first slice has it as soon as its plan is made. A slice that had it once
+    never gets it again: another attempt at the same task was here.
     """
     if newest is None or newest.plan != plan:
         return Outlook.LATER if number else Outlook.NOW
@@ -51,7 +51,7 @@ def outlook(newest: PublishToken | None, plan: str, number: int) -> Outlook:
 
 
 def is_held(newest: PublishToken | None, publish_token: PublishToken) -> bool:
-    """Tell whether nobody has gone on behind the range of `publish_token`, which was opened, given the newest record's turn."""
+    """Tell whether nobody has gone on behind the slice that `publish_token` was opened for."""
     if newest is None or newest.plan != publish_token.plan:
         return publish_token.number == 0
     return newest.number < publish_token.number or (

@@ -62,6 +62,7 @@ class TimelineBegan:
         if version != _VERSION:
             text = f"a timeline of version {version}; this release reads version {_VERSION}"
             raise ValueError(text)
+        fields["timeline"] = fields.pop("era")
         fields["starts"] = {(topic, partition): offset for topic, partition, offset in fields["starts"]}
         return cls(**fields)
 
@@ -69,7 +70,7 @@ class TimelineBegan:
 def timeline_starts(
     timelines: Iterable[TimelineBegan], topic: str, partition: int, first_timeline: int
 ) -> tuple[tuple[int, int], ...]:
-    """Return (offset, timeline) wherever a timeline begins in a topic partition, in order; the topic came in `first_timeline`."""
+    """Return (offset, timeline) of each beginning in a partition, in order; the topic came in `first_timeline`."""
     begun = [
         (e.starts[topic, partition], e.timeline)
         for e in timelines

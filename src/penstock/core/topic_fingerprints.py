@@ -92,7 +92,10 @@ class Since:
         record covers. Raises PositionError if it is older.
         """
         if fingerprint.number < self.fingerprint:
-            message = f"the link's record builds on topic fingerprint {self.fingerprint}, but the newest in Kafka is {fingerprint.number}"
+            newest = fingerprint.number
+            message = (
+                f"the link's record builds on topic fingerprint {self.fingerprint}, but the newest in Kafka is {newest}"
+            )
             raise PositionError(
                 message, f"the topic of topic fingerprints was deleted or restored from an older copy: {START_ANEW}"
             )
@@ -131,7 +134,7 @@ def require_grown(topic: str, expected: TopicState, ends: Sequence[int], since: 
 
 
 def require_count(topic: str, expected: TopicState, since: int, found: int) -> None:
-    """Raise PositionError if `found` committed messages are not the `since` that the link has published after a topic fingerprint.
+    """Raise PositionError if `found` committed messages are not the `since` that were published after a fingerprint.
 
     Too many are foreign: call this for them only where none of them can be told to be.
     """

@@ -1,4 +1,4 @@
-"""What a capture's micro-batches do: the first start, a tail slice of the live tail, or ranges of the backlog.
+"""What a capture's micro-batches do: the first start, a tail slice of the live tail, or slices of the backlog.
 
 Spark starts several Python processes for each query, and all of them import this
 module. Drivers of servers are therefore imported where they are used: a process
@@ -85,7 +85,7 @@ class TailSlice:
 
 @dataclass(frozen=True, slots=True)
 class CarrySlices:
-    """Carry every so-manieth file of the backlog, beside tasks that carry those between, each file in its turn.
+    """Carry every N-th file of the backlog, beside tasks that carry those between; each is published in order.
 
     All files must be planned with the tables in `stopped`; `connection_index` tells the task from those beside it.
     """
@@ -96,7 +96,7 @@ class CarrySlices:
     connection_index: int
 
     def run(self) -> Iterator[object]:
-        """Yield what became of each file, up to the first behind which none has a turn."""
+        """Yield what became of each file, up to the first behind which none gets the token."""
         from penstock.links.capture.carry_slice import carry_slice  # noqa: PLC0415
         from penstock.wiring.backlog import SliceReader  # noqa: PLC0415
 
@@ -110,7 +110,7 @@ class CarrySlices:
 
 
 _kept: dict[str, tuple[TailSlice, LiveCapture]] = {}
-"""The live capture that the last tail slice in this process left open, by source: the next tail slice may go on with it."""
+"""The live capture that the last tail slice in this process left open, by source: the next may go on with it."""
 
 
 def _take_over(tail_slice: TailSlice) -> LiveCapture:
@@ -133,7 +133,7 @@ class CapturePlanner:
     """Plans a capture's micro-batches from its committed position and the source's list of binlogs."""
 
     def __init__(self, spec: CaptureSpec, tasks_max: int) -> None:
-        """Plan as many tasks side by side as the source's `backlog_tasks`, `tasks_max` at most; tail slices alone with one.
+        """Plan at most `backlog_tasks` of the source and `tasks_max` tasks side by side; tail slices alone with one.
 
         Ranges wait for each other: `tasks_max` must be able to run at once.
         """
@@ -174,12 +174,12 @@ class CapturePlanner:
         return self._backlog(record, files) or [self._tail_slice(record, files)]
 
     def _tail_slice(self, record: CaptureRecord, files: Sequence[LogFile]) -> TailSlice:
-        """Follow the log; with ranges behind the file we are in the middle of, only to the end of that file."""
+        """Follow the log; with slices behind the file we are in the middle of, only to the end of that file."""
         stop = self._stop
         has_slices = self._tasks_max >= _BACKLOG_FILES_MIN and len(files) > _BACKLOG_FILES_MIN
         if has_slices and record.position.file == files[0].begin.file:
             stop = files[1].begin
-        return TailSlice(self._spec, self._name, self._number, self._spec.source.lease_seconds, stop)
+        return TailSlice(self._spec, self._name, self._number, self._spec.source.tail_slice_seconds, stop)
 
     def _record(self) -> CaptureRecord | None:
         """The record to go on from, None while the first start is still to be made."""
@@ -192,12 +192,12 @@ class CapturePlanner:
     def _backlog(self, record: CaptureRecord, files: Sequence[LogFile]) -> list[CarrySlices]:
         """Whole files that lie between us and the file that is being written.
 
-        A range ends at the first statement, and what was read behind it is thrown
+        A slice ends at the first statement, and what was read behind it is thrown
         away. From the middle of a file, where a statement may have left us, a tail slice
         therefore reads to the file's end, statements included. Files that are too large
         to be held in memory are left to tail slices too: their servers would not wait until
         they are read on. So is everything while XA transactions are prepared, because
-        ranges do not know of them. One file alone is not worth a batch.
+        slices do not know of them. One file alone is not worth a batch.
         """
         next_files = files[: self._tasks_max * _FILES_PER_TASK_MAX]
         fitting = takewhile(lambda file: file.size_bytes <= _BACKLOG_FILE_BYTES_MAX, next_files)

@@ -75,7 +75,8 @@ class CaptureLink:
             case Started(how):
                 _log.info("capture started", source=self.name, how=how)
             case SliceDropped(begin, waited) if waited:
-                _log.warning("a range had no turn", source=self.name, begin=str(begin), waited_seconds=round(waited))
+                told = {"begin": str(begin), "waited_seconds": round(waited)}
+                _log.warning("a backlog slice never got the publish token", source=self.name, **told)
             case SliceDropped():
                 pass
             case _:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class CaptureMessages:
-    """What the capture of one source writes: changes, and schema-change events in a topic that other captures write to too."""
+    """What the capture of one source writes: changes, and schema-change events in a topic that all captures share."""
 
     def __init__(self, source: str, schemas_topic: str, value_schema: Callable[[int], str]) -> None:
         """Know schemas by `value_schema` (ports/registry.Registry), which is asked only where something is wrong."""

@@ -64,7 +64,7 @@ class LinkProgress:
         if record is None:
             return False
         found = CaptureRecord.from_mapping(record)
-        # The place was asked of the server that is read now: a capture that does not read it yet is in an older timeline.
+        # The place is of the server that is read now: a capture that does not read it yet is in an older timeline.
         return not found.is_snapshotting and found.position.order >= position.order
 
     def _is_in_files(self, ends: Mapping[tuple[str, int], int]) -> bool:

@@ -1,4 +1,4 @@
-"""Opens what a task that carries ranges of a backlog works with."""
+"""Opens what a task that carries slices of a backlog works with."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ class SliceReader:
             yield from read_slice(stream, follower, stopped)
 
     def _open_catalog(self) -> TableCatalog:
-        """The tables, of which all ranges of a micro-batch find the same: behind a statement none has a turn."""
+        """The tables: the same for all slices of a micro-batch, since behind a statement none gets the token."""
         if self._table_catalog is None:
             self._table_catalog = open_table_catalog(self._spec, self._topics)
         return self._table_catalog
 
     def _encode(self, messages: Messages) -> Messages:
-        """Make now what else would be made in a turn, when nobody but we could publish."""
+        """Make now what else would be made with the token, when nobody but we could publish."""
         topic = messages.topic
         if topic not in self._partitions:
             _, self._partitions[topic] = self._topics.shapes([topic]).get(topic, ("", 0))
@@ -76,7 +76,7 @@ class SliceReader:
         return EncodedMessages(messages, partitions) if partitions else messages
 
     def newest(self) -> CaptureRecord | None:
-        """See links/capture/ranges.RangeTurns."""
+        """See links/capture/carry_slice.PublishTokens."""
         spec = self._spec
         end = -1
         if spec.pipeline.kafka.transactions:
@@ -89,15 +89,15 @@ class SliceReader:
         return self._newest
 
     def open(self, publish_token: PublishToken) -> OpenCapture:
-        """See links/capture/ranges.RangeTurns."""
+        """See links/capture/carry_slice.PublishTokens."""
         return open_capture(self._spec, publish_token, self._open_catalog(), self._topics)
 
     def on_top_of(self, base: Position, position: Position) -> Position:
-        """See links/capture/ranges.RangeTurns."""
+        """See links/capture/carry_slice.PublishTokens."""
         return capture_kind(self._spec.source).on_top_of(base, position)
 
     def end(self, publish_token: PublishToken) -> None:
-        """See links/capture/ranges.RangeTurns. What hinders it is of no use to whoever is told of the first error."""
+        """See links/capture/carry_slice.PublishTokens. The first error is told, not what hinders it."""
         spec = self._spec
         with suppress(PenstockError):
             newest = self.newest()

@@ -84,7 +84,7 @@ def snapshot_transaction_seconds(source: SourceSpec) -> float:
 
     With the longest pieces that is 15 minutes, the most that brokers grant by default.
     """
-    return source.copy_commit_seconds + capture_kind(source).snapshot_silence_seconds()
+    return source.snapshot_commit_seconds + capture_kind(source).snapshot_silence_seconds()
 
 
 def start_capture(spec: CaptureSpec) -> str:
@@ -111,10 +111,10 @@ def _first_start(spec: CaptureSpec, parts: CaptureParts, broken_off: CaptureReco
         return f"from the start of the log at {begin}"
     if snapshot_from is not None:
         begin_snapshot(parts, snapshot_from, spec.epoch, identity)
-    seconds = spec.source.copy_commit_seconds if spec.pipeline.kafka.transactions else math.inf
+    seconds = spec.source.snapshot_commit_seconds if spec.pipeline.kafka.transactions else math.inf
     with kind.snapshot(spec, again=broken_off is not None) as snapshot:
         start_with_snapshot(parts, snapshot, spec.epoch, identity, SnapshotPace(seconds, broken_off))
-        return f"with a copy of {len(snapshot.schemas)} tables at {snapshot.position}"
+        return f"with an initial snapshot of {len(snapshot.schemas)} tables at {snapshot.position}"
 
 
 def open_stream(
@@ -140,7 +140,7 @@ def open_follower(
 def open_parts(
     spec: CaptureSpec, publisher: Publisher, log: TopicReader, table_catalog: TableCatalog | None = None
 ) -> CaptureParts:
-    """Open what a capture works with: its tracker and the registry, if no `table_catalog` is lent, and the state database.
+    """Open what a capture works with: tracker and registry, if no `table_catalog` is lent, and the state database.
 
     A failure closes all but that.
     """

@@ -53,7 +53,7 @@ def require_identity(spec: PipelineSpec, known: PipelineIdentity | None, ours: P
         )
         hint = (
             f"if those are two pipelines: {_ANOTHER}; if its Kafka was exchanged, its positions are gone with it: "
-            "start a new pipeline with a copy (another `pipeline` name and `home`, `start: copy`)"
+            "start a new pipeline with an initial snapshot (another `pipeline` name and `home`, `start: snapshot`)"
         )
         raise UsageError(message, hint)
     gone = sorted(set(known.sources) - set(ours.sources))

@@ -208,7 +208,7 @@ def wanted_rows(source: SourceSpec) -> Callable[[TableId], bool]:
 
 
 def replica_id(spec: CaptureSpec, connection_index: int) -> int:
-    """The server id of the `connection_index`-th of our connections that read the source's log side by side, counted from 0.
+    """The server id of the N-th of our connections that read the source's log side by side, counted from 0.
 
     The next instance of the pipeline has another one, and so has a connection that
     is opened again 20 to 40 seconds later: MariaDB keeps a replica waiting for as

@@ -67,7 +67,7 @@ class PostgresLook:
         require_slot(source_server(source), source.slot_name, wal_position(position))
 
     def start_of_log(self) -> Position | None:
-        """A slot begins when it is made, and never before the first table: a first start is with a copy."""
+        """A slot begins when it is made, and never before the first table: there is an initial snapshot."""
         return None
 
     def snapshot_from(self) -> Position | None:

@@ -52,7 +52,7 @@ def test_tables_that_change_before_and_after_a_failover_arrive_as_they_are(
     with open_pair(files_ahead=(5, 0)) as pair:
         pair.replicate()
         run(pair.master, *AT_FIRST)
-        case = make_case(pair.master, tracker_server, partitions=2, start="copy")
+        case = make_case(pair.master, tracker_server, partitions=2, start="snapshot")
         case.start()
         run(pair.master, *BEFORE)
         case.carry()
@@ -97,7 +97,7 @@ def test_a_new_master_is_not_read_before_somebody_fails_over(
     with open_pair() as pair:
         pair.replicate()
         run(pair.master, "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)")
-        case = make_case(pair.master, tracker_server, start="copy")
+        case = make_case(pair.master, tracker_server, start="snapshot")
         case.start()
         pair.catch_up()
         pair.promote()

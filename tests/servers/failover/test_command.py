@@ -34,7 +34,7 @@ def test_an_operator_fails_a_source_over(
     with open_pair() as pair:
         pair.replicate()
         run(pair.master, "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)")
-        case = make_case(pair.master, tracker_server, start="copy")
+        case = make_case(pair.master, tracker_server, start="snapshot")
         case.start()
         run(pair.master, "INSERT INTO shop.t VALUES (1)", "INSERT INTO shop.t VALUES (2)")
         pair.catch_up()

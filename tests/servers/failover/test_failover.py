@@ -65,7 +65,7 @@ def _follow_the_replica(
     with open_pair(files_ahead=files_ahead) as pair:
         pair.replicate(by_gtid=way == "gtid", semi_sync=True)
         create_tables(pair.master)
-        case = make_case(pair.master, tracker_server, start="copy", heartbeat=HEARTBEAT)
+        case = make_case(pair.master, tracker_server, start="snapshot", heartbeat=HEARTBEAT)
         case.start()
         state = open_pipeline_state(case.spec)
         with (

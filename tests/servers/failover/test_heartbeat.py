@@ -42,7 +42,7 @@ def case(server: MariadbServer, tracker_server: MariadbServer, make_case: Callab
     """A started pipeline with heartbeats, of which there were none yet."""
     run(server, "DROP DATABASE IF EXISTS shop", "DROP DATABASE IF EXISTS penstock")
     run(server, "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)")
-    case = make_case(server, tracker_server, start="copy", heartbeat={"period_seconds": 0.1})
+    case = make_case(server, tracker_server, start="snapshot", heartbeat={"period_seconds": 0.1})
     case.start()
     return case
 

@@ -72,7 +72,7 @@ def test_a_mysql_master_is_followed_by_its_replica(
         run(replica, *(["FLUSH BINARY LOGS"] * 3))
         follow(replica, master, way)
         create_tables(master)
-        case = make_case(master, mysql_tracker_server, start="copy", heartbeat={})
+        case = make_case(master, mysql_tracker_server, start="snapshot", heartbeat={})
         case.start()
         case.beat()
         work(master, 1, 300)

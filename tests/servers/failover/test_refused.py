@@ -32,7 +32,7 @@ def make(tracker_server: MariadbServer, make_case: Callable[..., Case]) -> Calla
     def make(pair: Pair, **source: object) -> Case:
         run(pair.master, "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)")
         run(pair.master, "INSERT INTO shop.t VALUES (1)")
-        case = make_case(pair.master, tracker_server, start="copy", heartbeat=HEARTBEAT, **source)
+        case = make_case(pair.master, tracker_server, start="snapshot", heartbeat=HEARTBEAT, **source)
         case.beat()
         case.start()
         return case
@@ -161,4 +161,4 @@ def test_without_gtids_and_heartbeats_no_place_is_guessed(open_pair: OpenPair, m
         )
 
         error = refuse(case, pair, PositionError, "no heartbeat: its place cannot be found in another log", "heartbeat")
-        assert "start a new pipeline with a copy of the new master" in error.hint
+        assert "start a new pipeline with an initial snapshot of the new master" in error.hint

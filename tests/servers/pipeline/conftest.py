@@ -173,7 +173,7 @@ class SharedServers:
             "schematizer": {"url": self.schematizer},
             "tracker": {**login, "port": tracker.port},
             "sources": [
-                {"name": "db", "kind": "mysql", **login, "tables": [f"{database}.*"], "start": "copy", **source}
+                {"name": "db", "kind": "mysql", **login, "tables": [f"{database}.*"], "start": "snapshot", **source}
             ],
             "sinks": [{"name": "warehouse", "kind": "duckdb", "path": str(self.home / "warehouse.duckdb")}],
             "links": [{"from": "db", "to": "warehouse"}],

@@ -153,7 +153,7 @@ def user_pipeline(tmp_path: Path, mariadb: MariadbServer, fresh_database: str) -
         "user": mariadb.user,
         "password_env": "CASE_PASSWORD",
         "tables": [f"{fresh_database}.*"],
-        "start": "copy",
+        "start": "snapshot",
     }
     pipeline.file.write_text(
         yaml.safe_dump(

@@ -103,7 +103,9 @@ def start_instance(
             "state": {"url": f"sqlite:///{tmp_path / 'state.db'}"},
             "tracker": {**login, "port": tracker_server.port},
             "objects": {"url": (tmp_path / "objects").as_uri()},
-            "sources": [{"name": "db", "kind": "mysql", **login, "tables": [f"{fresh_database}.*"], "start": "copy"}],
+            "sources": [
+                {"name": "db", "kind": "mysql", **login, "tables": [f"{fresh_database}.*"], "start": "snapshot"}
+            ],
         }
         file, log = tmp_path / f"{name}.yaml", tmp_path / f"{name}.log"
         file.write_text(yaml.safe_dump(config))

@@ -108,7 +108,7 @@ def watched(
     config = {
         "pipeline": fresh_database,
         "home": str(tmp_path / "home"),
-        "sources": [{"name": "db", "kind": "mysql", **login, "tables": [f"{fresh_database}.*"], "start": "copy"}],
+        "sources": [{"name": "db", "kind": "mysql", **login, "tables": [f"{fresh_database}.*"], "start": "snapshot"}],
         "sinks": [{"name": "warehouse", "kind": "duckdb", "path": str(tmp_path / "warehouse.duckdb")}],
         "links": [{"from": "db", "to": "warehouse"}],
     }

@@ -118,11 +118,11 @@ def test_a_source_says_which_tables_it_wants() -> None:
 
     assert source.patterns.matches(TableId("shop", "orders"))
     assert not source.patterns.matches(TableId("other", "orders"))
-    assert (source.port, source.start, source.lease_seconds) == (3306, "auto", 300.0)
+    assert (source.port, source.start, source.tail_slice_seconds) == (3306, "auto", 300.0)
     assert source.prepared_xa_mebibytes_max << 20 == PREPARED_BYTES_MAX
     assert source.publish_interval_ms == 40
     assert source.backlog_tasks == 1
-    assert source.copy_commit_seconds == 300
+    assert source.snapshot_commit_seconds == 300
 
 
 def test_server_ids_are_stable_and_differ_by_pipeline_and_source() -> None:
@@ -200,8 +200,14 @@ links:
         ("sources: [" + SOURCE.replace("shop.*", "'!shop.x'") + "]\n", "nothing is wanted"),
         ("sources: [{tables: [shop.*, !shop.x]}]\n", "line 1: not valid YAML: text that begins with ! needs quotes"),
         ("sources:\n- tables:\n  - !a.x\n", "line 3: sources.0.tables.0: text that begins with ! needs quotes: '!a.x'"),
-        (f"sources: [{SOURCE[:-1]}, start: never}}]\n", "line 1: sources.0.start: should be 'auto', 'log' or 'copy'"),
-        (f"sources: [{SOURCE[:-1]}, lease_seconds: 0}}]\n", "lease_seconds: should be greater than or equal to 1"),
+        (
+            f"sources: [{SOURCE[:-1]}, start: never}}]\n",
+            "line 1: sources.0.start: should be 'auto', 'log' or 'snapshot'",
+        ),
+        (
+            f"sources: [{SOURCE[:-1]}, tail_slice_seconds: 0}}]\n",
+            "tail_slice_seconds: should be greater than or equal to 1",
+        ),
         (
             f"sources: [{SOURCE[:-1]}, publish_interval_ms: -1}}]\n",
             "line 1: sources.0.publish_interval_ms: should be greater than or equal to 0",
@@ -211,8 +217,8 @@ links:
             "line 1: sources.0.backlog_tasks: should be greater than or equal to 1",
         ),
         (
-            f"sources: [{SOURCE[:-1]}, copy_commit_seconds: 601}}]\n",
-            "line 1: sources.0.copy_commit_seconds: should be less than or equal to 600",
+            f"sources: [{SOURCE[:-1]}, snapshot_commit_seconds: 601}}]\n",
+            "line 1: sources.0.snapshot_commit_seconds: should be less than or equal to 600",
         ),
         (
             f"sources: [{SOURCE[:-1]}, publish_interval_ms: 10001}}]\n",

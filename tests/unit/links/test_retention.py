@@ -65,7 +65,7 @@ def test_a_place_that_the_log_does_not_have_is_an_error(position: BinlogPosition
 
     assert (told.level, told.seconds_left) == ("error", None)
     assert said in told.text
-    assert "start a new pipeline with a copy" in told.hint
+    assert "start a new pipeline with an initial snapshot" in told.hint
 
 
 def test_the_beginning_of_a_prepared_transaction_is_needed_too() -> None:

@@ -32,8 +32,8 @@ def test_orders_sort_by_timeline_first(one: tuple[int, int, int], two: tuple[int
 
 @given(
     st.builds(
-        TimelineBegan, st.text(), timelines, st.dictionaries(st.tuples(st.text(), numbers), numbers), st.text(), st.text(),
-        st.text(), numbers,
+        TimelineBegan, st.text(), timelines, st.dictionaries(st.tuples(st.text(), numbers), numbers), st.text(),
+        st.text(), st.text(), numbers,
     )
 )  # fmt: skip
 def test_a_timeline_survives_kafka(timeline: TimelineBegan) -> None:
@@ -55,11 +55,11 @@ def test_a_message_is_of_the_timeline_that_began_last_before_it() -> None:
 def test_a_plan_knows_the_timelines_of_its_ranges(topics: MemoryTopics) -> None:
     topics.announce(10, "t")
     topics.fill("t", 3)
-    topics.values["eras", 0].append(began(1, t=2).to_json())
+    topics.values["timelines", 0].append(began(1, t=2).to_json())
     late = SchemaChange("db", TableId("shop", "late"), "late", "", 1, 1, 1, in_timeline((1, 10, 0), 1))
     topics.values["schemas", 0].append(late.to_json())
     topics.fill("late", 1)
 
-    plan = ObjectsPlanner(topics, "schemas", "eras").plan(ObjectsRecord())
+    plan = ObjectsPlanner(topics, "schemas", "timelines").plan(ObjectsRecord())
 
     assert {r.topic: r.timelines for r in plan.ranges} == {"t": ((0, 0), (2, 1)), "late": ((0, 1),)}

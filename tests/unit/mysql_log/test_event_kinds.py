@@ -159,4 +159,4 @@ def test_an_incident_stops_the_log_and_says_why(log: LogWriter, body: bytes, sai
     with pytest.raises(LogError, match=f"INCIDENT event at {FILE}:{start}.*lost changes: {said}") as caught:
         scan(log)
 
-    assert "start a new pipeline with a copy" in caught.value.hint
+    assert "start a new pipeline with an initial snapshot" in caught.value.hint

@@ -243,7 +243,7 @@ def test_a_difference_that_does_not_fit_stops_its_table_and_is_named(
     error = caught.value
     assert (error.table, error.column) == ("shop.orders", "doc")
     assert error.position == "mysql-bin.000001:2000 row 0"
-    assert "start a new pipeline with a copy" in error.hint
+    assert "start a new pipeline with an initial snapshot" in error.hint
 
 
 def test_the_hint_says_how_to_be_without_differences() -> None:

@@ -261,7 +261,7 @@ def test_a_commit_of_what_was_prepared_before_we_came_is_an_error(log: LogWriter
         scan(log)
 
     assert start < log.starts[-1]
-    assert "start a new pipeline with a copy" in caught.value.hint
+    assert "start a new pipeline with an initial snapshot" in caught.value.hint
 
 
 def test_a_rollback_of_what_was_prepared_before_we_came_is_none_of_our_business(log: LogWriter) -> None:

@@ -132,7 +132,7 @@ class _Source:
 
     def start(self, _place: QueryPlace) -> StreamingQuery:
         message = f"the log of {self.name} was purged"
-        raise LogPurgedError(message, "start a new pipeline with a copy")
+        raise LogPurgedError(message, "start a new pipeline with an initial snapshot")
 
     def failure(self) -> None:
         return None

@@ -29,7 +29,7 @@ TOO_LARGE = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO
 _REFUSED_FOR = {
     **dict.fromkeys(TOO_LARGE, _ENLARGE),
     KafkaError.INVALID_TRANSACTION_TIMEOUT: (
-        "raise transaction.max.timeout.ms of the brokers, or lower copy_commit_seconds of the source"
+        "raise transaction.max.timeout.ms of the brokers, or lower snapshot_commit_seconds of the source"
     ),
 }
 _REFUSED = frozenset(

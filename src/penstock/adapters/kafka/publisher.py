@@ -141,7 +141,7 @@ class TransactionalPublisher:
             self._fingerprint()
 
     def _fingerprint(self) -> None:
-        """Commit the topic fingerprint alone: the newest record then builds on an older one, so nothing came behind this one."""
+        """Commit the fingerprint alone: the newest record builds on an older one, so nothing came behind this one."""
         try:
             self._producer.begin()
             self._produce_fingerprint()

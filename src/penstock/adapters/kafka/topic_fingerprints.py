@@ -1,4 +1,4 @@
-"""Holds a link's record against the topics that it publishes to (core/seals.py), and takes topic fingerprints of them.
+"""Holds a link's record against the topics that it publishes to, and takes fingerprints (core/topic_fingerprints.py).
 
 Nothing is asked per transaction: a topic fingerprint is taken where the publisher settles, and
 when it meets a topic for the first time. It is committed with the next record,
@@ -63,7 +63,7 @@ class TopicFingerprints:
         return sum(self._since.values())
 
     def verify(self, record: Mapping[str, object] | None, reader: TopicReader) -> None:
-        """Hold `record`, the newest, against the topics, and take a topic fingerprint. Every transaction of ours is settled.
+        """Hold `record`, the newest, against the topics, and take a fingerprint. Every transaction of ours is settled.
 
         Raises PositionError where they do not explain each other.
         """
@@ -94,7 +94,7 @@ class TopicFingerprints:
         return 0 if state is None else sum(state.ends)
 
     def meet(self, topics: Collection[str]) -> None:
-        """Take a fingerprint of the topics that are to be published to, and exist; those that are known keep their topic fingerprint.
+        """Take a fingerprint of the topics that are to be published to, and exist; those that are known keep theirs.
 
         Raises PositionError for one with more partitions than anybody would read.
         """
@@ -130,7 +130,7 @@ class TopicFingerprints:
         self._is_committed = True
 
     def take(self, described: Mapping[str, tuple[str, int]], ends: Mapping[tuple[str, int], int]) -> None:
-        """Take a fingerprint of the topics that are settled, by what the brokers say of them and where their partitions end.
+        """Take a fingerprint of settled topics: what the brokers say of them, and where their partitions end.
 
         Raises PositionError if they are not what we published to.
         """

@@ -53,7 +53,7 @@ def require_known(connection: pymysql.Connection, position: BinlogPosition) -> N
     if not _is_readable(position.gtids, flavour):
         shown = position.gtids[:_SHOWN]
         message = f"the GTID set of the position {position} is none of a {flavour} server: {shown}"
-        hint = "its record was damaged, or another server answers: start a new pipeline with a copy"
+        hint = "its record was damaged, or another server answers: start a new pipeline with an initial snapshot"
         raise PositionError(message, hint)
     if flavour == "mysql":
         subset = f"GTID_SUBSET({connection.escape(position.gtids)}, @@GLOBAL.gtid_executed)"
@@ -118,8 +118,8 @@ class Continuity:
             message = f"the GTIDs of {self._server} go back: {origin}{first} at {end}, after {origin}{before}"
             hint = (
                 "the server was restored from a backup, or somebody set gtid_seq_no or gtid_binlog_state"
-                f"{_OR_DELETED}: start a new pipeline with a copy; and set gtid_strict_mode=ON, which refuses numbers "
-                "that go back"
+                f"{_OR_DELETED}: start a new pipeline with an initial snapshot; and set gtid_strict_mode=ON, which "
+                "refuses numbers that go back"
             )
             raise LogError(message, hint)
         self._newest[origin] = last
@@ -155,7 +155,7 @@ def _begun_anew(server: MysqlServer, position: BinlogPosition, says: str, or_els
     message = f"the log of {server} is not the one in which we stood at {position}: {says}"
     hint = (
         f"the log was reset, the server was restored from a backup, or another server answers{or_else}: start a new "
-        "pipeline with a copy. If it is a new master that has replicated from the old one: "
+        "pipeline with an initial snapshot. If it is a new master that has replicated from the old one: "
         "penstock failover FILE SOURCE --to HOST:PORT"
     )
     return LogError(message, hint)

@@ -46,8 +46,8 @@ def require_not_behind(connection: pymysql.Connection, table: TableId, pipeline:
         )
         hint = (
             "the server was restored from a backup: its tables lack changes that were published, so start a new "
-            "pipeline with a copy. If it is a new master that lagged behind, fail over to one that did not. If only "
-            "that table was restored, and the log is whole, give `heartbeat` another `table` and run again"
+            "pipeline with an initial snapshot. If it is a new master that lagged behind, fail over to one that did "
+            "not. If only that table was restored, and the log is whole, give `heartbeat` another `table` and run again"
         )
         raise LogError(message, hint)
 

@@ -160,7 +160,7 @@ def _require_logged_mariadb(connection: pymysql.Connection, ours: GtidSet) -> Ma
         hint = (
             "a replica that is to become a source needs log_slave_updates=ON in its configuration file from the "
             "beginning, and must not come from a backup that is newer than what was published: fail over to one that "
-            "has it, or start a new pipeline with a copy"
+            "has it, or start a new pipeline with an initial snapshot"
         )
         raise UnfitServerError(message, hint)
     raise _lacks(connection, lacking)

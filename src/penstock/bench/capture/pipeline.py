@@ -37,7 +37,7 @@ sources:
     user: {user}
     password_env: {env}
     tables: ["{table}"]
-    start: copy
+    start: snapshot
     backlog_tasks: {backlog_tasks}
 """
 _LOW_LATENCY_INTERVAL: Final = "publish_interval_ms: 3"

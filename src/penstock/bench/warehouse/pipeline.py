@@ -42,7 +42,7 @@ schematizer: {{url: "{schematizer}"}}
 {objects}
 sources:
   - {{name: {name}, kind: mysql, host: {source.host}, port: {source.port}, user: {source.user},
-      password_env: {env}, tables: ["{tables}"], start: copy}}
+      password_env: {env}, tables: ["{tables}"], start: snapshot}}
 sinks:
 {sinks}
 links:

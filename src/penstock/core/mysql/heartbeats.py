@@ -150,8 +150,8 @@ class HeartbeatWatch:
             message = f"the heartbeats of {self._pipeline} in {self.table} go back: {serial} at {end}, after {before}"
             hint = (
                 "the server was restored from a backup, and its log may lack what was published: start a new pipeline "
-                "with a copy. If somebody only wrote older rows into that table, and the log is whole, give "
-                "`heartbeat` another `table` and run again"
+                "with an initial snapshot. If somebody only wrote older rows into that table, and the log is whole, "
+                "give `heartbeat` another `table` and run again"
             )
             raise LogError(message, hint)
         self.mark = Heartbeat(serial, timestamp_ms, end.file, end.offset)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 COPY_OR_WAIT: Final = (
     "Nothing was changed. Fail over to a server that has them, or let the old master come back; where neither can be, "
-    "start a new pipeline with a copy"
+    "start a new pipeline with an initial snapshot"
 )
 
 

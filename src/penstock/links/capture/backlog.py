@@ -1,4 +1,4 @@
-"""The backlog: whole binlog files, read side by side ahead of their turn to be published."""
+"""The backlog: whole binlog files, read side by side ahead of being published."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _READ_WAIT_SECONDS = 1.0
 _SILENT_READS_MAX = 30
 _JOINED_BYTES = 32 << 20
-"""So much goes into a transaction, where it waits: each is a few requests, one behind the other, in a turn."""
+"""So much goes into a transaction, where it waits: each is a few requests, one behind the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def _read_parts(stream: LogStream, follower: LogFollower) -> Iterator[SlicePart]
         try:
             items = stream.read(_READ_WAIT_SECONDS)
         except LogError as error:
-            # Perhaps the publisher never comes to it: it ends at what makes later ranges worthless.
+            # Perhaps the publisher never comes to it: it ends at what makes later slices worthless.
             yield from follower.finish()
             yield SliceFailed(error)
             return
@@ -88,7 +88,7 @@ def _read_parts(stream: LogStream, follower: LogFollower) -> Iterator[SlicePart]
 
 
 class ReadAhead:
-    """What of a range was read and waits in memory to be published.
+    """What of a slice was read and waits in memory to be published.
 
     What goes wrong while it is read is a part like any other, the last: perhaps
     nobody ever comes to it.

@@ -21,13 +21,13 @@ class BacklogSlice:
     is_last: bool
 
     def publish_token(self, state: TokenState) -> PublishToken:
-        """Its turn, as records tell of it."""
+        """Its publish token, as records tell of it."""
         return PublishToken(self.plan, self.number, state)
 
 
 @dataclass(frozen=True, slots=True)
 class SlicePublished:
-    """What a range did, for the driver. `goes_on` says whether the next one has its turn."""
+    """What a slice did, for the driver. `goes_on` says whether the next one has the publish token."""
 
     position: Position
     publications: int
@@ -37,7 +37,7 @@ class SlicePublished:
 
 @dataclass(frozen=True, slots=True)
 class SliceDropped:
-    """A range that had no turn, for the driver: it is planned again.
+    """A slice that never got the publish token, for the driver: it is planned again.
 
     `waited_seconds` is for how long nobody published, where that is the reason.
     """

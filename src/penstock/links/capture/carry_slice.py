@@ -1,7 +1,7 @@
-"""Ranges of a backlog: each waits for its turn and publishes what its task has read, up to the first statement.
+"""Slices of a backlog: each waits for the publish token, then publishes what was read, up to the first statement.
 
-Tasks read side by side and publish one after the other. The turn is in the
-position record (core/turns.py): a range opens the capture, which fences the one
+Tasks read side by side and publish one after the other. The token is in the
+position record (core/publish_tokens.py): a slice opens the capture, which fences the one
 ahead of it, only when that one has committed its end. What was read behind a
 statement is thrown away and read again: its tables may have changed. So is what
 was read behind a file in which a table stopped, or at whose end XA transactions
@@ -36,7 +36,7 @@ _PATIENCE_SECONDS = 60.0
 
 
 class PublishTokens(Protocol):
-    """The capture of which the ranges are, as a task reaches it."""
+    """The capture of which the slices are, as a task reaches it."""
 
     def newest(self) -> CaptureRecord | None:
         """The newest committed record, and nobody is fenced."""
@@ -51,16 +51,16 @@ class PublishTokens(Protocol):
         ...
 
     def end(self, publish_token: PublishToken) -> None:
-        """Take the capture over and commit `publish_token`, with nothing else; nobody is fenced who goes on behind it."""
+        """Take the capture over and commit the token, with nothing else; nobody is fenced who goes on behind it."""
         ...
 
 
 def carry_slice(
     slice_: BacklogSlice, ahead: ReadAhead, publish_tokens: PublishTokens, epoch: int
 ) -> SlicePublished | SliceDropped:
-    """Read ahead until it is the range's turn, then publish it.
+    """Read ahead until the slice has the publish token, then publish it.
 
-    Raises what reading and publishing raise; then no range behind it has a turn.
+    Raises what reading and publishing raise; then no slice behind it gets the token.
     """
     parent = os.getppid()
     dropped = _await_token(slice_, ahead, publish_tokens, epoch)
@@ -75,7 +75,7 @@ def carry_slice(
     except (FencedError, _OrphanedError):
         raise
     except PenstockError:
-        # Once we have tried to pass the turn on, somebody may have it, whatever we have heard: they must not be fenced.
+        # Once we have tried to pass the token on, somebody may have it, whatever we heard: they must not be fenced.
         if capture is None or capture.publish_token != slice_.publish_token(TokenState.PASSED):
             publish_tokens.end(slice_.publish_token(TokenState.OVER))
         raise
@@ -84,7 +84,7 @@ def carry_slice(
 def _await_token(
     slice_: BacklogSlice, ahead: ReadAhead, publish_tokens: PublishTokens, epoch: int
 ) -> SliceDropped | None:
-    """Return when it is the range's turn, or why it has none."""
+    """Return when the slice has the token, or why it never gets it."""
     parent, seen, since = os.getppid(), None, time.monotonic()
     while True:
         newest = publish_tokens.newest()
@@ -143,9 +143,9 @@ def _publish(
 
 
 def _end(capture: OpenCapture, slice_: BacklogSlice, position: Position, *, goes_on: bool) -> None:
-    """Commit where the range ends, and whose turn it is now.
+    """Commit where the slice ends, and who has the token now.
 
-    Behind the record that passes the turn on, the next range may fence us at any
+    Behind the record that passes the token on, the next slice may fence us at any
     moment: nothing may be left to do.
     """
     if goes_on:

@@ -1,4 +1,4 @@
-"""The first start of a capture: from the beginning of the log, or with a copy of the tables."""
+"""The first start of a capture: from the beginning of the log, or with an initial snapshot of the tables."""
 
 from __future__ import annotations
 

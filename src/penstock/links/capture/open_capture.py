@@ -60,7 +60,7 @@ class CaptureParts:
 class OpenCapture:
     """Publishes what a capture reads, and knows nothing that its committed record does not say.
 
-    `server` is the identity of the server that it reads, `publish_token` that of a range in
+    `server` is the identity of the server that it reads, `publish_token` that of a slice in
     which it publishes.
     """
 
@@ -91,7 +91,7 @@ class OpenCapture:
             message = f"capture of {parts.table_catalog.source} has no position in Kafka"
             raise PositionError(
                 message,
-                "its position topic was deleted: start a new pipeline with a copy",
+                "its position topic was deleted: start a new pipeline with an initial snapshot",
             )
         if record.epoch > epoch:
             message = f"a newer instance of this pipeline captures {parts.table_catalog.source}"
@@ -101,7 +101,7 @@ class OpenCapture:
             )
         if server and record.server not in {"", server}:
             raise _another_server(parts.table_catalog.source, record, server)
-        # Behind a range that has passed its turn on, nobody is in the middle of a statement.
+        # Behind a slice that has passed the token on, nobody is in the middle of a statement.
         is_passed_on = publish_token is not None and publish_token.number > 0
         has_tracker = not is_passed_on or parts.statements.is_half_done()
         if has_tracker:

@@ -24,7 +24,7 @@ _SHOWN_MAX = 10
 _RESTORE = (
     "restore its data as it was when the pipeline last ran (`tracker` below home), or give the tables back the shape "
     "that was told; where zero_dates, row_images or tables of the source were changed, change them back; "
-    "else start a new pipeline with a copy (another `pipeline` name and `home`, `start: copy`)"
+    "else start a new pipeline with an initial snapshot (another `pipeline` name and `home`, `start: snapshot`)"
 )
 
 
@@ -32,7 +32,7 @@ class TableCatalog:
     """The tables announced so far, with what the tracker and the registry say of them.
 
     A table is announced when its first row could come: when it is created, or
-    when the capture starts with a copy of it. Rows of a table that was never
+    when the capture starts with an initial snapshot of it. Rows of a table that was never
     announced stop it, because rows before them may exist that nobody copied.
     """
 

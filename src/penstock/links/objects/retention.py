@@ -99,7 +99,7 @@ def require_files(link: str, batch_offset: int, files_from: int) -> None:
             f"those before {files_from} were deleted, for every target of then had loaded them (objects.keep_hours)"
         )
         hint = (
-            "to fill a new target, start a new pipeline with a copy: another `pipeline` name and `home`, and nothing "
-            "of it in the target; a target that was restored from a backup needs a newer one"
+            "to fill a new target, start a new pipeline with an initial snapshot: another `pipeline` name and "
+            "`home`, and nothing of it in the target; a target that was restored from a backup needs a newer one"
         )
         raise PositionError(message, hint)

@@ -109,7 +109,7 @@ class SpoltPlanner:
             for offset, value in messages:
                 schema_change = read_schema_change(self._schemas_topic, offset, value)
                 known = self._announced.get(schema_change.topic)
-                # What it took over from was said when it began; later schema-change events of the same topic repeat it or not.
+                # What it took over from was said when it began; later events of the same topic repeat it or not.
                 if known is None or schema_change.follows:
                     self._announced[schema_change.topic] = schema_change
         self._read_to = max(self._read_to, end)

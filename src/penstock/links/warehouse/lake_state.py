@@ -174,7 +174,7 @@ def _render(progress: TableProgress) -> dict[str, object]:
 
 def _parse(fields: Mapping[str, Any]) -> TableProgress:
     in_place = SchemaInPlace(int(fields["schema_id"]), _place(fields["order"]))
-    # Lakes of older releases counted no out-of-range values, deleted what the source deleted, and had columns as they are.
+    # Lakes of older releases counted no such values, deleted what the source deleted, and had columns as they are.
     deletes: Deletes = "soft" if fields.get("deletes") == "soft" else "hard"
     out_of_range = int(fields.get("misfits", 0))
     state = TableState(

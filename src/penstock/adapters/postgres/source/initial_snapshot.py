@@ -38,7 +38,7 @@ _ESCAPED: Final = re.compile(rb"\\(.)", re.DOTALL)
 
 @dataclass(slots=True)
 class PostgresInitialSnapshot:
-    """A copy that is being read: see `penstock.ports.initial_snapshot`. Tables that cannot be read are in `_refused`, with why."""
+    """Being read: see `penstock.ports.initial_snapshot`. Tables that cannot be read are in `_refused`, with why."""
 
     position: WalPosition
     schemas: Mapping[TableId, TableSchema]

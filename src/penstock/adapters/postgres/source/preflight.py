@@ -100,7 +100,7 @@ def _slot(connection: psycopg.Connection, name: str) -> SourceFinding:
         return SourceFinding("ok", f"slot {name}", "is made at the first start")
     kept = f"keeps {found.retained_bytes >> 20:,} MiB of log"
     if found.wal_status == "lost":
-        hint = f"SELECT pg_drop_replication_slot('{name}'), and start a new pipeline with a copy"
+        hint = f"SELECT pg_drop_replication_slot('{name}'), and start a new pipeline with an initial snapshot"
         return SourceFinding("error", f"slot {name}", "has lost log that was not read yet", hint)
     if found.wal_status == "unreserved":
         hint = "run the pipeline now: the server may remove that log at any moment (max_slot_wal_keep_size)"

@@ -110,7 +110,7 @@ class BinlogReading:
             self._heartbeats.take(item)
 
     def _stamped(self, position: BinlogPosition) -> BinlogPosition:
-        """What nobody can tell who only reads the log: the timeline, and the newest heartbeat with what came behind it."""
+        """Add what the log itself does not tell: the timeline, and the newest heartbeat with what came behind it."""
         if self._heartbeats is not None:
             mark = self._heartbeats.mark_inside if position.rows_from else self._heartbeats.mark
             return replace(position, timeline=self._timeline, heartbeat=mark)

@@ -74,7 +74,7 @@ class StatementHandler:
     def __init__(
         self, state: State, table_catalog: TableCatalog, tracker: SchemaTracker, objects: SourceObjects, partitions: int
     ) -> None:
-        """Serve the capture whose tables are in `table_catalog`, which asks `tracker`; topics it makes have `partitions`."""
+        """Serve the capture of the tables in `table_catalog`, which asks `tracker`; its topics have `partitions`."""
         self._objects = objects
         self._tracker = tracker
         self._state = state
