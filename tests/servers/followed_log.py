@@ -21,7 +21,8 @@ from penstock.core.avro.envelope_encode import encode_changes
 from penstock.core.avro.schemas import value_schema
 from penstock.core.errors import PenstockError, TableStoppedError
 from penstock.core.mysql.decode import decode_rows
-from penstock.core.mysql.log_items import RowsLogged, StatementLogged
+from penstock.core.mysql.log_items import StatementLogged
+from penstock.core.mysql.logged_rows import RowsLogged
 from penstock.core.publication import StoppedTable
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import TableId

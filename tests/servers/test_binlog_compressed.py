@@ -11,9 +11,10 @@ from tests.servers.source_log import address, here, read_all
 
 from penstock.adapters.mysql.catalog import read_tables
 from penstock.adapters.mysql.connection import connect
-from penstock.bench.capture.known_tables import KnownTables
+from penstock.bench.known_tables import KnownTables
 from penstock.core.mysql.decode import decode_rows
-from penstock.core.mysql.log_items import LogItem, RowsLogged, StatementLogged, TransactionBegan, TransactionEnded
+from penstock.core.mysql.log_items import LogItem, StatementLogged, TransactionBegan, TransactionEnded
+from penstock.core.mysql.logged_rows import RowsLogged
 from penstock.core.positions import BinlogPosition
 from penstock.core.schema_changes import SchemaChange
 from penstock.core.tables import TableId, TableSchema

@@ -9,7 +9,8 @@ import pytest
 from tests.servers.source_log import connected, here, read_all
 
 from penstock.core.mysql.ddl import RowStatement, classify
-from penstock.core.mysql.log_items import RowsLogged, StatementLogged, TransactionEnded
+from penstock.core.mysql.log_items import StatementLogged, TransactionEnded
+from penstock.core.mysql.logged_rows import RowsLogged
 from penstock.core.positions import BinlogPosition, file_number
 from penstock.dev.mariadb import start_mariadb
 

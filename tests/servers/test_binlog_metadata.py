@@ -12,7 +12,7 @@ from penstock.adapters.mysql.catalog import read_tables
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect
 from penstock.adapters.mysql.history import head
 from penstock.core.mysql.decode import decode_rows
-from penstock.core.mysql.log_items import RowsLogged
+from penstock.core.mysql.logged_rows import RowsLogged
 from penstock.core.tables import TableId
 from penstock.ports.log import Stop
 

@@ -14,7 +14,8 @@ from penstock.adapters.mysql.connection import MysqlServer, ask, connect
 from penstock.adapters.mysql.history import head
 from penstock.core.changes import Op
 from penstock.core.mysql.decode import batch_key, decode_rows
-from penstock.core.mysql.log_items import LogAdvanced, RowsLogged, TransactionEnded, TransactionsLogged
+from penstock.core.mysql.log_items import LogAdvanced, TransactionEnded, TransactionsLogged
+from penstock.core.mysql.logged_rows import RowsLogged
 from penstock.core.tables import TableId
 from penstock.ports.log import Stop
 

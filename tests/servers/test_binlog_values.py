@@ -20,7 +20,7 @@ from penstock.core.changes import Op
 from penstock.core.errors import TableStoppedError
 from penstock.core.mysql import decode
 from penstock.core.mysql.decode import decode_rows
-from penstock.core.mysql.log_items import RowsLogged
+from penstock.core.mysql.logged_rows import RowsLogged
 from penstock.core.tables import (
     BytesType,
     Column,

@@ -14,8 +14,8 @@ from penstock.adapters.mysql.connection import connect
 from penstock.adapters.mysql.history import head
 from penstock.adapters.mysql.source_objects import MysqlSourceObjects
 from penstock.adapters.state.store import open_state
-from penstock.bench.capture.known_tables import KnownTables, open_table_catalog
 from penstock.bench.capture.workload import create_table, insert_range, login
+from penstock.bench.known_tables import KnownTables, open_table_catalog
 from penstock.core.errors import FencedError, PenstockError
 from penstock.core.tables import TableId
 from penstock.links.capture.follow import LogFollower, Pace

@@ -16,7 +16,8 @@ from penstock.adapters.mysql.initial_snapshot import open_initial_snapshot
 from penstock.adapters.mysql.tracker import MysqlTracker, read_source_defaults
 from penstock.core.errors import UnfitServerError
 from penstock.core.mysql.decode import decode_rows
-from penstock.core.mysql.log_items import RowsLogged, StatementLogged
+from penstock.core.mysql.log_items import StatementLogged
+from penstock.core.mysql.logged_rows import RowsLogged
 from penstock.core.tables import TableId
 from penstock.ports.log import Stop
 

@@ -11,7 +11,8 @@ import pytest
 from tests.servers.source_log import read_all
 
 from penstock.core.mysql.ddl import TableDdl, classify
-from penstock.core.mysql.log_items import LogItem, RowsLogged, StatementLogged
+from penstock.core.mysql.log_items import LogItem, StatementLogged
+from penstock.core.mysql.logged_rows import RowsLogged
 from penstock.core.positions import BinlogPosition, file_number
 from penstock.dev.mysql import OracleMysql
 

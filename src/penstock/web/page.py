@@ -11,7 +11,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from penstock.web import charts
 
 if TYPE_CHECKING:
-    from penstock.web.watcher import Snapshot
+    from penstock.web.snapshot import Snapshot
     from penstock.wiring.overview import Overview, Stage
 
 # Content Security Policy Level 3: nothing from elsewhere, nothing inline, in nobody's frame.

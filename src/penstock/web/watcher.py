@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import closing
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import structlog
@@ -13,7 +12,8 @@ import structlog
 from penstock.core.errors import PenstockError
 from penstock.web.metrics import describe_metrics
 from penstock.web.page import render_parts
-from penstock.wiring.overview import Overview, make_overview
+from penstock.web.snapshot import Snapshot
+from penstock.wiring.overview import make_overview
 from penstock.wiring.pipeline_status import StatusReader
 
 if TYPE_CHECKING:
@@ -27,23 +27,7 @@ _log = structlog.get_logger()
 
 _PERIOD_SECONDS = 1.0
 _SOURCES_SECONDS = 10.0
-_STALE_SECONDS = 15.0
 _STOP_SECONDS = 2.0
-
-
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """What is served until the next look, rendered once for everybody; `read_at` is by the monotonic clock."""
-
-    overview: Overview
-    metrics: bytes
-    parts: str
-    read_at: float
-
-    @property
-    def is_stale(self) -> bool:
-        """Whether it tells nothing of now."""
-        return time.monotonic() - self.read_at > _STALE_SECONDS
 
 
 class Watcher:

@@ -120,7 +120,7 @@ def _first_start(spec: CaptureSpec, parts: CaptureParts, broken_off: CaptureReco
 def open_stream(
     spec: CaptureSpec, position: Position, stop: Stop, connection_index: int, table_catalog: TableCatalog | None = None
 ) -> LogStream:
-    """See capture_kinds.CaptureKind.stream."""
+    """See capture_kind.CaptureKind.stream."""
     return capture_kind(spec.source).stream(spec, position, stop, connection_index, table_catalog)
 
 

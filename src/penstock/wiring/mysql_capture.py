@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from penstock.ports.source_status import SourceStatus
     from penstock.ports.state import State
     from penstock.ports.tracker import SchemaCatalog, UnloggedChanges
-    from penstock.wiring.capture_kinds import SourceLook
+    from penstock.wiring.capture_kind import SourceLook
     from penstock.wiring.findings import Finding
 
 _CONNECTIONS: Final = BACKLOG_TASKS_MAX + 1
@@ -63,7 +63,7 @@ _SAME_ID_SECONDS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class MysqlLook:
-    """See capture_kinds.SourceLook."""
+    """See capture_kind.SourceLook."""
 
     connection: pymysql.Connection
     spec: CaptureSpec
@@ -89,7 +89,7 @@ class MysqlLook:
 
 
 class MysqlCapture:
-    """See capture_kinds.CaptureKind."""
+    """See capture_kind.CaptureKind."""
 
     @contextmanager
     def look(self, spec: CaptureSpec) -> Iterator[SourceLook]:

@@ -62,7 +62,7 @@ def _unseen_finding(subject: str, unseen: UnseenPattern, user: str) -> Finding:
 
 
 def require_fit_source(source: MysqlSourceSpec) -> None:
-    """See capture_kinds.CaptureKind.require_fit."""
+    """See capture_kind.CaptureKind.require_fit."""
     server = mysql_server(source)
     with connect(server) as connection:
         try:

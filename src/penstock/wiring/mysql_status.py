@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def read_source_status(source: MysqlSourceSpec, position: Position | None) -> SourceStatus:
-    """See capture_kinds.CaptureKind.standing."""
+    """See capture_kind.CaptureKind.standing."""
     server, place = mysql_server(source), None if position is None else binlog_position(position)
     with closing(connect(server)) as connection:
         end = head(connection)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from penstock.ports.source_status import SourceStatus
     from penstock.ports.state import State
     from penstock.ports.tracker import SchemaCatalog, UnloggedChanges
-    from penstock.wiring.capture_kinds import SourceLook
+    from penstock.wiring.capture_kind import SourceLook
     from penstock.wiring.findings import Finding
 
 _SILENCE_SECONDS: Final = 600.0
@@ -54,7 +54,7 @@ _SILENCE_SECONDS: Final = 600.0
 
 @dataclass(frozen=True, slots=True)
 class PostgresLook:
-    """See capture_kinds.SourceLook."""
+    """See capture_kind.SourceLook."""
 
     connection: psycopg.Connection
     spec: CaptureSpec
@@ -76,7 +76,7 @@ class PostgresLook:
 
 
 class PostgresCapture:
-    """See capture_kinds.CaptureKind."""
+    """See capture_kind.CaptureKind."""
 
     @contextmanager
     def look(self, spec: CaptureSpec) -> Iterator[SourceLook]:

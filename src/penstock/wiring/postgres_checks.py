@@ -55,7 +55,7 @@ def examine_postgres(source: PostgresSourceSpec) -> Iterator[Finding]:
 
 
 def read_postgres_status(source: PostgresSourceSpec, position: Position | None) -> SourceStatus:
-    """See capture_kinds.CaptureKind.standing."""
+    """See capture_kind.CaptureKind.standing."""
     server = source_server(source)
     with connected(server) as connection:
         head = WalPosition(read_head(connection))

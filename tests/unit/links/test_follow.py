@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.unit.mysql_log.conftest import LogWriter
 
-from penstock.bench.capture.known_tables import KnownTables
+from penstock.bench.known_tables import KnownTables
 from penstock.core.mysql.heartbeats import HeartbeatWatch
 from penstock.core.mysql.log_items import FewTransactions, StatementLogged, TransactionEnded, TransactionsLogged
 from penstock.core.mysql.scan import EventScanner, Grouping

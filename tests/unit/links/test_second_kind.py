@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from penstock.bench.capture.known_tables import KnownTables
+from penstock.bench.known_tables import KnownTables
 from penstock.core.arrow_types import arrow_schema
 from penstock.core.avro.envelope_decode import decode_changes
 from penstock.core.avro.schemas import table_schema, value_schema

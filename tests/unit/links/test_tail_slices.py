@@ -14,13 +14,12 @@ from penstock.core.mysql.log_items import (
     FewTransactions,
     LogAdvanced,
     LogItem,
-    RowsLogged,
     StatementLogged,
-    TableMap,
     TransactionBegan,
     TransactionEnded,
     TransactionsLogged,
 )
+from penstock.core.mysql.logged_rows import RowsLogged, TableMap
 from penstock.core.mysql.rows_block import join_rows
 from penstock.core.positions import BinlogPosition
 from penstock.core.tables import TableId

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from tests.unit.mysql_log.row_encoding import Value
 
     from penstock.core.changes import RowBatch
-    from penstock.core.mysql.log_items import RowsLogged
+    from penstock.core.mysql.logged_rows import RowsLogged
 
 FREE = b"\x81\x8d\x8f\x90\x9d"
 LATIN1 = "".join(bytes([byte]).decode("latin1" if byte in FREE else "cp1252") for byte in range(256))

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from penstock.core.errors import CorruptLogError
 from penstock.core.mysql.bytes_reader import MalformedError
 from penstock.core.mysql.compressed import inflate
-from penstock.core.mysql.log_items import LogItem, RowsLogged, StatementLogged, TransactionEnded
+from penstock.core.mysql.log_items import LogItem, StatementLogged, TransactionEnded
+from penstock.core.mysql.logged_rows import RowsLogged
 from penstock.core.mysql.scan import EventScanner
 from penstock.core.positions import BinlogPosition
 

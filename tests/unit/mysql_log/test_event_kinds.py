@@ -12,14 +12,8 @@ import pytest
 from penstock.core.errors import CorruptLogError, LogError
 from penstock.core.mysql.ddl import RowStatement, classify
 from penstock.core.mysql.event_codes import EventCode
-from penstock.core.mysql.log_items import (
-    LogAdvanced,
-    LogItem,
-    RowsLogged,
-    StatementLogged,
-    TransactionBegan,
-    TransactionEnded,
-)
+from penstock.core.mysql.log_items import LogAdvanced, LogItem, StatementLogged, TransactionBegan, TransactionEnded
+from penstock.core.mysql.logged_rows import RowsLogged
 from penstock.core.mysql.scan import EventScanner
 from penstock.core.positions import BinlogPosition
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tests.unit.mysql_log.conftest import RowWriter
 
     from penstock.core.changes import Messages
-    from penstock.core.mysql.log_items import RowsLogged
+    from penstock.core.mysql.logged_rows import RowsLogged
 
 NOW_MS = 1_700_000_000_000
 OPS = st.sampled_from([Op.CREATE, Op.UPDATE, Op.DELETE])

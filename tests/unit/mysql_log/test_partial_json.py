@@ -17,7 +17,7 @@ from penstock.core.mysql import decode
 from penstock.core.mysql.bytes_reader import MalformedError
 from penstock.core.mysql.decode import batch_key, decode_rows
 from penstock.core.mysql.json_diff import ChangedJson
-from penstock.core.mysql.log_items import RowsLogged, TableMap
+from penstock.core.mysql.logged_rows import RowsLogged, TableMap
 from penstock.core.mysql.scan import EventScanner
 from penstock.core.positions import BinlogPosition
 from penstock.core.tables import Column, IntegerType, PrintedType, TableId, TableSchema, TextType

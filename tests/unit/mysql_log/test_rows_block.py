@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tests.unit.mysql_log.conftest import OneColumn
 
-    from penstock.core.mysql.log_items import RowsLogged
+    from penstock.core.mysql.logged_rows import RowsLogged
 
 
 @pytest.mark.parametrize("decoder", ["plain", "columns"])

@@ -18,12 +18,12 @@ from tests.unit.mysql_log.single_items import one_by_one, without_beginnings
 from penstock.core.mysql.log_items import (
     FewTransactions,
     LogAdvanced,
-    RowsLogged,
     StatementLogged,
     TransactionBegan,
     TransactionEnded,
     TransactionsLogged,
 )
+from penstock.core.mysql.logged_rows import RowsLogged
 from penstock.core.mysql.scan import Grouping
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from penstock.adapters.mysql.binlog_stream import open_binlog
 from penstock.adapters.mysql.catalog import read_flavour, read_greeting, read_table_ids
 from penstock.adapters.mysql.connection import ask, server_of
 from penstock.core.errors import LogError, LogPurgedError, UnfitServerError
-from penstock.core.mysql.log_items import LogAdvanced, RowsLogged, StatementLogged, TransactionBegan
+from penstock.core.mysql.log_items import LogAdvanced, StatementLogged, TransactionBegan
+from penstock.core.mysql.logged_rows import RowsLogged
 from penstock.core.mysql.origin import tells_whole_life
 from penstock.core.positions import BinlogPosition, file_number
 from penstock.ports.log import Stop

@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.bench.warehouse.held import HeldObjects
+from penstock.bench.held import HeldObjects
 from penstock.config.load import load
 from penstock.dev.class_archive import spark_archive
 from penstock.dev.jars import JarSet, ensure_jars

@@ -17,7 +17,8 @@ from penstock.adapters.mysql.catalog import read_tables
 from penstock.adapters.mysql.connection import MysqlServer, connect
 from penstock.bench.marks import write_mark
 from penstock.core.mysql.decode import batch_key, decode_rows
-from penstock.core.mysql.log_items import LogItem, RowsLogged, TransactionsLogged
+from penstock.core.mysql.log_items import LogItem, TransactionsLogged
+from penstock.core.mysql.logged_rows import RowsLogged
 from penstock.core.mysql.scan import EventScanner
 from penstock.core.positions import BinlogPosition
 from penstock.core.tables import TableId

@@ -14,7 +14,7 @@ from contextlib import closing
 
 from penstock.adapters.mysql.binlog_stream import open_binlog
 from penstock.adapters.mysql.connection import MysqlServer
-from penstock.bench.capture.known_tables import open_table_catalog
+from penstock.bench.known_tables import open_table_catalog
 from penstock.bench.marks import write_mark
 from penstock.core.positions import BinlogPosition
 from penstock.core.publication import Publication

@@ -18,7 +18,7 @@ from penstock.core.errors import START_ANEW, TableStoppedError
 from penstock.core.mysql import column_codes as codes
 from penstock.core.mysql.bad_values import BadValueError
 from penstock.core.mysql.bytes_reader import MalformedError
-from penstock.core.mysql.log_items import RowsLogged, TableMap
+from penstock.core.mysql.logged_rows import RowsLogged, TableMap
 from penstock.core.mysql.row_layout import RowLayout, row_layout
 from penstock.core.mysql.rows_block import RowsBlock, join_rows
 from penstock.core.mysql.rows_columns import PADDING, WordViews, walk_events

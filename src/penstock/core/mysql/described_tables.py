@@ -10,7 +10,7 @@ from penstock.core.mysql.table_map import parse_table_id, parse_table_map
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.core.mysql.log_items import TableMap
+    from penstock.core.mysql.logged_rows import TableMap
     from penstock.core.tables import TableId
 
 TABLE_ID_BYTES: Final = 6

@@ -21,7 +21,7 @@ from penstock.core.changes import Messages, Op
 from penstock.core.errors import TableStoppedError
 from penstock.core.key_changes import order_of_one
 from penstock.core.mysql.bytes_reader import MalformedError
-from penstock.core.mysql.log_items import RowsLogged, TableMap
+from penstock.core.mysql.logged_rows import RowsLogged, TableMap
 from penstock.core.mysql.packed_values import packed_integer
 from penstock.core.mysql.row_layout import row_layout
 from penstock.core.mysql.rows_image import read_images

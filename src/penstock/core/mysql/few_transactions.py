@@ -18,7 +18,8 @@ from penstock.core.mysql.event_codes import CHECKSUM_BYTES, HEADER_BYTES
 from penstock.core.mysql.event_frame import CHECKSUM, HEADER
 from penstock.core.mysql.gtid_events import MARIADB_FIELDS, MARIADB_UNUSUAL, parse_mysql_gtid
 from penstock.core.mysql.log_cursor import OFFSET_MASK
-from penstock.core.mysql.log_items import FewTransactions, RowsLogged
+from penstock.core.mysql.log_items import FewTransactions
+from penstock.core.mysql.logged_rows import RowsLogged
 from penstock.core.mysql.plain_events import KINDS, MAY_FOLLOW, THREAD_AND_TIME_BYTES, ItemKind, is_begin
 from penstock.core.mysql.rows_event import HAVE_EXTRA_DATA, OPS, POST_HEADER_BYTES
 

@@ -18,13 +18,8 @@ import numpy as np
 from penstock.core.changes import Op
 from penstock.core.errors import LogError, TableStoppedError
 from penstock.core.mysql.decode import decode_rows
-from penstock.core.mysql.log_items import (
-    FewTransactions,
-    RowsLogged,
-    StatementLogged,
-    TransactionEnded,
-    TransactionsLogged,
-)
+from penstock.core.mysql.log_items import FewTransactions, StatementLogged, TransactionEnded, TransactionsLogged
+from penstock.core.mysql.logged_rows import RowsLogged
 from penstock.core.positions import BinlogPosition, Heartbeat
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema, TextType
 

@@ -39,7 +39,7 @@ from penstock.core.tables import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from penstock.core.mysql.log_items import TableMap
+    from penstock.core.mysql.logged_rows import TableMap
     from penstock.core.tables import TableSchema
 
 _INTEGER_CODES: Final = {8: codes.TINY, 16: codes.SHORT, 24: codes.INT24, 32: codes.LONG, 64: codes.LONGLONG}

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from penstock.core.mysql.log_items import ROWS_BITS, ROWS_MASK, RowsLogged, weight
+from penstock.core.mysql.logged_rows import ROWS_BITS, ROWS_MASK, RowsLogged, weight
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from penstock.core.changes import Op
-    from penstock.core.mysql.log_items import TableMap
+    from penstock.core.mysql.logged_rows import TableMap
     from penstock.core.mysql.rows_columns import Int64s
     from penstock.core.tables import TableId
 

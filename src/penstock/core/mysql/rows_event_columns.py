@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from penstock.core.mysql.event_columns import EventColumns
-    from penstock.core.mysql.log_items import TableMap
+    from penstock.core.mysql.logged_rows import TableMap
     from penstock.core.mysql.rows_columns import Bools, Int64s
     from penstock.core.mysql.table_map_column import TableMapColumn
 

@@ -15,13 +15,8 @@ from typing import TYPE_CHECKING, Final
 from penstock.core.errors import LogError
 from penstock.core.mysql.ddl import RowStatement, TableDdl, classify
 from penstock.core.mysql.gtid_sets import MariadbGtids, parse_gtids
-from penstock.core.mysql.log_items import (
-    RowsLogged,
-    StatementLogged,
-    TransactionBegan,
-    TransactionEnded,
-    TransactionsLogged,
-)
+from penstock.core.mysql.log_items import StatementLogged, TransactionBegan, TransactionEnded, TransactionsLogged
+from penstock.core.mysql.logged_rows import RowsLogged
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:

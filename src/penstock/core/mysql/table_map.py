@@ -9,7 +9,7 @@ from typing import Final
 
 from penstock.core.mysql.bytes_reader import BytesReader, MalformedError
 from penstock.core.mysql.column_codes import KNOWN, METADATA_BYTE, METADATA_LITTLE, METADATA_PAIR
-from penstock.core.mysql.log_items import TableMap
+from penstock.core.mysql.logged_rows import TableMap
 from penstock.core.mysql.table_metadata import parse_metadata
 from penstock.core.tables import TableId
 

@@ -14,7 +14,7 @@ from penstock.core.mysql.described_tables import TABLE_ID_BYTES
 if TYPE_CHECKING:
     from penstock.core.mysql.described_tables import DescribedTables
     from penstock.core.mysql.event_columns import EventColumns
-    from penstock.core.mysql.log_items import TableMap
+    from penstock.core.mysql.logged_rows import TableMap
     from penstock.core.mysql.rows_columns import Bools, Int64s
 
 

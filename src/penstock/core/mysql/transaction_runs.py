@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from penstock.core.mysql.executed import Executed
     from penstock.core.mysql.gtid_columns import Beginnings
     from penstock.core.mysql.log_cursor import LogCursor
-    from penstock.core.mysql.log_items import TableMap
+    from penstock.core.mysql.logged_rows import TableMap
     from penstock.core.mysql.plain_events import PlainStretch
     from penstock.core.mysql.rows_block import RowsBlock
     from penstock.core.mysql.rows_columns import Bools, Int64s

@@ -9,7 +9,8 @@ from penstock.core.errors import START_ANEW, LogError
 from penstock.core.mysql.bytes_reader import MalformedError
 from penstock.core.mysql.ddl import Harmless, TransactionControl, classify
 from penstock.core.mysql.event_codes import FLAG_OF_SESSION, EventCode
-from penstock.core.mysql.log_items import RowsLogged, StatementLogged, TransactionBegan, TransactionEnded
+from penstock.core.mysql.log_items import StatementLogged, TransactionBegan, TransactionEnded
+from penstock.core.mysql.logged_rows import RowsLogged
 from penstock.core.mysql.open_transaction import OpenTransaction
 from penstock.core.mysql.query_event import Control, Query, control_of, parse_query
 from penstock.core.mysql.rows_event import OPS, rows_payload

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.core.errors import START_ANEW, LogError
 from penstock.core.mysql.bytes_reader import BytesReader, MalformedError
-from penstock.core.mysql.log_items import RowsLogged
+from penstock.core.mysql.logged_rows import RowsLogged
 from penstock.core.positions import PreparedXa
 
 if TYPE_CHECKING:

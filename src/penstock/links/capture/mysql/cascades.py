@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from penstock.core.changes import RowBatch
     from penstock.core.log_items import LoggedRows
     from penstock.core.mysql.foreign_keys import Cascade
-    from penstock.core.mysql.log_items import RowsLogged
+    from penstock.core.mysql.logged_rows import RowsLogged
     from penstock.core.mysql.rows_block import RowsBlock
     from penstock.core.tables import TableId
     from penstock.links.capture.mysql.tracker import SchemaTracker

@@ -14,12 +14,12 @@ from penstock.core.mysql.few_rows import FewRows
 from penstock.core.mysql.log_items import (
     FewTransactions,
     LogAdvanced,
-    RowsLogged,
     StatementLogged,
     TransactionBegan,
     TransactionEnded,
     TransactionsLogged,
 )
+from penstock.core.mysql.logged_rows import RowsLogged
 from penstock.core.positions import binlog_position
 
 if TYPE_CHECKING:

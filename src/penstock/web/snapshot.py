@@ -1,0 +1,28 @@
+"""What the page and the metrics serve, as it was read at one moment."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from penstock.wiring.overview import Overview
+
+
+_STALE_SECONDS = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What is served until the next look, rendered once for everybody; `read_at` is by the monotonic clock."""
+
+    overview: Overview
+    metrics: bytes
+    parts: str
+    read_at: float
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether it tells nothing of now."""
+        return time.monotonic() - self.read_at > _STALE_SECONDS
