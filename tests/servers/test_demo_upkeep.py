@@ -12,12 +12,12 @@ import pytest
 from rich.console import Console
 
 from penstock.adapters.lock.file import FileLock
-from penstock.adapters.mysql.connection import connect
 from penstock.config.load import load
 from penstock.core.errors import PenstockError, UnavailableError, UsageError
 from penstock.demo.phases import DemoOptions
-from penstock.demo.pipeline import DemoPipeline, create_login
+from penstock.demo.pipeline import PASSWORD, USER, DemoPipeline
 from penstock.demo.run import run_demo
+from penstock.demo.sources.pick import database_of
 from penstock.demo.upkeep import Upkeep
 from penstock.ports.state import LinkProgress
 from penstock.wiring.open import open_pipeline_state
@@ -50,8 +50,9 @@ def test_a_killed_source_comes_back_with_its_data_and_port(
     upkeep: Upkeep, pipeline: DemoPipeline, notes: list[str]
 ) -> None:
     server = upkeep.start_source()
-    create_login(server)
-    with connect(server) as connection, connection.cursor() as cursor:
+    database = database_of(server)
+    database.create_login(USER, PASSWORD)
+    with closing(database.connect()) as connection, connection.cursor() as cursor:
         cursor.execute("CREATE DATABASE kept")
     source = upkeep._source
     assert source is not None
@@ -61,7 +62,7 @@ def test_a_killed_source_comes_back_with_its_data_and_port(
         time.sleep(0.01)
     upkeep.look()
 
-    with connect(server) as connection, connection.cursor() as cursor:
+    with closing(database.connect()) as connection, connection.cursor() as cursor:
         assert cursor.execute("SHOW DATABASES LIKE 'kept'") == 1
     assert notes == ["MariaDB was ended: starting it again, it goes on where it was"]
     assert (pipeline.source_home / "port").read_text().strip() == str(server.port)
@@ -98,7 +99,7 @@ def test_a_pipeline_that_was_killed_is_started_again(upkeep: Upkeep, pipeline: D
 
 def test_a_link_that_stopped_ends_the_demo_with_its_reason(upkeep: Upkeep, pipeline: DemoPipeline) -> None:
     server = upkeep.start_source()
-    create_login(server)
+    database_of(server).create_login(USER, PASSWORD)
     pipeline.write_file(server)
     with closing(open_pipeline_state(load(pipeline.file))) as state:
         state.save_link(LinkProgress("shopdb", "", "failed", None, None, 0, "the log goes back to 0", "copy again"))

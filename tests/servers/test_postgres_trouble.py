@@ -204,6 +204,27 @@ def test_check_says_what_is_missing(make_postgres: Callable[..., PostgresChain])
         connection.execute(f"DROP ROLE nobody_{chain.name}".encode())
 
 
+def test_a_table_that_nobody_wanted_when_it_was_made_stops_when_it_is_added(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    chain = make_postgres("CREATE TABLE a (id int PRIMARY KEY)")
+    every_table = chain.file.read_text()
+    chain.file.write_text(every_table.replace('["public.*"]', '["public.a"]'))
+    chain.carry()
+    chain.write("CREATE TABLE later (id int PRIMARY KEY)", "CREATE TABLE b (id int PRIMARY KEY)")
+    chain.write("INSERT INTO b VALUES (1), (2)", "INSERT INTO a VALUES (1)")
+    chain.carry()
+
+    chain.file.write_text(every_table)
+    chain.write("INSERT INTO b VALUES (3)", "INSERT INTO later VALUES (1)", "INSERT INTO a VALUES (2)")
+    chain.carry()
+
+    assert set(chain.stopped()) == {"public.b"}
+    assert "had older ones that were not carried" in chain.stopped()["public.b"]
+    assert chain.rows("SELECT id FROM public.a ORDER BY id") == [(1,), (2,)]
+    assert chain.rows("SELECT id FROM public.later") == [(1,)]
+
+
 def test_a_table_that_is_older_than_the_pipeline_and_was_not_copied_stops(
     make_postgres: Callable[..., PostgresChain],
 ) -> None:

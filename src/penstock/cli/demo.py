@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,13 @@ _SECONDS_MAX = 86_400
 _INTERRUPTED = 130
 
 
+class DemoSource(StrEnum):
+    """Kinds of source, as the config names them."""
+
+    MYSQL = "mysql"
+    POSTGRES = "postgres"
+
+
 @app.command()
 def demo(
     *,
@@ -23,10 +31,13 @@ def demo(
             min=1, max=_SECONDS_MAX, help="How long rows and tables are changed, at over 1,000 rows a second."
         ),
     ] = 60,
+    source: Annotated[
+        DemoSource, typer.Option(help="Where the marketplace is: mysql starts a MariaDB, postgres a PostgreSQL.")
+    ] = DemoSource.MYSQL,
 ) -> None:
     """Run the main job end to end on real local servers, with a live page.
 
-    Fills a marketplace database in a MariaDB of its own, carries it through Kafka
+    Fills a marketplace database in a server of its own, carries it through Kafka
     into a DuckDB file while rows and tables change, and compares both row by row.
     Everything is kept in ./.penstock/demo; what an earlier demo left there is
     deleted. Ends with 0 only if source and warehouse are equal. Ctrl-C ends
@@ -38,7 +49,7 @@ def demo(
     from penstock.demo.run import run_demo  # noqa: PLC0415
 
     try:
-        is_equal = run_demo(_DIRECTORY, DemoOptions(seconds=seconds), open_console())
+        is_equal = run_demo(_DIRECTORY, DemoOptions(seconds=seconds), open_console(), source.value)
     except KeyboardInterrupt as error:
         say_note("stopped; the next demo begins anew, with fresh data")
         raise typer.Exit(_INTERRUPTED) from error

@@ -5,8 +5,9 @@ from __future__ import annotations
 import shutil
 import tempfile
 from datetime import UTC, datetime
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -14,6 +15,21 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 app = typer.Typer()
+
+
+class FaultsSource(StrEnum):
+    """Kinds of source, as the config names them."""
+
+    MYSQL = "mysql"
+    POSTGRES = "postgres"
+
+
+_Source: TypeAlias = Annotated[
+    FaultsSource, typer.Option(help="What the pipeline reads: mysql starts a MariaDB, postgres a PostgreSQL.")
+]
+_Write: TypeAlias = Annotated[
+    Path | None, typer.Option("--write", metavar="FILE", help="Put the table between the marks of this document.")
+]
 
 
 @app.command()
@@ -28,9 +44,8 @@ def faults(
         Path | None,
         typer.Option("--keep", metavar="FILE", help="Keep each fault's outcome here; a run with the same goes on."),
     ] = None,
-    write: Annotated[
-        Path | None, typer.Option("--write", metavar="FILE", help="Put the table between the marks of this document.")
-    ] = None,
+    source: _Source = FaultsSource.MYSQL,
+    write: _Write = None,
 ) -> None:
     """Break things and look: source, broker, ZooKeeper, Schematizer, tracker and two instances, on this machine.
 
@@ -44,11 +59,12 @@ def faults(
     from penstock.bench.machine import describe_machine  # noqa: PLC0415
     from penstock.cli.console import say_note  # noqa: PLC0415
     from penstock.faults.report import render, write_into  # noqa: PLC0415
+    from penstock.faults.sources import SOURCES  # noqa: PLC0415
     from penstock.faults.suite import run_suite  # noqa: PLC0415
     from penstock.faults.trials import TrialFile, choose_seed, require_clean  # noqa: PLC0415
     from penstock.faults.world import World  # noqa: PLC0415
 
-    _require_known(only or ())
+    _require_known(source.value, only or ())
     machine = describe_machine()
     kept = TrialFile(keep, seed) if keep is not None else None
     chosen = kept.seed if kept is not None else choose_seed() if seed is None else seed
@@ -56,7 +72,7 @@ def faults(
     home = Path(tempfile.mkdtemp(prefix="penstock-faults-"))
     say_note(f"seed {chosen}; logs and data in {home}")
     if len(trials) < count:
-        with World(home) as world:
+        with World(home, SOURCES[source.value]) as world:
             if not world.has_small_disk:
                 say_note("the disk of the state database is not filled: only root may mount a small one")
             numbers = range(len(trials), count)
@@ -64,16 +80,17 @@ def faults(
     table = render(trials, chosen, machine, datetime.now(UTC).date().isoformat())
     typer.echo(table)
     if write is not None:
-        write_into(write, table)
+        write_into(write, table, source.value)
     require_clean(trials, f"run it again with --seed {chosen}, and look into {home}")
     shutil.rmtree(home)
 
 
-def _require_known(names: Sequence[str]) -> None:
+def _require_known(source: str, names: Sequence[str]) -> None:
     from penstock.core.errors import UsageError  # noqa: PLC0415
     from penstock.faults.catalogue import all_faults  # noqa: PLC0415
+    from penstock.faults.sources import SOURCES  # noqa: PLC0415
 
-    known = [fault.name for fault in all_faults(with_full_disk=True)]
+    known = [fault.name for fault in all_faults(SOURCES[source], with_full_disk=True)]
     if unknown := [name for name in names if name not in known]:
         message = f"there is no fault {unknown[0]!r}"
         raise UsageError(message, "choose from:\n  " + "\n  ".join(known))

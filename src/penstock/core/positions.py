@@ -21,6 +21,7 @@ FILE_BITS: Final = 32
 
 _LSN_BITS: Final = 32
 _LSN_MASK: Final = (1 << _LSN_BITS) - 1
+_PASSED_BY_MAX: Final = 1000
 
 
 def file_number(file: str) -> int:
@@ -191,7 +192,8 @@ class WalPosition:
     before `lsn` are behind us. In a transaction that is published in pieces, `lsn` is
     where its COMMIT begins, and the rows with numbers from `rows_from` on are not yet
     published. `tables_from` is the first OID that no table had when the slot was made:
-    all rows of tables with that OID or a higher one are in the log. `timeline` counts
+    all rows of tables with that OID or a higher one are in the log. `passed_by` are
+    those of them that had rows which nobody wanted. `timeline` counts
     servers that do not continue each other's log.
     """
 
@@ -199,6 +201,7 @@ class WalPosition:
     rows_from: int = 0
     tables_from: int = 0
     timeline: int = 0
+    passed_by: tuple[int, ...] = ()
 
     @property
     def file(self) -> str:
@@ -228,6 +231,8 @@ class WalPosition:
     def to_mapping(self) -> dict[str, object]:
         """As JSON values."""
         mapping: dict[str, object] = {"lsn": str(self), "rows_from": self.rows_from, "tables_from": self.tables_from}
+        if self.passed_by:
+            mapping["passed_by"] = list(self.passed_by)
         return {**mapping, "era": self.timeline} if self.timeline else mapping
 
     @classmethod
@@ -238,7 +243,26 @@ class WalPosition:
             rows_from=int(str(mapping["rows_from"])),
             tables_from=int(str(mapping["tables_from"])),
             timeline=int(str(mapping.get("era", 0))),
+            passed_by=tuple(passed_by) if isinstance(passed_by := mapping.get("passed_by"), list) else (),
         )
+
+    def passing_by(self, oid: int) -> WalPosition:
+        """Return it behind a row of the table with this OID that nobody wanted.
+
+        Of very many such tables the older ones are known by `tables_from` alone: a table
+        that was made before them and had no row yet then counts as one of them.
+        """
+        if oid < self.tables_from or oid in self.passed_by:
+            return self
+        passed_by = sorted((*self.passed_by, oid))
+        if len(passed_by) <= _PASSED_BY_MAX:
+            return replace(self, passed_by=tuple(passed_by))
+        half = _PASSED_BY_MAX // 2
+        return replace(self, tables_from=passed_by[-half - 1] + 1, passed_by=tuple(passed_by[-half:]))
+
+    def has_all_of(self, oid: int) -> bool:
+        """Whether all rows of the table with this OID that were logged before are carried, or nobody made any."""
+        return oid >= self.tables_from and oid not in self.passed_by
 
     def __str__(self) -> str:
         """The LSN, as PostgreSQL prints it: 16/B374D848."""

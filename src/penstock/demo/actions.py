@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.demo import rows
 from penstock.demo.marketplace import package_code
-from penstock.demo.schema import COLUMNS, insert_sql
+from penstock.demo.schema import COLUMNS
 
 if TYPE_CHECKING:
     from random import Random
 
     from penstock.demo.marketplace import Sizes
     from penstock.demo.rows import Row, Value
+    from penstock.demo.sources.words import SqlWords
 
 _SAMPLE_EVERY: Final = 2
 _BEYOND_INT: Final = 2**31
@@ -53,9 +54,10 @@ class Actions:
     than they were meant to; none of them fails for it.
     """
 
-    def __init__(self, random: Random, sizes: Sizes) -> None:
+    def __init__(self, random: Random, sizes: Sizes, words: SqlWords) -> None:
         """Begin on the marketplace that `fill` made with `sizes`."""
         self._random = random
+        self._words = words
         self._businesses = sizes.businesses
         self._users = sizes.users
         self._package_places = sizes.ad_packages // 2
@@ -109,7 +111,7 @@ class Actions:
         stars = (self._below(10**6), 1 + self._random.random() * 4, self._business())
         return Transaction(
             (
-                Statement("reviews", insert_sql("reviews", self._review_columns), posted),
+                Statement("reviews", self._words.insert("reviews", self._review_columns), posted),
                 Statement(
                     "businesses", "UPDATE shop.businesses SET review_count = %s, rating = %s WHERE id = %s", (stars,)
                 ),
@@ -122,12 +124,14 @@ class Actions:
     def _edit_reviews(self) -> Transaction:
         ids = [self._review_ids[self._below(len(self._review_ids))] for _ in range(1 + self._below(25))]
         new = (self._title(), self._body(), self._below(self._useful_max), self._random.random() * 100)
-        sql = "UPDATE shop.reviews SET title = %s, body = %s, useful = %s, score = %s WHERE id IN %s"
+        changed = "UPDATE shop.reviews SET title = %s, body = %s, useful = %s, score = %s WHERE id"
+        sql = f"{changed} {self._words.in_list}"
         return Transaction((Statement("reviews", sql, ((*new, tuple(ids)),)),), len(set(ids)))
 
     def _delete_reviews(self) -> Transaction:
         ids = tuple(self._take_review() for _ in range(1 + self._below(25)))
-        gone = Statement("reviews", "DELETE FROM shop.reviews WHERE id IN %s", ((ids,),))
+        sql = f"DELETE FROM shop.reviews WHERE id {self._words.in_list}"  # noqa: S608 - our own words
+        gone = Statement("reviews", sql, ((ids,),))
         return Transaction((gone, self._log(1)), len(ids) + 1)
 
     def _spend(self) -> Transaction:
@@ -147,15 +151,13 @@ class Actions:
         first, count = self._user_id_last + 1, 1 + self._below(8)
         self._user_id_last += count
         people = tuple(rows.user(self._random, i) for i in range(first, first + count))
-        return Transaction(
-            (Statement("users", insert_sql("users", COLUMNS["users"]), people), self._log(count)), 2 * count
-        )
+        return Transaction((Statement("users", self._words.insert("users"), people), self._log(count)), 2 * count)
 
     def _sell_packages(self) -> Transaction:
         place, count = self._package_place(), 1 + self._below(5)
         codes = [self._new_package_code() for _ in range(count)]
         sold = tuple(rows.ad_package(self._random, place, code) for code in codes)
-        return Transaction((Statement("ad_packages", insert_sql("ad_packages", COLUMNS["ad_packages"]), sold),), count)
+        return Transaction((Statement("ad_packages", self._words.insert("ad_packages"), sold),), count)
 
     def _change_keys(self) -> Transaction:
         """Give a user a new id and a package a new code: both are changes of the primary key."""
@@ -183,7 +185,7 @@ class Actions:
                     "DELETE FROM shop.ad_packages WHERE business_id = %s AND package_code = %s",
                     ((place, code),),
                 ),
-                Statement("ad_packages", insert_sql("ad_packages", COLUMNS["ad_packages"]), (row,)),
+                Statement("ad_packages", self._words.insert("ad_packages"), (row,)),
                 Statement("ad_packages", changed, ((place, code),)),
                 Statement("ad_packages", changed, ((place, code),)),
             ),
@@ -193,12 +195,10 @@ class Actions:
     def _rewrite_log(self) -> Transaction:
         """Change and delete rows of the table that has no primary key."""
         older = rows.instant(self._random)
-        changed = "UPDATE shop.audit_log SET detail = %s WHERE logged_at > %s ORDER BY logged_at LIMIT 3"
-        deleted = "DELETE FROM shop.audit_log WHERE logged_at < %s ORDER BY logged_at DESC LIMIT 3"
         return Transaction(
             (
-                Statement("audit_log", changed, ((self._body(), older),)),
-                Statement("audit_log", deleted, ((older,),)),
+                Statement("audit_log", self._words.change_log, ((self._body(), older),)),
+                Statement("audit_log", self._words.cut_log, ((older,),)),
             ),
             6,
         )
@@ -216,7 +216,7 @@ class Actions:
         booked = tuple(
             rows.booking(self._random, i, self._businesses, self._users) for i in range(first, first + count)
         )
-        return Transaction((Statement("bookings", insert_sql("bookings", COLUMNS["bookings"]), booked),), count)
+        return Transaction((Statement("bookings", self._words.insert("bookings"), booked),), count)
 
     def _rebook(self) -> Transaction:
         guests = (1 + self._below(12), rows.money(self._random, 200), 1 + self._below(self._booking_id_last + 1))
@@ -237,7 +237,7 @@ class Actions:
 
     def _log(self, count: int) -> Statement:
         entries = tuple(rows.audit_entry(self._random) for _ in range(count))
-        return Statement("audit_log", insert_sql("audit_log", COLUMNS["audit_log"]), entries)
+        return Statement("audit_log", self._words.insert("audit_log"), entries)
 
     def _title(self) -> str:
         return rows.text(self._random, self._title_phrases)

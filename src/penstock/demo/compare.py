@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Final
 
-from penstock.demo.source_errors import explained
-from penstock.demo.source_rows import SourceSnapshot, SourceTable, open_snapshot
+from penstock.demo.sources.pick import database_of
 from penstock.demo.warehouse_rows import QuerySql, WarehouseTables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from penstock.adapters.mysql.connection import MysqlServer
     from penstock.demo.rows import Row, Value
+    from penstock.demo.source_rows import SourceTable
+    from penstock.demo.sources.database import Snapshot, SourceServer
 
 _EXAMPLES_MAX: Final = 5
 _EXAMPLE_CHARACTERS_MAX: Final = 160
@@ -40,7 +40,7 @@ class TableComparison:
     examples: tuple[str, ...]
 
 
-def compare_all(server: MysqlServer, query: QuerySql, schema: str) -> tuple[TableComparison, ...]:
+def compare_all(server: SourceServer, query: QuerySql, schema: str) -> tuple[TableComparison, ...]:
     """Compare every table of `schema` that is on either side, sorted by name.
 
     Nothing may write to either side meanwhile, or lag shows up as differences.
@@ -48,7 +48,8 @@ def compare_all(server: MysqlServer, query: QuerySql, schema: str) -> tuple[Tabl
     """
     warehouse = WarehouseTables(query, schema)
     columns = warehouse.columns()
-    with explained(server), open_snapshot(server, schema) as source:
+    database = database_of(server)
+    with database.explained(), database.open_snapshot(schema) as source:
         tables = {table.name: table for table in source.tables()}
         compared = [
             compare_table(source, warehouse, tables[name], columns[name])
@@ -60,7 +61,7 @@ def compare_all(server: MysqlServer, query: QuerySql, schema: str) -> tuple[Tabl
 
 
 def compare_table(
-    source: SourceSnapshot, warehouse: WarehouseTables, table: SourceTable, found: Sequence[str]
+    source: Snapshot, warehouse: WarehouseTables, table: SourceTable, found: Sequence[str]
 ) -> TableComparison:
     """Compare `table` with the warehouse's table of its name, which has the columns `found`."""
     names = [column.name for column in table.columns]
@@ -171,9 +172,7 @@ def _count(open_rows: dict[Row, int], row: Row, by: int) -> None:
         del open_rows[row]
 
 
-def _one_sided(
-    source: SourceSnapshot, warehouse: WarehouseTables, table: SourceTable | None, name: str
-) -> TableComparison:
+def _one_sided(source: Snapshot, warehouse: WarehouseTables, table: SourceTable | None, name: str) -> TableComparison:
     """Compare with nothing: every row of the only side is a difference."""
     if table is None:
         count = warehouse.count(name)
@@ -183,7 +182,7 @@ def _one_sided(
 
 
 def _without_columns(
-    source: SourceSnapshot, warehouse: WarehouseTables, table: SourceTable, missing: Sequence[str]
+    source: Snapshot, warehouse: WarehouseTables, table: SourceTable, missing: Sequence[str]
 ) -> TableComparison:
     """Take every row for different, and the lack of the column itself for one difference at least."""
     rows = sum(1 for _ in source.read(table))

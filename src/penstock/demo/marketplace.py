@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from penstock.adapters.mysql.connection import MysqlServer, connect
 from penstock.demo import rows
-from penstock.demo.schema import COLUMNS, CREATE_TABLES, SCHEMA, insert_sql
-from penstock.demo.source_errors import explained
+from penstock.demo.sources.pick import database_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from penstock.demo.rows import Row
+    from penstock.demo.sources.database import SourceServer
 
 ROWS_TOTAL: Final = 200_000
 SEED: Final = 20_160_801
@@ -46,7 +46,7 @@ def plan_sizes(rows_total: int) -> Sizes:
 
 
 def fill(
-    server: MysqlServer,
+    server: SourceServer,
     rows_total: int = ROWS_TOTAL,
     seed: int = SEED,
     on_progress: Callable[[int], None] | None = None,
@@ -57,23 +57,18 @@ def fill(
     far, after every transaction. Raises UnavailableError and UnfitServerError.
     """
     sizes = plan_sizes(rows_total)
-    connection = connect(server)
-    try:
-        connection.autocommit(False)  # noqa: FBT003 - the driver's own signature
-        with explained(server), connection.cursor() as cursor:
-            cursor.execute(f"DROP DATABASE IF EXISTS {SCHEMA}")
-            cursor.execute(f"CREATE DATABASE {SCHEMA} CHARACTER SET utf8mb4")
-            for statement in CREATE_TABLES.values():
-                cursor.execute(statement)
-            written = 0
-            for table, some in _transactions(Random(seed), sizes):  # noqa: S311 - repeatable rows, not secrets
-                cursor.executemany(insert_sql(table, COLUMNS[table]), some)
-                connection.commit()
-                written += len(some)
-                if on_progress is not None:
-                    on_progress(written)
-    finally:
-        connection.close()
+    database = database_of(server)
+    words = database.words
+    with closing(database.connect()) as connection, database.explained(), connection.cursor() as cursor:
+        for statement in (*words.begin_anew, *words.create_tables.values()):
+            cursor.execute(statement)
+        written = 0
+        for table, some in _transactions(Random(seed), sizes):  # noqa: S311 - repeatable rows, not secrets
+            cursor.executemany(words.insert(table), some)
+            connection.commit()
+            written += len(some)
+            if on_progress is not None:
+                on_progress(written)
     return sizes
 
 

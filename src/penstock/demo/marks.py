@@ -6,18 +6,19 @@ is there, everything before it is, table by table.
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from penstock.adapters.mysql.connection import MysqlServer, connect
 from penstock.core.errors import PenstockError
 from penstock.demo import rows
-from penstock.demo.schema import COLUMNS, SCHEMA, insert_sql
-from penstock.demo.source_errors import explained
+from penstock.demo.schema import SCHEMA
+from penstock.demo.sources.pick import database_of
 
 if TYPE_CHECKING:
     from penstock.demo.rows import Row
+    from penstock.demo.sources.database import SourceServer
     from penstock.demo.warehouse_rows import QuerySql
 
 # Below the largest INT UNSIGNED, far above every id of the marketplace.
@@ -42,7 +43,7 @@ class EndMarks:
         return tuple(left)
 
 
-def write_end_marks(server: MysqlServer, attempt: int) -> EndMarks:
+def write_end_marks(server: SourceServer, attempt: int) -> EndMarks:
     """Add one row to each table of the marketplace, in one transaction.
 
     Raises UnavailableError and UnfitServerError; then try again with another
@@ -50,17 +51,12 @@ def write_end_marks(server: MysqlServer, attempt: int) -> EndMarks:
     """
     number = _FIRST_ID + attempt
     marks = _mark_rows(number)
-    connection = connect(server)
-    try:
-        connection.autocommit(False)  # noqa: FBT003 - the driver's own signature
-        with explained(server), connection.cursor() as cursor:
-            cursor.execute("SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = %s", (SCHEMA,))
-            present = {str(name) for (name,) in cursor.fetchall()}
-            for table in present & set(marks):
-                cursor.execute(insert_sql(table, COLUMNS[table]), marks[table])
-            connection.commit()
-    finally:
-        connection.close()
+    database = database_of(server)
+    present = set(database.tables())
+    with closing(database.connect()) as connection, database.explained(), connection.cursor() as cursor:
+        for table in present & set(marks):
+            cursor.execute(database.words.insert(table), marks[table])
+        connection.commit()
     keys = {"ad_packages": "business_id", "audit_log": "entity_id"}
     return EndMarks({table: f"{keys.get(table, 'id')} = {number}" for table in sorted(present & set(marks))})
 

@@ -13,14 +13,15 @@ from penstock.demo.figures import Figures, WarehouseMeter
 from penstock.demo.latency import Latency, LatencyWatcher
 from penstock.demo.marketplace import ROWS_TOTAL, SEED, Sizes, fill
 from penstock.demo.marks import EndMarks, write_end_marks
-from penstock.demo.pipeline import LINK, Audited, DemoPipeline, create_login
+from penstock.demo.pipeline import LINK, PASSWORD, USER, Audited, DemoPipeline
 from penstock.demo.schema import SCHEMA
+from penstock.demo.sources.pick import database_of
 from penstock.demo.workload import RATE, Workload, WorkloadProgress
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from penstock.adapters.mysql.connection import MysqlServer
+    from penstock.demo.sources.database import SourceServer
     from penstock.demo.upkeep import Upkeep
     from penstock.demo.view import Page
 
@@ -83,11 +84,12 @@ class Phases:
 
     def run(self) -> DemoResult:
         """Run all phases; raises PenstockError when one of them cannot be ended."""
-        self._enter("starting MariaDB")
+        title = self._pipeline.source_kind.title
+        self._enter(f"starting {title}")
         server = self._upkeep.start_source()
-        self._insist(lambda: create_login(server))
+        self._insist(lambda: database_of(server).create_login(USER, PASSWORD))
         self._pipeline.write_file(server)
-        self._tell(f"MariaDB runs on {server.host}:{server.port}")
+        self._tell(f"{title} runs on {server.host}:{server.port}")
         sizes = self._fill(server)
         first_row_seconds = self._start()
         self._catch_up(server)
@@ -103,7 +105,7 @@ class Phases:
         compared = self._insist(lambda: compare_all(server, self._pipeline.query, SCHEMA))
         return DemoResult(compared, watcher.latency(), workload.progress(), first_row_seconds, audited)
 
-    def _fill(self, server: MysqlServer) -> Sizes:
+    def _fill(self, server: SourceServer) -> Sizes:
         self._enter("filling the marketplace")
         sizes = self._insist(lambda: fill(server, self._options.rows_total, self._options.seed, self._show_filled))
         now = time.time()
@@ -112,14 +114,14 @@ class Phases:
         return sizes
 
     def _start(self) -> float:
-        self._enter("starting the pipeline: Kafka, Schematizer, schema tracker, Spark")
+        self._enter("starting the pipeline and its servers")
         self._upkeep.start_pipeline()
         self._wait_until(lambda: self._meter.arrived() > 0, _START_SECONDS_MAX)
         self._tell("first rows in the warehouse")
         return self._phase_seconds()
 
-    def _catch_up(self, server: MysqlServer) -> None:
-        self._enter("catching up with the binlog")
+    def _catch_up(self, server: SourceServer) -> None:
+        self._enter("catching up with the source's log")
         self._wait_for(self._mark(server), _CATCH_UP_SECONDS_MAX)
         self._tell("the warehouse has all of the marketplace")
 
@@ -131,7 +133,7 @@ class Phases:
         progress = workload.progress()
         self._tell(progress.error or f"{progress.changes_total:,} row changes, {progress.rate:,.0f} a second")
 
-    def _drain(self, server: MysqlServer) -> None:
+    def _drain(self, server: SourceServer) -> None:
         """Wait for the rest. What does not come in time is found by the comparison."""
         self._enter("draining: waiting for the last changes to arrive")
         marks = self._mark(server)
@@ -153,7 +155,7 @@ class Phases:
             workload.stop()
             watcher.stop()
 
-    def _mark(self, server: MysqlServer) -> EndMarks:
+    def _mark(self, server: SourceServer) -> EndMarks:
         def write() -> EndMarks:
             self._marks_written += 1
             return write_end_marks(server, self._marks_written)

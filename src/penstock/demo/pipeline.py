@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.adapters.duckdb.query import query
 from penstock.adapters.duckdb.query_wire import read_run_file, run_file
-from penstock.adapters.mysql.connection import MysqlServer, connect
 from penstock.config.load import load
 from penstock.core.errors import SinkError, UnavailableError
 from penstock.demo.schema import SCHEMA
-from penstock.demo.source_errors import explained
+from penstock.demo.sources.pick import KINDS
 from penstock.dev.processes import Child, start_child
 from penstock.wiring.open import open_pipeline_state
 
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from penstock.demo.sources.database import SourceKind, SourceServer
     from penstock.ports.state import State
 
 SOURCE: Final = "shopdb"
@@ -41,9 +41,7 @@ pipeline: {schema}
 home: ./home                       # Kafka, state, schemas, files and logs of this pipeline
 sources:
   - name: {source}
-    kind: mysql
-    host: {host}
-    port: {port}
+{lines}
     user: {user}
     password_env: {env}      # the variable that holds the password
     tables: ["{schema}.*"]
@@ -66,9 +64,15 @@ class Audited:
 
 @dataclass(frozen=True, slots=True)
 class DemoPipeline:
-    """Where the demo keeps what; everything is below `directory`."""
+    """Where the demo keeps what; everything is below `directory`. `source` is the source's kind."""
 
     directory: Path
+    source: str = "mysql"
+
+    @property
+    def source_kind(self) -> SourceKind:
+        """What starts the source."""
+        return KINDS[self.source]
 
     @property
     def file(self) -> Path:
@@ -87,8 +91,8 @@ class DemoPipeline:
 
     @property
     def source_home(self) -> Path:
-        """The source server's data, settings and log, where `penstock dev up mariadb --home` finds them too."""
-        return self.source_parent / "mariadb"
+        """The source server's data, settings and log, where `penstock dev up NAME --home` finds them too."""
+        return self.source_parent / self.source_kind.name
 
     @property
     def source_parent(self) -> Path:
@@ -105,11 +109,10 @@ class DemoPipeline:
         """What a shell needs in front of a command that connects to the source."""
         return f"{PASSWORD_ENV}={PASSWORD}"
 
-    def write_file(self, server: MysqlServer) -> None:
+    def write_file(self, server: SourceServer) -> None:
         """Write the YAML for a source at `server`."""
-        text = _FILE.format(
-            schema=SCHEMA, source=SOURCE, host=server.host, port=server.port, user=USER, env=PASSWORD_ENV, sink=SINK
-        )
+        lines = "\n".join(f"    {line}" for line in self.source_kind.lines(server))
+        text = _FILE.format(schema=SCHEMA, source=SOURCE, lines=lines, user=USER, env=PASSWORD_ENV, sink=SINK)
         self.file.write_text(text, encoding="utf-8")
 
     def start(self) -> Child:
@@ -158,17 +161,3 @@ class DemoPipeline:
         if read_run_file(self._run_file) is None:
             message = "the pipeline does not run, or has not opened the warehouse yet"
             raise UnavailableError(message, f"wait, or read {self.log}")
-
-
-def create_login(server: MysqlServer) -> None:
-    """Make the user that the pipeline logs in as, with the rights that the documentation asks for and no more.
-
-    Raises UnavailableError and UnfitServerError.
-    """
-    connection = connect(server)
-    try:
-        with explained(server), connection.cursor() as cursor:
-            cursor.execute(f"CREATE OR REPLACE USER '{USER}'@'%' IDENTIFIED BY '{PASSWORD}'")
-            cursor.execute(f"GRANT SELECT, RELOAD, REPLICATION SLAVE, REPLICATION CLIENT ON *.* TO '{USER}'@'%'")
-    finally:
-        connection.close()

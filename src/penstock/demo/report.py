@@ -51,7 +51,7 @@ def print_next_steps(console: Console, pipeline: DemoPipeline) -> None:
         ("Where it is", ""),
         ("  the pipeline's file", file),
         ("  the warehouse", _short(pipeline.warehouse)),
-        ("  the source's data and binlog", _short(pipeline.source_home)),
+        ("  the source's data and log", _short(pipeline.source_home)),
         ("  Kafka, state, schemas, logs", _short(pipeline.home)),
         ("What to try next", ""),
         ("  how far every link and table came", f"penstock status {file}"),
@@ -59,9 +59,15 @@ def print_next_steps(console: Console, pipeline: DemoPipeline) -> None:
         ("  a query", f'penstock sql {file} "{sql}"'),
         ("  a table without primary key is a log", f'penstock sql {file} "{log}"'),
         ("  what the file means", f"penstock check {file}"),
-        ("  start the source again", f"penstock dev up mariadb --home {_short(pipeline.source_parent)}"),
+        (
+            "  start the source again",
+            f"penstock dev up {pipeline.source_kind.name} --home {_short(pipeline.source_parent)}",
+        ),
         ("  and go on with the pipeline", f"{pipeline.password_assignment} penstock run {file}"),
-        ("  the demo anew, with fresh data", "penstock demo   (deletes what is listed above)"),
+        (
+            "  the demo anew, with fresh data",
+            f"penstock demo --source {pipeline.source}   (deletes what is listed above)",
+        ),
     ]
     console.print()
     for label, what in lines:

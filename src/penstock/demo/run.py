@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-def run_demo(directory: Path, options: DemoOptions, console: Console) -> bool:
+def run_demo(directory: Path, options: DemoOptions, console: Console, source: str = "mysql") -> bool:
     """Run the demo with all of its data below `directory`, and print what came of it.
 
     Return whether source and warehouse are equal. Data of an earlier demo there is
@@ -28,7 +28,7 @@ def run_demo(directory: Path, options: DemoOptions, console: Console) -> bool:
     UsageError while another demo uses `directory`, and PenstockError when a
     server cannot be started or does not come back.
     """
-    pipeline = DemoPipeline(directory.resolve())
+    pipeline = DemoPipeline(directory.resolve(), source)
     with ExitStack() as stack:
         _own(pipeline, console, stack)
         page = stack.enter_context(Page(console))

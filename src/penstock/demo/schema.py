@@ -126,9 +126,3 @@ CREATE_BOOKINGS: Final = """
         made_at TIMESTAMP(6) NOT NULL
     ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COMMENT='A table that appears while the pipeline runs'
 """
-
-
-def insert_sql(table: str, columns: tuple[str, ...]) -> str:
-    """Return an INSERT of one row with one `%s` per column; drivers repeat the VALUES part for many rows."""
-    marks = ", ".join(["%s"] * len(columns))
-    return f"INSERT INTO {SCHEMA}.{table} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608 - our own names

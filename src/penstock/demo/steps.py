@@ -7,12 +7,12 @@ from random import Random
 from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.demo.actions import Actions, Transaction
-from penstock.demo.schema import ADD_REPLY, ADD_WRITTEN_ON, CREATE_BOOKINGS, WIDEN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from penstock.demo.marketplace import Sizes
+    from penstock.demo.sources.words import SqlWords
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,24 +25,28 @@ class SchemaChange:
 
 Step: TypeAlias = Transaction | SchemaChange
 
-_REPLY = SchemaChange("ALTER TABLE reviews: a nullable column more", ADD_REPLY)
-_WRITTEN_ON = SchemaChange("ALTER TABLE reviews: a column more, NOT NULL with a default", ADD_WRITTEN_ON)
-_WIDER = SchemaChange("ALTER TABLE reviews: INT to BIGINT, VARCHAR(80) to VARCHAR(300)", WIDEN)
-_BOOKINGS = SchemaChange("CREATE TABLE bookings", CREATE_BOOKINGS)
+_REPLY = "ALTER TABLE reviews: a nullable column more"
+_WRITTEN_ON = "ALTER TABLE reviews: a column more, NOT NULL with a default"
+_WIDER = "ALTER TABLE reviews: INT to BIGINT, VARCHAR(80) to VARCHAR(300)"
+_BOOKINGS = "CREATE TABLE bookings"
 
 
-def plan_steps(sizes: Sizes, changes_total: int, seed: int) -> Iterator[Step]:
+def plan_steps(sizes: Sizes, changes_total: int, seed: int, words: SqlWords) -> Iterator[Step]:
     """Yield steps until they add up to `changes_total` row changes, on a marketplace that `fill` made.
 
     The four schema changes come after 20, 35, 50 and 65 % of the changes; rows
     written afterwards use what they brought.
     """
-    actions = Actions(Random(seed), sizes)  # noqa: S311 - a repeatable sequence, not a secret
+    actions = Actions(Random(seed), sizes, words)  # noqa: S311 - a repeatable sequence, not a secret
     waiting: list[tuple[int, SchemaChange, Callable[[], None]]] = [
-        (changes_total * 20 // 100, _REPLY, lambda: actions.fill_review_column("reply")),
-        (changes_total * 35 // 100, _WRITTEN_ON, lambda: actions.fill_review_column("written_on")),
-        (changes_total * 50 // 100, _WIDER, actions.use_wider_reviews),
-        (changes_total * 65 // 100, _BOOKINGS, actions.take_bookings),
+        (changes_total * 20 // 100, SchemaChange(_REPLY, words.add_reply), lambda: actions.fill_review_column("reply")),
+        (
+            changes_total * 35 // 100,
+            SchemaChange(_WRITTEN_ON, words.add_written_on),
+            lambda: actions.fill_review_column("written_on"),
+        ),
+        (changes_total * 50 // 100, SchemaChange(_WIDER, words.widen), actions.use_wider_reviews),
+        (changes_total * 65 // 100, SchemaChange(_BOOKINGS, words.create_bookings), actions.take_bookings),
     ]
     done = 0
     while done < changes_total:

@@ -5,19 +5,18 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from penstock.adapters.mysql.connection import MysqlServer
 from penstock.config.load import load
 from penstock.core.errors import PenstockError
-from penstock.dev.mariadb import MariadbServer, start_mariadb
 from penstock.wiring.pipeline_status import read_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.demo.pipeline import DemoPipeline
+    from penstock.demo.sources.database import SourceServer
     from penstock.dev.processes import Child
+    from penstock.dev.server import Server
 
-_BINLOG_BYTES: Final = 16 << 20
 _RESTARTS_MAX: Final = 10
 _RESTART_SECONDS: Final = 1.0
 _ASK_SECONDS: Final = 5.0
@@ -33,16 +32,17 @@ class Upkeep:
         """Nothing is started yet; `note` is told about every restart."""
         self._pipeline = pipeline
         self._note = note
-        self._source: MariadbServer | None = None
+        self._kind = pipeline.source_kind
+        self._source: Server | None = None
         self._run: Child | None = None
-        self._restarts = {"MariaDB": 0, "penstock run": 0}
+        self._restarts = {self._kind.title: 0, "penstock run": 0}
         self._next_start = 0.0
         self._next_ask = 0.0
 
-    def start_source(self) -> MysqlServer:
-        """Start MariaDB and return how to log in to it with all rights."""
-        source = self._start_source()
-        return MysqlServer(source.host, source.port, source.user, source.password)
+    def start_source(self) -> SourceServer:
+        """Start the source and return how to log in to it with all rights."""
+        self._source, login = self._kind.start(self._pipeline.source_home)
+        return login
 
     def start_pipeline(self) -> None:
         """Run the pipeline."""
@@ -51,9 +51,9 @@ class Upkeep:
     def look(self) -> None:
         """Start again what has ended; raises PenstockError when that happens too often or cannot help."""
         if self._source is not None and not self._source.alive():
-            self._count_restart("MariaDB", "was ended")
+            self._count_restart(self._kind.title, "was ended")
             self._source.stop()
-            self._start_source()
+            self.start_source()
         now = time.monotonic()
         if self._run is not None and not self._run.alive() and now >= self._next_start:
             self._restart_pipeline(self._run)
@@ -77,10 +77,6 @@ class Upkeep:
             if self._source is not None:
                 self._source.stop()
                 self._source = None
-
-    def _start_source(self) -> MariadbServer:
-        self._source = start_mariadb(self._pipeline.source_home, max_binlog_size_bytes=_BINLOG_BYTES)
-        return self._source
 
     def _restart_pipeline(self, ended: Child) -> None:
         code = ended.popen.returncode

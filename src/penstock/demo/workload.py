@@ -5,27 +5,25 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, deque
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-import pymysql
-from pymysql.constants import ER
-
-from penstock.adapters.mysql.connection import MysqlServer, connect
 from penstock.core.errors import PenstockError, UnavailableError
 from penstock.demo.actions import Sample, Transaction
+from penstock.demo.sources.pick import database_of
 from penstock.demo.steps import SchemaChange, Step, plan_steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from penstock.demo.marketplace import Sizes
+    from penstock.demo.sources.database import SourceConnection, SourceServer
 
 RATE: Final = 1_200
 _CATCH_UP_SECONDS: Final = 2.0
 _AWAY_SECONDS_MAX: Final = 120.0
 _RETRY_SECONDS: Final = 0.5
-_ALREADY_DONE: Final = frozenset({ER.DUP_FIELDNAME, ER.TABLE_EXISTS_ERROR})
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +73,16 @@ class Workload:
     answer may be in or not, and is left at that: the comparison asks the source.
     """
 
-    def __init__(self, server: MysqlServer, sizes: Sizes, seconds: float, seed: int, rate: int = RATE) -> None:
+    def __init__(self, server: SourceServer, sizes: Sizes, seconds: float, seed: int, rate: int = RATE) -> None:
         """Prepare; nothing runs before `start`."""
-        self._server = server
+        self._database = database_of(server)
         self._changes_planned = max(1, round(seconds * rate))
         self._rate = rate
-        self._steps = plan_steps(sizes, self._changes_planned, seed)
+        self._steps = plan_steps(sizes, self._changes_planned, seed, self._database.words)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="demo-workload", daemon=True)
-        self._connection: pymysql.Connection | None = None
+        self._away: tuple[type[Exception], ...] = (UnavailableError, *self._database.lost)
+        self._connection: SourceConnection | None = None
         self._progress = WorkloadProgress()
         self._samples: deque[CommittedSample] = deque()
 
@@ -111,7 +110,7 @@ class Workload:
             self._run_steps()
         except PenstockError as error:
             self._progress = replace(self._progress, error=str(error))
-        except pymysql.err.MySQLError as error:
+        except self._database.refused as error:
             self._progress = replace(self._progress, error=f"the workload's own statement failed: {error}")
         finally:
             self._progress = replace(self._progress, doing="done", ended=True)
@@ -148,7 +147,7 @@ class Workload:
                         return self._change_schema(step)
                     case Transaction():
                         return self._commit(step)
-            except (UnavailableError, pymysql.err.OperationalError, pymysql.err.InterfaceError):
+            except self._away:
                 self._disconnect()
                 if time.monotonic() > give_up_at:
                     raise
@@ -158,13 +157,16 @@ class Workload:
 
     def _change_schema(self, change: SchemaChange) -> Mapping[str, int]:
         self._progress = replace(self._progress, doing=change.title)
-        with self._connected().cursor() as cursor:
-            try:
+        connection = self._connected()
+        try:
+            with connection.cursor() as cursor:
                 cursor.execute(change.sql)
-            except pymysql.err.OperationalError as error:
-                # The statement had gone through when the connection was lost, and this is the second try.
-                if error.args[0] not in _ALREADY_DONE:
-                    raise
+            connection.commit()
+        except self._database.refused as error:
+            # The statement had gone through when the connection was lost, and this is the second try.
+            if not self._database.is_done_already(error):
+                raise
+            self._disconnect()
         self._progress = replace(self._progress, schema_changes=(*self._progress.schema_changes, change.title))
         return {}
 
@@ -173,10 +175,11 @@ class Workload:
         changes: Counter[str] = Counter()
         with connection.cursor() as cursor:
             for statement in transaction.statements:
-                changes[statement.table] += cursor.executemany(statement.sql, statement.parameters) or 0
+                cursor.executemany(statement.sql, statement.parameters)
+                changes[statement.table] += max(0, cursor.rowcount)
         try:
             connection.commit()
-        except (pymysql.err.OperationalError, pymysql.err.InterfaceError):
+        except self._database.lost:
             self._disconnect()
             self._progress = replace(self._progress, unknown_transactions=self._progress.unknown_transactions + 1)
             return {}
@@ -185,16 +188,16 @@ class Workload:
         self._progress = replace(self._progress, transactions=self._progress.transactions + 1, doing="writing")
         return changes
 
-    def _connected(self) -> pymysql.Connection:
+    def _connected(self) -> SourceConnection:
         if self._connection is None:
-            self._connection = connect(self._server)
-            self._connection.autocommit(False)  # noqa: FBT003 - the driver's own signature
+            self._connection = self._database.connect()
         return self._connection
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None
-        if connection is not None and connection.open:
-            connection.close()
+        if connection is not None:
+            with suppress(self._database.refused):
+                connection.close()
 
 
 class _Pace:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from penstock.core.errors import PenstockError
-from penstock.faults.world import PARTS, SESSION_SECONDS, World
+from penstock.faults.world import SESSION_SECONDS, World, parts_of
 from penstock.wiring.crash_points import crash_points
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.faults.instances import Instances
+    from penstock.faults.sources import FaultSource
     from penstock.faults.workload import Workload
 
 _CRASH_SECONDS: Final = 15.0
@@ -30,6 +31,7 @@ _POLL_SECONDS: Final = 0.1
 _ELSEWHERE: Final = ("start.", "watermarks.", "retention.", "lake.", "snapshot.")
 """First starts, publishing without transactions, old files, Delta tables, snapshots: tests of their own go there."""
 _STATEMENTS: Final = ("statement.", "tracker.")
+_TRACKER_IN_ALTER: Final = "kill -9 of the tracker in the middle of an ALTER"
 _FILL_BYTES: Final = 65_536
 
 
@@ -51,16 +53,20 @@ class Fault:
     run: Callable[[Scene], bool]
 
 
-def all_faults(*, with_full_disk: bool) -> Sequence[Fault]:
-    """Every fault, in a fixed order; those of a full disk need a small disk under the state database."""
+def all_faults(source: FaultSource, *, with_full_disk: bool) -> Sequence[Fault]:
+    """Every fault of a pipeline from `source`, in a fixed order.
+
+    Those of a full disk need a small disk under the state database.
+    """
+    parts = parts_of(source)
     faults = [
         Fault("kill -9 of the driver", _kill_driver),
         Fault("kill -9 of Spark's JVM", _kill_jvm),
         Fault("kill -9 of a Python worker", _kill_worker),
         Fault("kill -9 of the leader, all of it", _kill_leader),
         Fault("the leader sleeps past its session, and wakes", _sleep),
-        *(Fault(f"kill -9 of {_THE[part]}", partial(_kill_server, part)) for part in PARTS),
-        Fault("kill -9 of the tracker in the middle of an ALTER", _kill_tracker_in_alter),
+        *(Fault(f"kill -9 of {_THE[part]}", partial(_kill_server, part)) for part in parts),
+        *([Fault(_TRACKER_IN_ALTER, _kill_tracker_in_alter)] if source.has_tracker else []),
         *(
             Fault(f"{name}: {part}", partial(run, part))
             for name, run in (
@@ -70,12 +76,13 @@ def all_faults(*, with_full_disk: bool) -> Sequence[Fault]:
                 ("network drops everything", _stall),
                 ("network is slow", _delay),
             )
-            for part in PARTS
+            for part in parts
         ),
     ]
     if with_full_disk:
         faults.append(Fault("the disk of the state database is full", _fill_disk))
-    points = [name for name in crash_points() if not name.startswith(_ELSEWHERE) and name not in _RESTORES]
+    elsewhere = (*_ELSEWHERE, *source.unreached)
+    points = [name for name in crash_points() if not name.startswith(elsewhere) and name not in _RESTORES]
     return [*faults, *(Fault(f"crash at {point}", partial(_crash, point)) for point in points)]
 
 

@@ -13,8 +13,13 @@ if TYPE_CHECKING:
 
     from penstock.faults.trials import Trial
 
-BEGIN: Final = "<!-- what `make faults` found: begin -->"
-END: Final = "<!-- what `make faults` found: end -->"
+_WHERE: Final = {"mysql": "", "postgres": " on PostgreSQL"}
+
+
+def marks(source: str) -> tuple[str, str]:
+    """The lines of a document between which the table of a kind of source stands."""
+    begin, end = (f"<!-- what `make faults` found{_WHERE[source]}: {place} -->" for place in ("begin", "end"))
+    return begin, end
 
 
 def render(trials: Sequence[Trial], seed: int, machine: Mapping[str, str | float], date: str) -> str:
@@ -44,12 +49,13 @@ def _line(name: str, trials: Sequence[Trial]) -> str:
     return f"| {name} | {len(trials)} | {' | '.join(map(str, wrong))} | {times} |"
 
 
-def write_into(file: Path, text: str) -> None:
-    """Put `text` between the marks of a document. Raises UsageError if it has none."""
+def write_into(file: Path, text: str, source: str) -> None:
+    """Put `text` between the marks of a document for `source`. Raises UsageError if it has none."""
+    first, last = marks(source)
     content = file.read_text(encoding="utf-8") if file.exists() else ""
-    before, begin, rest = content.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    before, begin, rest = content.partition(first)
+    _, end, after = rest.partition(last)
     if not (begin and end):
         message = f"{file} has no place for the table"
-        raise UsageError(message, f"put these two lines where it belongs:\n{BEGIN}\n{END}")
-    file.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+        raise UsageError(message, f"put these two lines where it belongs:\n{first}\n{last}")
+    file.write_text(f"{before}{first}\n{text}\n{last}{after}", encoding="utf-8")

@@ -8,14 +8,11 @@ from contextlib import closing, suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-import pymysql
-
 from penstock.core.errors import PenstockError
 from penstock.faults.catalogue import Scene, all_faults
 from penstock.faults.trials import Trial
 from penstock.faults.witness import Witness
-from penstock.faults.workload import Workload
-from penstock.faults.world import SCHEMA
+from penstock.faults.workload import SCHEMA, Workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -43,11 +40,11 @@ def run_suite(
     what comes behind would be judged wrongly; or at Ctrl-C, without the fault that
     was under way. Raises PenstockError where a fault does not end.
     """
-    faults = [f for f in all_faults(with_full_disk=world.has_small_disk) if not only or f.name in only]
+    faults = [f for f in all_faults(world.source, with_full_disk=world.has_small_disk) if not only or f.name in only]
     trials: list[Trial] = []
     prefix = f"db.{SCHEMA}"
     with (
-        Workload(world.connect, f"{seed} {numbers.start}") as workload,
+        Workload(world.connect, f"{seed} {numbers.start}", refused=world.source.refused) as workload,
         Witness(world.bootstrap_servers, world.schematizer, prefix) as witness,
     ):
         look = _Look(world, workload, witness)
@@ -124,5 +121,5 @@ class _Look:
             self._witness.read()
             with closing(self._world.connect()) as connection:
                 return self._witness.lacks(connection)
-        except (PenstockError, pymysql.err.MySQLError):
+        except (PenstockError, self._world.source.refused):
             return -1

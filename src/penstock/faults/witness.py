@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import TracebackType
 
-    import pymysql
     from confluent_kafka import Message
+
+    from penstock.demo.sources.database import SourceConnection
 
 _MAGIC: Final = 0
 _FRAME: Final = struct.Struct(">bI")
@@ -110,7 +111,7 @@ class Witness:
                 self._consumer.assign([TopicPartition(*place, self._next.get(place, _BEGINNING)) for place in places])
                 self._read_to_ends(set(places))
 
-    def lacks(self, source: pymysql.Connection) -> int:
+    def lacks(self, source: SourceConnection) -> int:
         """How many of the source's changes have not come; nobody may write meanwhile."""
         with source.cursor() as cursor:
             cursor.execute("SELECT id, version FROM accounts")
@@ -125,7 +126,7 @@ class Witness:
             lacking += max(0, version - row.version) + (row.version == version and row.is_there != (id_ in accounts))
         return lacking
 
-    def count_surplus(self, source: pymysql.Connection) -> None:
+    def count_surplus(self, source: SourceConnection) -> None:
         """Count what came and is not in the source; nobody may write meanwhile."""
         with source.cursor() as cursor:
             cursor.execute("SELECT id, version FROM accounts")

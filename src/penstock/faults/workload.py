@@ -24,9 +24,11 @@ import pymysql
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
+    from typing import Any
 
-    from pymysql.cursors import Cursor
+    from penstock.demo.sources.database import SourceConnection
 
+SCHEMA: Final = "bank"
 CREATE_TABLES: Final = (
     "CREATE TABLE accounts (id INT PRIMARY KEY, version INT NOT NULL, note VARCHAR(100))",
     "CREATE TABLE entries (number INT NOT NULL, note VARCHAR(100))",
@@ -47,9 +49,21 @@ _NEVER_THERE: Final = -1
 class Workload:
     """Writers that run in threads while a `with` block lasts, some `pause_seconds` between their transactions."""
 
-    def __init__(self, connect: Callable[[], pymysql.Connection], seed: str, pause_seconds: float = 0.02) -> None:
-        """Write by connections of `connect`, which have autocommit off. `seed` decides what is written."""
-        self._writers = [_Writer(connect, random.Random(f"{seed} {n}"), n, pause_seconds) for n in range(_WRITERS)]  # noqa: S311 - no secrets
+    def __init__(
+        self,
+        connect: Callable[[], SourceConnection],
+        seed: str,
+        pause_seconds: float = 0.02,
+        refused: type[Exception] = pymysql.err.MySQLError,
+    ) -> None:
+        """Write by connections of `connect`, which have autocommit off. `seed` decides what is written.
+
+        `refused` is what their driver raises.
+        """
+        self._writers = [
+            _Writer(connect, (refused, OSError), random.Random(f"{seed} {n}"), n, pause_seconds)  # noqa: S311 - no secrets
+            for n in range(_WRITERS)
+        ]
 
     def __enter__(self) -> Self:
         """Begin."""
@@ -88,7 +102,12 @@ class _Writer:
     """One connection at a time, and rows of its own."""
 
     def __init__(
-        self, connect: Callable[[], pymysql.Connection], numbers: random.Random, first: int, pause_seconds: float
+        self,
+        connect: Callable[[], SourceConnection],
+        away: tuple[type[Exception], ...],
+        numbers: random.Random,
+        first: int,
+        pause_seconds: float,
     ) -> None:
         self.commits = 0
         self.stopping = threading.Event()
@@ -97,6 +116,7 @@ class _Writer:
         self.is_busy = True
         self.thread = threading.Thread(target=self._run, name=f"writer {first}", daemon=True)
         self._connect = connect
+        self._away = away
         self._random = numbers
         self._pause_seconds = pause_seconds
         self._first = first
@@ -111,11 +131,11 @@ class _Writer:
                 with closing(self._connect()) as connection:
                     self._learn(connection)
                     self._write(connection)
-            except (pymysql.err.MySQLError, OSError):
+            except self._away:
                 time.sleep(_RECONNECT_SECONDS)
         self.is_busy = False
 
-    def _learn(self, connection: pymysql.Connection) -> None:
+    def _learn(self, connection: SourceConnection) -> None:
         """Ask the source what became of our rows."""
         with connection.cursor() as cursor:
             cursor.execute("SELECT id, version FROM accounts")
@@ -130,7 +150,7 @@ class _Writer:
         self._alive = set(found)
         self._versions = {**gone, **found}
 
-    def _write(self, connection: pymysql.Connection) -> None:
+    def _write(self, connection: SourceConnection) -> None:
         while not self.stopping.is_set():
             if not self.wanted.is_set():
                 self.is_busy = False
@@ -144,7 +164,7 @@ class _Writer:
             self.commits += 1
             time.sleep(self._pause_seconds)
 
-    def _change(self, cursor: Cursor) -> None:
+    def _change(self, cursor: Any) -> None:  # noqa: ANN401 - drivers have no common public type
         id_ = self._random.choice(self._ids)
         note = "é" * self._random.randint(0, _NOTE_BYTES_MAX)
         if self._random.random() < _ENTRIES_SHARE:
@@ -156,7 +176,8 @@ class _Writer:
             self._alive.add(id_)
             self._versions[id_] = version
         elif self._random.random() < _DELETES_SHARE:
-            cursor.execute("REPLACE INTO last_versions VALUES (%s, %s)", (id_, self._versions[id_]))
+            cursor.execute("DELETE FROM last_versions WHERE id = %s", (id_,))
+            cursor.execute("INSERT INTO last_versions VALUES (%s, %s)", (id_, self._versions[id_]))
             cursor.execute("DELETE FROM accounts WHERE id = %s", (id_,))
             self._alive.discard(id_)
         else:

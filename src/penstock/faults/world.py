@@ -7,47 +7,49 @@ import subprocess
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Final, Self
 
-import pymysql
 import yaml
 
 from penstock.adapters.duckdb.query import query
 from penstock.adapters.duckdb.query_wire import run_file
-from penstock.adapters.mysql.connection import MysqlServer
 from penstock.core.errors import PenstockError
 from penstock.demo.compare import compare_all
 from penstock.dev.kafka import start_kafka
-from penstock.dev.mariadb import PASSWORD, USER, Flavour, start_mariadb
+from penstock.dev.mariadb import USER, Flavour, start_mariadb
 from penstock.dev.ports import LOOPBACK, choose_port
 from penstock.dev.schematizer import start_schematizer
 from penstock.dev.zookeeper import start_zookeeper
 from penstock.faults.instances import Instances
 from penstock.faults.proxy import Proxy
-from penstock.faults.workload import CREATE_TABLES
+from penstock.faults.sources import PASSWORD_ENV, FaultSource
+from penstock.faults.workload import SCHEMA
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
     from types import TracebackType
 
+    from penstock.demo.sources.database import SourceConnection
     from penstock.dev.server import Server
 
-PARTS: Final = ("source", "tracker", "kafka", "schematizer", "zookeeper")
-SCHEMA: Final = "bank"
 PIPELINE: Final = "faults"
 SESSION_SECONDS: Final = 3.0
-_PASSWORD_ENV: Final = "FAULTS_PASSWORD"  # noqa: S105 - the variable's name
 _TRACKER_PASSWORD_ENV: Final = "FAULTS_TRACKER_PASSWORD"  # noqa: S105 - the variable's name
-_CONNECT_SECONDS: Final = 5
-_READ_SECONDS: Final = 30
 _SMALL_DISK: Final = "32m"
+
+
+def parts_of(source: FaultSource) -> tuple[str, ...]:
+    """The servers of a pipeline from `source`."""
+    return ("source", *(["tracker"] if source.has_tracker else []), "kafka", "schematizer", "zookeeper")
 
 
 class World:
     """The servers, their proxies and the pipeline's instances, inside a `with` block."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, source: FaultSource) -> None:
         """Keep everything below `home`, which must be empty."""
         self.home = home
+        self.source = source
+        self.parts = parts_of(source)
         self.has_small_disk = False
         self.state_directory = home / "state"
         self.proxies: dict[str, Proxy] = {}
@@ -88,28 +90,21 @@ class World:
         """Start a server again, with its data and its port."""
         self._servers[part] = self._start(part)
 
-    def connect(self) -> pymysql.Connection:
+    def connect(self) -> SourceConnection:
         """A connection to the source past its proxy, without autocommit."""
-        return pymysql.connect(
-            host=LOOPBACK,
-            port=self._port("source"),
-            user=USER,
-            password=PASSWORD,
-            database=SCHEMA,
-            connect_timeout=_CONNECT_SECONDS,
-            read_timeout=_READ_SECONDS,
-        )
+        return self.source.connect(self._port("source"))
 
     def execute(self, statement: str) -> None:
         """Run a statement on the source."""
         with closing(self.connect()) as connection, connection.cursor() as cursor:
             cursor.execute(statement)
+            connection.commit()
 
     def differences(self) -> int | None:
         """Rows that differ between source and warehouse; None while one of them does not answer."""
         warehouse, asked = self.home / "warehouse.duckdb", self.instances.leader().file.with_suffix("")
         where = run_file(asked, "warehouse")
-        source = MysqlServer(LOOPBACK, self._port("source"), USER, PASSWORD)
+        source = self.source.server(self._port("source"))
         try:
             compared = compare_all(source, lambda sql: query(warehouse, where, sql).rows, SCHEMA)
         except PenstockError:
@@ -117,21 +112,18 @@ class World:
         return sum(table.differences for table in compared)
 
     def _start_all(self) -> None:
-        for part in PARTS:
+        for part in self.parts:
             folder = self.home / part
             folder.mkdir(parents=True)
             port = choose_port(folder / "port")
             self.proxies[part] = self._stack.enter_context(Proxy(part, port))
         self._stack.callback(self._stop_servers)
-        for part in PARTS:
+        for part in self.parts:
             self.restart(part)
-        with closing(
-            pymysql.connect(host=LOOPBACK, port=self._port("source"), user=USER, password=PASSWORD)
-        ) as connection:
-            for statement in (f"CREATE DATABASE {SCHEMA}", f"USE {SCHEMA}", *CREATE_TABLES):
-                connection.cursor().execute(statement)
-        os.environ[_PASSWORD_ENV] = PASSWORD
-        os.environ[_TRACKER_PASSWORD_ENV] = str(self._servers["tracker"].facts()["password"])
+        self.source.create(self._port("source"))
+        os.environ[PASSWORD_ENV] = self.source.password
+        if self.source.has_tracker:
+            os.environ[_TRACKER_PASSWORD_ENV] = str(self._servers["tracker"].facts()["password"])
         self.state_directory.mkdir()
         self.has_small_disk = self._mount_small_disk()
         self.instances = Instances((self._write_file("first"), self._write_file("second")))
@@ -155,7 +147,7 @@ class World:
     def _start(self, part: str) -> Server:
         folder = self.home / part
         starters: dict[str, Callable[[], Server]] = {
-            "source": lambda: start_mariadb(folder),
+            "source": lambda: self.source.start(folder),
             "tracker": lambda: start_mariadb(folder, Flavour.TRACKER),
             "kafka": lambda: start_kafka(folder, advertised_port=self.proxies["kafka"].port),
             "schematizer": lambda: start_schematizer(folder),
@@ -166,20 +158,21 @@ class World:
     def _write_file(self, name: str) -> Path:
         """An instance's file: all parts by the proxies' ports, a home of its own, everything else shared."""
         ports = {part: proxy.port for part, proxy in self.proxies.items()}
-        login = {"host": LOOPBACK, "user": USER, "password_env": _PASSWORD_ENV}
-        config = {
+        config: dict[str, object] = {
             "pipeline": PIPELINE,
             "home": str(self.home / name),
             "lock": {"zookeeper": f"{LOOPBACK}:{ports['zookeeper']}", "session_seconds": SESSION_SECONDS},
             "kafka": {"bootstrap_servers": self.bootstrap_servers, "partitions": 2},
             "schematizer": {"url": f"http://{LOOPBACK}:{ports['schematizer']}"},
             "state": {"url": f"sqlite:///{self.state_directory / 'state.db'}"},
-            "tracker": {**login, "port": ports["tracker"], "password_env": _TRACKER_PASSWORD_ENV},
             "objects": {"url": (self.home / "objects").as_uri()},
-            "sources": [{"name": "db", "kind": "mysql", **login, "port": ports["source"], "tables": [f"{SCHEMA}.*"]}],
+            "sources": [{"name": "db", **self.source.spec(ports["source"])}],
             "sinks": [{"name": "warehouse", "kind": "duckdb", "path": str(self.home / "warehouse.duckdb")}],
             "links": [{"from": "db", "to": "warehouse"}],
         }
+        if self.source.has_tracker:
+            login = {"host": LOOPBACK, "port": ports["tracker"], "user": USER}
+            config["tracker"] = {**login, "password_env": _TRACKER_PASSWORD_ENV}
         file = self.home / f"{name}.yaml"
         file.write_text(yaml.safe_dump(config))
         return file

@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.core.audit.dialects import AuditDialect
+    from penstock.core.positions import Position
+    from penstock.core.tables import TableId, TableSchema
 
 
 class AuditedDatabase(Protocol):
@@ -33,4 +35,25 @@ class AuditedDatabase(Protocol):
 
     def close(self) -> None:
         """Let go of the database."""
+        ...
+
+
+class AuditedSource(AuditedDatabase, Protocol):
+    """A pipeline's source, whose snapshots have a place in its log, behind all that is in them."""
+
+    @property
+    def position(self) -> Position:
+        """The place of the snapshot that `renew` has taken last."""
+        ...
+
+    def tables(self) -> Sequence[TableId]:
+        """Every table of the source."""
+        ...
+
+    def schema(self, table: TableId) -> TableSchema | None:
+        """A table as it is carried; None if it is not there."""
+        ...
+
+    def rows_of(self, schema: TableSchema) -> str:
+        """What stands behind FROM for those rows of a table that are carried."""
         ...

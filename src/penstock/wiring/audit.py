@@ -5,11 +5,8 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from penstock.adapters.mysql.audited import AuditedMysql
-from penstock.adapters.mysql.catalog import read_table_ids, read_tables
-from penstock.adapters.mysql.history import head
 from penstock.core.audit.findings import DivergentRow, TableFindings
 from penstock.core.audit.report import AuditReport
 from penstock.core.audit.scores import Score
@@ -20,7 +17,7 @@ from penstock.links.audit.compare import Bounds
 from penstock.links.audit.table import Databases, audit_table
 from penstock.links.audit.target_state import TargetState
 from penstock.wiring.audit_progress import LinkProgress
-from penstock.wiring.open import mysql_server, mysql_source
+from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.pipeline_status import read_status
 from penstock.wiring.sink_kinds.table import sql_kind
 
@@ -28,51 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from penstock.config.audits import AuditSpec
-    from penstock.config.mysql_source import MysqlSourceSpec
-    from penstock.config.specs import LinkSpec, PipelineSpec
-    from penstock.core.audit.dialects import AuditDialect
-    from penstock.core.positions import BinlogPosition
-    from penstock.core.tables import TableId, TableSchema
-    from penstock.ports.audited import AuditedDatabase
+    from penstock.config.specs import LinkSpec, PipelineSpec, SourceSpec
+    from penstock.core.tables import TableId
+    from penstock.ports.audited import AuditedDatabase, AuditedSource
 
 _MASKED = "(masked)"
 _NO_SUCH = "has no such table"
-
-
-class SourceAtPosition:
-    """A source whose snapshots have a place in its log, behind all that is in them. An `AuditedDatabase`."""
-
-    def __init__(self, source: MysqlSourceSpec) -> None:
-        """Connect; raises as `mysql.connection.connect` does."""
-        self._database = AuditedMysql(mysql_server(source))
-        self._policy = source.policy
-        self.position: BinlogPosition | None = None
-
-    @property
-    def dialect(self) -> AuditDialect:
-        """See `AuditedDatabase`."""
-        return self._database.dialect
-
-    def renew(self) -> None:
-        """See `AuditedDatabase`."""
-        self._database.renew()
-        self.position = head(self._database.connection)
-
-    def fetch(self, query: str) -> Sequence[Sequence[Any]]:
-        """See `AuditedDatabase`."""
-        return self._database.fetch(query)
-
-    def close(self) -> None:
-        """See `AuditedDatabase`."""
-        self._database.close()
-
-    def tables(self) -> Sequence[TableId]:
-        """Every table of the server."""
-        return read_table_ids(self._database.connection)
-
-    def schema(self, table: TableId) -> TableSchema | None:
-        """A table as it is carried; None if it is not there."""
-        return read_tables(self._database.connection, [table], self._policy).get(table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +40,7 @@ class AuditedLink:
     spec: PipelineSpec
     audit: AuditSpec
     link: LinkSpec
-    source: SourceAtPosition
+    source: AuditedSource
     target: AuditedDatabase
     state: TargetState
     progress: LinkProgress
@@ -114,7 +72,7 @@ def _open(spec: PipelineSpec, audit: AuditSpec, stack: ExitStack) -> AuditedLink
     if link is None:
         message = f"no link leads from {audit.source} to {audit.sink}"
         raise UsageError(message, "name a source and a sink that a link of the file connects")
-    source = stack.enter_context(closing(SourceAtPosition(mysql_source(spec.source(link.source)))))
+    source = stack.enter_context(closing(_audited(spec.source(link.source))))
     target = stack.enter_context(closing(sql_kind(spec, spec.sink(link.sink)).open_audited()))
     state = TargetState(target, spec.pipeline, link.source)
     progress = stack.enter_context(closing(LinkProgress(spec, link, state.batch_offset)))
@@ -122,6 +80,10 @@ def _open(spec: PipelineSpec, audit: AuditSpec, stack: ExitStack) -> AuditedLink
     mine = {link.name, link.source}
     stopped = {each.table: each.error for each in status.tables if each.error and each.link in mine}
     return AuditedLink(spec, audit, link, source, target, state, progress, stopped)
+
+
+def _audited(source: SourceSpec) -> AuditedSource:
+    return capture_kind(source).audited(source)
 
 
 def _tables(opened: AuditedLink) -> Sequence[TableId]:
@@ -154,6 +116,8 @@ def _audit(opened: AuditedLink, table: TableId) -> TableFindings:
         return TableFindings(str(table), "different", Score(0.0, 0.0, 0.0), why=f"{side} {_NO_SUCH}")
     excluded = _excluded(opened.audit, opened.link, table)
     plan = plan_table(schema, known, (opened.source.dialect, opened.target.dialect), excluded)
+    if plan.source is not None:
+        plan = replace(plan, source=replace(plan.source, rows=opened.source.rows_of(schema)))
     audit = opened.audit
     bounds = Bounds(audit.partition_size, audit.hashes, max(10_000, audit.rows_max), audit.rows_max)
     databases = Databases(opened.source, opened.target)
@@ -165,9 +129,7 @@ def _audit(opened: AuditedLink, table: TableId) -> TableFindings:
 
 
 def _await_target(opened: AuditedLink, table: TableId) -> str:
-    position = opened.source.position
-    assert position is not None  # noqa: S101 - it was renewed
-    if why := opened.progress.await_passed(position, opened.audit.wait_seconds):
+    if why := opened.progress.await_passed(opened.source.position, opened.audit.wait_seconds):
         return why
     opened.target.renew()
     if table in opened.state.waiting():

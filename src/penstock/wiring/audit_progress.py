@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from penstock.config.specs import LinkSpec, PipelineSpec
-    from penstock.core.positions import BinlogPosition
+    from penstock.core.positions import Position
 
 _POLL_SECONDS: Final = 0.2
 
@@ -35,7 +35,7 @@ class LinkProgress:
         """Drop the connection to Kafka."""
         self._log.close()
 
-    def await_passed(self, position: BinlogPosition, seconds: float) -> str:
+    def await_passed(self, position: Position, seconds: float) -> str:
         """Wait, at most `seconds`, until the target has all that was committed before `position`.
 
         Return "", or what is behind. Raises UnavailableError when Kafka does not answer.
@@ -59,7 +59,7 @@ class LinkProgress:
             time.sleep(_POLL_SECONDS)
         return True
 
-    def _is_captured(self, position: BinlogPosition) -> bool:
+    def _is_captured(self, position: Position) -> bool:
         record = committed_position(self._spec, self._log, self._link.source)
         if record is None:
             return False

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from penstock.links.capture.refresher import Refresher
     from penstock.links.capture.spec import CaptureSpec
     from penstock.links.capture.table_catalog import TableCatalog
+    from penstock.ports.audited import AuditedSource
     from penstock.ports.initial_snapshot import InitialSnapshot
     from penstock.ports.log import LogReading, LogStream, Stop
     from penstock.ports.replay import Replay
@@ -128,4 +129,8 @@ class CaptureKind(Protocol):
 
     def log(self, source: SourceSpec) -> SourceLog:
         """What the source says of its log; nothing is connected yet."""
+        ...
+
+    def audited(self, source: SourceSpec) -> AuditedSource:
+        """Connect to it as an audit reads it. Raises UnavailableError and UnfitServerError."""
         ...

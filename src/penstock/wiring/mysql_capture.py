@@ -25,6 +25,7 @@ from penstock.core.positions import binlog_position
 from penstock.links.capture.mysql.cascades import CascadeWatch
 from penstock.links.capture.mysql.log_reading import BinlogReading
 from penstock.links.capture.mysql.statements import StatementHandler
+from penstock.wiring.mysql_audited import AuditedMysqlSource
 from penstock.wiring.mysql_fitness import examine_source, require_fit_source
 from penstock.wiring.mysql_log import MysqlLog
 from penstock.wiring.mysql_status import read_source_status
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from penstock.links.capture.refresher import Refresher
     from penstock.links.capture.spec import CaptureSpec
     from penstock.links.capture.table_catalog import TableCatalog
+    from penstock.ports.audited import AuditedSource
     from penstock.ports.initial_snapshot import InitialSnapshot
     from penstock.ports.log import LogReading, LogStream, Stop
     from penstock.ports.replay import Replay
@@ -187,6 +189,10 @@ class MysqlCapture:
     def log(self, source: SourceSpec) -> SourceLog:
         """See CaptureKind."""
         return MysqlLog(source)
+
+    def audited(self, source: SourceSpec) -> AuditedSource:
+        """See CaptureKind."""
+        return AuditedMysqlSource(source)
 
 
 def _tracker(catalog: SchemaCatalog) -> MysqlTracker:

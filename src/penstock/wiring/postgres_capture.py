@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from penstock.adapters.postgres.source.audited import AuditedPostgresSource
 from penstock.adapters.postgres.source.catalog import read_tables, read_types
 from penstock.adapters.postgres.source.connection import connected
 from penstock.adapters.postgres.source.identity import read_head, read_identity
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from penstock.links.capture.refresher import Refresher
     from penstock.links.capture.spec import CaptureSpec
     from penstock.links.capture.table_catalog import TableCatalog
+    from penstock.ports.audited import AuditedSource
     from penstock.ports.initial_snapshot import InitialSnapshot
     from penstock.ports.log import LogReading, LogStream, Stop
     from penstock.ports.replay import Replay
@@ -180,6 +182,11 @@ class PostgresCapture:
     def log(self, source: SourceSpec) -> SourceLog:
         """See CaptureKind."""
         return PostgresLog(source)
+
+    def audited(self, source: SourceSpec) -> AuditedSource:
+        """See CaptureKind."""
+        spec = postgres_source(source)
+        return AuditedPostgresSource(source_server(spec), spec.publication_name, spec.special_values)
 
 
 class PostgresLog:

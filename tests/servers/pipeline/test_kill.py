@@ -16,6 +16,7 @@ import pymysql
 import pytest
 import yaml
 from tests.servers.pipeline.joined_reviews import BUSINESSES, REVIEWS, Workload, add_join, fold, join_in_source
+from tests.servers.pipeline.killing import alive, children_of_home, descendants, kill_everything, wait_for
 
 from penstock.adapters.duckdb.query import query
 from penstock.adapters.duckdb.query_wire import run_file
@@ -32,7 +33,7 @@ from penstock.dev.kafka import start_kafka
 from penstock.dev.schematizer import start_schematizer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from penstock.dev.kafka import KafkaBroker
@@ -167,7 +168,7 @@ def user_pipeline(tmp_path: Path, mariadb: MariadbServer, fresh_database: str) -
         )
     )
     yield pipeline
-    for pid in _children_of_home(pipeline.home):
+    for pid in children_of_home(pipeline.home):
         os.kill(pid, signal.SIGKILL)
 
 
@@ -203,25 +204,25 @@ def test_nothing_is_lost_or_doubled_by_kill_9_of_everything_and_ctrl_c_ends_ever
         f"INSERT INTO counters SELECT seq, 0 FROM seq_1_to_{ROWS}",
     )
     running = pipeline.start()
-    _wait_for(lambda: pipeline.version_of_first_row() == 0)
+    wait_for(lambda: pipeline.version_of_first_row() == 0)
     pipeline.execute(f"UPDATE counters SET version = version + 1 WHERE id <= {ROWS // 10}")
-    _wait_for(lambda: pipeline.version_of_first_row() == 1)
+    wait_for(lambda: pipeline.version_of_first_row() == 1)
     for _ in range(29):
         pipeline.execute(f"UPDATE counters SET version = version + 1 WHERE id <= {ROWS // 10}")
         time.sleep(0.1)
-    _kill_everything(running, pipeline.home)
+    kill_everything(running, pipeline.home)
     pipeline.execute(
         f"INSERT INTO counters SELECT {ROWS} + seq, 0 FROM seq_1_to_100", "DELETE FROM counters WHERE id = 7"
     )
 
     running = pipeline.start()
-    _wait_for(lambda: pipeline.ids_from_7_on() == ROWS + 93)
-    started = _descendants(running.pid)
+    wait_for(lambda: pipeline.ids_from_7_on() == ROWS + 93)
+    started = descendants(running.pid)
     running.send_signal(signal.SIGINT)
 
     assert running.wait(90) == 130
     assert "stopped; run again to go on" in (pipeline.directory / "run.log").read_text()
-    _wait_for(lambda: not _alive(started) and not _children_of_home(pipeline.home), seconds=30)
+    wait_for(lambda: not alive(started) and not children_of_home(pipeline.home), seconds=30)
     assert pipeline.differences() == {"counters": 0}
     expected = [("r", row, 0) for row in range(1, ROWS + 1)]
     expected += [("u", row, version) for version in range(1, 31) for row in range(1, ROWS // 10 + 1)]
@@ -242,7 +243,7 @@ def test_a_join_is_that_of_sql_after_kill_9_of_everything_under_a_workload(user_
             running = pipeline.start()
             _wait_for_change(pipeline, joined)
             time.sleep(5)
-            _kill_everything(running, pipeline.home)
+            kill_everything(running, pipeline.home)
     assert workload.changes > 100
     with closing(pipeline.connect()) as connection:
         expected = join_in_source(connection)
@@ -276,45 +277,8 @@ def test_a_source_that_cannot_work_ends_the_run_with_a_reason(
     assert "what to do" in log
 
 
-def _alive(pids: list[int]) -> list[int]:
-    listed = subprocess.run(["/bin/ps", "-eo", "pid=,stat="], capture_output=True, text=True, check=True).stdout
-    running = {int(pid) for pid, stat in (line.split() for line in listed.splitlines()) if not stat.startswith("Z")}
-    return [pid for pid in pids if pid in running]
-
-
-def _kill_everything(running: subprocess.Popen[bytes], home: Path) -> None:
-    """Kill -9 the driver and every process that works for it, embedded servers included."""
-    victims = [running.pid, *_descendants(running.pid), *_children_of_home(home)]
-    for pid in victims:
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
-    running.wait(30)
-
-
-def _descendants(pid: int) -> list[int]:
-    listed = subprocess.run(["/bin/ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
-    parents = {int(child): int(parent) for child, parent in (line.split() for line in listed.splitlines())}
-    found = [child for child, parent in parents.items() if parent == pid]
-    return found + [deeper for child in found for deeper in _descendants(child)]
-
-
-def _children_of_home(home: Path) -> list[int]:
-    """Servers that were started on data under `home`."""
-    listed = subprocess.run(["/bin/ps", "-eo", "pid=,args="], capture_output=True, text=True, check=True).stdout
-    return [int(line.split()[0]) for line in listed.splitlines() if f"{home}/" in line]
-
-
 def _wait_for_change(pipeline: UserPipeline, sql: str) -> None:
     """Wait until the warehouse answers with rows, and then with others."""
-    _wait_for(lambda: pipeline.rows(sql) is not None)
+    wait_for(lambda: pipeline.rows(sql) is not None)
     before = pipeline.rows(sql)
-    _wait_for(lambda: pipeline.rows(sql) != before)
-
-
-def _wait_for(condition: Callable[[], bool], seconds: float = 240.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    wait_for(lambda: pipeline.rows(sql) != before)

@@ -141,7 +141,7 @@ def test_what_is_killed_is_seen_and_is_gone_when_it_has_recovered(
         until(lambda: len(asked.ask("penstock_server_restarts_total == 0")) == 3)
         for server, words in {
             "Kafka": ("kafka.Kafka",),
-            "schema tracker": ("mariadbd",),
+            "schema tracker of db": ("mariadbd",),
             "Schematizer": ("schematizer", "serve"),
         }.items():
             began = time.monotonic()

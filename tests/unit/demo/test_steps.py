@@ -6,24 +6,25 @@ from itertools import pairwise
 
 from penstock.demo.actions import Transaction
 from penstock.demo.marketplace import plan_sizes
+from penstock.demo.sources.mariadb import WORDS
 from penstock.demo.steps import SchemaChange, Step, plan_steps
 
 _SIZES = plan_sizes(2_000)
 
 
 def test_the_same_seed_gives_the_same_steps() -> None:
-    assert list(plan_steps(_SIZES, 3_000, seed=1)) == list(plan_steps(_SIZES, 3_000, seed=1))
-    assert list(plan_steps(_SIZES, 3_000, seed=1)) != list(plan_steps(_SIZES, 3_000, seed=2))
+    assert list(plan_steps(_SIZES, 3_000, seed=1, words=WORDS)) == list(plan_steps(_SIZES, 3_000, seed=1, words=WORDS))
+    assert list(plan_steps(_SIZES, 3_000, seed=1, words=WORDS)) != list(plan_steps(_SIZES, 3_000, seed=2, words=WORDS))
 
 
 def test_the_changes_add_up_to_what_was_asked_for() -> None:
-    steps = list(plan_steps(_SIZES, 3_000, seed=1))
+    steps = list(plan_steps(_SIZES, 3_000, seed=1, words=WORDS))
 
     assert 3_000 <= _changes(steps) < 3_000 + 200
 
 
 def test_schema_changes_come_at_their_share_of_the_run() -> None:
-    steps = list(plan_steps(_SIZES, 10_000, seed=1))
+    steps = list(plan_steps(_SIZES, 10_000, seed=1, words=WORDS))
 
     shares = [_changes(steps[:i]) / 10_000 for i, step in enumerate(steps) if isinstance(step, SchemaChange)]
 
@@ -34,7 +35,7 @@ def test_schema_changes_come_at_their_share_of_the_run() -> None:
 def test_every_kind_of_change_is_there() -> None:
     written = " ".join(
         statement.sql
-        for step in plan_steps(_SIZES, 10_000, seed=1)
+        for step in plan_steps(_SIZES, 10_000, seed=1, words=WORDS)
         if isinstance(step, Transaction)
         for statement in step.statements
     )
@@ -55,7 +56,7 @@ def test_every_kind_of_change_is_there() -> None:
 
 def test_columns_are_written_to_only_once_they_are_there() -> None:
     columns = ""
-    for step in plan_steps(_SIZES, 5_000, seed=1):
+    for step in plan_steps(_SIZES, 5_000, seed=1, words=WORDS):
         match step:
             case SchemaChange():
                 columns += step.sql
@@ -69,7 +70,7 @@ def test_columns_are_written_to_only_once_they_are_there() -> None:
 def test_sampled_reviews_are_never_deleted() -> None:
     sampled: set[int] = set()
     deleted: set[object] = set()
-    for step in plan_steps(_SIZES, 20_000, seed=4):
+    for step in plan_steps(_SIZES, 20_000, seed=4, words=WORDS):
         if isinstance(step, Transaction):
             sampled |= {step.sample.key} if step.sample else set()
             for statement in step.statements:

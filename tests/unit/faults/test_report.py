@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.core.errors import PenstockError, UsageError
-from penstock.faults.report import BEGIN, END, render, write_into
+from penstock.faults.report import marks, render, write_into
 from penstock.faults.trials import Trial, TrialFile, require_clean
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+_BEGIN, _END = marks("postgres")
 _MACHINE: dict[str, str | float] = {"processor": "A", "cores": 2, "memory_gib": 24.0, "load_before": 0.5}
 
 
@@ -69,18 +70,18 @@ def test_a_file_of_something_else_is_left_alone(tmp_path: Path, text: str) -> No
 
 def test_the_table_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text(f"above\n{BEGIN}\nold\n{END}\nbelow\n")
+    page.write_text(f"above\n{_BEGIN}\nold\n{_END}\nbelow\n")
 
-    write_into(page, "new")
-    write_into(page, "newer")
+    write_into(page, "new", "postgres")
+    write_into(page, "newer", "postgres")
 
-    assert page.read_text() == f"above\n{BEGIN}\nnewer\n{END}\nbelow\n"
+    assert page.read_text() == f"above\n{_BEGIN}\nnewer\n{_END}\nbelow\n"
 
 
-@pytest.mark.parametrize("text", ["", BEGIN, END, f"{END}{BEGIN}"])
+@pytest.mark.parametrize("text", ["", _BEGIN, _END, "\n".join(marks("mysql")), f"{_END}{_BEGIN}"])
 def test_a_page_without_its_marks_is_left_alone(tmp_path: Path, text: str) -> None:
     page = tmp_path / "page.md"
     page.write_text(text)
     with pytest.raises(UsageError, match="has no place"):
-        write_into(page, "new")
+        write_into(page, "new", "postgres")
     assert page.read_text() == text

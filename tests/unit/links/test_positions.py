@@ -23,7 +23,9 @@ from penstock.core.positions import (
 from penstock.core.publication import CaptureRecord
 
 lsns = st.integers(0, 2**64 - 1)
-wal_positions = st.builds(WalPosition, lsns, *[st.integers(0, 2**31 - 1)] * 2, st.integers(0, 9))
+oids = st.integers(0, 2**32 - 1)
+passed_by = st.lists(oids, unique=True, max_size=5).map(tuple)
+wal_positions = st.builds(WalPosition, lsns, *[st.integers(0, 2**31 - 1)] * 2, st.integers(0, 9), passed_by)
 
 RECORD_ON_DISK = {
     "file": "mysql-bin.000017",
@@ -110,3 +112,23 @@ def test_no_message_is_behind_the_last_row_of_a_piece_of_a_transaction() -> None
     assert BinlogPosition("binlog.000001", 100, rows_from=150).reach == (1, 150)
     assert BinlogPosition("binlog.000001", 100).reach == (1, 100)
     assert WalPosition(100, rows_from=150).reach == (0, 100)
+
+
+@given(st.lists(st.integers(100, 5000), max_size=2000))
+def test_a_table_whose_rows_were_passed_by_is_never_taken_for_a_new_one(passed: list[int]) -> None:
+    position = WalPosition(7, tables_from=1000)
+    for oid in passed:
+        position = position.passing_by(oid)
+
+    assert not any(position.has_all_of(oid) for oid in passed)
+    assert position.has_all_of(5001)
+    assert len(position.passed_by) <= 1000
+
+
+def test_tables_that_nobody_passed_by_are_new_while_few_were() -> None:
+    position = WalPosition(7, tables_from=1000)
+    for oid in range(1001, 3001, 2):
+        position = position.passing_by(oid)
+
+    assert all(position.has_all_of(oid) for oid in range(1000, 3000, 2))
+    assert not position.passing_by(3001).has_all_of(1000)

@@ -130,7 +130,11 @@ POSTGRES: Final = AuditDialect(
             "time": "CAST(CAST(EXTRACT(EPOCH FROM {0}) * 1000000 AS BIGINT) AS TEXT)",
         }
     ),
-    float_text="CAST(CAST({0} AS DOUBLE PRECISION) AS TEXT)",
+    # NaN and infinity as others print them.
+    float_text=(
+        "CASE CAST(CAST({0} AS DOUBLE PRECISION) AS TEXT) WHEN 'NaN' THEN 'nan' WHEN 'Infinity' THEN 'inf'"
+        " WHEN '-Infinity' THEN '-inf' ELSE CAST(CAST({0} AS DOUBLE PRECISION) AS TEXT) END"
+    ),
     mantissa="split_part({0}, 'e', 1)",
     exponent="CASE WHEN POSITION('e' IN {0}) > 0 THEN CAST(split_part({0}, 'e', 2) AS INTEGER) ELSE 0 END",
     hashes=MappingProxyType(
@@ -146,6 +150,16 @@ POSTGRES: Final = AuditDialect(
     fence=" OFFSET 0",
 )
 """PostgreSQL 13 and later, in a session in UTC with the ISO date style, in a database in UTF-8."""
+
+POSTGRES_SOURCE: Final = replace(
+    POSTGRES,
+    texts=MappingProxyType(
+        # Not CAST: it cuts the blanks of a CHAR, and shows inet otherwise than it is printed.
+        {**POSTGRES.texts, "text": "CASE WHEN {0} IS NOT NULL THEN CONCAT({0}) END"}
+    ),
+    bytes_length="octet_length(convert_to({0}, 'UTF8'))",
+)
+"""PostgreSQL 12 and later as a source, with its own types and any encoding, in such a session."""
 
 DUCKDB: Final = AuditDialect(
     name="duckdb",

@@ -11,7 +11,7 @@ from penstock.core.audit.side import HASH_VALUES, words
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from penstock.core.audit.side import AuditSide
+    from penstock.core.audit.side import AuditColumn, AuditSide
 
 WORDS: Final = 4
 
@@ -155,7 +155,7 @@ def _key_condition(side: AuditSide, key: tuple[str | None, ...]) -> str:
             conditions.append(f"{name} = {text}")
         elif column.kind == "text":
             # An index serves the first condition, and the second one only what the first takes for equal.
-            conditions.append(f"{_text_column(side, name)} = {side.dialect.text_literal.format(text.encode().hex())}")
+            conditions.append(f"{_text_column(side, column)} = {side.dialect.text_literal.format(text.encode().hex())}")
         elif column.kind == "bytes":
             conditions.append(f"{name} = {side.dialect.bytes_literal.format(text)}")
         else:
@@ -163,8 +163,11 @@ def _key_condition(side: AuditSide, key: tuple[str | None, ...]) -> str:
     return " AND ".join(conditions)
 
 
-def _text_column(side: AuditSide, name: str) -> str:
+def _text_column(side: AuditSide, column: AuditColumn) -> str:
     """ENUM, UUID and the like are texts only once they are written as such; on MySQL they compare with texts as is."""
+    if not column.is_cast_text:
+        return side.text(column)
+    name = side.dialect.quoted(column.name)
     return name if side.dialect.has_concat else f"CAST({name} AS {'TEXT' if side.dialect.fence else 'VARCHAR'})"
 
 

@@ -19,19 +19,23 @@ Cut: TypeAlias = Literal["integer", "wide", "hash"]
 
 @dataclass(frozen=True, slots=True)
 class AuditColumn:
-    """A column that is compared. `zero_is_null` as in `canonical_text`."""
+    """A column that is compared. `zero_is_null` as in `canonical_text`.
+
+    `is_cast_text`: to cast a value of the kind text to the database's text gives its text, so that an index may serve.
+    """
 
     name: str
     kind: Kind
     zero_is_null: bool = False
+    is_cast_text: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class AuditSide:
     """A table in one database. `rows` is what stands behind FROM, `where` the condition of rows that count.
 
-    `key` are columns of `columns` too. The other side has as many, of the same
-    kinds and in the same order; their names may differ.
+    `key` are columns of `columns` too. The other side has as many, in the same order
+    and of kinds that are written alike; their names may differ.
     """
 
     dialect: AuditDialect

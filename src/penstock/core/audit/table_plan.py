@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from penstock.core.audit.canonical_text import kind_of
 from penstock.core.audit.findings import NotCompared
 from penstock.core.audit.side import AuditColumn, AuditSide, Cut
-from penstock.core.tables import DateTimeType, DateType, IntegerType, TimestampType
+from penstock.core.tables import DateTimeType, DateType, IntegerType, PrintedType, TimestampType
 from penstock.core.transforms.column_history import PLAIN
 from penstock.core.warehouse.columns import DELETED_AT
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from penstock.core.tables import Column, ColumnType, TableSchema
     from penstock.core.warehouse.load_plan import Deletes
 
-_PERIOD_END = "ROW END) STORED"
+_BOOLEAN = "boolean"
+"""PostgreSQL's type, which arrives as 1 and 0. MySQL's is a number everywhere."""
+_ARRAY = "[]"
+_BLANKS = "character("
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,7 @@ def _why_not(
     if not _same_values(column.type, other.type):
         why = f"it is {column.declaration or column.type} in the source, and {other.declaration or other.type} there"
         return NotCompared(column.name, why, is_wrong=True)
-    if kind_of(column.type) is None:
+    if kind_of(column.type) is None or column.declaration.endswith(_ARRAY):
         return NotCompared(column.name, f"values of {column.declaration or column.type} are not compared yet")
     return None
 
@@ -110,11 +113,10 @@ def _sides(
 ) -> tuple[AuditSide, AuditSide]:
     mine, theirs = dialects
     table, cut = schema.table, _cut(schema)
-    history = " FOR SYSTEM_TIME ALL" if any(c.declaration.endswith(_PERIOD_END) for c in schema.columns) else ""
-    columns = {column.name: _audited(column, column.name) for column, _ in pairs}
+    columns = {column.name: _of_source(column) for column, _ in pairs}
     others = {column.name: _audited(column, other.name) for column, other in pairs}
     where = f"{theirs.quoted(DELETED_AT.name)} IS NULL" if known.deletes == "soft" else ""
-    source_rows = mine.quoted(table.schema, table.name) + history
+    source_rows = mine.quoted(table.schema, table.name)
     target_rows = theirs.quoted(table.schema, table.name)
     return (
         AuditSide(mine, source_rows, tuple(columns.values()), tuple(columns[name] for name in schema.key), cut, form),
@@ -131,8 +133,18 @@ def _audited(column: Column, name: str) -> AuditColumn:
     return AuditColumn(name, kind, zero_is_null)
 
 
+def _of_source(column: Column) -> AuditColumn:
+    """PostgreSQL's cast cuts the blanks of a CHAR, and may write a type of its own otherwise than it is printed."""
+    found = _audited(column, column.name)
+    if column.declaration == _BOOLEAN:
+        return replace(found, kind="boolean")
+    is_cut = column.declaration.startswith(_BLANKS) or column.type == PrintedType("postgres")
+    return replace(found, is_cast_text=not is_cut)
+
+
 def _cut(schema: TableSchema) -> Cut:
-    type_ = schema.column(schema.key[0]).type
-    if len(schema.key) > 1 or not isinstance(type_, IntegerType):
+    first = schema.column(schema.key[0])
+    type_ = first.type
+    if len(schema.key) > 1 or not isinstance(type_, IntegerType) or first.declaration == _BOOLEAN:
         return "hash"
     return "wide" if type_.unsigned else "integer"

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 import time
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from psycopg import sql
 
 from penstock.adapters.postgres.source.catalog import read_next_oid, read_tables, read_types, read_unreadable
 from penstock.adapters.postgres.source.connection import connect, connect_to_log, explained
-from penstock.adapters.postgres.source.publication import Published, read_published
+from penstock.adapters.postgres.source.publication import narrowed, read_published, select_from
 from penstock.adapters.postgres.source.slot import create_slot
 from penstock.core.errors import START_ANEW, TableStoppedError
 from penstock.core.positions import WalPosition
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from penstock.adapters.postgres.connection import PostgresServer
     from penstock.adapters.postgres.source.catalog import SourceTable
+    from penstock.adapters.postgres.source.publication import Published
     from penstock.core.changes import RowBatch
     from penstock.core.postgres.types import SpecialValues, TypeInfo
 
@@ -93,7 +94,7 @@ def open_initial_snapshot(
             tables = {TableId(t.table.schema, t.table.name): t for t in read_tables(reader)}
             unreadable = read_unreadable(reader)
         carried = {table: found for table, found in tables.items() if wanted(table)}
-        described = {table: (_narrowed(f, published.get(table)), published.get(table)) for table, f in carried.items()}
+        described = {table: (narrowed(f, published.get(table)), published.get(table)) for table, f in carried.items()}
         yield PostgresInitialSnapshot(
             position,
             {table: table_schema(f.relation, f.table, types, None, special) for table, (f, _) in described.items()},
@@ -132,24 +133,8 @@ def _unescaped(cell: bytes) -> bytes:
     return _ESCAPED.sub(lambda found: _ESCAPES.get(found[1], found[1]), cell) if b"\\" in cell else cell
 
 
-def _narrowed(found: SourceTable, how: Published | None) -> SourceTable:
-    """Leave out the columns that are not published."""
-    if how is None or not how.columns:
-        return found
-    relation, table = found.relation, found.table
-    return replace(
-        found,
-        relation=replace(relation, columns=tuple(c for c in relation.columns if c.name in how.columns)),
-        table=replace(table, columns=tuple(c for c in table.columns if c.name in how.columns)),
-    )
-
-
 def _copy_statement(found: SourceTable, published: Published | None) -> sql.Composed:
     columns = sql.SQL(", ").join(sql.Identifier(column.name) for column in found.relation.columns)
-    # A table's heirs, which are no partitions, are tables of their own.
-    source = sql.SQL("{}{}").format(
-        sql.SQL("" if found.is_partitioned else "ONLY "),
-        sql.Identifier(found.table.schema, found.table.name),
-    )
-    condition = sql.SQL(f" WHERE {published.filter}" if published and published.filter else "")
-    return sql.SQL("COPY (SELECT {} FROM {}{}) TO STDOUT").format(columns, source, condition)
+    source, condition = select_from(found, published)
+    where = sql.SQL(" WHERE {}").format(condition) if condition else sql.SQL("")
+    return sql.SQL("COPY (SELECT {} FROM {}{}) TO STDOUT").format(columns, source, where)

@@ -5,7 +5,7 @@ Source: PostgreSQL 18 documentation, "CREATE PUBLICATION" and "pg_publication_ta
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from psycopg import sql
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import psycopg
+
+    from penstock.adapters.postgres.source.catalog import SourceTable
 
 _SHOWN_MAX: Final = 10
 _FILTERS_SINCE: Final = 150000
@@ -99,3 +101,23 @@ def read_published(connection: psycopg.Connection, name: str) -> Mapping[TableId
         TableId(schema, table): Published(tuple(columns or ()), condition or "")
         for schema, table, columns, condition in rows
     }
+
+
+def narrowed(found: SourceTable, how: Published | None) -> SourceTable:
+    """Leave out the columns that are not published."""
+    if how is None or not how.columns:
+        return found
+    relation, table = found.relation, found.table
+    return replace(
+        found,
+        relation=replace(relation, columns=tuple(c for c in relation.columns if c.name in how.columns)),
+        table=replace(table, columns=tuple(c for c in table.columns if c.name in how.columns)),
+    )
+
+
+def select_from(found: SourceTable, how: Published | None) -> tuple[sql.Composed, sql.SQL | None]:
+    """Return what stands behind FROM for a table, and the condition that published rows meet, None for all."""
+    # A table's heirs, which are no partitions, are tables of their own.
+    only = sql.SQL("" if found.is_partitioned else "ONLY ")
+    source = sql.SQL("{}{}").format(only, sql.Identifier(found.table.schema, found.table.name))
+    return source, sql.SQL(f"({how.filter})") if how is not None and how.filter else None

@@ -30,6 +30,8 @@ _START_SECONDS: Final = 60.0
 _READ_BYTES_MAX: Final = 8 << 20
 _REPORT_SECONDS: Final = 5.0
 """How often we say how far we are, and ask how far the server is."""
+_IDLE_REPORT_SECONDS: Final = 0.5
+"""The same while nothing comes: whoever waits for a place in a log without rows for us waits for the answer."""
 _WRITE_SECONDS: Final = 30.0
 _CHANGE: Final = struct.Struct(">cQQq")
 _ALIVE: Final = struct.Struct(">cQqB")
@@ -53,8 +55,9 @@ class WalStream:
         """Return what has arrived, waiting up to `wait_seconds` for the first item; see `penstock.ports.log`."""
         items: list[PostgresItem] = []
         with explained(self._server):
-            self._report_if_due()
+            self._report_if_due(_REPORT_SECONDS)
             if not self._take(items) and wait_seconds:
+                self._report_if_due(_IDLE_REPORT_SECONDS)
                 select.select([self._pgconn.socket], [], [], wait_seconds)
                 self._pgconn.consume_input()
                 self._take(items)
@@ -105,8 +108,8 @@ class WalStream:
                 message = f"{self._server} sent a message of kind {kind!r}"
                 raise CorruptLogError(message, "report it, with the server's version; nothing was skipped")
 
-    def _report_if_due(self) -> None:
-        if time.monotonic() - self._report_at >= _REPORT_SECONDS:
+    def _report_if_due(self, seconds: float) -> None:
+        if time.monotonic() - self._report_at >= seconds:
             # The answer says how far the log is where nothing in it is for us.
             self._report(asks=True)
 

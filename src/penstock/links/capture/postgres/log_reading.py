@@ -136,6 +136,7 @@ class PostgresReading:
         """A table whose shape was announced is no news."""
         table = TableId(item.relation.schema, item.relation.name)
         if not self._wanted(table):
+            self._reached = self._reached.passing_by(item.relation.oid)
             return
         after = self._catalog.shape(item.relation)
         if after == self._catalog.table_schema(table):
@@ -170,7 +171,10 @@ class PostgresReading:
 
     def _stamped(self, position: WalPosition) -> WalPosition:
         """What nobody can tell who only reads the log."""
-        return replace(position, timeline=self._reached.timeline, tables_from=self._reached.tables_from)
+        reached = self._reached
+        return replace(
+            position, timeline=reached.timeline, tables_from=reached.tables_from, passed_by=reached.passed_by
+        )
 
 
 _DECODERS_MAX = 1000

@@ -92,11 +92,12 @@ class RelationReplay:
         origin = self._called_before(after.number)
         if origin is not None:
             return self._renamed(changed, origin, after, stopped)
-        if after.number < changed.end.tables_from:
+        if not changed.end.has_all_of(after.number):
             raise _stopped(
                 changed,
                 after,
-                "the log has rows of it, and it is older than the pipeline, which did not copy it",
+                "the log has rows of it, and it had older ones that were not carried: it is older than the pipeline, "
+                "which did not copy it, or nobody wanted it when they came",
                 "it was added to `tables`, to the publication or to its schema since, or our user had no SELECT on it: "
                 f"{READ_ANEW}",
             )

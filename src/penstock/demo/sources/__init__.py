@@ -1,0 +1,1 @@
+"""The kinds of server that the demo's marketplace can be in."""

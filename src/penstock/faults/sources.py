@@ -1,0 +1,149 @@
+"""The kinds of source that the fault suite has a pipeline of."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import psycopg
+import pymysql
+
+from penstock.adapters.mysql.connection import MysqlServer
+from penstock.adapters.postgres.connection import PostgresServer
+from penstock.dev import mariadb, postgres
+from penstock.dev.ports import LOOPBACK
+from penstock.faults.workload import CREATE_TABLES, SCHEMA
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from penstock.demo.sources.database import SourceConnection, SourceServer
+    from penstock.dev.server import Server
+
+PASSWORD_ENV: Final = "FAULTS_PASSWORD"  # noqa: S105 - the variable's name
+_CONNECT_SECONDS: Final = 5
+_READ_SECONDS: Final = 30
+
+
+class FaultSource(Protocol):
+    """A kind of source; a capture of it does not come by the crash points whose names begin with `unreached`."""
+
+    password: str
+    has_tracker: bool
+    unreached: tuple[str, ...]
+    refused: type[Exception]
+
+    def start(self, folder: Path) -> Server:
+        """Start it, or start it again, with its data in `folder`."""
+        ...
+
+    def create(self, port: int) -> None:
+        """Make the workload's tables."""
+        ...
+
+    def connect(self, port: int) -> SourceConnection:
+        """Connect without autocommit; names without a schema are the workload's."""
+        ...
+
+    def server(self, port: int) -> SourceServer:
+        """How it is logged in to."""
+        ...
+
+    def spec(self, port: int) -> Mapping[str, Any]:
+        """What a pipeline's file says of it, beside its name."""
+        ...
+
+
+class MariadbSource:
+    """See FaultSource."""
+
+    password: str = mariadb.PASSWORD
+    has_tracker: bool = True
+    unreached: tuple[str, ...] = ()
+    refused: type[Exception] = pymysql.err.MySQLError
+
+    def start(self, folder: Path) -> Server:
+        """See FaultSource."""
+        return mariadb.start_mariadb(folder)
+
+    def create(self, port: int) -> None:
+        """See FaultSource."""
+        with closing(self._connect(port, None)) as connection, connection.cursor() as cursor:
+            for statement in (f"CREATE DATABASE {SCHEMA}", f"USE {SCHEMA}", *CREATE_TABLES):
+                cursor.execute(statement)
+
+    def connect(self, port: int) -> SourceConnection:
+        """See FaultSource."""
+        return self._connect(port, SCHEMA)
+
+    def _connect(self, port: int, database: str | None) -> pymysql.Connection:
+        return pymysql.connect(
+            host=LOOPBACK,
+            port=port,
+            user=mariadb.USER,
+            password=mariadb.PASSWORD,
+            database=database,
+            connect_timeout=_CONNECT_SECONDS,
+            read_timeout=_READ_SECONDS,
+        )
+
+    def server(self, port: int) -> SourceServer:
+        """See FaultSource."""
+        return MysqlServer(LOOPBACK, port, mariadb.USER, mariadb.PASSWORD)
+
+    def spec(self, port: int) -> Mapping[str, Any]:
+        """See FaultSource."""
+        login = {"user": mariadb.USER, "password_env": PASSWORD_ENV}
+        return {"kind": "mysql", "host": LOOPBACK, "port": port, **login, "tables": [f"{SCHEMA}.*"]}
+
+
+class PostgresSource:
+    """See FaultSource. Its tables have REPLICA IDENTITY FULL, so that a deletion says which version it takes away."""
+
+    password: str = postgres.PASSWORD
+    has_tracker: bool = False
+    unreached: tuple[str, ...] = ("tracker.", "statement.dumped", "statement.applied")
+    refused: type[Exception] = psycopg.Error
+
+    def start(self, folder: Path) -> Server:
+        """See FaultSource."""
+        return postgres.start_postgres(folder)
+
+    def create(self, port: int) -> None:
+        """See FaultSource."""
+        tables = ("accounts", "entries", "last_versions")
+        full = (f"ALTER TABLE {table} REPLICA IDENTITY FULL" for table in tables)
+        with closing(self._connect(port)) as connection:
+            for statement in (f"CREATE SCHEMA {SCHEMA}", *CREATE_TABLES, *full):
+                connection.execute(statement.encode())
+            connection.commit()
+
+    def connect(self, port: int) -> SourceConnection:
+        """See FaultSource."""
+        return self._connect(port)
+
+    def _connect(self, port: int) -> psycopg.Connection:
+        return psycopg.connect(
+            host=LOOPBACK,
+            port=port,
+            user=postgres.USER,
+            password=postgres.PASSWORD,
+            dbname=postgres.DATABASE,
+            connect_timeout=_CONNECT_SECONDS,
+            options=f"-c search_path={SCHEMA} -c statement_timeout={_READ_SECONDS}s",
+        )
+
+    def server(self, port: int) -> SourceServer:
+        """See FaultSource."""
+        tls = {"sslmode": "disable"}
+        return PostgresServer(LOOPBACK, port, postgres.DATABASE, postgres.USER, postgres.PASSWORD, tls)
+
+    def spec(self, port: int) -> Mapping[str, Any]:
+        """See FaultSource."""
+        login = {"database": postgres.DATABASE, "user": postgres.USER, "password_env": PASSWORD_ENV}
+        return {"kind": "postgres", "host": LOOPBACK, "port": port, **login, "tables": [f"{SCHEMA}.*"]}
+
+
+SOURCES: Final[Mapping[str, FaultSource]] = {"mysql": MariadbSource(), "postgres": PostgresSource()}
+"""By what the config calls the kind."""

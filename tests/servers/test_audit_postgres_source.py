@@ -1,0 +1,121 @@
+"""A PostgreSQL source and its warehouse, compared by an audit."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import duckdb
+
+from penstock.adapters.postgres.source.identity import read_end_of_seen
+from penstock.config.audits import AuditSpec
+from penstock.wiring.audit import run_audit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.servers.postgres_chain import PostgresChain
+
+    from penstock.core.audit.findings import TableFindings
+
+_TRIES = 5
+_ODD = """
+CREATE TABLE odd (
+    ok boolean, code char(5), PRIMARY KEY (ok, code), note text, price numeric(12,2), free numeric, f real,
+    d double precision, raw bytea, at timestamptz, moment timestamp(3), day date, clock time, doc jsonb, who uuid,
+    host inet, span interval, bits bit(5), words text[], mood mood
+)
+"""
+_ODD_ROWS = (
+    """INSERT INTO odd VALUES (true, 'a', 'é|', 1.5, 1e30, 'NaN', 'Infinity', '\\x00ff', '2024-02-29 12:00:00.5+02',
+       '2024-02-29 12:00:00.125', '0099-01-01', '24:00:00', '{"a": 1.0}', gen_random_uuid(), '10.0.0.1', '1 mon',
+       B'10101', '{a,NULL}', 'glad')""",
+    "INSERT INTO odd (ok, code, note, f, d) VALUES (false, 'a', '', 1.1, -0.1), (false, 'b ', NULL, 0, 1e300)",
+)
+_TABLES = (
+    "CREATE TYPE mood AS ENUM ('glad', 'sad')",
+    _ODD,
+    "CREATE TABLE rows (id int PRIMARY KEY, v text)",
+    "CREATE TABLE heirs (more text, PRIMARY KEY (id)) INHERITS (rows)",
+    "CREATE TABLE parts (id int PRIMARY KEY, v text) PARTITION BY RANGE (id)",
+    "CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (0) TO (100)",
+    "CREATE TABLE switch (ok boolean PRIMARY KEY, v text)",
+    *_ODD_ROWS,
+    "INSERT INTO rows SELECT i, 'v' || i FROM generate_series(-500, 500) i",
+    "INSERT INTO heirs VALUES (7, 'an heir', 'x')",
+    "INSERT INTO parts VALUES (1, 'one'), (99, 'last')",
+    "INSERT INTO switch VALUES (true, 'on'), (false, 'off')",
+)
+
+
+def _audit(chain: PostgresChain) -> dict[str, TableFindings]:
+    spec = AuditSpec(source=chain.spec.sources[0].name, sink="wh", wait_seconds=0.5)
+    return {found.table: found for found in run_audit(chain.spec, spec, lambda _: None).tables}
+
+
+def _carry_and_audit(chain: PostgresChain) -> dict[str, TableFindings]:
+    """The server logs something now and then, which nobody reads between the two."""
+    for _ in range(_TRIES):
+        chain.carry()
+        found = _audit(chain)
+        if not any(table.state == "lagging" for table in found.values()):
+            return found
+    message = "the log never came to rest"
+    raise AssertionError(message)
+
+
+def test_an_audit_of_postgres_finds_equal_what_is_and_names_what_is_not(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    chain = make_postgres(*_TABLES)
+    equal = _carry_and_audit(chain)
+
+    path = chain.file.parent / chain.name / "wh.duckdb"
+    with closing(duckdb.connect(str(path))) as warehouse:
+        warehouse.execute("UPDATE public.rows SET v = 'other' WHERE id = -3")
+        warehouse.execute("DELETE FROM public.odd WHERE NOT ok = 1 AND code LIKE 'b%'")
+        warehouse.execute("UPDATE public.switch SET v = 'off' WHERE ok = 1")
+    wrong = _carry_and_audit(chain)
+
+    assert {table: (found.state, found.why) for table, found in equal.items()} == {
+        f"public.{name}": ("equal", "") for name in ("odd", "rows", "heirs", "parts", "switch")
+    }
+    assert equal["public.parts"].source_rows == 2
+    assert equal["public.rows"].source_rows == 1001
+    assert [each.column for each in equal["public.odd"].not_compared] == ["words"]
+    assert [(row.key, row.state) for row in wrong["public.rows"].rows] == [(("-3",), "different")]
+    assert [(row.key, row.state) for row in wrong["public.odd"].rows] == [(("0", "b    "), "missing")]
+    assert [(row.key, row.columns) for row in wrong["public.switch"].rows] == [(("1",), {"v": ("on", "off")})]
+
+
+def test_an_audit_waits_for_the_place_of_its_snapshot(make_postgres: Callable[..., PostgresChain]) -> None:
+    chain = make_postgres("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
+    chain.carry()
+    chain.write("INSERT INTO t VALUES (2)")
+
+    behind = _audit(chain)
+    caught_up = _carry_and_audit(chain)
+
+    assert behind["public.t"].state == "lagging"
+    assert "has not reached" in behind["public.t"].why
+    assert caught_up["public.t"].state == "equal"
+
+
+def test_a_commit_that_was_not_flushed_is_before_the_place_of_who_sees_it(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    chain = make_postgres("CREATE TABLE t (id int PRIMARY KEY)")
+    with closing(chain.connect()) as writer, closing(chain.connect()) as reader, closing(chain.connect()) as other:
+        # What an open transaction has written is not flushed, and nobody waits for it.
+        other.execute("BEGIN")
+        other.execute("INSERT INTO t VALUES (0)")
+        writer.execute("SET synchronous_commit = off")
+        writer.execute("INSERT INTO t VALUES (1)")
+        reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        seen = reader.execute("SELECT count(*) FROM t").fetchone()
+        place = read_end_of_seen(reader)
+        flushed = reader.execute("SELECT pg_current_wal_flush_lsn() >= %s::text::pg_lsn", (f"0/{place:X}",)).fetchone()
+
+    assert seen == (1,)
+    assert flushed == (True,)
+    assert place > 0
