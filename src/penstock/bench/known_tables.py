@@ -87,6 +87,10 @@ class KnownTables:
         """Refuse."""
         _refuse("a statement changes the tables")
 
+    def partitions(self, table: TableId) -> Sequence[str]:  # noqa: ARG002 - the port's name
+        """None is partitioned."""
+        return ()
+
     def dump(self, touched: Touched = EVERYTHING) -> str:  # noqa: ARG002 - the port's name
         """Refuse."""
         _refuse("there is nothing to dump")

@@ -20,7 +20,8 @@ class TablePatterns:
     """Patterns `schema.table`, with `*` for any characters and `?` for one, case-sensitive.
 
     A table matches if one of the patterns matches it and none that begins with
-    `!` does; their order does not matter. The schema ends at the first dot.
+    `!` does; their order does not matter. The schema ends at the first dot; one with
+    a dot in its name can be written with %2E in its place, as we print it.
     `system_schemas` never match (core/system_schemas.py). Pickles.
     """
 
@@ -59,8 +60,8 @@ class TablePatterns:
     def _match(self, table: TableId) -> bool:
         if table.schema in self.system_schemas:
             return False
-        dotted = str(table)
-        return self._wanted.fullmatch(dotted) is not None and self._unwanted.fullmatch(dotted) is None
+        names = {table.dotted, str(table)}
+        return any(map(self._wanted.fullmatch, names)) and not any(map(self._unwanted.fullmatch, names))
 
     def __str__(self) -> str:
         """The patterns as users write them."""

@@ -18,14 +18,21 @@ class TableId:
     name: str
 
     def __str__(self) -> str:
-        """The dotted name that users write and read."""
+        """The dotted name that users write and read; a dot in the schema's is %2E, so that `parse` finds its end."""
+        if "." in self.schema or "%" in self.schema:
+            return f"{self.schema.replace('%', '%25').replace('.', '%2E')}.{self.name}"
+        return f"{self.schema}.{self.name}"
+
+    @property
+    def dotted(self) -> str:
+        """Both names with a dot between them, as patterns of tables mean them; it may be read in more than one way."""
         return f"{self.schema}.{self.name}"
 
     @classmethod
     def parse(cls, dotted: str) -> TableId:
-        """Split `schema.name` at its first dot."""
+        """Read what `str` gives: the schema ends at the first dot."""
         schema, _, name = dotted.partition(".")
-        return cls(schema, name)
+        return cls(schema.replace("%2E", ".").replace("%25", "%"), name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +198,9 @@ class Column:
     computes it, so that nobody else can know it. `number` is the source's own, which
     the column keeps when it is renamed; 0 where the source has none. `collation` and
     `is_auto_increment` say what expressions make of its values, and what may fill
-    it; they make no other schema.
+    it; they make no other schema. `default_expression` is what the source computes the
+    default from, as it prints it, and `filled` what rows older than the column took, in
+    the notation of `default`, where the default does not say it.
     """
 
     name: str
@@ -203,6 +212,8 @@ class Column:
     comment: str = ""
     collation: str = field(default="", compare=False)
     is_auto_increment: bool = field(default=False, compare=False)
+    default_expression: str = field(default="", compare=False)
+    filled: str | None = field(default=None, compare=False)
     number: int = 0
 
     @property

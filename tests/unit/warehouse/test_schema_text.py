@@ -7,7 +7,7 @@ from typing import get_args
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.core.tables import Column, ColumnType, TableId, TableSchema
+from penstock.core.tables import Column, ColumnType, IntegerType, TableId, TableSchema
 from penstock.core.warehouse.schema_text import parse_schema, render_schema
 
 TYPES: st.SearchStrategy[ColumnType] = st.one_of(*(st.builds(type_) for type_ in get_args(ColumnType)))
@@ -19,3 +19,14 @@ def test_what_was_written_is_read(name: str, columns: list[Column], key: list[st
     schema = TableSchema(TableId("shop", name), tuple(columns), tuple(key), comment, partial_rows=bool(key))
 
     assert parse_schema(render_schema(schema)) == schema
+
+
+def test_a_table_of_1600_columns_with_comments_is_kept_in_a_text_of_redshift() -> None:
+    type_ = IntegerType(32, unsigned=False)
+    columns = tuple(Column(f"column_{n}", type_, nullable=True, comment=f"the {n}th of many") for n in range(1600))
+    schema = TableSchema(TableId("shop", "wide"), columns, ("column_0",))
+
+    text = render_schema(schema)
+
+    assert len(text.encode()) < 65_535
+    assert parse_schema(text) == schema

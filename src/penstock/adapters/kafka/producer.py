@@ -21,6 +21,7 @@ from confluent_kafka import KafkaError, KafkaException
 from penstock.adapters.kafka.brokers import Brokers
 from penstock.adapters.kafka.cluster import REQUEST_TIMEOUT_SECONDS, TOO_LARGE, KafkaCluster, is_fenced
 from penstock.core.kafka import requests
+from penstock.core.kafka.largest import LARGEST_BYTES
 from penstock.core.kafka.records import RECORDS_BYTES_MAX, ProducerIdentity, Records, render_batch
 
 if TYPE_CHECKING:
@@ -40,8 +41,6 @@ _BUSY_PAUSE_SECONDS: Final = 0.001
 _BUSY_PAUSE_SECONDS_MAX: Final = 0.02
 _UNKNOWN_SECONDS: Final = 5.0
 """Longer than all brokers take to hear of a new topic."""
-_LARGEST_BYTES: Final = 99 << 20
-"""Brokers close a connection with a larger request, without a word (socket.request.max.bytes)."""
 _SEQUENCES: Final = 1 << 31
 _TAKEN: Final = frozenset({0, KafkaError.DUPLICATE_SEQUENCE_NUMBER})
 
@@ -110,7 +109,7 @@ class TransactionalProducer:
         """Send messages, or keep them until there are more to go with them."""
         place = topic, partition
         size = len(records.content)
-        if size > _LARGEST_BYTES:
+        if size > LARGEST_BYTES:
             raise _failure(KafkaError.MSG_SIZE_TOO_LARGE, place, size)
         if place in self._pending or self._pending_bytes + size > RECORDS_BYTES_MAX:
             self._send()

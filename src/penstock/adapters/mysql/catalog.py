@@ -157,6 +157,17 @@ def read_kinds_of_schemas(connection: pymysql.Connection, schemas: Collection[st
     return _read_kinds(connection, [_where_schema(connection, schema) for schema in sorted(schemas)])
 
 
+def read_partitions(connection: pymysql.Connection, table: TableId) -> Collection[str]:
+    """Return the names of a table's partitions, none of a table that has none or is not there."""
+    rows = ask(
+        connection,
+        "SELECT PARTITION_NAME FROM information_schema.PARTITIONS "  # noqa: S608 - both are escaped
+        f"WHERE TABLE_SCHEMA = {connection.escape(table.schema)} AND TABLE_NAME = {connection.escape(table.name)} "
+        "AND PARTITION_NAME IS NOT NULL",
+    )
+    return frozenset(name for (name,) in rows)
+
+
 def is_table(kind: str) -> bool:
     """Whether `read_kinds` calls a table so that has rows of its own."""
     return kind in _BASE_TABLE_KINDS

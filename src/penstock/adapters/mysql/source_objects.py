@@ -44,6 +44,13 @@ class MysqlSourceObjects:
         except UnfitServerError as error:
             return f"the source could not be asked for its triggers and views: {error.message}"
 
+    def local_seconds(self, time_zone: str, seconds: int) -> int:
+        """See SourceObjects."""
+        with connect(self.server) as connection:
+            ask(connection, f"SET SESSION time_zone = {connection.escape(time_zone)}")
+            shown = f"FROM_UNIXTIME({int(seconds)})"
+            return int(ask(connection, f"SELECT TIMESTAMPDIFF(SECOND, '1970-01-01', {shown})")[0][0])
+
     def logs_cascades(self) -> bool:
         """See SourceObjects."""
         with connect(self.server) as connection:

@@ -16,6 +16,7 @@ from penstock.adapters.mysql.catalog import (
     read_creates_of,
     read_flavour,
     read_greeting,
+    read_partitions,
     read_table_ids,
 )
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect, error_code
@@ -214,6 +215,10 @@ class MysqlTracker:
     def sequences(self) -> Collection[TableId]:
         """Every sequence."""
         return self._retrying(self._tables.sequences)
+
+    def partitions(self, table: TableId) -> Collection[str]:
+        """The names of its partitions, none of a table that has none or is not there."""
+        return self._retrying(lambda connection: read_partitions(connection, table))
 
     def dump(self, touched: Touched = EVERYTHING) -> str:
         """What there is of `touched`, and of the foreign keys that go with it, as JSON text.

@@ -70,7 +70,7 @@ _KINDS: tuple[tuple[tuple[type[psycopg.Error], ...], type[PenstockError], str, s
         "is away",
         _AWAY_HINT,
     ),
-    ((errors.DiskFull,), SinkError, "has a full disk", "free some space there; a rerun goes on from here"),
+    ((errors.DiskFull,), UnavailableError, "has a full disk", "free some space there: it goes on by itself"),
     (
         (errors.ConfigurationLimitExceeded,),
         RefusedStatementError,
@@ -79,9 +79,9 @@ _KINDS: tuple[tuple[tuple[type[psycopg.Error], ...], type[PenstockError], str, s
     ),
     (
         (errors.InsufficientResources,),
-        SinkError,
+        UnavailableError,
         "has reached a limit that is set for us",
-        "make room there; a rerun goes on from here",
+        "make room there: it goes on by itself",
     ),
     (
         (errors.InsufficientPrivilege,),

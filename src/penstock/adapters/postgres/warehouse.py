@@ -39,7 +39,8 @@ _FIRST_PAUSE_SECONDS = 0.1
 _CONFLICTS = (errors.SerializationFailure, errors.DeadlockDetected, errors.DuplicateTable, errors.DuplicateSchema)
 _LOCK_SPACE = 0x70656E73  # "pens": PostgreSQL names its advisory locks by two numbers.
 _TABLE_LOCK_SPACE = _LOCK_SPACE + 1
-_WRITES_LOCKED = (errors.LockNotAvailable, errors.QueryCanceled)
+_WRITES_LOCKED = (errors.LockNotAvailable, errors.QueryCanceled, errors.DiskFull, errors.InsufficientResources)
+"""What may be over for a table while others go on: a tablespace of its own is full, its rows take too much memory."""
 
 
 class PostgresWarehouse:

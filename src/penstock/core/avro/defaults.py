@@ -50,10 +50,13 @@ def avro_default(column: Column) -> dict[str, JsonValue]:
     """
     if column.nullable:
         return {"default": None}
-    if column.default is None or column.default_is_expression:
+    text = None if column.default_is_expression else column.default
+    if column.filled is not None:
+        text = column.filled
+    if text is None:
         return {}
     try:
-        value = _constant(column.type, column.default)
+        value = _constant(column.type, text)
     except (ValueError, DecimalException):
         return {}
     return {} if value is None else {"default": value}

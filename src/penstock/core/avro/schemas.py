@@ -127,6 +127,8 @@ def _row_field(column: Column, in_image: Column) -> JsonValue:
         field["penstock.default"] = column.default
     if column.default_is_expression:
         field["penstock.default_is_expression"] = True
+    if column.filled is not None:
+        field["penstock.filled"] = column.filled
     return field | _number(column.number)
 
 
@@ -162,6 +164,7 @@ def _column(field: JsonObject) -> Column:
         default_is_expression=field.flag("penstock.default_is_expression"),
         comment=field.optional_text("doc") or "",
         number=_number_of(field),
+        filled=field.optional_text("penstock.filled"),
     )
 
 

@@ -15,7 +15,8 @@ _DROPPED_OTHERS = frozenset({"CHECK", "CONSTRAINT", "FOREIGN", "INDEX", "KEY", "
 class AlterParts:
     """The other tables that an ALTER TABLE names, the names that it gives its own, and the rest as `TableDdl` has it.
 
-    `only_rows` says that the table looks afterwards as before.
+    `only_rows` says that the table looks afterwards as before. `partitions_if_exists` are those that it drops if
+    they are there: where none is, no row goes.
     """
 
     tables: tuple[TableName, ...]
@@ -24,6 +25,7 @@ class AlterParts:
     column_drops: tuple[str, ...]
     changes_rows: bool
     only_rows: bool
+    partitions_if_exists: tuple[str, ...] = ()
 
 
 def read_alter_parts(reader: TokenReader) -> AlterParts:
@@ -31,6 +33,7 @@ def read_alter_parts(reader: TokenReader) -> AlterParts:
     tables, names = list[TableName](), list[TableName]()
     renames, drops = list[tuple[str, str]](), list[str]()
     only_rows, depth, begins = False, 0, True
+    partitions = list[str]()
     if reader.skip("WAIT"):
         reader.at += 1
     reader.skip("NOWAIT")
@@ -39,6 +42,7 @@ def read_alter_parts(reader: TokenReader) -> AlterParts:
         if begins and depth == 0:
             renames += _renamed_column(reader)
             drops += _dropped_column(reader)
+            partitions += _maybe_dropped_partitions(reader)
             changes_rows = changes_rows or _moves_rows(reader)
             only_rows = only_rows or _moves_tablespace(reader)
             tables += _other_table(reader)
@@ -47,7 +51,15 @@ def read_alter_parts(reader: TokenReader) -> AlterParts:
         depth += (mark == "(") - (mark == ")")
         begins = mark == ","
         reader.at += 1
-    return AlterParts((*tables, *merged), tuple(names), tuple(renames), tuple(drops), changes_rows, only_rows)
+    return AlterParts(
+        (*tables, *merged),
+        tuple(names),
+        tuple(renames),
+        tuple(drops),
+        changes_rows,
+        only_rows,
+        tuple(partitions),
+    )
 
 
 def _renamed_column(reader: TokenReader) -> list[tuple[str, str]]:
@@ -74,6 +86,16 @@ def _dropped_column(reader: TokenReader) -> list[str]:
     part.skip("IF", "EXISTS")
     name = part.take_identifier()
     return [] if name is None else [name]
+
+
+def _maybe_dropped_partitions(reader: TokenReader) -> list[str]:
+    part = TokenReader(reader.tokens, reader.at)
+    if not part.skip("DROP", "PARTITION", "IF", "EXISTS"):
+        return []
+    names = [part.take_identifier() or ""]
+    while part.skip(","):
+        names.append(part.take_identifier() or "")
+    return names
 
 
 def _moves_rows(reader: TokenReader) -> bool:

@@ -52,6 +52,7 @@ class TableDdl:
     `changes_rows`     rows come or go with no row event: TRUNCATE, partitions,
                        tablespaces, ALTER IGNORE, an engine that keeps none or those of others,
                        CREATE TABLE ... SELECT logged as a statement
+    `partitions_if_exists`  those of a DROP PARTITION IF EXISTS: where none is there, `changes_rows` is not so
     `changes_columns`  False if the tables look afterwards as before
     """
 
@@ -65,6 +66,7 @@ class TableDdl:
     column_drops: tuple[str, ...] = ()
     changes_rows: bool = False
     changes_columns: bool = True
+    partitions_if_exists: tuple[str, ...] = ()
 
     @property
     def leaves_tables(self) -> bool:
@@ -244,6 +246,7 @@ def _read_alter(reader: TokenReader) -> Statement:
         column_drops=parts.column_drops,
         changes_rows=parts.changes_rows or drops_rows,
         changes_columns=not parts.only_rows,
+        partitions_if_exists=parts.partitions_if_exists,
     )
 
 

@@ -156,7 +156,16 @@ def describe_column(row: ColumnRow, flavour: Flavour) -> Column:
     default, is_expression = _default(row, type_, flavour)
     counts = "AUTO_INCREMENT" in row.extra.upper()
     return Column(
-        row.name, type_, row.nullable, declaration, default, is_expression, row.comment, row.collation, counts
+        row.name,
+        type_,
+        row.nullable,
+        declaration,
+        default,
+        is_expression,
+        row.comment,
+        row.collation,
+        counts,
+        (row.default or "") if is_expression and not row.generation else "",
     )
 
 

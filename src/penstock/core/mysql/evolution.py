@@ -21,6 +21,7 @@ from penstock.core.tables import (
     Column,
     ColumnType,
     DateTimeType,
+    DateType,
     DecimalType,
     EnumType,
     FloatType,
@@ -190,12 +191,18 @@ def _added(column: Column) -> Refusal | None:
     if isinstance(column.type, UnsupportedType):
         reason = f"the new column is {column.type.declaration}, a type that cannot be carried"
         return Refusal(column.name, reason, "give the column another type, or leave the table out")
+    if column.filled is not None:
+        return None
     if column.default_is_expression:
         reason = "the new column's value in existing rows is computed by the source, so that nobody else knows it"
         return Refusal(column.name, reason, f"add columns with a constant default or as NULL. Now {_READ_ANEW}")
     if not column.nullable and column.default is None:
-        reason = "the new column is NOT NULL and has no default"
-        return Refusal(column.name, reason, f"add columns with a constant default or as NULL. Now {_READ_ANEW}")
+        zero = "0000-00-00" if isinstance(column.type, DateType | DateTimeType | TimestampType) else ""
+        reason = (
+            f"the new column is NOT NULL and has no default, and existing rows got {zero or 'what nobody else knows'}"
+        )
+        hint = f"add columns with a constant default or as NULL{', or set `zero_dates` of the source' if zero else ''}"
+        return Refusal(column.name, reason, f"{hint}. Now {_READ_ANEW}")
     return None
 
 

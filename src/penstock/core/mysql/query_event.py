@@ -24,13 +24,16 @@ STATEMENTS: Final = (Code.QUERY, Code.EXECUTE_LOAD_QUERY, Code.MARIADB_QUERY_COM
 """The events that hold the text of a statement."""
 
 _LOAD_BYTES: Final = 13
-_STATUS_FIXED_WIDTHS: Final = {3: 4, 7: 2, 8: 2, 9: 8, 10: 4, 13: 3}
+_STATUS_FIXED_WIDTHS: Final = {3: 4, 7: 2, 8: 2, 9: 8, 10: 4}
 _STATUS_FLAGS: Final = 0
 _STATUS_SQL_MODE: Final = 1
 _STATUS_CATALOG_WITH_NUL: Final = 2
 _STATUS_CHARSET: Final = 4
-_STATUS_TEXTS: Final = {5: 1, 6: 1, 11: 2}
+_STATUS_TEXTS: Final = {6: 1, 11: 2}
+_STATUS_TIME_ZONE: Final = 5
 _STATUS_SCHEMAS: Final = 12
+# MySQL's, and MariaDB's.
+_STATUS_MICROSECONDS: Final = (13, 128)
 _STATUS_TIMESTAMPS: Final = 16
 _SCHEMAS_UNTOLD: Final = 254
 # MariaDB's OPTION_EXPLICIT_DEF_TIMESTAMP; MySQL has a variable of its own, and no such flag.
@@ -152,6 +155,10 @@ def _session(status: bytes) -> SqlSession:
             session = replace(session, sql_mode=reader.integer(8))
         elif code == _STATUS_FLAGS:
             session = replace(session, explicit_timestamps=bool(reader.integer(4) & _FLAG_TIMESTAMPS) or None)
+        elif code == _STATUS_TIME_ZONE:
+            session = replace(session, time_zone=bytes(reader.take(reader.integer(1))).decode("ascii", "replace"))
+        elif code in _STATUS_MICROSECONDS:
+            session = replace(session, microseconds=reader.integer(3))
         elif code == _STATUS_TIMESTAMPS:
             session = replace(session, explicit_timestamps=bool(reader.integer(1)))
         elif not _passed_over(code, reader):

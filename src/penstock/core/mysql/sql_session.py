@@ -42,7 +42,8 @@ class SqlSession:
     `client` is a collation of character_set_client, not always its default, `connection` is
     collation_connection, `server` collation_server. `explicit_timestamps` is
     explicit_defaults_for_timestamp: MySQL tells it where a column depends on it,
-    MariaDB only that it is on, so that None may stand for off.
+    MariaDB only that it is on, so that None may stand for off. `time_zone` and `microseconds`
+    (of the time at which the statement began) are told where the statement made use of them.
     """
 
     sql_mode: int = 0
@@ -50,6 +51,8 @@ class SqlSession:
     connection: int = 0
     server: int = 0
     explicit_timestamps: bool | None = None
+    time_zone: str = ""
+    microseconds: int = 0
 
 
 UNKNOWN_SESSION: Final = SqlSession()

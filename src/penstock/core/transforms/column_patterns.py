@@ -42,14 +42,14 @@ class ColumnPatterns:
 
     def matches(self, table: TableId, column: str) -> bool:
         """Whether the column of the table is meant."""
-        names = [f"{each}.{column}" for each in _with_original(table)]
+        names = [f"{each.dotted}.{column}" for each in _with_original(table)]
         if any(self._unwanted.fullmatch(name) for name in names):
             return False
         return any(self._wanted.fullmatch(name) for name in names)
 
     def exact(self, table: TableId) -> Iterator[tuple[str, str]]:
         """Yield the patterns that name one column of `table`, without wildcards, each with the column."""
-        begin = f"{table}.".casefold()
+        begin = f"{table.dotted}.".casefold()
         for pattern in self.patterns:
             if not _WILDCARDS & set(pattern) and pattern.casefold().startswith(begin):
                 yield pattern, pattern[len(begin) :]

@@ -72,12 +72,13 @@ def fill_value(column: Column) -> Values:
 
     Raises ValueError where nobody but the source knows it.
     """
-    if column.default_is_expression:
+    if column.default_is_expression and column.filled is None:
         message = "its default is computed by the source"
         raise ValueError(message)
-    if column.default is None and column.nullable:
+    text = column.default if column.filled is None else column.filled
+    if text is None and column.nullable:
         return pa.array([None], arrow_type(column.type))
-    text = implicit_default(column.type) if column.default is None else column.default
+    text = implicit_default(column.type) if text is None else text
     if isinstance(column.type, PrintedType) and column.type.kind == "json":
         message = "its default may be printed in another way than its values"
         raise ValueError(message)

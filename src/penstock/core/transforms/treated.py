@@ -34,5 +34,5 @@ def with_treated_default(column: Column, treated: Column, print_treated: Callabl
     try:
         value = fill_value(column)
     except ValueError:
-        return replace(treated, default=None, default_is_expression=True)
-    return replace(treated, default=print_treated(value), default_is_expression=False)
+        return replace(treated, default=None, default_is_expression=True, filled=None)
+    return replace(treated, default=print_treated(value), default_is_expression=False, filled=None)

@@ -47,6 +47,8 @@ def render_fill_value(dialect: Dialect, column: Column) -> str:
     A TIMESTAMP's default is read as UTC. Raises ValueError, which says why, where
     nobody but the source can know the value.
     """
+    if column.filled is not None:
+        return _constant(dialect, column.type, column.filled)
     if column.default_is_expression:
         message = f"its default {column.default or 'expression'} is computed by the source"
         raise ValueError(message)
@@ -86,7 +88,7 @@ def _constant(dialect: Dialect, type_: ColumnType, default: str) -> str:  # noqa
             return _text(dialect, default)
         case PrintedType("uuid" | "inet4" | "inet6"):
             return _cast(dialect, type_, default)
-        case PrintedType("date" | "datetime", digits):
+        case PrintedType("date" | "datetime" | "timestamp", digits):
             return quote_text(_printed(_DATE if type_.kind == "date" else _DATETIME, digits, default), dialect)
         case TimeType():
             text = _matching(_TIME, default)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.core.errors import TableStoppedError
@@ -123,7 +123,7 @@ class _Newest:
 
 def _default(dialect: Dialect, schema: TableSchema, column: Column) -> str:
     try:
-        return render_fill_value(dialect, column)
+        return render_fill_value(dialect, replace(column, filled=None))
     except ValueError as error:
         reason = f"a row was inserted without it, and {error}"
         hint = "set binlog_row_image=FULL in the source, and carry the table from a fresh copy"

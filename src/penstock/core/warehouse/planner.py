@@ -217,7 +217,13 @@ def _plan_rename(dialect: Dialect, catalog: str, old: TableId, new: TableId) -> 
 def _with_fill_value(column: Column, old: Column | None) -> Column:
     if old is None or not widens(old.type, column.type):
         return column
-    return replace(column, nullable=old.nullable, default=old.default, default_is_expression=old.default_is_expression)
+    return replace(
+        column,
+        nullable=old.nullable,
+        default=old.default,
+        default_is_expression=old.default_is_expression,
+        filled=old.filled,
+    )
 
 
 def project_rows(dialect: Dialect, target: TargetTable, arriving: TableSchema) -> tuple[list[str], list[str]]:

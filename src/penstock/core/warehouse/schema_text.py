@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import zlib
+from base64 import b64decode, b64encode
 from dataclasses import asdict
 from typing import TYPE_CHECKING, get_args
 
@@ -12,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _CLASS = "class"
+_PACKED = "zlib:"
+_PLAIN_BYTES_MAX = 16_000
 _TYPES = {type_.__name__: type_ for type_ in get_args(ColumnType)}
 
 
@@ -19,12 +23,12 @@ def render_schema(schema: TableSchema) -> str:
     """Return the schema as JSON: the dataclasses' fields, and each type's class name as `class`."""
     columns = [asdict(column) | {"type": _type_fields(column.type)} for column in schema.columns]
     fields = asdict(schema) | {"table": str(schema.table), "columns": columns}
-    return json.dumps(fields, ensure_ascii=False, sort_keys=True)
+    return packed(json.dumps(fields, ensure_ascii=False, sort_keys=True))
 
 
 def parse_schema(text: str) -> TableSchema:
     """Return the schema that `render_schema` wrote; ValueError or KeyError for another text."""
-    fields = json.loads(text)
+    fields = json.loads(unpacked(text))
     return TableSchema(
         table=TableId.parse(fields["table"]),
         columns=tuple(Column(**column | {"type": _type(column["type"])}) for column in fields["columns"]),
@@ -32,6 +36,20 @@ def parse_schema(text: str) -> TableSchema:
         comment=fields["comment"],
         partial_rows=fields["partial_rows"],
     )
+
+
+def packed(text: str) -> str:
+    """Return JSON text as it is kept in a target: compressed where it is long. A text of Redshift has 65,535 bytes.
+
+    What is long tells of hundreds of columns, each in the same words, so that it becomes a twentieth.
+    """
+    whole = text.encode()
+    return text if len(whole) <= _PLAIN_BYTES_MAX else _PACKED + b64encode(zlib.compress(whole, 9)).decode()
+
+
+def unpacked(text: str) -> str:
+    """Return what `packed` was given."""
+    return zlib.decompress(b64decode(text[len(_PACKED) :])).decode() if text.startswith(_PACKED) else text
 
 
 def _type_fields(type_: ColumnType) -> dict[str, object]:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from penstock.core.avro.envelope_encode import EncodableTable
 from penstock.core.avro.schemas import table_schema
-from penstock.core.errors import PositionError, TableStoppedError
+from penstock.core.errors import READ_AGAIN, PositionError, TableStoppedError
+from penstock.core.files import META_PREFIX
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.schema_difference import describe_difference
 from penstock.core.tables import UnsupportedType
@@ -95,6 +96,7 @@ class TableCatalog:
 
     def register(self, schema: TableSchema, position: str) -> RegisteredTable:
         """Give the registry a table's schema. Raises TableStoppedError when a column cannot be carried."""
+        _require_other_names(schema, position)
         for column in schema.columns:
             if isinstance(column.type, UnsupportedType):
                 raise TableStoppedError(
@@ -165,6 +167,20 @@ class TableCatalog:
             repeatable=self._repeatable,
         )
         return encodable, schema_change.topic
+
+
+def _require_other_names(schema: TableSchema, position: str) -> None:
+    """Raise TableStoppedError for a name that is like those of ours in files, stages and tables of the way."""
+    columns = [column.name for column in schema.columns]
+    for kind, name in (("table", schema.table.name), *(("column", name) for name in columns)):
+        if name.casefold().startswith(META_PREFIX):
+            raise TableStoppedError(
+                str(schema.table),
+                name if kind == "column" else "",
+                position,
+                f"names that begin with {META_PREFIX} are kept for our own columns and tables",
+                f'give the {kind} another name, then {READ_AGAIN}; or leave the table out with "!{schema.table}"',
+            )
 
 
 def _edited(differences: Mapping[TableId, str]) -> PositionError:

@@ -14,6 +14,7 @@ commit has says nothing.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 FOLDER = "_penstock"
 _LIFE = "life.json"
+_FOLDER_BYTES_MAX = 255
+_FOLDER_BEGIN = 150
 _RESTORE = "restore the lake as it was, or carry it from a fresh copy: another `pipeline` name, `home` and folder"
 
 
@@ -74,7 +77,7 @@ class LakeState:
 
     def folder(self, table: TableId) -> str:
         """Where the files of `table` are."""
-        return f"{self._folder}/tables/{quote(str(table), safe='')}"
+        return f"{self._folder}/tables/{_as_folder(str(table))}"
 
     def write(self, table: TableId, number: int, progress: TableProgress) -> None:
         """Say what a commit with `number` is going to make true."""
@@ -154,6 +157,14 @@ class LakeState:
             message = f"{key} of the lake is not what Penstock wrote there: {error}"
             raise PositionError(message, _RESTORE) from error
         return found
+
+
+def _as_folder(name: str) -> str:
+    """Return `name` as a folder, no part of which has more than 255 bytes in the usual file systems."""
+    quoted = quote(name, safe="")
+    if len(quoted) <= _FOLDER_BYTES_MAX:
+        return quoted
+    return f"{quoted[:_FOLDER_BEGIN]}-{hashlib.sha256(name.encode()).hexdigest()}"
 
 
 def _render(progress: TableProgress) -> dict[str, object]:

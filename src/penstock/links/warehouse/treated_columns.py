@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from penstock.core.tables import TableId
 from penstock.core.transforms.column_history import ColumnHistory
 from penstock.core.warehouse.dialect import quote_name
+from penstock.core.warehouse.schema_text import packed, unpacked
 from penstock.core.warehouse.state_schema import state_schema
 from penstock.links.warehouse.treatments import first_history, treat_moves, treat_step
 
@@ -94,14 +95,14 @@ class TreatedColumns:
         where, values = self._where(table)
         query = f"SELECT history FROM {self._path} WHERE {where}"  # noqa: S608 - names of ours
         for (text,) in self._warehouse.fetch(query, values):
-            return ColumnHistory.from_json(str(text))
+            return ColumnHistory.from_json(unpacked(str(text)))
         return first_history(known)
 
     def _keep(self, table: TableId, history: ColumnHistory) -> None:
         where, values = self._where(table)
         self._warehouse.run(f"DELETE FROM {self._path} WHERE {where}", values)  # noqa: S608 - names of ours
         insert = f"INSERT INTO {self._path} (pipeline, source, source_table, history) VALUES (?, ?, ?, ?)"  # noqa: S608 - names of ours
-        self._warehouse.run(insert, [*values, history.to_json()])
+        self._warehouse.run(insert, [*values, packed(history.to_json())])
 
     def _where(self, table: TableId) -> tuple[str, list[Value]]:
         return "pipeline = ? AND source = ? AND source_table = ?", [*self._mine.values(), str(table)]

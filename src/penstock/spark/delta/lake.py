@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from penstock.ports.objects import ObjectStore
 
 _STAGED = "__penstock_staged"
+_FOLDER_BYTES_MAX = 255
+_PATH_SIGNS = re.compile(r"[\x00-\x7f]")
 _NUMBER_OF = "spark.databricks.delta.write.txnAppId"
 _NUMBER = "spark.databricks.delta.write.txnVersion"
 _STAGED_AS = {
@@ -174,7 +177,13 @@ def table_folder(table: TableId) -> str:
 
 def _folder(name: str) -> str:
     # A name of dots alone would lead to another folder.
-    return quote(name, safe=" $@") if name.strip(".") else "%2E" * len(name)
+    if not name.strip("."):
+        return "%2E" * len(name)
+    folder = quote(name, safe=" $@")
+    # File systems take 255 bytes. Letters as they are have three at most, and a name has 64 characters.
+    return (
+        folder if len(folder) <= _FOLDER_BYTES_MAX else _PATH_SIGNS.sub(lambda found: quote(found[0], safe=" $@"), name)
+    )
 
 
 def _commented(rows: DataFrame, schema: TableSchema) -> DataFrame:

@@ -32,6 +32,14 @@ class SourceObjects(Protocol):
         """
         ...
 
+    def local_seconds(self, time_zone: str, seconds: int) -> int:
+        """What a clock of the source in `time_zone`, named as its statements name it, showed at `seconds` since 1970.
+
+        As seconds since 1970, too. Raises UnavailableError when the source is away, UnfitServerError where it does
+        not know the zone any more.
+        """
+        ...
+
     def logs_cascades(self) -> bool:
         """Whether rows that the source changes because of a foreign key are in its log.
 

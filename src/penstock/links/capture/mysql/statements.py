@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from penstock.config.crash_points import CrashPoint
-from penstock.core.errors import READ_AGAIN, PenstockError, TableStoppedError
+from penstock.core.errors import READ_AGAIN, PenstockError, TableStoppedError, UnfitServerError
+from penstock.core.mysql.added_columns import Clock, with_fills
 from penstock.core.mysql.concerned import concerns
 from penstock.core.mysql.ddl import Harmless, RowStatement, TableDdl, TransactionControl, classify
 from penstock.core.mysql.foreign_keys import with_children
@@ -210,6 +211,7 @@ class StatementHandler:
         existing = self._tracker.tables()
         touched = touched_by(statement.sql, ddl, statement.default_schema, existing)
         before = there = touched.among(existing)
+        ddl = self._without_partitions(ddl, before)
         shapes_before = shapes = self._shapes(before)
         if not ddl.leaves_tables:
             self._keep(statement, touched)
@@ -229,7 +231,8 @@ class StatementHandler:
             origin = names.origins.get(table)
             moved = shapes_before.get(origin) if origin and self._carried(origin, gone) else None
             named, sql_mode = table in names.named, statement.session.sql_mode
-            change = TableChange(shapes_before.get(table), shapes.get(table), named, origin, moved, sql_mode)
+            shape = self._filled(statement, moved or shapes_before.get(table), shapes.get(table))
+            change = TableChange(shapes_before.get(table), shape, named, origin, moved, sql_mode)
             try:
                 schema_change = self._follow(statement, ddl, table, change)
             except TableStoppedError as error:
@@ -237,6 +240,28 @@ class StatementHandler:
             else:
                 schema_changes.extend([] if schema_change is None else [schema_change])
         return StatementOutcome(_with_moves(schema_changes, names.origins), tuple(stopped))
+
+    def _filled(
+        self, statement: StatementLogged, before: TableSchema | None, after: TableSchema | None
+    ) -> TableSchema | None:
+        """Return `after` with what rows of `before` got in the columns that the statement added."""
+        if before is None or after is None:
+            return after
+        session, objects = statement.session, self._objects
+        seconds = statement.timestamp_ms // 1000
+        clock = Clock(seconds, session.microseconds, session.time_zone, objects.local_seconds)
+        try:
+            return with_fills(before, after, clock)
+        except UnfitServerError:
+            # The source does not know the zone any more: neither does anybody else.
+            return after
+
+    def _without_partitions(self, ddl: TableDdl, tables: Sequence[TableId]) -> TableDdl:
+        """Return `ddl`, which drops partitions of `tables` if they are there, as nothing where there is none."""
+        names = {name.casefold() for name in ddl.partitions_if_exists}
+        if not names or any(names & set(map(str.casefold, self._tracker.partitions(table))) for table in tables):
+            return ddl
+        return replace(ddl, changes_rows=False)
 
     def _create_if_needed(self, statement: StatementLogged, ddl: TableDdl, gone: Collection[str]) -> StatementOutcome:
         """Follow CREATE TABLE IF NOT EXISTS, which MySQL logs also where it has found a table, or a view."""

@@ -8,7 +8,7 @@ from penstock.core.mysql.touched import EVERYTHING
 from penstock.ports.tracker import SchemaCatalog
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from penstock.core.mysql.foreign_keys import Cascade
     from penstock.core.mysql.sql_session import SqlSession
@@ -48,6 +48,10 @@ class SchemaTracker(SchemaCatalog, Protocol):
 
     def cascades(self) -> Sequence[Cascade]:
         """Every foreign key by which the server changes rows itself."""
+        ...
+
+    def partitions(self, table: TableId) -> Collection[str]:
+        """The names of its partitions, none of a table that has none or is not there."""
         ...
 
     def dump(self, touched: Touched = EVERYTHING) -> str:
