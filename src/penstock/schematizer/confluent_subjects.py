@@ -8,6 +8,7 @@ from fastapi.responses import PlainTextResponse, Response
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from penstock.schematizer.access import Role
 from penstock.schematizer.confluent_bodies import (
     MEDIA_TYPE,
     CompatibilityAnswer,
@@ -22,6 +23,7 @@ from penstock.schematizer.confluent_schemas import begins_with, cache_of, prefix
 from penstock.schematizer.contexts import EVERY_CONTEXT
 from penstock.schematizer.database import Database
 from penstock.schematizer.deletion import delete_subject, delete_version
+from penstock.schematizer.demands import InSchema
 from penstock.schematizer.known_answers import Ground, Known
 from penstock.schematizer.levels import level_problems, pair_problems
 from penstock.schematizer.models import READABLE, Status, Subject, SubjectVersion
@@ -29,6 +31,7 @@ from penstock.schematizer.modes import check_changeable
 from penstock.schematizer.references import form_of, users_of
 from penstock.schematizer.refusals import Code, RefusedError
 from penstock.schematizer.registering import find_declared, import_declared, register_declared
+from penstock.schematizer.rights import Asking
 from penstock.schematizer.schema_cache import SchemaCache
 from penstock.schematizer.schema_types import SchemaType
 from penstock.schematizer.schemas import Declared, parse_declared
@@ -122,9 +125,16 @@ def get_version_text(
 
 
 @router.get("/subjects/{subject}/versions/{version}/referencedby", summary="Who uses a version")
-def get_users(store: Store, subject: SubjectPath, version: str, page: Annotated[Page, Query()]) -> list[int]:
-    """List the ids of schemas that use one version of a subject."""
-    return page.of(store.read(lambda s: users_of(s, version_of(subject_versions(s, subject), version))))
+def get_users(
+    store: Store, subject: SubjectPath, version: str, asking: Asking, page: Annotated[Page, Query()]
+) -> list[int]:
+    """List the ids of schemas that use one version of a subject, of those that the user may read."""
+
+    def find(session: Session) -> list[int]:
+        users = users_of(session, version_of(subject_versions(session, subject), version))
+        return [each for each in users if asking.may(session, Role.READ, InSchema(str(each)))]
+
+    return page.of(store.read(find))
 
 
 @router.get("/subjects/{subject}/metadata", summary="A version by its metadata", response_model_exclude_none=True)
