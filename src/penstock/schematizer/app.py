@@ -36,6 +36,7 @@ from penstock.schematizer.refusals import Code, RefusedError
 from penstock.schematizer.schema_cache import SchemaCache
 from penstock.schematizer.shortcuts import Shortcuts
 from penstock.schematizer.sign_in import SignIn
+from penstock.schematizer.turns import Turns
 from penstock.schematizer.web import api_page, browsing, editing, schema_pages
 from penstock.schematizer.web.figures import KafkaFigures
 
@@ -97,6 +98,7 @@ def create_app(database_url: str, protection: Protection | None = None, kafka: s
     app.state.database = database
     app.state.schemas = SchemaCache()
     # The middleware that is added first stands nearest to the routes.
+    app.add_middleware(Turns, at_once=database.writers_max)
     app.add_middleware(Shortcuts, schemas=app.state.schemas, registrations=registrations)
     app.state.figures = KafkaFigures(kafka) if kafka else None
     for part in _PARTS:
