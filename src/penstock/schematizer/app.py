@@ -36,7 +36,8 @@ from penstock.schematizer.refusals import Code, RefusedError
 from penstock.schematizer.schema_cache import SchemaCache
 from penstock.schematizer.shortcuts import Shortcuts
 from penstock.schematizer.sign_in import SignIn
-from penstock.schematizer.web import browsing, editing, schema_pages
+from penstock.schematizer.turns import Turns
+from penstock.schematizer.web import api_page, browsing, editing, schema_pages
 from penstock.schematizer.web.figures import KafkaFigures
 
 if TYPE_CHECKING:
@@ -58,6 +59,14 @@ _ERRORS: dict[int | str, dict[str, object]] = {
     422: {"model": ErrorAnswer, "description": "The request, or a schema in it, is not valid"},
     "default": {"model": ErrorAnswer, "description": "Any other error"},
 }
+
+# In the order in which a path is looked up.
+_PARTS = (
+    *(v1, v1_documentation, v1_notes, v1_refreshes, v1_targets, v1_clients, v1_meta_attributes),
+    *(v1_topics, v1_registration, v1_migrations),
+    *(browsing, schema_pages, editing, api_page),
+    confluent,
+)
 
 
 def create_app(database_url: str, protection: Protection | None = None, kafka: str = "") -> FastAPI:
@@ -82,28 +91,18 @@ def create_app(database_url: str, protection: Protection | None = None, kafka: s
         version=version("penstock"),
         lifespan=lifespan,
         responses=_ERRORS,
+        # What FastAPI would show loads its program from elsewhere: a page of our own is at /docs.
+        docs_url=None,
+        redoc_url=None,
     )
     app.state.database = database
     app.state.schemas = SchemaCache()
     # The middleware that is added first stands nearest to the routes.
+    app.add_middleware(Turns, at_once=database.writers_max)
     app.add_middleware(Shortcuts, schemas=app.state.schemas, registrations=registrations)
-    for part in (
-        v1,
-        v1_documentation,
-        v1_notes,
-        v1_refreshes,
-        v1_targets,
-        v1_clients,
-        v1_meta_attributes,
-        v1_topics,
-        v1_registration,
-        v1_migrations,
-    ):
-        app.include_router(part.router)
     app.state.figures = KafkaFigures(kafka) if kafka else None
-    for pages in (browsing, schema_pages, editing):
-        app.include_router(pages.router)
-    app.include_router(confluent.router)
+    for part in _PARTS:
+        app.include_router(part.router)
     _protect(app, database, protection or Protection())
     for kind, explain in _EXPLANATIONS.items():
         app.add_exception_handler(kind, _handler(explain))
@@ -123,7 +122,7 @@ def _protect(app: FastAPI, database: Database, protection: Protection) -> None:
 
 
 def _tell_sign_in(app: FastAPI) -> None:
-    """Let /docs ask for user and password, or a token."""
+    """Let the OpenAPI document tell how to sign in."""
     document = app.openapi()
     document.setdefault("components", {})["securitySchemes"] = {
         name: {"type": "http", "scheme": name} for name in ("basic", "bearer")

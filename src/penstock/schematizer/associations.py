@@ -15,6 +15,7 @@ from uuid import uuid4
 
 from sqlalchemy import select
 
+from penstock.schematizer.access import Role
 from penstock.schematizer.association_models import Association, Lifecycle
 from penstock.schematizer.contexts import parse_subject
 from penstock.schematizer.database import now_ms
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from sqlalchemy.sql.elements import ColumnElement
 
     from penstock.schematizer.models import SubjectVersion
+    from penstock.schematizer.rights import Rights
     from penstock.schematizer.schemas import Declared
 
 _ANY_NAMESPACE = "-"
@@ -75,15 +77,21 @@ class Associated:
     version: SubjectVersion | None
 
 
-def associate(session: Session, resource: Resource, wanted: Sequence[Wanted], *, is_new: bool) -> list[Associated]:
+def associate(
+    session: Session, asking: Rights, resource: Resource, wanted: Sequence[Wanted], *, is_new: bool
+) -> list[Associated]:
     """Make or change the associations of a resource; where they must be new, only the same ones may be there.
 
-    Raises RefusedError, and then nothing is done.
+    Who is `asking` may write every subject, and read what is used of others. Raises
+    RefusedError, and then nothing is done.
     """
     if len({each.type for each in wanted}) < len(wanted):
         refuse("associationType", "one association for keys and one for values is all that a topic has")
     there = {each.association_type: each for each in by_resource_id(session, resource.id, Filters(resource.type))}
-    return [_associate(session, resource, each, there.get(each.type), is_new=is_new) for each in wanted]
+    planned = [_planned(resource, each, there.get(each.type)) for each in wanted]
+    for made, known in [(each, there.get(each.type)) for each in planned]:
+        _check_rights(session, asking, resource, made, known)
+    return [_associate(session, resource, each, there.get(each.type), is_new=is_new) for each in planned]
 
 
 def by_subject(session: Session, subject: str, filters: Filters) -> list[Association]:
@@ -104,16 +112,19 @@ def by_resource_name(session: Session, namespace: str, name: str, filters: Filte
     return _listed(session, filters, *conditions)
 
 
-def dissociate(session: Session, resource_id: str, filters: Filters, *, cascade: bool) -> list[int]:
+def dissociate(session: Session, asking: Rights, resource_id: str, filters: Filters, *, cascade: bool) -> list[int]:
     """Delete associations, and for `cascade` the subjects of strong ones, for ever; the ids of those schemas.
 
-    Raises RefusedError where there are none, and for frozen ones without `cascade`.
+    Raises RefusedError where there are none, for frozen ones without `cascade`, and
+    for those of subjects that who is `asking` may not write, or not delete for ever.
     """
     found = by_resource_id(session, resource_id, filters)
     if not found:
         message = f"there is no association for {resource_id!r}"
         raise RefusedError(Code.UNKNOWN_ASSOCIATION, message, "see GET /associations/resources/-/{topic}")
     for association in found:
+        goes_for_ever = cascade and association.lifecycle == Lifecycle.STRONG
+        asking.require(session, Role.ADMIN if goes_for_ever else Role.WRITE, association.subject.name)
         check_changeable(session, association.subject.name)
         if association.frozen and not cascade:
             raise _frozen(association)
@@ -131,9 +142,8 @@ def refuse(field: str, problem: str) -> NoReturn:
 
 
 def _associate(
-    session: Session, resource: Resource, wanted: Wanted, there: Association | None, *, is_new: bool
+    session: Session, resource: Resource, made: Wanted, there: Association | None, *, is_new: bool
 ) -> Associated:
-    made = _planned(resource, wanted, there)
     name = made.subject or ""
     check_changeable(session, name)
     if there is not None:
@@ -152,6 +162,20 @@ def _associate(
         there.lifecycle, there.frozen, there.updated_at_ms = str(made.lifecycle), bool(made.frozen), now_ms()
     session.flush()
     return Associated(there, version)
+
+
+def _check_rights(
+    session: Session, asking: Rights, resource: Resource, made: Wanted, there: Association | None
+) -> None:
+    name = made.subject or ""
+    asking.require(session, Role.WRITE, name)
+    # Without an association the topic goes by this one: whoever may not write it does not lead the topic elsewhere.
+    asking.require(session, Role.WRITE, f"{resource.name}-{made.type}")
+    if there is not None:
+        # Its subject is in what is answered.
+        asking.require(session, Role.WRITE, there.subject.name)
+    for use in made.schema.uses if made.schema else ():
+        asking.require(session, Role.READ, str(parse_subject(use.subject, parse_subject(name).context)))
 
 
 def _planned(resource: Resource, wanted: Wanted, there: Association | None) -> Wanted:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         TopicQuery,
         TopicSchemaQuery,
     )
+    from penstock.schematizer.rights import Rights
 
 T = TypeVar("T")
 _TABLE_KEYS = (Namespace.name, Source.table_schema, Source.table_name)
@@ -134,11 +135,12 @@ def read_coverage(session: Session, namespace: Namespace) -> CoverageAnswer:
     )
 
 
-def read_schema(session: Session, schema_id: int) -> SchemaAnswer:
-    """Return a schema and its users; RefusedError if there is none."""
+def read_schema(session: Session, schema_id: int, asking: Rights) -> SchemaAnswer:
+    """Return a schema and those of its users that may be read; RefusedError if there is none."""
     schema = schema_by_id(session, schema_id)
     query = select(SubjectVersion).where(SubjectVersion.schema_id == schema_id).order_by(SubjectVersion.id)
-    return SchemaAnswer.of(schema, [TopicSchemaAnswer.of(version) for version in session.scalars(query)])
+    used_by = [each for each in session.scalars(query) if asking.may_read(session, each.subject.name)]
+    return SchemaAnswer.of(schema, [TopicSchemaAnswer.of(version) for version in used_by])
 
 
 def of_tables(query: Select[T], asked: TableQuery) -> Select[T]:

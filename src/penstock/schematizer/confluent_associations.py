@@ -26,6 +26,7 @@ from penstock.schematizer.confluent_paths import CONTEXT
 from penstock.schematizer.confluent_schemas import cache_of
 from penstock.schematizer.contexts import DEFAULT_CONTEXT, parse_subject
 from penstock.schematizer.path_segments import name_in
+from penstock.schematizer.rights import Asking, Rights
 from penstock.schematizer.schema_cache import SchemaCache
 from penstock.schematizer.v1 import Store
 from penstock.schematizer.words import is_clean
@@ -36,7 +37,6 @@ _TYPES = ("key", "value")
 _NAME_CHARACTERS_MAX = 255
 NamePath = Annotated[str, Path(), AfterValidator(name_in)]
 DryRun = Annotated[bool, Query(alias="dryRun", description="Say what would be refused, and do nothing")]
-Cascade = Annotated[bool, Query(alias="cascadeLifecycle", description="With the subjects of strong associations")]
 
 
 class AssociationQuery(Page):
@@ -50,6 +50,15 @@ class AssociationQuery(Page):
     def filters(self) -> Filters:
         """What is meant, as the store takes it."""
         return Filters(self.resource_type or _TOPIC, tuple(self.association_types), self.lifecycle)
+
+
+class Deletion(AssociationQuery):
+    """Which associations are to be deleted."""
+
+    cascade: bool = Query(
+        alias="cascadeLifecycle", default=False, description="With the subjects of strong associations"
+    )
+    dry_run: bool = Query(alias="dryRun", default=False, description="Say what would be refused, and do nothing")
 
 
 class AssociationBody(Body):
@@ -174,37 +183,51 @@ def get_by_subject(store: Store, subject: SubjectPath, query: AssociationQueried
 
 
 @router.get("/associations/resources/{resource_id}", summary="A topic's associations, by its id")
-def get_by_resource_id(store: Store, resource_id: NamePath, query: AssociationQueried) -> list[AssociationAnswer]:
-    """List the associations of a resource."""
-    return query.of(store.read(lambda s: _answers(by_resource_id(s, resource_id, query.filters))))
+def get_by_resource_id(
+    store: Store, resource_id: NamePath, asking: Asking, query: AssociationQueried
+) -> list[AssociationAnswer]:
+    """List the associations of a resource, of those with subjects that the user may read."""
+    return query.of(store.read(lambda s: _readable(s, asking, by_resource_id(s, resource_id, query.filters))))
 
 
 @router.get("/associations/resources/{namespace}/{name}", summary="A topic's associations, by its name")
 def get_by_resource_name(
-    store: Store, namespace: NamePath, name: NamePath, query: AssociationQueried
+    store: Store, namespace: NamePath, name: NamePath, asking: Asking, query: AssociationQueried
 ) -> list[AssociationAnswer]:
-    """List the associations of the resources of that name; the namespace `-` is any."""
-    return query.of(store.read(lambda s: _answers(by_resource_name(s, namespace, name, query.filters))))
+    """List the associations of the resources of that name, as by id; the namespace `-` is any."""
+    return query.of(store.read(lambda s: _readable(s, asking, by_resource_name(s, namespace, name, query.filters))))
 
 
 @router.post("/associations", summary="Associate a topic", response_model_exclude_none=True)
 def post_associations(
-    store: Store, within: Within, body: AssociationsBody, *, dry_run: DryRun = False
+    store: Store, within: Within, asking: Asking, body: AssociationsBody, *, dry_run: DryRun = False
 ) -> AssociationsAnswer:
     """Give a topic associations that it does not have yet; the same ones again are answered as they are."""
     resource = body.resource(None, dry_run=dry_run)
-    return store.write(lambda s: _associated(s, body, resource, within, is_new=True, dry_run=dry_run))
+    wanted = [each.parse(within) for each in body.associations or ()]
+    return store.write(
+        lambda s: _answer(s, associate(s, asking, resource, wanted, is_new=True), resource, dry_run=dry_run)
+    )
 
 
 @router.put(
     "/associations/resources/{resource_id}", summary="Change a topic's associations", response_model_exclude_none=True
 )
 def put_associations(
-    store: Store, resource_id: NamePath, within: Within, body: AssociationsBody, *, dry_run: DryRun = False
+    store: Store,
+    resource_id: NamePath,
+    within: Within,
+    asking: Asking,
+    body: AssociationsBody,
+    *,
+    dry_run: DryRun = False,
 ) -> AssociationsAnswer:
     """Give a topic associations, or change those that it has."""
     resource = body.resource(resource_id, dry_run=dry_run)
-    return store.write(lambda s: _associated(s, body, resource, within, is_new=False, dry_run=dry_run))
+    wanted = [each.parse(within) for each in body.associations or ()]
+    return store.write(
+        lambda s: _answer(s, associate(s, asking, resource, wanted, is_new=False), resource, dry_run=dry_run)
+    )
 
 
 @router.delete("/associations/resources/{resource_id}", summary="Delete a topic's associations", status_code=204)
@@ -212,16 +235,14 @@ async def delete_associations(
     store: Store,
     cache: Annotated[SchemaCache, Depends(cache_of)],
     resource_id: NamePath,
-    query: AssociationQueried,
-    *,
-    cascade: Cascade = False,
-    dry_run: DryRun = False,
+    asking: Asking,
+    query: Annotated[Deletion, Query()],
 ) -> Response:
     """Delete associations; for `cascadeLifecycle` with the subjects of strong ones, for ever."""
 
     def work(session: Session) -> list[int]:
-        deleted = dissociate(session, resource_id, query.filters, cascade=cascade)
-        if dry_run:
+        deleted = dissociate(session, asking, resource_id, query.filters, cascade=query.cascade)
+        if query.dry_run:
             session.rollback()
         return deleted
 
@@ -234,11 +255,11 @@ def _answers(found: list[Association]) -> list[AssociationAnswer]:
     return [AssociationAnswer.of(association) for association in found]
 
 
-def _associated(
-    session: Session, body: AssociationsBody, resource: Resource, within: str, *, is_new: bool, dry_run: bool
-) -> AssociationsAnswer:
-    wanted = [each.parse(within) for each in body.associations or ()]
-    made = associate(session, resource, wanted, is_new=is_new)
+def _readable(session: Session, asking: Rights, found: list[Association]) -> list[AssociationAnswer]:
+    return _answers([each for each in found if asking.may_read(session, each.subject.name)])
+
+
+def _answer(session: Session, made: list[Associated], resource: Resource, *, dry_run: bool) -> AssociationsAnswer:
     answer = AssociationsAnswer(
         resource_name=resource.name,
         resource_namespace=resource.namespace,

@@ -13,6 +13,7 @@ from penstock.schematizer.confluent_paths import CONTEXT
 from penstock.schematizer.contexts import DEFAULT_CONTEXT, EVERY_CONTEXT, parse_subject
 from penstock.schematizer.models import READABLE, Schema, Status, Subject, SubjectVersion
 from penstock.schematizer.references import text_of
+from penstock.schematizer.rights import Asking, Rights
 from penstock.schematizer.schema_cache import SchemaCache
 from penstock.schematizer.schema_types import SchemaType
 from penstock.schematizer.schemas import schema_by_guid, schema_by_id
@@ -101,18 +102,30 @@ def get_text(store: Store, schema_id: int, wanted: Format = "") -> Response:
 
 @router.get("/schemas/ids/{schema_id}/versions", summary="A schema's places")
 def get_places(
-    store: Store, schema_id: int, page: Annotated[Page, Query()], subject: str = "", *, deleted: Deleted = False
+    store: Store,
+    schema_id: int,
+    asking: Asking,
+    page: Annotated[Page, Query()],
+    *,
+    subject: str = "",
+    deleted: Deleted = False,
 ) -> list[PlaceAnswer]:
-    """List the subjects and versions that have a schema."""
-    return page.of(store.read(lambda session: _places(session, schema_id, subject, deleted=deleted)))
+    """List the subjects and versions that have a schema, of those subjects that the user may read."""
+    return page.of(store.read(lambda session: _places(session, asking, schema_id, subject, deleted=deleted)))
 
 
 @router.get("/schemas/ids/{schema_id}/subjects", summary="A schema's subjects")
 def get_subjects_of_schema(
-    store: Store, schema_id: int, page: Annotated[Page, Query()], subject: str = "", *, deleted: Deleted = False
+    store: Store,
+    schema_id: int,
+    asking: Asking,
+    page: Annotated[Page, Query()],
+    *,
+    subject: str = "",
+    deleted: Deleted = False,
 ) -> list[str]:
-    """List the subjects that have a schema."""
-    places = store.read(lambda session: _places(session, schema_id, subject, deleted=deleted))
+    """List the subjects that have a schema, of those that the user may read."""
+    places = store.read(lambda session: _places(session, asking, schema_id, subject, deleted=deleted))
     return page.of(list(dict.fromkeys(place.subject for place in places)))
 
 
@@ -133,7 +146,7 @@ def _rendered(session: Session, schema_id: int, wanted: str) -> bytes:
     return answer.model_dump_json(by_alias=True, exclude_none=True).encode()
 
 
-def _places(session: Session, schema_id: int, subject: str, *, deleted: bool) -> list[PlaceAnswer]:
+def _places(session: Session, asking: Rights, schema_id: int, subject: str, *, deleted: bool) -> list[PlaceAnswer]:
     schema = schema_by_id(session, schema_id)
     query = select(SubjectVersion).where(SubjectVersion.schema_id == schema.id)
     if not deleted:
@@ -141,7 +154,11 @@ def _places(session: Session, schema_id: int, subject: str, *, deleted: bool) ->
     if subject:
         query = query.join(Subject, Subject.id == SubjectVersion.subject_id).where(Subject.name == subject)
     found = session.scalars(query.order_by(SubjectVersion.id))
-    return [PlaceAnswer(subject=version.subject.name, version=version.version) for version in found]
+    return [
+        PlaceAnswer(subject=version.subject.name, version=version.version)
+        for version in found
+        if asking.may_read(session, version.subject.name)
+    ]
 
 
 def _listed(session: Session, prefix: str, listing: Listing) -> list[SchemaAnswer]:

@@ -8,6 +8,7 @@ from fastapi.responses import PlainTextResponse, Response
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from penstock.schematizer.access import Role
 from penstock.schematizer.confluent_bodies import (
     MEDIA_TYPE,
     CompatibilityAnswer,
@@ -22,24 +23,25 @@ from penstock.schematizer.confluent_schemas import begins_with, cache_of, prefix
 from penstock.schematizer.contexts import EVERY_CONTEXT
 from penstock.schematizer.database import Database
 from penstock.schematizer.deletion import delete_subject, delete_version
+from penstock.schematizer.demands import InSchema
 from penstock.schematizer.known_answers import Ground, Known
-from penstock.schematizer.levels import level_problems, pair_problems
+from penstock.schematizer.levels import pair_problems
 from penstock.schematizer.models import READABLE, Status, Subject, SubjectVersion
 from penstock.schematizer.modes import check_changeable
 from penstock.schematizer.references import form_of, users_of
 from penstock.schematizer.refusals import Code, RefusedError
-from penstock.schematizer.registering import find_declared, import_declared, register_declared
+from penstock.schematizer.registering import find_declared, foresee, import_declared, register_declared
+from penstock.schematizer.rights import Asking
 from penstock.schematizer.schema_cache import SchemaCache
-from penstock.schematizer.schema_types import SchemaType
 from penstock.schematizer.schemas import Declared, parse_declared
 from penstock.schematizer.shortcuts import remember
 from penstock.schematizer.subjects import (
-    enabled_versions,
     find_subject,
     level_of,
     reading_of,
     subject_versions,
     version_of,
+    version_problems,
 )
 from penstock.schematizer.v1 import Store
 
@@ -122,9 +124,16 @@ def get_version_text(
 
 
 @router.get("/subjects/{subject}/versions/{version}/referencedby", summary="Who uses a version")
-def get_users(store: Store, subject: SubjectPath, version: str, page: Annotated[Page, Query()]) -> list[int]:
-    """List the ids of schemas that use one version of a subject."""
-    return page.of(store.read(lambda s: users_of(s, version_of(subject_versions(s, subject), version))))
+def get_users(
+    store: Store, subject: SubjectPath, version: str, asking: Asking, page: Annotated[Page, Query()]
+) -> list[int]:
+    """List the ids of schemas that use one version of a subject, of those that the user may read."""
+
+    def find(session: Session) -> list[int]:
+        users = users_of(session, version_of(subject_versions(session, subject), version))
+        return [each for each in users if asking.may(session, Role.READ, InSchema(str(each)))]
+
+    return page.of(store.read(find))
 
 
 @router.get("/subjects/{subject}/metadata", summary="A version by its metadata", response_model_exclude_none=True)
@@ -234,8 +243,7 @@ def post_compatibility_with_all(
         known = find_subject(session, subject)
         if known is None:
             return ()
-        old = [form_of(each.schema) for each in enabled_versions(session, known)]
-        return level_problems(level_of(session, subject), reading_of(known), new, old)
+        return version_problems(session, known, level_of(session, subject), new)
 
     return _verdict(store.read(find), verbose=verbose)
 
@@ -267,10 +275,7 @@ def _answer(version: SubjectVersion, wanted: str = "") -> SchemaAnswer:
 
 def _known(session: Session, name: str, declared: Declared) -> tuple[SchemaAnswer, Known | None] | None:
     """Return the answer to what is registered already, and on which row alone it rests: None if on more."""
-    if declared.kind == SchemaType.PROTOBUF:
-        # A program compiles what is new. It is remembered, and no transaction that writes waits for it.
-        parse_declared(session, name, declared, deleted=True)
-    version = find_declared(session, name, declared)
+    version = foresee(session, name, declared)
     if version is None:
         return None
     rests_on_more = declared.uses or (version.schema.has_additions and not declared.additions)

@@ -31,6 +31,7 @@ _BUSY_TIMEOUT_SECONDS = 30.0
 _CONNECT_SECONDS = 10
 _ANSWER_SECONDS = 60
 _WRITE_ATTEMPTS = 5
+_WRITERS_MAX = 8
 _DEADLOCKS = frozenset({"40P01", "40001", (1213,)})
 _EXAMPLE = "write it like sqlite:////var/lib/penstock/schematizer.db"
 FOR_WRITING = "penstock_for_writing"
@@ -43,6 +44,11 @@ class Database:
     """Runs pieces of work, each in one transaction of its own."""
 
     engine: Engine
+
+    @property
+    def writers_max(self) -> int:
+        """How many may well write at once: SQLite has one lock, the others a connection for each."""
+        return 2 if self.engine.dialect.name == "sqlite" else _WRITERS_MAX
 
     def read(self, work: Callable[[Session], T]) -> T:
         """Run `work` on a consistent view; it must not write."""

@@ -29,9 +29,10 @@ class InTopic:
 
 @dataclass(frozen=True, slots=True)
 class InSchema:
-    """Wherever a schema is used; any of these places will do."""
+    """Wherever a schema is used; any of these places will do to read, unless what is asked for tells `in_all`."""
 
     id: str
+    in_all: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +52,11 @@ Target: TypeAlias = InNamespace | InSubject | InTopic | InSchema | InNote | Some
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """A role, in all of the targets; everywhere if there are none."""
+    """A role, in all of the targets; everywhere if there are none. What a body `uses` is to be read as well."""
 
     role: Role
     targets: tuple[Target, ...] = ()
+    uses: tuple[Target, ...] = ()
 
 
 _READING = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -72,23 +74,30 @@ def demand_of(scope: Scope, body: bytes) -> Demand:
         return _own_demand(scope["method"], names, query, body)
     if first == "ui":
         return _page_demand(scope["method"], names, query)
-    return _confluent_demand(scope, [first, *names], query)
+    return _confluent_demand(scope, [first, *names], query, body)
 
 
-def _confluent_demand(scope: Scope, names: list[str], query: dict[str, list[str]]) -> Demand:
+def _confluent_demand(  # noqa: PLR0911 - a table of routes
+    scope: Scope, names: list[str], query: dict[str, list[str]], body: bytes
+) -> Demand:
     reads = scope["method"] in _READING
     within = scope.get(CONTEXT) or DEFAULT_CONTEXT
     match names:
-        case ["" | "docs" | "redoc" | "openapi.json" | "associations", *_] | ["schemas", "types"] if reads:
+        case ["" | "docs" | "openapi.json", *_] | ["schemas", "types"] if reads:
             return Demand(Role.READ, (Somewhere(),))
+        case ["associations", "subjects", name] | ["compatibility", "subjects", name, *_]:
+            subject = _subject(name, within)
+            return Demand(Role.READ, (subject,), _references(body, subject))
+        case ["associations", *_]:
+            # Their routes look at each subject: a body need not name it, and a resource has several.
+            return Demand(Role.READ if reads else Role.WRITE, (Somewhere(),))
         case ["schemas", "ids" | "guids", name, *_]:
             return Demand(Role.READ, (InSchema(name),))
-        case ["config" | "mode", *subject]:
-            return Demand(Role.READ if reads else Role.ADMIN, _settings_target(subject, within, reads=reads))
+        case ["config" | "mode", *setting]:
+            return Demand(Role.READ if reads else Role.ADMIN, _settings_target(setting, within, reads=reads))
         case ["subjects", name, *more] if name:
-            return Demand(_subject_role(scope["method"], more, query), (_subject(name, within),))
-        case ["compatibility", "subjects", name, *_]:
-            return Demand(Role.READ, (_subject(name, within),))
+            subject = _subject(name, within)
+            return Demand(_subject_role(scope["method"], more, query), (subject,), _references(body, subject))
         case _:
             return Demand(Role.READ if reads else Role.WRITE)
 
@@ -125,7 +134,7 @@ def _own_demand(method: str, names: list[str], query: dict[str, list[str]], body
     role = Role.READ if reads else Role.WRITE
     if not reads and len(names) == 2 and names[0] == "namespaces":  # noqa: PLR2004 - its rules, and nothing in it
         role = Role.ADMIN
-    return Demand(role, _own_targets(names, query, body, reads=reads))
+    return Demand(role, _own_targets(names, query, body, reads=reads), _schemas_in_body(body))
 
 
 def _own_targets(names: list[str], query: dict[str, list[str]], body: bytes, *, reads: bool) -> tuple[Target, ...]:
@@ -135,8 +144,9 @@ def _own_targets(names: list[str], query: dict[str, list[str]], body: bytes, *, 
             target = InNamespace(namespace)
         case ["topics", topic, *_]:
             target = InTopic(topic)
-        case ["schemas", number, *_] if reads and number.isdecimal():
-            target = InSchema(number)
+        case ["schemas", number, *more] if reads and number.isdecimal():
+            # Where data goes, and what a namespace adds to messages, is told of every place that the schema is in.
+            target = InSchema(number, in_all=more[:1] in (["data_targets"], ["meta_attributes"]))
         case ["notes", number] if number.isdecimal():
             target = InNote(number)
         case ["notes"] if not reads:
@@ -153,11 +163,7 @@ def _own_targets(names: list[str], query: dict[str, list[str]], body: bytes, *, 
 
 def _in_body(body: bytes, field: str) -> tuple[Target, ...]:
     """Return what a body names; a body that cannot be read asks for everything, and is refused by its route."""
-    try:
-        document = json.loads(body)
-    except (ValueError, RecursionError):
-        return ()
-    named = document.get(field) if isinstance(document, dict) else None
+    named = _document(body).get(field)
     match named:
         case str() if field == "namespace":
             return (InNamespace(named),)
@@ -165,6 +171,29 @@ def _in_body(body: bytes, field: str) -> tuple[Target, ...]:
             return (InSchema(str(named)),)
         case _:
             return ()
+
+
+def _schemas_in_body(body: bytes) -> tuple[Target, ...]:
+    """Return the schemas that a body refers to by their ids; what is no id is nowhere, and so allowed to nobody."""
+    document = _document(body)
+    told = (document.get(field) for field in ("base_schema_id", "schema_id"))
+    return tuple(InSchema(str(each)) for each in told if each is not None)
+
+
+def _references(body: bytes, subject: InSubject) -> tuple[Target, ...]:
+    """Return the subjects whose schemas a schema for `subject` uses; its route refuses what is no list of uses."""
+    uses = _document(body).get("references")
+    named = [each.get("subject") for each in uses if isinstance(each, dict)] if isinstance(uses, list) else []
+    within = parse_subject(subject.name).context
+    return tuple(dict.fromkeys(_subject(each, within) for each in named if isinstance(each, str)))
+
+
+def _document(body: bytes) -> dict[str, object]:
+    try:
+        document = json.loads(body) if body else None
+    except (ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}
 
 
 def _settings_target(subject: list[str], within: str, *, reads: bool) -> tuple[Target, ...]:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 # What a database that is away, or has no connection left for us, makes its driver raise.
 DATABASE_AWAY = (DBAPIError, NoConnectionError, UnavailableError)
+_RETRY_SECONDS = 5.0
 _OWN_FACE = "/v1"
 _CHALLENGE = 'Basic realm="penstock schematizer", charset="UTF-8", Bearer realm="penstock schematizer"'
 
@@ -53,6 +54,11 @@ def error_answer(refused: RefusedError, scope: Scope) -> Response:
 
 def explain_database(error: Exception) -> RefusedError:
     """Return what is told of a database that is away: never a statement, nor the values in it."""
+    if isinstance(error, NoConnectionError):
+        crowded = "there are more requests than this registry has connections to its database for"
+        return RefusedError(Code.BUSY, crowded, "try again, with fewer at once", retry_after=_RETRY_SECONDS)
     cause = error.orig if isinstance(error, DBAPIError) else error
     message = cause.message if isinstance(cause, UnavailableError) else cause
-    return RefusedError(Code.DATABASE_UNAVAILABLE, f"the registry's database is away: {message}", "try again")
+    return RefusedError(
+        Code.DATABASE_UNAVAILABLE, f"the registry's database is away: {message}", "try again", _RETRY_SECONDS
+    )

@@ -7,39 +7,31 @@ the database, and a request's body is not read here.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from fastapi.concurrency import run_in_threadpool
 
 from penstock.core.hosts import is_loopback
 from penstock.schematizer.access import ANYBODY, NOBODY, Role, User
-from penstock.schematizer.demands import Demand, InSchema, Somewhere, demand_of
+from penstock.schematizer.demands import Demand, Somewhere, demand_of
 from penstock.schematizer.error_answers import DATABASE_AWAY, error_answer, explain_database
 from penstock.schematizer.limits import Bodies, Replayed
 from penstock.schematizer.refusals import Code, RefusedError
-from penstock.schematizer.whereabouts import places_of
+from penstock.schematizer.rights import USER, Rights
 
 if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from penstock.schematizer.database import Database
-    from penstock.schematizer.demands import Target
     from penstock.schematizer.limits import Limits
     from penstock.schematizer.rates import Rates
     from penstock.schematizer.sign_in import SignIn
 
-USER = "penstock_user"
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _ALLOWED_MAX = 10_000
 _ALLOWED_SECONDS = 5.0
 _FROM_HERE = frozenset({"same-origin", "none"})
-
-
-def user_of(scope: Scope) -> User:
-    """Return who sends a request: somebody without a name where nobody has to sign in."""
-    return cast("User", scope.get(USER, ANYBODY))
 
 
 class Guarded:
@@ -98,33 +90,28 @@ class Guarded:
     async def _check(self, user: User, demand: Demand) -> None:
         if user.may_everywhere(demand.role):
             return
-        if demand.targets == (Somewhere(),) and user.may_somewhere(demand.role):
-            return
-        if demand.targets and user.may_somewhere(demand.role) and await self._is_allowed(user, demand):
+        if user.may_somewhere(demand.role) and demand.targets and await self._is_allowed(user, demand):
             return
         raise _forbidden(user, demand)
 
     async def _is_allowed(self, user: User, demand: Demand) -> bool:
         """Tell whether the user has a role in all that is asked for; what may be read is known for some seconds."""
+        if demand.targets == (Somewhere(),) and not demand.uses:
+            return True
         now = time.monotonic()
         if self._allowed.get((user, demand), 0.0) > now:
             return True
+        rights = Rights(user)
+        asked = [(demand.role, each) for each in demand.targets if each != Somewhere()]
+        asked += [(Role.READ, each) for each in demand.uses]
         allowed = await run_in_threadpool(
-            self._database.read,
-            lambda session: all(_has_role(session, user, demand.role, each) for each in demand.targets),
+            self._database.read, lambda session: all(rights.may(session, role, each) for role, each in asked)
         )
         if allowed and demand.role is Role.READ:
             if len(self._allowed) >= _ALLOWED_MAX:
                 self._allowed.clear()
             self._allowed[user, demand] = now + _ALLOWED_SECONDS
         return allowed
-
-
-def _has_role(session: Session, user: User, role: Role, target: Target) -> bool:
-    places = places_of(session, target)
-    # A schema that is in several places may be read by whoever may read one of them.
-    enough = any if isinstance(target, InSchema) and role is Role.READ else all
-    return bool(places) and enough(user.may_in(role, place) for place in places)
 
 
 def _forbidden(user: User, demand: Demand) -> RefusedError:

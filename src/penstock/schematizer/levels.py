@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from penstock.core.avro_types import AvroSchema
 from penstock.core.compatibility import Reading, reading_problems
+from penstock.schematizer.comparisons import compare_once
 from penstock.schematizer.json_compatibility import json_problems
 from penstock.schematizer.json_schemas import JsonSchema
 from penstock.schematizer.protobuf_compatibility import protobuf_problems, reuse_problems
@@ -57,13 +58,18 @@ def pair_problems(level: Level, reading: Reading, new: Form, old: Form) -> tuple
     return tuple(problems)
 
 
+def avro_problems(reader: AvroSchema, writer: AvroSchema, reading: Reading = Reading.EXACT) -> tuple[str, ...]:
+    """List why data written with `writer` cannot be read with `reader`."""
+    return compare_once(lambda one, other: reading_problems(one, other, reading), reader, writer, reading)
+
+
 def _reading_problems(reader: Form, writer: Form, reading: Reading) -> tuple[str, ...]:
     match reader, writer:
         case AvroSchema(), AvroSchema():
-            return reading_problems(reader, writer, reading)
+            return avro_problems(reader, writer, reading)
         case JsonSchema(), JsonSchema():
-            return json_problems(reader, writer)
+            return compare_once(json_problems, reader, writer)
         case ProtobufSchema(), ProtobufSchema():
-            return protobuf_problems(reader, writer)
+            return compare_once(protobuf_problems, reader, writer)
         case _:
             return ("the schemas are of different types",)

@@ -5,11 +5,11 @@ from typing import Annotated
 from fastapi import Header, Path, Request
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-from penstock.schematizer.guard import user_of
 from penstock.schematizer.models import SchemaKind, Thing
 from penstock.schematizer.paging import Window
 from penstock.schematizer.path_segments import decoded
 from penstock.schematizer.refusals import Code, RefusedError
+from penstock.schematizer.rights import user_of
 
 _ID_MAX = (1 << 63) - 1
 PRINTABLE = r"^[^\x00-\x1f\x7f]+$"

@@ -15,9 +15,11 @@ from penstock.schematizer.database import now_ms
 from penstock.schematizer.models import Schema, Status, SubjectVersion
 from penstock.schematizer.modes import check_importing
 from penstock.schematizer.refusals import Code, RefusedError
+from penstock.schematizer.schema_types import SchemaType
 from penstock.schematizer.schemas import Additions, keep_schema, parse_declared
 from penstock.schematizer.subjects import (
     add_version,
+    check_compatible,
     enabled_versions,
     find_latest_text,
     find_subject,
@@ -50,12 +52,25 @@ def find_declared(session: Session, name: str, declared: Declared, *, deleted: b
     return next((each for each in reversed(versions) if each.schema.fingerprint == schema.fingerprint), None)
 
 
+def foresee(session: Session, name: str, declared: Declared) -> SubjectVersion | None:
+    """Return the version of subject `name` with this schema, None if it may become one. Writes nothing.
+
+    Whatever takes long is done here, and remembered: a program that compiles Protobuf,
+    and comparisons. No transaction that writes waits for it. Raises RefusedError.
+    """
+    if declared.kind == SchemaType.PROTOBUF:
+        parse_declared(session, name, declared, deleted=True)
+    known = find_declared(session, name, declared)
+    subject = find_subject(session, name)
+    if known is None and subject is not None:
+        _check_name(session, name)
+        check_compatible(session, subject, _with_older_additions(session, name, declared))
+    return known
+
+
 def register_declared(session: Session, name: str, declared: Declared) -> SubjectVersion:
     """Return the version of subject `name` with this schema, adding it if all rules allow. Raises RefusedError."""
-    check_importing(session, name, wanted=False)
-    if not parse_subject(name).plain:
-        message = f"{name!r} is the name of a context, not of a subject"
-        raise RefusedError(Code.INVALID_SUBJECT, message, "put the subject's name behind it")
+    _check_name(session, name)
     open_subject(session, name)
     known = find_declared(session, name, declared)
     if known is not None:
@@ -91,6 +106,13 @@ def import_declared(
             message = f"subject {name!r} has schema {each.schema_id} as version {each.version}"
             raise RefusedError(Code.NOT_PERMITTED, message, "import it as it is there, or delete that version")
     return _put_version(session, subject_id=subject.id, number=number, stored=stored)
+
+
+def _check_name(session: Session, name: str) -> None:
+    check_importing(session, name, wanted=False)
+    if not parse_subject(name).plain:
+        message = f"{name!r} is the name of a context, not of a subject"
+        raise RefusedError(Code.INVALID_SUBJECT, message, "put the subject's name behind it")
 
 
 def _with_older_additions(session: Session, name: str, declared: Declared) -> ParsedSchema:

@@ -82,6 +82,8 @@ def register_table(database: Database, shape: TableShape, said: SourceAnnotation
         known = database.read(lambda session: _find(session, shape))
         if known is not None and known.is_newest:
             return replace(known.answer, known_as=known.registration_id)
+    # What is compared here is known to the transaction, which holds up everybody else.
+    database.read(lambda session: check_table(session, shape))
     return database.write(lambda session: _register(session, shape, said))
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.orm import Session
 
+    from penstock.schematizer.schema_types import Form
     from penstock.schematizer.schemas import ParsedSchema
 
 _GLOBAL_LEVEL = "compatibility"
@@ -140,14 +141,25 @@ def register_version(session: Session, name: str, schema: ParsedSchema) -> Subje
     if known is not None:
         message = f"the schema is disabled in subject {name!r}"
         raise RefusedError(Code.INCOMPATIBLE_SCHEMA, message, "enable it, or register another schema")
-    check_table_rule(subject, schema)
-    old = [form_of(version.schema) for version in enabled_versions(session, subject)]
-    level = level_of(session, name)
-    problems = level_problems(level, reading_of(subject), schema.form, old)
-    if problems:
-        message = f"the schema is not compatible ({level}) with subject {name!r}: {'; '.join(problems)}"
-        raise RefusedError(Code.INCOMPATIBLE_SCHEMA, message, "change the schema, or the subject's compatibility level")
+    check_compatible(session, subject, schema)
     return add_version(session, subject, keep_schema(session, schema))
+
+
+def check_compatible(session: Session, subject: Subject, schema: ParsedSchema) -> None:
+    """Raise RefusedError where the level of `subject`, or what it is of, keeps a new version from it."""
+    check_table_rule(subject, schema)
+    level = level_of(session, subject.name)
+    problems = version_problems(session, subject, level, schema.form)
+    if problems:
+        message = f"the schema is not compatible ({level}) with subject {subject.name!r}: {'; '.join(problems)}"
+        raise RefusedError(Code.INCOMPATIBLE_SCHEMA, message, "change the schema, or the subject's compatibility level")
+
+
+def version_problems(session: Session, subject: Subject, level: Level, new: Form) -> tuple[str, ...]:
+    """List what keeps `new` from following the versions of `subject` that count at `level`."""
+    versions = enabled_versions(session, subject)
+    old = [form_of(version.schema) for version in (versions if level.transitive else versions[-1:])]
+    return level_problems(level, reading_of(subject), new, old)
 
 
 def check_table_rule(subject: Subject, schema: ParsedSchema) -> None:

@@ -12,8 +12,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from penstock.core.compatibility import reading_problems, same_encoding
+from penstock.core.compatibility import same_encoding
 from penstock.schematizer.history import HistoryPlace, set_field
+from penstock.schematizer.levels import avro_problems
 from penstock.schematizer.models import Schema, Status, Thing
 from penstock.schematizer.schemas import parse_schema
 from penstock.schematizer.subjects import enabled_versions, find_subject, find_version
@@ -151,7 +152,7 @@ def _fact_problems(session: Session, topic: Topic, shape: TableShape) -> Iterato
 def _schema_problems(version: SubjectVersion, new: ParsedSchema) -> Iterator[Problem]:
     old = parse_schema(version.schema.text).avro
     for kind, reader, writer in (("backward", new.avro, old), ("forward", old, new.avro)):
-        for problem in reading_problems(reader, writer):
+        for problem in avro_problems(reader, writer):
             found = _FIELD.fullmatch(problem)
             field, reason = (found[1], found[2]) if found else ("", problem)
             yield Problem(kind, reason, field, version.version, version.schema_id)

@@ -45,6 +45,7 @@ from penstock.schematizer.queries import (
     author_of,
 )
 from penstock.schematizer.registration import register_table
+from penstock.schematizer.rights import Asking
 from penstock.schematizer.shortcuts import remember
 from penstock.schematizer.tables import Registering, shape_of_table, shape_of_texts
 from penstock.schematizer.topic_rule import TableShape, TopicFacts
@@ -182,6 +183,6 @@ def get_topic_schemas(store: Store, name: TopicName, asked: Annotated[TopicSchem
 
 
 @router.get("/schemas/{schema_id}", summary="One schema", responses={404: ERRORS[404]})
-def get_schema(store: Store, schema_id: SchemaId) -> SchemaAnswer:
-    """Return a schema by its id, and every subject that has it."""
-    return store.read(lambda session: read_schema(session, schema_id))
+def get_schema(store: Store, schema_id: SchemaId, asking: Asking) -> SchemaAnswer:
+    """Return a schema by its id, and every subject that has it and that the user may read."""
+    return store.read(lambda session: read_schema(session, schema_id, asking))

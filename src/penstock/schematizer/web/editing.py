@@ -25,6 +25,7 @@ from penstock.schematizer.documentation import (
 from penstock.schematizer.notes import add_note, change_note, read_note
 from penstock.schematizer.queries import SchemaId
 from penstock.schematizer.refusals import Code, RefusedError
+from penstock.schematizer.rights import Asking
 from penstock.schematizer.v1 import Store
 from penstock.schematizer.v1_documentation import SourcePath
 from penstock.schematizer.web.links import PREFIX, fragment, link
@@ -98,7 +99,7 @@ def post_column(request: Request, store: Store, place: SourcePath, form: Form) -
 
 
 @router.post("/schemas/{schema_id}/notes")
-def post_note(request: Request, store: Store, schema_id: SchemaId, form: Form) -> Response:
+def post_note(request: Request, store: Store, schema_id: SchemaId, asking: Asking, form: Form) -> Response:
     """Add a note to a schema, or give one of its notes (`note_id`) another text."""
     note = form.get("note_id", "")
     try:
@@ -107,7 +108,7 @@ def post_note(request: Request, store: Store, schema_id: SchemaId, form: Form) -
         if refused.code is Code.UNKNOWN_NOTE:
             raise
         draft = Draft(f"note {note}" if note else "note", form, refused)
-        page = store.read(lambda session: read_schema_page(session, schema_id))
+        page = store.read(lambda session: read_schema_page(session, schema_id, asking))
         return render(request, "schema.html", refused.code.status, page=page, draft=draft)
     return _see_other(request, f"{link('schemas', str(schema_id))}#note-{note_id}")
 

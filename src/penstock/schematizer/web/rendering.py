@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from penstock.schematizer.guard import user_of
+from penstock.schematizer.rights import user_of
 from penstock.schematizer.web.links import PREFIX, fragment, link
 
 if TYPE_CHECKING:

@@ -7,6 +7,7 @@ from fastapi.responses import HTMLResponse
 from sqlalchemy.orm import Session
 
 from penstock.schematizer.queries import SchemaId, TopicName
+from penstock.schematizer.rights import Asking
 from penstock.schematizer.v1 import Store
 from penstock.schematizer.web.browsing import After, Text
 from penstock.schematizer.web.figures import KafkaFigures
@@ -55,9 +56,9 @@ def get_figures(request: Request, name: TopicName, figures: Figures) -> HTMLResp
 
 
 @router.get("/schemas/{schema_id}")
-def get_schema(request: Request, store: Store, schema_id: SchemaId) -> HTMLResponse:
+def get_schema(request: Request, store: Store, schema_id: SchemaId, asking: Asking) -> HTMLResponse:
     """Show a schema, who has it, and the notes on it."""
-    page = store.read(lambda session: read_schema_page(session, schema_id))
+    page = store.read(lambda session: read_schema_page(session, schema_id, asking))
     return render(request, "schema.html", page=page, draft=None)
 
 

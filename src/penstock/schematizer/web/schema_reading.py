@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
     from sqlalchemy.orm import Session
 
+    from penstock.schematizer.rights import Rights
+
 _VERSIONS_MAX = 500
 _NOTES_MAX = 500
 
@@ -130,8 +132,8 @@ def read_topic_page(session: Session, name: str, pair: tuple[int, int] | None) -
     )
 
 
-def read_schema_page(session: Session, schema_id: int) -> SchemaPage:
-    """Read a schema and who has it; RefusedError if there is none."""
+def read_schema_page(session: Session, schema_id: int, asking: Rights) -> SchemaPage:
+    """Read a schema and who has it, as far as it may be read; RefusedError if there is none."""
     schema = show_schema(session, schema_id)
     query = (
         select(SubjectVersion, Topic.name)
@@ -141,7 +143,11 @@ def read_schema_page(session: Session, schema_id: int) -> SchemaPage:
         .order_by(SubjectVersion.id)
         .limit(_VERSIONS_MAX)
     )
-    used_by = [VersionShown(topic or "", TopicSchemaAnswer.of(each)) for each, topic in session.execute(query)]
+    used_by = [
+        VersionShown(topic or "", TopicSchemaAnswer.of(each))
+        for each, topic in session.execute(query)
+        if asking.may_read(session, each.subject.name)
+    ]
     return SchemaPage(schema, used_by)
 
 
