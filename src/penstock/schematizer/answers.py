@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from penstock.schematizer.models import Namespace, Schema, SchemaKind, Source, Status, SubjectVersion, Topic
-from penstock.schematizer.registration import Registered, Verdict
+from penstock.schematizer.registered import Registered, Verdict
 
 # A field called `schema` would hide a method of pydantic's models.
 SchemaText = Annotated[

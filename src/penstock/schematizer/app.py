@@ -39,6 +39,7 @@ from penstock.schematizer.sign_in import SignIn
 from penstock.schematizer.turns import Turns
 from penstock.schematizer.web import api_page, browsing, editing, schema_pages
 from penstock.schematizer.web.figures import KafkaFigures
+from penstock.schematizer.web.rendering import render_error
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -97,6 +98,7 @@ def create_app(database_url: str, protection: Protection | None = None, kafka: s
     )
     app.state.database = database
     app.state.schemas = SchemaCache()
+    app.state.render_error = render_error
     # The middleware that is added first stands nearest to the routes.
     app.add_middleware(Turns, at_once=database.writers_max)
     app.add_middleware(Shortcuts, schemas=app.state.schemas, registrations=registrations)

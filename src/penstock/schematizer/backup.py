@@ -16,7 +16,8 @@ from sqlalchemy.exc import DBAPIError
 from penstock.core.errors import UnavailableError, UsageError
 from penstock.schematizer import id_counters
 from penstock.schematizer.backup_file import Head, TableHead, read_backup, write_backup
-from penstock.schematizer.database import FOR_WRITING, newest_revision, now_ms, open_engine
+from penstock.schematizer.database import newest_revision, now_ms, open_engine
+from penstock.schematizer.execution_options import FOR_WRITING
 from penstock.schematizer.models import Model
 from penstock.schematizer.upgrade import current_revision, known_revisions, upgrade
 

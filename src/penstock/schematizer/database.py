@@ -16,6 +16,7 @@ from sqlalchemy.orm.exc import StaleDataError
 
 from penstock.config.database_urls import parse_database_url, pin_sessions
 from penstock.core.errors import UnavailableError, UsageError
+from penstock.schematizer.execution_options import FOR_WRITING
 from penstock.wiring.databases import use_write_ahead_log
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ _WRITE_ATTEMPTS = 5
 _WRITERS_MAX = 8
 _DEADLOCKS = frozenset({"40P01", "40001", (1213,)})
 _EXAMPLE = "write it like sqlite:////var/lib/penstock/schematizer.db"
-FOR_WRITING = "penstock_for_writing"
 _MIGRATIONS = Path(__file__).parent / "migrations" / "versions"
 _VERSION = sa.table("alembic_version", sa.column("version_num"))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from fastapi.responses import JSONResponse
 from sqlalchemy.exc import DBAPIError
@@ -12,7 +12,6 @@ from sqlalchemy.exc import TimeoutError as NoConnectionError
 from penstock.core.errors import UnavailableError
 from penstock.schematizer.confluent_bodies import MEDIA_TYPE
 from penstock.schematizer.refusals import Code, RefusedError
-from penstock.schematizer.web.links import PREFIX
 
 if TYPE_CHECKING:
     from fastapi.responses import Response
@@ -22,6 +21,8 @@ if TYPE_CHECKING:
 DATABASE_AWAY = (DBAPIError, NoConnectionError, UnavailableError)
 _RETRY_SECONDS = 5.0
 _OWN_FACE = "/v1"
+PAGES: Final = "/ui"
+"""Where the pages are."""
 _CHALLENGE = 'Basic realm="penstock schematizer", charset="UTF-8", Bearer realm="penstock schematizer"'
 
 
@@ -32,11 +33,9 @@ def error_answer(refused: RefusedError, scope: Scope) -> Response:
         headers["WWW-Authenticate"] = _CHALLENGE
     if refused.retry_after:
         headers["Retry-After"] = str(math.ceil(refused.retry_after))
-    if scope["path"].startswith(f"{PREFIX}/"):
-        # Pages tell who has signed in, and so are made of what uses this module.
-        from penstock.schematizer.web.rendering import render_error  # noqa: PLC0415
-
-        page = render_error(scope, refused)
+    if scope["path"].startswith(f"{PAGES}/"):
+        # Pages tell who has signed in, and so are made of what uses this module: the application has what makes one.
+        page: Response = scope["app"].state.render_error(scope, refused)
         page.headers.update(headers)
         return page
     return JSONResponse(

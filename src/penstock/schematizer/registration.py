@@ -10,7 +10,7 @@ that lie in between.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from sqlalchemy import and_, bindparam, delete, func, select
@@ -38,6 +38,7 @@ from penstock.schematizer.models import (
     Thing,
     Topic,
 )
+from penstock.schematizer.registered import Registered, Verdict
 from penstock.schematizer.schemas import keep_schema, schema_by_id
 from penstock.schematizer.search import enter_new
 from penstock.schematizer.subjects import add_version, find_subject, find_version, open_subject
@@ -55,21 +56,6 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
 
-@dataclass(frozen=True, slots=True)
-class Registered:
-    """What a shape was given; `follows` is the topic before this one, "" if this is the first.
-
-    `known_as` is the registration's id where nothing was written: the shape was
-    the newest already, and nothing was said beside it.
-    """
-
-    topic: str
-    key_schema_id: int | None
-    value_schema_id: int
-    follows: str
-    known_as: int | None = field(default=None, compare=False)
-
-
 def register_table(database: Database, shape: TableShape, said: SourceAnnotations | None = None) -> Registered:
     """Register `shape`. The newest shape of a table gets the same answer however often it is registered.
 
@@ -85,19 +71,6 @@ def register_table(database: Database, shape: TableShape, said: SourceAnnotation
     # What is compared here is known to the transaction, which holds up everybody else.
     database.read(lambda session: check_table(session, shape))
     return database.write(lambda session: _register(session, shape, said))
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """Where a shape would go: `topic` is the table's newest one, "" if there is none yet.
-
-    `is_known`: the shape has an answer already. It stays on the topic unless there
-    are problems.
-    """
-
-    topic: str
-    is_known: bool
-    problems: tuple[Problem, ...]
 
 
 def check_table(session: Session, shape: TableShape) -> Verdict:

@@ -10,7 +10,7 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-from penstock.schematizer.database import FOR_WRITING
+from penstock.schematizer.execution_options import FOR_WRITING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -25,7 +25,8 @@ from penstock.schematizer.catalog import read_topic
 from penstock.schematizer.database import Database, open_database
 from penstock.schematizer.models import Element, Status, SubjectVersion
 from penstock.schematizer.refusals import RefusedError
-from penstock.schematizer.registration import Registered, register_table
+from penstock.schematizer.registered import Registered
+from penstock.schematizer.registration import register_table
 from penstock.schematizer.schemas import parse_schema
 from penstock.schematizer.subjects import register_version
 from penstock.schematizer.tables import Registering, shape_of_table

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 import pyarrow as pa
 
 from penstock.core.arrow_types import arrow_type
+from penstock.core.implicit_defaults import implicit_default
 from penstock.core.tables import (
     BitType,
     BytesType,
@@ -34,7 +35,6 @@ from penstock.core.tables import (
     VectorType,
     YearType,
 )
-from penstock.core.warehouse.fill_values import implicit_default
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

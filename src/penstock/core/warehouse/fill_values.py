@@ -13,6 +13,7 @@ import re
 from decimal import Decimal, InvalidOperation
 from typing import assert_never
 
+from penstock.core.implicit_defaults import implicit_default
 from penstock.core.tables import (
     BitType,
     BytesType,
@@ -57,27 +58,6 @@ def render_fill_value(dialect: Dialect, column: Column) -> str:
     if column.default is None:
         return _constant(dialect, column.type, implicit_default(column.type))
     return _constant(dialect, column.type, column.default)
-
-
-def implicit_default(type_: ColumnType) -> str:
-    """Return what the source fills a NOT NULL column without a default with; ValueError where nobody else knows it."""
-    match type_:
-        case IntegerType() | BitType() | DecimalType() | FloatType() | YearType():
-            return "0"
-        case TextType() | BytesType() | SetType():
-            return ""
-        case TimeType():
-            return "00:00:00"
-        case EnumType(labels):
-            return labels[0]
-        case DateType() | DateTimeType() | TimestampType() | UnsupportedType():
-            message = "it is NOT NULL without a default, so the source filled it with the zero date, which is no date"
-            raise ValueError(message)
-        case PrintedType() | GeometryType() | VectorType():
-            message = "it is NOT NULL without a default, so nobody but the source knows what it was filled with"
-            raise ValueError(message)
-        case _:
-            assert_never(type_)
 
 
 def _constant(dialect: Dialect, type_: ColumnType, default: str) -> str:  # noqa: C901, PLR0911 - one return per member of the union

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
 from penstock.schematizer.documentation_catalog import read_found, read_history
+from penstock.schematizer.error_answers import PAGES
 from penstock.schematizer.models import Thing
 from penstock.schematizer.notes import read_note
 from penstock.schematizer.queries import (
@@ -18,7 +19,7 @@ from penstock.schematizer.queries import (
 from penstock.schematizer.refusals import Code, RefusedError
 from penstock.schematizer.v1 import Store
 from penstock.schematizer.v1_documentation import SourcePath
-from penstock.schematizer.web.links import PREFIX, link, link_of_found
+from penstock.schematizer.web.links import link, link_of_found
 from penstock.schematizer.web.reading import (
     read_home,
     read_namespace_page,
@@ -26,7 +27,7 @@ from penstock.schematizer.web.reading import (
 )
 from penstock.schematizer.web.rendering import render
 
-router = APIRouter(prefix=PREFIX, include_in_schema=False)
+router = APIRouter(prefix=PAGES, include_in_schema=False)
 _SOURCE = "/sources/{namespace}/{table_schema}/{table_name}"
 _STATIC = {"style.css": "text/css", "script.js": "text/javascript", "icon.svg": "image/svg+xml"}
 _FOUND_PER_PAGE = 30

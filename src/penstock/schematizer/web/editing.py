@@ -22,20 +22,21 @@ from penstock.schematizer.documentation import (
     find_source,
     require_documentation,
 )
+from penstock.schematizer.error_answers import PAGES
 from penstock.schematizer.notes import add_note, change_note, read_note
 from penstock.schematizer.queries import SchemaId
 from penstock.schematizer.refusals import Code, RefusedError
 from penstock.schematizer.rights import Asking
 from penstock.schematizer.v1 import Store
 from penstock.schematizer.v1_documentation import SourcePath
-from penstock.schematizer.web.links import PREFIX, fragment, link
+from penstock.schematizer.web.links import fragment, link
 from penstock.schematizer.web.origins import read_form
 from penstock.schematizer.web.reading import read_source_page
 from penstock.schematizer.web.rendering import render
 from penstock.schematizer.web.schema_reading import read_schema_page
 from penstock.schematizer.words import clean
 
-router = APIRouter(prefix=PREFIX, include_in_schema=False)
+router = APIRouter(prefix=PAGES, include_in_schema=False)
 _SOURCE = "/sources/{namespace}/{table_schema}/{table_name}"
 Form = Annotated[Mapping[str, str], Depends(read_form)]
 _AUTHOR_CHARACTERS_MAX = 255

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from penstock.schematizer.error_answers import PAGES
 from penstock.schematizer.models import Thing
 
 if TYPE_CHECKING:
     from penstock.schematizer.documentation_answers import FoundAnswer
 
-PREFIX: Final = "/ui"
-
 
 def link(*parts: str) -> str:
     """Return the path of a page from its parts."""
-    return f"{PREFIX}/" + "/".join(quote(part, safe="") for part in parts)
+    return f"{PAGES}/" + "/".join(quote(part, safe="") for part in parts)
 
 
 def fragment(name: str) -> str:

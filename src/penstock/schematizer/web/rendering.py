@@ -10,8 +10,9 @@ from urllib.parse import quote, urlencode
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from penstock.schematizer.error_answers import PAGES
 from penstock.schematizer.rights import user_of
-from penstock.schematizer.web.links import PREFIX, fragment, link
+from penstock.schematizer.web.links import fragment, link
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,7 +59,7 @@ def _render(scope: Scope, template: str, status: int, values: Mapping[str, objec
             root=root,
             link=page_link,
             user=user_of(scope).name,
-            static=f"{root}{PREFIX}/static/",
+            static=f"{root}{PAGES}/static/",
             docs=f"{root}/docs",
             **({"searched": ""} | dict(values)),
         )

@@ -6,12 +6,12 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse
 from sqlalchemy.orm import Session
 
+from penstock.schematizer.error_answers import PAGES
 from penstock.schematizer.queries import SchemaId, TopicName
 from penstock.schematizer.rights import Asking
 from penstock.schematizer.v1 import Store
 from penstock.schematizer.web.browsing import After, Text
 from penstock.schematizer.web.figures import KafkaFigures
-from penstock.schematizer.web.links import PREFIX
 from penstock.schematizer.web.rendering import render
 from penstock.schematizer.web.schema_reading import (
     read_foreign_subjects,
@@ -20,7 +20,7 @@ from penstock.schematizer.web.schema_reading import (
     read_topic_page,
 )
 
-router = APIRouter(prefix=PREFIX, include_in_schema=False)
+router = APIRouter(prefix=PAGES, include_in_schema=False)
 _SUBJECTS_PER_PAGE = 100
 
 
