@@ -14,11 +14,13 @@ _HOUR = 3600
 _DAY = 86_400
 
 
-def say_error(message: str, hint: str) -> None:
-    """Write what happened in red, and below it what to do, on standard error."""
+def say_error(message: str, hint: str, code: str | None = None) -> None:
+    """Write what happened in red, below it what to do, and the error's code if it has one, on standard error."""
     console = open_console(stderr=True)
     console.print(message, style="bold red", markup=False, highlight=False, soft_wrap=True)
     console.print(f"  what to do: {hint}", markup=False, highlight=False, soft_wrap=True)
+    if code is not None:
+        console.print(f"  error code: {code}", style="dim", markup=False, highlight=False, soft_wrap=True)
 
 
 def say_note(text: str) -> None:

@@ -55,7 +55,7 @@ def check(file: ConfigFile) -> None:
             try:
                 job = plan_of_join(reached, join.name, log, registry)
             except PenstockError as error:
-                say_error(error.message, error.hint)
+                say_error(error.message, error.hint, error.error_code)
                 exit_codes.append(error.exit_code)
                 continue
             for line in [*explain_join(join, job), *explain_forgetful(forgetful_inputs(log, job))]:

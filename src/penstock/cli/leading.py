@@ -72,7 +72,7 @@ class Leadership:
     def _end(self) -> None:
         """Leave, although something still waits: for a server perhaps. Servers that we started end with us."""
         if self._error is not None and not self._is_told:
-            say_error(self._error.message, self._error.hint)
+            say_error(self._error.message, self._error.hint, self._error.error_code)
         sys.stderr.flush()
         os._exit(LockLostError.exit_code)
 

@@ -96,7 +96,7 @@ class LazyCommands(TyperGroup):
             say_note("stopped; run again to go on")
             raise typer.Exit(_INTERRUPTED) from error
         except PenstockError as error:
-            say_error(error.message, error.hint)
+            say_error(error.message, error.hint, error.error_code)
             raise typer.Exit(error.exit_code) from error
         except OSError as error:
             if error.errno != errno.ENOSPC:

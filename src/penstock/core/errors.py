@@ -47,6 +47,8 @@ class PenstockError(Exception):
 
     retryable: ClassVar[bool] = False
     exit_code: ClassVar[int] = 1
+    error_code: ClassVar[str] = "failed"
+    """What errors of a class are called in every release; docs/errors.md explains each."""
 
     def __init__(self, message: str, hint: str) -> None:
         """Keep what happened (`message`) and what to do about it (`hint`)."""
@@ -62,11 +64,14 @@ class PenstockError(Exception):
 class UsageError(PenstockError):
     """The command or the config cannot work as it is written."""
 
+    error_code = "usage"
     exit_code = 2
 
 
 class ConfigError(UsageError):
     """One config file and every mistake in it."""
+
+    error_code = "config"
 
     def __init__(self, file: str, mistakes: Sequence[str]) -> None:
         """List `mistakes`, each already with its line number."""
@@ -80,23 +85,32 @@ class ConfigError(UsageError):
 class UnknownStreamError(UsageError):
     """A join's file names a table that no capture of the pipeline has announced, or not yet."""
 
+    error_code = "unknown-stream"
+
 
 class UnfitServerError(UsageError):
     """A server answers, but its settings or our grants do not allow the work."""
+
+    error_code = "unfit-server"
 
 
 class UnavailableError(PenstockError):
     """A server cannot be reached now; trying again may help."""
 
+    error_code = "unavailable"
     retryable = True
 
 
 class ConflictError(UnavailableError):
     """Another writer changed a target's table while we did."""
 
+    error_code = "conflict"
+
 
 class FencedError(PenstockError):
     """Another instance of this pipeline took over; this one must not publish."""
+
+    error_code = "fenced"
 
 
 class DisplacedError(FencedError):
@@ -105,15 +119,20 @@ class DisplacedError(FencedError):
     Whoever opens the link anew is told by its record which of the two it was.
     """
 
+    error_code = "displaced"
     retryable = True
 
 
 class LockLostError(PenstockError):
     """The leader's lock was taken from us while we ran; another instance may lead now."""
 
+    error_code = "lock-lost"
+
 
 class TableStoppedError(PenstockError):
     """One table cannot go on. The other tables do."""
+
+    error_code = "table-stopped"
 
     def __init__(self, table: str, column: str, position: str, reason: str, hint: str) -> None:
         """Name the table, the column (or "" for the whole table), the place in the log and the cause."""
@@ -129,32 +148,47 @@ class TableStoppedError(PenstockError):
 class TableWaitsError(TableStoppedError):
     """One table cannot go on just now, because somebody holds it; trying again may help."""
 
+    error_code = "table-waits"
     retryable = True
 
 
 class LogError(PenstockError):
     """The log cannot be read on."""
 
+    error_code = "log"
+
 
 class CorruptLogError(LogError):
     """Bytes of the log do not decode, or their checksum differs."""
+
+    error_code = "corrupt-log"
 
 
 class LogPurgedError(LogError):
     """The log no longer reaches back to our position."""
 
+    error_code = "log-purged"
+
 
 class SpoltError(PenstockError):
     """User code of a spolt failed on a message, or on what it made of one; nothing was published."""
+
+    error_code = "spolt"
 
 
 class PositionError(PenstockError):
     """What a target holds and what the log says cannot both be true."""
 
+    error_code = "position"
+
 
 class SinkError(PenstockError):
     """A target refused what it was given."""
 
+    error_code = "sink"
+
 
 class RefusedStatementError(SinkError):
     """A target refused a statement for what the tables in it are: other tables may go on."""
+
+    error_code = "refused-statement"

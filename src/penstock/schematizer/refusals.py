@@ -85,6 +85,8 @@ class Code(Enum):
 class RefusedError(PenstockError):
     """The registry does not do what it was asked; `retry_after` says in how many seconds it might, 0.0 for never."""
 
+    error_code = "registry-refused"
+
     def __init__(self, code: Code, message: str, hint: str, retry_after: float = 0.0) -> None:
         """Say which kind of refusal it is, what was wrong and what to do."""
         super().__init__(message, hint)

@@ -71,7 +71,8 @@ def not_ready(watcher: Watcher) -> list[str]:
     if dead or snapshot is None:
         return dead
     overview = snapshot.overview
-    waiting = [f"{stage.name}: {stage.state}" for stage in overview.stages if stage.state != "running"]
+    waiting = [] if snapshot.has_asked else ["the sources have not been asked yet"]
+    waiting += [f"{stage.name}: {stage.state}" for stage in overview.stages if stage.state != "running"]
     waiting += [f"{each.server}: {each.state}" for each in overview.status.servers if each.state != "running"]
     waiting += [f"{each.source}: {each.unanswered}" for each in overview.status.sources if each.unanswered]
     return waiting + [f"{each.subject}: {each.text}" for each in overview.problems if each.level == "error"]

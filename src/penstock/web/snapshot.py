@@ -15,12 +15,16 @@ _STALE_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What is served until the next look, rendered once for everybody; `read_at` is by the monotonic clock."""
+    """What is served until the next look, rendered once for everybody; `read_at` is by the monotonic clock.
+
+    `has_asked`: the sources have been asked; before, nobody knows whether they are well.
+    """
 
     overview: Overview
     metrics: bytes
     parts: str
     read_at: float
+    has_asked: bool
 
     @property
     def is_stale(self) -> bool:

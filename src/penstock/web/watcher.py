@@ -46,6 +46,7 @@ class Watcher:
             threading.Thread(target=self._read, name="penstock-web-state", daemon=True),
             threading.Thread(target=self._ask, name="penstock-web-sources", daemon=True),
         ]
+        self._has_asked = False
         self.snapshot: Snapshot | None = None
         self.unanswered = "the state database has not been read yet"
 
@@ -65,9 +66,12 @@ class Watcher:
 
     def look(self, reader: StatusReader) -> Snapshot:
         """Read once and render."""
+        has_asked = self._has_asked
         status = reader.read().with_answers(self._sources)
         overview = make_overview(self._spec, status, self._run_command)
-        return Snapshot(overview, describe_metrics(overview).encode(), render_parts(overview), time.monotonic())
+        return Snapshot(
+            overview, describe_metrics(overview).encode(), render_parts(overview), time.monotonic(), has_asked
+        )
 
     def _read(self) -> None:
         with closing(StatusReader(self._spec)) as reader:
@@ -84,6 +88,7 @@ class Watcher:
             while not self._stop.is_set():
                 try:
                     self._sources = reader.ask_sources()
+                    self._has_asked = True
                 except PenstockError as error:
                     _log.debug("sources are asked later", error=error.message)
                 self._stop.wait(_SOURCES_SECONDS)

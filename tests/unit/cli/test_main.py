@@ -119,7 +119,7 @@ def test_an_error_is_told_with_its_hint_and_exit_code(
     result = run_raising(error)
 
     assert result.exit_code == exit_code
-    assert result.stderr == f"{error.message}\n  what to do: {error.hint}\n"
+    assert result.stderr == f"{error.message}\n  what to do: {error.hint}\n  error code: {error.error_code}\n"
 
 
 def test_ctrl_c_says_that_a_rerun_goes_on(run_raising: RunRaising) -> None:
