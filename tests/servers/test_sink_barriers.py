@@ -38,7 +38,7 @@ def log_batch(place: Place, start: int, rows: list[tuple[str, str]]) -> Batch:
 
 @on_every_target
 def test_a_change_log_says_where_it_was_emptied_and_adds_up_as_the_page_says(place: Place) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "targets.md").read_text()
     query = page.partition("```sql\nSELECT logged_at")[2].partition("```")[0]
     query = f"SELECT logged_at{query}".replace("logged_at, actor, action, entity_id, detail", "id")
     sink = place.open()

@@ -14,7 +14,7 @@ _WORDS = {Wanted.PAUSE: "pausing", Wanted.CANCEL: "being cancelled"}
 
 
 def describe_snapshot(snapshot: Snapshot, now_ms: int) -> dict[str, object]:
-    """One snapshot as `--json` prints it; every key is documented in docs/operations.md."""
+    """One snapshot as `--json` prints it; every key is documented in docs/snapshots.md."""
     options = snapshot.options
     return {
         "id": snapshot.id,

@@ -1,4 +1,4 @@
-"""What `penstock status --json` prints; every key is documented in docs/operations.md."""
+"""What `penstock status --json` prints; every key is documented in docs/status.md."""
 
 from __future__ import annotations
 
