@@ -161,7 +161,7 @@ def test_a_plugin_that_we_lack_is_named_with_those_that_we_have(tmp_path: Path, 
         with closing(connect(address(server))) as opened:
             ask(opened, "CREATE USER plain IDENTIFIED WITH authentication_webauthn")
 
-        with pytest.raises(UnfitServerError, match=r"a way to log in that we do not have: .*webauthn") as caught:
+        with pytest.raises(UnfitServerError, match=r"uses an unsupported authentication plugin: .*webauthn") as caught:
             connect(replace(address(server), user="plain"))
 
     assert "ALTER USER so that it logs in by caching_sha2_password" in caught.value.hint

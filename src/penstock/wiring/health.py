@@ -103,10 +103,10 @@ def _link_problems(status: PipelineStatus, run_command: str) -> Iterator[Problem
             level: Literal["warning", "error"] = "warning" if link.state == "retrying" else "error"
             yield Problem(level, link.link, link.error, _then(link.hint, run_command))
         elif status.holder == "" and link.behind_since_ms:
-            text = f"nobody runs it, and {_ahead(link)}"
+            text = f"not running; {_ahead(link)}"
             yield Problem("warning", link.link, text, f"type: {run_command}")
         elif (stuck := status.stuck_seconds(link)) is not None and stuck > STUCK_SECONDS:
-            text = f"has not moved for {_duration(stuck)}, although {_ahead(link)}"
+            text = f"has not moved for {_duration(stuck)}; {_ahead(link)}"
             yield Problem("warning", link.link, text, "see the log; a large transaction or a slow target takes long")
 
 
@@ -135,8 +135,8 @@ def _then(hint: str, run_command: str) -> str:
 
 def _ahead(link: LinkProgress) -> str:
     if link.lag_bytes is not None:
-        return f"{link.lag_bytes:,} bytes are ahead of it"
-    return f"{link.lag_messages:,} messages are ahead of it" if link.lag_messages is not None else "changes wait"
+        return f"{link.lag_bytes:,} bytes behind"
+    return f"{link.lag_messages:,} messages behind" if link.lag_messages is not None else "changes are waiting"
 
 
 def _duration(seconds: float) -> str:

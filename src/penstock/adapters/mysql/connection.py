@@ -70,7 +70,7 @@ def connect(
         raise explain(error, server) from error
     except RuntimeError as error:
         # What pymysql says of a package that one way to log in needs.
-        message = f"{server} asks for a way to log in that takes another package: {error}"
+        message = f"{server} uses an authentication plugin that takes another package: {error}"
         raise UsageError(message, "type: make setup") from error
     try:
         require_kept(server, ask(connection, mysql_query()))

@@ -28,7 +28,7 @@ _NO_TLS: Final = (
 )
 _TLS_ONLY: Final = ("{server} lets us in over TLS only: {said}", "give it `tls`, such as `tls: {ca: FILE}`")
 _UNKNOWN_PLUGIN: Final = (
-    "{server} asks for a way to log in that we do not have: {said}",
+    "{server} uses an unsupported authentication plugin: {said}",
     f"ALTER USER so that it logs in by {_PLUGINS}",
 )
 _BY_SOCKET: Final = (
@@ -102,7 +102,7 @@ def clear_text_plugins(tls: Tls | None) -> dict[str, Callable[[pymysql.Connectio
 
 
 class RefusedPlugin:
-    """A way to log in that we do not go."""
+    """An authentication plugin that we do not support."""
 
     def __init__(self, connection: pymysql.Connection) -> None:
         """Be made by pymysql when the server asks for the plugin."""

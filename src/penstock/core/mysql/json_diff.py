@@ -75,7 +75,7 @@ class _Changed:
             case _:
                 done = False
         if not done:
-            message = f"{path[:200]} is no place in the old JSON document that can be changed so (kind {operation})"
+            message = f"{path[:200]} is not found in the previous JSON document (operation {operation})"
             raise MalformedError(message)
 
     def _find(self, path: list[Leg]) -> Node | None:
