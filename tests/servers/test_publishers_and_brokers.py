@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -19,6 +20,7 @@ from tests.servers.test_watermarks import Case
 from penstock.adapters.kafka import pieces, tails, watermarks
 from penstock.adapters.kafka.cluster import LARGEST_MESSAGE, KafkaCluster, create_topics
 from penstock.adapters.kafka.publisher import TransactionalPublisher
+from penstock.adapters.kafka.reader import TopicReader
 from penstock.core.changes import Messages
 from penstock.core.errors import PenstockError, PositionError, UnavailableError
 from penstock.dev import kafka as kafka_settings
@@ -29,8 +31,12 @@ if TYPE_CHECKING:
 
     from penstock.dev.kafka import KafkaBroker
 
-_CLIENT_TRIES_AGAIN_SECONDS = 15.0
-"""Longer than a client of Kafka's waits, at most, before it tries to connect again."""
+_RECONNECTS_SOON = (("reconnect.backoff.max.ms", "500"),)
+_CLIENT_TRIES_AGAIN_SECONDS = 2.0
+"""Longer than such a client of Kafka's waits, at most, before it tries to connect again."""
+
+
+_IDENTITY_PARTITIONS = 4
 
 
 @pytest.mark.timeout(300)
@@ -40,6 +46,7 @@ def test_what_a_broker_that_died_did_not_take_is_not_sent_to_the_next_one_by_a_p
     monkeypatch.setattr(watermarks, "REQUEST_TIMEOUT_SECONDS", 2.0)
     with start_kafka(tmp_path / "kafka") as broker:
         case = Case(broker, tmp_path)
+        case.cluster = replace(case.cluster, login=_RECONNECTS_SOON)
         with closing(case.open()) as publisher:
             case.go_on(publisher, 10)
             broker.kill()
@@ -80,13 +87,20 @@ def test_a_topic_that_others_go_on_writing_to_stops_whoever_waits_for_it_to_rest
 def test_a_publisher_that_a_broker_forgot_over_an_idle_week_is_no_older_instance(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    week = "transactional.id.expiration.ms=8000\ntransaction.remove.expired.transaction.cleanup.interval.ms=500\n"
+    week = "transactional.id.expiration.ms=4000\ntransaction.remove.expired.transaction.cleanup.interval.ms=500\n"
     monkeypatch.setattr(kafka_settings, "_SETTINGS", f"{kafka_settings._SETTINGS}{week}")
     with start_kafka(tmp_path / "kafka") as broker:
         cluster, pipeline = KafkaCluster(broker.bootstrap_servers), uuid4().hex
-        with closing(TransactionalPublisher(cluster, pipeline, LINK)) as idle:
+        identities = [("__transaction_state", number) for number in range(_IDENTITY_PARTITIONS)]
+        with closing(TransactionalPublisher(cluster, pipeline, LINK)) as idle, closing(TopicReader(cluster)) as reader:
             idle.publish([messages(f"{pipeline}.a", 0, 10, "")], lambda: {"next": 10})
-            time.sleep(14.0)
+            idle.settle()
+            written = sum(reader.ends(identities).values())
+            until = time.monotonic() + 60.0
+            # What a broker forgets it writes down.
+            while sum(reader.ends(identities).values()) == written:
+                assert time.monotonic() < until
+                time.sleep(0.1)
 
             with pytest.raises(UnavailableError):
                 idle.publish([messages(f"{pipeline}.a", 10, 20, "")], lambda: {"next": 20})

@@ -61,6 +61,8 @@ share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 share.coordinator.state.topic.num.partitions=1
 transaction.max.timeout.ms=900000
+# What a killed publisher left open holds readers up until it is looked for: not for ten seconds more.
+transaction.abort.timed.out.transaction.cleanup.interval.ms=1000
 
 # Quick on a small machine.
 group.initial.rebalance.delay.ms=0

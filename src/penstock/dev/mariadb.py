@@ -18,13 +18,14 @@ import pymysql
 
 from penstock.core.errors import PenstockError, UsageError
 from penstock.dev.debian import DebianPackage, Prefix, ensure_prefix
+from penstock.dev.initial_data import begin_data
 from penstock.dev.ports import LOOPBACK, choose_port, is_listening
 from penstock.dev.processes import run_to_end, start_child, wait_until_ready
 from penstock.dev.secrets import kept_secret, make_private, write_private
 from penstock.dev.server import OneProcessServer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 NEWER = DebianPackage("trixie", "mariadb-server-core")
 """MariaDB 11.8, for what the release that most machines have does not know yet."""
@@ -163,7 +164,7 @@ def start_mariadb(
     server = [*program, f"--defaults-file={settings}", *_as_root()]
     with _plain_path(home) as plain:
         first = _init_command(plain) if prefix is None else _bootstrap_command(home, server, prefix)
-        _initialise(home, first, log)
+        _initialise(home, Path(program[-1]), flavour, lambda: _make_data(home, first, log))
     child = start_child(f"MariaDB ({flavour.value})", [*server, f"--init-file={home / INIT_FILE}", *options], log)
     wait_until_ready(child, lambda: answers(chosen, password), _START_SECONDS)
     return MariadbServer(chosen, home, child, password=password)
@@ -197,19 +198,24 @@ def _write_settings(home: Path, flavour: Flavour, port: int, max_binlog_size_byt
     return settings
 
 
-def _initialise(home: Path, command: Sequence[str], log: Path) -> None:
-    """Create the system tables, unless an earlier start did so to the end."""
+def _initialise(home: Path, program: Path, flavour: Flavour, make: Callable[[], None]) -> None:
+    """Have the system tables, unless an earlier start came to the end of that."""
     done = home / "initialised"
     if done.exists():
         return
     shutil.rmtree(home / "data", ignore_errors=True)
+    begin_data(home / "data", program, [flavour.value, _SETTINGS, _SOURCE_SETTINGS, _TRACKER_SETTINGS], make)
+    done.touch()
+
+
+def _make_data(home: Path, command: Sequence[str], log: Path) -> None:
+    """Create the system tables."""
     (home / "data").mkdir()
     run_to_end("the first start of MariaDB", command, log, _INIT_SECONDS)
     # The program may fail without saying so by its exit code.
     if not any((home / "data" / "mysql").glob("global_priv.*")):
         message = f"the first start of MariaDB made no system tables under {home / 'data'}"
         raise PenstockError(message, f"read {log}, mend the cause and try again")
-    done.touch()
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.dev.debian import DebianPackage, ensure_prefix, prefix_directory
+from penstock.dev.initial_data import begin_data
 from penstock.dev.mariadb import INIT_FILE, PASSWORD, USER, Flavour, answers, write_logins
 from penstock.dev.ports import LOOPBACK, choose_port
 from penstock.dev.processes import run_to_end, start_child, wait_until_ready
@@ -26,6 +27,7 @@ PACKAGE = DebianPackage("sid", "mysql-server-core")
 
 _START_SECONDS = 120.0
 _INIT_SECONDS = 180.0
+_FIRST_START = "mysqld --initialize-insecure"
 
 _SETTINGS = """\
 [mysqld]
@@ -130,22 +132,23 @@ def start_mysql(
     settings.write_text(text)
     log = home / "mysql.log"
     server = [*prefix.command("sbin/mysqld"), f"--defaults-file={settings}", *_as_root()]
-    _initialise(home, server, log)
+    # No log from this start: the first one of a source begins with what its user does.
+    first = [*server, "--initialize-insecure", "--skip-log-bin"]
+    program = prefix.usr / "sbin" / "mysqld"
+    _initialise(home, program, flavour, lambda: run_to_end(_FIRST_START, first, log, _INIT_SECONDS))
     # Not among the settings: with --initialize it would be run before there are any tables of users.
     child = start_child(f"MySQL ({flavour.value})", [*server, f"--init-file={home / INIT_FILE}", *options], log)
     wait_until_ready(child, lambda: answers(chosen, password), _START_SECONDS)
     return OracleMysql(chosen, home, child, password=password)
 
 
-def _initialise(home: Path, server: Sequence[str], log: Path) -> None:
-    """Create the system tables, unless an earlier start did so to the end."""
+def _initialise(home: Path, program: Path, flavour: Flavour, make: Callable[[], None]) -> None:
+    """Have the system tables, unless an earlier start came to the end of that."""
     done = home / "initialised"
     if done.exists():
         return
     shutil.rmtree(home / "data", ignore_errors=True)
-    # No log from this start: the first one of a source begins with what its user does.
-    first = [*server, "--initialize-insecure", "--skip-log-bin"]
-    run_to_end("mysqld --initialize-insecure", first, log, _INIT_SECONDS)
+    begin_data(home / "data", program, [flavour.value, _SETTINGS, _SOURCE_SETTINGS, _TRACKER_SETTINGS], make)
     done.touch()
 
 
