@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.config.specs import PipelineSpec
-    from penstock.jobs.link import Planner, PlannerFactory, Task
+    from penstock.jobs.link import Planner, PlannerFactory, Task, Until
     from penstock.ports.state import State
 
 
@@ -59,3 +59,6 @@ class HeldObjects(ObjectsLink):
     def planning(self) -> PlannerFactory:
         """See `ObjectsLink`."""
         return HeldPlanning(super().planning(), self._hold)
+
+    def follow(self, until: Until) -> None:
+        """Follow nothing: what is measured is much, and for micro-batches."""

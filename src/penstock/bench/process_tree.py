@@ -77,6 +77,20 @@ class ProcessTree:
         return own + sum(max(0, times.collected - dead_children[key]) for key, times in self._seen.items())
 
 
+def tree_pss_bytes(root: int) -> int:
+    """The proportional set size of a process and its descendants: a shared page counts once, among its sharers."""
+    return sum(_read_pss(pid) for pid, _ in _read_tree(root))
+
+
+def _read_pss(pid: int) -> int:
+    """Read /proc/PID/smaps_rollup; 0 for a process that has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return sum(int(line.split()[1]) * _KIBIBYTE for line in lines if line.startswith("Pss:"))
+
+
 def _read_tree(root: int) -> dict[ProcessKey, _Times]:
     """Read the living part of the tree; nothing when the root is gone."""
     stats = dict(_read_stats())

@@ -163,7 +163,7 @@ def _measure_rate(lab: Lab, ids: Ids, side: _Side, rate: int, seconds: int) -> T
             arrivals.wait_for(before + count, _ARRIVE_SECONDS, side.alive)
         finally:
             writer.kill()
-    committed = _read_commits(commits.read_text())
+    committed = read_commits(commits.read_text())
     waited = sorted((at - committed[key]) * _MILLISECONDS for key, at in _arrived(arrivals, before, side))
     cores = meter.cpu_between(begin, end) / (end - begin)
     return Times(percentile(waited, 50), percentile(waited, 99), cores, count / (end - begin))
@@ -173,7 +173,8 @@ def _arrived(arrivals: Arrivals, before: int, side: _Side) -> list[tuple[int, fl
     return [(side.read_key(key), at) for key, at in arrivals.keys[before:]]
 
 
-def _read_commits(text: str) -> dict[int, float]:
+def read_commits(text: str) -> dict[int, float]:
+    """When each id was committed, from what the writer wrote down."""
     pairs = (line.split() for line in text.splitlines())
     return {int(key): float(at) for key, at in pairs}
 

@@ -1,0 +1,1 @@
+"""`penstock bench steady`: what a pipeline costs all day, while little flows."""

@@ -1,0 +1,49 @@
+"""Our side: `penstock run` from the bench's source into PostgreSQL, or into DuckDB as well."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING, Final
+
+from penstock.adapters.mysql.connection import connect
+from penstock.bench.capture.workload import create_table, insert_range, login, without_sync
+from penstock.bench.steady.stretches import Side, Steady, measure_side
+from penstock.bench.steady.visible import Visible
+from penstock.bench.warehouse.compare import create_database, require_equal_postgres
+from penstock.bench.warehouse.pipeline import TargetPipeline, duckdb_sink, postgres_sink
+from penstock.core.tables import TableId
+
+if TYPE_CHECKING:
+    from penstock.bench.capture.latency import Ids
+    from penstock.bench.lab import Lab
+
+START_SECONDS: Final = 180.0
+
+
+def measure_ours(lab: Lab, ids: Ids, sinks: int) -> Steady:
+    """Carry a table of its own into one or two sinks. Raises PenstockError when that fails."""
+    table = TableId(f"bench_steady_{sinks}", "orders")
+    database, home = table.schema, lab.folder(table.schema)
+    create_database(lab.postgres(), database)
+    targets = {"postgres": postgres_sink(lab.postgres(), database)}
+    if sinks > 1:
+        targets["duckdb"] = duckdb_sink(home / "target.duckdb")
+    pipeline = TargetPipeline(lab, table.schema, str(table), home, targets)
+    pipeline.write_file()
+    create_table(lab.source(), table)
+    with closing(connect(login(lab.source()))) as source, without_sync(source):
+        first = ids.take(1)
+        insert_range(source, table, first, first)
+        lab.say(f"steady: starting Penstock, {sinks} sink{'s' * (sinks > 1)}")
+        began = time.monotonic()
+        child = pipeline.start("run", str(pipeline.file), log="run.log")
+        try:
+            with Visible(lab.postgres(), database, str(table)) as visible:
+                visible.await_id(first, START_SECONDS, child.alive)
+                side = Side(f"Penstock, {sinks} sinks", child.pid, child.alive, visible, table)
+                steady = measure_side(lab, side, ids, time.monotonic() - began)
+            require_equal_postgres(lab.source(), table, "Penstock", (lab.postgres(), database, str(table)))
+        finally:
+            child.stop()
+    return steady
