@@ -7,11 +7,14 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path  # noqa: TC003 - Typer reads the annotation
+from threading import Event
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
 
     from penstock.cli.leading import Leadership
@@ -64,11 +67,11 @@ def run(
         servers = _start_servers(spec, stack)
         wait_for_servers(servers.spec, say_note)
         session = spark.open(servers.spec)
-        leadership.at_loss(partial(kill_session, session))
+        halted = _halted_at_loss(leadership, partial(kill_session, session))
         _start_page(page, stack)
         say_note("running; Ctrl-C ends it" if not once else "carrying everything committed up to now")
         try:
-            _run_links(PipelineRun(servers.spec, once, only), session, _Services(leadership, servers, page))
+            _run_links(PipelineRun(servers.spec, once, only), session, _Services(leadership, servers, page), halted)
         finally:
             # Before the lock is let go: nothing of ours publishes after that.
             spark.close()
@@ -109,11 +112,23 @@ def _prepare_home(spec: PipelineSpec) -> None:
         say_note("running as root, which a pipeline does not need: give it a user of its own")
 
 
-def _run_links(links: PipelineRun, session: SparkSession, services: _Services) -> None:
+def _halted_at_loss(leadership: Leadership, kill: Callable[[], None]) -> Event:
+    """Let nothing of ours be written once somebody else may lead; return what is set in that moment."""
+    halted = Event()
+
+    def halt() -> None:
+        halted.set()
+        kill()
+
+    leadership.at_loss(halt)
+    return halted
+
+
+def _run_links(links: PipelineRun, session: SparkSession, services: _Services, halted: Event) -> None:
     from penstock.jobs.pipeline import run_pipeline  # noqa: PLC0415
     from penstock.spark.runner import SparkRunner  # noqa: PLC0415
 
-    run_pipeline(links, SparkRunner(session, services))
+    run_pipeline(links, SparkRunner(session, services, halted))
 
 
 def _say_crash_point() -> None:

@@ -9,7 +9,7 @@ cannot show (that names are unique, that links lead somewhere) is checked in
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, Self, TypeAlias
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -40,6 +40,9 @@ from penstock.core.warehouse.load_plan import (  # noqa: TC001 - pydantic reads 
     Overflow,
 )
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 EmbeddedPart: TypeAlias = Literal["kafka", "schematizer", "state", "tracker", "objects"]
 EMBEDDED_PARTS: tuple[EmbeddedPart, ...] = ("kafka", "schematizer", "state", "tracker", "objects")
 
@@ -47,6 +50,18 @@ SourceSpec: TypeAlias = MysqlSourceSpec | PostgresSourceSpec
 """A source of any kind: each has a spec of its own, which its `kind` picks."""
 
 SparkConf: TypeAlias = dict[str, Annotated[str, BeforeValidator(spark_value)]]
+
+
+FRESHNESS_MS: Mapping[str, int] = {
+    "duckdb": 250,
+    "postgres": 250,
+    "redshift": 2_000,
+    "delta": 2_000,
+    "snowflake": 5_000,
+}
+"""By kind of sink: where a load is a commit of some seconds, files or money, changes gather for longer."""
+_FILES_FRESHNESS_SECONDS = 1.0
+"""Where nothing loads the files."""
 
 
 class KafkaSecuritySpec(Spec):
@@ -123,7 +138,9 @@ class LinkSpec(Spec):
     `keep` its rows as they last were, or `drop` it too; `deletes`, whether rows
     that the source deletes go (`hard`) or stay and say so (`soft`); `overflow`,
     what becomes of values that the sink cannot hold; `columns`, which columns the
-    sink does not get, or not as they are. `schema` is where the sink has the tables,
+    sink does not get, or not as they are; `freshness_ms`, for how long changes may gather
+    before a load, so that a load begins no more often; each kind of sink has a default.
+    `schema` is where the sink has the tables,
     which must be of one schema of the source, if not in a schema of that name.
     """
 
@@ -135,6 +152,7 @@ class LinkSpec(Spec):
     deletes: Deletes = "hard"
     overflow: Overflow = "stop"
     columns: ColumnsSpec = ColumnsSpec()
+    freshness_ms: Annotated[int, Field(strict=True, ge=0, le=3_600_000)] | None = None
 
     @property
     def name(self) -> str:
@@ -201,6 +219,16 @@ class PipelineSpec(Spec):
     def mysql_sources(self) -> tuple[MysqlSourceSpec, ...]:
         """The sources that are MySQL or MariaDB: what they are asked about tables, a tracker must know."""
         return tuple(source for source in self.sources if isinstance(source, MysqlSourceSpec))
+
+    def freshness_seconds(self, link: LinkSpec) -> float:
+        """For how long changes may gather before `link` loads them."""
+        given = FRESHNESS_MS[self.sink(link.sink).kind] if link.freshness_ms is None else link.freshness_ms
+        return given / 1000
+
+    @property
+    def files_freshness_seconds(self) -> float:
+        """For how long changes may gather before they become files: as short as any link wants it."""
+        return min((self.freshness_seconds(link) for link in self.links), default=_FILES_FRESHNESS_SECONDS)
 
     def secret_names(self) -> tuple[str, ...]:
         """The environment variables that hold the pipeline's secrets."""

@@ -7,7 +7,6 @@ that are not about Spark, and what is to be interrupted at many places.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import TYPE_CHECKING, assert_never
 
@@ -16,6 +15,7 @@ from penstock.jobs.capture_tasks import TailSlice
 from penstock.jobs.in_process_join import join_in_process
 from penstock.jobs.link import JoinWork, MessageWork, PlannedWork
 from penstock.jobs.pipeline import plan_stages, run_pipeline
+from penstock.jobs.rounds import do_tasks
 from penstock.jobs.runner import PipelineRun
 from penstock.links.capture.spec import CaptureSpec
 from penstock.wiring.capture_kinds import capture_kind
@@ -24,11 +24,11 @@ from penstock.wiring.open import open_pipeline_state, open_topic_log
 from penstock.wiring.warehouses import open_sinks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from penstock.config.specs import LinkSpec, PipelineSpec
     from penstock.core.transforms.changes import Evaluate
-    from penstock.jobs.link import Link, Task
+    from penstock.jobs.link import Link
     from penstock.ports.sink import Sink
     from penstock.wiring.mirror import Conditions
 
@@ -112,16 +112,7 @@ def _do(work: PlannedWork) -> None:
     planner = work.planning()
     planner.fix_end()
     while planner.has_work():
-        tasks = planner.plan()
-        if work.reads == "topics" or len(tasks) == 1:
-            work.take(outcome for task in tasks for outcome in task.run())
-        else:
-            work.take(_run_at_once(tasks))
-
-
-def _run_at_once(tasks: Sequence[Task]) -> Iterable[object]:
-    with ThreadPoolExecutor(len(tasks)) as threads:
-        return [outcome for outcomes in threads.map(lambda task: list(task.run()), tasks) for outcome in outcomes]
+        do_tasks(work, planner.plan())
 
 
 def _read(spec: PipelineSpec, work: MessageWork) -> None:

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from penstock.links.joins.spec import JoinJob
 
 
+Until: TypeAlias = "Callable[[float], bool]"
+"""Waits for so many seconds at most; True, and at once, when a link is to end."""
+
+
 class Task(Protocol):
     """Work of one micro-batch for one executor. Frozen and picklable; opens its own connections."""
 
@@ -56,25 +60,31 @@ class PlannedWork:
     Tasks that read a source's log wait for each other: all of a micro-batch must
     run at once. Those that read topics do not, and have a process to themselves or
     run one after the other, because they keep connections for the next one.
+
+    A run without an end calls `follow` behind each micro-batch, on the driver: it
+    carries what comes by itself while that is little, and returns when it is more.
     """
 
     reads: Literal["mysql", "topics"]
     planning: PlannerFactory
     take: Callable[[Iterable[object]], None]
+    follow: Callable[[Until], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class MessageWork:
-    """Micro-batches of messages, of a topic's only partition from `start` on. `take` gets (offset, value), in order.
+    """Messages of a topic's only partition from `start` on, some at a time. `take` gets (offset, value), in order.
 
-    A run without an end calls `go_on` once micro-batches run: it does what is to be
-    done while no messages come, until the link is closed, and tells `failed` what ends it.
+    A run without an end takes some at most every `pace_seconds`, and calls `go_on` before:
+    it does what is to be done while no messages come, until the link is closed, and tells
+    `failed` what ends it.
     """
 
     topic: str
     start: int
     take: Callable[[Sequence[tuple[int, bytes]]], None]
     go_on: Callable[[Callable[[BaseException], None]], None]
+    pace_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

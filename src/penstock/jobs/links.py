@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
 
 from penstock.jobs.capture_tasks import CapturePlanning, Started
 from penstock.jobs.link import MessageWork, PlannedWork
-from penstock.jobs.objects_tasks import OFFSETS_PER_TASK, ObjectsPlanning
+from penstock.jobs.objects_following import ObjectsFollower
+from penstock.jobs.objects_tasks import OFFSETS_PER_TASK, ObjectsLinkPlanner, ObjectsPlanning, close_kept
 from penstock.links.capture.backlog_slices import SliceDropped, SlicePublished
 from penstock.links.capture.live import TailSliceEnded
 from penstock.links.counts import CarriedRows
@@ -18,7 +20,14 @@ from penstock.links.objects.publish import BatchPublisher
 from penstock.links.objects.write import RangeWritten
 from penstock.links.warehouse.load import WarehouseLoader
 from penstock.wiring.files import SWEEP_SECONDS, batch_reader, files_from, sweep_files
-from penstock.wiring.open import OBJECTS_LINK, batch_topic, create_ledgers, open_publisher, open_registry
+from penstock.wiring.open import (
+    OBJECTS_LINK,
+    batch_topic,
+    create_ledgers,
+    open_publisher,
+    open_registry,
+    open_topic_tail,
+)
 from penstock.wiring.warehouses import open_sinks
 
 if TYPE_CHECKING:
@@ -26,7 +35,7 @@ if TYPE_CHECKING:
 
     from penstock.config.specs import LinkSpec, PipelineSpec
     from penstock.core.tables import TableId
-    from penstock.jobs.link import PlannerFactory
+    from penstock.jobs.link import PlannerFactory, Until
     from penstock.links.capture.spec import CaptureSpec
     from penstock.ports.sink import Sink
     from penstock.ports.state import State
@@ -104,6 +113,7 @@ class ObjectsLink:
         self._tasks_max = tasks_max
         self._offsets_per_task = offsets_per_task
         self._publisher: BatchPublisher | None = None
+        self._planner: ObjectsLinkPlanner | None = None
         self._swept_at = -SWEEP_SECONDS
 
     def open(self) -> PlannedWork:
@@ -111,14 +121,30 @@ class ObjectsLink:
         create_ledgers(self._pipeline)
         publisher = open_publisher(self._pipeline, OBJECTS_LINK, self._epoch)
         self._publisher = BatchPublisher(publisher, batch_topic(self._pipeline), self._epoch)
-        return PlannedWork("topics", self.planning(), self._take)
+        return PlannedWork("topics", self.planning(), self._take, self.follow)
 
     def planning(self) -> PlannerFactory:
         """What makes the planner of its micro-batches."""
         return ObjectsPlanning(self._pipeline, self._tasks_max, self._offsets_per_task)
 
+    def follow(self, until: Until) -> None:
+        """Carry what comes by ourselves, behind a micro-batch, while that is little."""
+        if self._publisher is None:
+            return
+        publisher, pipeline = self._publisher, self._pipeline
+        if self._planner is None:
+            self._planner = ObjectsLinkPlanner(pipeline, self._tasks_max, self._offsets_per_task)
+        pace = pipeline.files_freshness_seconds
+        open_tail = partial(open_topic_tail, pipeline)
+        follower = ObjectsFollower(self._planner, lambda: publisher.record, open_tail, pace)
+        follower.follow(PlannedWork("topics", self.planning(), self._take), until)
+
     def close(self) -> None:
         """See `Link`."""
+        if self._planner is not None:
+            self._planner.close()
+            self._planner = None
+        close_kept()
         if self._publisher is not None:
             self._publisher.close()
             self._publisher = None
@@ -172,7 +198,8 @@ class WarehouseLink:
         registry, read = open_registry(self._pipeline), batch_reader(self._pipeline)
         loader = self._loader = WarehouseLoader(self.name, sinks, registry, self._state, self._wanted, read)
         start = loader.start(files_from(self._pipeline))
-        return MessageWork(batch_topic(self._pipeline), start, self._take, loader.keep_trying)
+        pace = self._pipeline.freshness_seconds(self._link)
+        return MessageWork(batch_topic(self._pipeline), start, self._take, loader.keep_trying, pace)
 
     def close(self) -> None:
         """See `Link`."""

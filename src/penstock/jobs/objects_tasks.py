@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import time
-from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,14 +15,22 @@ from penstock.links.objects.record import ObjectsRecord
 from penstock.links.objects.shares import share_out
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from penstock.config.specs import PipelineSpec
     from penstock.jobs.link import Task
+    from penstock.ports.objects import ObjectStore
+    from penstock.ports.registry import Registry
     from penstock.ports.topics import TopicLog
 
 OFFSETS_PER_TASK = 100_000
 """So many messages are worth the start of a task on Spark."""
+
+FOLLOWED_OFFSETS_MAX = 20_000
+_FOLLOWED_BYTES_MAX = 32 << 20
+"""So much at once is carried by the driver itself; more by tasks."""
+_UNKNOWN_BYTES = 16 << 10
+"""What a message of a topic is taken to have of which nothing was read yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,33 +45,51 @@ class WriteFiles:
         """Yield what to pass on, then a RangeWritten for each range."""
         from penstock.links.objects.write import FileWriter  # noqa: PLC0415 - see the module's docstring
         from penstock.wiring.files import file_rules  # noqa: PLC0415
-        from penstock.wiring.open import open_object_store, open_registry  # noqa: PLC0415
 
         if self.passed_on is not None:
             yield self.passed_on
-        with closing(open_registry(self.pipeline)) as registry:
-            log = _kept_log(self.pipeline)
-            objects = open_object_store(self.pipeline)
-            writer = FileWriter(self.pipeline.pipeline, log, registry, objects, file_rules(self.pipeline))
-            try:
-                yield from writer.write(self.ranges)
-            except BaseException:
-                _kept.clear()
-                log.close()
-                raise
+        if not self.ranges:
+            return
+        kept = _keep_open(self.pipeline)
+        writer = FileWriter(self.pipeline.pipeline, kept.log, kept.registry, kept.objects, file_rules(self.pipeline))
+        try:
+            yield from writer.write(self.ranges)
+        except BaseException:
+            close_kept()
+            raise
 
 
-_kept: dict[Hashable, TopicLog] = {}
-"""The connection to Kafka that the last task in this process left open: finding the brokers again takes a second."""
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What the last task in this process left open: finding the brokers again takes a second."""
+
+    pipeline: PipelineSpec
+    log: TopicLog
+    registry: Registry
+    objects: ObjectStore
 
 
-def _kept_log(pipeline: PipelineSpec) -> TopicLog:
-    from penstock.wiring.open import kafka_cluster, open_topic_log  # noqa: PLC0415 - see the module's docstring
+_kept: list[_Kept] = []
+"""One at most."""
 
-    cluster = kafka_cluster(pipeline)
-    if cluster not in _kept:
-        _kept[cluster] = open_topic_log(pipeline)
-    return _kept[cluster]
+
+def close_kept() -> None:
+    """Close what tasks in this process have left open."""
+    while _kept:
+        kept = _kept.pop()
+        kept.registry.close()
+        kept.log.close()
+
+
+def _keep_open(pipeline: PipelineSpec) -> _Kept:
+    from penstock.wiring.open import open_object_store, open_registry, open_topic_log  # noqa: PLC0415 - as above
+
+    if not _kept or _kept[0].pipeline != pipeline:
+        close_kept()
+        _kept.append(
+            _Kept(pipeline, open_topic_log(pipeline), open_registry(pipeline), open_object_store(pipeline)),
+        )
+    return _kept[0]
 
 
 class ObjectsLinkPlanner:
@@ -84,14 +109,40 @@ class ObjectsLinkPlanner:
         self._wakes_at = _next_sweep(pipeline)
         self._record: ObjectsRecord | None = None
         self._planned: ObjectsPlan | None = None
+        self._begins = True
 
     def fix_end(self) -> None:
         """Write all that there is: whoever asks for an end has stopped the captures before."""
         self._planner.stop_waiting()
         self._wakes_at = math.inf
+        self._begins = False
+
+    def know(self, record: ObjectsRecord) -> None:
+        """Plan from `record`, which whoever publishes has committed, in place of asking Kafka for it."""
+        self._record, self._begins = record, False
+
+    def is_much(self) -> bool:
+        """Whether what `has_work` has found is worth tasks on Spark, or more than a driver should hold in memory."""
+        if self._planned is None or self._record is None:
+            return False
+        sizes = self._record.message_bytes
+        ranges = [(r.end - r.start, sizes.get(r.topic, _UNKNOWN_BYTES)) for r in self._planned.ranges]
+        offsets, size = sum(count for count, _ in ranges), sum(count * each for count, each in ranges)
+        return offsets > FOLLOWED_OFFSETS_MAX or size > _FOLLOWED_BYTES_MAX
+
+    def starts(self) -> Mapping[tuple[str, int], int]:
+        """From which offset on each (topic, partition) has something new, as it was planned last."""
+        return self._planner.starts(self._record or ObjectsRecord())
+
+    def close(self) -> None:
+        """Drop the connection."""
+        self._log.close()
 
     def has_work(self) -> bool:
-        """Plan, and tell whether anything came of it, or old files are to be looked for."""
+        """Plan, and tell whether anything came of it, or old files are to be looked for.
+
+        The first time it has: nothing follows a log, by itself, but behind a micro-batch.
+        """
         from penstock.wiring.open import OBJECTS_LINK, committed_position  # noqa: PLC0415
 
         if self._record is None:
@@ -100,6 +151,9 @@ class ObjectsLinkPlanner:
         now = time.monotonic()
         self._planned = self._planner.plan(self._record, now)
         if self._planned.ranges or self._planned.schema_changes:
+            return True
+        if self._begins:
+            self._begins = False
             return True
         if now < self._wakes_at:
             return False

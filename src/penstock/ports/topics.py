@@ -54,3 +54,24 @@ class TopicLog(Protocol):
     def close(self) -> None:
         """Drop the connection."""
         ...
+
+
+class TopicTail(Protocol):
+    """Some partitions, followed at their ends: committed messages only, and no broker is asked while there are none."""
+
+    def include(self, starts: Mapping[tuple[str, int], int]) -> None:
+        """Follow those of `starts`, first offsets by (topic, partition), that are not followed yet."""
+        ...
+
+    def take(self, messages_max: int, wait_seconds: float) -> Sequence[tuple[int, bytes]]:
+        """Return (offset, value) of messages that have come, at most so many, in the order of each partition.
+
+        Waits for the first of them, and returns none after `wait_seconds`: brokers
+        that are away look like that too, so whoever waits long asks `TopicLog.ends`.
+        Raises PositionError when an offset has been thrown away.
+        """
+        ...
+
+    def close(self) -> None:
+        """Drop the connection."""
+        ...

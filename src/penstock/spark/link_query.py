@@ -7,13 +7,17 @@ from itertools import chain
 from typing import TYPE_CHECKING, assert_never
 
 from penstock.jobs.link import JoinWork, MessageWork, PlannedWork
+from penstock.jobs.message_following import follow_messages
 from penstock.spark.finisher import Finisher
 from penstock.spark.join_query import JoinFinisher, start_join_query
 from penstock.spark.link_source import outcomes_by_part
-from penstock.spark.queries import start_link_query, start_topic_query
+from penstock.spark.queries import FollowingQuery, start_link_query, start_topic_query
+from penstock.spark.stopping import Stopping
 from penstock.wiring.open import spark_kafka_options
 
 if TYPE_CHECKING:
+    from threading import Event
+
     import pyarrow as pa
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -27,12 +31,13 @@ _MESSAGES_MAX = 500
 class LinkQuery:
     """A `Supervised` link: runs it as a query."""
 
-    def __init__(self, spec: PipelineSpec, link: Link) -> None:
-        """Run `link` of the pipeline `spec`."""
+    def __init__(self, spec: PipelineSpec, link: Link, halted: Event) -> None:
+        """Run `link` of the pipeline `spec`; what it does by itself ends when `halted` is set."""
         self.name = link.name
         self.brings_changes_in = link.brings_changes_in
         self._spec = spec
         self._link = link
+        self._halted = halted
         self._finisher: Finisher | JoinFinisher | None = None
 
     def start(self, place: QueryPlace) -> StreamingQuery:
@@ -58,15 +63,28 @@ class LinkQuery:
         self._link.close()
 
     def _start_planned(self, place: QueryPlace, work: PlannedWork) -> StreamingQuery:
+        stopping = Stopping(self._halted)
+
         def take(rows: pa.Table) -> None:
             work.take(chain.from_iterable(outcomes_by_part(rows)))
+            if work.follow is not None and not place.once:
+                work.follow(stopping.wait)
 
         self._finisher = Finisher(take)
-        return start_link_query(place, self.name, f"penstock.{work.reads}", work.planning, self._finisher)
+        query = start_link_query(place, self.name, f"penstock.{work.reads}", work.planning, self._finisher)
+        return FollowingQuery(query, stopping)
 
     def _start_messages(self, place: QueryPlace, work: MessageWork) -> StreamingQuery:
+        stopping = Stopping(self._halted)
+
         def take(rows: pa.Table) -> None:
-            work.take([(row["offset"], row["value"]) for row in rows.sort_by("offset").to_pylist()])
+            if stopping.wait(0.0):
+                return
+            messages = [(row["offset"], row["value"]) for row in rows.sort_by("offset").to_pylist()]
+            work.take(messages)
+            if messages and not place.once:
+                # For as long as the query lives: Spark would bring all of it once more.
+                follow_messages(self._spec, work, messages[-1][0] + 1, stopping.wait)
 
         options = {
             **spark_kafka_options(self._spec),
@@ -75,7 +93,7 @@ class LinkQuery:
             "maxOffsetsPerTrigger": str(_MESSAGES_MAX),
         }
         finisher = self._finisher = Finisher(take)
-        query = start_topic_query(place, self.name, options, finisher)
+        query = FollowingQuery(start_topic_query(place, self.name, options, finisher), stopping)
 
         def end(error: BaseException) -> None:
             finisher.error = finisher.error or error

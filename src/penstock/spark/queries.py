@@ -11,6 +11,8 @@ import tempfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql.streaming.query import StreamingQuery
+
 from penstock.spark.link_source import MysqlDataSource, TopicsDataSource
 
 if TYPE_CHECKING:
@@ -18,10 +20,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from penstock.jobs.link import PlannerFactory
+    from penstock.spark.stopping import Stopping
 
 
 _UNTRACKED = {
@@ -30,6 +32,24 @@ _UNTRACKED = {
     "_asyncProgressTrackingOverrideSinkSupportCheck": "true",
 }
 """Spark's own books of offsets and commits, which nobody reads, are kept in memory: docs/decisions/0032."""
+
+
+_LOOK_MILLISECONDS = 250
+"""How often Spark asks a topic for messages. From the first ones on it is not asked any more: its link follows it."""
+
+
+class FollowingQuery(StreamingQuery):
+    """A query whose driver side follows its log within a micro-batch, which has to end before the query can."""
+
+    def __init__(self, query: StreamingQuery, stopping: Stopping) -> None:
+        """Be `query`."""
+        super().__init__(query._jsq)  # noqa: SLF001 - it has no other way to be made
+        self._stopping = stopping
+
+    def stop(self) -> None:
+        """End both."""
+        self._stopping.stop()
+        super().stop()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +85,7 @@ def start_topic_query(
         .load()
         .select("offset", "value")
     )
-    return _start(place, link, frame, finish, trigger_milliseconds=0)
+    return _start(place, link, frame, finish, _LOOK_MILLISECONDS)
 
 
 def _start(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Event
 from typing import TYPE_CHECKING
 
 from penstock.config.sinks import DeltaSinkSpec
@@ -32,12 +33,13 @@ class SparkRunner:
 
     offsets_per_task = OFFSETS_PER_TASK
 
-    def __init__(self, session: SparkSession, services: Services) -> None:
-        """Run with `session`, by the servers that `services` keeps."""
+    def __init__(self, session: SparkSession, services: Services, halted: Event | None = None) -> None:
+        """Run with `session`, by the servers that `services` keeps; once `halted` is set, nothing is written."""
         register_sources(session)
         self.slots = session.sparkContext.defaultParallelism
         self._session = session
         self._services = services
+        self._halted = halted or Event()
 
     def open_sinks(self, spec: PipelineSpec, link: LinkSpec) -> Sequence[Sink]:
         """See `Runner`."""
@@ -53,7 +55,7 @@ class SparkRunner:
     def run(self, run: PipelineRun, links: Sequence[Link], conditions: Conditions) -> PenstockError | None:
         """See `Runner`."""
         place = QueryPlace(self._session, run.spec.home / "checkpoints", run.once)
-        queries = [LinkQuery(run.spec, link) for link in links]
+        queries = [LinkQuery(run.spec, link, self._halted) for link in links]
         supervisor = Supervisor(queries, place, self._services, conditions)
         try:
             supervisor.run()

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from penstock.ports.publisher import MessageCheck, Publisher
     from penstock.ports.registry import Registry
     from penstock.ports.subjects import Subjects
+    from penstock.ports.topics import TopicTail
 
 OBJECTS_LINK = "objects"
 _SAVE_SECONDS = 0.2
@@ -151,6 +152,13 @@ def _own_messages(spec: PipelineSpec, link: str) -> MessageCheck:
 def open_topic_log(spec: PipelineSpec) -> TopicReader:
     """Read topics by offset."""
     return TopicReader(kafka_cluster(spec))
+
+
+def open_topic_tail(spec: PipelineSpec, starts: Mapping[tuple[str, int], int]) -> TopicTail:
+    """Follow topics at their ends, each (topic, partition) from its offset in `starts` on."""
+    from penstock.adapters.kafka.tail import TopicTail as KafkaTail  # noqa: PLC0415 - see the module's docstring
+
+    return KafkaTail(kafka_cluster(spec), starts)
 
 
 def committed_position(spec: PipelineSpec, log: TopicReader, link: str) -> Mapping[str, object] | None:

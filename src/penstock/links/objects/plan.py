@@ -125,6 +125,12 @@ class ObjectsPlanner:
         """Plan all that there is from now on."""
         self._waiting = Waiting(AT_ONCE)
 
+    def starts(self, record: ObjectsRecord) -> Mapping[tuple[str, int], int]:
+        """Behind what of each (topic, partition) something is new to a plan from `record`."""
+        topics = {(a.topic, number): 0 for _, a in self._schema_changes for number in range(a.partitions)}
+        tables = {place: record.places.get(place, (0, 0))[1] for place in topics}
+        return {(self._schemas_topic, 0): self._read_to, (self._timelines_topic, 0): self._timelines_read_to, **tables}
+
     def _read_schema_changes(self) -> None:
         end = self._log.ends([(self._schemas_topic, 0)]).get((self._schemas_topic, 0), 0)
         for messages in self._log.read(self._schemas_topic, 0, self._read_to, end):

@@ -1,0 +1,53 @@
+"""Follows a topic of messages on the driver, as a loading link does once it has caught up.
+
+A micro-batch would bring a handful of messages from Spark's process to this one,
+several times a second, and nothing in it could be done side by side.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from penstock.core.topic_fingerprints import require_place
+from penstock.wiring.open import open_topic_log, open_topic_tail
+
+if TYPE_CHECKING:
+    from penstock.config.specs import PipelineSpec
+    from penstock.jobs.link import MessageWork, Until
+    from penstock.ports.topics import TopicLog
+
+_MESSAGES_MAX = 500
+
+_WAIT_SECONDS = 0.5
+_LOOK_SECONDS = 10.0
+"""How often it is asked whether brokers and topic are there, while nothing comes."""
+
+
+def follow_messages(spec: PipelineSpec, work: MessageWork, following: int, until: Until) -> None:
+    """Take messages as they come, from the offset `following` on, until `until` says so.
+
+    Raises what taking them raises, UnavailableError when the brokers are away, and
+    PositionError when the topic is gone or cut short.
+    """
+    place = (work.topic, 0)
+    with closing(open_topic_log(spec)) as log:
+        _require_there(log, place, following)
+        with closing(open_topic_tail(spec, {place: following})) as tail:
+            looked_at = time.monotonic()
+            while not until(0.0):
+                messages = tail.take(_MESSAGES_MAX, _WAIT_SECONDS)
+                began = time.monotonic()
+                if messages:
+                    work.take(messages)
+                    following, looked_at = messages[-1][0] + 1, began
+                    if until(max(0.0, began + work.pace_seconds - time.monotonic())):
+                        return
+                elif began - looked_at > _LOOK_SECONDS:
+                    _require_there(log, place, following)
+                    looked_at = began
+
+
+def _require_there(log: TopicLog, place: tuple[str, int], following: int) -> None:
+    require_place(*place, following, log.ends([place]).get(place))
