@@ -6,12 +6,11 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
-import structlog
-
 from penstock.config.mysql_source import TrackerSpec
 from penstock.config.specs import SchematizerSpec
 from penstock.core.errors import UnavailableError
 from penstock.dev.kafka import start_kafka
+from penstock.dev.kept_server import KeptServer
 from penstock.dev.ports import LOOPBACK
 from penstock.dev.schematizer import start_schematizer
 from penstock.dev.tracker import start_tracker
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from penstock.config.specs import EmbeddedPart, PipelineSpec
     from penstock.dev.server import Server
     from penstock.ports.history import ServerState
-
-_log = structlog.get_logger()
 
 _TRACKER = "schema tracker of "
 _TRACKER_PASSWORD_ENV = "PENSTOCK_TRACKER_PASSWORD"  # noqa: S105 - the variable's name
@@ -59,7 +56,7 @@ class EmbeddedServers:
             for source in spec.mysql_sources:
                 if spec.tracker_of(source) is None:
                     self._starters[f"{_TRACKER}{source.name}"] = partial(start_tracker, spec, source, say)
-        self._servers: dict[str, Server] = {}
+        self._servers: dict[str, KeptServer] = {}
         self._away: dict[str, UnavailableError] = {}
         self._say = say
 
@@ -81,7 +78,8 @@ class EmbeddedServers:
 
     def _start_if_there(self, name: str, start: Callable[[], Server]) -> None:
         try:
-            self._servers[name] = self._start(name, start)
+            again = partial(self._start, name, start)
+            self._servers[name] = KeptServer(name, again(), again)
         except UnavailableError as error:
             if not name.startswith(_TRACKER) or len(self.spec.sources) == 1:
                 raise
@@ -100,11 +98,13 @@ class EmbeddedServers:
         self.stop()
 
     def ensure(self) -> None:
-        """Start again those that have died, with the data and the port they had."""
+        """Start again those that have died, with the data and the port they had, without waiting for them.
+
+        Raises UnavailableError where one does not stay that all links need. The tracker of one of
+        several sources is tried for as long as the others go on.
+        """
         for name, server in self._servers.items():
-            if not server.alive():
-                _log.warning("server starts again", server=name)
-                self._servers[name] = self._start(name, self._starters[name])
+            server.ensure(tries_without_end=name.startswith(_TRACKER) and len(self.spec.sources) > 1)
 
     def _start(self, name: str, start: Callable[[], Server]) -> Server:
         self._tell(name, "starting")
@@ -121,8 +121,8 @@ class EmbeddedServers:
         """The parts of the spec that say where the servers are."""
         parts: dict[str, object] = {}
         trackers: dict[str, TrackerSpec] = {}
-        for name, server in self._servers.items():
-            facts = server.facts()
+        for name, kept in self._servers.items():
+            facts = kept.server.facts()
             port = int(facts["port"])
             match name:
                 case "Kafka":

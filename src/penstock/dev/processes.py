@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _TETHER = Path(__file__).with_name("tether.py")
 _POLL_SECONDS = 0.05
+_KILLED = frozenset({-signal.SIGKILL, -signal.SIGTERM})
+"""Exit codes of what somebody else ended: its log does not know why."""
 _LOG_TAIL_BYTES = 4096
 _LOG_TAIL_LINES = 8
 _LOG_SEARCHED_BYTES = 65_536
@@ -143,7 +145,13 @@ def run_to_end(name: str, command: Sequence[str], log: Path, wait_seconds: float
 def _check_start(child: Child, deadline: float, wait_seconds: float) -> None:
     """Raise when the child has ended or its time is up."""
     if not child.alive():
-        what = f"{child.name} ended while it started (exit code {child.popen.returncode})"
+        code = child.popen.returncode
+        if code in _KILLED:
+            message = f"{child.name} was killed while it started ({signal.Signals(-code).name})"
+            raise UnavailableError(
+                message, f"start it again; if nobody killed it, see whether memory ran out, and {child.log}"
+            )
+        what = f"{child.name} ended while it started (exit code {code})"
         raise _failed(what, child.log)
     if time.monotonic() > deadline:
         message = f"{child.name} was not ready after {wait_seconds:.0f} s{_said(child.log)}"

@@ -53,6 +53,13 @@ def test_what_a_child_has_started_ends_with_it(tmp_path: Path) -> None:
         time.sleep(0.01)
 
 
+def test_a_child_that_is_killed_while_it_starts_is_reported_as_that_and_not_by_its_healthy_log(tmp_path: Path) -> None:
+    child = start_child("victim", ["sh", "-c", "echo all is well; kill -9 $$"], tmp_path / "log")
+
+    with pytest.raises(UnavailableError, match=r"^victim was killed while it started \(SIGKILL\)\n"):
+        wait_until_ready(child, lambda: False, 30)
+
+
 def test_a_child_that_ends_while_it_starts_is_reported_with_its_last_words(tmp_path: Path) -> None:
     child = start_child("quitter", ["sh", "-c", "echo no room; exit 3"], tmp_path / "log")
 
