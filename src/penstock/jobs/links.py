@@ -19,6 +19,7 @@ from penstock.links.objects.write import RangeWritten
 from penstock.links.warehouse.load import WarehouseLoader
 from penstock.wiring.files import SWEEP_SECONDS, batch_reader, files_from, sweep_files
 from penstock.wiring.open import OBJECTS_LINK, batch_topic, create_ledgers, open_publisher, open_registry
+from penstock.wiring.topic_limits import warn_of_size_limits
 from penstock.wiring.warehouses import open_sinks
 
 if TYPE_CHECKING:
@@ -109,6 +110,7 @@ class ObjectsLink:
     def open(self) -> PlannedWork:
         """See `Link`."""
         create_ledgers(self._pipeline)
+        warn_of_size_limits(self._pipeline)
         publisher = open_publisher(self._pipeline, OBJECTS_LINK, self._epoch)
         self._publisher = BatchPublisher(publisher, batch_topic(self._pipeline), self._epoch)
         return PlannedWork("topics", self.planning(), self._take)
