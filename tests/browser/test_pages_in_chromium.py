@@ -120,6 +120,21 @@ def test_without_javascript_the_live_figures_are_a_link(browser: Browser, shop: 
         expect(page.get_by_text("Kafka at 127.0.0.1:1 did not answer")).to_be_visible()
 
 
+def test_people_read_what_became_of_columns_and_what_they_must_be(browser: Browser, shop: str) -> None:
+    with visitor(browser) as page:
+        page.goto(f"{shop}/topics/shopdb.shop.orders.v2")
+        expect(page.locator(".reasons li").first).to_contain_text("changed from decimal(10,2) to decimal(12,2)")
+
+        page.goto(f"{shop}/sources/shopdb/shop/customers")
+        expect(page.locator("#column-email")).to_contain_text("not null")
+        expect(page.locator("#column-birthday")).not_to_contain_text("not null")
+        expect(page.locator("#column-locale")).to_contain_text("default")
+
+        page.goto(f"{shop}/")
+        expect(page.locator(".figures").first).to_contain_text("columns")
+        expect(page.locator(".figures").first).to_contain_text("tables")
+
+
 def test_the_keyboard_alone_opens_and_leaves_a_form(browser: Browser, shop: str) -> None:
     with visitor(browser) as page:
         page.goto(f"{shop}/sources/shopdb/shop/orders")

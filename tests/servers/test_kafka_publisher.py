@@ -15,9 +15,17 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
 
 from penstock.adapters.kafka.cluster import LARGEST_MESSAGE, KafkaCluster, create_topics
+from penstock.adapters.kafka.preflight import read_durability
 from penstock.adapters.kafka.publisher import TransactionalPublisher, read_position
 from penstock.adapters.kafka.reader import TopicReader, written_ends
 from penstock.adapters.kafka.topics import position_topic
@@ -140,3 +148,27 @@ def test_settling_waits_for_a_transaction_that_is_not_decided(kafka: KafkaBroker
 def number_of(record: Mapping[str, object] | None) -> object:
     """What the test put into a record; the publisher adds what it knows of the topics."""
     return None if record is None else record["number"]
+
+
+def test_a_table_keeps_its_changes_whatever_their_size_and_a_limit_that_comes_later_is_found(
+    kafka: KafkaBroker,
+) -> None:
+    cluster, pipeline = KafkaCluster(kafka.bootstrap_servers), uuid4().hex
+    topic = f"{pipeline}.t"
+    with closing(TransactionalPublisher(cluster, pipeline, "link")) as publisher:
+        publisher.create_topics([topic])
+
+    before = {each.what: each.bytes_max for each in read_durability(cluster, [pipeline])}
+    limit = ConfigResource(
+        ResourceType.TOPIC,
+        topic,
+        incremental_configs=[
+            ConfigEntry("retention.bytes", "1000000", incremental_operation=AlterConfigOpType.SET),
+        ],
+    )
+    admin = AdminClient(cluster.client_settings())
+    admin.incremental_alter_configs([limit])[limit].result(30)
+    after = {each.what: each.bytes_max for each in read_durability(cluster, [pipeline])}
+
+    assert before[f"topic {topic}"] == -1
+    assert after[f"topic {topic}"] == 1_000_000

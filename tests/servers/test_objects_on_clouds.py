@@ -8,6 +8,7 @@ import pytest
 from tests.servers.chain import make_chain
 from typer.testing import CliRunner
 
+from penstock.adapters.duckdb.database import write_lock
 from penstock.adapters.objects.store import open_objects
 from penstock.cli.main import app
 from penstock.core.errors import PositionError
@@ -48,7 +49,9 @@ def test_rows_of_any_text_go_through_csv_on_a_store_and_old_files_go_when_the_ta
     written = objects.list(fresh_database)
     chain.file.write_text(chain.file.read_text().replace("keep_hours: 900", "keep_hours: 0"))
     publisher = BatchPublisher(open_publisher(chain.spec, OBJECTS_LINK, 1), batch_topic(chain.spec), 1)
-    sweep_files(chain.spec, publisher)
+    # Whoever loads the target meanwhile is not waited for.
+    with write_lock(tmp_path / fresh_database / "wh.duckdb"):
+        sweep_files(chain.spec, publisher)
     publisher.close()
     chain.write("INSERT INTO notes VALUES (5, 'later', NULL)")
     chain.carry()

@@ -257,7 +257,7 @@ def test_a_schema_that_was_read_once_is_known_when_the_service_is_gone(tmp_path:
 
 
 def test_an_unknown_schema_is_an_error_that_says_so(url: str) -> None:
-    with pytest.raises(PenstockError, match="there is no schema 999999") as caught:
+    with pytest.raises(PenstockError, match="Schema 999999 not found") as caught:
         HttpRegistry(url).value_schema(999_999)
 
     assert not caught.value.retryable

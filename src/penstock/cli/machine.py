@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,9 @@ def look_everywhere(spec: PipelineSpec) -> Iterator[Finding]:
 
     It changes nothing, but for the kernel of joins: that is compiled, if it was not.
     """
+    if os.geteuid() == 0:
+        hint = "give it a user of its own, who owns `home`, and run this command as that user"
+        yield Finding("warning", "user", "this is root, which a pipeline does not need", hint)
     yield examine("java", java)
     if spec.joins:
         yield examine("kernel of joins", lambda: str(ensure_join_kernel()))

@@ -100,6 +100,8 @@ def _start_page(page: PageServer | None, stack: ExitStack) -> None:
 
 def _prepare_home(spec: PipelineSpec) -> None:
     """Open the logs below home; no other user reads what this process and its children write, which rows are in."""
+    import structlog  # noqa: PLC0415
+
     from penstock.cli.console import say_note  # noqa: PLC0415
     from penstock.cli.logs import open_logs  # noqa: PLC0415
     from penstock.config.places import log_directory  # noqa: PLC0415
@@ -109,7 +111,9 @@ def _prepare_home(spec: PipelineSpec) -> None:
     make_private(spec.home)
     open_logs(log_directory(spec), console=True)
     if os.geteuid() == 0:
-        say_note("running as root, which a pipeline does not need: give it a user of its own")
+        said = "running as root, which a pipeline does not need"
+        say_note(f"{said}: give it a user of its own")
+        structlog.get_logger().warning(said, hint="give it a user of its own, who owns `home`")
 
 
 def _halted_at_loss(leadership: Leadership, kill: Callable[[], None]) -> Event:

@@ -28,6 +28,7 @@ from penstock.wiring.open import (
     open_registry,
     open_topic_tail,
 )
+from penstock.wiring.topic_limits import warn_of_size_limits
 from penstock.wiring.warehouses import open_sinks
 
 if TYPE_CHECKING:
@@ -119,6 +120,7 @@ class ObjectsLink:
     def open(self) -> PlannedWork:
         """See `Link`."""
         create_ledgers(self._pipeline)
+        warn_of_size_limits(self._pipeline)
         publisher = open_publisher(self._pipeline, OBJECTS_LINK, self._epoch)
         self._publisher = BatchPublisher(publisher, batch_topic(self._pipeline), self._epoch)
         return PlannedWork("topics", self.planning(), self._take, self.follow)

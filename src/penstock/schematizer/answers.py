@@ -34,7 +34,7 @@ class ErrorAnswer(Answer):
 
     error_code: int = Field(examples=[40403])
     code: str = Field(examples=["unknown_schema"])
-    message: str = Field(description="What happened", examples=["there is no schema 17"])
+    message: str = Field(description="What happened", examples=["Schema 17 not found"])
     hint: str = Field(description="What to do about it", examples=["check that this registry is the right one"])
 
 

@@ -24,6 +24,7 @@ from penstock.schematizer import (
     v1_topics,
 )
 from penstock.schematizer.answers import ErrorAnswer
+from penstock.schematizer.client_requests import ClientRequests
 from penstock.schematizer.confluent_paths import ROOTS, ContextInFront
 from penstock.schematizer.database import open_database
 from penstock.schematizer.error_answers import DATABASE_AWAY, error_answer, explain_database
@@ -120,6 +121,7 @@ def _protect(app: FastAPI, database: Database, protection: Protection) -> None:
     app.add_middleware(Guarded, database=database, sign_in=sign_in, rates=protection.rates, limits=protection.limits)
     app.add_middleware(ContextInFront)
     app.add_middleware(SegmentsApart, roots=("v1", "ui", *ROOTS))
+    app.add_middleware(ClientRequests)
     app.add_middleware(Limited, limits=protection.limits)
 
 

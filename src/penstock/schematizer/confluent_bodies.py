@@ -11,6 +11,7 @@ from fastapi import Depends, Path, Query, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
+from penstock.schematizer.configs import Config
 from penstock.schematizer.confluent_paths import CONTEXT
 from penstock.schematizer.contexts import DEFAULT_CONTEXT, parse_subject
 from penstock.schematizer.levels import Level
@@ -82,34 +83,47 @@ class SchemaBody(Body):
     id: int | None = Field(default=None, le=_ID_MAX)
     version: int | None = Field(default=None, le=_VERSION_MAX)
 
-    def parse(self) -> Declared:
-        """Return what is declared. Raises RefusedError for an unknown type and for rules that are none."""
+    def parse(self, *, normalize: bool = False) -> Declared:
+        """Return what is declared, to be kept in one form where it is to `normalize`.
+
+        Raises RefusedError for an unknown type and for rules that are none.
+        """
         name = self.type or SchemaType.AVRO
         if name not in list(SchemaType):
-            message = f"{name[:80]!r} is not a type of schemas"
+            message = f"Invalid schema type {name[:80]}"
             raise RefusedError(Code.INVALID_SCHEMA, message, f"use one of {', '.join(SchemaType)}")
         _check_rules(self.rules)
         uses = tuple(Use(each.name, each.subject, each.version) for each in self.references or ())
-        return Declared(SchemaType(name), self.text, uses, Additions(self.metadata or None, self.rules or None))
+        additions = Additions(self.metadata or None, self.rules or None)
+        return Declared(SchemaType(name), self.text, uses, additions, normalize=normalize)
 
 
 class ConfigBody(BaseModel):
-    """A compatibility level. What else Confluent's configs have is refused: we do not act on it."""
+    """A config. What else Confluent's configs have is refused: we do not act on it."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
-    compatibility: str = Field(examples=["FULL_TRANSITIVE"])
+    compatibility: str | None = Field(default=None, examples=["FULL_TRANSITIVE"])
+    normalize: bool | None = None
 
-    def parse(self) -> Level:
-        """Return the level. Raises RefusedError for an unknown one, and for what would be lost."""
+    def parse(self) -> Config:
+        """Return the config. Raises RefusedError for an unknown level, for what would be lost, and for nothing."""
         lost = [name for name, value in (self.model_extra or {}).items() if value is not None and name in _NOT_KEPT]
         if lost:
             message = f"this registry does not act on {', '.join(lost)}"
-            raise RefusedError(Code.INVALID_REQUEST, message, "send the compatibility level alone")
+            raise RefusedError(Code.INVALID_REQUEST, message, "send `compatibility` and `normalize` alone")
+        if self.compatibility is None and self.normalize is None:
+            message = "the config says neither `compatibility` nor `normalize`"
+            raise RefusedError(Code.INVALID_REQUEST, message, 'send {"compatibility": "FULL"}, or another level')
+        return Config(self._level(), self.normalize)
+
+    def _level(self) -> Level | None:
+        if self.compatibility is None:
+            return None
         try:
             return Level(self.compatibility.upper())
         except ValueError as error:
-            message = f"{self.compatibility[:80]!r} is not a compatibility level"
+            message = f"Invalid compatibility level. {self.compatibility[:80]!r} is none"
             raise RefusedError(Code.INVALID_LEVEL, message, f"use one of {', '.join(Level)}") from error
 
 
@@ -212,4 +226,4 @@ def _check_rules(rules: dict[str, JsonValue] | None) -> None:
         RuleSetBody.model_validate(rules or {})
     except ValidationError as error:
         mistakes = "; ".join(f"{'.'.join(str(part) for part in each['loc'])}: {each['msg']}" for each in error.errors())
-        raise RefusedError(Code.INVALID_RULES, f"the ruleSet is none: {mistakes}", "correct the rules") from error
+        raise RefusedError(Code.INVALID_RULES, f"Invalid ruleset: {mistakes}", "correct the rules") from error

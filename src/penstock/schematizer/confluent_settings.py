@@ -1,17 +1,25 @@
-"""Confluent's routes of settings: compatibility levels, modes and contexts."""
+"""Confluent's routes of settings: configs, modes and contexts; and what this registry says of itself."""
 
+from importlib.metadata import version
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 from sqlalchemy import select
-from sqlalchemy.orm import Session
 
+from penstock.schematizer.configs import (
+    Config,
+    config_of,
+    forget_config,
+    forget_global_config,
+    global_config,
+    own_config,
+    set_config,
+    set_global_config,
+)
 from penstock.schematizer.confluent_bodies import ConfigBody, ModeBody, Page, SubjectPath
 from penstock.schematizer.contexts import DEFAULT_CONTEXT, parse_subject
-from penstock.schematizer.levels import Level
 from penstock.schematizer.models import Subject, SubjectVersion
 from penstock.schematizer.modes import (
-    check_changeable,
     delete_mode,
     global_mode,
     mode_of,
@@ -21,12 +29,24 @@ from penstock.schematizer.modes import (
     set_mode,
 )
 from penstock.schematizer.refusals import Code, RefusedError
-from penstock.schematizer.subjects import find_subject, global_level, level_of, open_subject, set_global_level
 from penstock.schematizer.v1 import Store
 
 router = APIRouter()
 OrGlobal = Annotated[bool, Query(alias="defaultToGlobal")]
+_LEVEL = "compatibilityLevel"
 Force = Annotated[bool, Query(description="Also where there are schemas already")]
+
+
+@router.get("/v1/metadata/id", summary="Which registry this is")
+async def get_metadata_id() -> dict[str, object]:
+    """Return the name of this registry among those of a cluster. It has none: it serves every cluster."""
+    return {"scope": {"path": [], "clusters": {"kafka-cluster": "", "schema-registry-cluster": "penstock"}}}
+
+
+@router.get("/v1/metadata/version", summary="Which release this is")
+async def get_metadata_version() -> dict[str, str]:
+    """Return the version of Penstock that answers, which is also that of the build."""
+    return {"version": version("penstock"), "commitId": ""}
 
 
 @router.get("/contexts", summary="List contexts")
@@ -37,74 +57,50 @@ def get_contexts(store: Store, page: Annotated[Page, Query()]) -> list[str]:
     return page.of(sorted({DEFAULT_CONTEXT, *(parse_subject(name).context for name in names)}))
 
 
-@router.get("/config", summary="The global level")
-def get_config(store: Store) -> dict[str, str]:
-    """Return the level of subjects that have none of their own."""
-    return {"compatibilityLevel": store.read(global_level)}
+@router.get("/config", summary="The global config")
+def get_config(store: Store) -> dict[str, str | bool]:
+    """Return the level of subjects that have none of their own, and whether schemas are kept in one form."""
+    return store.read(global_config).told(_LEVEL)
 
 
-@router.put("/config", summary="Set the global level")
-def put_config(store: Store, body: ConfigBody) -> dict[str, str]:
-    """Change the level of subjects that have none of their own."""
-    level = body.parse()
-    store.write(lambda session: set_global_level(session, level))
-    return {"compatibility": level}
+@router.put("/config", summary="Set the global config")
+def put_config(store: Store, body: ConfigBody) -> dict[str, str | bool]:
+    """Change what holds for subjects that have no config of their own."""
+    config = body.parse()
+    store.write(lambda session: set_global_config(session, config))
+    return config.told("compatibility")
 
 
-@router.delete("/config", summary="Forget the global level")
-def delete_config(store: Store) -> dict[str, str]:
-    """Return to the level that a new registry has, and say which one held until now."""
-
-    def work(session: Session) -> Level:
-        level = global_level(session)
-        set_global_level(session, None)
-        return level
-
-    return {"compatibilityLevel": store.write(work)}
+@router.delete("/config", summary="Forget the global config")
+def delete_config(store: Store) -> dict[str, str | bool]:
+    """Return to the config that a new registry has, and say which one held until now."""
+    return store.write(forget_global_config).told(_LEVEL)
 
 
-@router.get("/config/{subject}", summary="A subject's level")
-def get_subject_config(store: Store, subject: SubjectPath, *, default_to_global: OrGlobal = False) -> dict[str, str]:
-    """Return a subject's own level; the one that holds where `defaultToGlobal` is asked for."""
-
-    def find(session: Session) -> Level:
-        own = find_subject(session, subject)
-        if default_to_global or (own is not None and own.compatibility):
-            return level_of(session, subject)
-        message = f"subject {subject!r} has no compatibility level of its own"
+@router.get("/config/{subject}", summary="A subject's config")
+def get_subject_config(
+    store: Store, subject: SubjectPath, *, default_to_global: OrGlobal = False
+) -> dict[str, str | bool]:
+    """Return a subject's own config; the one that holds where `defaultToGlobal` is asked for."""
+    config = store.read(lambda s: config_of(s, subject) if default_to_global else own_config(s, subject))
+    if config == Config():
+        message = f"Subject '{subject}' does not have subject-level compatibility configured"
         raise RefusedError(Code.NO_LEVEL_OF_ITS_OWN, message, "the global one holds: see GET /config")
-
-    return {"compatibilityLevel": store.read(find)}
-
-
-@router.put("/config/{subject}", summary="Set a subject's level")
-def put_subject_config(store: Store, subject: SubjectPath, body: ConfigBody) -> dict[str, str]:
-    """Give a subject a level of its own. The subjects of a table still go by the topic rule as well."""
-    level = body.parse()
-
-    def work(session: Session) -> None:
-        check_changeable(session, subject)
-        open_subject(session, subject).compatibility = level
-
-    store.write(work)
-    return {"compatibility": level}
+    return config.told(_LEVEL)
 
 
-@router.delete("/config/{subject}", summary="Forget a subject's level")
-def delete_subject_config(store: Store, subject: SubjectPath) -> dict[str, str]:
-    """Take a subject's own level away, and say which one it was."""
+@router.put("/config/{subject}", summary="Set a subject's config")
+def put_subject_config(store: Store, subject: SubjectPath, body: ConfigBody) -> dict[str, str | bool]:
+    """Give a subject a config of its own. The subjects of a table still go by the topic rule as well."""
+    config = body.parse()
+    store.write(lambda session: set_config(session, subject, config))
+    return config.told("compatibility")
 
-    def work(session: Session) -> Level:
-        check_changeable(session, subject)
-        own = find_subject(session, subject)
-        if own is None or not own.compatibility:
-            message = f"subject {subject!r} has no compatibility level of its own"
-            raise RefusedError(Code.UNKNOWN_SUBJECT, message, "the global one holds: see GET /config")
-        level = Level(own.compatibility)
-        own.compatibility = ""
-        return level
 
-    return {"compatibilityLevel": store.write(work)}
+@router.delete("/config/{subject}", summary="Forget a subject's config")
+def delete_subject_config(store: Store, subject: SubjectPath) -> dict[str, str | bool]:
+    """Take a subject's own config away, and say which one it was."""
+    return store.write(lambda session: forget_config(session, subject)).told(_LEVEL)
 
 
 @router.get("/mode", summary="The global mode")
@@ -119,6 +115,12 @@ def put_mode(store: Store, body: ModeBody, *, force: Force = False) -> dict[str,
     mode = parse_mode(body.mode)
     store.write(lambda session: set_mode(session, None, mode, force=force))
     return {"mode": mode}
+
+
+@router.delete("/mode", summary="Forget the global mode")
+def delete_global_mode(store: Store) -> dict[str, str]:
+    """Return to the mode that a new registry has, READWRITE, and say which one held until now."""
+    return {"mode": store.write(lambda session: delete_mode(session, None))}
 
 
 @router.get("/mode/{subject}", summary="A subject's mode")

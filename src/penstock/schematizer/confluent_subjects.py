@@ -9,6 +9,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from penstock.schematizer.access import Role
+from penstock.schematizer.configs import normalizes
 from penstock.schematizer.confluent_bodies import (
     MEDIA_TYPE,
     CompatibilityAnswer,
@@ -33,7 +34,7 @@ from penstock.schematizer.refusals import Code, RefusedError
 from penstock.schematizer.registering import find_declared, foresee, import_declared, register_declared
 from penstock.schematizer.rights import Asking
 from penstock.schematizer.schema_cache import SchemaCache
-from penstock.schematizer.schemas import Declared, parse_declared
+from penstock.schematizer.schemas import Declared, parse_declared, require_strict
 from penstock.schematizer.shortcuts import remember
 from penstock.schematizer.subjects import (
     find_subject,
@@ -47,6 +48,7 @@ from penstock.schematizer.v1 import Store
 
 router = APIRouter()
 SchemaFrom = Annotated[SchemaBody, Body()]
+Normalize = Annotated[bool, Query(description="Keep a new schema's text in one form")]
 Permanent = Annotated[bool, Query(description="For ever, after it was deleted softly")]
 
 
@@ -99,7 +101,7 @@ def get_versions(store: Store, subject: SubjectPath, wanted: Annotated[Versions,
         found = [each.version for each in subject_versions(session, subject, deleted=True) if wanted.takes(each.status)]
         if not found:
             raise RefusedError(
-                Code.UNKNOWN_SUBJECT, f"subject {subject!r} is deleted", "say deleted=true to see what it had"
+                Code.UNKNOWN_SUBJECT, f"Subject '{subject}' not found.", "say deleted=true to see what it had"
             )
         return found
 
@@ -154,20 +156,23 @@ def get_version_with_metadata(
             properties = (version.schema.metadata_json or {}).get("properties")
             if isinstance(properties, dict) and wanted.items() <= properties.items():
                 return _answer(version, wanted_format)
-        message = f"no version of subject {subject!r} has metadata with {wanted}"
+        message = f"Schema not found: no version of subject {subject!r} has metadata with {wanted}"
         raise RefusedError(Code.UNKNOWN_VERSION, message, "see GET /schemas for the metadata that there are")
 
     return store.read(find)
 
 
 @router.post("/subjects/{subject}/versions", summary="Register a schema", response_model_exclude_none=True)
-def post_version(store: Store, subject: SubjectPath, body: SchemaFrom, request: Request) -> SchemaAnswer:
-    """Register a schema under a subject; one that is there already keeps its id.
+def post_version(
+    store: Store, subject: SubjectPath, body: SchemaFrom, request: Request, *, normalize: Normalize = False
+) -> SchemaAnswer:
+    """Register a schema under a subject; one that is there already keeps its id and its text.
 
-    Schemas are compared without white space and the order of attributes,
-    whatever is said as `normalize`.
+    Schemas are compared without white space, the order of attributes and how
+    names are written, whatever is said as `normalize`: that is how a new one is kept.
     """
-    declared = body.parse()
+    normalize = normalize or store.read(lambda session: normalizes(session, subject))
+    declared = body.parse(normalize=normalize)
     if body.id is not None and body.id >= 0:
         schema_id, number = body.id, body.version if body.version is not None and body.version > 0 else None
         return store.write(lambda s: _answer(import_declared(s, subject, declared, schema_id, number), declared.format))
@@ -192,7 +197,7 @@ def post_lookup(
         version = find_declared(session, subject, declared, deleted=deleted)
         if version is None:
             raise RefusedError(
-                Code.UNKNOWN_SCHEMA, f"subject {subject!r} does not have this schema", "register it first"
+                Code.UNKNOWN_SCHEMA, f"Schema not found: subject {subject!r} does not have it", "register it first"
             )
         return _answer(version, wanted or declared.format)
 
@@ -239,7 +244,9 @@ def post_compatibility_with_all(
     declared = body.parse()
 
     def find(session: Session) -> tuple[str, ...]:
-        new = parse_declared(session, subject, declared).form
+        parsed = parse_declared(session, subject, declared)
+        require_strict(parsed)
+        new = parsed.form
         known = find_subject(session, subject)
         if known is None:
             return ()
@@ -259,7 +266,9 @@ def post_compatibility(
 
     def find(session: Session) -> tuple[str, ...]:
         old = version_of(subject_versions(session, subject), version)
-        new = parse_declared(session, subject, declared).form
+        parsed = parse_declared(session, subject, declared)
+        require_strict(parsed)
+        new = parsed.form
         return pair_problems(level_of(session, subject), reading_of(old.subject), new, form_of(old.schema))
 
     return _verdict(store.read(find), verbose=verbose)

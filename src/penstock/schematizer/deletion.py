@@ -28,16 +28,17 @@ def delete_subject(session: Session, name: str, *, permanent: bool) -> list[Subj
     versions = _locked_versions(session, name)
     live = [version for version in versions if version.status != Status.DELETED]
     if permanent and live:
-        message = f"subject {name!r} was not deleted softly before"
+        message = f"Subject '{name}' was not deleted first before being permanently deleted"
         raise RefusedError(Code.SUBJECT_NOT_DELETED, message, "delete it without permanent=true first")
     if not permanent and not live:
-        message = f"subject {name!r} is deleted"
+        message = f"Subject '{name}' was soft deleted.Set permanent=true to delete permanently"
         raise RefusedError(Code.SUBJECT_DELETED, message, "say permanent=true to delete it for ever")
     chosen = list(versions) if permanent else live
     subject = chosen[0].subject
     _check_unassociated(session, subject)
     _delete(session, chosen, permanent=permanent)
     subject.compatibility = subject.mode = ""
+    subject.normalize = None
     return chosen
 
 
@@ -46,11 +47,12 @@ def delete_version(session: Session, name: str, wanted: str, *, permanent: bool)
     version = version_of(_locked_versions(session, name), wanted)
     if wanted in {"latest", "-1"} and not permanent:
         version = version_of(subject_versions(session, name), wanted)
+    place = f"Subject '{name}' Version {version.version}"
     if permanent and version.status != Status.DELETED:
-        message = f"version {version.version} of subject {name!r} was not deleted softly before"
+        message = f"{place} was not deleted first before being permanently deleted"
         raise RefusedError(Code.VERSION_NOT_DELETED, message, "delete it without permanent=true first")
     if not permanent and version.status == Status.DELETED:
-        message = f"version {version.version} of subject {name!r} is deleted"
+        message = f"{place} was soft deleted.Set permanent=true to delete permanently"
         raise RefusedError(Code.VERSION_DELETED, message, "say permanent=true to delete it for ever")
     if not permanent and len(subject_versions(session, name)) == 1:
         _check_unassociated(session, version.subject)
@@ -83,7 +85,10 @@ def _delete(session: Session, versions: Sequence[SubjectVersion], *, permanent: 
         users = users_of(session, version, deleted=permanent)
         if users:
             names = ", ".join(str(user) for user in users)
-            message = f"version {version.version} of subject {version.subject.name!r} is used by the schemas {names}"
+            message = (
+                f"One or more references exist to the schema: version {version.version} of subject "
+                f"{version.subject.name!r} is used by the schemas {names}"
+            )
             raise RefusedError(Code.REFERENCED, message, "delete those first")
     for version in versions:
         version.status = Status.DELETED

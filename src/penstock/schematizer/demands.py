@@ -140,6 +140,8 @@ def _own_demand(method: str, names: list[str], query: dict[str, list[str]], body
 def _own_targets(names: list[str], query: dict[str, list[str]], body: bytes, *, reads: bool) -> tuple[Target, ...]:
     target: Target
     match names:
+        case ["metadata", *_] if reads:
+            target = Somewhere()
         case ["namespaces" | "sources", namespace, *_]:
             target = InNamespace(namespace)
         case ["topics", topic, *_]:

@@ -210,8 +210,8 @@ class Topic(Model):
 class Subject(Model):
     """What Confluent clients register schemas under.
 
-    `compatibility` and `mode` are "" where those of the context, or else the
-    global ones, hold. A context's own are those of the subject `:.context:`.
+    `compatibility` and `mode` are "", and `normalize` is None, where those of the
+    context, or else the global ones, hold. A context's own are those of the subject `:.context:`.
     """
 
     __tablename__ = "subjects"
@@ -223,6 +223,7 @@ class Subject(Model):
     topic_id: Mapped[int | None] = mapped_column(ForeignKey("topics.id"), index=True)
     compatibility: Mapped[str] = mapped_column(String(32), default="")
     mode: Mapped[str] = mapped_column(String(32), default="")
+    normalize: Mapped[bool | None] = mapped_column(Boolean)
 
     topic: Mapped[Topic | None] = relationship()
 

@@ -36,7 +36,7 @@ def parse_mode(text: str) -> Mode:
     try:
         return Mode(text.upper())
     except ValueError as error:
-        message = f"{text[:80]!r} is not a mode"
+        message = f"Invalid mode. {text[:80]!r} is none"
         raise RefusedError(Code.INVALID_MODE, message, f"use one of {', '.join(Mode)}") from error
 
 
@@ -68,18 +68,28 @@ def set_mode(session: Session, name: str | None, mode: Mode, *, force: bool) -> 
     what is imported could not have the ids and versions that it had.
     """
     if mode is Mode.IMPORT and not force and _has_schemas(session, name):
-        message = "IMPORT mode is for subjects without schemas, and there are some"
+        message = "Cannot import since found existing subjects: IMPORT mode is for those without schemas"
         raise RefusedError(Code.NOT_PERMITTED, message, "delete them first, or say force=true")
     if name is None:
         session.merge(Setting(name=_GLOBAL_MODE, value=mode))
     elif mode is Mode.READONLY_OVERRIDE:
-        raise RefusedError(Code.INVALID_MODE, f"{mode} is for the whole registry", "use READONLY for a subject")
+        message = f"Invalid mode. {mode} is for the whole registry"
+        raise RefusedError(Code.INVALID_MODE, message, "use READONLY for a subject")
     else:
         open_subject(session, name).mode = mode
 
 
-def delete_mode(session: Session, name: str) -> Mode:
-    """Take a subject's own mode away, and return it. Raises RefusedError if it has none."""
+def delete_mode(session: Session, name: str | None) -> Mode:
+    """Take a subject's own mode away, or the registry's for None, and return it.
+
+    Raises RefusedError for a subject that has none.
+    """
+    if name is None:
+        everywhere = global_mode(session)
+        setting = session.get(Setting, _GLOBAL_MODE)
+        if setting is not None:
+            session.delete(setting)
+        return everywhere
     mode = own_mode(session, name)
     if mode is None:
         raise no_mode(name)
@@ -89,25 +99,25 @@ def delete_mode(session: Session, name: str) -> Mode:
 
 def no_mode(name: str) -> RefusedError:
     """Return the refusal for a subject without a mode of its own."""
-    message = f"subject {name!r} has no mode of its own"
+    message = f"Subject '{name}' does not have subject-level mode configured"
     return RefusedError(Code.NO_MODE_OF_ITS_OWN, message, "the global one holds: see GET /mode")
 
 
 def check_changeable(session: Session, name: str) -> None:
     """Raise RefusedError where a mode keeps subject `name` from any change."""
     if mode_of(session, name) in {Mode.READONLY, Mode.READONLY_OVERRIDE}:
-        raise _not_permitted(name, "read-only")
+        raise _not_permitted(name, "in read-only mode")
 
 
 def check_importing(session: Session, name: str, *, wanted: bool) -> None:
     """Raise RefusedError unless subject `name` takes imports where they are `wanted`, and else takes none."""
     check_changeable(session, name)
     if (mode_of(session, name) is Mode.IMPORT) != wanted:
-        raise _not_permitted(name, "not in IMPORT mode" if wanted else "in IMPORT mode, and the schema has no id")
+        raise _not_permitted(name, "not in import mode" if wanted else "in import mode, and the schema has no id")
 
 
 def _not_permitted(name: str, state: str) -> RefusedError:
-    return RefusedError(Code.NOT_PERMITTED, f"subject {name!r} is {state}", "see GET /mode, and PUT /mode to change it")
+    return RefusedError(Code.NOT_PERMITTED, f"Subject {name} is {state}", "see GET /mode, and PUT /mode to change it")
 
 
 def _has_schemas(session: Session, name: str | None) -> bool:

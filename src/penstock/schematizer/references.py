@@ -91,11 +91,12 @@ def users_of(session: Session, version: SubjectVersion, *, deleted: bool = False
 def _collect(kind: str, reference: SchemaReference, found: dict[str, Schema]) -> None:
     schema = reference.version.schema
     if schema.type != kind:
-        message = f"the reference {reference.name!r} leads to a schema of another type, {schema.type}"
+        message = f"Invalid schema: the reference {reference.name!r} leads to a schema of another type, {schema.type}"
         raise RefusedError(Code.INVALID_SCHEMA, message, f"refer to {kind} schemas only")
     known = found.get(reference.name)
     if known is not None and known.id != schema.id:
-        message = f"the references lead to two schemas called {reference.name!r}: {known.id} and {schema.id}"
+        two = f"{known.id} and {schema.id}"
+        message = f"Invalid schema: the references lead to two schemas called {reference.name!r}: {two}"
         raise RefusedError(Code.INVALID_SCHEMA, message, "refer to one version of it, everywhere")
     if known is None:
         for inner in schema.references:
@@ -117,6 +118,7 @@ def _find(session: Session, subject: str, use: Use, *, deleted: bool) -> Subject
         query = query.where(SubjectVersion.version == use.version)
     version = session.scalars(query.order_by(SubjectVersion.version.desc()).limit(1)).one_or_none()
     if version is None:
-        message = f"the reference {use.name!r} leads nowhere: subject {name!r} has no version {use.version}"
+        nowhere = f"subject {name!r} has no version {use.version}"
+        message = f"Invalid schema: the reference {use.name!r} leads nowhere: {nowhere}"
         raise RefusedError(Code.INVALID_SCHEMA, message, "register what the schema refers to first")
     return version

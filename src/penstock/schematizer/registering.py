@@ -49,7 +49,7 @@ def find_declared(session: Session, name: str, declared: Declared, *, deleted: b
     if not deleted:
         return None
     versions = subject_versions(session, name, deleted=True)
-    return next((each for each in reversed(versions) if each.schema.fingerprint == schema.fingerprint), None)
+    return next((each for each in reversed(versions) if each.schema.fingerprint in schema.fingerprints), None)
 
 
 def foresee(session: Session, name: str, declared: Declared) -> SubjectVersion | None:
@@ -111,7 +111,7 @@ def import_declared(
 def _check_name(session: Session, name: str) -> None:
     check_importing(session, name, wanted=False)
     if not parse_subject(name).plain:
-        message = f"{name!r} is the name of a context, not of a subject"
+        message = f"The specified subject {name!r} is not a valid name: it is that of a context"
         raise RefusedError(Code.INVALID_SUBJECT, message, "put the subject's name behind it")
 
 
@@ -131,7 +131,7 @@ def _with_older_additions(session: Session, name: str, declared: Declared) -> Pa
 
 def _check_id(session: Session, schema_id: int, schema: ParsedSchema) -> None:
     there = session.get(Schema, schema_id)
-    if there is not None and there.fingerprint != schema.fingerprint:
+    if there is not None and there.fingerprint not in schema.fingerprints:
         message = f"the id {schema_id} is another schema's"
         raise RefusedError(Code.NOT_PERMITTED, message, "import into an empty registry")
 

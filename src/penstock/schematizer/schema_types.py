@@ -13,6 +13,7 @@ import fastavro
 from fastavro.schema import SchemaParseException, UnknownType
 
 from penstock.core.avro_types import AvroSchema, parse_avro
+from penstock.schematizer.avro_forms import normal_text, one_form
 from penstock.schematizer.avro_place import find_place
 from penstock.schematizer.json_schemas import JsonSchema, parse_json_schema
 from penstock.schematizer.protobuf_schemas import ProtobufSchema, compile_schema, compiled_schema, protobuf_text
@@ -56,11 +57,14 @@ class ParsedText:
     """What a text says.
 
     `fingerprint` is the same for texts that differ only in what does not count:
-    white space, and the order of attributes.
+    white space, the order of attributes and, of Avro, how names are written.
+    Registries of older releases have `older_fingerprint`, which tells names apart.
     """
 
     fingerprint: str
     form: Form
+    normal: str
+    older_fingerprint: str = ""
 
 
 @lru_cache(_PARSED_SCHEMAS_MAX)
@@ -81,8 +85,8 @@ def parse_text(kind: SchemaType, text: str, dependencies: tuple[Dependency, ...]
                 return _parse_json(text, dependencies)
             case _:
                 return _parse_protobuf(text, dependencies, compiled)
-    except (ValueError, SchemaParseException, UnknownType) as error:
-        message = f"this is no {_NAMES[kind]} schema: {_reason(error)}"
+    except (ValueError, OverflowError, SchemaParseException, UnknownType) as error:
+        message = f"Invalid schema: this is no {_NAMES[kind]} schema: {_reason(error)}"
         raise RefusedError(Code.INVALID_SCHEMA, message, "correct the schema and try again") from error
 
 
@@ -97,7 +101,7 @@ def plain_text(kind: SchemaType, text: str, dependencies: tuple[Dependency, ...]
     try:
         return protobuf_text(text, {each.name: each.descriptor for each in dependencies})
     except ValueError as error:
-        message = f"this is no Protobuf schema: {error}"
+        message = f"Invalid schema: this is no Protobuf schema: {error}"
         raise RefusedError(Code.INVALID_SCHEMA, message, "correct the schema and try again") from error
 
 
@@ -127,7 +131,8 @@ def _parse_avro(text: str, dependencies: tuple[Dependency, ...]) -> ParsedText:
         line, column = find_place(text, lambda document: _is_avro(document, check))
         message = f"line {line}, column {column}: {_reason(error)}"
         raise ValueError(message) from error
-    return ParsedText(digest(json.loads(text)), form)
+    declared = json.loads(text)
+    return ParsedText(digest(one_form(declared)), form, normal_text(declared), digest(declared))
 
 
 def _reason(error: Exception) -> str:
@@ -152,10 +157,11 @@ def _is_avro(document: object, check: Callable[[str], AvroSchema]) -> bool:
 
 def _parse_json(text: str, dependencies: tuple[Dependency, ...]) -> ParsedText:
     form = parse_json_schema(text, {each.name: each.text for each in dependencies})
-    return ParsedText(digest(form.declared), form)
+    normal = json.dumps(form.declared, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return ParsedText(digest(form.declared), form, normal)
 
 
 def _parse_protobuf(text: str, dependencies: tuple[Dependency, ...], compiled: bytes) -> ParsedText:
     used = {each.name: each.descriptor for each in dependencies}
     form = compiled_schema(compiled, used) if compiled else compile_schema(text, used)
-    return ParsedText(digest(form.text), form)
+    return ParsedText(digest(form.text), form, form.text)

@@ -16,6 +16,7 @@ from penstock.schematizer.protobuf_schemas import ProtobufSchema, is_descriptor
 from penstock.schematizer.references import Use, dependencies_of, resolve_uses
 from penstock.schematizer.refusals import Code, RefusedError
 from penstock.schematizer.schema_types import Form, SchemaType, digest, parse_text, plain_text
+from penstock.schematizer.strict_schemas import default_problem, json_problem
 
 if TYPE_CHECKING:
     from pydantic import JsonValue
@@ -44,6 +45,7 @@ class Declared:
     text: str
     uses: tuple[Use, ...] = ()
     additions: Additions = Additions()
+    normalize: bool = False
 
     @property
     def format(self) -> str:
@@ -55,8 +57,10 @@ class Declared:
 class ParsedSchema:
     """A schema that is known to be one.
 
-    `text_fingerprint` is the same for texts that differ only in white space and
-    in the order of attributes or references; `fingerprint` tells additions too.
+    `text_fingerprint` is the same for texts that differ only in white space, in
+    how names are written and in the order of attributes or references;
+    `fingerprint` tells additions too. `older_fingerprint` is the text's in a
+    registry of an older release, which told more texts apart.
     """
 
     kind: SchemaType
@@ -65,13 +69,27 @@ class ParsedSchema:
     text_fingerprint: str
     references: tuple[SchemaReference, ...] = ()
     additions: Additions = Additions()
+    older_fingerprint: str = ""
 
     @property
     def fingerprint(self) -> str:
         """Return what no other schema has."""
+        return self._with_additions(self.text_fingerprint)
+
+    @property
+    def fingerprints(self) -> tuple[str, ...]:
+        """Return all that it may be known by here: what it has had for longest first."""
+        return tuple(self._with_additions(each) for each in self.text_fingerprints)
+
+    @property
+    def text_fingerprints(self) -> tuple[str, ...]:
+        """Return all that its text may be known by here."""
+        return (*([self.older_fingerprint] if self.older_fingerprint else []), self.text_fingerprint)
+
+    def _with_additions(self, fingerprint: str) -> str:
         if not self.additions:
-            return self.text_fingerprint
-        return digest([self.text_fingerprint, self.additions.metadata, self.additions.rules])
+            return fingerprint
+        return digest([fingerprint, self.additions.metadata, self.additions.rules])
 
     @property
     def avro(self) -> AvroSchema:
@@ -83,7 +101,9 @@ class ParsedSchema:
 def parse_schema(text: str) -> ParsedSchema:
     """Check that `text` is an Avro schema. Raises RefusedError that says where it is not."""
     parsed = parse_text(SchemaType.AVRO, text, ())
-    return ParsedSchema(SchemaType.AVRO, text, parsed.form, parsed.fingerprint)
+    return ParsedSchema(
+        SchemaType.AVRO, text, parsed.form, parsed.fingerprint, older_fingerprint=parsed.older_fingerprint
+    )
 
 
 def parse_declared(session: Session, subject: str, declared: Declared, *, deleted: bool = False) -> ParsedSchema:
@@ -94,24 +114,42 @@ def parse_declared(session: Session, subject: str, declared: Declared, *, delete
     compiled = find_descriptor(session, text, dependencies) if declared.kind == SchemaType.PROTOBUF else b""
     parsed = parse_text(declared.kind, text, dependencies, compiled)
     if text != declared.text and isinstance(parsed.form, ProtobufSchema) and parsed.form.text != text:
-        message = "this is no Protobuf schema: its descriptor is not what a text says"
+        message = "Invalid schema: this is no Protobuf schema: its descriptor is not what a text says"
         raise RefusedError(Code.INVALID_SCHEMA, message, "send what protoc made of a text, or the text itself")
-    fingerprint = parsed.fingerprint
+    fingerprint, older = parsed.fingerprint, parsed.older_fingerprint
     if references or declared.kind != SchemaType.AVRO:
         used = sorted([use.name, use.version.subject.name, use.version.version] for use in references)
-        fingerprint = digest([declared.kind, parsed.fingerprint, used])
-    return ParsedSchema(declared.kind, text, parsed.form, fingerprint, references, declared.additions)
+        fingerprint, older = (each and digest([declared.kind, each, used]) for each in (fingerprint, older))
+    kept = parsed.normal if declared.normalize else text
+    return ParsedSchema(declared.kind, kept, parsed.form, fingerprint, references, declared.additions, older)
+
+
+def require_strict(schema: ParsedSchema) -> None:
+    """Refuse a new schema with numbers that are no JSON, or with a default that is no value of its field."""
+    if schema.kind == SchemaType.PROTOBUF:
+        return
+    problem = json_problem(schema.text)
+    if not problem and schema.kind == SchemaType.AVRO:
+        problem = default_problem(schema.text, [each.text for each in dependencies_of(schema.kind, schema.references)])
+    if problem:
+        message = f"Invalid schema: {problem}"
+        raise RefusedError(Code.INVALID_SCHEMA, message, "correct the schema and try again")
 
 
 def find_schema(session: Session, schema: ParsedSchema) -> Schema | None:
     """Return the stored schema, None if there is none yet."""
-    return session.scalars(select(Schema).where(Schema.fingerprint == schema.fingerprint)).one_or_none()
+    query = select(Schema).where(Schema.fingerprint.in_(schema.fingerprints))
+    found = {stored.fingerprint: stored for stored in session.scalars(query)}
+    return next((found[each] for each in schema.fingerprints if each in found), None)
 
 
 def keep_schema(session: Session, schema: ParsedSchema, schema_id: int | None = None) -> Schema:
     """Return the stored schema, storing it first if need be, as `schema_id` where that is wanted."""
     stored = find_schema(session, schema)
     if stored is None:
+        if schema_id is None:
+            # What is imported is as it was elsewhere.
+            require_strict(schema)
         stored = Schema(
             id=schema_id,
             fingerprint=schema.fingerprint,
@@ -154,5 +192,5 @@ def guid_of(schema: Schema) -> str:
 def _found(stored: Schema | None, wanted: str) -> Schema:
     if stored is None:
         hint = "check that this registry is the one that the data was written with"
-        raise RefusedError(Code.UNKNOWN_SCHEMA, f"there is no schema {wanted}", hint)
+        raise RefusedError(Code.UNKNOWN_SCHEMA, f"Schema {wanted} not found", hint)
     return stored

@@ -39,7 +39,7 @@ def open_subject(session: Session, name: str, topic: Topic | None = None) -> Sub
     The subjects of a `topic` are held to FULL_TRANSITIVE, which is its table's rule.
     """
     if not 0 < len(name) <= _SUBJECT_CHARACTERS_MAX or not name.isprintable():
-        message = f"{name[:80]!r} cannot be the name of a subject"
+        message = f"The specified subject '{name[:80]}' is not a valid name"
         hint = f"use 1 to {_SUBJECT_CHARACTERS_MAX} printable characters"
         raise RefusedError(Code.INVALID_SUBJECT, message, hint)
     subject = session.scalars(select(Subject).where(Subject.name == name).with_for_update()).one_or_none()
@@ -90,7 +90,7 @@ def find_latest_text(session: Session, subject: Subject, schema: ParsedSchema) -
         .where(
             SubjectVersion.subject_id == subject.id,
             SubjectVersion.status == Status.ENABLED,
-            Schema.text_fingerprint == schema.text_fingerprint,
+            Schema.text_fingerprint.in_(schema.text_fingerprints),
         )
         .order_by(SubjectVersion.version.desc())
     )
@@ -111,7 +111,7 @@ def subject_versions(session: Session, name: str, *, deleted: bool = False) -> S
         versions = enabled_versions(session, subject)
     if not versions:
         raise RefusedError(
-            Code.UNKNOWN_SUBJECT, f"there is no subject {name!r}", "see GET /subjects for those there are"
+            Code.UNKNOWN_SUBJECT, f"Subject '{name}' not found.", "see GET /subjects for those there are"
         )
     return versions
 
@@ -122,13 +122,13 @@ def version_of(versions: Sequence[SubjectVersion], wanted: str) -> SubjectVersio
         return versions[-1]
     digits = wanted.lstrip("0")
     if not (wanted.isascii() and wanted.isdecimal()) or not digits:
-        message = f"{wanted[:80]!r} is not a version"
+        message = f"The specified version '{wanted[:80]}' is not a valid version id."
         raise RefusedError(Code.INVALID_VERSION, message, 'use a whole number from 1 on, or "latest"')
     for version in versions:
         if str(version.version) == digits:
             return version
     raise RefusedError(
-        Code.UNKNOWN_VERSION, f"there is no version {wanted[:80]}", f"the newest is {versions[-1].version}"
+        Code.UNKNOWN_VERSION, f"Version {wanted[:80]} not found.", f"the newest is {versions[-1].version}"
     )
 
 
@@ -139,7 +139,10 @@ def register_version(session: Session, name: str, schema: ParsedSchema) -> Subje
     if known is not None and known.status == Status.ENABLED:
         return known
     if known is not None:
-        message = f"the schema is disabled in subject {name!r}"
+        message = (
+            "Schema being registered is incompatible with an earlier schema: "
+            f"the schema is disabled in subject {name!r}"
+        )
         raise RefusedError(Code.INCOMPATIBLE_SCHEMA, message, "enable it, or register another schema")
     check_compatible(session, subject, schema)
     return add_version(session, subject, keep_schema(session, schema))
@@ -151,7 +154,10 @@ def check_compatible(session: Session, subject: Subject, schema: ParsedSchema) -
     level = level_of(session, subject.name)
     problems = version_problems(session, subject, level, schema.form)
     if problems:
-        message = f"the schema is not compatible ({level}) with subject {subject.name!r}: {'; '.join(problems)}"
+        message = (
+            f"Schema being registered is incompatible with an earlier schema for subject {subject.name!r} "
+            f"({level}): {'; '.join(problems)}"
+        )
         raise RefusedError(Code.INCOMPATIBLE_SCHEMA, message, "change the schema, or the subject's compatibility level")
 
 

@@ -30,6 +30,7 @@ from penstock.wiring.open import (
 )
 from penstock.wiring.registry_probe import probe_registry
 from penstock.wiring.sink_kinds.table import sink_kind
+from penstock.wiring.topic_limits import own_prefixes, size_limits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -101,9 +102,8 @@ def _examine_kafka(spec: PipelineSpec) -> str:
 
 def _examine_durability(spec: PipelineSpec, subject: str) -> Iterator[Finding]:
     """Look at how many copies the cluster keeps of what it has acknowledged; each weakness once, by its first topic."""
-    prefixes = [f"penstock.{spec.pipeline}.", *(f"{source.name}." for source in spec.sources)]
     try:
-        found = read_durability(kafka_cluster(spec), prefixes)
+        found = read_durability(kafka_cluster(spec), own_prefixes(spec))
     except PenstockError as error:
         yield Finding("warning", subject, error.message, error.hint)
         return
@@ -114,6 +114,12 @@ def _examine_durability(spec: PipelineSpec, subject: str) -> Iterator[Finding]:
             told.add(kind)
             exit_code = UnfitServerError.exit_code if weakness.level == "error" else 0
             yield Finding(weakness.level, subject, weakness.message, weakness.hint, exit_code)
+    limits, more = size_limits(found)
+    for weakness in limits:
+        yield Finding(weakness.level, subject, weakness.message, weakness.hint)
+    if more:
+        message = f"{more} more topics have a limit of their size"
+        yield Finding("warning", subject, message, "lift it there too, or set log.retention.bytes=-1 on the brokers")
 
 
 def _examine_registry(spec: SchematizerSpec) -> str:

@@ -16,6 +16,7 @@ from penstock.links.objects.record import ObjectsRecord
 from penstock.links.objects.retention import FileRetention
 from penstock.links.objects.write import FileRules
 from penstock.links.warehouse.lake_state import LakeState
+from penstock.links.warehouse.progress import TargetProgress
 from penstock.wiring.open import (
     OBJECTS_LINK,
     batch_topic,
@@ -24,7 +25,7 @@ from penstock.wiring.open import (
     open_object_store,
     open_topic_log,
 )
-from penstock.wiring.warehouses import open_sink
+from penstock.wiring.warehouses import open_state_database
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from penstock.config.specs import PipelineSpec
     from penstock.links.objects.publish import BatchPublisher
     from penstock.links.warehouse.load import Messages, ReadBatches
-    from penstock.ports.sink import Sink
 
 SWEEP_SECONDS = 300.0
 """How often old files are looked for; that means asking every target where it stands."""
@@ -61,19 +61,24 @@ def files_from(spec: PipelineSpec) -> int:
 
 
 def sink_offsets(spec: PipelineSpec) -> Mapping[str, int]:
-    """What the target of each link says of how far it has loaded. Raises UnavailableError or SinkError."""
+    """What the target of each link says of how far it has loaded. Takes no locks.
+
+    Raises UnavailableError or SinkError.
+    """
     offsets: dict[str, int] = {}
     for link in spec.links:
         kind = spec.sink(link.sink)
         if isinstance(kind, DeltaSinkSpec):
             offsets[link.name] = _needs_from(LakeState(open_lake_store(spec, kind), spec.pipeline, link.source))
             continue
-        with closing(open_sink(spec, link, serve_queries=False)) as sink:
-            offsets[link.name] = _needs_from(sink)
+        # A sink makes its tables first, and waits for whoever loads: what it says of itself is read beside it.
+        with closing(open_state_database(spec, link)) as database:
+            progress = TargetProgress(database, spec.pipeline, link.source)
+            offsets[link.name] = _needs_from(progress) if progress.is_made() else 0
     return offsets
 
 
-def _needs_from(target: Sink | LakeState) -> int:
+def _needs_from(target: TargetProgress | LakeState) -> int:
     """The offset of the batch topic before which nothing is needed any more, by tables that wait neither."""
     return min([target.batch_offset(), *target.waiting().values()])
 

@@ -14,7 +14,9 @@ from penstock.wiring.sink_kinds.table import sql_kind
 if TYPE_CHECKING:
     from penstock.config.specs import LinkSpec, PipelineSpec
     from penstock.links.warehouse.sink import LoadRules
+    from penstock.ports.landing import LandingDatabase
     from penstock.ports.sink import Sink
+    from penstock.ports.warehouse import Warehouse
 
 
 def open_sink(spec: PipelineSpec, link: LinkSpec, *, serve_queries: bool = True) -> Sink:
@@ -30,6 +32,14 @@ def open_sink(spec: PipelineSpec, link: LinkSpec, *, serve_queries: bool = True)
         rules = replace(rules, transaction_rows_max=kind.transaction_rows_max)
     warehouse = kind.open(link, serve_queries=serve_queries)
     return in_its_schema(spec, link, SqlSink(warehouse, spec.pipeline, link.source, open_object_store(spec), rules))
+
+
+def open_state_database(spec: PipelineSpec, link: LinkSpec) -> Warehouse | LandingDatabase:
+    """Where the target of `link` says how far it is; to read, whoever loads it meanwhile."""
+    sink = spec.sink(link.sink)
+    if isinstance(sink, SnowflakeSinkSpec):
+        return SnowflakeKind(spec, sink).open()
+    return sql_kind(spec, sink).open(link, serve_queries=False)
 
 
 def open_sinks(spec: PipelineSpec, link: LinkSpec) -> list[Sink]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.adapters.kafka.preflight import Durability, judge
+from penstock.adapters.kafka.preflight import Durability, judge, judge_size
 
 
 @pytest.mark.parametrize(("copies", "in_sync_min"), [(3, 2), (2, 2), (5, 3)])
@@ -28,3 +28,13 @@ def test_what_is_weak_is_told_with_its_remedy(copies: int, in_sync_min: int, lev
     assert weakness.level == level
     assert words in weakness.message
     assert weakness.hint
+
+
+def test_a_limit_of_a_topics_size_is_told_with_what_lifts_it() -> None:
+    limited = judge_size(Durability("topic shop.orders", 3, 2, 1 << 30))
+
+    assert judge_size(Durability("topic shop.orders", 3, 2)) is None
+    assert limited is not None
+    assert limited.level == "warning"
+    assert "retention.bytes=1073741824" in limited.message
+    assert "--entity-name shop.orders --add-config retention.bytes=-1" in limited.hint

@@ -46,7 +46,7 @@ def test_the_schema_without_a_mistake_is_one() -> None:
 def test_a_mistake_is_refused_with_its_place(right: str, wrong: str, place: str) -> None:
     assert RECORD.count(right) == 1
 
-    with pytest.raises(RefusedError, match=f"this is no Avro schema: {place}: "):
+    with pytest.raises(RefusedError, match=f"Invalid schema: this is no Avro schema: {place}: "):
         parse_text(SchemaType.AVRO, RECORD.replace(right, wrong), ())
 
 

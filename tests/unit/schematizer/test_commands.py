@@ -204,7 +204,7 @@ def test_missing_lists_what_nobody_documented(client: httpx.Client) -> None:
     ("arguments", "exit_code", "words"),
     [
         (["show", "none"], 1, "there is no topic 'none' (unknown_topic)"),
-        (["show", "--schema", "999999"], 1, "there is no schema 999999 (unknown_schema)"),
+        (["show", "--schema", "999999"], 1, "Schema 999999 not found (unknown_schema)"),
         (["show", "--namespace", "none"], 1, "there is no namespace 'none' (unknown_namespace)"),
         (["show", "--table", "shop.none"], 1, "there is no table shop.none"),
         (["show", "--table", "orders"], 2, "write database and table with a dot between"),

@@ -45,7 +45,18 @@ PATH = {
 }
 # To whom a route says the same, whoever asks.
 FOR_EVERYBODY = frozenset(
-    {"/docs", "/openapi.json", "/schemas/types", "/config", "/mode", "/ui/static/style.css", "/", "/v1/metadata"}
+    {
+        "/docs",
+        "/openapi.json",
+        "/schemas/types",
+        "/config",
+        "/mode",
+        "/ui/static/style.css",
+        "/",
+        "/v1/metadata",
+        "/v1/metadata/id",
+        "/v1/metadata/version",
+    }
 )
 
 

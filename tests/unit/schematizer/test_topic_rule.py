@@ -328,5 +328,5 @@ def test_facts_of_a_topic_are_kept_and_another_cluster_or_base_opens_the_next_to
         "scribe",
         ["the topic is in a cluster of type datapipe, not scribe"],
     )
-    with pytest.raises(RefusedError, match="there is no schema 99"):
+    with pytest.raises(RefusedError, match="Schema 99 not found"):
         facts(TopicFacts(base_schema_id=99))

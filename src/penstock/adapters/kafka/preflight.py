@@ -1,8 +1,9 @@
-"""Whether a cluster keeps what it has acknowledged: copies of topics, and how many of them an answer waits for.
+"""Whether a cluster keeps what it has acknowledged: copies of topics, how many an answer waits for, and limits.
 
 Source: Apache Kafka documentation, "Topic Configs", min.insync.replicas: a write
 with acks=all, as all of ours are, waits for the replicas that are in sync, of
-which there must be that many.
+which there must be that many; retention.bytes: a partition that is larger loses
+its oldest segments, whether anybody has read them or not.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # t
 from penstock.adapters.kafka.cluster import explain
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from confluent_kafka.admin import ConfigEntry  # type: ignore[attr-defined]
 
     from penstock.adapters.kafka.cluster import KafkaCluster
 
@@ -26,11 +29,15 @@ _TIMEOUT_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Durability:
-    """How many `copies` of `what` (a topic, or new topics) there are, and how many a write waits for at least."""
+    """How many `copies` of `what` (a topic, or new topics) there are, and how many a write waits for at least.
+
+    `bytes_max` is how large a partition gets before its oldest messages go; -1 where size does not matter.
+    """
 
     what: str
     copies: int
     in_sync_min: int
+    bytes_max: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +67,28 @@ def read_durability(cluster: KafkaCluster, prefixes: Sequence[str]) -> Sequence[
     found = [Durability("new topics", cluster.replication, int(settings[broker.name][_SETTING].value))]
     for topic in topics:
         copies = min(len(part.replicas) for part in known.topics[topic].partitions.values())
-        found.append(Durability(f"topic {topic}", copies, int(settings[topic][_SETTING].value)))
+        in_sync_min = int(settings[topic][_SETTING].value)
+        found.append(Durability(f"topic {topic}", copies, in_sync_min, bytes_max_of(settings[topic])))
     return found
+
+
+def bytes_max_of(settings: Mapping[str, ConfigEntry]) -> int:
+    """How large a partition of a topic with these settings gets before its oldest messages go; -1 for no limit."""
+    deletes = "delete" in str(settings["cleanup.policy"].value)
+    return int(str(settings["retention.bytes"].value)) if deletes else -1
+
+
+def judge_size(durability: Durability) -> Weakness | None:
+    """Say what a limit of a topic's size may take away; None where it has none."""
+    if durability.bytes_max < 0:
+        return None
+    topic = durability.what.removeprefix("topic ")
+    message = (
+        f"{durability.what} has retention.bytes={durability.bytes_max}: what is beyond goes, "
+        "also what a link has not read yet"
+    )
+    command = f"kafka-configs.sh --alter --entity-type topics --entity-name {topic} --add-config retention.bytes=-1"
+    return Weakness("warning", message, f"lift the limit: {command}")
 
 
 def judge(durability: Durability) -> Weakness | None:

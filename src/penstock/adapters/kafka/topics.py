@@ -26,8 +26,8 @@ POSITION_SETTINGS = {
 LEDGER_SETTINGS = {**_LARGE, "cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 """Batches and schemas are what targets restart from: never thrown away."""
 
-TABLE_SETTINGS = {**_LARGE, "cleanup.policy": "delete", "retention.ms": "604800000"}
-"""Changes stay a week: a link that is down for longer says so and stops."""
+TABLE_SETTINGS = {**_LARGE, "cleanup.policy": "delete", "retention.ms": "604800000", "retention.bytes": "-1"}
+"""Changes stay a week, however many there are: a link that is down for longer says so and stops."""
 
 
 def position_topic(pipeline: str, link: str) -> str:

@@ -12,7 +12,17 @@ from penstock.schematizer.catalog import read_coverage, read_namespaces, read_so
 from penstock.schematizer.documentation import find_namespace, find_source
 from penstock.schematizer.documentation_answers import ChangeList, CoverageAnswer, ElementAnswer
 from penstock.schematizer.documentation_catalog import read_history
-from penstock.schematizer.models import Element, Namespace, Source, Subject, SubjectVersion, Topic
+from penstock.schematizer.elements import SchemaElement, avro_elements
+from penstock.schematizer.models import (
+    Element,
+    Namespace,
+    Schema,
+    Source,
+    Subject,
+    SubjectVersion,
+    TableRegistration,
+    Topic,
+)
 from penstock.schematizer.queries import HistoryQuery, NamespaceQuery, SourceQuery, TopicQuery
 
 if TYPE_CHECKING:
@@ -33,6 +43,7 @@ class HomePage:
     namespaces: list[tuple[NamespaceAnswer, CoverageAnswer]]
     next: str
     sources: int
+    columns: int
     topics: int
     schemas: int
     foreign_subjects: int
@@ -50,10 +61,11 @@ class NamespacePage:
 
 @dataclass(frozen=True, slots=True)
 class ColumnShown:
-    """A column; `said` is what people say of it, without what the table says."""
+    """A column; `said` is what people say of it, without what the table says, `shape` what its newest schema says."""
 
     answer: ElementAnswer
     said: str
+    shape: SchemaElement | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +88,7 @@ def read_home(session: Session, after: str) -> HomePage:
         covered,
         found.next,
         _count(session, Source),
+        session.scalar(select(func.count(Element.id)).where(Element.is_present)) or 0,
         _count(session, Topic),
         session.scalar(select(func.count(SubjectVersion.schema_id.distinct()))) or 0,
         session.scalar(select(func.count(Subject.id)).where(Subject.topic_id.is_(None))) or 0,
@@ -90,9 +103,22 @@ def read_namespace_page(session: Session, name: str, asked: SourceQuery) -> Name
     return NamespacePage(NamespaceAnswer.of(namespace), read_coverage(session, namespace), read_sources(session, query))
 
 
+def _newest_shapes(session: Session, source: Source) -> dict[str, SchemaElement]:
+    """Return what the newest schema of a table says of each column, by its name."""
+    query = (
+        select(Schema.text)
+        .join(TableRegistration, TableRegistration.value_schema_id == Schema.id)
+        .where(TableRegistration.source_id == source.id)
+        .order_by(TableRegistration.id.desc())
+    )
+    text = session.scalar(query.limit(1))
+    return {} if text is None else {each.path: each for each in avro_elements(text, is_key=False)}
+
+
 def read_source_page(session: Session, namespace: str, table: TableId) -> SourcePage:
     """Read a table, its columns, topics and history."""
     source = find_source(session, namespace, table)
+    shapes = _newest_shapes(session, source)
     elements = session.scalars(
         select(Element)
         .where(Element.source_id == source.id)
@@ -102,7 +128,7 @@ def read_source_page(session: Session, namespace: str, table: TableId) -> Source
         SourceAnswer.of(source),
         source.doc,
         NamespaceAnswer.of(source.namespace),
-        [ColumnShown(ElementAnswer.of(each), each.doc) for each in elements],
+        [ColumnShown(ElementAnswer.of(each), each.doc, shapes.get(each.name)) for each in elements],
         read_topics(
             session,
             TopicQuery(limit=_TOPICS_MAX, namespace=namespace, table_schema=table.schema, table_name=table.name),

@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from penstock.schematizer.error_answers import PAGES
 from penstock.schematizer.rights import user_of
 from penstock.schematizer.web.links import fragment, link
+from penstock.schematizer.web.reasons import plain_reasons
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,6 +79,7 @@ def _templates() -> Environment:
     )
     environment.filters.update(
         moment=_moment,
+        plain_reasons=plain_reasons,
         moment_iso=_moment_iso,
         count=_count,
         fragment=fragment,
