@@ -66,7 +66,7 @@ def faults(
 
     _require_known(source.value, only or ())
     machine = describe_machine()
-    kept = TrialFile(keep, seed) if keep is not None else None
+    kept = TrialFile(keep, seed, source.value) if keep is not None else None
     chosen = kept.seed if kept is not None else choose_seed() if seed is None else seed
     trials = list(kept.trials) if kept is not None else []
     home = Path(tempfile.mkdtemp(prefix="penstock-faults-"))

@@ -59,26 +59,31 @@ def choose_seed() -> int:
 
 
 class TrialFile:
-    """The trials of one seed, a line of JSON each behind a first line with the seed."""
+    """The trials of one seed and kind of source, a line of JSON each behind a first line with both."""
 
-    def __init__(self, file: Path, seed: int | None) -> None:
+    def __init__(self, file: Path, seed: int | None, source: str) -> None:
         """Read what is there; a new file gets `seed`, or a random one.
 
-        Raises UsageError for a file of another seed than the one that is given, or of something else.
+        Raises UsageError for a file of another seed or source than is given, or of something else.
         """
         self._file = file
         self.trials: list[Trial] = []
         self.seed = choose_seed() if seed is None else seed
         lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
         if not lines:
-            file.write_text(json.dumps({"seed": self.seed}) + "\n", encoding="utf-8")
+            file.write_text(json.dumps({"seed": self.seed, "source": source}) + "\n", encoding="utf-8")
             return
         try:
-            found = int(json.loads(lines[0])["seed"])
+            head = json.loads(lines[0])
+            # Files from before there was a choice are of MySQL.
+            found, read = int(head["seed"]), head.get("source", "mysql")
             self.trials = [Trial(**json.loads(line)) for line in lines[1:]]
         except (ValueError, TypeError, KeyError) as error:
             message = f"{file} does not have the trials of a fault suite: {error}"
             raise UsageError(message, "name another file") from error
+        if read != source:
+            message = f"{file} has the trials of a {read} source, not of {source}"
+            raise UsageError(message, f"go on with --source {read}, or name another file")
         if seed not in {None, found}:
             message = f"{file} has the trials of seed {found}, not of {seed}"
             raise UsageError(message, f"go on with --seed {found}, or name another file")

@@ -47,16 +47,16 @@ def test_a_trial_is_clean_only_without_anything_wrong(wrong: Trial) -> None:
 def test_a_run_is_gone_on_with(tmp_path: Path) -> None:
     file = tmp_path / "trials.jsonl"
     trials = [Trial("a", 1.5, examples=("x",)), Trial("b", 2.0, lost=1, changes=3, elapsed_seconds=9.5)]
-    first = TrialFile(file, None)
+    first = TrialFile(file, None, "mysql")
     for trial in trials:
         first.add(trial)
 
-    again = TrialFile(file, None)
+    again = TrialFile(file, None, "mysql")
 
     assert [replace(trial, examples=tuple(trial.examples)) for trial in again.trials] == trials
-    assert again.seed == TrialFile(file, first.seed).seed == first.seed
+    assert again.seed == TrialFile(file, first.seed, "mysql").seed == first.seed
     with pytest.raises(UsageError, match=f"seed {first.seed}, not of -1"):
-        TrialFile(file, -1)
+        TrialFile(file, -1, "mysql")
 
 
 @pytest.mark.parametrize("text", ["a: 1", '{"seed": "x"}', '{"seed": 1}\n{"fault": "a"}', '{"seed": 1}\n[]', "[]"])
@@ -64,8 +64,28 @@ def test_a_file_of_something_else_is_left_alone(tmp_path: Path, text: str) -> No
     file = tmp_path / "trials.jsonl"
     file.write_text(text)
     with pytest.raises(UsageError, match="does not have the trials"):
-        TrialFile(file, 1)
+        TrialFile(file, 1, "mysql")
     assert file.read_text() == text
+
+
+@pytest.mark.parametrize("head", ['{"seed": 1}', '{"seed": 1, "source": "mysql"}'])
+def test_a_file_of_another_kind_of_source_is_refused(tmp_path: Path, head: str) -> None:
+    file = tmp_path / "trials.jsonl"
+    file.write_text(head)
+
+    with pytest.raises(UsageError, match="of a mysql source, not of postgres"):
+        TrialFile(file, 1, "postgres")
+
+    assert TrialFile(file, 1, "mysql").trials == []
+
+
+def test_a_new_file_remembers_its_kind_of_source(tmp_path: Path) -> None:
+    file = tmp_path / "trials.jsonl"
+    TrialFile(file, 1, "postgres")
+
+    assert TrialFile(file, None, "postgres").seed == 1
+    with pytest.raises(UsageError, match="of a postgres source, not of mysql"):
+        TrialFile(file, None, "mysql")
 
 
 def test_the_table_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
