@@ -143,7 +143,7 @@ def test_an_older_instance_that_wakes_is_refused_and_disturbs_nobody(case: Captu
         assert len(records(case)) == len(before) + 1
 
 
-@pytest.mark.parametrize("turn", [None, PublishToken("plan", 1, TokenState.OPEN)])
+@pytest.mark.parametrize("publish_token", [None, PublishToken("plan", 1, TokenState.OPEN)])
 def test_an_older_instance_that_wakes_replays_no_statement(
     case: CaptureCase, publish_token: PublishToken | None
 ) -> None:
