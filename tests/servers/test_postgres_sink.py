@@ -358,3 +358,10 @@ def test_keys_are_joined_with_a_table_that_postgresql_knows_and_not_looked_up_on
 
     assert "Semi Join" in found
     assert "Nested Loop" not in found
+
+
+def test_a_statement_that_hangs_ends_after_an_hour(server: PostgresServer) -> None:
+    with closing(connect(server)) as connection:
+        told = connection.execute("SHOW statement_timeout").fetchone()
+
+    assert told == ("1h",)

@@ -20,6 +20,8 @@ _ALIVE = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 
 _SESSION: Mapping[str, str] = {
     **POSTGRES_SESSION,
     "lock_timeout": "1min",
+    # A statement that takes longer has hung: the transaction is undone, and tried again.
+    "statement_timeout": "1h",
     # Sorting and joining staged rows: one connection at a time does it.
     "work_mem": "64MB",
     # Of what we ANALYZE, which are staged rows, PostgreSQL has to know how many keys there are, and no more.

@@ -58,6 +58,8 @@ _STAGED = "__penstock_staged"
 _ATTEMPTS = 6
 _FIRST_PAUSE_SECONDS = 0.1
 _LOCK_SECONDS = 60
+_STATEMENT_SECONDS = 3600
+"""A statement that takes longer has hung: the transaction is undone, and tried again."""
 _ABSENT = ("42P01", "3F000")
 _CANCELLED = "57014"
 _INTERNAL = "XX000"
@@ -155,7 +157,7 @@ class RedshiftWarehouse:
                 self.run(f"SET statement_timeout TO {int(min(_LOCK_SECONDS, lock_seconds) * 1000)}")
             for table in tables:
                 self._lock_target(table)
-            self.run("SET statement_timeout TO 0")
+            self.run(f"SET statement_timeout TO {_STATEMENT_SECONDS * 1000}")
         except BaseException:
             self._roll_back()
             raise
