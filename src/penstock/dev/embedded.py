@@ -79,7 +79,7 @@ class EmbeddedServers:
     def _start_if_there(self, name: str, start: Callable[[], Server]) -> None:
         try:
             again = partial(self._start, name, start)
-            self._servers[name] = KeptServer(name, again(), again)
+            self._servers[name] = KeptServer(name, again(), again, partial(self._tell, name, "down"))
         except UnavailableError as error:
             if not name.startswith(_TRACKER) or len(self.spec.sources) == 1:
                 raise

@@ -25,11 +25,15 @@ _HEALTHY_SECONDS = 120.0
 class KeptServer:
     """A running server. `ensure` never waits: a start takes seconds, in a thread of its own."""
 
-    def __init__(self, name: str, server: Server, start: Callable[[], Server]) -> None:
-        """Keep `server`; `start` starts it anew, with the data and the port it had."""
+    def __init__(self, name: str, server: Server, start: Callable[[], Server], tell_down: Callable[[], None]) -> None:
+        """Keep `server`; `start` starts it anew, with the data and the port it had.
+
+        `tell_down` is called whenever it has died, or could not be started.
+        """
         self._name = name
         self._server = server
         self._start = start
+        self._tell_down = tell_down
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._error: PenstockError | None = None
@@ -70,6 +74,7 @@ class KeptServer:
             raise UnavailableError(message, hint if self._error is None else self._error.hint)
         pause = _PAUSES_SECONDS[min(self._tries, len(_PAUSES_SECONDS) - 1)]
         self._tries += 1
+        self._tell_down()
         self._start_after = now + pause
         _log.warning("server starts again", server=self._name, why=why, in_seconds=pause)
 

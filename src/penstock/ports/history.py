@@ -14,7 +14,7 @@ SAMPLE_SECONDS = 10
 SAMPLES_MAX = 360
 """How many samples are kept of each link: an hour of them."""
 
-ServerState: TypeAlias = Literal["running", "starting"]
+ServerState: TypeAlias = Literal["running", "starting", "down"]
 
 
 @dataclass(frozen=True, slots=True)

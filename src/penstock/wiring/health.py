@@ -63,8 +63,9 @@ def is_healthy(status: PipelineStatus, problems: Sequence[Problem]) -> bool:
 
 def _server_problems(servers: Sequence[ServerCondition]) -> Iterator[Problem]:
     for server in servers:
-        if server.state != "running" and server.restarts:
-            text = f"it died, and is being started again (time {server.restarts} of this run)"
+        if server.state == "down" or (server.state == "starting" and server.restarts):
+            times = server.restarts + (server.state == "down")
+            text = f"it died, and is being started again (time {times} of this run)"
             hint = "wait some seconds; if it comes back again and again, read its log below the pipeline's home"
             yield Problem("error", server.server, text, hint)
 

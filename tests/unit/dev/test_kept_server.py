@@ -51,7 +51,8 @@ def test_a_schematizer_that_is_killed_again_while_it_starts_comes_back_on_its_po
         return start_schematizer(tmp_path)
 
     first = start_schematizer(tmp_path)
-    kept = KeptServer("Schematizer", first, start)
+    downs: list[bool] = []
+    kept = KeptServer("Schematizer", first, start, lambda: downs.append(True))
     try:
         os.kill(first.pid, signal.SIGKILL)
         first.child.popen.wait()
@@ -59,6 +60,7 @@ def test_a_schematizer_that_is_killed_again_while_it_starts_comes_back_on_its_po
         _wait_for(kept, lambda: kept.server.pid != first.pid)
 
         assert killed.is_set()
+        assert len(downs) == 2
         assert kept.server.alive()
         assert kept.server.facts()["port"] == first.port
     finally:
@@ -73,7 +75,7 @@ def test_nobody_waits_for_a_start(tmp_path: Path) -> None:
         assert may_go_on.wait(60)
         return _sleeper(tmp_path)
 
-    kept = KeptServer("sleeper", first, start)
+    kept = KeptServer("sleeper", first, start, lambda: None)
     first.kill()
 
     kept.ensure()
@@ -96,7 +98,7 @@ def test_a_server_that_does_not_stay_is_given_up_with_the_reason(
         message = "the disk is full"
         raise UnavailableError(message, "free space")
 
-    kept = KeptServer("sleeper", first, start)
+    kept = KeptServer("sleeper", first, start, lambda: None)
     first.kill()
 
     with pytest.raises(UnavailableError, match="started again 2 times in a row and does not stay: the disk is full"):
@@ -112,7 +114,7 @@ def test_a_server_that_is_started_when_all_ends_does_not_stay_behind(tmp_path: P
         started.append(_sleeper(tmp_path))
         return started[0]
 
-    kept = KeptServer("sleeper", first, start)
+    kept = KeptServer("sleeper", first, start, lambda: None)
     first.kill()
     kept.ensure()
 
