@@ -107,7 +107,7 @@ def test_connections_that_may_be_open_at_once_have_ids_of_their_own(
 def test_a_copy_takes_longer_than_a_transaction_may_in_pieces_and_not_in_one(
     case: CaptureCase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Kafka, which looks every ten seconds, refuses whoever goes on as it would refuse an older instance."""
+    """Kafka, which looks every second here, refuses whoever goes on as it would refuse an older instance."""
     config = yaml.safe_load(case.file.read_text())
     another = tmp_path / "another.yaml"
     another.write_text(yaml.safe_dump({**config, "pipeline": f"{case.database}_2", "home": str(tmp_path / "home2")}))
@@ -118,7 +118,7 @@ def test_a_copy_takes_longer_than_a_transaction_may_in_pieces_and_not_in_one(
         try:
             for batch in read_rows(copy, table, batch_rows):
                 yield batch
-                time.sleep(13.0)
+                time.sleep(4.0)
                 yield batch
         finally:
             ended.append(table)
