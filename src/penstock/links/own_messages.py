@@ -38,7 +38,7 @@ class CaptureMessages:
     def fault(self, topic: str, value: bytes | None, record: Mapping[str, object]) -> str:
         """See ports/publisher.MessageCheck. Raises UnavailableError while the registry is away."""
         if topic == self._schemas_topic:
-            return _json_fault(value, SchemaChange.from_json, "announcement")
+            return _json_fault(value, SchemaChange.from_json, "schema-change event")
         fault, changes = read_change(value, self._source, self._value_schema)
         if changes is None:
             return fault
@@ -66,7 +66,7 @@ class JoinMessages:
     def fault(self, topic: str, value: bytes | None, record: Mapping[str, object]) -> str:  # noqa: ARG002 - the port's
         """See ports/publisher.MessageCheck. Raises UnavailableError while the registry is away."""
         if topic == self._schemas_topic:
-            return _json_fault(value, SchemaChange.from_json, "announcement")
+            return _json_fault(value, SchemaChange.from_json, "schema-change event")
         return read_change(value, self._join, self._value_schema)[0]
 
 
