@@ -146,7 +146,7 @@ def test_nobody_goes_on_from_a_part_of_a_copy(case: CaptureCase) -> None:
     # Whatever the file says by now.
     set_source(case.file, start="log")
     capture = CaptureSpec(case.spec, "db", 2)
-    assert "with a copy of 2 tables" in start_capture(capture)
+    assert "with an initial snapshot of 2 tables" in start_capture(capture)
     assert start_capture(capture) == "the capture had been started before"
 
 

@@ -27,10 +27,10 @@ CARRIED = [
     ("TRUNCATE /*!99999 u */ TABLE t",),
     (*TEMPORARY, "TRUNCATE TABLE t"),
     (*TEMPORARY, "ALTER TABLE t ADD x INT", "CREATE INDEX i ON t (x)"),
+    ("SET SESSION explicit_defaults_for_timestamp = OFF", "ALTER TABLE t ADD ts TIMESTAMP"),
 ]
 STOPPED = [
     (*TEMPORARY, "ALTER TABLE t ADD x INT DEFAULT (CONNECTION_ID())"),
-    ("SET SESSION explicit_defaults_for_timestamp = OFF", "ALTER TABLE t ADD ts TIMESTAMP"),
     (
         "DROP TABLE t",
         "CREATE TABLE t (id INT PRIMARY KEY, d DECIMAL(5,2), g VARCHAR(30) AS (concat(d, 'x')) STORED)",

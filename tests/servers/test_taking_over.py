@@ -126,7 +126,7 @@ def test_a_copy_takes_longer_than_a_transaction_may_in_pieces_and_not_in_one(
     # As rows of megabytes do: what is less waits in the producer, and no transaction is open.
     monkeypatch.setattr(producer, "RECORDS_BYTES_MAX", 0)
     monkeypatch.setattr(MysqlInitialSnapshot, "rows", read_slowly)
-    monkeypatch.setattr(wiring, "copy_transaction_seconds", lambda _: 1.0)
+    monkeypatch.setattr(wiring, "snapshot_transaction_seconds", lambda _: 1.0)
     with pytest.raises(PenstockError, match="the transaction was open for longer than 1 s") as caught:
         wiring.start_capture(CaptureSpec(load(another), "db", 1))
 
@@ -134,4 +134,4 @@ def test_a_copy_takes_longer_than_a_transaction_may_in_pieces_and_not_in_one(
     assert ended == [TableId(case.database, "t")]
     config["sources"][0]["snapshot_commit_seconds"] = 0
     another.write_text(yaml.safe_dump({**config, "pipeline": f"{case.database}_2", "home": str(tmp_path / "home2")}))
-    assert "with a copy of 1 tables" in wiring.start_capture(CaptureSpec(load(another), "db", 2))
+    assert "with an initial snapshot of 1 tables" in wiring.start_capture(CaptureSpec(load(another), "db", 2))

@@ -19,8 +19,8 @@ _PROGRAM = """
 from penstock.config.crash_points import CrashPoint
 here, there = CrashPoint("test.here", "a test"), CrashPoint("test.there", "a test")
 for number in range(1, 4):
-    there.pass_by()
-    here.pass_by()
+    there.maybe_crash()
+    here.maybe_crash()
     print(number, flush=True)
 """
 

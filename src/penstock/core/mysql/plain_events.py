@@ -154,5 +154,6 @@ def is_begin(rest: bytes) -> bool:
     """Whether a QUERY event is BEGIN, by what stands behind its thread and its time, which is mostly the same."""
     try:
         return control_of(parse_query(bytes(THREAD_AND_TIME_BYTES) + rest).sql) is Control.BEGIN
-    except MalformedError:
+    except (MalformedError, KeyError):
+        # No text at all, or of a character set that we do not know: whoever reads the event by itself says so.
         return False
