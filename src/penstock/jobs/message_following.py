@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from penstock.jobs.link import MessageWork, Until
     from penstock.ports.topics import TopicLog
 
-_MESSAGES_MAX = 500
+MESSAGES_MAX = 500
 
 _WAIT_SECONDS = 0.5
 _LOOK_SECONDS = 10.0
@@ -37,7 +37,7 @@ def follow_messages(spec: PipelineSpec, work: MessageWork, following: int, until
         with closing(open_topic_tail(spec, {place: following})) as tail:
             looked_at = time.monotonic()
             while not until(0.0):
-                messages = tail.take(_MESSAGES_MAX, _WAIT_SECONDS)
+                messages = tail.take(MESSAGES_MAX, _WAIT_SECONDS)
                 began = time.monotonic()
                 if messages:
                     work.take(messages)

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, assert_never
 
 from penstock.jobs.link import JoinWork, MessageWork, PlannedWork
-from penstock.jobs.message_following import follow_messages
+from penstock.jobs.message_following import MESSAGES_MAX, follow_messages
 from penstock.spark.finisher import Finisher
 from penstock.spark.join_query import JoinFinisher, start_join_query
 from penstock.spark.link_source import outcomes_by_part
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from penstock.config.specs import PipelineSpec
     from penstock.jobs.link import Link
     from penstock.spark.queries import QueryPlace
-
-_MESSAGES_MAX = 500
 
 
 class LinkQuery:
@@ -90,7 +88,7 @@ class LinkQuery:
             **spark_kafka_options(self._spec),
             "assign": json.dumps({work.topic: [0]}),
             "startingOffsets": json.dumps({work.topic: {"0": work.start}}),
-            "maxOffsetsPerTrigger": str(_MESSAGES_MAX),
+            "maxOffsetsPerTrigger": str(MESSAGES_MAX),
         }
         finisher = self._finisher = Finisher(take)
         query = FollowingQuery(start_topic_query(place, self.name, options, finisher), stopping)

@@ -152,7 +152,7 @@ def test_what_is_killed_is_seen_and_is_gone_when_it_has_recovered(
             watched.until(f'penstock_server_up{{server="{server}"}}', 1)
             asked.until_alerts("PenstockServerRestarted", fires=False, seconds=WAIT_SECONDS)
             watched.until_ready()
-        # The JVM's command line names the module as well: killed with it, the whole run would end.
+        # Not whatever else names the module in its command line.
         watched.kill("-m penstock.spark.daemon")
         deadline = time.monotonic() + WAIT_SECONDS
         while not any(count for name, count in watched.metrics().items() if "_failures_total" in name):
