@@ -13,9 +13,7 @@ from penstock.schematizer import (
     confluent_settings,
     confluent_subjects,
 )
-from penstock.schematizer.confluent_bodies import MEDIA_TYPE, ConfluentResponse
-
-__all__ = ["MEDIA_TYPE", "router"]
+from penstock.schematizer.confluent_bodies import ConfluentResponse
 
 router = APIRouter(tags=["confluent"], default_response_class=ConfluentResponse)
 router.include_router(confluent_schemas.router)

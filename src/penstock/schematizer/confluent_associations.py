@@ -25,10 +25,10 @@ from penstock.schematizer.confluent_bodies import Body, Page, SchemaAnswer, Sche
 from penstock.schematizer.confluent_paths import CONTEXT
 from penstock.schematizer.confluent_schemas import cache_of
 from penstock.schematizer.contexts import DEFAULT_CONTEXT, parse_subject
+from penstock.schematizer.dependencies import Store
 from penstock.schematizer.path_segments import name_in
 from penstock.schematizer.rights import Asking, Rights
 from penstock.schematizer.schema_cache import SchemaCache
-from penstock.schematizer.v1 import Store
 from penstock.schematizer.words import is_clean
 
 router = APIRouter()

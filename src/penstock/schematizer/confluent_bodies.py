@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from penstock.schematizer.configs import Config
-from penstock.schematizer.confluent_paths import CONTEXT
+from penstock.schematizer.confluent_paths import CONTEXT, MEDIA_TYPE
 from penstock.schematizer.contexts import DEFAULT_CONTEXT, parse_subject
 from penstock.schematizer.levels import Level
 from penstock.schematizer.models import Schema, SubjectVersion
@@ -22,7 +22,6 @@ from penstock.schematizer.refusals import Code, RefusedError
 from penstock.schematizer.schema_types import SchemaType
 from penstock.schematizer.schemas import Additions, Declared, guid_of
 
-MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 _VERSION_MAX = (1 << 31) - 1
 _ID_MAX = (1 << 31) - 1
 _NOT_KEPT = frozenset(

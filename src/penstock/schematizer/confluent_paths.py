@@ -12,6 +12,7 @@ from penstock.schematizer.path_segments import name_in
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+MEDIA_TYPE = "application/vnd.schemaregistry.v1+json"
 CONTEXT = "confluent_context"
 ROOTS = ("subjects", "schemas", "config", "mode", "compatibility", "contexts", "associations")
 _FRONT = "/contexts/"

@@ -8,16 +8,16 @@ from fastapi.responses import PlainTextResponse, RedirectResponse, Response
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from penstock.schematizer.confluent_bodies import MEDIA_TYPE, Deleted, Format, Page, PlaceAnswer, SchemaAnswer
-from penstock.schematizer.confluent_paths import CONTEXT
+from penstock.schematizer.confluent_bodies import Deleted, Format, Page, PlaceAnswer, SchemaAnswer
+from penstock.schematizer.confluent_paths import CONTEXT, MEDIA_TYPE
 from penstock.schematizer.contexts import DEFAULT_CONTEXT, EVERY_CONTEXT, parse_subject
+from penstock.schematizer.dependencies import Store
 from penstock.schematizer.models import READABLE, Schema, Status, Subject, SubjectVersion
 from penstock.schematizer.references import text_of
 from penstock.schematizer.rights import Asking, Rights
 from penstock.schematizer.schema_cache import SchemaCache
 from penstock.schematizer.schema_types import SchemaType
 from penstock.schematizer.schemas import schema_by_guid, schema_by_id
-from penstock.schematizer.v1 import Store
 
 router = APIRouter()
 

@@ -18,6 +18,7 @@ from penstock.schematizer.configs import (
 )
 from penstock.schematizer.confluent_bodies import ConfigBody, ModeBody, Page, SubjectPath
 from penstock.schematizer.contexts import DEFAULT_CONTEXT, parse_subject
+from penstock.schematizer.dependencies import Store
 from penstock.schematizer.models import Subject, SubjectVersion
 from penstock.schematizer.modes import (
     delete_mode,
@@ -29,7 +30,6 @@ from penstock.schematizer.modes import (
     set_mode,
 )
 from penstock.schematizer.refusals import Code, RefusedError
-from penstock.schematizer.v1 import Store
 
 router = APIRouter()
 OrGlobal = Annotated[bool, Query(alias="defaultToGlobal")]

@@ -11,7 +11,6 @@ from sqlalchemy.orm import Session
 from penstock.schematizer.access import Role
 from penstock.schematizer.configs import normalizes
 from penstock.schematizer.confluent_bodies import (
-    MEDIA_TYPE,
     CompatibilityAnswer,
     Deleted,
     Format,
@@ -20,11 +19,13 @@ from penstock.schematizer.confluent_bodies import (
     SchemaBody,
     SubjectPath,
 )
+from penstock.schematizer.confluent_paths import MEDIA_TYPE
 from penstock.schematizer.confluent_schemas import begins_with, cache_of, prefix_of
 from penstock.schematizer.contexts import EVERY_CONTEXT
 from penstock.schematizer.database import Database
 from penstock.schematizer.deletion import delete_subject, delete_version
 from penstock.schematizer.demands import InSchema
+from penstock.schematizer.dependencies import Store
 from penstock.schematizer.known_answers import Ground, Known
 from penstock.schematizer.levels import pair_problems
 from penstock.schematizer.models import READABLE, Status, Subject, SubjectVersion
@@ -44,7 +45,6 @@ from penstock.schematizer.subjects import (
     version_of,
     version_problems,
 )
-from penstock.schematizer.v1 import Store
 
 router = APIRouter()
 SchemaFrom = Annotated[SchemaBody, Body()]

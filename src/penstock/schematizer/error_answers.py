@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as NoConnectionError
 
 from penstock.core.errors import UnavailableError
-from penstock.schematizer.confluent_bodies import MEDIA_TYPE
+from penstock.schematizer.confluent_paths import MEDIA_TYPE
 from penstock.schematizer.refusals import Code, RefusedError
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from penstock.schematizer.confluent_bodies import MEDIA_TYPE
+from penstock.schematizer.confluent_paths import MEDIA_TYPE
 from penstock.schematizer.known_answers import Known, KnownAnswer
 from penstock.schematizer.limits import take_body
 

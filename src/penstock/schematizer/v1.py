@@ -2,13 +2,12 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.core.avro.schemas import key_schema, value_schema
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema
 from penstock.schematizer.answers import (
-    ErrorAnswer,
     NamespaceList,
     RegisteredAnswer,
     SchemaAnswer,
@@ -25,7 +24,7 @@ from penstock.schematizer.catalog import (
     read_topic_schemas,
     read_topics,
 )
-from penstock.schematizer.database import Database
+from penstock.schematizer.dependencies import ERRORS, Author, Store
 from penstock.schematizer.documentation import SourceAnnotations
 from penstock.schematizer.known_answers import Ground, Known
 from penstock.schematizer.queries import (
@@ -42,7 +41,6 @@ from penstock.schematizer.queries import (
     TopicName,
     TopicQuery,
     TopicSchemaQuery,
-    author_of,
 )
 from penstock.schematizer.registration import register_table
 from penstock.schematizer.rights import Asking
@@ -104,21 +102,6 @@ class CreateTableRequest(Documented):
     )
 
 
-async def database_of(request: Request) -> Database:
-    """Return the database of the application that a request came to."""
-    database = request.app.state.database
-    assert isinstance(database, Database)  # noqa: S101 - the application's factory put it there
-    return database
-
-
-Store = Annotated[Database, Depends(database_of)]
-Author = Annotated[str, Depends(author_of)]
-
-ERRORS: dict[int | str, dict[str, object]] = {
-    404: {"model": ErrorAnswer, "description": "There is no such thing"},
-    422: {"model": ErrorAnswer, "description": "The request, or a schema in it, is not valid"},
-    503: {"model": ErrorAnswer, "description": "The registry's database is away; try again"},
-}
 router = APIRouter(prefix="/v1", tags=["schematizer"], responses={code: ERRORS[code] for code in (422, 503)})
 
 

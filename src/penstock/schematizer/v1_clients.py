@@ -14,11 +14,11 @@ from penstock.schematizer.clients import (
     read_uses_of_topic,
     see_client,
 )
+from penstock.schematizer.dependencies import ERRORS, Author, Store
 from penstock.schematizer.queries import OwnerEmail, SchemaId, TopicName
 from penstock.schematizer.usage_answers import ClientAnswer, ClientList, UseAnswer, UseList
 from penstock.schematizer.usage_models import Role
 from penstock.schematizer.usage_queries import ClientName, ClientQuery, PositiveInt, ShortText, UseQuery, new_name
-from penstock.schematizer.v1 import ERRORS, Author, Store
 
 router = APIRouter(prefix="/v1", tags=["producers and consumers"], responses=dict(ERRORS))
 _of_one_role = APIRouter()

@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 from penstock.core.tables import TableId
 from penstock.schematizer.answers import NamespaceAnswer, SourceAnswer
 from penstock.schematizer.catalog import read_coverage, read_elements
+from penstock.schematizer.dependencies import ERRORS, Author, Store
 from penstock.schematizer.documentation import (
     ElementAnnotations,
     SourceAnnotations,
@@ -39,7 +40,6 @@ from penstock.schematizer.queries import (
     SchemaPath,
     TablePath,
 )
-from penstock.schematizer.v1 import ERRORS, Author, Store
 
 router = APIRouter(prefix="/v1", tags=["documentation"], responses=dict(ERRORS))
 SOURCE = "/sources/{namespace}/{table_schema}/{table_name}"

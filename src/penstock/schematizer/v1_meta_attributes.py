@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from penstock.schematizer.dependencies import ERRORS, Author, Store
 from penstock.schematizer.documentation import find_namespace, find_source
 from penstock.schematizer.meta_attributes import add_meta_attribute, delete_meta_attribute, read_meta_attributes
 from penstock.schematizer.queries import NamespacePath, PageQuery, SchemaId
@@ -12,7 +13,6 @@ from penstock.schematizer.schemas import schema_by_id
 from penstock.schematizer.scopes import Scoped
 from penstock.schematizer.usage_answers import MetaAttributeAnswer, MetaAttributeList
 from penstock.schematizer.usage_models import Scope
-from penstock.schematizer.v1 import ERRORS, Author, Store
 from penstock.schematizer.v1_documentation import SOURCE, SourcePath
 
 router = APIRouter(prefix="/v1", tags=["meta attributes"], responses=dict(ERRORS))

@@ -7,8 +7,8 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.schematizer.answers import Answer
+from penstock.schematizer.dependencies import ERRORS, Store
 from penstock.schematizer.queries import NO_NUL, SchemaId
-from penstock.schematizer.v1 import ERRORS, Store
 
 router = APIRouter(prefix="/v1", tags=["data targets"], responses=dict(ERRORS))
 _Name = Annotated[str, Field(max_length=255, pattern=NO_NUL)]

@@ -5,11 +5,11 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from penstock.schematizer.dependencies import ERRORS, Author, Store
 from penstock.schematizer.documentation_answers import ChangeList, FoundList, NoteAnswer, NoteList
 from penstock.schematizer.documentation_catalog import read_found, read_history
 from penstock.schematizer.notes import add_note, change_note, read_note, read_notes
 from penstock.schematizer.queries import HistoryQuery, NoteQuery, NoteText, SchemaId, SearchQuery
-from penstock.schematizer.v1 import ERRORS, Author, Store
 
 router = APIRouter(prefix="/v1", tags=["documentation"], responses={code: ERRORS[code] for code in (422, 503)})
 _MISSING: dict[int | str, dict[str, object]] = {404: ERRORS[404]}

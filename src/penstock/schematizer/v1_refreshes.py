@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from penstock.schematizer.dependencies import ERRORS, Author, Store
 from penstock.schematizer.documentation import find_source
 from penstock.schematizer.refreshes import (
     PRIORITIES,
@@ -28,7 +29,6 @@ from penstock.schematizer.usage_queries import (
     RefreshId,
     RefreshQuery,
 )
-from penstock.schematizer.v1 import ERRORS, Author, Store
 from penstock.schematizer.v1_documentation import SOURCE, SourcePath
 
 router = APIRouter(prefix="/v1", tags=["refreshes"], responses=dict(ERRORS))

@@ -5,17 +5,11 @@ from pydantic import Field
 
 from penstock.core.tables import TableId
 from penstock.schematizer.answers import RegisteredAnswer, VerdictAnswer
+from penstock.schematizer.dependencies import ERRORS, Author, Store
 from penstock.schematizer.registration import check_table, register_table
 from penstock.schematizer.tables import shape_of_avro, shape_of_table
 from penstock.schematizer.topic_rule import TableShape
-from penstock.schematizer.v1 import (
-    ERRORS,
-    Author,
-    CreateTableRequest,
-    Documented,
-    Store,
-    shape_of_statement,
-)
+from penstock.schematizer.v1 import CreateTableRequest, Documented, shape_of_statement
 
 router = APIRouter(prefix="/v1", tags=["schematizer"], responses={code: ERRORS[code] for code in (404, 422, 503)})
 _CLICK = '{"type":"record","name":"Click","fields":[{"name":"page","type":"string","doc":"Its path"}]}'

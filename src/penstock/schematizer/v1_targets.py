@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.core.tables import TableId
 from penstock.schematizer.answers import TopicList
+from penstock.schematizer.dependencies import ERRORS, Author, Store
 from penstock.schematizer.queries import PageQuery, SchemaId, TopicName
 from penstock.schematizer.reach import read_targets_of_schema, read_targets_of_topic, read_topics_of_target
 from penstock.schematizer.scopes import find_scoped
@@ -41,7 +42,6 @@ from penstock.schematizer.usage_queries import (
     TargetQuery,
     new_name,
 )
-from penstock.schematizer.v1 import ERRORS, Author, Store
 
 router = APIRouter(prefix="/v1", tags=["data targets"], responses=dict(ERRORS))
 _TARGET = "/data_targets/{data_target}"

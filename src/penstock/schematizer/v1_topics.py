@@ -6,11 +6,11 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.schematizer.answers import TopicAnswer, TopicSchemaAnswer
+from penstock.schematizer.dependencies import ERRORS, Author, Store
 from penstock.schematizer.models import Status
 from penstock.schematizer.queries import ClusterType, Compacted, Partitions, SchemaId, TopicName
 from penstock.schematizer.topic_rule import TopicFacts
 from penstock.schematizer.topics import set_facts, set_status
-from penstock.schematizer.v1 import ERRORS, Author, Store
 
 router = APIRouter(prefix="/v1", tags=["topics"], responses=dict(ERRORS))
 

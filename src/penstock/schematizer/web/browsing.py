@@ -6,6 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
+from penstock.schematizer.dependencies import Store
 from penstock.schematizer.documentation_catalog import read_found, read_history
 from penstock.schematizer.error_answers import PAGES
 from penstock.schematizer.models import Thing
@@ -17,7 +18,6 @@ from penstock.schematizer.queries import (
     SourceQuery,
 )
 from penstock.schematizer.refusals import Code, RefusedError
-from penstock.schematizer.v1 import Store
 from penstock.schematizer.v1_documentation import SourcePath
 from penstock.schematizer.web.links import link, link_of_found
 from penstock.schematizer.web.reading import (

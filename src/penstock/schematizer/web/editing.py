@@ -13,6 +13,7 @@ from fastapi.responses import RedirectResponse, Response
 from sqlalchemy.orm import Session
 
 from penstock.core.tables import TableId
+from penstock.schematizer.dependencies import Store
 from penstock.schematizer.documentation import (
     ElementAnnotations,
     SourceAnnotations,
@@ -27,7 +28,6 @@ from penstock.schematizer.notes import add_note, change_note, read_note
 from penstock.schematizer.queries import SchemaId
 from penstock.schematizer.refusals import Code, RefusedError
 from penstock.schematizer.rights import Asking
-from penstock.schematizer.v1 import Store
 from penstock.schematizer.v1_documentation import SourcePath
 from penstock.schematizer.web.links import fragment, link
 from penstock.schematizer.web.origins import read_form
