@@ -18,12 +18,12 @@ from hypothesis import strategies as st
 from tests.unit.mysql_log.single_items import without_beginnings
 
 from penstock.core.errors import LogError, TableStoppedError
-from penstock.core.mysql.decode import decode_rows
-from penstock.core.mysql.gtid_sets import parse_gtids
-from penstock.core.mysql.log_items import LogItem, TransactionBegan
-from penstock.core.mysql.logged_rows import RowsLogged
-from penstock.core.mysql.scan import EventScanner, Grouping
-from penstock.core.mysql.transaction_payload import inner_events
+from penstock.core.mysql.events.gtid_sets import parse_gtids
+from penstock.core.mysql.events.transaction_payload import inner_events
+from penstock.core.mysql.log.log_items import LogItem, TransactionBegan
+from penstock.core.mysql.log.scan import EventScanner, Grouping
+from penstock.core.mysql.rows.decode import decode_rows
+from penstock.core.mysql.types.logged_rows import RowsLogged
 from penstock.core.positions import BinlogPosition
 from penstock.core.tables import Column, IntegerType, PrintedType, TableId, TableSchema, TextType
 

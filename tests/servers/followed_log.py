@@ -20,9 +20,9 @@ from penstock.adapters.state.store import open_state
 from penstock.core.avro.envelope_encode import encode_changes
 from penstock.core.avro.schemas import value_schema
 from penstock.core.errors import PenstockError, TableStoppedError
-from penstock.core.mysql.decode import decode_rows
-from penstock.core.mysql.log_items import StatementLogged
-from penstock.core.mysql.logged_rows import RowsLogged
+from penstock.core.mysql.log.log_items import StatementLogged
+from penstock.core.mysql.rows.decode import decode_rows
+from penstock.core.mysql.types.logged_rows import RowsLogged
 from penstock.core.publication import StoppedTable
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import TableId

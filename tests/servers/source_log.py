@@ -18,7 +18,7 @@ from penstock.ports.log import Stop
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.core.mysql.log_items import LogItem
+    from penstock.core.mysql.log.log_items import LogItem
     from penstock.core.tables import TableId
 
 Source: TypeAlias = MariadbServer | OracleMysql

@@ -12,9 +12,9 @@ from tests.servers.source_log import address, here, read_all
 from penstock.adapters.mysql.catalog import read_tables
 from penstock.adapters.mysql.connection import connect
 from penstock.bench.known_tables import KnownTables
-from penstock.core.mysql.decode import decode_rows
-from penstock.core.mysql.log_items import LogItem, StatementLogged, TransactionBegan, TransactionEnded
-from penstock.core.mysql.logged_rows import RowsLogged
+from penstock.core.mysql.log.log_items import LogItem, StatementLogged, TransactionBegan, TransactionEnded
+from penstock.core.mysql.rows.decode import decode_rows
+from penstock.core.mysql.types.logged_rows import RowsLogged
 from penstock.core.positions import BinlogPosition
 from penstock.core.schema_changes import SchemaChange
 from penstock.core.tables import TableId, TableSchema
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.core.changes import RowBatch
-    from penstock.core.mysql.rows_block import RowsBlock
+    from penstock.core.mysql.rows.rows_block import RowsBlock
     from penstock.dev.mariadb import MariadbServer
 
 LONG_COMMENT = "a comment that is worth compressing " * 20

@@ -18,8 +18,8 @@ from penstock.adapters.mysql.catalog import read_flavour
 from penstock.adapters.mysql.connection import ask, connect
 from penstock.adapters.mysql.history import head
 from penstock.core.errors import LogError, LogPurgedError, PositionError, UnavailableError
-from penstock.core.mysql.log_items import LogAdvanced, StatementLogged, TransactionEnded
-from penstock.core.mysql.logged_rows import RowsLogged
+from penstock.core.mysql.log.log_items import LogAdvanced, StatementLogged, TransactionEnded
+from penstock.core.mysql.types.logged_rows import RowsLogged
 from penstock.dev.mariadb import start_mariadb
 from penstock.dev.mysql import start_mysql
 from penstock.ports.log import Stop

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.servers.source_log import connected, here, read_all
 
-from penstock.core.mysql.ddl import RowStatement, classify
-from penstock.core.mysql.log_items import StatementLogged, TransactionEnded
-from penstock.core.mysql.logged_rows import RowsLogged
+from penstock.core.mysql.log.log_items import StatementLogged, TransactionEnded
+from penstock.core.mysql.statements.ddl import RowStatement, classify
+from penstock.core.mysql.types.logged_rows import RowsLogged
 from penstock.core.positions import BinlogPosition, file_number
 from penstock.dev.mariadb import start_mariadb
 

@@ -13,9 +13,9 @@ from penstock.adapters.mysql.catalog import read_tables
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect
 from penstock.adapters.mysql.history import head
 from penstock.core.changes import Op
-from penstock.core.mysql.decode import batch_key, decode_rows
-from penstock.core.mysql.log_items import LogAdvanced, TransactionEnded, TransactionsLogged
-from penstock.core.mysql.logged_rows import RowsLogged
+from penstock.core.mysql.log.log_items import LogAdvanced, TransactionEnded, TransactionsLogged
+from penstock.core.mysql.rows.decode import batch_key, decode_rows
+from penstock.core.mysql.types.logged_rows import RowsLogged
 from penstock.core.tables import TableId
 from penstock.ports.log import Stop
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     import pymysql
 
-    from penstock.core.mysql.log_items import LogItem
-    from penstock.core.mysql.rows_block import RowsBlock
+    from penstock.core.mysql.log.log_items import LogItem
+    from penstock.core.mysql.rows.rows_block import RowsBlock
     from penstock.core.positions import BinlogPosition
     from penstock.core.tables import TableSchema
     from penstock.dev.mariadb import MariadbServer

@@ -15,8 +15,8 @@ from penstock.adapters.mysql.binlog_stream import BinlogStream, open_binlog
 from penstock.adapters.mysql.connection import MysqlServer, connect
 from penstock.adapters.mysql.history import head
 from penstock.core.errors import LogError, LogPurgedError, UnavailableError, UnfitServerError
-from penstock.core.mysql.log_items import LogAdvanced, LogItem, StatementLogged, TransactionBegan, TransactionEnded
-from penstock.core.mysql.logged_rows import RowsLogged
+from penstock.core.mysql.log.log_items import LogAdvanced, LogItem, StatementLogged, TransactionBegan, TransactionEnded
+from penstock.core.mysql.types.logged_rows import RowsLogged
 from penstock.core.positions import BinlogPosition, file_number
 from penstock.dev.mariadb import start_mariadb
 from penstock.dev.mysql import start_mysql

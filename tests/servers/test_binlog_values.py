@@ -18,9 +18,9 @@ from penstock.adapters.mysql.binlog_stream import open_binlog
 from penstock.adapters.mysql.connection import MysqlServer
 from penstock.core.changes import Op
 from penstock.core.errors import TableStoppedError
-from penstock.core.mysql import decode
-from penstock.core.mysql.decode import decode_rows
-from penstock.core.mysql.logged_rows import RowsLogged
+from penstock.core.mysql.rows import decode
+from penstock.core.mysql.rows.decode import decode_rows
+from penstock.core.mysql.types.logged_rows import RowsLogged
 from penstock.core.tables import (
     BytesType,
     Column,

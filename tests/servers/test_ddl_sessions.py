@@ -14,11 +14,11 @@ from penstock.adapters.mysql.connection import ask, connect
 from penstock.adapters.mysql.history import head
 from penstock.adapters.mysql.tracker import MysqlTracker, read_source_defaults
 from penstock.core.errors import PenstockError
-from penstock.core.mysql.ddl import TableDdl, classify
-from penstock.core.mysql.evolution import refusal
-from penstock.core.mysql.log_items import StatementLogged
-from penstock.core.mysql.sql_session import SqlSession
-from penstock.core.mysql.table_effects import TableChange, effect_of
+from penstock.core.mysql.log.log_items import StatementLogged
+from penstock.core.mysql.statements.ddl import TableDdl, classify
+from penstock.core.mysql.statements.evolution import refusal
+from penstock.core.mysql.statements.sql_session import SqlSession
+from penstock.core.mysql.statements.table_effects import TableChange, effect_of
 from penstock.core.refusals import Refusal
 from penstock.core.tables import TableId
 from penstock.dev.mysql import OracleMysql

@@ -10,8 +10,8 @@ import pymysql
 import pytest
 from tests.servers.source_log import connected
 
-from penstock.core.mysql.charsets import BYTES_PER_CHARACTER, text_decoder
-from penstock.core.mysql.collations import CHARSETS
+from penstock.core.mysql.types.charsets import BYTES_PER_CHARACTER, text_decoder
+from penstock.core.mysql.types.collations import CHARSETS
 from penstock.dev.mysql import OracleMysql
 
 if TYPE_CHECKING:

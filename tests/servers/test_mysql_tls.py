@@ -16,7 +16,7 @@ from penstock.adapters.mysql.history import head, log_is_whole, start_of_log
 from penstock.adapters.mysql.login import Tls
 from penstock.adapters.mysql.preflight import examine
 from penstock.core.errors import UnfitServerError, UsageError
-from penstock.core.mysql.logged_rows import RowsLogged
+from penstock.core.mysql.types.logged_rows import RowsLogged
 from penstock.dev.mariadb import start_mariadb
 from penstock.dev.mysql import start_mysql
 from penstock.ports.log import Stop

@@ -9,7 +9,7 @@ from penstock.adapters.mysql.catalog import read_creates, read_tables
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect
 from penstock.adapters.mysql.tracker import MysqlTracker, SourceDefaults, read_source_defaults
 from penstock.core.errors import DisplacedError, FencedError, PenstockError, UnavailableError, UnfitServerError
-from penstock.core.mysql.sql_session import SqlSession
+from penstock.core.mysql.statements.sql_session import SqlSession
 from penstock.core.tables import BytesType, IntegerType, TableId, TextType
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from penstock.adapters.mysql.history import head
 from penstock.adapters.mysql.initial_snapshot import open_initial_snapshot
 from penstock.adapters.mysql.tracker import MysqlTracker, read_source_defaults
 from penstock.core.errors import UnfitServerError
-from penstock.core.mysql.decode import decode_rows
-from penstock.core.mysql.log_items import StatementLogged
-from penstock.core.mysql.logged_rows import RowsLogged
+from penstock.core.mysql.log.log_items import StatementLogged
+from penstock.core.mysql.rows.decode import decode_rows
+from penstock.core.mysql.types.logged_rows import RowsLogged
 from penstock.core.tables import TableId
 from penstock.ports.log import Stop
 

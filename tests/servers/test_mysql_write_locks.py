@@ -13,8 +13,8 @@ from penstock.adapters.mysql.connection import MysqlServer, ask, connect
 from penstock.adapters.mysql.initial_snapshot import open_initial_snapshot
 from penstock.adapters.mysql.preflight import examine
 from penstock.core.errors import UnavailableError, UnfitServerError
-from penstock.core.mysql.decode import decode_rows
-from penstock.core.mysql.logged_rows import RowsLogged
+from penstock.core.mysql.rows.decode import decode_rows
+from penstock.core.mysql.types.logged_rows import RowsLogged
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:

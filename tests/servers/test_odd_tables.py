@@ -13,8 +13,8 @@ from penstock.adapters.mysql.connection import ask, connect
 from penstock.adapters.mysql.history import head
 from penstock.adapters.mysql.initial_snapshot import open_initial_snapshot
 from penstock.core.errors import TableStoppedError
-from penstock.core.mysql.decode import decode_rows
-from penstock.core.mysql.logged_rows import RowsLogged
+from penstock.core.mysql.rows.decode import decode_rows
+from penstock.core.mysql.types.logged_rows import RowsLogged
 from penstock.core.table_policy import TablePolicy
 from penstock.core.tables import TableId
 

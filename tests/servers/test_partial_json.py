@@ -20,8 +20,8 @@ from penstock.adapters.mysql.connection import MysqlServer, connect
 from penstock.adapters.mysql.history import head
 from penstock.core.changes import Op
 from penstock.core.errors import TableStoppedError
-from penstock.core.mysql.decode import decode_rows
-from penstock.core.mysql.logged_rows import RowsLogged
+from penstock.core.mysql.rows.decode import decode_rows
+from penstock.core.mysql.types.logged_rows import RowsLogged
 from penstock.core.tables import Column, PrintedType, TableId
 from penstock.ports.log import Stop
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.servers.source_log import connected
 
-from penstock.core.mysql.savepoints import loosely
+from penstock.core.mysql.statements.savepoints import loosely
 
 if TYPE_CHECKING:
     from penstock.dev.mariadb import MariadbServer

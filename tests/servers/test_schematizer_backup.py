@@ -18,7 +18,7 @@ from tests.unit.schematizer.test_schematizer_app import ORDERS, register
 
 from penstock.core.errors import UsageError
 from penstock.core.tables import Column, TableId, TextType
-from penstock.schematizer.backup import backup, restore
+from penstock.schematizer.storage.backup import backup, restore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

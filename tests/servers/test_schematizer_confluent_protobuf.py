@@ -21,7 +21,7 @@ from google.protobuf import any_pb2, descriptor_pb2, timestamp_pb2
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
 
-from penstock.schematizer.protobuf_schemas import compile_schema
+from penstock.schematizer.formats.protobuf_schemas import compile_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ import pymysql
 
 from penstock.adapters.mysql.catalog import read_tables
 from penstock.core.tables import TableId
-from penstock.schematizer.create_table import parse_create_table
+from penstock.schematizer.statements.create_table import parse_create_table
 
 if TYPE_CHECKING:
     from penstock.dev.mariadb import MariadbServer

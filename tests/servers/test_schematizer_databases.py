@@ -23,8 +23,8 @@ from tests.unit.schematizer.test_schematizer_app import ORDERS, register
 from penstock.config.database_urls import parse_database_url
 from penstock.core.avro.schemas import key_schema, value_schema
 from penstock.core.tables import Column, IntegerType, TableId
-from penstock.schematizer.database import open_database
-from penstock.schematizer.models import Model
+from penstock.schematizer.storage.database import open_database
+from penstock.schematizer.storage.models import Model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

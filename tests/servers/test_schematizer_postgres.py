@@ -26,7 +26,7 @@ from penstock.core.warehouse.dialects import POSTGRES
 from penstock.core.warehouse.migration import Around
 from penstock.core.warehouse.planner import plan_column_renames, plan_create, plan_truncate
 from penstock.core.warehouse.target_table import LogPlace, TargetTable
-from penstock.schematizer.create_table_postgres import parse_postgres_table
+from penstock.schematizer.statements.create_table_postgres import parse_postgres_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -24,9 +24,9 @@ from penstock.adapters.registry.access import RegistryAccess
 from penstock.adapters.registry.client import HttpRegistry
 from penstock.config.specs import SchematizerSpec
 from penstock.core.errors import PenstockError, UnfitServerError, UsageError
-from penstock.schematizer.access import Role
-from penstock.schematizer.users import GrantEntry
-from penstock.schematizer.users_edit import put_token, put_user
+from penstock.schematizer.security.access import Role
+from penstock.schematizer.security.users import GrantEntry
+from penstock.schematizer.security.users_edit import put_token, put_user
 from penstock.wiring.registry_probe import probe_registry
 
 if TYPE_CHECKING:

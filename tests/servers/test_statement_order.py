@@ -10,9 +10,9 @@ import pymysql
 import pytest
 from tests.servers.source_log import read_all
 
-from penstock.core.mysql.ddl import TableDdl, classify
-from penstock.core.mysql.log_items import LogItem, StatementLogged
-from penstock.core.mysql.logged_rows import RowsLogged
+from penstock.core.mysql.log.log_items import LogItem, StatementLogged
+from penstock.core.mysql.statements.ddl import TableDdl, classify
+from penstock.core.mysql.types.logged_rows import RowsLogged
 from penstock.core.positions import BinlogPosition, file_number
 from penstock.dev.mysql import OracleMysql
 

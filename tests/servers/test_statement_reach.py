@@ -13,7 +13,7 @@ from tests.servers.chain import Chain, make_chain
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect
 from penstock.adapters.mysql.source_objects import MysqlSourceObjects
 from penstock.core.errors import PenstockError, UnavailableError
-from penstock.core.mysql.statement_reach import BUILT_IN, KEYWORDS
+from penstock.core.mysql.statements.statement_reach import BUILT_IN, KEYWORDS
 from penstock.core.tables import TableId
 from penstock.dev.mariadb import PASSWORD
 from penstock.links.capture.spec import CaptureSpec

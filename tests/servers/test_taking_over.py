@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tests.servers.capture_case import CaptureCase, CaseServers
 
     from penstock.core.changes import RowBatch
-    from penstock.core.mysql.touched import Touched
+    from penstock.core.mysql.statements.touched import Touched
     from penstock.dev.kafka import KafkaBroker
     from penstock.links.capture.live import LiveCapture
 

@@ -10,8 +10,8 @@ from tests.servers.source_log import address
 
 from penstock.adapters.mysql.tracker import MysqlTracker, SourceDefaults
 from penstock.core.errors import PenstockError
-from penstock.core.mysql.ddl import TableDdl, classify
-from penstock.core.mysql.touched import Touched, touched_by
+from penstock.core.mysql.statements.ddl import TableDdl, classify
+from penstock.core.mysql.statements.touched import Touched, touched_by
 from penstock.dev.mysql import OracleMysql
 
 if TYPE_CHECKING:

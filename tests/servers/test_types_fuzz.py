@@ -23,9 +23,9 @@ from penstock.adapters.mysql.connection import MysqlServer, connect
 from penstock.adapters.mysql.history import head
 from penstock.adapters.mysql.initial_snapshot import open_initial_snapshot
 from penstock.core.changes import Op
-from penstock.core.mysql import decode
-from penstock.core.mysql.decode import decode_rows
-from penstock.core.mysql.logged_rows import RowsLogged
+from penstock.core.mysql.rows import decode
+from penstock.core.mysql.rows.decode import decode_rows
+from penstock.core.mysql.types.logged_rows import RowsLogged
 from penstock.core.table_policy import TablePolicy
 from penstock.core.tables import TableId
 from penstock.ports.log import Stop

@@ -13,9 +13,9 @@ from tests.servers.source_log import address, connected, here, read_all, wanted
 
 from penstock.adapters.mysql.initial_snapshot import open_initial_snapshot
 from penstock.core.errors import LogPurgedError, UnfitServerError
-from penstock.core.mysql.decode import decode_rows
-from penstock.core.mysql.log_items import LogItem, TransactionBegan
-from penstock.core.mysql.logged_rows import RowsLogged
+from penstock.core.mysql.log.log_items import LogItem, TransactionBegan
+from penstock.core.mysql.rows.decode import decode_rows
+from penstock.core.mysql.types.logged_rows import RowsLogged
 from penstock.core.positions import BinlogPosition
 from penstock.dev.mariadb import start_mariadb
 from penstock.ports.log import Stop

@@ -9,7 +9,7 @@ from penstock.adapters.mysql.catalog import read_tables
 from penstock.adapters.mysql.connection import connect
 from penstock.core.avro.schemas import value_schema
 from penstock.core.errors import PenstockError
-from penstock.core.mysql.touched import EVERYTHING
+from penstock.core.mysql.statements.touched import EVERYTHING
 from penstock.core.schema_changes import SchemaChange
 from penstock.links.capture.table_catalog import TableCatalog
 from penstock.ports.registry import RegisteredTable
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from penstock.adapters.mysql.connection import MysqlServer
-    from penstock.core.mysql.foreign_keys import Cascade
-    from penstock.core.mysql.sql_session import SqlSession
-    from penstock.core.mysql.touched import Touched
+    from penstock.core.mysql.statements.foreign_keys import Cascade
+    from penstock.core.mysql.statements.sql_session import SqlSession
+    from penstock.core.mysql.statements.touched import Touched
     from penstock.core.tables import TableId, TableSchema
 
 _SOURCE = "bench"

@@ -16,7 +16,7 @@ BackupFile: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE", help="The
 @grouped
 def backup(file: BackupFile, database: DatabaseOptions) -> None:
     """Write all that a registry has to FILE, as it is at one moment; services may go on meanwhile."""
-    from penstock.schematizer.backup import backup as write  # noqa: PLC0415 - --help need not wait for it
+    from penstock.schematizer.storage.backup import backup as write  # noqa: PLC0415 - --help need not wait for it
 
     _tell(f"{file} has", write(database.read_url(), file))
 
@@ -29,7 +29,7 @@ def restore(
     replace: Annotated[bool, typer.Option("--replace", help="Throw away what the database has.")] = False,
 ) -> None:
     """Fill an empty database, of any kind, from FILE: all of it, or nothing. No service may run on it meanwhile."""
-    from penstock.schematizer.backup import restore as read  # noqa: PLC0415 - --help need not wait for it
+    from penstock.schematizer.storage.backup import restore as read  # noqa: PLC0415 - --help need not wait for it
 
     _tell("the database has", read(database.read_url(), file, replace=replace))
 

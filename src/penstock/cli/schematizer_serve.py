@@ -76,9 +76,9 @@ def serve(listen: ListenOptions, database: DatabaseOptions, security: SecurityOp
     # Nothing of what a start makes is garbage: looking for some takes a fifth of it.
     gc.disable()
     # The web server takes half a second to import, which other commands need not wait for.
-    from penstock.schematizer.limits import Limits  # noqa: PLC0415
-    from penstock.schematizer.protection import Protection  # noqa: PLC0415
-    from penstock.schematizer.rates import Rates  # noqa: PLC0415
+    from penstock.schematizer.http.limits import Limits  # noqa: PLC0415
+    from penstock.schematizer.http.protection import Protection  # noqa: PLC0415
+    from penstock.schematizer.security.rates import Rates  # noqa: PLC0415
     from penstock.schematizer.server import Service, Tls, write_port_file  # noqa: PLC0415
     from penstock.schematizer.server import serve as serve_application  # noqa: PLC0415
 

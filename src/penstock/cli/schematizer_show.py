@@ -13,8 +13,8 @@ from penstock.cli.option_groups import grouped
 from penstock.cli.registry_api import RegistryApi, find_source, source_names
 from penstock.cli.registry_options import RegistryOptions  # noqa: TC001 - Typer reads annotations
 from penstock.core.errors import UsageError
-from penstock.schematizer.answers import NamespaceAnswer, SchemaAnswer, SourceAnswer, TopicAnswer, TopicSchemaAnswer
-from penstock.schematizer.documentation_answers import CoverageAnswer, ElementAnswer, SchemaElementAnswer
+from penstock.schematizer.api.answers import NamespaceAnswer, SchemaAnswer, SourceAnswer, TopicAnswer, TopicSchemaAnswer
+from penstock.schematizer.api.documentation_answers import CoverageAnswer, ElementAnswer, SchemaElementAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,7 +15,7 @@ from penstock.config.secrets import secret
 from penstock.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from penstock.schematizer.users import GrantEntry
+    from penstock.schematizer.security.users import GrantEntry
 
 app = typer.Typer(no_args_is_help=True, help="Say who may do what: edit a users file.")
 
@@ -37,7 +37,7 @@ def add(
     ] = "",
 ) -> None:
     """Add a user, or give one another password and role. The password is asked for, or read from standard input."""
-    from penstock.schematizer.users_edit import put_user  # noqa: PLC0415 - --help need not wait for it
+    from penstock.schematizer.security.users_edit import put_user  # noqa: PLC0415 - --help need not wait for it
 
     roles = (_grant(role, namespace, subject),) if role else ()
     if not role and (namespace or subject):
@@ -57,7 +57,7 @@ def token(
     token_name: Annotated[str, typer.Option("--name", help="What the token is for; one by that name is replaced.")],
 ) -> None:
     """Give a user a token, and print it. It is shown this once: only its hash is kept."""
-    from penstock.schematizer.users_edit import put_token  # noqa: PLC0415 - --help need not wait for it
+    from penstock.schematizer.security.users_edit import put_token  # noqa: PLC0415 - --help need not wait for it
 
     typer.echo(put_token(users, name, token_name))
 
@@ -65,7 +65,7 @@ def token(
 @app.command("list")
 def list_users(*, users: UsersFile = _DEFAULT) -> None:
     """List users with their roles and tokens."""
-    from penstock.schematizer.users import read_users  # noqa: PLC0415 - --help need not wait for it
+    from penstock.schematizer.security.users import read_users  # noqa: PLC0415 - --help need not wait for it
 
     found = read_users(users)
     table = Table()
@@ -87,7 +87,7 @@ def remove(
     token_name: Annotated[str, typer.Option("--token", help="Take only this token away.")] = "",
 ) -> None:
     """Take a user away, or one of its tokens. A service that runs knows within a second."""
-    from penstock.schematizer.users_edit import remove_user  # noqa: PLC0415 - --help need not wait for it
+    from penstock.schematizer.security.users_edit import remove_user  # noqa: PLC0415 - --help need not wait for it
 
     remove_user(users, name, token_name)
     typer.echo(f"{f'token {token_name} of user' if token_name else 'user'} {name} is gone from {users}")
@@ -96,7 +96,7 @@ def remove(
 def _grant(role: str, namespaces: list[str] | None, subjects: list[str] | None) -> GrantEntry:
     from pydantic import ValidationError  # noqa: PLC0415 - --help need not wait for it
 
-    from penstock.schematizer.users import GrantEntry  # noqa: PLC0415 - --help need not wait for it
+    from penstock.schematizer.security.users import GrantEntry  # noqa: PLC0415 - --help need not wait for it
 
     given = {"role": role, "namespaces": namespaces or None, "subjects": subjects or None}
     try:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 from pymysql.cursors import SSCursor
 
 from penstock.adapters.mysql.connection import MysqlServer, connect
-from penstock.core.mysql.describe import GEOMETRY_TYPES
-from penstock.core.mysql.special_values import extended_wkb
+from penstock.core.mysql.statements.describe import GEOMETRY_TYPES
+from penstock.core.mysql.types.special_values import extended_wkb
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

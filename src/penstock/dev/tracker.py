@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from penstock.config.mysql_source import MysqlSourceSpec
     from penstock.config.specs import PipelineSpec
-    from penstock.core.mysql import describe
+    from penstock.core.mysql.statements import describe
     from penstock.dev.server import Server
 
 _FOLDERS: dict[describe.Flavour, str] = {"mariadb": "tracker", "mysql": "tracker-mysql"}

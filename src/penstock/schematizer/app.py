@@ -10,34 +10,34 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from sqlalchemy.exc import DataError
 
-from penstock.schematizer import (
-    confluent,
-    v1,
-    v1_clients,
-    v1_documentation,
-    v1_meta_attributes,
-    v1_migrations,
-    v1_notes,
-    v1_refreshes,
-    v1_registration,
-    v1_targets,
-    v1_topics,
-)
-from penstock.schematizer.answers import ErrorAnswer
-from penstock.schematizer.client_requests import ClientRequests
+from penstock.schematizer.api.answers import ErrorAnswer
+from penstock.schematizer.confluent import routes as confluent
+from penstock.schematizer.confluent.client_requests import ClientRequests
+from penstock.schematizer.confluent.shortcuts import Shortcuts
 from penstock.schematizer.confluent_paths import ROOTS, ContextInFront
-from penstock.schematizer.database import open_database
-from penstock.schematizer.error_answers import DATABASE_AWAY, error_answer, explain_database
-from penstock.schematizer.guard import Guarded
-from penstock.schematizer.known_answers import KnownAnswers
-from penstock.schematizer.limits import Limited
+from penstock.schematizer.http.error_answers import DATABASE_AWAY, error_answer, explain_database
+from penstock.schematizer.http.guard import Guarded
+from penstock.schematizer.http.limits import Limited
+from penstock.schematizer.http.protection import Protection
+from penstock.schematizer.http.turns import Turns
 from penstock.schematizer.path_segments import SegmentsApart
-from penstock.schematizer.protection import Protection
 from penstock.schematizer.refusals import Code, RefusedError
-from penstock.schematizer.schema_cache import SchemaCache
-from penstock.schematizer.shortcuts import Shortcuts
-from penstock.schematizer.sign_in import SignIn
-from penstock.schematizer.turns import Turns
+from penstock.schematizer.registry.known_answers import KnownAnswers
+from penstock.schematizer.registry.schema_cache import SchemaCache
+from penstock.schematizer.security.sign_in import SignIn
+from penstock.schematizer.storage.database import open_database
+from penstock.schematizer.v1 import (
+    clients,
+    documentation,
+    meta_attributes,
+    migrations,
+    notes,
+    refreshes,
+    registration,
+    targets,
+    topics,
+)
+from penstock.schematizer.v1 import routes as v1
 from penstock.schematizer.web import api_page, browsing, editing, schema_pages
 from penstock.schematizer.web.figures import KafkaFigures
 from penstock.schematizer.web.rendering import render_error
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from fastapi import Request
     from fastapi.responses import Response
 
-    from penstock.schematizer.database import Database
+    from penstock.schematizer.storage.database import Database
 
 _DESCRIPTION = """The source of truth for every topic: which table it carries, with which schemas.
 
@@ -64,8 +64,8 @@ _ERRORS: dict[int | str, dict[str, object]] = {
 
 # In the order in which a path is looked up.
 _PARTS = (
-    *(v1, v1_documentation, v1_notes, v1_refreshes, v1_targets, v1_clients, v1_meta_attributes),
-    *(v1_topics, v1_registration, v1_migrations),
+    *(v1, documentation, notes, refreshes, targets, clients, meta_attributes),
+    *(topics, registration, migrations),
     *(browsing, schema_pages, editing, api_page),
     confluent,
 )

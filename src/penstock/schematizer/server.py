@@ -12,10 +12,10 @@ import uvicorn
 
 from penstock.core.errors import UsageError
 from penstock.schematizer.app import create_app
-from penstock.schematizer.database import open_database
-from penstock.schematizer.patience import PatientProtocol
-from penstock.schematizer.protection import Protection
-from penstock.schematizer.users import read_users
+from penstock.schematizer.http.patience import PatientProtocol
+from penstock.schematizer.http.protection import Protection
+from penstock.schematizer.security.users import read_users
+from penstock.schematizer.storage.database import open_database
 from penstock.schematizer.workers import run_workers
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from penstock.core.spolts.raw import RawMessage
 from penstock.links.spolts.load import load_code, prepare_code
 from penstock.links.spolts.run import SpoltRunner
 from penstock.links.spolts.spec import SpoltJob, spolt_job
-from penstock.schematizer.create_table import parse_create_table
+from penstock.schematizer.statements.create_table import parse_create_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
-from penstock.schematizer.patience import PatientProtocol
+from penstock.schematizer.http.patience import PatientProtocol
 from penstock.schematizer.server import listen
 from penstock.web.application import create_app
 from penstock.web.watcher import Watcher

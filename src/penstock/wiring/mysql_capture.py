@@ -18,9 +18,9 @@ from penstock.adapters.mysql.log_coverage import require_whole_log
 from penstock.adapters.mysql.source_objects import MysqlSourceObjects
 from penstock.adapters.mysql.tracker import MysqlTracker
 from penstock.config.mysql_source import BACKLOG_TASKS_MAX, SERVER_IDS_PER_SOURCE
-from penstock.core.mysql.evolution import refusal_of_types
-from penstock.core.mysql.heartbeats import HeartbeatWatch
-from penstock.core.mysql.read_from import on_top_of
+from penstock.core.mysql.log.heartbeats import HeartbeatWatch
+from penstock.core.mysql.log.read_from import on_top_of
+from penstock.core.mysql.statements.evolution import refusal_of_types
 from penstock.core.positions import binlog_position
 from penstock.links.capture.mysql.cascades import CascadeWatch
 from penstock.links.capture.mysql.log_reading import BinlogReading

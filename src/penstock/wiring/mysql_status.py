@@ -11,7 +11,7 @@ from penstock.adapters.mysql.continuity import require_known
 from penstock.adapters.mysql.history import head
 from penstock.adapters.mysql.retention import oldest_ahead_ms, read_kept_log
 from penstock.core.errors import LogError, PositionError
-from penstock.core.mysql.retention import judge_retention
+from penstock.core.mysql.log.retention import judge_retention
 from penstock.core.positions import binlog_position, bytes_between
 from penstock.ports.source_status import SourceStatus
 from penstock.wiring.open import mysql_server

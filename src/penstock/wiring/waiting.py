@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from penstock.config.mysql_source import MysqlSourceSpec
     from penstock.config.specs import PipelineSpec
-    from penstock.core.mysql.describe import Flavour
+    from penstock.core.mysql.statements.describe import Flavour
 
 _Answer = TypeVar("_Answer")
 _WAIT_SECONDS = 60.0

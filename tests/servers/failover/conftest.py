@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from tests.servers.failover.pair import OpenPair, Pair
 
     from penstock.config.specs import PipelineSpec
-    from penstock.core.mysql.describe import Flavour
+    from penstock.core.mysql.statements.describe import Flavour
     from penstock.core.positions import BinlogPosition
     from penstock.dev.kafka import KafkaBroker
     from penstock.dev.mysql import OracleMysql

@@ -13,8 +13,8 @@ from penstock.adapters.mysql.connection import connect
 from penstock.adapters.mysql.history import head
 from penstock.adapters.mysql.new_master import LogReading, find_by_gtids, find_by_heartbeat
 from penstock.core.errors import LogPurgedError, UnfitServerError
-from penstock.core.mysql.heartbeats import create_sql
-from penstock.core.mysql.log_items import TransactionEnded
+from penstock.core.mysql.log.heartbeats import create_sql
+from penstock.core.mysql.log.log_items import TransactionEnded
 from penstock.core.positions import BinlogPosition, Heartbeat
 from penstock.core.tables import TableId
 from penstock.dev.mariadb import start_mariadb

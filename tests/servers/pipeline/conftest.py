@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from penstock.config.specs import PipelineSpec
-    from penstock.core.mysql.describe import Flavour
+    from penstock.core.mysql.statements.describe import Flavour
     from penstock.demo.compare import TableComparison
     from penstock.dev.kafka import KafkaBroker
     from penstock.dev.mysql import OracleMysql

@@ -12,7 +12,7 @@ from penstock.adapters.kafka.topics import position_topic
 from penstock.adapters.mysql.connection import ask, connect
 from penstock.adapters.mysql.tracker import MysqlTracker
 from penstock.core.errors import FencedError, UnavailableError
-from penstock.core.mysql.log_items import StatementLogged
+from penstock.core.mysql.log.log_items import StatementLogged
 from penstock.core.positions import binlog_position
 from penstock.core.publish_tokens import PublishToken, TokenState
 from penstock.links.capture.follow import Pace

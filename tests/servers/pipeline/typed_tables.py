@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tests.servers.pipeline.type_values import NUMBER, TEXT, WIDENINGS, Shown, comparable
 
-from penstock.core.mysql.charsets import BYTES_PER_CHARACTER
+from penstock.core.mysql.types.charsets import BYTES_PER_CHARACTER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

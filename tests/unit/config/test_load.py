@@ -22,7 +22,7 @@ from penstock.config.sinks import DeltaSinkSpec, DuckdbSinkSpec
 from penstock.config.spec import known_keys
 from penstock.config.specs import EMBEDDED_PARTS, PipelineSpec
 from penstock.core.errors import ConfigError, UsageError
-from penstock.core.mysql.scan import PREPARED_BYTES_MAX
+from penstock.core.mysql.log.scan import PREPARED_BYTES_MAX
 from penstock.core.tables import TableId
 from penstock.wiring.open import mysql_source
 

@@ -17,10 +17,10 @@ from penstock.core.errors import TableStoppedError
 from penstock.core.warehouse.dialects import DIALECTS
 from penstock.core.warehouse.planner import plan_create
 from penstock.core.warehouse.target_table import TargetTable
-from penstock.schematizer.create_table import parse_create_table
-from penstock.schematizer.create_table_postgres import parse_postgres_table
-from penstock.schematizer.postgres_types import PRINTED
-from penstock.schematizer.schemas import parse_schema
+from penstock.schematizer.registry.schemas import parse_schema
+from penstock.schematizer.statements.create_table import parse_create_table
+from penstock.schematizer.statements.create_table_postgres import parse_postgres_table
+from penstock.schematizer.statements.postgres_types import PRINTED
 
 if TYPE_CHECKING:
     from penstock.core.tables import TableSchema

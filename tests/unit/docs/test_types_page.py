@@ -10,8 +10,8 @@ import pytest
 
 from penstock.core.arrow_types import arrow_type
 from penstock.core.avro.column_types import avro_type
-from penstock.core.mysql.charsets import BYTES_PER_CHARACTER
-from penstock.core.mysql.describe import ColumnRow, describe_column
+from penstock.core.mysql.statements.describe import ColumnRow, describe_column
+from penstock.core.mysql.types.charsets import BYTES_PER_CHARACTER
 from penstock.core.tables import (
     BitType,
     BytesType,

@@ -10,8 +10,8 @@ import pytest
 
 from penstock.core.changes import Messages
 from penstock.core.errors import LogError, UnavailableError
-from penstock.core.mysql.log_items import LogAdvanced, LogItem
-from penstock.core.mysql.read_from import on_top_of
+from penstock.core.mysql.log.log_items import LogAdvanced, LogItem
+from penstock.core.mysql.log.read_from import on_top_of
 from penstock.core.positions import BinlogPosition, PreparedXa, binlog_position
 from penstock.core.publication import CaptureRecord, Publication, StoppedTable, join
 from penstock.core.publish_tokens import Outlook, PublishToken, TokenState, is_held, outlook

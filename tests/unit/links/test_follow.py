@@ -9,9 +9,9 @@ import pytest
 from tests.unit.mysql_log.conftest import LogWriter
 
 from penstock.bench.known_tables import KnownTables
-from penstock.core.mysql.heartbeats import HeartbeatWatch
-from penstock.core.mysql.log_items import FewTransactions, StatementLogged, TransactionEnded, TransactionsLogged
-from penstock.core.mysql.scan import EventScanner, Grouping
+from penstock.core.mysql.log.heartbeats import HeartbeatWatch
+from penstock.core.mysql.log.log_items import FewTransactions, StatementLogged, TransactionEnded, TransactionsLogged
+from penstock.core.mysql.log.scan import EventScanner, Grouping
 from penstock.core.positions import BinlogPosition, binlog_position
 from penstock.core.publication import Publication
 from penstock.core.schema_changes import SchemaChange
@@ -23,7 +23,7 @@ from penstock.links.capture.table_catalog import TableCatalog
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.core.mysql.log_items import LogItem
+    from penstock.core.mysql.log.log_items import LogItem
 
 START = BinlogPosition("mysql-bin.000001", 4)
 USERS = TableSchema(TableId("shop", "users"), (Column("id", IntegerType(32, unsigned=False), nullable=False),), ("id",))

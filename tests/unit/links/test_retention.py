@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.core.mysql.retention import KeptLog, judge_retention
+from penstock.core.mysql.log.retention import KeptLog, judge_retention
 from penstock.core.positions import BinlogPosition, PreparedXa, bytes_between
 
 DAY = 86_400.0

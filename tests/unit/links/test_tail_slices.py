@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from penstock.core.changes import Op
-from penstock.core.mysql.gtid_columns import GtidColumn
-from penstock.core.mysql.log_items import (
+from penstock.core.mysql.events.gtid_columns import GtidColumn
+from penstock.core.mysql.log.log_items import (
     FewTransactions,
     LogAdvanced,
     LogItem,
@@ -19,8 +19,8 @@ from penstock.core.mysql.log_items import (
     TransactionEnded,
     TransactionsLogged,
 )
-from penstock.core.mysql.logged_rows import RowsLogged, TableMap
-from penstock.core.mysql.rows_block import join_rows
+from penstock.core.mysql.rows.rows_block import join_rows
+from penstock.core.mysql.types.logged_rows import RowsLogged, TableMap
 from penstock.core.positions import BinlogPosition
 from penstock.core.tables import TableId
 from penstock.links.capture.mysql.log_reading import items_until

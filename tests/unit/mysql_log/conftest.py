@@ -13,7 +13,7 @@ import pytest
 from tests.unit.mysql_log.row_encoding import encode_value, layout
 
 from penstock.core.changes import Op
-from penstock.core.mysql.logged_rows import RowsLogged, TableMap
+from penstock.core.mysql.types.logged_rows import RowsLogged, TableMap
 from penstock.core.tables import (
     Column,
     ColumnType,

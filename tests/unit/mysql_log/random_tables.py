@@ -11,8 +11,8 @@ import pytest
 from hypothesis import strategies as st
 
 from penstock.core.arrow_types import arrow_type
-from penstock.core.mysql import decode
-from penstock.core.mysql.decode import batch_key, decode_rows
+from penstock.core.mysql.rows import decode
+from penstock.core.mysql.rows.decode import batch_key, decode_rows
 from penstock.core.tables import (
     BitType,
     BytesType,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from tests.unit.mysql_log.row_encoding import Value
 
     from penstock.core.changes import RowBatch
-    from penstock.core.mysql.logged_rows import RowsLogged
+    from penstock.core.mysql.types.logged_rows import RowsLogged
 
 FREE = b"\x81\x8d\x8f\x90\x9d"
 LATIN1 = "".join(bytes([byte]).decode("latin1" if byte in FREE else "cp1252") for byte in range(256))

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from tests.unit.mysql_log.single_items import without_beginnings
 
 from penstock.core.errors import LogError
-from penstock.core.mysql.log_items import FewTransactions, TransactionsLogged
-from penstock.core.mysql.scan import EventScanner, Grouping
+from penstock.core.mysql.log.log_items import FewTransactions, TransactionsLogged
+from penstock.core.mysql.log.scan import EventScanner, Grouping
 from penstock.core.positions import BinlogPosition
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tests.unit.mysql_log.conftest import LogWriter
 
-    from penstock.core.mysql.log_items import LogItem
+    from penstock.core.mysql.log.log_items import LogItem
 
 FILE = "mysql-bin.000001"
 START = BinlogPosition(FILE, 4)

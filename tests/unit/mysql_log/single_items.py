@@ -6,13 +6,13 @@ from dataclasses import replace
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
-from penstock.core.mysql.log_items import FewTransactions, TransactionBegan, TransactionEnded, TransactionsLogged
+from penstock.core.mysql.log.log_items import FewTransactions, TransactionBegan, TransactionEnded, TransactionsLogged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from penstock.core.mysql.log_items import LogItem
-    from penstock.core.mysql.logged_rows import RowsLogged
+    from penstock.core.mysql.log.log_items import LogItem
+    from penstock.core.mysql.types.logged_rows import RowsLogged
 
 
 def one_by_one(items: Iterable[LogItem]) -> list[LogItem]:

@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core.errors import CorruptLogError
-from penstock.core.mysql.bytes_reader import MalformedError
-from penstock.core.mysql.compressed import inflate
-from penstock.core.mysql.log_items import LogItem, StatementLogged, TransactionEnded
-from penstock.core.mysql.logged_rows import RowsLogged
-from penstock.core.mysql.scan import EventScanner
+from penstock.core.mysql.events.compressed import inflate
+from penstock.core.mysql.log.log_items import LogItem, StatementLogged, TransactionEnded
+from penstock.core.mysql.log.scan import EventScanner
+from penstock.core.mysql.types.bytes_reader import MalformedError
+from penstock.core.mysql.types.logged_rows import RowsLogged
 from penstock.core.positions import BinlogPosition
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.core.mysql.concerned import concerns
-from penstock.core.mysql.log_items import StatementLogged
+from penstock.core.mysql.log.concerned import concerns
+from penstock.core.mysql.log.log_items import StatementLogged
 from penstock.core.positions import BinlogPosition
 from penstock.core.tables import TableId
 

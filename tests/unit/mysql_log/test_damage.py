@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core.errors import CorruptLogError, LogError
-from penstock.core.mysql.scan import EventScanner
+from penstock.core.mysql.log.scan import EventScanner
 from penstock.core.positions import BinlogPosition
 
 if TYPE_CHECKING:
     from tests.unit.mysql_log.conftest import LogWriter
 
-    from penstock.core.mysql.log_items import LogItem
+    from penstock.core.mysql.log.log_items import LogItem
 
 START = BinlogPosition("mysql-bin.000001", 4)
 

@@ -15,11 +15,11 @@ from tests.unit.mysql_log.random_tables import DECODERS, assert_holds, decode_gr
 
 from penstock.core.changes import Op
 from penstock.core.errors import TableStoppedError
-from penstock.core.mysql.decode import decode_rows
-from penstock.core.mysql.row_layout import row_layout
-from penstock.core.mysql.rows_columns import PADDING, walk_events
-from penstock.core.mysql.rows_image import read_images
-from penstock.core.mysql.rows_plain import walk_rows
+from penstock.core.mysql.rows.decode import decode_rows
+from penstock.core.mysql.rows.rows_columns import PADDING, walk_events
+from penstock.core.mysql.rows.rows_image import read_images
+from penstock.core.mysql.rows.rows_plain import walk_rows
+from penstock.core.mysql.types.row_layout import row_layout
 from penstock.core.tables import (
     BytesType,
     Column,

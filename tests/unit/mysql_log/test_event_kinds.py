@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.core.errors import CorruptLogError, LogError
-from penstock.core.mysql.ddl import RowStatement, classify
-from penstock.core.mysql.event_codes import EventCode
-from penstock.core.mysql.log_items import LogAdvanced, LogItem, StatementLogged, TransactionBegan, TransactionEnded
-from penstock.core.mysql.logged_rows import RowsLogged
-from penstock.core.mysql.scan import EventScanner
+from penstock.core.mysql.events.event_codes import EventCode
+from penstock.core.mysql.log.log_items import LogAdvanced, LogItem, StatementLogged, TransactionBegan, TransactionEnded
+from penstock.core.mysql.log.scan import EventScanner
+from penstock.core.mysql.statements.ddl import RowStatement, classify
+from penstock.core.mysql.types.logged_rows import RowsLogged
 from penstock.core.positions import BinlogPosition
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from penstock.core.avro.envelope_encode import EncodableTable, encode_changes
 from penstock.core.changes import Op
 from penstock.core.errors import TableStoppedError
 from penstock.core.key_changes import message_order, split_key_changes
-from penstock.core.mysql.decode import decode_rows
-from penstock.core.mysql.few_rows import FewRows
+from penstock.core.mysql.rows.decode import decode_rows
+from penstock.core.mysql.rows.few_rows import FewRows
 from penstock.core.tables import (
     Column,
     DateTimeType,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tests.unit.mysql_log.conftest import RowWriter
 
     from penstock.core.changes import Messages
-    from penstock.core.mysql.logged_rows import RowsLogged
+    from penstock.core.mysql.types.logged_rows import RowsLogged
 
 NOW_MS = 1_700_000_000_000
 OPS = st.sampled_from([Op.CREATE, Op.UPDATE, Op.DELETE])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tests.unit.mysql_log.scanning import FEW, RUNS, SINGLE, START, scan
 from tests.unit.mysql_log.single_items import one_by_one
 
-from penstock.core.mysql.log_items import TransactionEnded
+from penstock.core.mysql.log.log_items import TransactionEnded
 
 if TYPE_CHECKING:
     from tests.unit.mysql_log.conftest import LogWriter

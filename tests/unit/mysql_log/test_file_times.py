@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.core.errors import LogError
-from penstock.core.mysql.log_items import LogAdvanced, LogItem, TransactionEnded
-from penstock.core.mysql.scan import EventScanner
+from penstock.core.mysql.log.log_items import LogAdvanced, LogItem, TransactionEnded
+from penstock.core.mysql.log.scan import EventScanner
 from penstock.core.positions import BinlogPosition, PreparedXa
 
 if TYPE_CHECKING:

@@ -11,18 +11,18 @@ from hypothesis import strategies as st
 from tests.unit.mysql_log.scanning import FEW, RUNS, SINGLE, scan
 
 from penstock.core.errors import CorruptLogError, LogError, PositionError
-from penstock.core.mysql.bytes_reader import MalformedError
-from penstock.core.mysql.executed import Executed
-from penstock.core.mysql.gtid_events import parse_tagged_gtid
-from penstock.core.mysql.gtid_sets import MariadbGtids, MysqlGtids, parse_gtids
-from penstock.core.mysql.log_items import TransactionBegan, TransactionEnded
-from penstock.core.mysql.scan import EventScanner
+from penstock.core.mysql.events.gtid_events import parse_tagged_gtid
+from penstock.core.mysql.events.gtid_sets import MariadbGtids, MysqlGtids, parse_gtids
+from penstock.core.mysql.log.executed import Executed
+from penstock.core.mysql.log.log_items import TransactionBegan, TransactionEnded
+from penstock.core.mysql.log.scan import EventScanner
+from penstock.core.mysql.types.bytes_reader import MalformedError
 from penstock.core.positions import BinlogPosition
 
 if TYPE_CHECKING:
     from tests.unit.mysql_log.conftest import LogWriter, Recorded
 
-    from penstock.core.mysql.scan import Grouping
+    from penstock.core.mysql.log.scan import Grouping
 
 FILE = "mysql-bin.000001"
 START = BinlogPosition(FILE, 4)

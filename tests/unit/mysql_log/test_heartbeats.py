@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core.errors import LogError
-from penstock.core.mysql.gtid_sets import parse_gtids
-from penstock.core.mysql.heartbeats import HeartbeatWatch
-from penstock.core.mysql.log_items import FewTransactions, StatementLogged, TransactionEnded, TransactionsLogged
-from penstock.core.mysql.read_from import on_top_of
-from penstock.core.mysql.same_place import GtidPlace, HeartbeatPlace
-from penstock.core.mysql.scan import EventScanner, Grouping
+from penstock.core.mysql.events.gtid_sets import parse_gtids
+from penstock.core.mysql.log.heartbeats import HeartbeatWatch
+from penstock.core.mysql.log.log_items import FewTransactions, StatementLogged, TransactionEnded, TransactionsLogged
+from penstock.core.mysql.log.read_from import on_top_of
+from penstock.core.mysql.log.same_place import GtidPlace, HeartbeatPlace
+from penstock.core.mysql.log.scan import EventScanner, Grouping
 from penstock.core.positions import BinlogPosition, Heartbeat
 from penstock.core.tables import TableId
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tests.unit.mysql_log.conftest import LogWriter
 
-    from penstock.core.mysql.log_items import LogItem
+    from penstock.core.mysql.log.log_items import LogItem
 
 BEATS = TableId("shop", "beats")
 START = BinlogPosition("mysql-bin.000001", 4)

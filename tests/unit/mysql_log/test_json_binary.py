@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.unit.mysql_log.row_encoding import nested_json
 
-from penstock.core.mysql.bytes_reader import MalformedError
-from penstock.core.mysql.json_binary import print_json
+from penstock.core.mysql.types.bytes_reader import MalformedError
+from penstock.core.mysql.types.json_binary import print_json
 
 
 def test_documents_are_bounded_in_depth() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.core.errors import UsageError
-from penstock.core.mysql.key_literals import key_values, literal, literal_of, read_key
+from penstock.core.mysql.types.key_literals import key_values, literal, literal_of, read_key
 from penstock.core.tables import (
     BytesType,
     Column,

@@ -13,12 +13,12 @@ from tests.unit.mysql_log.row_encoding import nested_json
 
 from penstock.core.changes import Op
 from penstock.core.errors import TableStoppedError
-from penstock.core.mysql import decode
-from penstock.core.mysql.bytes_reader import MalformedError
-from penstock.core.mysql.decode import batch_key, decode_rows
-from penstock.core.mysql.json_diff import ChangedJson
-from penstock.core.mysql.logged_rows import RowsLogged, TableMap
-from penstock.core.mysql.scan import EventScanner
+from penstock.core.mysql.log.scan import EventScanner
+from penstock.core.mysql.rows import decode
+from penstock.core.mysql.rows.decode import batch_key, decode_rows
+from penstock.core.mysql.types.bytes_reader import MalformedError
+from penstock.core.mysql.types.json_diff import ChangedJson
+from penstock.core.mysql.types.logged_rows import RowsLogged, TableMap
 from penstock.core.positions import BinlogPosition
 from penstock.core.tables import Column, IntegerType, PrintedType, TableId, TableSchema, TextType
 

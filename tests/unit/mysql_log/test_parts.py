@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.core.mysql.bytes_reader import MalformedError
-from penstock.core.mysql.gtid_events import parse_mysql_gtid
-from penstock.core.mysql.gtid_sets import MariadbGtids, MysqlGtids, parse_gtids
-from penstock.core.mysql.logged_rows import TableMap
-from penstock.core.mysql.packets import PacketSplitter, ServerMessage
-from penstock.core.mysql.table_map import parse_table_map
+from penstock.core.mysql.events.gtid_events import parse_mysql_gtid
+from penstock.core.mysql.events.gtid_sets import MariadbGtids, MysqlGtids, parse_gtids
+from penstock.core.mysql.events.packets import PacketSplitter, ServerMessage
+from penstock.core.mysql.events.table_map import parse_table_map
+from penstock.core.mysql.types.bytes_reader import MalformedError
+from penstock.core.mysql.types.logged_rows import TableMap
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:

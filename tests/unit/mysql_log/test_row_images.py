@@ -12,7 +12,7 @@ from tests.unit.mysql_log.random_tables import DECODERS, assert_holds, decode_wi
 
 from penstock.core.changes import Op
 from penstock.core.errors import TableStoppedError
-from penstock.core.mysql.decode import decode_rows
+from penstock.core.mysql.rows.decode import decode_rows
 from penstock.core.tables import (
     Column,
     IntegerType,

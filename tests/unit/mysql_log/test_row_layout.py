@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.core.errors import TableStoppedError
-from penstock.core.mysql.decode import decode_rows
+from penstock.core.mysql.rows.decode import decode_rows
 from penstock.core.tables import (
     BitType,
     BytesType,

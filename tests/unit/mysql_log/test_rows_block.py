@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.core.mysql import decode
-from penstock.core.mysql.decode import decode_rows
-from penstock.core.mysql.rows_block import RowsBlock, join_rows
+from penstock.core.mysql.rows import decode
+from penstock.core.mysql.rows.decode import decode_rows
+from penstock.core.mysql.rows.rows_block import RowsBlock, join_rows
 from penstock.core.tables import TextType
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tests.unit.mysql_log.conftest import OneColumn
 
-    from penstock.core.mysql.logged_rows import RowsLogged
+    from penstock.core.mysql.types.logged_rows import RowsLogged
 
 
 @pytest.mark.parametrize("decoder", ["plain", "columns"])

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.core.errors import LogError
-from penstock.core.mysql.logged_rows import RowsLogged
-from penstock.core.mysql.scan import PREPARED_BYTES_MAX, EventScanner
+from penstock.core.mysql.log.scan import PREPARED_BYTES_MAX, EventScanner
+from penstock.core.mysql.types.logged_rows import RowsLogged
 from penstock.core.positions import BinlogPosition
 
 if TYPE_CHECKING:

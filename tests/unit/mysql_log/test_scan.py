@@ -9,9 +9,9 @@ import pytest
 
 from penstock.core.changes import Op
 from penstock.core.errors import LogError
-from penstock.core.mysql.log_items import LogAdvanced, LogItem, StatementLogged, TransactionBegan, TransactionEnded
-from penstock.core.mysql.logged_rows import RowsLogged
-from penstock.core.mysql.scan import EventScanner
+from penstock.core.mysql.log.log_items import LogAdvanced, LogItem, StatementLogged, TransactionBegan, TransactionEnded
+from penstock.core.mysql.log.scan import EventScanner
+from penstock.core.mysql.types.logged_rows import RowsLogged
 from penstock.core.positions import BinlogPosition
 from penstock.core.tables import TableId
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.core.errors import LogError
-from penstock.core.mysql.charsets import BYTES_PER_CHARACTER, text_decoder
-from penstock.core.mysql.collations import BINARY, CHARSETS
-from penstock.core.mysql.log_items import StatementLogged
-from penstock.core.mysql.scan import EventScanner
+from penstock.core.mysql.log.log_items import StatementLogged
+from penstock.core.mysql.log.scan import EventScanner
+from penstock.core.mysql.types.charsets import BYTES_PER_CHARACTER, text_decoder
+from penstock.core.mysql.types.collations import BINARY, CHARSETS
 from penstock.core.positions import BinlogPosition
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from penstock.core.changes import Op
 from penstock.core.errors import CorruptLogError
-from penstock.core.mysql.decode import decode_rows
-from penstock.core.mysql.log_items import LogItem, StatementLogged, TransactionBegan, TransactionEnded
-from penstock.core.mysql.logged_rows import RowsLogged, TableMap
-from penstock.core.mysql.scan import EventScanner
+from penstock.core.mysql.log.log_items import LogItem, StatementLogged, TransactionBegan, TransactionEnded
+from penstock.core.mysql.log.scan import EventScanner
+from penstock.core.mysql.rows.decode import decode_rows
+from penstock.core.mysql.types.logged_rows import RowsLogged, TableMap
 from penstock.core.positions import BinlogPosition
 from penstock.core.tables import IntegerType, TableId
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.unit.mysql_log.scanning import FEW, FILE, RUNS, SINGLE, START, scan
 from tests.unit.mysql_log.single_items import one_by_one, without_beginnings
 
-from penstock.core.mysql.log_items import (
+from penstock.core.mysql.log.log_items import (
     FewTransactions,
     LogAdvanced,
     StatementLogged,
@@ -23,13 +23,13 @@ from penstock.core.mysql.log_items import (
     TransactionEnded,
     TransactionsLogged,
 )
-from penstock.core.mysql.logged_rows import RowsLogged
-from penstock.core.mysql.scan import Grouping
+from penstock.core.mysql.log.scan import Grouping
+from penstock.core.mysql.types.logged_rows import RowsLogged
 
 if TYPE_CHECKING:
     from tests.unit.mysql_log.conftest import LogWriter
 
-    from penstock.core.mysql.log_items import LogItem
+    from penstock.core.mysql.log.log_items import LogItem
     from penstock.core.positions import BinlogPosition
 
 BOTH = Grouping(40, few=True)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.core.errors import CorruptLogError, LogError
-from penstock.core.mysql.log_items import LogItem, TransactionEnded, TransactionsLogged
-from penstock.core.mysql.scan import EventScanner, Grouping
+from penstock.core.mysql.log.log_items import LogItem, TransactionEnded, TransactionsLogged
+from penstock.core.mysql.log.scan import EventScanner, Grouping
 from penstock.core.positions import BinlogPosition
 
 if TYPE_CHECKING:

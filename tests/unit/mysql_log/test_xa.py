@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core.errors import CorruptLogError, LogError
-from penstock.core.mysql.log_items import LogAdvanced, LogItem, TransactionBegan, TransactionEnded
-from penstock.core.mysql.logged_rows import RowsLogged
-from penstock.core.mysql.scan import EventScanner
+from penstock.core.mysql.log.log_items import LogAdvanced, LogItem, TransactionBegan, TransactionEnded
+from penstock.core.mysql.log.scan import EventScanner
+from penstock.core.mysql.types.logged_rows import RowsLogged
 from penstock.core.positions import BinlogPosition, PreparedXa, binlog_position
 from penstock.core.publication import CaptureRecord
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.core.mysql.added_columns import Clock, with_fills
-from penstock.core.mysql.evolution import refusal
+from penstock.core.mysql.statements.added_columns import Clock, with_fills
+from penstock.core.mysql.statements.evolution import refusal
 from penstock.core.tables import (
     Column,
     ColumnType,

@@ -4,9 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.core.mysql.ddl import Harmless, RowStatement, TableDdl, TransactionControl, classify, for_tracker
-from penstock.core.mysql.sql_session import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
-from penstock.core.mysql.sql_tokens import read_tokens
+from penstock.core.mysql.statements.ddl import (
+    Harmless,
+    RowStatement,
+    TableDdl,
+    TransactionControl,
+    classify,
+    for_tracker,
+)
+from penstock.core.mysql.statements.sql_session import ANSI_QUOTES, NO_BACKSLASH_ESCAPES
+from penstock.core.mysql.statements.sql_tokens import read_tokens
 
 UNKNOWN = TableDdl("unknown")
 

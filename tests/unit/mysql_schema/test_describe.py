@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.core.mysql.describe import (
+from penstock.core.mysql.statements.describe import (
     ColumnRow,
     Flavour,
     TableRow,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.core.mysql.evolution import refusal
+from penstock.core.mysql.statements.evolution import refusal
 from penstock.core.tables import (
     BytesType,
     Column,

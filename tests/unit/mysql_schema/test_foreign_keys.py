@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.core.mysql.foreign_keys import Cascade, cascades_of, reached_by
+from penstock.core.mysql.statements.foreign_keys import Cascade, cascades_of, reached_by
 from penstock.core.tables import TableId
 
 CHILD = TableId("shop", "lines")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.core.mysql.origin import tells_whole_life
+from penstock.core.mysql.statements.origin import tells_whole_life
 from penstock.core.tables import TableId
 
 T, U = TableId("a", "t"), TableId("a", "u")

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.core.mysql.foreign_keys import Cascade, with_children
-from penstock.core.mysql.sql_tokens import query_of, read_tokens
-from penstock.core.mysql.statement_reach import (
+from penstock.core.mysql.statements.foreign_keys import Cascade, with_children
+from penstock.core.mysql.statements.sql_tokens import query_of, read_tokens
+from penstock.core.mysql.statements.statement_reach import (
     changes_old_rows,
     foreign_call,
     named_anywhere,

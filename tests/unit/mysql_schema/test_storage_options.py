@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.core.mysql.storage_options import without_storage
+from penstock.core.mysql.statements.storage_options import without_storage
 
 TAKEN_OUT = {
     "create table t (a int) encryption='Y'": "create table t (a int) encryption='N'",

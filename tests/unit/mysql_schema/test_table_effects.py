@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.core.mysql.ddl import TableDdl, classify
-from penstock.core.mysql.table_effects import (
+from penstock.core.mysql.statements.ddl import TableDdl, classify
+from penstock.core.mysql.statements.table_effects import (
     TableChange,
     column_renames_of,
     effect_of,

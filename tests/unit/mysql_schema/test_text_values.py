@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core.arrow_types import arrow_type
-from penstock.core.mysql.text_values import parse_values, select_expression
+from penstock.core.mysql.types.text_values import parse_values, select_expression
 from penstock.core.tables import (
     BitType,
     BytesType,

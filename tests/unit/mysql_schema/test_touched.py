@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.core.mysql.ddl import TableDdl, classify
-from penstock.core.mysql.touched import EVERYTHING, Touched, touched_by
+from penstock.core.mysql.statements.ddl import TableDdl, classify
+from penstock.core.mysql.statements.touched import EVERYTHING, Touched, touched_by
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.unit.schematizer.served import served
 
-from penstock.schematizer import credentials
+from penstock.schematizer.security import credentials
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,8 +16,8 @@ import uvicorn
 from starlette.routing import Route
 
 from penstock.schematizer.app import create_app
-from penstock.schematizer.database import open_database
-from penstock.schematizer.patience import PatientProtocol
+from penstock.schematizer.http.patience import PatientProtocol
+from penstock.schematizer.storage.database import open_database
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from starlette.middleware import Middleware
     from starlette.routing import BaseRoute
 
-    from penstock.schematizer.protection import Protection
+    from penstock.schematizer.http.protection import Protection
 
 
 # Every application has the same parts. Only the first of a process makes their routes ready, in 0.2 s of CPU.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.schematizer.formats.schema_types import SchemaType, parse_text
 from penstock.schematizer.refusals import RefusedError
-from penstock.schematizer.schema_types import SchemaType, parse_text
 
 RECORD = """{
   "type": "record", "name": "Order",

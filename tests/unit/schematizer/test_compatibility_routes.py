@@ -13,7 +13,7 @@ from tests.unit.schematizer.test_documentation import items
 from tests.unit.schematizer.test_schematizer_app import ORDERS, register
 
 from penstock.core.avro.schemas import value_schema
-from penstock.schematizer.models import Model
+from penstock.schematizer.storage.models import Model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.schematizer import protobuf_compiler
-from penstock.schematizer.protobuf_schemas import compile_schema
-from penstock.schematizer.schema_types import parse_text, plain_text
+from penstock.schematizer.formats import protobuf_compiler
+from penstock.schematizer.formats.protobuf_schemas import compile_schema
+from penstock.schematizer.formats.schema_types import parse_text, plain_text
 
 if TYPE_CHECKING:
     import httpx

@@ -15,8 +15,8 @@ from penstock.core.avro.schemas import key_schema, value_schema
 from penstock.core.avro_types import parse_avro
 from penstock.core.compatibility import mutual_problems
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema
-from penstock.schematizer.avro_forms import normal_text, one_form
-from penstock.schematizer.schema_types import digest
+from penstock.schematizer.formats.avro_forms import normal_text, one_form
+from penstock.schematizer.formats.schema_types import digest
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -28,8 +28,8 @@ from penstock.core.tables import (
     UnsupportedType,
     YearType,
 )
-from penstock.schematizer.create_table import parse_create_table
 from penstock.schematizer.refusals import Code, RefusedError
+from penstock.schematizer.statements.create_table import parse_create_table
 
 
 def only_column(definition: str, options: str = "") -> Column:

@@ -25,8 +25,8 @@ from penstock.core.tables import (
     TimeType,
     VectorType,
 )
-from penstock.schematizer.create_table_postgres import parse_postgres_table
 from penstock.schematizer.refusals import Code, RefusedError
+from penstock.schematizer.statements.create_table_postgres import parse_postgres_table
 
 AS_PRINTED = PrintedType("postgres")
 LONGEST = (1 << 30) - 1

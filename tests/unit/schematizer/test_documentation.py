@@ -12,8 +12,8 @@ from tests.unit.schematizer.test_schematizer_app import ORDERS, RECORD, post, re
 
 from penstock.core.avro.schemas import key_schema, value_schema
 from penstock.core.tables import Column, IntegerType, TableId
-from penstock.schematizer.documentation import check_email
 from penstock.schematizer.refusals import Code, RefusedError
+from penstock.schematizer.registry.documentation import check_email
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

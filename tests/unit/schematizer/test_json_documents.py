@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
 from jsonschema.validators import validator_for
 
-from penstock.schematizer.json_compatibility import json_problems
-from penstock.schematizer.json_facts import facts_of, is_empty
-from penstock.schematizer.json_schemas import parse_json_schema
-from penstock.schematizer.json_values import takes_value
+from penstock.schematizer.formats.json_compatibility import json_problems
+from penstock.schematizer.formats.json_facts import facts_of, is_empty
+from penstock.schematizer.formats.json_schemas import parse_json_schema
+from penstock.schematizer.formats.json_values import takes_value
 
 Json: TypeAlias = Any
 

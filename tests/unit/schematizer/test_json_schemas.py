@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from penstock.schematizer.json_compatibility import json_problems
-from penstock.schematizer.json_schemas import parse_json_schema
+from penstock.schematizer.formats.json_compatibility import json_problems
+from penstock.schematizer.formats.json_schemas import parse_json_schema
 
 CITY = {"type": "object", "properties": {"name": {"type": "string"}}, "definitions": {"n": {"type": "integer"}}}
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.schematizer.served import served
 
-from penstock.schematizer.limits import Limits
-from penstock.schematizer.protection import Protection
-from penstock.schematizer.rates import Rates
+from penstock.schematizer.http.limits import Limits
+from penstock.schematizer.http.protection import Protection
+from penstock.schematizer.security.rates import Rates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

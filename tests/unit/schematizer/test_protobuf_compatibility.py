@@ -12,9 +12,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from penstock.core.compatibility import Reading
-from penstock.schematizer.levels import Level, pair_problems
-from penstock.schematizer.protobuf_compatibility import protobuf_problems
-from penstock.schematizer.protobuf_schemas import ProtobufSchema, compile_schema
+from penstock.schematizer.formats.protobuf_compatibility import protobuf_problems
+from penstock.schematizer.formats.protobuf_schemas import ProtobufSchema, compile_schema
+from penstock.schematizer.registry.levels import Level, pair_problems
 
 
 @lru_cache(1000)

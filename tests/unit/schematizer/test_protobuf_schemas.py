@@ -8,7 +8,7 @@ import pytest
 from google.protobuf import any_pb2, api_pb2, descriptor_pb2, struct_pb2, type_pb2
 from google.protobuf.descriptor_pb2 import DescriptorProto, FileDescriptorProto
 
-from penstock.schematizer.protobuf_schemas import compile_schema, compiled_schema, protobuf_text, serialized
+from penstock.schematizer.formats.protobuf_schemas import compile_schema, compiled_schema, protobuf_text, serialized
 
 PROTO3 = """syntax = "proto3";
 package shop;

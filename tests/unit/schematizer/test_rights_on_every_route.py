@@ -10,10 +10,10 @@ import pytest
 from tests.unit.schematizer.served import served
 from tests.unit.schematizer.test_schematizer_app import ORDERS, register
 
-from penstock.schematizer.access import Role
-from penstock.schematizer.protection import Protection
-from penstock.schematizer.users import GrantEntry
-from penstock.schematizer.users_edit import put_token, put_user
+from penstock.schematizer.http.protection import Protection
+from penstock.schematizer.security.access import Role
+from penstock.schematizer.security.users import GrantEntry
+from penstock.schematizer.security.users_edit import put_token, put_user
 from penstock.schematizer.web import browsing, editing, schema_pages
 
 if TYPE_CHECKING:

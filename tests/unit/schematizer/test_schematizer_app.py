@@ -16,10 +16,10 @@ from tests.unit.schematizer.served import served
 from penstock.core.avro.schemas import key_schema, value_schema
 from penstock.core.errors import UsageError
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema, TextType
-from penstock.schematizer.database import open_database
-from penstock.schematizer.models import Model
 from penstock.schematizer.refusals import Code, RefusedError
-from penstock.schematizer.schemas import parse_schema
+from penstock.schematizer.registry.schemas import parse_schema
+from penstock.schematizer.storage.database import open_database
+from penstock.schematizer.storage.models import Model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,13 +14,13 @@ import yaml
 from tests.unit.schematizer.served import served
 from tests.unit.schematizer.test_schematizer_app import ORDERS, register
 
-from penstock.schematizer import sign_in
-from penstock.schematizer.access import Role
-from penstock.schematizer.protection import Protection
-from penstock.schematizer.rates import Rates
+from penstock.schematizer.http.protection import Protection
 from penstock.schematizer.refusals import RefusedError
-from penstock.schematizer.users import GrantEntry
-from penstock.schematizer.users_edit import put_token, put_user, remove_user
+from penstock.schematizer.security import sign_in
+from penstock.schematizer.security.access import Role
+from penstock.schematizer.security.rates import Rates
+from penstock.schematizer.security.users import GrantEntry
+from penstock.schematizer.security.users_edit import put_token, put_user, remove_user
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -21,22 +21,22 @@ from penstock.core.tables import (
     TableSchema,
     TextType,
 )
-from penstock.schematizer.catalog import read_topic
-from penstock.schematizer.database import Database, open_database
-from penstock.schematizer.models import Element, Status, SubjectVersion
+from penstock.schematizer.metadata.catalog import read_topic
 from penstock.schematizer.refusals import RefusedError
-from penstock.schematizer.registered import Registered
-from penstock.schematizer.registration import register_table
-from penstock.schematizer.schemas import parse_schema
-from penstock.schematizer.subjects import register_version
-from penstock.schematizer.tables import Registering, shape_of_table
-from penstock.schematizer.topic_names import (
+from penstock.schematizer.registry.registered import Registered
+from penstock.schematizer.registry.registration import register_table
+from penstock.schematizer.registry.schemas import parse_schema
+from penstock.schematizer.registry.subjects import register_version
+from penstock.schematizer.registry.tables import Registering, shape_of_table
+from penstock.schematizer.registry.topic_names import (
     collision_name,
     is_legal,
     plan_distinct_topic_name,
     plan_topic_name,
 )
-from penstock.schematizer.topic_rule import TopicFacts
+from penstock.schematizer.registry.topic_rule import TopicFacts
+from penstock.schematizer.storage.database import Database, open_database
+from penstock.schematizer.storage.models import Element, Status, SubjectVersion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

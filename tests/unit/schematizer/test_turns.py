@@ -14,9 +14,9 @@ from tests.unit.schematizer.served import HastyProtocol
 
 from penstock.core.avro_types import parse_avro
 from penstock.core.compatibility import reading_problems
-from penstock.schematizer import levels
-from penstock.schematizer.comparisons import compare_once
-from penstock.schematizer.turns import Turns
+from penstock.schematizer.formats.comparisons import compare_once
+from penstock.schematizer.http.turns import Turns
+from penstock.schematizer.registry import levels
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,14 +11,14 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 
 from penstock.core.errors import UsageError
-from penstock.schematizer.database import newest_revision, open_database
+from penstock.schematizer.storage.database import newest_revision, open_database
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 OPEN = """
 import sys
-from penstock.schematizer.database import open_database
+from penstock.schematizer.storage.database import open_database
 open_database(sys.argv[1]).close()
 print("alembic" in sys.modules)
 """
@@ -26,7 +26,7 @@ print("alembic" in sys.modules)
 
 def test_the_newest_migration_is_the_last_by_name() -> None:
     config = Config()
-    config.set_main_option("script_location", "penstock.schematizer:migrations")
+    config.set_main_option("script_location", "penstock.schematizer.storage:migrations")
     config.set_main_option("path_separator", "os")
 
     assert ScriptDirectory.from_config(config).get_heads() == [newest_revision()]

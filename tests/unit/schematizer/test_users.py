@@ -13,10 +13,10 @@ from typer.testing import CliRunner
 
 from penstock.cli.main import app
 from penstock.core.errors import UsageError
-from penstock.schematizer.access import Grant, InNamespace, InSubject, Role, User
-from penstock.schematizer.credentials import hash_password, is_password, is_password_hash
-from penstock.schematizer.users import GrantEntry, read_users
-from penstock.schematizer.users_edit import put_token, put_user, remove_user
+from penstock.schematizer.security.access import Grant, InNamespace, InSubject, Role, User
+from penstock.schematizer.security.credentials import hash_password, is_password, is_password_hash
+from penstock.schematizer.security.users import GrantEntry, read_users
+from penstock.schematizer.security.users_edit import put_token, put_user, remove_user
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.schematizer.access import InNamespace, InSubject, Role
-from penstock.schematizer.demands import Demand, InNote, InSchema, InTopic, Somewhere, Target, demand_of
+from penstock.schematizer.security.access import InNamespace, InSubject, Role
+from penstock.schematizer.security.demands import Demand, InNote, InSchema, InTopic, Somewhere, Target, demand_of
 
 
 def demand(method: str, path: str, query: str = "") -> Demand:

@@ -16,8 +16,8 @@ from tests.unit.schematizer.served import served
 from tests.unit.schematizer.test_schematizer_app import ORDERS, RECORD, post, register
 
 from penstock.core.tables import Column, IntegerType, TableId
-from penstock.schematizer.database import open_database
-from penstock.schematizer.usage_models import ClientUse
+from penstock.schematizer.storage.database import open_database
+from penstock.schematizer.storage.usage_models import ClientUse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

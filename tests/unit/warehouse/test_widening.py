@@ -8,8 +8,8 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
-from penstock.core.mysql.charsets import BYTES_PER_CHARACTER
-from penstock.core.mysql.evolution import refusal
+from penstock.core.mysql.statements.evolution import refusal
+from penstock.core.mysql.types.charsets import BYTES_PER_CHARACTER
 from penstock.core.tables import (
     BytesType,
     Column,

@@ -13,7 +13,7 @@ from penstock.core.positions import BinlogPosition, file_number
 
 if TYPE_CHECKING:
     from penstock.adapters.mysql.connection import MysqlServer
-    from penstock.core.mysql.packets import ServerMessage
+    from penstock.core.mysql.events.packets import ServerMessage
 
 _READING_FAILED: Final = ER.MASTER_FATAL_ERROR_READING_BINLOG
 _REFUSED: Final = frozenset({ER.ACCESS_DENIED_ERROR, ER.SPECIFIC_ACCESS_DENIED_ERROR})

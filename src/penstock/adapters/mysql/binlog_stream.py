@@ -17,15 +17,15 @@ from penstock.adapters.mysql.binlog_errors import explain_dump
 from penstock.adapters.mysql.connection import MysqlServer, connect, explain
 from penstock.adapters.mysql.continuity import Continuity, require_known
 from penstock.core.errors import CorruptLogError, PenstockError, UnavailableError
-from penstock.core.mysql.bytes_reader import MalformedError
-from penstock.core.mysql.packets import PACKET_BYTES_MAX, Events, PacketSplitter
-from penstock.core.mysql.scan import PREPARED_BYTES_MAX, EventScanner, Grouping
+from penstock.core.mysql.events.packets import PACKET_BYTES_MAX, Events, PacketSplitter
+from penstock.core.mysql.log.scan import PREPARED_BYTES_MAX, EventScanner, Grouping
+from penstock.core.mysql.types.bytes_reader import MalformedError
 from penstock.ports.log import Stop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from penstock.core.mysql.log_items import LogItem
+    from penstock.core.mysql.log.log_items import LogItem
     from penstock.core.positions import BinlogPosition, Position
     from penstock.core.tables import TableId
 

@@ -11,7 +11,7 @@ from pymysql.constants import ER
 
 from penstock.adapters.mysql.connection import ask, error_code, server_of
 from penstock.core.errors import UnfitServerError
-from penstock.core.mysql.describe import ColumnRow, Flavour, TableRow, describe_table
+from penstock.core.mysql.statements.describe import ColumnRow, Flavour, TableRow, describe_table
 from penstock.core.system_schemas import MYSQL as SYSTEM_SCHEMAS
 from penstock.core.table_policy import DEFAULT_POLICY
 from penstock.core.tables import TableId
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import pymysql
 
-    from penstock.core.mysql.touched import Touched
+    from penstock.core.mysql.statements.touched import Touched
     from penstock.core.table_policy import TablePolicy
     from penstock.core.tables import TableSchema
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from penstock.adapters.mysql.catalog import read_flavour
 from penstock.adapters.mysql.connection import ask, server_of
 from penstock.core.errors import LogError, PositionError
-from penstock.core.mysql.gtid_sets import MysqlGtids, parse_gtids
-from penstock.core.mysql.log_items import (
+from penstock.core.mysql.events.gtid_sets import MysqlGtids, parse_gtids
+from penstock.core.mysql.log.log_items import (
     FewTransactions,
     LogAdvanced,
     StatementLogged,
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     import pymysql
 
     from penstock.adapters.mysql.connection import MysqlServer
-    from penstock.core.mysql.describe import Flavour
-    from penstock.core.mysql.log_items import LogItem
+    from penstock.core.mysql.log.log_items import LogItem
+    from penstock.core.mysql.statements.describe import Flavour
     from penstock.core.positions import BinlogPosition
 
 _SHOWN = 200

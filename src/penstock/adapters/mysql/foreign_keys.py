@@ -9,7 +9,7 @@ from pymysql.constants import ER
 from penstock.adapters.mysql.catalog import read_create, read_flavour
 from penstock.adapters.mysql.connection import ask, error_code
 from penstock.core.errors import UnfitServerError
-from penstock.core.mysql.foreign_keys import cascades_of
+from penstock.core.mysql.statements.foreign_keys import cascades_of
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     import pymysql
 
-    from penstock.core.mysql.foreign_keys import Cascade
+    from penstock.core.mysql.statements.foreign_keys import Cascade
 
 # InnoDB writes names as the file system has them.
 _NAME = "CONVERT(CONVERT(CAST(SUBSTRING_INDEX({}, '/', {}) AS BINARY) USING filename) USING utf8mb4)"

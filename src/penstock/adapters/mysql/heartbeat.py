@@ -9,7 +9,7 @@ from pymysql.constants import ER
 from penstock.adapters.mysql.catalog import quote, quote_table, read_flavour
 from penstock.adapters.mysql.connection import ask, error_code, server_of
 from penstock.core.errors import FencedError, LogError, UnfitServerError
-from penstock.core.mysql.heartbeats import create_sql
+from penstock.core.mysql.log.heartbeats import create_sql
 
 if TYPE_CHECKING:
     import pymysql

@@ -10,9 +10,9 @@ from penstock.adapters.mysql.binlog_stream import open_binlog
 from penstock.adapters.mysql.catalog import read_flavour, read_greeting, read_table_ids
 from penstock.adapters.mysql.connection import ask, server_of
 from penstock.core.errors import LogError, LogPurgedError, UnfitServerError
-from penstock.core.mysql.log_items import LogAdvanced, StatementLogged, TransactionBegan
-from penstock.core.mysql.logged_rows import RowsLogged
-from penstock.core.mysql.origin import tells_whole_life
+from penstock.core.mysql.log.log_items import LogAdvanced, StatementLogged, TransactionBegan
+from penstock.core.mysql.statements.origin import tells_whole_life
+from penstock.core.mysql.types.logged_rows import RowsLogged
 from penstock.core.positions import BinlogPosition, file_number
 from penstock.ports.log import Stop
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import pymysql
 
-    from penstock.core.mysql.describe import Flavour
+    from penstock.core.mysql.statements.describe import Flavour
     from penstock.core.tables import TableId
 
 LOG_BYTES_MAX = 1 << 30

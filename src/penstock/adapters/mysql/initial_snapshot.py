@@ -28,9 +28,9 @@ from penstock.adapters.mysql.write_locks import WAITING, all_writes_locked, is_d
 from penstock.core.arrow_types import arrow_schema
 from penstock.core.changes import Op, RowBatch
 from penstock.core.errors import PenstockError, TableStoppedError, UnavailableError, UnfitServerError
-from penstock.core.mysql.ddl import TableDdl, classify
-from penstock.core.mysql.log_items import StatementLogged
-from penstock.core.mysql.text_values import parse_values
+from penstock.core.mysql.log.log_items import StatementLogged
+from penstock.core.mysql.statements.ddl import TableDdl, classify
+from penstock.core.mysql.types.text_values import parse_values
 from penstock.core.positions import BinlogPosition
 from penstock.core.table_policy import DEFAULT_POLICY
 from penstock.core.tables import TableId, TableSchema, UnsupportedType

@@ -11,10 +11,10 @@ from penstock.adapters.mysql.catalog import read_flavour
 from penstock.adapters.mysql.connection import ask, server_of
 from penstock.adapters.mysql.history import binlogs, gtids_at
 from penstock.core.errors import LogError, LogPurgedError, PositionError, UnfitServerError
-from penstock.core.mysql.gtid_sets import MariadbGtids, parse_gtids
-from penstock.core.mysql.heartbeats import HeartbeatWatch
-from penstock.core.mysql.log_items import FewTransactions
-from penstock.core.mysql.same_place import COPY_OR_WAIT, GtidPlace, HeartbeatPlace
+from penstock.core.mysql.events.gtid_sets import MariadbGtids, parse_gtids
+from penstock.core.mysql.log.heartbeats import HeartbeatWatch
+from penstock.core.mysql.log.log_items import FewTransactions
+from penstock.core.mysql.log.same_place import COPY_OR_WAIT, GtidPlace, HeartbeatPlace
 from penstock.core.positions import BinlogPosition, Heartbeat
 from penstock.ports.log import Stop
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     import pymysql
 
-    from penstock.core.mysql.gtid_sets import GtidSet
-    from penstock.core.mysql.log_items import LogItem
-    from penstock.core.mysql.same_place import Behind
+    from penstock.core.mysql.events.gtid_sets import GtidSet
+    from penstock.core.mysql.log.log_items import LogItem
+    from penstock.core.mysql.log.same_place import Behind
     from penstock.core.tables import TableId
 
 _FIRST_OFFSET = 4
@@ -49,7 +49,7 @@ class FoundPlace:
 
 
 class _Finder(Protocol):
-    """What `core.mysql.same_place` has two of."""
+    """What `core.mysql.log.same_place` has two of."""
 
     found: BinlogPosition | None
     behind: Behind

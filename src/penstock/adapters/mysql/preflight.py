@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     import pymysql
 
-    from penstock.core.mysql.describe import Flavour
-    from penstock.core.mysql.foreign_keys import Cascade
+    from penstock.core.mysql.statements.describe import Flavour
+    from penstock.core.mysql.statements.foreign_keys import Cascade
     from penstock.core.table_policy import RowImages, TablePolicy
     from penstock.core.tables import TableId
 

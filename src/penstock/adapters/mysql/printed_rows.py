@@ -11,8 +11,8 @@ from pymysql.cursors import SSCursor
 from penstock.adapters.mysql.catalog import quote, quote_table
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect
 from penstock.core.errors import PenstockError
-from penstock.core.mysql.describe import is_system_versioned
-from penstock.core.mysql.text_values import select_expression
+from penstock.core.mysql.statements.describe import is_system_versioned
+from penstock.core.mysql.types.text_values import select_expression
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence

@@ -11,8 +11,8 @@ import pyarrow as pa
 from penstock.core.arrow_types import arrow_schema, arrow_type
 from penstock.core.changes import Op, RowBatch
 from penstock.core.errors import TableStoppedError
-from penstock.core.mysql.key_literals import key_values
-from penstock.core.mysql.text_values import parse_values
+from penstock.core.mysql.types.key_literals import key_values
+from penstock.core.mysql.types.text_values import parse_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,11 +16,11 @@ from penstock.adapters.mysql.binlog_errors import explain_dump
 from penstock.adapters.mysql.connection import ask, connect, explain
 from penstock.adapters.mysql.history import binlogs, passing_server_id
 from penstock.core.errors import CorruptLogError, LogError
-from penstock.core.mysql.bytes_reader import MalformedError
-from penstock.core.mysql.event_codes import EventCode
-from penstock.core.mysql.event_frame import FrameReader
-from penstock.core.mysql.packets import ServerMessage
-from penstock.core.mysql.retention import KeptLog
+from penstock.core.mysql.events.event_codes import EventCode
+from penstock.core.mysql.events.event_frame import FrameReader
+from penstock.core.mysql.events.packets import ServerMessage
+from penstock.core.mysql.log.retention import KeptLog
+from penstock.core.mysql.types.bytes_reader import MalformedError
 from penstock.core.positions import BinlogPosition
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from penstock.adapters.mysql.foreign_keys import logs_cascades
 from penstock.adapters.mysql.grants import read_grants, sees_every_trigger
 from penstock.adapters.mysql.visible import hidden_target
 from penstock.core.errors import UnfitServerError
-from penstock.core.mysql.statement_reach import IS_VIEW
+from penstock.core.mysql.statements.statement_reach import IS_VIEW
 
 if TYPE_CHECKING:
     from collections.abc import Collection

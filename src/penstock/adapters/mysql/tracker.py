@@ -25,11 +25,11 @@ from penstock.adapters.mysql.tracker_dump import PartDump, put_back, read_dump
 from penstock.adapters.mysql.tracker_tables import TrackerTables
 from penstock.adapters.mysql.writer_lock import take_lock
 from penstock.core.errors import PenstockError, UnavailableError, UnfitServerError
-from penstock.core.mysql.ddl import TableDdl, classify, for_tracker
-from penstock.core.mysql.sql_session import UNKNOWN_SESSION, settings_of
-from penstock.core.mysql.storage_options import without_storage
-from penstock.core.mysql.table_effects import resolve_names
-from penstock.core.mysql.touched import EVERYTHING, touched_by
+from penstock.core.mysql.statements.ddl import TableDdl, classify, for_tracker
+from penstock.core.mysql.statements.sql_session import UNKNOWN_SESSION, settings_of
+from penstock.core.mysql.statements.storage_options import without_storage
+from penstock.core.mysql.statements.table_effects import resolve_names
+from penstock.core.mysql.statements.touched import EVERYTHING, touched_by
 from penstock.core.table_policy import DEFAULT_POLICY
 from penstock.core.tables import TableId
 
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 
     import pymysql
 
-    from penstock.core.mysql.describe import Flavour
-    from penstock.core.mysql.foreign_keys import Cascade
-    from penstock.core.mysql.sql_session import SqlSession
-    from penstock.core.mysql.sql_tokens import TableName
-    from penstock.core.mysql.touched import Touched
+    from penstock.core.mysql.statements.describe import Flavour
+    from penstock.core.mysql.statements.foreign_keys import Cascade
+    from penstock.core.mysql.statements.sql_session import SqlSession
+    from penstock.core.mysql.statements.sql_tokens import TableName
+    from penstock.core.mysql.statements.touched import Touched
     from penstock.core.table_policy import TablePolicy
     from penstock.core.tables import TableSchema
 

@@ -18,8 +18,8 @@ from penstock.adapters.mysql.catalog import (
 from penstock.adapters.mysql.connection import ask
 from penstock.config.crash_points import CrashPoint
 from penstock.core.errors import PositionError, UnfitServerError
-from penstock.core.mysql.storage_options import without_storage
-from penstock.core.mysql.touched import Touched
+from penstock.core.mysql.statements.storage_options import without_storage
+from penstock.core.mysql.statements.touched import Touched
 from penstock.core.system_schemas import MYSQL as SYSTEM_SCHEMAS
 from penstock.core.tables import TableId
 

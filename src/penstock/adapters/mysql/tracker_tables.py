@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     import pymysql
 
-    from penstock.core.mysql.foreign_keys import Cascade
-    from penstock.core.mysql.touched import Touched
+    from penstock.core.mysql.statements.foreign_keys import Cascade
+    from penstock.core.mysql.statements.touched import Touched
     from penstock.core.table_policy import TablePolicy
     from penstock.core.tables import TableId, TableSchema
 

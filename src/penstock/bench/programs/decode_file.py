@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING
 from penstock.adapters.mysql.catalog import read_tables
 from penstock.adapters.mysql.connection import MysqlServer, connect
 from penstock.bench.marks import write_mark
-from penstock.core.mysql.decode import batch_key, decode_rows
-from penstock.core.mysql.log_items import LogItem, TransactionsLogged
-from penstock.core.mysql.logged_rows import RowsLogged
-from penstock.core.mysql.scan import EventScanner
+from penstock.core.mysql.log.log_items import LogItem, TransactionsLogged
+from penstock.core.mysql.log.scan import EventScanner
+from penstock.core.mysql.rows.decode import batch_key, decode_rows
+from penstock.core.mysql.types.logged_rows import RowsLogged
 from penstock.core.positions import BinlogPosition
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
 
-    from penstock.core.mysql.rows_block import RowsBlock
+    from penstock.core.mysql.rows.rows_block import RowsBlock
     from penstock.core.tables import TableSchema
 
 _MAGIC_BYTES = 4

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import insert
 
-from penstock.schematizer.database import now_ms, open_database
-from penstock.schematizer.models import Schema, SchemaKind, Status, Subject, SubjectVersion
-from penstock.schematizer.schemas import parse_schema
+from penstock.schematizer.registry.schemas import parse_schema
+from penstock.schematizer.storage.database import now_ms, open_database
+from penstock.schematizer.storage.models import Schema, SchemaKind, Status, Subject, SubjectVersion
 
 if TYPE_CHECKING:
     from pathlib import Path

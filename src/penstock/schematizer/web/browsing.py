@@ -6,19 +6,19 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 
-from penstock.schematizer.dependencies import Store
-from penstock.schematizer.documentation_catalog import read_found, read_history
-from penstock.schematizer.error_answers import PAGES
-from penstock.schematizer.models import Thing
-from penstock.schematizer.notes import read_note
-from penstock.schematizer.queries import (
+from penstock.schematizer.api.dependencies import Store
+from penstock.schematizer.api.queries import (
     HistoryQuery,
     NamespacePath,
     SearchQuery,
     SourceQuery,
 )
+from penstock.schematizer.http.error_answers import PAGES
+from penstock.schematizer.metadata.documentation_catalog import read_found, read_history
+from penstock.schematizer.metadata.notes import read_note
 from penstock.schematizer.refusals import Code, RefusedError
-from penstock.schematizer.v1_documentation import SourcePath
+from penstock.schematizer.storage.models import Thing
+from penstock.schematizer.v1.documentation import SourcePath
 from penstock.schematizer.web.links import link, link_of_found
 from penstock.schematizer.web.reading import (
     read_home,

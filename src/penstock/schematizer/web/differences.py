@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from penstock.schematizer.elements import SchemaElement
+    from penstock.schematizer.registry.elements import SchemaElement
 
 _TRAITS = ("type", "nullable", "default", "doc", "is_key")
 _LINES_AROUND = 3

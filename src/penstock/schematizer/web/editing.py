@@ -13,8 +13,12 @@ from fastapi.responses import RedirectResponse, Response
 from sqlalchemy.orm import Session
 
 from penstock.core.tables import TableId
-from penstock.schematizer.dependencies import Store
-from penstock.schematizer.documentation import (
+from penstock.schematizer.api.dependencies import Store
+from penstock.schematizer.api.queries import SchemaId
+from penstock.schematizer.http.error_answers import PAGES
+from penstock.schematizer.metadata.notes import add_note, change_note, read_note
+from penstock.schematizer.refusals import Code, RefusedError
+from penstock.schematizer.registry.documentation import (
     ElementAnnotations,
     SourceAnnotations,
     document_element,
@@ -23,18 +27,14 @@ from penstock.schematizer.documentation import (
     find_source,
     require_documentation,
 )
-from penstock.schematizer.error_answers import PAGES
-from penstock.schematizer.notes import add_note, change_note, read_note
-from penstock.schematizer.queries import SchemaId
-from penstock.schematizer.refusals import Code, RefusedError
-from penstock.schematizer.rights import Asking
-from penstock.schematizer.v1_documentation import SourcePath
+from penstock.schematizer.security.rights import Asking
+from penstock.schematizer.storage.words import clean
+from penstock.schematizer.v1.documentation import SourcePath
 from penstock.schematizer.web.links import fragment, link
 from penstock.schematizer.web.origins import read_form
 from penstock.schematizer.web.reading import read_source_page
 from penstock.schematizer.web.rendering import render
 from penstock.schematizer.web.schema_reading import read_schema_page
-from penstock.schematizer.words import clean
 
 router = APIRouter(prefix=PAGES, include_in_schema=False)
 _SOURCE = "/sources/{namespace}/{table_schema}/{table_name}"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import and_, or_, select
 
-from penstock.schematizer.models import Topic
-from penstock.schematizer.usage_models import Client, ClientUse, ConsumerGroup, DataSource, Role, Scope
+from penstock.schematizer.storage.models import Topic
+from penstock.schematizer.storage.usage_models import Client, ClientUse, ConsumerGroup, DataSource, Role, Scope
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from penstock.schematizer.error_answers import PAGES
-from penstock.schematizer.models import Thing
+from penstock.schematizer.http.error_answers import PAGES
+from penstock.schematizer.storage.models import Thing
 
 if TYPE_CHECKING:
-    from penstock.schematizer.documentation_answers import FoundAnswer
+    from penstock.schematizer.api.documentation_answers import FoundAnswer
 
 
 def link(*parts: str) -> str:

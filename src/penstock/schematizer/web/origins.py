@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, urlsplit
 from fastapi import Request  # noqa: TC002 - FastAPI reads annotations when it runs
 
 from penstock.schematizer.refusals import Code, RefusedError
-from penstock.schematizer.rights import user_of
+from penstock.schematizer.security.rights import user_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import func, select
 
-from penstock.schematizer.answers import NamespaceAnswer, SourceAnswer, SourceList, TopicAnswer
-from penstock.schematizer.catalog import read_coverage, read_namespaces, read_sources, read_topics
-from penstock.schematizer.documentation import find_namespace, find_source
-from penstock.schematizer.documentation_answers import ChangeList, CoverageAnswer, ElementAnswer
-from penstock.schematizer.documentation_catalog import read_history
-from penstock.schematizer.elements import SchemaElement, avro_elements
-from penstock.schematizer.models import (
+from penstock.schematizer.api.answers import NamespaceAnswer, SourceAnswer, SourceList, TopicAnswer
+from penstock.schematizer.api.documentation_answers import ChangeList, CoverageAnswer, ElementAnswer
+from penstock.schematizer.api.queries import HistoryQuery, NamespaceQuery, SourceQuery, TopicQuery
+from penstock.schematizer.metadata.catalog import read_coverage, read_namespaces, read_sources, read_topics
+from penstock.schematizer.metadata.documentation_catalog import read_history
+from penstock.schematizer.registry.documentation import find_namespace, find_source
+from penstock.schematizer.registry.elements import SchemaElement, avro_elements
+from penstock.schematizer.storage.models import (
     Element,
     Namespace,
     Schema,
@@ -23,7 +24,6 @@ from penstock.schematizer.models import (
     TableRegistration,
     Topic,
 )
-from penstock.schematizer.queries import HistoryQuery, NamespaceQuery, SourceQuery, TopicQuery
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session

@@ -10,8 +10,8 @@ from urllib.parse import quote, urlencode
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from penstock.schematizer.error_answers import PAGES
-from penstock.schematizer.rights import user_of
+from penstock.schematizer.http.error_answers import PAGES
+from penstock.schematizer.security.rights import user_of
 from penstock.schematizer.web.links import fragment, link
 from penstock.schematizer.web.reasons import plain_reasons
 

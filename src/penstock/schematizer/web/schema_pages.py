@@ -6,10 +6,10 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse
 from sqlalchemy.orm import Session
 
-from penstock.schematizer.dependencies import Store
-from penstock.schematizer.error_answers import PAGES
-from penstock.schematizer.queries import SchemaId, TopicName
-from penstock.schematizer.rights import Asking
+from penstock.schematizer.api.dependencies import Store
+from penstock.schematizer.api.queries import SchemaId, TopicName
+from penstock.schematizer.http.error_answers import PAGES
+from penstock.schematizer.security.rights import Asking
 from penstock.schematizer.web.browsing import After, Text
 from penstock.schematizer.web.figures import KafkaFigures
 from penstock.schematizer.web.rendering import render

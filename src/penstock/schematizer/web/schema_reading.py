@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import func, select
 
-from penstock.schematizer.answers import SourceAnswer, TopicAnswer, TopicSchemaAnswer
-from penstock.schematizer.database import now_ms
-from penstock.schematizer.documentation_answers import NoteAnswer
-from penstock.schematizer.elements import SchemaElement, elements_of_schema
-from penstock.schematizer.models import Note, Schema, SchemaKind, Subject, SubjectVersion, Topic
+from penstock.schematizer.api.answers import SourceAnswer, TopicAnswer, TopicSchemaAnswer
+from penstock.schematizer.api.documentation_answers import NoteAnswer
+from penstock.schematizer.formats.schema_types import SchemaType
 from penstock.schematizer.refusals import Code, RefusedError
-from penstock.schematizer.schema_types import SchemaType
-from penstock.schematizer.schemas import schema_by_id
-from penstock.schematizer.subjects import level_of, subject_versions
+from penstock.schematizer.registry.elements import SchemaElement, elements_of_schema
+from penstock.schematizer.registry.schemas import schema_by_id
+from penstock.schematizer.registry.subjects import level_of, subject_versions
+from penstock.schematizer.storage.database import now_ms
+from penstock.schematizer.storage.models import Note, Schema, SchemaKind, Subject, SubjectVersion, Topic
 from penstock.schematizer.web.differences import (
     FieldDifference,
     LineDifference,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.orm import Session
 
-    from penstock.schematizer.rights import Rights
+    from penstock.schematizer.security.rights import Rights
 
 _VERSIONS_MAX = 500
 _NOTES_MAX = 500

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 
 from penstock.core.changes import Op
 from penstock.core.errors import READ_AGAIN, TableStoppedError
-from penstock.core.mysql.decode import batch_key, decode_rows
-from penstock.core.mysql.foreign_keys import reached_by
+from penstock.core.mysql.rows.decode import batch_key, decode_rows
+from penstock.core.mysql.statements.foreign_keys import reached_by
 from penstock.core.publication import StoppedTable
 from penstock.links.capture.mysql.log_reading import binlog_rows
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from penstock.core.changes import RowBatch
     from penstock.core.log_items import LoggedRows
-    from penstock.core.mysql.foreign_keys import Cascade
-    from penstock.core.mysql.logged_rows import RowsLogged
-    from penstock.core.mysql.rows_block import RowsBlock
+    from penstock.core.mysql.rows.rows_block import RowsBlock
+    from penstock.core.mysql.statements.foreign_keys import Cascade
+    from penstock.core.mysql.types.logged_rows import RowsLogged
     from penstock.core.tables import TableId
     from penstock.links.capture.mysql.tracker import SchemaTracker
 

@@ -9,9 +9,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, assert_never, cast
 
 from penstock.core.log_items import LogPassed, RowsRead, StatementRead, TransactionsRead
-from penstock.core.mysql.decode import batch_key, decode_rows
-from penstock.core.mysql.few_rows import FewRows
-from penstock.core.mysql.log_items import (
+from penstock.core.mysql.log.log_items import (
     FewTransactions,
     LogAdvanced,
     StatementLogged,
@@ -19,7 +17,9 @@ from penstock.core.mysql.log_items import (
     TransactionEnded,
     TransactionsLogged,
 )
-from penstock.core.mysql.logged_rows import RowsLogged
+from penstock.core.mysql.rows.decode import batch_key, decode_rows
+from penstock.core.mysql.rows.few_rows import FewRows
+from penstock.core.mysql.types.logged_rows import RowsLogged
 from penstock.core.positions import binlog_position
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from penstock.core.avro.envelope_encode import EncodableTable
     from penstock.core.changes import Messages, RowBatch
     from penstock.core.log_items import LoggedRows, LoggedStatement, LogStep
-    from penstock.core.mysql.heartbeats import HeartbeatWatch
-    from penstock.core.mysql.log_items import LogItem
-    from penstock.core.mysql.rows_block import RowsBlock
+    from penstock.core.mysql.log.heartbeats import HeartbeatWatch
+    from penstock.core.mysql.log.log_items import LogItem
+    from penstock.core.mysql.rows.rows_block import RowsBlock
     from penstock.core.positions import BinlogPosition, Position
     from penstock.core.tables import TableSchema
 

@@ -17,26 +17,26 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 from penstock.config.crash_points import CrashPoint
 from penstock.core.errors import READ_AGAIN, PenstockError, TableStoppedError, UnfitServerError
-from penstock.core.mysql.added_columns import Clock, with_fills
-from penstock.core.mysql.concerned import concerns
-from penstock.core.mysql.ddl import Harmless, RowStatement, TableDdl, TransactionControl, classify
-from penstock.core.mysql.foreign_keys import with_children
-from penstock.core.mysql.sql_tokens import query_of, read_tokens
-from penstock.core.mysql.statement_reach import (
+from penstock.core.mysql.log.concerned import concerns
+from penstock.core.mysql.statements.added_columns import Clock, with_fills
+from penstock.core.mysql.statements.ddl import Harmless, RowStatement, TableDdl, TransactionControl, classify
+from penstock.core.mysql.statements.foreign_keys import with_children
+from penstock.core.mysql.statements.sql_tokens import query_of, read_tokens
+from penstock.core.mysql.statements.statement_reach import (
     IS_VIEW,
     changes_old_rows,
     foreign_call,
     named_anywhere,
     stays_inside,
 )
-from penstock.core.mysql.table_effects import (
+from penstock.core.mysql.statements.table_effects import (
     TableChange,
     column_renames_of,
     effect_of,
     follow_renames,
     resolve_names,
 )
-from penstock.core.mysql.touched import touched_by
+from penstock.core.mysql.statements.touched import touched_by
 from penstock.core.publication import StoppedTable
 from penstock.core.refusals import Refusal
 from penstock.core.schema_changes import Move, SchemaChange, SchemaChangeKind
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from penstock.core.log_items import LoggedStatement
-    from penstock.core.mysql.log_items import StatementLogged
-    from penstock.core.mysql.sql_tokens import Token
-    from penstock.core.mysql.touched import Touched
+    from penstock.core.mysql.log.log_items import StatementLogged
+    from penstock.core.mysql.statements.sql_tokens import Token
+    from penstock.core.mysql.statements.touched import Touched
     from penstock.core.positions import Position
     from penstock.core.tables import TableId, TableSchema
     from penstock.links.capture.mysql.source_objects import SourceObjects

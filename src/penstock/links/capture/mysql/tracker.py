@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from penstock.core.mysql.touched import EVERYTHING
+from penstock.core.mysql.statements.touched import EVERYTHING
 from penstock.ports.tracker import SchemaCatalog
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from penstock.core.mysql.foreign_keys import Cascade
-    from penstock.core.mysql.sql_session import SqlSession
-    from penstock.core.mysql.touched import Touched
+    from penstock.core.mysql.statements.foreign_keys import Cascade
+    from penstock.core.mysql.statements.sql_session import SqlSession
+    from penstock.core.mysql.statements.touched import Touched
     from penstock.core.tables import TableId
 
 

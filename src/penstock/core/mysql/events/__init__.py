@@ -1,0 +1,1 @@
+"""Events of the binary log, one at a time."""

@@ -1,0 +1,1 @@
+"""The binary log as a stream: transactions, positions, and what is read from it."""

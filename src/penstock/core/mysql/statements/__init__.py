@@ -1,0 +1,1 @@
+"""What SQL statements of the log do to tables."""

@@ -1,0 +1,1 @@
+"""What the bytes of a value mean, by the type of its column."""

@@ -1,0 +1,1 @@
+"""What the /v1 API takes and answers."""

@@ -1,0 +1,1 @@
+"""The face that Confluent's clients know."""

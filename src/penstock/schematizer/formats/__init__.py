@@ -1,0 +1,1 @@
+"""The languages of schemas: Avro, JSON Schema and Protobuf."""

@@ -1,0 +1,1 @@
+"""What stands around both faces: limits, sign-in, turns, and how errors are told."""

@@ -1,0 +1,1 @@
+"""What people say about schemas and topics, and who uses them."""

@@ -1,0 +1,1 @@
+"""Schemas, subjects and topics: what is registered, and by which rules."""

@@ -1,0 +1,156 @@
+"""What Confluent's clients register: looked up, checked, and given its place.
+
+Source: Confluent Schema Registry documentation, "Data contracts" and "Migrate
+schemas". A schema that comes without metadata and rules stands for the newest
+version with its text, and takes over what was added to the version before it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+from penstock.schematizer.contexts import parse_subject
+from penstock.schematizer.formats.schema_types import SchemaType
+from penstock.schematizer.refusals import Code, RefusedError
+from penstock.schematizer.registry.modes import check_importing
+from penstock.schematizer.registry.schemas import Additions, keep_schema, parse_declared
+from penstock.schematizer.registry.subjects import (
+    add_version,
+    check_compatible,
+    enabled_versions,
+    find_latest_text,
+    find_subject,
+    find_version,
+    open_subject,
+    register_version,
+    subject_versions,
+)
+from penstock.schematizer.storage.database import now_ms
+from penstock.schematizer.storage.models import Schema, Status, SubjectVersion
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+    from penstock.schematizer.registry.schemas import Declared, ParsedSchema
+
+
+def find_declared(session: Session, name: str, declared: Declared, *, deleted: bool = False) -> SubjectVersion | None:
+    """Return the version of subject `name` with this schema, a `deleted` one only if asked for; None without one."""
+    subject = find_subject(session, name)
+    if subject is None:
+        return None
+    schema = parse_declared(session, name, declared, deleted=True)
+    found = find_version(session, subject, schema)
+    if found is None and not schema.additions:
+        found = find_latest_text(session, subject, schema)
+    if found is not None and found.status == Status.ENABLED:
+        return found
+    if not deleted:
+        return None
+    versions = subject_versions(session, name, deleted=True)
+    return next((each for each in reversed(versions) if each.schema.fingerprint in schema.fingerprints), None)
+
+
+def foresee(session: Session, name: str, declared: Declared) -> SubjectVersion | None:
+    """Return the version of subject `name` with this schema, None if it may become one. Writes nothing.
+
+    Whatever takes long is done here, and remembered: a program that compiles Protobuf,
+    and comparisons. No transaction that writes waits for it. Raises RefusedError.
+    """
+    if declared.kind == SchemaType.PROTOBUF:
+        parse_declared(session, name, declared, deleted=True)
+    known = find_declared(session, name, declared)
+    subject = find_subject(session, name)
+    if known is None and subject is not None:
+        _check_name(session, name)
+        check_compatible(session, subject, _with_older_additions(session, name, declared))
+    return known
+
+
+def register_declared(session: Session, name: str, declared: Declared) -> SubjectVersion:
+    """Return the version of subject `name` with this schema, adding it if all rules allow. Raises RefusedError."""
+    _check_name(session, name)
+    open_subject(session, name)
+    known = find_declared(session, name, declared)
+    if known is not None:
+        return known
+    return register_version(session, name, _with_older_additions(session, name, declared))
+
+
+def import_declared(
+    session: Session, name: str, declared: Declared, schema_id: int, number: int | None
+) -> SubjectVersion:
+    """Give a schema the id and the version (the next one for None) that it had elsewhere, whatever levels say.
+
+    Raises RefusedError where another schema has one of them, and outside IMPORT mode.
+    """
+    check_importing(session, name, wanted=True)
+    subject = open_subject(session, name)
+    schema = parse_declared(session, name, declared)
+    if subject.topic_id is not None:
+        message = f"subject {name!r} belongs to a table, which gives its schemas their ids"
+        raise RefusedError(Code.NOT_PERMITTED, message, "import into another subject")
+    _check_id(session, schema_id, schema)
+    stored = keep_schema(session, schema, schema_id)
+    if stored.id != schema_id:
+        message = f"the schema is here already, as {stored.id}"
+        raise RefusedError(Code.NOT_PERMITTED, message, "import into an empty registry, or use the id that it has here")
+    _follow_id(session)
+    if number is None:
+        return find_version(session, subject, schema) or add_version(session, subject, stored)
+    for each in subject_versions(session, name, deleted=True) if enabled_versions(session, subject) else ():
+        if each.version == number and each.schema_id == schema_id and each.status == Status.ENABLED:
+            return each
+        if each.version == number or (each.schema_id == schema_id and each.status == Status.ENABLED):
+            message = f"subject {name!r} has schema {each.schema_id} as version {each.version}"
+            raise RefusedError(Code.NOT_PERMITTED, message, "import it as it is there, or delete that version")
+    return _put_version(session, subject_id=subject.id, number=number, stored=stored)
+
+
+def _check_name(session: Session, name: str) -> None:
+    check_importing(session, name, wanted=False)
+    if not parse_subject(name).plain:
+        message = f"The specified subject {name!r} is not a valid name: it is that of a context"
+        raise RefusedError(Code.INVALID_SUBJECT, message, "put the subject's name behind it")
+
+
+def _with_older_additions(session: Session, name: str, declared: Declared) -> ParsedSchema:
+    schema = parse_declared(session, name, declared)
+    subject = find_subject(session, name)
+    older = enabled_versions(session, subject) if subject else ()
+    if not older:
+        return schema
+    before = older[-1].schema
+    additions = Additions(
+        before.metadata_json if schema.additions.metadata is None else schema.additions.metadata,
+        before.rule_set_json if schema.additions.rules is None else schema.additions.rules,
+    )
+    return dataclasses.replace(schema, additions=additions)
+
+
+def _check_id(session: Session, schema_id: int, schema: ParsedSchema) -> None:
+    there = session.get(Schema, schema_id)
+    if there is not None and there.fingerprint not in schema.fingerprints:
+        message = f"the id {schema_id} is another schema's"
+        raise RefusedError(Code.NOT_PERMITTED, message, "import into an empty registry")
+
+
+def _follow_id(session: Session) -> None:
+    """See to it that the next schema gets an id that is free; PostgreSQL does not look at ids that were given."""
+    connection = session.connection()
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(
+            "SELECT setval(pg_get_serial_sequence('schemas', 'id'), GREATEST((SELECT MAX(id) FROM schemas), "
+            "(SELECT last_value FROM schemas_id_seq)))"
+        )
+
+
+def _put_version(session: Session, *, subject_id: int, number: int, stored: Schema) -> SubjectVersion:
+    version = SubjectVersion(
+        subject_id=subject_id, version=number, schema=stored, status=Status.ENABLED, created_at_ms=now_ms()
+    )
+    session.add(version)
+    session.flush()
+    session.refresh(version)
+    return version

@@ -1,0 +1,1 @@
+"""CREATE TABLE statements, read as the schema of the table."""

@@ -1,0 +1,1 @@
+"""The registry's database: its tables, connections, upgrades, history and backups."""

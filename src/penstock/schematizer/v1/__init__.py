@@ -1,0 +1,1 @@
+"""The Schematizer's own face: the /v1 routes."""
