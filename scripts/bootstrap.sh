@@ -85,10 +85,10 @@ make_environment() {
 install_missing
 make_environment
 say "fetching the pinned jars of Kafka and of Spark's Kafka connector, unless they are there"
-.venv/bin/python -m penstock.dev.jars
+.venv/bin/python -m penstock.embedded.jars
 # Joins alone need it, and say so where there is no compiler.
-.venv/bin/python -m penstock.dev.join_kernel 2>/dev/null || say "the kernel of joins is compiled when a join is run"
+.venv/bin/python -m penstock.embedded.join_kernel 2>/dev/null || say "the kernel of joins is compiled when a join is run"
 say "recording what Java loads at a start, unless that is done: every start is quicker for it"
 # What Spark and Kafka say of themselves on the way is of no use here, and nothing depends on what they record.
-timeout 300 .venv/bin/python -m penstock.dev.record_classes 2>/dev/null || say "that failed: every start takes longer"
+timeout 300 .venv/bin/python -m penstock.embedded.record_classes 2>/dev/null || say "that failed: every start takes longer"
 say "ready"

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.core.audit.dialects import AuditDialect, HashForm, Kind
-    from penstock.dev.mariadb import MariadbServer
-    from penstock.dev.mysql import OracleMysql
     from penstock.dev.postgres import PostgresServer
+    from penstock.embedded.mariadb import MariadbServer
+    from penstock.embedded.mysql import OracleMysql
     from penstock.ports.audited import AuditedDatabase
 
 TARGETS = ("postgres", "duckdb")

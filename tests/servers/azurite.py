@@ -18,10 +18,10 @@ from urllib.parse import urlencode
 import httpx
 import pytest
 
-from penstock.dev.cache import cache_directory
-from penstock.dev.ports import LOOPBACK, free_port, is_listening
-from penstock.dev.processes import start_child, wait_until_ready
-from penstock.dev.server import OneProcessServer
+from penstock.embedded.cache import cache_directory
+from penstock.embedded.ports import LOOPBACK, free_port, is_listening
+from penstock.embedded.processes import start_child, wait_until_ready
+from penstock.embedded.server import OneProcessServer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

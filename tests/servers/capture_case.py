@@ -15,7 +15,7 @@ from penstock.adapters.mysql.connection import MysqlServer, connect
 from penstock.adapters.mysql.history import head
 from penstock.adapters.mysql.tracker import MysqlTracker, SourceDefaults
 from penstock.config.load import load
-from penstock.dev.mariadb import PASSWORD
+from penstock.embedded.mariadb import PASSWORD
 from penstock.jobs.in_process import carry_link, follow
 from penstock.links.capture.spec import CaptureSpec
 from penstock.wiring import capture as wiring
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from penstock.config.specs import PipelineSpec
     from penstock.core.positions import BinlogPosition
-    from penstock.dev.kafka import KafkaBroker
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.kafka import KafkaBroker
+    from penstock.embedded.mariadb import MariadbServer
 
 os.environ["CASE_PASSWORD"] = PASSWORD
 

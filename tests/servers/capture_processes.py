@@ -16,12 +16,12 @@ from penstock.adapters.registry.client import HttpRegistry
 from penstock.core.avro.envelope_decode import decode_changes
 from penstock.core.avro.schemas import table_schema
 from penstock.core.avro.wire import schema_ids
-from penstock.dev.mariadb import MariadbServer
+from penstock.embedded.mariadb import MariadbServer
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from penstock.dev.processes import Child
+    from penstock.embedded.processes import Child
 
 
 class Change(NamedTuple):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pymysql
 
 from penstock.config.load import load
-from penstock.dev.mariadb import PASSWORD
+from penstock.embedded.mariadb import PASSWORD
 from penstock.jobs.in_process import carry_link, follow
 from penstock.links.capture.spec import CaptureSpec
 from penstock.ports.queries import ReadLimits
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from pymysql.cursors import Cursor
 
     from penstock.config.specs import PipelineSpec
-    from penstock.dev.kafka import KafkaBroker
-    from penstock.dev.mariadb import MariadbServer
-    from penstock.dev.mysql import OracleMysql
+    from penstock.embedded.kafka import KafkaBroker
+    from penstock.embedded.mariadb import MariadbServer
+    from penstock.embedded.mysql import OracleMysql
 
 os.environ["CHAIN_PASSWORD"] = PASSWORD
 

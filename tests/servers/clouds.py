@@ -10,7 +10,7 @@ from tests.servers import azurite
 
 from penstock.adapters.objects.store import ObjectsSpec
 from penstock.dev import s3
-from penstock.dev.ports import LOOPBACK
+from penstock.embedded.ports import LOOPBACK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

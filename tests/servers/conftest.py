@@ -30,22 +30,22 @@ from penstock.adapters.redshift.connection import RedshiftCluster
 from penstock.core.errors import UsageError
 from penstock.core.file_formats import FileFormat
 from penstock.core.warehouse.redshift_copy import CopyRights
-from penstock.dev.class_archive import spark_archive
-from penstock.dev.debian import DebianPackage, ensure_prefix
-from penstock.dev.jars import JarSet, ensure_jars
-from penstock.dev.join_kernel import ensure_join_kernel
-from penstock.dev.kafka import KafkaBroker, start_kafka
-from penstock.dev.mariadb import NEWER, PASSWORD, Flavour, MariadbServer, start_mariadb
-from penstock.dev.mysql import PACKAGE, OracleMysql, start_mysql
-from penstock.dev.ports import choose_port
 from penstock.dev.postgres import PostgresServer
 from penstock.dev.redshift import RedshiftServer, start_redshift
 from penstock.dev.redshift.cluster import ROLE
 from penstock.dev.s3 import S3Server, start_s3
-from penstock.dev.schematizer import SchematizerServer
 from penstock.dev.snowflake import SnowflakeServer, start_snowflake
-from penstock.dev.unpacked_spark import unpacked_spark_home
 from penstock.dev.zookeeper import ZookeeperServer
+from penstock.embedded.class_archive import spark_archive
+from penstock.embedded.debian import DebianPackage, ensure_prefix
+from penstock.embedded.jars import JarSet, ensure_jars
+from penstock.embedded.join_kernel import ensure_join_kernel
+from penstock.embedded.kafka import KafkaBroker, start_kafka
+from penstock.embedded.mariadb import NEWER, PASSWORD, Flavour, MariadbServer, start_mariadb
+from penstock.embedded.mysql import PACKAGE, OracleMysql, start_mysql
+from penstock.embedded.ports import choose_port
+from penstock.embedded.schematizer import SchematizerServer
+from penstock.embedded.unpacked_spark import unpacked_spark_home
 from penstock.faults.proxy import Proxy
 
 if TYPE_CHECKING:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.config.specs import PipelineSpec
-    from penstock.dev.kafka import KafkaBroker
     from penstock.dev.postgres import PostgresServer
+    from penstock.embedded.kafka import KafkaBroker
 
 os.environ["POSTGRES_CHAIN_PASSWORD"] = PASSWORD
 

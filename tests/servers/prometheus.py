@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 
-from penstock.dev.cache import cache_directory
-from penstock.dev.ports import LOOPBACK, free_port, is_listening
-from penstock.dev.processes import start_child, wait_until_ready
+from penstock.embedded.cache import cache_directory
+from penstock.embedded.ports import LOOPBACK, free_port, is_listening
+from penstock.embedded.processes import start_child, wait_until_ready
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -20,19 +20,19 @@ from multiprocessing.connection import Client, Listener
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.dev.kafka import start_kafka
 from penstock.dev.postgres import start_postgres
-from penstock.dev.processes import Child
 from penstock.dev.s3 import start_s3
-from penstock.dev.schematizer import start_schematizer
 from penstock.dev.zookeeper import start_zookeeper
+from penstock.embedded.kafka import start_kafka
+from penstock.embedded.processes import Child
+from penstock.embedded.schematizer import start_schematizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from multiprocessing.connection import Connection
     from pathlib import Path
 
-    from penstock.dev.server import Server
+    from penstock.embedded.server import Server
 
 DOOR: Final = "penstock_servers"
 """What workers are told the address by."""

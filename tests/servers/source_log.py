@@ -11,8 +11,8 @@ from tests.unit.mysql_log.single_items import one_by_one
 from penstock.adapters.mysql.binlog_stream import open_binlog
 from penstock.adapters.mysql.connection import MysqlServer
 from penstock.core.positions import BinlogPosition
-from penstock.dev.mariadb import MariadbServer
-from penstock.dev.mysql import OracleMysql
+from penstock.embedded.mariadb import MariadbServer
+from penstock.embedded.mysql import OracleMysql
 from penstock.ports.log import Stop
 
 if TYPE_CHECKING:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.core.audit.findings import TableFindings
-    from penstock.dev.kafka import KafkaBroker
-    from penstock.dev.mariadb import MariadbServer
     from penstock.dev.postgres import PostgresServer
+    from penstock.embedded.kafka import KafkaBroker
+    from penstock.embedded.mariadb import MariadbServer
 
 ROWS = 2000
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from penstock.core.audit.dialects import Kind
     from penstock.core.audit.findings import DivergentRow
     from penstock.core.audit.side import Cut
-    from penstock.dev.mariadb import MariadbServer
     from penstock.dev.postgres import PostgresServer
+    from penstock.embedded.mariadb import MariadbServer
     from penstock.links.audit.compare import Pair
 
 ROWS = 240

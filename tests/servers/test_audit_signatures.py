@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.core.audit.queries import Signature
-    from penstock.dev.mariadb import MariadbServer
-    from penstock.dev.mysql import OracleMysql
     from penstock.dev.postgres import PostgresServer
+    from penstock.embedded.mariadb import MariadbServer
+    from penstock.embedded.mysql import OracleMysql
 
 WORDS: Final = """
 ALPHA BRAVO CHARLIE DELTA ECHO FOXTROT GOLF HOTEL INDIA JULIET KILO LIMA MIKE NOVEMBER OSCAR PAPA QUEBEC ROMEO

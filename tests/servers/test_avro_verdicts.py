@@ -22,7 +22,7 @@ from tests.unit.schematizer.test_compatibility import (
 )
 
 from penstock.core.compatibility import Reading, reading_problems
-from penstock.dev.java import java
+from penstock.embedded.java import java
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

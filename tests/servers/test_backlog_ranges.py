@@ -13,7 +13,7 @@ from penstock.jobs.in_process import carry
 if TYPE_CHECKING:
     from tests.servers.capture_case import CaptureCase, CaseServers
 
-    from penstock.dev.kafka import KafkaBroker
+    from penstock.embedded.kafka import KafkaBroker
 
 
 @pytest.fixture

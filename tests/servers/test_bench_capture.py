@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.bench.capture.workload import Stretch
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.mariadb import MariadbServer
 
 _ROWS = 2_000
 

@@ -18,7 +18,7 @@ from penstock.core.mysql.types.logged_rows import RowsLogged
 from penstock.core.positions import BinlogPosition
 from penstock.core.schema_changes import SchemaChange
 from penstock.core.tables import TableId, TableSchema
-from penstock.dev.mariadb import start_mariadb
+from penstock.embedded.mariadb import start_mariadb
 from penstock.links.capture.collector import ChangeCollector
 from penstock.links.capture.mysql import log_reading
 from penstock.links.capture.mysql.log_reading import BinlogReading
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from penstock.core.changes import RowBatch
     from penstock.core.mysql.rows.rows_block import RowsBlock
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.mariadb import MariadbServer
 
 LONG_COMMENT = "a comment that is worth compressing " * 20
 

@@ -20,8 +20,8 @@ from penstock.adapters.mysql.history import head
 from penstock.core.errors import LogError, LogPurgedError, PositionError, UnavailableError
 from penstock.core.mysql.log.log_items import LogAdvanced, StatementLogged, TransactionEnded
 from penstock.core.mysql.types.logged_rows import RowsLogged
-from penstock.dev.mariadb import start_mariadb
-from penstock.dev.mysql import start_mysql
+from penstock.embedded.mariadb import start_mariadb
+from penstock.embedded.mysql import start_mysql
 from penstock.ports.log import Stop
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     import pymysql
 
     from penstock.core.positions import BinlogPosition
-    from penstock.dev.mariadb import MariadbServer
-    from penstock.dev.mysql import OracleMysql
+    from penstock.embedded.mariadb import MariadbServer
+    from penstock.embedded.mysql import OracleMysql
 
     Source = MariadbServer | OracleMysql
 

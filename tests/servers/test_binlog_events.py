@@ -12,7 +12,7 @@ from penstock.core.mysql.log.log_items import StatementLogged, TransactionEnded
 from penstock.core.mysql.statements.ddl import RowStatement, classify
 from penstock.core.mysql.types.logged_rows import RowsLogged
 from penstock.core.positions import BinlogPosition, file_number
-from penstock.dev.mariadb import start_mariadb
+from penstock.embedded.mariadb import start_mariadb
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import pymysql
 
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.mariadb import MariadbServer
 
 
 @pytest.fixture(scope="module")

@@ -17,8 +17,8 @@ from penstock.core.tables import TableId
 from penstock.ports.log import Stop
 
 if TYPE_CHECKING:
-    from penstock.dev.mariadb import MariadbServer
-    from penstock.dev.mysql import OracleMysql
+    from penstock.embedded.mariadb import MariadbServer
+    from penstock.embedded.mysql import OracleMysql
 
 
 def test_rows_are_decoded_from_a_log_with_minimal_metadata(

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from penstock.core.mysql.rows.rows_block import RowsBlock
     from penstock.core.positions import BinlogPosition
     from penstock.core.tables import TableSchema
-    from penstock.dev.mariadb import MariadbServer
-    from penstock.dev.mysql import OracleMysql
+    from penstock.embedded.mariadb import MariadbServer
+    from penstock.embedded.mysql import OracleMysql
 
 SERVER_ID = 902_701
 ROWS = 400

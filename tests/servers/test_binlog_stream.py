@@ -18,8 +18,8 @@ from penstock.core.errors import LogError, LogPurgedError, UnavailableError, Unf
 from penstock.core.mysql.log.log_items import LogAdvanced, LogItem, StatementLogged, TransactionBegan, TransactionEnded
 from penstock.core.mysql.types.logged_rows import RowsLogged
 from penstock.core.positions import BinlogPosition, file_number
-from penstock.dev.mariadb import start_mariadb
-from penstock.dev.mysql import start_mysql
+from penstock.embedded.mariadb import start_mariadb
+from penstock.embedded.mysql import start_mysql
 from penstock.ports.log import Stop
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     import pymysql
 
-    from penstock.dev.mariadb import MariadbServer
-    from penstock.dev.mysql import OracleMysql
+    from penstock.embedded.mariadb import MariadbServer
+    from penstock.embedded.mysql import OracleMysql
 
     Source = MariadbServer | OracleMysql
 

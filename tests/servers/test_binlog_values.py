@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from penstock.core.changes import RowBatch
     from penstock.core.positions import BinlogPosition
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.mariadb import MariadbServer
 
 WIDE = Context(prec=100)
 SERVER_ID = 901_001

@@ -13,8 +13,8 @@ from penstock.adapters.mysql.initial_snapshot import open_initial_snapshot
 from penstock.adapters.mysql.tracker import MysqlTracker, read_source_defaults
 from penstock.core.errors import UnfitServerError
 from penstock.core.tables import TableId
-from penstock.dev.mariadb import MariadbServer, start_mariadb
-from penstock.dev.mysql import start_mysql
+from penstock.embedded.mariadb import MariadbServer, start_mariadb
+from penstock.embedded.mysql import start_mysql
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

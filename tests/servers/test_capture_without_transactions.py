@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from penstock.adapters.kafka.reader import TopicReader
     from penstock.core.positions import BinlogPosition, Position
-    from penstock.dev.kafka import KafkaBroker
+    from penstock.embedded.kafka import KafkaBroker
     from penstock.links.capture.table_catalog import TableCatalog
     from penstock.ports.log import LogStream, Stop
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from tests.servers.chain import Chain
 
-    from penstock.dev.kafka import KafkaBroker
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.kafka import KafkaBroker
+    from penstock.embedded.mariadb import MariadbServer
 
 _PARENT = "CREATE TABLE parents (id INT PRIMARY KEY, code INT UNIQUE, name VARCHAR(20))"
 _CHILD = "CREATE TABLE {} (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES {} {})"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tests.servers.capture_case import CaptureCase, CaseServers
 
-    from penstock.dev.kafka import KafkaBroker
+    from penstock.embedded.kafka import KafkaBroker
 
 TABLE = "CREATE TABLE t (id INT PRIMARY KEY, name VARCHAR(40))"
 

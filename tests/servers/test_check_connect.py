@@ -16,16 +16,16 @@ from penstock.adapters.kafka.cluster import KafkaCluster, create_topics
 from penstock.cli.main import app
 from penstock.config.load import load
 from penstock.core.errors import UsageError
-from penstock.dev.ports import LOOPBACK, free_port
+from penstock.embedded.ports import LOOPBACK, free_port
 from penstock.wiring.open import open_lock
 from penstock.wiring.waiting import wait_for_servers
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from penstock.dev.kafka import KafkaBroker
-    from penstock.dev.mariadb import MariadbServer
     from penstock.dev.zookeeper import ZookeeperServer
+    from penstock.embedded.kafka import KafkaBroker
+    from penstock.embedded.mariadb import MariadbServer
 
 
 @pytest.fixture

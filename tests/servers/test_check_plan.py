@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from tests.servers.sink_case import Place
 
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.mariadb import MariadbServer
 
 
 TEXTS = {DuckdbTarget: "VARCHAR", PostgresTarget: "TEXT", RedshiftTarget: "VARCHAR(36)"}

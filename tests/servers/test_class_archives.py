@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from penstock.dev.class_archive import ClassArchive, kafka_archive
-from penstock.dev.jars import JarSet, jar_directory
-from penstock.dev.java import java
-from penstock.dev.kafka import start_kafka
+from penstock.embedded.class_archive import ClassArchive, kafka_archive
+from penstock.embedded.jars import JarSet, jar_directory
+from penstock.embedded.java import java
+from penstock.embedded.kafka import start_kafka
 
 
 def archive_in(directory: Path) -> ClassArchive:

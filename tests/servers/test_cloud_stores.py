@@ -15,7 +15,7 @@ from tests.servers.sink_case import FIRST, DuckdbTarget, Place
 
 from penstock.adapters.objects.store import Objects, open_objects
 from penstock.core.errors import START_ANEW, PenstockError, SinkError, UnavailableError
-from penstock.dev.ports import free_port
+from penstock.embedded.ports import free_port
 from penstock.faults.proxy import Proxy
 from penstock.wiring.objects_probe import probe_objects
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     from penstock.core.changes import RowBatch
     from penstock.core.tables import TableId
-    from penstock.dev.kafka import KafkaBroker
+    from penstock.embedded.kafka import KafkaBroker
 
 ROWS = 25_000
 

@@ -24,7 +24,7 @@ from penstock.adapters.mysql.tracker import MysqlTracker
 from penstock.config.crash_points import VARIABLE
 from penstock.config.load import load
 from penstock.demo.compare import compare_all
-from penstock.dev.mariadb import PASSWORD
+from penstock.embedded.mariadb import PASSWORD
 from penstock.faults.racing import start_racer
 from penstock.faults.round import carry_apart
 from penstock.faults.witness import Witness, topic_ends
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
     from pathlib import Path
 
-    from penstock.dev.kafka import KafkaBroker
-    from penstock.dev.mariadb import MariadbServer
     from penstock.dev.zookeeper import ZookeeperServer
+    from penstock.embedded.kafka import KafkaBroker
+    from penstock.embedded.mariadb import MariadbServer
 
 _COMMITS = 10
 _EXPIRIES = int(os.environ.get("PENSTOCK_TEST_EXPIRIES", "2"))

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from tests.servers.source_log import Source
 
-    from penstock.dev.mariadb import MariadbServer
-    from penstock.dev.mysql import OracleMysql
+    from penstock.embedded.mariadb import MariadbServer
+    from penstock.embedded.mysql import OracleMysql
 
 _SCHEMA: Final = "ddl_fuzz"
 _SETTINGS: Final = settings(

@@ -21,7 +21,7 @@ from penstock.core.mysql.statements.sql_session import SqlSession
 from penstock.core.mysql.statements.table_effects import TableChange, effect_of
 from penstock.core.refusals import Refusal
 from penstock.core.tables import TableId
-from penstock.dev.mysql import OracleMysql
+from penstock.embedded.mysql import OracleMysql
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     import pymysql
 
     from penstock.core.positions import BinlogPosition
-    from penstock.dev.kafka import KafkaBroker
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.kafka import KafkaBroker
+    from penstock.embedded.mariadb import MariadbServer
 
 STRICT = "SET SESSION sql_mode = 'STRICT_TRANS_TABLES'"
 LENIENT = "SET SESSION sql_mode = 'NO_BACKSLASH_ESCAPES'"

@@ -11,12 +11,12 @@ from tests.servers.followed_log import FollowedLog
 from tests.servers.source_log import connected
 
 from penstock.core.table_policy import TablePolicy
-from penstock.dev.mysql import OracleMysql
+from penstock.embedded.mysql import OracleMysql
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.mariadb import MariadbServer
 
 TEMPORARY = ("SET SESSION binlog_format = STATEMENT", "CREATE TEMPORARY TABLE t (id INT)")
 CARRIED = [

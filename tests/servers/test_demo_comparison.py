@@ -19,7 +19,7 @@ from penstock.demo.source_rows import SourceSnapshot, SourceTable, open_snapshot
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.mariadb import MariadbServer
 
 _ROWS = 4_000
 _TYPES = {

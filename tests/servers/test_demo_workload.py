@@ -12,7 +12,7 @@ from penstock.core.errors import UnavailableError
 from penstock.demo.marketplace import Sizes, fill
 from penstock.demo.marks import write_end_marks
 from penstock.demo.workload import Workload
-from penstock.dev.mariadb import MariadbServer, start_mariadb
+from penstock.embedded.mariadb import MariadbServer, start_mariadb
 
 if TYPE_CHECKING:
     from pathlib import Path

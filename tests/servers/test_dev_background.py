@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from penstock.core.errors import UnavailableError
-from penstock.dev.jars import JarSet, ensure_jars
-from penstock.dev.ports import LOOPBACK, free_port, is_listening
+from penstock.embedded.jars import JarSet, ensure_jars
+from penstock.embedded.ports import LOOPBACK, free_port, is_listening
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

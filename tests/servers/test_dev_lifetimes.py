@@ -16,9 +16,9 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from penstock.dev.kafka import start_kafka
-from penstock.dev.mariadb import MariadbServer, start_mariadb
-from penstock.dev.ports import is_listening
+from penstock.embedded.kafka import start_kafka
+from penstock.embedded.mariadb import MariadbServer, start_mariadb
+from penstock.embedded.ports import is_listening
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _OWNER = """
 import sys, threading, time
 from pathlib import Path
-from penstock.dev.{module} import {function}
+from penstock.{module} import {function}
 
 def start():
     server = {function}(Path(sys.argv[1]))
@@ -44,20 +44,20 @@ _GONE_SECONDS = 5.0
 @pytest.mark.parametrize(
     ("module", "function"),
     [
-        ("mariadb", "start_mariadb"),
-        ("kafka", "start_kafka"),
-        ("schematizer", "start_schematizer"),
-        ("spark", "start_spark"),
-        ("zookeeper", "start_zookeeper"),
-        ("s3", "start_s3"),
-        ("redshift", "start_redshift"),
-        ("mysql", "start_mysql"),
+        ("embedded.mariadb", "start_mariadb"),
+        ("embedded.kafka", "start_kafka"),
+        ("embedded.schematizer", "start_schematizer"),
+        ("dev.spark", "start_spark"),
+        ("dev.zookeeper", "start_zookeeper"),
+        ("dev.s3", "start_s3"),
+        ("dev.redshift", "start_redshift"),
+        ("embedded.mysql", "start_mysql"),
     ],
 )
 def test_a_server_is_gone_soon_after_its_owner_is_killed(
     request: pytest.FixtureRequest, tmp_path: Path, module: str, function: str
 ) -> None:
-    if module == "mysql":
+    if module == "embedded.mysql":
         request.getfixturevalue("mysql_package")
     script = _OWNER.format(module=module, function=function)
     with subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stdout=subprocess.PIPE, text=True) as owner:

@@ -14,16 +14,16 @@ import pytest
 
 from penstock.config.load import parse
 from penstock.core.errors import UsageError
-from penstock.dev.debian import DebianPackage, ensure_prefix
-from penstock.dev.mysql import OracleMysql, start_mysql
-from penstock.dev.ports import is_listening
-from penstock.dev.tracker import examine_tracker, start_tracker
+from penstock.embedded.debian import DebianPackage, ensure_prefix
+from penstock.embedded.mysql import OracleMysql, start_mysql
+from penstock.embedded.ports import is_listening
+from penstock.embedded.tracker import examine_tracker, start_tracker
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.config.specs import PipelineSpec
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.mariadb import MariadbServer
 
 _NOWHERE = "http://127.0.0.1:1/debian"
 

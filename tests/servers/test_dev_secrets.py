@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import pymysql
 import pytest
 
-from penstock.dev.mariadb import PASSWORD, Flavour, MariadbServer, start_mariadb
-from penstock.dev.mysql import OracleMysql, start_mysql
+from penstock.embedded.mariadb import PASSWORD, Flavour, MariadbServer, start_mariadb
+from penstock.embedded.mysql import OracleMysql, start_mysql
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from penstock.dev.debian import DebianPackage
+    from penstock.embedded.debian import DebianPackage
 
 _STARTS: dict[str, Callable[[Path], MariadbServer | OracleMysql]] = {
     "mariadb": lambda home: start_mariadb(home, Flavour.TRACKER),

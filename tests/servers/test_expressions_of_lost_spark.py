@@ -18,7 +18,7 @@ from penstock.core.errors import PenstockError, TableStoppedError, UnavailableEr
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema
 from penstock.core.transforms.expressions import ExpressionColumn
 from penstock.core.transforms.type_names import parse_type
-from penstock.dev.unpacked_spark import unpacked_spark_home
+from penstock.embedded.unpacked_spark import unpacked_spark_home
 from penstock.links.spolts.load import load_code
 from penstock.links.spolts.run import SpoltRunner
 from penstock.links.spolts.transform_code import Transforms

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.servers.chain import Chain, make_chain
 
-from penstock.dev.mysql import OracleMysql
+from penstock.embedded.mysql import OracleMysql
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from penstock.dev.kafka import KafkaBroker
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.kafka import KafkaBroker
+    from penstock.embedded.mariadb import MariadbServer
 
 
 @pytest.fixture(params=["mariadb", "mysql_server"])

@@ -21,18 +21,18 @@ from penstock.adapters.kafka.cluster import KafkaCluster, explain
 from penstock.adapters.kafka.producer import TransactionalProducer
 from penstock.adapters.kafka.publisher import TransactionalPublisher
 from penstock.core.changes import Messages
-from penstock.dev.class_archive import kafka_archive
-from penstock.dev.jars import JarSet, ensure_jars
-from penstock.dev.java import java
-from penstock.dev.kafka import _JVM_OPTIONS as FRUGAL
-from penstock.dev.kafka import _new_cluster_id
-from penstock.dev.ports import choose_port, is_listening
-from penstock.dev.processes import run_to_end, start_child, wait_until_ready
+from penstock.embedded.class_archive import kafka_archive
+from penstock.embedded.jars import JarSet, ensure_jars
+from penstock.embedded.java import java
+from penstock.embedded.kafka import _JVM_OPTIONS as FRUGAL
+from penstock.embedded.kafka import _new_cluster_id
+from penstock.embedded.ports import choose_port, is_listening
+from penstock.embedded.processes import run_to_end, start_child, wait_until_ready
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.dev.kafka import KafkaBroker
+    from penstock.embedded.kafka import KafkaBroker
 
 PASSWORD = "secret=1"
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"

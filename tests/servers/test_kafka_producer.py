@@ -29,13 +29,13 @@ from penstock.adapters.kafka.topics import position_topic
 from penstock.core.changes import Messages
 from penstock.core.errors import FencedError, UnavailableError
 from penstock.core.kafka.records import Records, encode_listed
-from penstock.dev.kafka import start_kafka
+from penstock.embedded.kafka import start_kafka
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from penstock.dev.kafka import KafkaBroker
+    from penstock.embedded.kafka import KafkaBroker
     from penstock.faults.proxy import Proxy
 
 

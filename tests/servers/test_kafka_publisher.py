@@ -35,7 +35,7 @@ from penstock.core.errors import FencedError, PenstockError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from penstock.dev.kafka import KafkaBroker
+    from penstock.embedded.kafka import KafkaBroker
 
 
 def _message(topic: str, number: int) -> Messages:

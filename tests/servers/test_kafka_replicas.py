@@ -19,18 +19,18 @@ from penstock.adapters.kafka.publisher import TransactionalPublisher
 from penstock.adapters.kafka.reader import TopicReader
 from penstock.core.changes import Messages
 from penstock.core.errors import UnavailableError
-from penstock.dev.class_archive import kafka_archive
-from penstock.dev.jars import JarSet, ensure_jars
-from penstock.dev.java import java
-from penstock.dev.kafka import _JVM_OPTIONS as FRUGAL
-from penstock.dev.kafka import start_kafka
-from penstock.dev.ports import choose_port
-from penstock.dev.processes import Child, run_to_end, start_child, wait_until_ready
+from penstock.embedded.class_archive import kafka_archive
+from penstock.embedded.jars import JarSet, ensure_jars
+from penstock.embedded.java import java
+from penstock.embedded.kafka import _JVM_OPTIONS as FRUGAL
+from penstock.embedded.kafka import start_kafka
+from penstock.embedded.ports import choose_port
+from penstock.embedded.processes import Child, run_to_end, start_child, wait_until_ready
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from penstock.dev.kafka import KafkaBroker
+    from penstock.embedded.kafka import KafkaBroker
 
 
 def start_second(first: KafkaBroker, home: Path) -> Child:

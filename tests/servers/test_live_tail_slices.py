@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from penstock.adapters.mysql.connection import MysqlServer
     from penstock.core.changes import Messages
     from penstock.core.positions import BinlogPosition
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.mariadb import MariadbServer
 
 _SERVER_ID = 4_000_000_001
 _PACE = Pace(interval_seconds=0.02)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     import pymysql
 
-    from penstock.dev.mariadb import MariadbServer
-    from penstock.dev.mysql import OracleMysql
+    from penstock.embedded.mariadb import MariadbServer
+    from penstock.embedded.mysql import OracleMysql
 
 
 @pytest.fixture

@@ -12,12 +12,12 @@ from tests.servers.source_log import connected
 
 from penstock.core.mysql.types.charsets import BYTES_PER_CHARACTER, text_decoder
 from penstock.core.mysql.types.collations import CHARSETS
-from penstock.dev.mysql import OracleMysql
+from penstock.embedded.mysql import OracleMysql
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.mariadb import MariadbServer
 
 _UNICODE = ("utf8mb3", "utf8mb4", "utf16", "utf16le", "utf32", "ucs2")
 _BY_BYTES = tuple(name for name in BYTES_PER_CHARACTER if name not in {*_UNICODE, "gb18030"})

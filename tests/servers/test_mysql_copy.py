@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     import pymysql
 
     from penstock.adapters.mysql.initial_snapshot import MysqlInitialSnapshot
-    from penstock.dev.mariadb import MariadbServer
-    from penstock.dev.mysql import OracleMysql
+    from penstock.embedded.mariadb import MariadbServer
+    from penstock.embedded.mysql import OracleMysql
 
 DEEP = {"mariadb": "max_recursive_iterations", "mysql": "cte_max_recursion_depth"}
 

@@ -13,8 +13,8 @@ from penstock.adapters.mysql.retention import oldest_ahead_ms
 from penstock.core.errors import LogError, UnavailableError, UnfitServerError
 from penstock.core.positions import BinlogPosition
 from penstock.core.tables import TableId
-from penstock.dev.mariadb import start_mariadb
-from penstock.dev.mysql import start_mysql
+from penstock.embedded.mariadb import start_mariadb
+from penstock.embedded.mysql import start_mysql
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import pymysql
 
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.mariadb import MariadbServer
 
 
 @pytest.fixture(scope="module", params=["mariadb", "mysql"])

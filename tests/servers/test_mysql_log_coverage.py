@@ -11,8 +11,8 @@ import pytest
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect
 from penstock.adapters.mysql.log_coverage import examine_coverage, require_whole_log
 from penstock.core.errors import UnfitServerError
-from penstock.dev.mariadb import MariadbServer, start_mariadb
-from penstock.dev.mysql import OracleMysql, start_mysql
+from penstock.embedded.mariadb import MariadbServer, start_mariadb
+from penstock.embedded.mysql import OracleMysql, start_mysql
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

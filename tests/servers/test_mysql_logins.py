@@ -13,7 +13,7 @@ from penstock.adapters.mysql.catalog import read_flavour
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect
 from penstock.adapters.mysql.login import Tls
 from penstock.core.errors import UnfitServerError, UsageError
-from penstock.dev.mysql import start_mysql
+from penstock.embedded.mysql import start_mysql
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
     import pymysql
 
-    from penstock.dev.debian import DebianPackage
-    from penstock.dev.mariadb import MariadbServer
-    from penstock.dev.mysql import OracleMysql
+    from penstock.embedded.debian import DebianPackage
+    from penstock.embedded.mariadb import MariadbServer
+    from penstock.embedded.mysql import OracleMysql
 
 NO_TLS, WITH_TLS = None, Tls("none")
 

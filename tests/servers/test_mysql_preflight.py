@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import pymysql
 
     from penstock.adapters.mysql.finding import Finding
-    from penstock.dev.mariadb import MariadbServer
-    from penstock.dev.mysql import OracleMysql
+    from penstock.embedded.mariadb import MariadbServer
+    from penstock.embedded.mysql import OracleMysql
 
 
 def grants(connection: pymysql.Connection) -> list[str]:

@@ -17,8 +17,8 @@ from penstock.adapters.mysql.login import Tls
 from penstock.adapters.mysql.preflight import examine
 from penstock.core.errors import UnfitServerError, UsageError
 from penstock.core.mysql.types.logged_rows import RowsLogged
-from penstock.dev.mariadb import start_mariadb
-from penstock.dev.mysql import start_mysql
+from penstock.embedded.mariadb import start_mariadb
+from penstock.embedded.mysql import start_mysql
 from penstock.ports.log import Stop
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from penstock.core.tables import BytesType, IntegerType, TableId, TextType
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.mariadb import MariadbServer
 
 EMPTY = '{"schemas": []}'
 CREATES = [

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     import pymysql
 
     from penstock.core.positions import BinlogPosition
-    from penstock.dev.mariadb import MariadbServer
-    from penstock.dev.mysql import OracleMysql
+    from penstock.embedded.mariadb import MariadbServer
+    from penstock.embedded.mysql import OracleMysql
 
 EMPTY = '{"schemas": []}'
 # What a MariaDB of these days refuses, reads otherwise or prints otherwise.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pymysql
 
     from penstock.core.changes import RowBatch
-    from penstock.dev.mysql import OracleMysql
+    from penstock.embedded.mysql import OracleMysql
 
 
 @pytest.fixture

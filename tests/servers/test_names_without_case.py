@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from tests.servers.chain import Chain, make_chain
 
-from penstock.dev.mariadb import start_mariadb
+from penstock.embedded.mariadb import start_mariadb
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from penstock.dev.kafka import KafkaBroker
+    from penstock.embedded.kafka import KafkaBroker
 
 
 def test_a_table_that_is_swapped_by_other_letters_stops(

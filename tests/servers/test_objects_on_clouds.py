@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from tests.servers.clouds import CloudPlace
 
-    from penstock.dev.kafka import KafkaBroker
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.kafka import KafkaBroker
+    from penstock.embedded.mariadb import MariadbServer
 
 
 def test_rows_of_any_text_go_through_csv_on_a_store_and_old_files_go_when_the_target_has_them(

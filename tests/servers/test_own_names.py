@@ -9,8 +9,8 @@ from tests.servers.chain import Chain, make_chain
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from penstock.dev.kafka import KafkaBroker
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.kafka import KafkaBroker
+    from penstock.embedded.mariadb import MariadbServer
 
 
 def told(chain: Chain) -> dict[str, str]:

@@ -28,7 +28,7 @@ from penstock.ports.log import Stop
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.dev.mysql import OracleMysql
+    from penstock.embedded.mysql import OracleMysql
 
 Sql = str
 Json = Any

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from tests.servers.postgres_chain import PostgresChain
 
-    from penstock.dev.kafka import KafkaBroker
+    from penstock.embedded.kafka import KafkaBroker
 
 _COMMITS = 10
 _TABLES = ("accounts", "entries", "last_versions")

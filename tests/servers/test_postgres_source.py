@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pymysql.cursors import Cursor
     from tests.servers.postgres_chain import PostgresChain
 
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.mariadb import MariadbServer
 
 
 @contextmanager

@@ -22,13 +22,13 @@ from penstock.adapters.kafka.cluster import LARGEST_MESSAGE, KafkaCluster, creat
 from penstock.adapters.kafka.publisher import TransactionalPublisher
 from penstock.core.changes import Messages
 from penstock.core.errors import PenstockError, PositionError, UnavailableError
-from penstock.dev import kafka as kafka_settings
-from penstock.dev.kafka import start_kafka
+from penstock.embedded import kafka as kafka_settings
+from penstock.embedded.kafka import start_kafka
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from penstock.dev.kafka import KafkaBroker
+    from penstock.embedded.kafka import KafkaBroker
 
 _RECONNECTS_SOON = (("reconnect.backoff.max.ms", "500"),)
 _CLIENT_TRIES_AGAIN_SECONDS = 2.0

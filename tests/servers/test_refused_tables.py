@@ -9,8 +9,8 @@ from tests.servers.chain import Chain, make_chain
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from penstock.dev.kafka import KafkaBroker
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.kafka import KafkaBroker
+    from penstock.embedded.mariadb import MariadbServer
 
 
 def test_a_table_that_the_tracker_refuses_stops_and_no_other(

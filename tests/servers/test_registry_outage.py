@@ -16,13 +16,13 @@ from penstock.adapters.registry.schema_file import SchemaFile
 from penstock.core.avro.schemas import value_schema
 from penstock.core.errors import PenstockError, UnavailableError
 from penstock.core.tables import TableId
-from penstock.dev.schematizer import start_schematizer
+from penstock.embedded.schematizer import start_schematizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from penstock.dev.schematizer import SchematizerServer
+    from penstock.embedded.schematizer import SchematizerServer
 
 CUSTOMERS = replace(ORDERS, table=TableId("shop", "customers"))
 # What a pipeline that is started again does: another process, with nothing in memory.

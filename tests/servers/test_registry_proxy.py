@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.adapters.registry.access import RegistryAccess
-from penstock.dev.schematizer import start_schematizer
+from penstock.embedded.schematizer import start_schematizer
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,8 +13,8 @@ from tests.servers.source_log import connected
 from penstock.core.mysql.statements.savepoints import loosely
 
 if TYPE_CHECKING:
-    from penstock.dev.mariadb import MariadbServer
-    from penstock.dev.mysql import OracleMysql
+    from penstock.embedded.mariadb import MariadbServer
+    from penstock.embedded.mysql import OracleMysql
 
 CHARACTERS = [code for code in range(1, 0x10000) if not 0xD800 <= code < 0xE000]
 AT_ONCE = 1000

@@ -12,7 +12,7 @@ from penstock.core.tables import TableId
 from penstock.schematizer.statements.create_table import parse_create_table
 
 if TYPE_CHECKING:
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.mariadb import MariadbServer
 
 COLUMNS = """
     id bigint(20) unsigned NOT NULL AUTO_INCREMENT COMMENT 'it''s ours',

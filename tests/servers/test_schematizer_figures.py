@@ -16,7 +16,7 @@ from penstock.schematizer.web.figures import KafkaFigures
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from penstock.dev.kafka import KafkaBroker
+    from penstock.embedded.kafka import KafkaBroker
 
 TOPIC = "figures.shop.orders"
 SENT_MS = 1_767_225_600_000

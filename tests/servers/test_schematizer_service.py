@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.mariadb import MariadbServer
 
 PENSTOCK = [sys.executable, "-m", "penstock.cli.main", "schematizer"]
 ORDERS = TableSchema(

@@ -9,8 +9,8 @@ from tests.servers.chain import make_chain
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from penstock.dev.kafka import KafkaBroker
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.kafka import KafkaBroker
+    from penstock.embedded.mariadb import MariadbServer
 
 
 def test_a_sequence_beside_the_tables_that_are_carried_stops_nothing_and_is_no_table(

@@ -22,8 +22,8 @@ from penstock.core.tables import TableId
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.dev.mariadb import MariadbServer
-    from penstock.dev.mysql import OracleMysql
+    from penstock.embedded.mariadb import MariadbServer
+    from penstock.embedded.mysql import OracleMysql
 
 HOSTILE = {
     "client_encoding": "LATIN1",

@@ -19,7 +19,7 @@ from penstock.cli.status_json import describe
 from penstock.config.crash_points import VARIABLE
 from penstock.config.load import load
 from penstock.core.errors import UnavailableError
-from penstock.dev.mariadb import PASSWORD, Flavour, start_mariadb
+from penstock.embedded.mariadb import PASSWORD, Flavour, start_mariadb
 from penstock.faults.round import carry_apart
 from penstock.jobs.in_process import carry
 from penstock.ports.queries import ReadLimits
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from penstock.dev.kafka import KafkaBroker
-    from penstock.dev.mariadb import MariadbServer
     from penstock.dev.postgres import PostgresServer
+    from penstock.embedded.kafka import KafkaBroker
+    from penstock.embedded.mariadb import MariadbServer
 
 os.environ["CASE_PASSWORD"] = PASSWORD
 _NOBODY_LISTENS = 1

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from tests.servers.capture_case import CaptureCase, CaseServers
 
-    from penstock.dev.kafka import KafkaBroker
+    from penstock.embedded.kafka import KafkaBroker
 
 TASKS = 3
 ROWS = 10

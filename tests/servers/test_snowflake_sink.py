@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from penstock.dev.kafka import KafkaBroker
-    from penstock.dev.mariadb import MariadbServer
     from penstock.dev.snowflake import SnowflakeServer
+    from penstock.embedded.kafka import KafkaBroker
+    from penstock.embedded.mariadb import MariadbServer
     from penstock.ports.warehouse import Value
 
 _RUN_SECONDS = 30.0

@@ -30,7 +30,7 @@ from penstock.wiring.pipeline_status import read_status
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.dev.kafka import KafkaBroker
+    from penstock.embedded.kafka import KafkaBroker
 
 CODE = """\
 import pyarrow as pa

@@ -23,18 +23,18 @@ from penstock.adapters.state.store import open_state
 from penstock.adapters.state.tables import METADATA
 from penstock.core.errors import UnavailableError, UsageError
 from penstock.core.positions import BinlogPosition
-from penstock.dev.mariadb import start_mariadb
-from penstock.dev.mysql import start_mysql
 from penstock.dev.postgres import start_postgres
+from penstock.embedded.mariadb import start_mariadb
+from penstock.embedded.mysql import start_mysql
 from penstock.ports.state import TrackerDump
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from penstock.dev.mariadb import MariadbServer
-    from penstock.dev.mysql import OracleMysql
     from penstock.dev.postgres import PostgresServer
+    from penstock.embedded.mariadb import MariadbServer
+    from penstock.embedded.mysql import OracleMysql
 
 MOUNT, UMOUNT = "/bin/mount", "/bin/umount"
 CONFIG = migrations()

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from penstock.dev.kafka import KafkaBroker
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.kafka import KafkaBroker
+    from penstock.embedded.mariadb import MariadbServer
 
 
 @dataclass(slots=True)

@@ -14,10 +14,10 @@ from penstock.core.mysql.log.log_items import LogItem, StatementLogged
 from penstock.core.mysql.statements.ddl import TableDdl, classify
 from penstock.core.mysql.types.logged_rows import RowsLogged
 from penstock.core.positions import BinlogPosition, file_number
-from penstock.dev.mysql import OracleMysql
+from penstock.embedded.mysql import OracleMysql
 
 if TYPE_CHECKING:
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.mariadb import MariadbServer
 
 STATEMENTS = (
     "CREATE TABLE t (id INT PRIMARY KEY)",

@@ -15,7 +15,7 @@ from penstock.adapters.mysql.source_objects import MysqlSourceObjects
 from penstock.core.errors import PenstockError, UnavailableError
 from penstock.core.mysql.statements.statement_reach import BUILT_IN, KEYWORDS
 from penstock.core.tables import TableId
-from penstock.dev.mariadb import PASSWORD
+from penstock.embedded.mariadb import PASSWORD
 from penstock.links.capture.spec import CaptureSpec
 from penstock.wiring.capture import open_capture
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from penstock.dev.kafka import KafkaBroker
-    from penstock.dev.mariadb import MariadbServer
-    from penstock.dev.mysql import OracleMysql
+    from penstock.embedded.kafka import KafkaBroker
+    from penstock.embedded.mariadb import MariadbServer
+    from penstock.embedded.mysql import OracleMysql
 
 CHECKSUM = (
     "REPLACE INTO `{0}_aside`.`checksums` (db, tbl, chunk, this_cnt, this_crc) SELECT '{0}', 'users', '1', "

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-    from penstock.dev.kafka import KafkaBroker
-    from penstock.dev.mariadb import MariadbServer
-    from penstock.dev.mysql import OracleMysql
+    from penstock.embedded.kafka import KafkaBroker
+    from penstock.embedded.mariadb import MariadbServer
+    from penstock.embedded.mysql import OracleMysql
     from penstock.wiring.pipeline_status import PipelineStatus
 
 HOUR = 3600

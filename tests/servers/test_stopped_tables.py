@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.servers.chain import Chain, make_chain
 
-from penstock.dev.mariadb import start_mariadb
+from penstock.embedded.mariadb import start_mariadb
 from penstock.wiring.health import find_problems
 from penstock.wiring.load_plans import plan_loads
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from penstock.dev.kafka import KafkaBroker
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.kafka import KafkaBroker
+    from penstock.embedded.mariadb import MariadbServer
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from penstock.cli.main import app
 from penstock.core.errors import UsageError
-from penstock.dev.kafka import start_kafka
+from penstock.embedded.kafka import start_kafka
 from penstock.ports.state import PipelineIdentity
 from penstock.wiring.identity import claim_state, require_identity
 from penstock.wiring.open import open_pipeline_state, open_topic_log
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from typer.testing import Result
 
-    from penstock.dev.kafka import KafkaBroker
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.kafka import KafkaBroker
+    from penstock.embedded.mariadb import MariadbServer
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from penstock.core.changes import RowBatch
     from penstock.core.mysql.statements.touched import Touched
-    from penstock.dev.kafka import KafkaBroker
+    from penstock.embedded.kafka import KafkaBroker
     from penstock.links.capture.live import LiveCapture
 
 

@@ -18,7 +18,7 @@ from penstock.adapters.kafka.reader import TopicReader
 from penstock.core.errors import UnavailableError
 
 if TYPE_CHECKING:
-    from penstock.dev.kafka import KafkaBroker
+    from penstock.embedded.kafka import KafkaBroker
     from penstock.faults.proxy import Proxy
 
 _MESSAGE_BYTES = 100_000

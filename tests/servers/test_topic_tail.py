@@ -16,7 +16,7 @@ from penstock.adapters.kafka.tail import TopicTail
 from penstock.core.errors import PositionError
 
 if TYPE_CHECKING:
-    from penstock.dev.kafka import KafkaBroker
+    from penstock.embedded.kafka import KafkaBroker
 
 _SECONDS = 30.0
 

@@ -12,7 +12,7 @@ from penstock.adapters.mysql.tracker import MysqlTracker, SourceDefaults
 from penstock.core.errors import PenstockError
 from penstock.core.mysql.statements.ddl import TableDdl, classify
 from penstock.core.mysql.statements.touched import Touched, touched_by
-from penstock.dev.mysql import OracleMysql
+from penstock.embedded.mysql import OracleMysql
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

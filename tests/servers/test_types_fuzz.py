@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from penstock.core.changes import RowBatch
     from penstock.core.tables import TableSchema
     from penstock.core.zero_dates import ZeroDates
-    from penstock.dev.mariadb import MariadbServer
-    from penstock.dev.mysql import OracleMysql
+    from penstock.embedded.mariadb import MariadbServer
+    from penstock.embedded.mysql import OracleMysql
 
 Literal = str
 RowImage = Choice["FULL", "MINIMAL", "NOBLOB", "FULL_NODUP"]

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.core.positions import BinlogPosition
-    from penstock.dev.mariadb import MariadbServer
-    from penstock.dev.mysql import OracleMysql
+    from penstock.embedded.mariadb import MariadbServer
+    from penstock.embedded.mysql import OracleMysql
 
 COLUMNS = """
     a INT NOT NULL, b VARCHAR(9) CHARACTER SET latin1 NOT NULL, e ENUM('x','ü') CHARACTER SET latin1,

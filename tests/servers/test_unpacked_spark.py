@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.dev.unpacked_spark import unpacked_spark_home
+from penstock.embedded.unpacked_spark import unpacked_spark_home
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
     from pathlib import Path
 
-    from penstock.dev.kafka import KafkaBroker
+    from penstock.embedded.kafka import KafkaBroker
 
 PARTITIONS = 3
 

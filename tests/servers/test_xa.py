@@ -17,7 +17,7 @@ from penstock.core.mysql.log.log_items import LogItem, TransactionBegan
 from penstock.core.mysql.rows.decode import decode_rows
 from penstock.core.mysql.types.logged_rows import RowsLogged
 from penstock.core.positions import BinlogPosition
-from penstock.dev.mariadb import start_mariadb
+from penstock.embedded.mariadb import start_mariadb
 from penstock.ports.log import Stop
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pymysql
 
     from penstock.core.changes import RowBatch
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.mariadb import MariadbServer
 
 
 @pytest.fixture(scope="module")

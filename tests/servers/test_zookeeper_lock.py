@@ -20,16 +20,16 @@ from penstock.adapters.lock.zookeeper import ZookeeperLock, line_path
 from penstock.adapters.lock.zookeeper_client import ZookeeperPlace
 from penstock.cli.leading import leading
 from penstock.core.errors import LockLostError, UnavailableError, UsageError
-from penstock.dev.ports import LOOPBACK, free_port
 from penstock.dev.zookeeper import start_zookeeper
+from penstock.embedded.ports import LOOPBACK, free_port
 from penstock.wiring.waiting import wait_for_answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from penstock.dev.mariadb import MariadbServer
     from penstock.dev.zookeeper import ZookeeperServer
+    from penstock.embedded.mariadb import MariadbServer
     from penstock.ports.lock import Lock
 
 _HOLD = """

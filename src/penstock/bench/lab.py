@@ -6,12 +6,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from penstock.dev.kafka import KafkaBroker, start_kafka
-from penstock.dev.mariadb import MariadbServer, start_mariadb
 from penstock.dev.postgres import PostgresServer, start_postgres
 from penstock.dev.redshift import RedshiftServer, start_redshift
 from penstock.dev.s3 import S3Server, start_s3
-from penstock.dev.schematizer import SchematizerServer, start_schematizer
+from penstock.embedded.kafka import KafkaBroker, start_kafka
+from penstock.embedded.mariadb import MariadbServer, start_mariadb
+from penstock.embedded.schematizer import SchematizerServer, start_schematizer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,7 @@ from penstock.core.errors import PenstockError, UnavailableError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from penstock.dev.processes import Child
+    from penstock.embedded.processes import Child
 
 _POLL_SECONDS = 0.02
 _TAIL_LINES = 6

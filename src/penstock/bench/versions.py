@@ -8,13 +8,13 @@ import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from penstock.dev.jars import listed_jars
-from penstock.dev.java import java
+from penstock.embedded.jars import listed_jars
+from penstock.embedded.java import java
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.dev.jars import JarSet
+    from penstock.embedded.jars import JarSet
 
 _JAVA_SECONDS = 30
 _JAVA_VERSION = re.compile(r'version "([^"]+)"')

@@ -106,7 +106,7 @@ def _audit_pipeline(file: Path, urls: UrlOptions, *, repair: bool) -> Sequence[A
     # Imported here so that `audit --help` need not wait for databases' drivers.
     from penstock.config.load import load  # noqa: PLC0415
     from penstock.core.errors import UsageError  # noqa: PLC0415
-    from penstock.dev.reach import reach_embedded  # noqa: PLC0415
+    from penstock.embedded.reach import reach_embedded  # noqa: PLC0415
     from penstock.wiring.audit import run_audit  # noqa: PLC0415
     from penstock.wiring.pipeline_status import read_status  # noqa: PLC0415
 

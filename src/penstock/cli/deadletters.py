@@ -33,7 +33,7 @@ def show(
     from penstock.cli.console import format_time, open_console, say_note  # noqa: PLC0415 - --help must not wait
     from penstock.cli.console_tables import print_rows  # noqa: PLC0415
     from penstock.config.load import load  # noqa: PLC0415
-    from penstock.dev.reach import reach_embedded  # noqa: PLC0415
+    from penstock.embedded.reach import reach_embedded  # noqa: PLC0415
     from penstock.wiring.dead_letters import find_letters  # noqa: PLC0415
 
     spec = load(file)
@@ -78,7 +78,7 @@ def replay(
     """
     from penstock.cli.console import open_console, say_note  # noqa: PLC0415 - --help must not wait for Kafka's library
     from penstock.config.load import load  # noqa: PLC0415
-    from penstock.dev.reach import reach_embedded  # noqa: PLC0415
+    from penstock.embedded.reach import reach_embedded  # noqa: PLC0415
     from penstock.wiring.dead_letters import replay_letters  # noqa: PLC0415
 
     spec = load(file)

@@ -11,9 +11,9 @@ import typer
 from penstock.cli.console import say_note
 from penstock.core.errors import UsageError
 from penstock.dev.background import Background
-from penstock.dev.jars import JarSet, ensure_jars, jar_directory
-from penstock.dev.mysql import fetch_mysql
 from penstock.dev.services import BY_DEFAULT, Service, parse_service
+from penstock.embedded.jars import JarSet, ensure_jars, jar_directory
+from penstock.embedded.mysql import fetch_mysql
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -47,7 +47,7 @@ def failover(
     from penstock.config.load import load  # noqa: PLC0415
     from penstock.config.places import log_directory  # noqa: PLC0415
     from penstock.core.errors import UsageError  # noqa: PLC0415
-    from penstock.dev.embedded import EmbeddedServers  # noqa: PLC0415
+    from penstock.embedded.servers import EmbeddedServers  # noqa: PLC0415
     from penstock.wiring.failover import fail_over, move_source  # noqa: PLC0415
     from penstock.wiring.open import open_lock  # noqa: PLC0415
 

@@ -36,7 +36,7 @@ def check(file: ConfigFile) -> None:
     from penstock.cli.console import open_console, say_error, say_note  # noqa: PLC0415
     from penstock.config.load import load  # noqa: PLC0415
     from penstock.core.errors import PenstockError, UsageError  # noqa: PLC0415
-    from penstock.dev.reach import reach_embedded  # noqa: PLC0415
+    from penstock.embedded.reach import reach_embedded  # noqa: PLC0415
     from penstock.wiring.joins import forgetful_inputs, plan_of_join  # noqa: PLC0415
     from penstock.wiring.open import open_registry, open_topic_log  # noqa: PLC0415
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from penstock.cli.leading import Leadership
     from penstock.config.specs import PipelineSpec
-    from penstock.dev.embedded import EmbeddedServers
-    from penstock.dev.page import PageServer
+    from penstock.embedded.page import PageServer
+    from penstock.embedded.servers import EmbeddedServers
     from penstock.jobs.runner import PipelineRun
 
 app = typer.Typer()
@@ -46,8 +46,8 @@ def run(
     from penstock.cli.console import say_note  # noqa: PLC0415 - --help must not wait for Spark
     from penstock.cli.leading import leading  # noqa: PLC0415
     from penstock.config.load import load  # noqa: PLC0415
-    from penstock.dev.java import java  # noqa: PLC0415
-    from penstock.dev.page import plan_page  # noqa: PLC0415
+    from penstock.embedded.java import java  # noqa: PLC0415
+    from penstock.embedded.page import plan_page  # noqa: PLC0415
     from penstock.jobs.runner import PipelineRun  # noqa: PLC0415
     from penstock.spark.session import kill_session  # noqa: PLC0415
     from penstock.wiring.open import open_lock  # noqa: PLC0415
@@ -82,7 +82,7 @@ def run(
 def _start_servers(spec: PipelineSpec, stack: ExitStack) -> EmbeddedServers:
     """Start what the file names none of; how they are is written down from now on."""
     from penstock.cli.console import say_note  # noqa: PLC0415
-    from penstock.dev.embedded import EmbeddedServers  # noqa: PLC0415
+    from penstock.embedded.servers import EmbeddedServers  # noqa: PLC0415
     from penstock.wiring.server_watch import ServerWatch  # noqa: PLC0415
 
     watch = stack.enter_context(ServerWatch(spec))
@@ -105,7 +105,7 @@ def _prepare_home(spec: PipelineSpec) -> None:
     from penstock.cli.console import say_note  # noqa: PLC0415
     from penstock.cli.logs import open_logs  # noqa: PLC0415
     from penstock.config.places import log_directory  # noqa: PLC0415
-    from penstock.dev.secrets import make_private  # noqa: PLC0415
+    from penstock.embedded.secrets import make_private  # noqa: PLC0415
 
     os.umask(0o077)
     make_private(spec.home)

@@ -18,10 +18,10 @@ def plan_session(spec: PipelineSpec, name: str) -> SessionSpec:
     from penstock.config.places import lake_endpoint, lake_region, lake_url  # noqa: PLC0415 - PySpark is slow to import
     from penstock.config.secrets import secret  # noqa: PLC0415
     from penstock.config.sinks import DeltaSinkSpec  # noqa: PLC0415
-    from penstock.dev.class_archive import spark_archive  # noqa: PLC0415
-    from penstock.dev.jars import JarSet, ensure_jars  # noqa: PLC0415
-    from penstock.dev.join_kernel import ensure_join_kernel  # noqa: PLC0415
-    from penstock.dev.unpacked_spark import unpacked_spark_home  # noqa: PLC0415
+    from penstock.embedded.class_archive import spark_archive  # noqa: PLC0415
+    from penstock.embedded.jars import JarSet, ensure_jars  # noqa: PLC0415
+    from penstock.embedded.join_kernel import ensure_join_kernel  # noqa: PLC0415
+    from penstock.embedded.unpacked_spark import unpacked_spark_home  # noqa: PLC0415
     from penstock.spark.delta.session import delta_settings, is_on_s3, store_settings  # noqa: PLC0415
     from penstock.spark.session import SessionSpec  # noqa: PLC0415
 

@@ -16,7 +16,7 @@ from penstock.config.load import load
 from penstock.core.errors import SinkError, UnavailableError
 from penstock.demo.schema import SCHEMA
 from penstock.demo.sources.pick import KINDS
-from penstock.dev.processes import Child, start_child
+from penstock.embedded.processes import Child, start_child
 from penstock.wiring.open import open_pipeline_state
 
 if TYPE_CHECKING:

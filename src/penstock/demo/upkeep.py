@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from penstock.demo.pipeline import DemoPipeline
     from penstock.demo.sources.database import SourceServer
-    from penstock.dev.processes import Child
-    from penstock.dev.server import Server
+    from penstock.embedded.processes import Child
+    from penstock.embedded.server import Server
 
 _RESTARTS_MAX: Final = 10
 _RESTART_SECONDS: Final = 1.0

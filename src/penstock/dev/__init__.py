@@ -1,1 +1,1 @@
-"""Real servers on loopback, for the demo, the tests and a developer's desk."""
+"""Servers for tests and a developer's desk that no pipeline keeps for itself, and stand-ins for clouds."""

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from penstock.core.errors import UsageError
-from penstock.dev.ports import LOOPBACK, choose_port, is_listening
-from penstock.dev.processes import run_to_end, start_child, tethered, wait_until_ready
-from penstock.dev.server import OneProcessServer
+from penstock.embedded.ports import LOOPBACK, choose_port, is_listening
+from penstock.embedded.processes import run_to_end, start_child, tethered, wait_until_ready
+from penstock.embedded.server import OneProcessServer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from penstock.dev.jars import JarSet, ensure_jars
-from penstock.dev.java import java
-from penstock.dev.ports import LOOPBACK, choose_port, is_listening
-from penstock.dev.processes import start_child, wait_until_ready
-from penstock.dev.server import OneProcessServer
+from penstock.embedded.jars import JarSet, ensure_jars
+from penstock.embedded.java import java
+from penstock.embedded.ports import LOOPBACK, choose_port, is_listening
+from penstock.embedded.processes import start_child, wait_until_ready
+from penstock.embedded.server import OneProcessServer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,7 +11,7 @@ from penstock.core.errors import UsageError
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from penstock.dev.server import Server
+    from penstock.embedded.server import Server
 
 
 class Service(enum.Enum):

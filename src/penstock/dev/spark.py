@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from penstock.dev.java import java
-from penstock.dev.ports import LOOPBACK, choose_port, is_listening
-from penstock.dev.processes import Child, start_child, wait_until_ready
-from penstock.dev.server import Server
-from penstock.dev.unpacked_spark import unpacked_spark_home
+from penstock.embedded.java import java
+from penstock.embedded.ports import LOOPBACK, choose_port, is_listening
+from penstock.embedded.processes import Child, start_child, wait_until_ready
+from penstock.embedded.server import Server
+from penstock.embedded.unpacked_spark import unpacked_spark_home
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

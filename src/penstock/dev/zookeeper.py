@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.core.errors import UsageError
-from penstock.dev.jars import spark_home
-from penstock.dev.java import java
-from penstock.dev.ports import LOOPBACK, choose_port
-from penstock.dev.processes import start_child, wait_until_ready
-from penstock.dev.server import OneProcessServer
+from penstock.embedded.jars import spark_home
+from penstock.embedded.java import java
+from penstock.embedded.ports import LOOPBACK, choose_port
+from penstock.embedded.processes import start_child, wait_until_ready
+from penstock.embedded.server import OneProcessServer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.config.crash_points import VARIABLE
 from penstock.core.errors import PenstockError
-from penstock.dev.processes import Child, start_child
+from penstock.embedded.processes import Child, start_child
 
 if TYPE_CHECKING:
     from pathlib import Path

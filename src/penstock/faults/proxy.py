@@ -9,7 +9,7 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
-from penstock.dev.ports import LOOPBACK
+from penstock.embedded.ports import LOOPBACK
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable, Sequence

@@ -10,8 +10,9 @@ import pymysql
 
 from penstock.adapters.mysql.connection import MysqlServer
 from penstock.adapters.postgres.connection import PostgresServer
-from penstock.dev import mariadb, postgres
-from penstock.dev.ports import LOOPBACK
+from penstock.dev import postgres
+from penstock.embedded import mariadb
+from penstock.embedded.ports import LOOPBACK
 from penstock.faults.workload import CREATE_TABLES, SCHEMA
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.demo.sources.database import SourceConnection, SourceServer
-    from penstock.dev.server import Server
+    from penstock.embedded.server import Server
 
 PASSWORD_ENV: Final = "FAULTS_PASSWORD"  # noqa: S105 - the variable's name
 _CONNECT_SECONDS: Final = 5

@@ -13,11 +13,11 @@ from penstock.adapters.duckdb.query import query
 from penstock.adapters.duckdb.query_wire import run_file
 from penstock.core.errors import PenstockError
 from penstock.demo.compare import compare_all
-from penstock.dev.kafka import start_kafka
-from penstock.dev.mariadb import USER, Flavour, start_mariadb
-from penstock.dev.ports import LOOPBACK, choose_port
-from penstock.dev.schematizer import start_schematizer
 from penstock.dev.zookeeper import start_zookeeper
+from penstock.embedded.kafka import start_kafka
+from penstock.embedded.mariadb import USER, Flavour, start_mariadb
+from penstock.embedded.ports import LOOPBACK, choose_port
+from penstock.embedded.schematizer import start_schematizer
 from penstock.faults.instances import Instances
 from penstock.faults.proxy import Proxy
 from penstock.faults.sources import PASSWORD_ENV, FaultSource
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from penstock.demo.sources.database import SourceConnection
-    from penstock.dev.server import Server
+    from penstock.embedded.server import Server
 
 PIPELINE: Final = "faults"
 SESSION_SECONDS: Final = 3.0

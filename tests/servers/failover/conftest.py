@@ -29,7 +29,7 @@ from penstock.core.avro.wire import schema_ids
 from penstock.core.errors import PenstockError
 from penstock.core.positions import binlog_position
 from penstock.core.publication import CaptureRecord
-from penstock.dev.mariadb import PASSWORD, MariadbServer, start_mariadb
+from penstock.embedded.mariadb import PASSWORD, MariadbServer, start_mariadb
 from penstock.links.capture.spec import CaptureSpec
 from penstock.links.objects.plan import ObjectsPlanner
 from penstock.links.objects.publish import BatchPublisher
@@ -73,8 +73,8 @@ if TYPE_CHECKING:
     from penstock.config.specs import PipelineSpec
     from penstock.core.mysql.statements.describe import Flavour
     from penstock.core.positions import BinlogPosition
-    from penstock.dev.kafka import KafkaBroker
-    from penstock.dev.mysql import OracleMysql
+    from penstock.embedded.kafka import KafkaBroker
+    from penstock.embedded.mysql import OracleMysql
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 import pymysql
 from tests.servers.source_log import connected
 
-from penstock.dev.mariadb import MariadbServer, start_mariadb
+from penstock.embedded.mariadb import MariadbServer, start_mariadb
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -17,8 +17,8 @@ from penstock.core.mysql.log.heartbeats import create_sql
 from penstock.core.mysql.log.log_items import TransactionEnded
 from penstock.core.positions import BinlogPosition, Heartbeat
 from penstock.core.tables import TableId
-from penstock.dev.mariadb import start_mariadb
-from penstock.dev.mysql import start_mysql
+from penstock.embedded.mariadb import start_mariadb
+from penstock.embedded.mysql import start_mysql
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from tests.servers.source_log import Source
 
-    from penstock.dev.debian import DebianPackage
-    from penstock.dev.mariadb import MariadbServer
-    from penstock.dev.mysql import OracleMysql
+    from penstock.embedded.debian import DebianPackage
+    from penstock.embedded.mariadb import MariadbServer
+    from penstock.embedded.mysql import OracleMysql
 
 OLD_MASTER: Final = "bbbbbbbb-aaaa-aaaa-aaaa-aaaaaaaaaaaa"
 

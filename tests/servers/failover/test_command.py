@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tests.servers.failover.pair import run
 
-from penstock.dev.mariadb import PASSWORD
+from penstock.embedded.mariadb import PASSWORD
 from penstock.wiring.open import open_lock
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.servers.failover.conftest import Case
     from tests.servers.failover.pair import OpenPair
 
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.mariadb import MariadbServer
 
 
 def penstock(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.servers.failover.conftest import Case
     from tests.servers.failover.pair import OpenPair
 
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.mariadb import MariadbServer
     from penstock.wiring.failover import Way
 
 _TRIES = 4

@@ -14,7 +14,7 @@ from penstock.adapters.mysql.connection import connect
 from penstock.adapters.mysql.heartbeat import HeartbeatWriter
 from penstock.core.errors import FencedError, LogError, UnfitServerError
 from penstock.core.tables import TableId
-from penstock.dev.mariadb import start_mariadb
+from penstock.embedded.mariadb import start_mariadb
 from penstock.wiring.capture_mirror import SourceMirror
 from penstock.wiring.heartbeat import Heartbeats
 from penstock.wiring.open import open_pipeline_state
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tests.servers.failover.conftest import Case
     from tests.servers.failover.pair import OpenPair
 
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.mariadb import MariadbServer
 
 TABLE = TableId("penstock", "heartbeat")
 

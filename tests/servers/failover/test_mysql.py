@@ -10,7 +10,7 @@ from tests.servers.failover.load import assert_carried_once, create_tables
 from tests.servers.failover.pair import copy_server, run, value, wait_for
 from tests.servers.source_log import connected
 
-from penstock.dev.mysql import start_mysql
+from penstock.embedded.mysql import start_mysql
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from tests.servers.failover.conftest import Case
 
-    from penstock.dev.debian import DebianPackage
-    from penstock.dev.mysql import OracleMysql
+    from penstock.embedded.debian import DebianPackage
+    from penstock.embedded.mysql import OracleMysql
     from penstock.wiring.failover import Way
 
 

@@ -18,7 +18,7 @@ from penstock.adapters.mysql.connection import MysqlServer
 from penstock.config.load import load
 from penstock.core.schema_changes import SchemaChange
 from penstock.demo.compare import compare_all
-from penstock.dev.mariadb import PASSWORD, MariadbServer
+from penstock.embedded.mariadb import PASSWORD, MariadbServer
 from penstock.jobs.in_process import InProcessRunner
 from penstock.jobs.pipeline import run_pipeline
 from penstock.jobs.runner import PipelineRun
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from penstock.config.specs import PipelineSpec
     from penstock.core.mysql.statements.describe import Flavour
     from penstock.demo.compare import TableComparison
-    from penstock.dev.kafka import KafkaBroker
-    from penstock.dev.mysql import OracleMysql
+    from penstock.embedded.kafka import KafkaBroker
+    from penstock.embedded.mysql import OracleMysql
     from penstock.jobs.runner import Runner
 
 

@@ -24,8 +24,8 @@ from penstock.wiring.sink_kinds.table import sql_kind
 if TYPE_CHECKING:
     from tests.servers.capture_case import CaseServers
 
-    from penstock.dev.kafka import KafkaBroker
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.kafka import KafkaBroker
+    from penstock.embedded.mariadb import MariadbServer
 
 RUN_SECONDS = 300
 

@@ -29,15 +29,15 @@ from penstock.core.avro.schemas import table_schema
 from penstock.core.avro.wire import schema_ids
 from penstock.core.errors import PenstockError
 from penstock.demo.compare import compare_all
-from penstock.dev.kafka import start_kafka
-from penstock.dev.schematizer import start_schematizer
+from penstock.embedded.kafka import start_kafka
+from penstock.embedded.schematizer import start_schematizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from penstock.dev.kafka import KafkaBroker
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.kafka import KafkaBroker
+    from penstock.embedded.mariadb import MariadbServer
 
 RUN_SECONDS = 240
 ROWS = 3000

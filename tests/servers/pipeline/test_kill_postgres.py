@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tests.servers.postgres_chain import PostgresChain
 
-    from penstock.dev.kafka import KafkaBroker
+    from penstock.embedded.kafka import KafkaBroker
 
 _KILLS = 2
 _RUN_SECONDS = 240

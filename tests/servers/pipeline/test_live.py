@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tests.servers.capture_case import CaptureCase, CaseServers
 
     from penstock.core.changes import Messages
-    from penstock.dev.kafka import KafkaBroker
+    from penstock.embedded.kafka import KafkaBroker
     from penstock.ports.publisher import Publisher
 
 ROWS = 20_000

@@ -9,7 +9,7 @@ import pymysql
 import pytest
 from tests.servers.conftest import tracker_home
 
-from penstock.dev.mariadb import Flavour, start_mariadb
+from penstock.embedded.mariadb import Flavour, start_mariadb
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from tests.servers.pipeline.conftest import PipelineCase, SharedServers
 
-    from penstock.dev.debian import DebianPackage
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.debian import DebianPackage
+    from penstock.embedded.mariadb import MariadbServer
 
 
 @pytest.fixture

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from tests.servers.chain import Chain
 
-    from penstock.dev.kafka import KafkaBroker
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.kafka import KafkaBroker
+    from penstock.embedded.mariadb import MariadbServer
     from penstock.ports.topics import TopicLog
 
 SPOLTS = """\

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from tests.servers.chain import Chain
 
-    from penstock.dev.kafka import KafkaBroker
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.kafka import KafkaBroker
+    from penstock.embedded.mariadb import MariadbServer
 
 SPOLTS = """\
 spolts:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.core.errors import UnavailableError
-from penstock.dev.ports import free_port
+from penstock.embedded.ports import free_port
 from penstock.wiring import waiting
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from tests.unit.web.shop import until
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.mariadb import MariadbServer
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(580)]
 

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.bench.marks import await_mark, read_marks
 from penstock.core.errors import PenstockError, UnavailableError
-from penstock.dev.processes import start_child
+from penstock.embedded.processes import start_child
 
 if TYPE_CHECKING:
     from pathlib import Path

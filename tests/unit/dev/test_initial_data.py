@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.dev.initial_data import begin_data
+from penstock.embedded.initial_data import begin_data
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from penstock.core.errors import UnavailableError, UsageError
-from penstock.dev import jars
-from penstock.dev.jars import Jar, JarSet, ensure_jars, jar_directory, parse_jar_list, render_ivy_file
+from penstock.embedded import jars
+from penstock.embedded.jars import Jar, JarSet, ensure_jars, jar_directory, parse_jar_list, render_ivy_file
 
 if TYPE_CHECKING:
     from pathlib import Path

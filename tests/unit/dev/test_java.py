@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.core.errors import UsageError
-from penstock.dev.java import java
+from penstock.embedded.java import java
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.core.errors import UsageError
-from penstock.dev.join_kernel import ensure_join_kernel, kernel_jar
+from penstock.embedded.join_kernel import ensure_join_kernel, kernel_jar
 
 if TYPE_CHECKING:
     from pathlib import Path

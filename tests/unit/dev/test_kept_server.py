@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.core.errors import UnavailableError
-from penstock.dev import kept_server
-from penstock.dev.kept_server import KeptServer
-from penstock.dev.processes import start_child, wait_until_ready
-from penstock.dev.schematizer import start_schematizer
-from penstock.dev.server import OneProcessServer
+from penstock.embedded import kept_server
+from penstock.embedded.kept_server import KeptServer
+from penstock.embedded.processes import start_child, wait_until_ready
+from penstock.embedded.schematizer import start_schematizer
+from penstock.embedded.server import OneProcessServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

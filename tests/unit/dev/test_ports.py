@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.core.errors import UnavailableError, UsageError
-from penstock.dev.ports import LOOPBACK, choose_port, free_port, is_free, is_listening
+from penstock.embedded.ports import LOOPBACK, choose_port, free_port, is_free, is_listening
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _ALL = range(20_000, 32_001)
 _ASK = """
-from penstock.dev.ports import free_port
+from penstock.embedded.ports import free_port
 for _ in range(60):
     print(free_port(), flush=True)
 """

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.core.errors import PenstockError, UnavailableError, UsageError
-from penstock.dev.processes import run_to_end, start_child, wait_until_ready
+from penstock.embedded.processes import run_to_end, start_child, wait_until_ready
 
 _SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
 _DEAF = [

@@ -8,7 +8,7 @@ import pytest
 
 from penstock.config.load import parse
 from penstock.core.errors import UsageError
-from penstock.dev.tracker import examine_tracker
+from penstock.embedded.tracker import examine_tracker
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.dev.jars import spark_home
-from penstock.dev.unpacked_spark import unpacked_spark_home
+from penstock.embedded.jars import spark_home
+from penstock.embedded.unpacked_spark import unpacked_spark_home
 
 if TYPE_CHECKING:
     from pathlib import Path

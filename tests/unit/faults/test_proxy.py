@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.dev.ports import free_port
+from penstock.embedded.ports import free_port
 from penstock.faults.proxy import Proxy
 
 if TYPE_CHECKING:

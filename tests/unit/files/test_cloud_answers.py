@@ -12,7 +12,7 @@ from tests.servers.clouds import CLOUDS
 
 from penstock.adapters.objects.store import ObjectsSpec, open_objects
 from penstock.core.errors import PenstockError, SinkError, UnavailableError, UnfitServerError
-from penstock.dev.ports import LOOPBACK
+from penstock.embedded.ports import LOOPBACK
 from penstock.wiring.objects_probe import probe_objects
 
 if TYPE_CHECKING:

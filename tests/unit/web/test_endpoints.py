@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from penstock.cli.main import app
 from penstock.core.errors import ConfigError, UsageError
-from penstock.dev.page import plan_page
+from penstock.embedded.page import plan_page
 from penstock.web.watcher import Watcher
 from penstock.wiring.pipeline_status import StatusReader
 

@@ -16,7 +16,7 @@ from penstock.bench.figure import Figure, Series
 from penstock.bench.peers.debezium import topic_of
 from penstock.core.errors import PenstockError, UnavailableError
 from penstock.core.tables import TableId
-from penstock.dev.processes import start_child
+from penstock.embedded.processes import start_child
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

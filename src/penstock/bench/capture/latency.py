@@ -26,7 +26,7 @@ from penstock.bench.peers.debezium import topic_of
 from penstock.core.avro.wire import FRAME_BYTES
 from penstock.core.errors import PenstockError
 from penstock.core.tables import TableId
-from penstock.dev.processes import start_child
+from penstock.embedded.processes import start_child
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

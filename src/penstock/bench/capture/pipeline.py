@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.bench.marks import tail
 from penstock.core.errors import PenstockError, UnavailableError
-from penstock.dev.processes import start_child
+from penstock.embedded.processes import start_child
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.bench.lab import Lab
     from penstock.core.tables import TableId
-    from penstock.dev.processes import Child
+    from penstock.embedded.processes import Child
 
 _PASSWORD_ENV: Final = "BENCH_PASSWORD"  # noqa: S105 - the variable's name
 _POLL_SECONDS: Final = 0.02

@@ -11,7 +11,7 @@ from penstock.bench.bench import Bench
 from penstock.bench.capture import catchup, decode, following, kafka, latency, memory, read, slots
 from penstock.bench.capture.workload import login
 from penstock.bench.versions import jar_versions, java_version, python_versions
-from penstock.dev.jars import JarSet
+from penstock.embedded.jars import JarSet
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from penstock.core.positions import BinlogPosition
     from penstock.core.tables import TableId
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.mariadb import MariadbServer
 
 _TRANSACTION_ROWS: Final = 10_000
 _TIMEOUT_SECONDS: Final = 120.0

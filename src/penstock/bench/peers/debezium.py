@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from penstock.dev.jars import JarSet, ensure_jars, listed_jars
+from penstock.embedded.jars import JarSet, ensure_jars, listed_jars
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,10 +16,10 @@ import httpx
 from penstock.bench.marks import tail
 from penstock.bench.peers.debezium import JVM_OPTIONS, class_path, connect_class_path
 from penstock.core.errors import PenstockError, UnavailableError
-from penstock.dev.java import java
-from penstock.dev.ports import LOOPBACK, choose_port, is_listening
-from penstock.dev.processes import Child, start_child, wait_until_ready
-from penstock.dev.server import Server
+from penstock.embedded.java import java
+from penstock.embedded.ports import LOOPBACK, choose_port, is_listening
+from penstock.embedded.processes import Child, start_child, wait_until_ready
+from penstock.embedded.server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

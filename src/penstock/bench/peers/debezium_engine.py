@@ -18,13 +18,13 @@ from penstock.bench.peers.debezium import JVM_OPTIONS, class_path, connector_set
 from penstock.bench.programs.measured import Work, measure_command
 from penstock.core.errors import PenstockError, UnavailableError
 from penstock.core.tables import TableId
-from penstock.dev.jars import spark_home
-from penstock.dev.java import java
-from penstock.dev.processes import start_child
+from penstock.embedded.jars import spark_home
+from penstock.embedded.java import java
+from penstock.embedded.processes import start_child
 
 if TYPE_CHECKING:
     from penstock.adapters.mysql.connection import MysqlServer
-    from penstock.dev.processes import Child
+    from penstock.embedded.processes import Child
 
 _PROGRAM = Path(__file__).with_name("NoOpEngine.java")
 _START_SECONDS = 120.0

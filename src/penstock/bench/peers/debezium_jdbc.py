@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.dev.jars import JarSet, ensure_jars, jar_directory
+from penstock.embedded.jars import JarSet, ensure_jars, jar_directory
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.bench.programs.measured import measure_command
 from penstock.core.errors import PenstockError, UnavailableError
-from penstock.dev.cache import cache_directory, locked
-from penstock.dev.processes import run_to_end
+from penstock.embedded.cache import cache_directory, locked
+from penstock.embedded.processes import run_to_end
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

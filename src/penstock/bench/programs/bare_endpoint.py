@@ -12,7 +12,7 @@ import uvicorn
 from fastapi import FastAPI, Response
 
 from penstock.bench.schematizer.workload import MEDIA_TYPE, SCHEMA_BODY
-from penstock.dev.ports import LOOPBACK
+from penstock.embedded.ports import LOOPBACK
 from penstock.schematizer.server import Service, listen, web_settings
 
 app = FastAPI()

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from penstock.bench.held import HeldObjects
 from penstock.config.load import load
-from penstock.dev.class_archive import spark_archive
-from penstock.dev.jars import JarSet, ensure_jars
-from penstock.dev.unpacked_spark import unpacked_spark_home
+from penstock.embedded.class_archive import spark_archive
+from penstock.embedded.jars import JarSet, ensure_jars
+from penstock.embedded.unpacked_spark import unpacked_spark_home
 from penstock.jobs.links import WarehouseLink
 from penstock.jobs.runner import PipelineRun
 from penstock.spark.runner import SparkRunner

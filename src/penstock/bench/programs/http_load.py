@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from penstock.bench.marks import write_mark
-from penstock.dev.ports import LOOPBACK
+from penstock.embedded.ports import LOOPBACK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

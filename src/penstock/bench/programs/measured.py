@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from penstock.bench.marks import await_mark
 from penstock.bench.meter import Meter
 from penstock.core.errors import PenstockError
-from penstock.dev.processes import start_child
+from penstock.embedded.processes import start_child
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

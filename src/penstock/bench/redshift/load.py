@@ -17,8 +17,8 @@ from penstock.bench.programs.load_redshift import RedshiftPlace
 from penstock.bench.warehouse.manifest import write_files
 from penstock.core.errors import PenstockError
 from penstock.core.file_formats import FileFormat
-from penstock.dev.processes import start_child
 from penstock.dev.redshift.cluster import ROLE
+from penstock.embedded.processes import start_child
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.bench.bench import Bench
 from penstock.bench.redshift import load, topics
 from penstock.bench.versions import jar_versions, java_version, python_versions
-from penstock.dev.jars import JarSet
+from penstock.embedded.jars import JarSet
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.bench.marks import await_mark
 from penstock.bench.meter import Meter
 from penstock.core.errors import PenstockError
-from penstock.dev.processes import start_child
+from penstock.embedded.processes import start_child
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -12,9 +12,9 @@ import httpx
 
 from penstock.bench.schematizer.workload import REGISTRATION, TABLE
 from penstock.core.errors import PenstockError
-from penstock.dev.ports import LOOPBACK, free_port, is_listening
-from penstock.dev.processes import start_child, wait_until_ready
-from penstock.dev.schematizer import start_schematizer
+from penstock.embedded.ports import LOOPBACK, free_port, is_listening
+from penstock.embedded.processes import start_child, wait_until_ready
+from penstock.embedded.schematizer import start_schematizer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

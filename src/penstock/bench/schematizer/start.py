@@ -13,8 +13,8 @@ from penstock.bench.figure import Figure
 from penstock.bench.process_tree import ProcessTree
 from penstock.bench.schematizer.sides import BARE
 from penstock.core.errors import PenstockError, UnavailableError
-from penstock.dev.ports import LOOPBACK, free_port, is_listening
-from penstock.dev.processes import start_child
+from penstock.embedded.ports import LOOPBACK, free_port, is_listening
+from penstock.embedded.processes import start_child
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,7 @@ from penstock.bench.capture.workload import login
 from penstock.bench.marks import await_mark
 from penstock.bench.meter import Meter
 from penstock.bench.process_tree import tree_pss_bytes
-from penstock.dev.processes import start_child
+from penstock.embedded.processes import start_child
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,7 @@ from penstock.bench.steady.ours import measure_ours
 from penstock.bench.steady.stretches import RATES
 from penstock.bench.versions import jar_versions, java_version, python_versions
 from penstock.bench.warehouse.compare import connect_postgres
-from penstock.dev.jars import JarSet
+from penstock.embedded.jars import JarSet
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

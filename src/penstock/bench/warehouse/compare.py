@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.core.tables import TableId
-    from penstock.dev.mariadb import MariadbServer
     from penstock.dev.postgres import PostgresServer
+    from penstock.embedded.mariadb import MariadbServer
 
 COLUMNS: Final = "id, customer, quantity, price, ordered_at, remark, status, details"
 

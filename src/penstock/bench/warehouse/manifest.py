@@ -20,7 +20,7 @@ from penstock.core.batches import Batch
 from penstock.core.errors import PenstockError
 from penstock.core.file_formats import PARQUET, FileFormat, render_as
 from penstock.core.files import file_schema, object_key
-from penstock.dev.processes import start_child
+from penstock.embedded.processes import start_child
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

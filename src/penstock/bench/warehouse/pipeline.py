@@ -15,7 +15,7 @@ from penstock.bench.meter import Meter
 from penstock.bench.programs.measured import Work
 from penstock.core.errors import PenstockError, UnavailableError
 from penstock.dev.postgres import PASSWORD
-from penstock.dev.processes import start_child
+from penstock.embedded.processes import start_child
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from penstock.bench.lab import Lab
     from penstock.core.tables import TableId
     from penstock.dev.postgres import PostgresServer
-    from penstock.dev.processes import Child
+    from penstock.embedded.processes import Child
     from penstock.ports.state import State
 
 OBJECTS: Final = "objects"

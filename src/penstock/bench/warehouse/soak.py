@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from penstock.bench.lab import Lab
     from penstock.dev.postgres import PostgresServer
-    from penstock.dev.processes import Child
+    from penstock.embedded.processes import Child
 
 _STATEMENTS: Final = (
     f"ALTER TABLE {TABLE} ADD COLUMN karma BIGINT NOT NULL DEFAULT 7",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from penstock.config.specs import PipelineSpec
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.mariadb import MariadbServer
 
 SCHEMA: Final = "bench_soak"
 TABLE: Final = f"{SCHEMA}.events"

@@ -10,7 +10,7 @@ from penstock.bench.peers.dlt_duckdb import VERSION as DLT_VERSION
 from penstock.bench.versions import jar_versions, java_version, python_versions
 from penstock.bench.warehouse import load, manifest, soak, tables
 from penstock.bench.warehouse.compare import connect_postgres
-from penstock.dev.jars import JarSet
+from penstock.embedded.jars import JarSet
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

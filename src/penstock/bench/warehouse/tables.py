@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pymysql
 
     from penstock.bench.lab import Lab
-    from penstock.dev.processes import Child
+    from penstock.embedded.processes import Child
 
 _SCHEMA: Final = "bench_tables"
 _ROWS_PER_TABLE: Final = 1_000

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from penstock.core.tables import TableId
-    from penstock.dev.mariadb import MariadbServer
+    from penstock.embedded.mariadb import MariadbServer
 
 WARM_UP_ROWS: Final = 20_000
 """Rows that are there before the changes, and that no change touches."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from penstock.demo.rows import Row
     from penstock.demo.source_rows import SourceTable
     from penstock.demo.sources.words import SqlWords
-    from penstock.dev.server import Server
+    from penstock.embedded.server import Server
 
 SourceServer: TypeAlias = MysqlServer | PostgresServer
 

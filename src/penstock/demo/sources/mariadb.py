@@ -13,7 +13,7 @@ from penstock.demo import schema
 from penstock.demo.source_errors import explained
 from penstock.demo.source_rows import open_snapshot
 from penstock.demo.sources.words import SqlWords
-from penstock.dev.mariadb import start_mariadb
+from penstock.embedded.mariadb import start_mariadb
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.demo.sources.database import Snapshot, SourceConnection, SourceServer
-    from penstock.dev.server import Server
+    from penstock.embedded.server import Server
 
 _BINLOG_BYTES: Final = 16 << 20
 _ALREADY_DONE: Final = frozenset({ER.DUP_FIELDNAME, ER.TABLE_EXISTS_ERROR})

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from penstock.demo.sources.database import Snapshot, SourceConnection, SourceServer
     from penstock.demo.sources.words import SqlWords
-    from penstock.dev.server import Server
+    from penstock.embedded.server import Server
 
 PUBLICATION: Final = "penstock_demo"
 _ALREADY_DONE: Final = (errors.DuplicateColumn, errors.DuplicateTable)

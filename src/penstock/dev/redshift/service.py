@@ -15,15 +15,15 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from penstock.dev.ports import LOOPBACK, choose_port, is_listening
 from penstock.dev.postgres import PASSWORD as OWNER_PASSWORD
 from penstock.dev.postgres import USER as OWNER
 from penstock.dev.postgres import PostgresServer, start_postgres
-from penstock.dev.processes import Child, start_child, wait_until_ready
 from penstock.dev.redshift.cluster import ROLE, S3Place, write_s3
 from penstock.dev.redshift.control import FILE, Fault, set_fault
 from penstock.dev.redshift.databases import render_level
-from penstock.dev.server import Server
+from penstock.embedded.ports import LOOPBACK, choose_port, is_listening
+from penstock.embedded.processes import Child, start_child, wait_until_ready
+from penstock.embedded.server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

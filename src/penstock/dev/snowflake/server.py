@@ -18,10 +18,10 @@ import uvicorn
 from fakesnow.cursor import FakeSnowflakeCursor
 from fakesnow.instance import FakeSnow
 
-from penstock.dev.ports import LOOPBACK
 from penstock.dev.snowflake.session import Session
 from penstock.dev.snowflake.statements import replace_has_data
 from penstock.dev.snowflake.tasks import Tasks
+from penstock.embedded.ports import LOOPBACK
 
 if TYPE_CHECKING:
     from penstock.dev.snowflake.tasks import Task

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import penstock
-from penstock.dev.cache import cache_directory, locked
-from penstock.dev.ports import choose_port, is_listening
-from penstock.dev.processes import run_to_end, start_child, wait_until_ready
-from penstock.dev.server import OneProcessServer
+from penstock.embedded.cache import cache_directory, locked
+from penstock.embedded.ports import choose_port, is_listening
+from penstock.embedded.processes import run_to_end, start_child, wait_until_ready
+from penstock.embedded.server import OneProcessServer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

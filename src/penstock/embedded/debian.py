@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.core.errors import PenstockError, UsageError
-from penstock.dev.cache import cache_directory, locked
-from penstock.dev.processes import run_to_end
+from penstock.embedded.cache import cache_directory, locked
+from penstock.embedded.processes import run_to_end
 
 _FETCH_SECONDS = 600.0
 _UNPACK_SECONDS = 120.0

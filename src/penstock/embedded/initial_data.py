@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from penstock.core.errors import UsageError
-from penstock.dev.cache import cache_directory, locked
+from penstock.embedded.cache import cache_directory, locked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

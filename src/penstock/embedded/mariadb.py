@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 import pymysql
 
 from penstock.core.errors import PenstockError, UsageError
-from penstock.dev.debian import DebianPackage, Prefix, ensure_prefix
-from penstock.dev.initial_data import begin_data
-from penstock.dev.ports import LOOPBACK, choose_port, is_listening
-from penstock.dev.processes import run_to_end, start_child, wait_until_ready
-from penstock.dev.secrets import kept_secret, make_private, write_private
-from penstock.dev.server import OneProcessServer
+from penstock.embedded.debian import DebianPackage, Prefix, ensure_prefix
+from penstock.embedded.initial_data import begin_data
+from penstock.embedded.ports import LOOPBACK, choose_port, is_listening
+from penstock.embedded.processes import run_to_end, start_child, wait_until_ready
+from penstock.embedded.secrets import kept_secret, make_private, write_private
+from penstock.embedded.server import OneProcessServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Self
 from penstock.config.mysql_source import TrackerSpec
 from penstock.config.specs import SchematizerSpec
 from penstock.core.errors import UnavailableError
-from penstock.dev.kafka import start_kafka
-from penstock.dev.kept_server import KeptServer
-from penstock.dev.ports import LOOPBACK
-from penstock.dev.schematizer import start_schematizer
-from penstock.dev.tracker import start_tracker
+from penstock.embedded.kafka import start_kafka
+from penstock.embedded.kept_server import KeptServer
+from penstock.embedded.ports import LOOPBACK
+from penstock.embedded.schematizer import start_schematizer
+from penstock.embedded.tracker import start_tracker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
     from types import TracebackType
 
     from penstock.config.specs import EmbeddedPart, PipelineSpec
-    from penstock.dev.server import Server
+    from penstock.embedded.server import Server
     from penstock.ports.history import ServerState
 
 _TRACKER = "schema tracker of "

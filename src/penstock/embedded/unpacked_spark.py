@@ -20,7 +20,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from penstock.dev.jars import spark_home
+from penstock.embedded.jars import spark_home
 
 _AS_INSTALLED = ("bin", "conf", "jars", "sbin")
 

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from penstock.core.errors import UnavailableError, UsageError
-from penstock.dev.cache import cache_directory, locked
+from penstock.embedded.cache import cache_directory, locked
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

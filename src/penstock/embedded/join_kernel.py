@@ -1,6 +1,6 @@
 """The kernel of joins: Java sources that come with Penstock, compiled on first use and kept in the cache.
 
-`python -m penstock.dev.join_kernel` compiles it ahead.
+`python -m penstock.embedded.join_kernel` compiles it ahead.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 from penstock.core.errors import PenstockError, UsageError
-from penstock.dev.cache import cache_directory, locked
-from penstock.dev.jars import spark_home
-from penstock.dev.processes import run_to_end
+from penstock.embedded.cache import cache_directory, locked
+from penstock.embedded.jars import spark_home
+from penstock.embedded.processes import run_to_end
 
 INSTALL_COMMAND = "sudo apt-get install -y default-jdk-headless"
 

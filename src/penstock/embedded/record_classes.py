@@ -1,4 +1,4 @@
-"""Records the class archives of Kafka and Spark: `python -m penstock.dev.record_classes`, once per installation."""
+"""Records the class archives of Kafka and Spark, once per installation."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from penstock.core.errors import PenstockError
-from penstock.dev.class_archive import kafka_archive, spark_archive
-from penstock.dev.jars import JarSet, ensure_jars
-from penstock.dev.kafka import start_kafka
-from penstock.dev.unpacked_spark import unpacked_spark_home
+from penstock.embedded.class_archive import kafka_archive, spark_archive
+from penstock.embedded.jars import JarSet, ensure_jars
+from penstock.embedded.kafka import start_kafka
+from penstock.embedded.unpacked_spark import unpacked_spark_home
 from penstock.spark.session import SessionSpec, await_end, open_session
 from penstock.spark.warm_up import warm_up
 

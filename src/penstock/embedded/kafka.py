@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from penstock.dev.class_archive import kafka_archive
-from penstock.dev.jars import JarSet, ensure_jars
-from penstock.dev.java import java
-from penstock.dev.ports import LOOPBACK, choose_port, is_listening
-from penstock.dev.processes import run_to_end, start_child, wait_until_ready
-from penstock.dev.server import OneProcessServer
+from penstock.embedded.class_archive import kafka_archive
+from penstock.embedded.jars import JarSet, ensure_jars
+from penstock.embedded.java import java
+from penstock.embedded.ports import LOOPBACK, choose_port, is_listening
+from penstock.embedded.processes import run_to_end, start_child, wait_until_ready
+from penstock.embedded.server import OneProcessServer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

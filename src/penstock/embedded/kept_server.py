@@ -13,7 +13,7 @@ from penstock.core.errors import PenstockError, UnavailableError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from penstock.dev.server import Server
+    from penstock.embedded.server import Server
 
 _log = structlog.get_logger()
 

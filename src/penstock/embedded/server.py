@@ -6,14 +6,14 @@ import abc
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from penstock.dev.ports import LOOPBACK
+from penstock.embedded.ports import LOOPBACK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
     from types import TracebackType
 
-    from penstock.dev.processes import Child
+    from penstock.embedded.processes import Child
 
 
 class Server(abc.ABC):

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.dev.cache import cache_directory
-from penstock.dev.jars import JarSet, jar_directory
-from penstock.dev.java import java
-from penstock.dev.unpacked_spark import unpacked_spark_home
+from penstock.embedded.cache import cache_directory
+from penstock.embedded.jars import JarSet, jar_directory
+from penstock.embedded.java import java
+from penstock.embedded.unpacked_spark import unpacked_spark_home
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

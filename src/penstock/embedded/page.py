@@ -10,15 +10,15 @@ import structlog
 
 from penstock.config.places import log_directory
 from penstock.core.errors import UsageError
-from penstock.dev.ports import LOOPBACK, choose_port, is_free
-from penstock.dev.processes import start_child
+from penstock.embedded.ports import LOOPBACK, choose_port, is_free
+from penstock.embedded.processes import start_child
 
 if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
     from penstock.config.specs import PipelineSpec
-    from penstock.dev.processes import Child
+    from penstock.embedded.processes import Child
 
 _log = structlog.get_logger()
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from penstock.config.specs import SchematizerSpec
 from penstock.core.errors import UsageError
-from penstock.dev.embedded import EmbeddedServers
-from penstock.dev.ports import LOOPBACK, is_listening
+from penstock.embedded.ports import LOOPBACK, is_listening
+from penstock.embedded.servers import EmbeddedServers
 from penstock.wiring.open import open_lock
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.core.errors import UsageError
-from penstock.dev.debian import prefix_directory, require_apt
-from penstock.dev.mariadb import Flavour, find_program, start_mariadb
-from penstock.dev.mysql import PACKAGE, fetch_mysql, start_mysql
+from penstock.embedded.debian import prefix_directory, require_apt
+from penstock.embedded.mariadb import Flavour, find_program, start_mariadb
+from penstock.embedded.mysql import PACKAGE, fetch_mysql, start_mysql
 from penstock.wiring.waiting import wait_for_flavour
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from penstock.config.mysql_source import MysqlSourceSpec
     from penstock.config.specs import PipelineSpec
     from penstock.core.mysql.statements import describe
-    from penstock.dev.server import Server
+    from penstock.embedded.server import Server
 
 _FOLDERS: dict[describe.Flavour, str] = {"mariadb": "tracker", "mysql": "tracker-mysql"}
 _OWNER = "source"

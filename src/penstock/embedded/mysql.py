@@ -11,13 +11,13 @@ import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.dev.debian import DebianPackage, ensure_prefix, prefix_directory
-from penstock.dev.initial_data import begin_data
-from penstock.dev.mariadb import INIT_FILE, PASSWORD, USER, Flavour, answers, write_logins
-from penstock.dev.ports import LOOPBACK, choose_port
-from penstock.dev.processes import run_to_end, start_child, wait_until_ready
-from penstock.dev.secrets import make_private
-from penstock.dev.server import OneProcessServer
+from penstock.embedded.debian import DebianPackage, ensure_prefix, prefix_directory
+from penstock.embedded.initial_data import begin_data
+from penstock.embedded.mariadb import INIT_FILE, PASSWORD, USER, Flavour, answers, write_logins
+from penstock.embedded.ports import LOOPBACK, choose_port
+from penstock.embedded.processes import run_to_end, start_child, wait_until_ready
+from penstock.embedded.secrets import make_private
+from penstock.embedded.server import OneProcessServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from penstock.core.errors import PenstockError, UnavailableError, UsageError
-from penstock.dev.cache import cache_directory, locked
-from penstock.dev.java import java
-from penstock.dev.processes import run_to_end
+from penstock.embedded.cache import cache_directory, locked
+from penstock.embedded.java import java
+from penstock.embedded.processes import run_to_end
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,7 +70,7 @@ class Jar:
 def ensure_jars(jar_set: JarSet) -> tuple[Path, ...]:
     """The set's jars, fetched first if this machine does not have them yet; safe for parallel callers.
 
-    `python -m penstock.dev.jars` does it for all sets that Penstock itself needs.
+    `python -m penstock.embedded.jars` does it for all sets that Penstock itself needs.
 
     Raises UnavailableError when they cannot be fetched, and UsageError when a
     jar differs from its checksum, the cache cannot be written or Java is missing.

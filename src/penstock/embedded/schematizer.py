@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from penstock.dev.ports import LOOPBACK, choose_port, is_listening
-from penstock.dev.processes import start_child, wait_until_ready
-from penstock.dev.server import OneProcessServer
+from penstock.embedded.ports import LOOPBACK, choose_port, is_listening
+from penstock.embedded.processes import start_child, wait_until_ready
+from penstock.embedded.server import OneProcessServer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,0 +1,1 @@
+"""What `penstock run` keeps for itself: servers on loopback, jars, a Java runtime, and their processes."""
