@@ -145,7 +145,7 @@ def test_mistakes_of_columns_are_told_with_their_line(columns: str, said: str) -
 @pytest.mark.parametrize(
     ("transform", "said"),
     [
-        ("filter: total >", "line 13: spolts.0.transforms.0.filter: the condition 'total >' ends where"),
+        ("filter: total >", "line 13: spolts.0.transforms.0.filter: the condition 'total >' lacks something behind >"),
         (
             "filter: a = 1\n        drop: b",
             "should have one key of filter, keep, drop, rename, mask, hash, expression, lookup",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import pickle
+from decimal import Decimal
 
 import duckdb
 import pyarrow as pa
@@ -29,7 +30,7 @@ from penstock.core.tables import (
     TimestampType,
     TimeType,
 )
-from penstock.core.transforms.conditions import parse_condition
+from penstock.core.transforms.conditions import Both, Comparison, Constant, Name, parse_condition
 from penstock.core.transforms.filters import Filter
 
 TYPES: dict[str, ColumnType] = {
@@ -169,6 +170,12 @@ def test_names_are_of_any_case_and_odd_ones_in_quotes() -> None:
     assert matching('`odd name` = 2 AND "odd name" = 2', **{"odd name": SCHEMA.column("n").type}) == [2]
 
 
+def test_words_of_sql_are_names_in_quotes_and_names_outside_of_them_keep_their_dollars() -> None:
+    assert parse_condition("`select` = 1 AND a$b = 2") == Both(
+        Comparison(Name("select"), "=", Constant(Decimal(1))), Comparison(Name("a$b"), "=", Constant(Decimal(2)))
+    )
+
+
 def test_true_and_false_are_numbers() -> None:
     assert matching("id = TRUE") == [1]
     assert matching("id IN (false, 2)") == [2]
@@ -177,21 +184,29 @@ def test_true_and_false_are_numbers() -> None:
 @pytest.mark.parametrize(
     ("condition", "said"),
     [
-        ("", "ends where a column or a constant should be (character 1)"),
-        ("a", "ends where a comparison, IS, IN, LIKE or BETWEEN should be (character 2)"),
-        ("a = ", "ends where a column or a constant should be (character 4)"),
-        ("a = 'x", "has a character that begins nothing: ' (character 5)"),
-        ("a = 1 b = 2", "has b where AND, OR or the end should be (character 7)"),
-        ("(a = 1", "ends where ) should be (character 7)"),
-        ("a = NULL", "which is neither true nor false: write IS NULL (character 9)"),
-        ("a IN (1, NULL)", "write IS NULL (character 14)"),
-        ("a IN (b)", "which takes constants (character 8)"),
-        ("a IS 1", "has 1 where NULL should be (character 6)"),
-        ("1 IS NULL", "has a constant before IS, where a column should be (character 10)"),
-        ("lower(a) = 'x'", "has ( where a comparison, IS, IN, LIKE or BETWEEN should be (character 6)"),
+        ("", "is empty"),
+        ("a", "has 'a' where a comparison, IS, IN, LIKE or BETWEEN should be"),
+        ("a = ", "lacks something behind = (character 3)"),
+        ("a = 'x", "has a quote that nothing closes"),
+        ("a = 1 b = 2", "cannot be read as SQL at = (character 9)"),
+        ("(a = 1", "lacks something behind 1 (character 6)"),
+        ("a = NULL", "which is neither true nor false: write IS NULL"),
+        ("a IN (1, NULL)", "write IS NULL"),
+        ("a IN (b)", "which takes constants"),
+        ("a IS 1", "has 1 where NULL should be"),
+        ("1 IS NULL", "has a constant before IS, where a column should be"),
+        ("lower(a) = 'x'", "has 'LOWER(a)' where a column or a constant should be"),
         ("a LIKE b", "needs a text behind LIKE"),
         (r"a LIKE 'x\'", "a pattern that ends with a backslash"),
         (" AND ".join(["a = 1"] * 101), "has more than 100 parts"),
+        ("(" * 5000 + "a = 1" + ")" * 5000, "has more than 100 parts"),
+        ("a = 1 b", "has 'a = 1 AS b' where"),
+        ("t.a = 1", "has 't.a' where a column or a constant should be"),
+        ("a LIKE 'x' ESCAPE 'y'", "where a comparison, IS, IN, LIKE or BETWEEN should be"),
+        ("a = 1 = 1", "has 'a = 1' where a column or a constant should be"),
+        ("a = 0x10", "where a comparison"),
+        ("a IN (SELECT b FROM c)", "where a comparison, IS, IN, LIKE or BETWEEN should be"),
+        ("select = 1", "lacks something"),
     ],
 )
 def test_a_condition_that_does_not_parse_tells_where(condition: str, said: str) -> None:

@@ -1,4 +1,4 @@
-"""What a filter asks of a row: a condition in SQL, parsed.
+"""What a filter asks of a row: a condition in SQL, read by sqlglot.
 
     condition:  condition OR condition | condition AND condition | NOT condition | ( condition ) | test
     test:       operand (= | <> | != | < | <= | > | >=) operand
@@ -7,11 +7,10 @@
     operand:    name | constant
     constant:   12 | -1.5 | 1e3 | 'text' | TRUE | FALSE
 
-NOT binds tighter than AND, AND tighter than OR, as in SQL (ISO 9075-2, 6.39).
-Words are of any case. A name with other characters than letters, digits, `_` and
-`$`, or that is one of these words, is in backticks or double quotes. A quote
-within quotes is written twice. In a pattern `%` stands for any characters, `_`
-for one, and a backslash takes their meaning away.
+All else that is SQL is refused. A name that is a word of SQL, or has other
+characters than letters, digits, `_` and `$`, is in backticks or double quotes. A
+quote within quotes is written twice. In a pattern `%` stands for any characters,
+`_` for one, and a backslash takes their meaning away.
 """
 
 from __future__ import annotations
@@ -19,25 +18,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Final, Literal, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TypeAlias
 
-_TOKEN: Final = re.compile(
-    r"""\s*(?:
-    (?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)
-    |(?P<word>[^\W\d][\w$]*)
-    |(?P<text>'(?:[^']|'')*')
-    |(?P<name>`(?:[^`]|``)+`|"(?:[^"]|"")+")
-    |(?P<sign><>|!=|<=|>=|==|[=<>(),-])
-    )""",
-    re.VERBOSE,
-)
-_WORDS: Final = frozenset({"and", "or", "not", "is", "null", "in", "like", "between", "true", "false"})
+if TYPE_CHECKING:
+    from sqlglot import exp
+
 _PARTS_MAX: Final = 100
+# What may hold other conditions: counted before they are read, since reading them recurses.
+_PART: Final = re.compile(r"'(?:[^']|'')*'|`[^`]*`|\"[^\"]*\"|(\b(?:and|or|not|between)\b|\()", re.IGNORECASE)
 
 Sign: TypeAlias = Literal["=", "<>", "<", "<=", ">", ">="]
-_SIGNS: Final[dict[str, Sign]] = {
-    "=": "=", "==": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
-}  # fmt: skip
+_SIGNS: Final[dict[str, Sign]] = {"eq": "=", "neq": "<>", "lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,169 +107,112 @@ Condition: TypeAlias = Comparison | IsNull | IsOneOf | IsLike | Negation | Both 
 
 
 def parse_condition(text: str) -> Condition:
-    """Parse a condition. Raises ValueError, which tells the character at which it cannot go on, and why."""
-    return _Parser(text).parse()
+    """Read a condition. Raises ValueError, which tells what in it cannot be read, and why."""
+    if sum(found[1] is not None for found in _PART.finditer(text)) >= _PARTS_MAX:
+        _fail(text, f"has more than {_PARTS_MAX} parts")
+    # The parser takes a fifth of a second to import, which whoever has no filter need not wait for.
+    from sqlglot import parse_one  # noqa: PLC0415
+    from sqlglot.errors import ParseError, TokenError  # noqa: PLC0415
+
+    from penstock.core.transforms.condition_dialect import ConditionDialect  # noqa: PLC0415
+
+    if not text.strip():
+        _fail(text, "is empty")
+    try:
+        node = parse_one(text, dialect=ConditionDialect)
+    except ParseError as error:
+        found = error.errors[0]
+        lacks = "missing" in found["description"] or "Expecting" in found["description"]
+        what = "lacks something behind" if lacks else "cannot be read as SQL at"
+        _fail(text, f"{what} {found['highlight']} (character {found['col']})")
+    except TokenError:
+        _fail(text, "has a quote that nothing closes, or a character that begins nothing")
+    return _Reader(text).condition(node)
 
 
 @dataclass(frozen=True, slots=True)
-class _Token:
-    kind: str
+class _Reader:
+    """From sqlglot's nodes to ours, a method for each rule; what has none is refused."""
+
     text: str
-    start: int
 
+    def condition(self, node: exp.Expr) -> Condition:
+        match node.key, _parts(node):
+            case "paren", {"this": part}:
+                return self.condition(part)
+            case "and", {"this": left, "expression": right}:
+                return Both(self.condition(left), self.condition(right))
+            case "or", {"this": left, "expression": right}:
+                return Either(self.condition(left), self.condition(right))
+            case "not", {"this": part}:
+                return Negation(self.condition(part))
+            case _:
+                return self._test(node)
 
-class _Parser:
-    """Recursive descent, one method per rule of the grammar."""
+    def _test(self, node: exp.Expr) -> Condition:  # noqa: RET503 - _refuse() does not return
+        parts = _parts(node)
+        match node.key, parts:
+            case sign, {"this": left, "expression": right} if sign in _SIGNS and len(parts) == 2:  # noqa: PLR2004
+                return Comparison(self._operand(left), _SIGNS[sign], self._operand(right))
+            case "is", {"this": name, "expression": what}:
+                if what.key != "null":
+                    _fail(self.text, f"has {what.sql()} where NULL should be")
+                return IsNull(self._name(name, "IS"))
+            case "in", {"this": name, "expressions": list(constants), **rest} if not rest:
+                return IsOneOf(self._name(name, "IN"), tuple(map(self._constant, constants)))
+            case "like", {"this": name, "expression": pattern, **rest} if rest in ({}, {"negate": True}):
+                like = IsLike(self._name(name, "LIKE"), self._pattern(pattern))
+                return Negation(like) if rest else like
+            case "between", {"this": name, "low": low, "high": high, **rest} if not rest:
+                between = self._operand(name)
+                return Both(
+                    Comparison(between, ">=", self._operand(low)), Comparison(between, "<=", self._operand(high))
+                )
+        self._refuse(node, "a comparison, IS, IN, LIKE or BETWEEN")
 
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._tokens = list(_tokenize(text))
-        self._next = 0
-        self._parts = 0
+    def _operand(self, node: exp.Expr) -> Operand:  # noqa: RET503 - _refuse() does not return
+        match node.key, _parts(node):
+            case "column", {"this": name, **rest} if not rest and name.key == "identifier":
+                return Name(name.name)
+            case "literal", _:
+                return Constant(node.name if node.is_string else Decimal(node.name))
+            case "neg", {"this": number} if number.key == "literal" and not number.is_string:
+                return Constant(-Decimal(number.name))
+            case "boolean", _:
+                return Constant(Decimal(bool(node.this)))
+            case "null", _:
+                _fail(self.text, "compares with NULL, which is neither true nor false: write IS NULL")
+        self._refuse(node, "a column or a constant")
 
-    def parse(self) -> Condition:
-        condition = self._either()
-        if self._peek().kind != "end":
-            self._expect("AND, OR or the end")
-        return condition
-
-    def _either(self) -> Condition:
-        left = self._both()
-        while self._took("or"):
-            left = Either(left, self._both())
-        return left
-
-    def _both(self) -> Condition:
-        left = self._negation()
-        while self._took("and"):
-            left = Both(left, self._negation())
-        return left
-
-    def _negation(self) -> Condition:
-        self._parts += 1
-        if self._parts > _PARTS_MAX:
-            self._fail(f"has more than {_PARTS_MAX} parts")
-        condition: Condition
-        if self._took("not"):
-            condition = Negation(self._negation())
-        elif self._took("("):
-            condition = self._either()
-            self._require(")")
-        else:
-            condition = self._test()
-        return condition
-
-    def _test(self) -> Condition:
-        left = self._operand()
-        token = self._peek()
-        if token.text in _SIGNS and token.kind == "sign":
-            self._next += 1
-            return Comparison(left, _SIGNS[token.text], self._operand())
-        if self._took("is"):
-            negated = self._took("not")
-            self._require("null")
-            return _negate(IsNull(self._named(left, token)), negated=negated)
-        negated = self._took("not")
-        return _negate(self._set_test(left), negated=negated)
-
-    def _set_test(self, left: Operand) -> Condition:  # noqa: RET503 - _expect() does not return
-        token = self._peek()
-        if self._took("between"):
-            least = self._operand()
-            self._require("and")
-            return Both(Comparison(left, ">=", least), Comparison(left, "<=", self._operand()))
-        if self._took("in"):
-            return IsOneOf(self._named(left, token), tuple(self._constants()))
-        if self._took("like"):
-            pattern = self._operand()
-            if not isinstance(pattern, Constant) or not isinstance(pattern.value, str):
-                self._fail("needs a text behind LIKE")
-            if re.search(r"(?<!\\)(\\\\)*\\$", pattern.value):
-                self._fail("has a pattern that ends with a backslash")
-            return IsLike(self._named(left, token), pattern.value)
-        self._expect("a comparison, IS, IN, LIKE or BETWEEN")
-
-    def _constants(self) -> list[Constant]:
-        self._require("(")
-        constants = [self._constant()]
-        while self._took(","):
-            constants.append(self._constant())
-        self._require(")")
-        return constants
-
-    def _constant(self) -> Constant:
-        operand = self._operand()
-        if isinstance(operand, Name):
-            self._fail("compares with columns in IN (...), which takes constants")
-        return operand
-
-    def _operand(self) -> Operand:  # noqa: RET503 - _expect() does not return
-        token = self._peek()
-        self._next += 1
-        match token.kind:
-            case "number":
-                return Constant(Decimal(token.text))
-            case "text":
-                return Constant(token.text[1:-1].replace("''", "'"))
-            case "name":
-                quote = token.text[0]
-                return Name(token.text[1:-1].replace(quote * 2, quote))
-            case "word" if token.text.casefold() in {"true", "false"}:
-                return Constant(Decimal(token.text.casefold() == "true"))
-            case "word" if token.text.casefold() == "null":
-                self._fail("compares with NULL, which is neither true nor false: write IS NULL")
-            case "word" if token.text.casefold() not in _WORDS:
-                return Name(token.text)
-            case "sign" if token.text == "-" and self._peek().kind == "number":
-                self._next += 1
-                return Constant(-Decimal(self._tokens[self._next - 1].text))
-        self._next -= 1
-        self._expect("a column or a constant")
-
-    def _named(self, operand: Operand, token: _Token) -> Name:
+    def _name(self, node: exp.Expr, before: str) -> Name:
+        operand = self._operand(node)
         if isinstance(operand, Constant):
-            self._fail(f"has a constant before {token.text}, where a column should be")
+            _fail(self.text, f"has a constant before {before}, where a column should be")
         return operand
 
-    def _peek(self) -> _Token:
-        return self._tokens[self._next]
+    def _constant(self, node: exp.Expr) -> Constant:
+        operand = self._operand(node)
+        if isinstance(operand, Name):
+            _fail(self.text, "compares with columns in IN (...), which takes constants")
+        return operand
 
-    def _took(self, text: str) -> bool:
-        token = self._peek()
-        taken = token.kind in {"word", "sign"} and token.text.casefold() == text
-        self._next += taken
-        return taken
+    def _pattern(self, node: exp.Expr) -> str:
+        operand = self._operand(node)
+        if not isinstance(operand, Constant) or not isinstance(operand.value, str):
+            _fail(self.text, "needs a text behind LIKE")
+        if re.search(r"(?<!\\)(\\\\)*\\$", operand.value):
+            _fail(self.text, "has a pattern that ends with a backslash")
+        return operand.value
 
-    def _require(self, text: str) -> None:
-        if not self._took(text):
-            self._expect(text.upper())
-
-    def _expect(self, wanted: str) -> NoReturn:
-        token = self._peek()
-        found = "ends" if token.kind == "end" else f"has {token.text}"
-        self._fail(f"{found} where {wanted} should be")
-
-    def _fail(self, what: str) -> NoReturn:
-        token = self._tokens[min(self._next, len(self._tokens) - 1)]
-        message = f"the condition {self._text!r} {what} (character {token.start + 1})"
-        raise ValueError(message)
+    def _refuse(self, node: exp.Expr, wanted: str) -> NoReturn:
+        what = f"has {node.sql()!r} where {wanted} should be"
+        _fail(self.text, f"{what} (put a column's name that is a word of SQL in backticks)")
 
 
-def _negate(condition: Condition, *, negated: bool) -> Condition:
-    return Negation(condition) if negated else condition
+def _parts(node: exp.Expr) -> dict[str, Any]:
+    return {name: part for name, part in node.args.items() if part not in (None, False, [])}
 
 
-def _tokenize(text: str) -> list[_Token]:
-    tokens, at = [], 0
-    end = len(text.rstrip())
-    while at < end:
-        found = _TOKEN.match(text, at)
-        if found is None or found.lastgroup is None:
-            start = at + len(text[at:]) - len(text[at:].lstrip())
-            message = (
-                f"the condition {text!r} has a character that begins nothing: {text[start]} (character {start + 1})"
-            )
-            raise ValueError(message)
-        tokens.append(_Token(found.lastgroup, found[found.lastgroup], found.start(found.lastgroup)))
-        at = found.end()
-    return [*tokens, _Token("end", "", end)]
+def _fail(text: str, what: str) -> NoReturn:
+    message = f"the condition {text!r} {what}"
+    raise ValueError(message)
