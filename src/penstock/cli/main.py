@@ -20,6 +20,7 @@ from typer.core import TyperGroup
 
 from penstock.cli.console import say_error, say_note
 from penstock.core.errors import PenstockError
+from penstock.release import RELEASE
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -129,9 +130,7 @@ app = typer.Typer(
 
 def _show_version(wanted: bool) -> None:  # noqa: FBT001 - Typer calls it with the option's value
     if wanted:
-        from importlib.metadata import version  # noqa: PLC0415 - --help need not wait for it
-
-        typer.echo(f"penstock {version('penstock')}")
+        typer.echo(f"penstock {RELEASE}")
         raise typer.Exit
 
 

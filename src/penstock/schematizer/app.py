@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from sqlalchemy.exc import DataError
 
+from penstock.release import RELEASE
 from penstock.schematizer.api.answers import ErrorAnswer
 from penstock.schematizer.confluent import routes as confluent
 from penstock.schematizer.confluent.client_requests import ClientRequests
@@ -90,7 +90,7 @@ def create_app(database_url: str, protection: Protection | None = None, kafka: s
     app = FastAPI(
         title="Penstock Schematizer",
         description=_DESCRIPTION,
-        version=version("penstock"),
+        version=RELEASE,
         lifespan=lifespan,
         responses=_ERRORS,
         # What FastAPI would show loads its program from elsewhere: a page of our own is at /docs.

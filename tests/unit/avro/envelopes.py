@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.core.arrow_types import arrow_schema
-from penstock.core.avro.envelope_encode import RELEASE, EncodableTable, encode_changes
+from penstock.core.avro.envelope_encode import EncodableTable, encode_changes
 from penstock.core.avro.names import avro_name
 from penstock.core.avro.schemas import key_schema, value_schema
 from penstock.core.avro.wire import frame
@@ -30,6 +30,7 @@ from penstock.core.tables import (
     TimestampType,
     TimeType,
 )
+from penstock.release import RELEASE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

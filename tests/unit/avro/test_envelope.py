@@ -21,9 +21,10 @@ from tests.unit.avro.envelopes import (
     written_values,
 )
 
-from penstock.core.avro.envelope_encode import RELEASE, encode_changes
+from penstock.core.avro.envelope_encode import encode_changes
 from penstock.core.changes import RowBatch
 from penstock.core.errors import TableStoppedError
+from penstock.release import RELEASE
 
 
 @given(st.from_type(RowBatch))

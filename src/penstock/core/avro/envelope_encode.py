@@ -22,6 +22,7 @@ from penstock.core.avro.value_bytes import NOT_NULL, NULL, sized_text
 from penstock.core.avro.varints import varint
 from penstock.core.avro.wire import frame
 from penstock.core.errors import PenstockError, TableStoppedError
+from penstock.release import RELEASE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from penstock.core.changes import Op, RowBatch
     from penstock.core.tables import TableSchema
 
-RELEASE: Final = "0.1.0"
 _BY_COLUMN_ROWS_MIN: Final = 128
 
 

@@ -1,11 +1,11 @@
 """Confluent's routes of settings: configs, modes and contexts; and what this registry says of itself."""
 
-from importlib.metadata import version
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 from sqlalchemy import select
 
+from penstock.release import RELEASE
 from penstock.schematizer.api.dependencies import Store
 from penstock.schematizer.confluent.bodies import ConfigBody, ModeBody, Page, SubjectPath
 from penstock.schematizer.contexts import DEFAULT_CONTEXT, parse_subject
@@ -46,7 +46,7 @@ async def get_metadata_id() -> dict[str, object]:
 @router.get("/v1/metadata/version", summary="Which release this is")
 async def get_metadata_version() -> dict[str, str]:
     """Return the version of Penstock that answers, which is also that of the build."""
-    return {"version": version("penstock"), "commitId": ""}
+    return {"version": RELEASE, "commitId": ""}
 
 
 @router.get("/contexts", summary="List contexts")
