@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     import pymysql
 
-    from penstock.adapters.mysql.finding import Finding
+    from penstock.core.findings import Finding
     from penstock.embedded.mariadb import MariadbServer
     from penstock.embedded.mysql import OracleMysql
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from penstock.wiring.findings import Finding
+    from penstock.core.findings import Finding
 
 app = typer.Typer()
 
@@ -75,7 +75,7 @@ def _print_findings(console: Console, findings: Iterable[Finding]) -> list[int]:
     exit_codes: list[int] = []
     for finding in findings:
         mark, style = _MARKS[finding.level]
-        line = f"  {mark:5} {finding.subject}: {finding.text}"
+        line = f"  {mark:5} {finding.subject}: {finding.message}"
         console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
         if finding.hint:
             console.print(f"        what to do: {finding.hint}", markup=False, highlight=False, soft_wrap=True)

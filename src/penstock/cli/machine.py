@@ -7,12 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.core.errors import PenstockError, UsageError
+from penstock.core.findings import Finding, examine
 from penstock.embedded.java import java
 from penstock.embedded.join_kernel import ensure_join_kernel
 from penstock.embedded.ports import is_free
 from penstock.embedded.tracker import examine_tracker
 from penstock.wiring.checks import examine_pipeline
-from penstock.wiring.findings import Finding, examine
 from penstock.wiring.open import open_lock
 
 if TYPE_CHECKING:

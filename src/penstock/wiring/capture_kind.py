@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from penstock.config.specs import SourceSpec
+    from penstock.core.findings import Finding
     from penstock.core.positions import Position
     from penstock.core.refusals import Refusal
     from penstock.core.tables import TableId, TableSchema
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from penstock.ports.source_status import SourceStatus
     from penstock.ports.state import State
     from penstock.ports.tracker import SchemaCatalog, UnloggedChanges
-    from penstock.wiring.findings import Finding
 
 
 class SourceLook(Protocol):

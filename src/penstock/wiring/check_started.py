@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.adapters.state.migrate import has_current_tables
 from penstock.config.places import state_file, state_url
 from penstock.core.errors import LogError, PenstockError
-from penstock.wiring.findings import Finding
+from penstock.core.findings import Finding
 from penstock.wiring.identity import own_identity, require_identity
 from penstock.wiring.open import open_pipeline_state
 from penstock.wiring.source_status import ask_source

@@ -17,9 +17,9 @@ from penstock.adapters.mysql.connection import connect, server_of
 from penstock.adapters.state.migrate import has_current_tables
 from penstock.config.places import objects_url, state_url
 from penstock.core.errors import PenstockError, UnfitServerError, UsageError
+from penstock.core.findings import Finding, examine
 from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.check_started import examine_started
-from penstock.wiring.findings import Finding, examine
 from penstock.wiring.ground import writable_ground
 from penstock.wiring.objects_probe import probe_objects
 from penstock.wiring.open import (

@@ -13,7 +13,7 @@ from penstock.adapters.mysql.heartbeat import HeartbeatWriter
 from penstock.adapters.mysql.preflight import require_fit
 from penstock.adapters.mysql.visible import unseen_patterns
 from penstock.core.errors import PenstockError, UnfitServerError, UsageError
-from penstock.wiring.findings import Finding, examine
+from penstock.core.findings import Finding, examine
 from penstock.wiring.open import mysql_server
 
 if TYPE_CHECKING:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import psycopg
 
     from penstock.config.specs import SourceSpec
+    from penstock.core.findings import Finding
     from penstock.core.positions import Position
     from penstock.core.refusals import Refusal
     from penstock.core.tables import TableId, TableSchema
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from penstock.ports.state import State
     from penstock.ports.tracker import SchemaCatalog, UnloggedChanges
     from penstock.wiring.capture_kind import SourceLook
-    from penstock.wiring.findings import Finding
 
 _SILENCE_SECONDS: Final = 600.0
 

@@ -11,10 +11,10 @@ from penstock.adapters.postgres.source.identity import read_head
 from penstock.adapters.postgres.source.preflight import examine_source, require_fit
 from penstock.adapters.postgres.source.slot import read_slot, require_slot
 from penstock.core.errors import LogError, PenstockError, PositionError, UnfitServerError
+from penstock.core.findings import Finding
 from penstock.core.positions import WalPosition, wal_position
 from penstock.core.retention import Retention
 from penstock.ports.source_status import SourceStatus
-from penstock.wiring.findings import Finding
 from penstock.wiring.postgres_server import source_server
 
 if TYPE_CHECKING:

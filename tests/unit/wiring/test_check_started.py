@@ -50,7 +50,7 @@ def test_a_broker_that_does_not_run_now_is_not_asked(spec: PipelineSpec) -> None
 
     (found,) = examine_started(spec)
 
-    assert (found.level, found.text) == ("ok", "its rows are this pipeline's")
+    assert (found.level, found.message) == ("ok", "its rows are this pipeline's")
 
 
 def test_rows_of_another_pipeline_are_told_without_it(spec: PipelineSpec) -> None:
@@ -59,4 +59,4 @@ def test_rows_of_another_pipeline_are_told_without_it(spec: PipelineSpec) -> Non
     (found,) = examine_started(spec)
 
     assert (found.level, found.exit_code) == ("error", 2)
-    assert "has the source another, which this config does not have" in found.text
+    assert "has the source another, which this config does not have" in found.message

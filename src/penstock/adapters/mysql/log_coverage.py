@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.adapters.mysql.catalog import read_flavour, read_table_ids
 from penstock.adapters.mysql.connection import ask, server_of
-from penstock.adapters.mysql.finding import Finding
 from penstock.adapters.mysql.history import log_filters
 from penstock.core.errors import UnfitServerError
+from penstock.core.findings import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

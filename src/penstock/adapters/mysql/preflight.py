@@ -9,11 +9,11 @@ from pymysql.constants import ER
 
 from penstock.adapters.mysql.catalog import quote_table, read_flavour, read_table_ids
 from penstock.adapters.mysql.connection import ask, error_code, server_of
-from penstock.adapters.mysql.finding import Finding
 from penstock.adapters.mysql.foreign_keys import logs_cascades, read_cascades
 from penstock.adapters.mysql.grants import global_privileges, privileges_somewhere, read_grants
 from penstock.adapters.mysql.log_coverage import examine_coverage
 from penstock.core.errors import UnfitServerError
+from penstock.core.findings import Finding
 from penstock.core.table_policy import DEFAULT_POLICY
 
 if TYPE_CHECKING:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from penstock.adapters.postgres.source.catalog import read_tables, read_unreadable
 from penstock.adapters.postgres.source.publication import (
@@ -15,6 +14,7 @@ from penstock.adapters.postgres.source.publication import (
 )
 from penstock.adapters.postgres.source.slot import read_slot
 from penstock.core.errors import UnfitServerError
+from penstock.core.findings import Finding
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
@@ -27,19 +27,9 @@ _PER_MAJOR: Final = 10000
 _SHOWN_MAX: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
-class SourceFinding:
-    """What was found about one subject, and what to do about it."""
-
-    level: Literal["ok", "warning", "error"]
-    subject: str
-    message: str
-    hint: str = ""
-
-
 def examine_source(
     connection: psycopg.Connection, slot: str, publication: str, wanted: Callable[[TableId], bool]
-) -> Iterator[SourceFinding]:
+) -> Iterator[Finding]:
     """Look at settings, our rights, the slot, the publication and the wanted tables. Raises psycopg.Error."""
     yield from _server(connection)
     yield from _rights(connection)
@@ -54,13 +44,13 @@ def require_fit(connection: psycopg.Connection) -> None:
         raise UnfitServerError("; ".join(each.message for each in wrong), "; ".join(each.hint for each in wrong))
 
 
-def _server(connection: psycopg.Connection) -> Iterator[SourceFinding]:
+def _server(connection: psycopg.Connection) -> Iterator[Finding]:
     version = connection.info.server_version
     if version < _OLDEST:
         message = f"the server is PostgreSQL {version // _PER_MAJOR}"
-        yield SourceFinding("error", "version", message, f"use PostgreSQL {_OLDEST // _PER_MAJOR} or later")
+        yield Finding("error", "version", message, f"use PostgreSQL {_OLDEST // _PER_MAJOR} or later")
         return
-    yield SourceFinding("ok", "version", f"PostgreSQL {version // _PER_MAJOR}.{version % _PER_MAJOR}")
+    yield Finding("ok", "version", f"PostgreSQL {version // _PER_MAJOR}.{version % _PER_MAJOR}")
     row = connection.execute(
         "SELECT current_setting('wal_level'), pg_is_in_recovery(), current_setting('max_replication_slots')::int,"
         " (SELECT count(*) FROM pg_replication_slots), current_setting('max_wal_senders')::int,"
@@ -69,53 +59,51 @@ def _server(connection: psycopg.Connection) -> Iterator[SourceFinding]:
     level, in_recovery, slots_max, slots, senders_max, senders = row or ("", False, 0, 0, 0, 0)
     if level != "logical":
         hint = "ALTER SYSTEM SET wal_level = 'logical', and restart the server"
-        yield SourceFinding("error", "wal_level", f"wal_level is {level}, so its log has no rows", hint)
+        yield Finding("error", "wal_level", f"wal_level is {level}, so its log has no rows", hint)
     else:
-        yield SourceFinding("ok", "wal_level", "logical")
+        yield Finding("ok", "wal_level", "logical")
     if in_recovery:
-        yield SourceFinding("error", "role", "the server is a standby", "let `host` and `port` lead to the primary")
+        yield Finding("error", "role", "the server is a standby", "let `host` and `port` lead to the primary")
     if slots >= slots_max:
         hint = "drop those that nobody needs (SELECT * FROM pg_replication_slots), or raise max_replication_slots"
         message = f"all {slots_max} replication slots are taken"
-        yield SourceFinding("warning", "max_replication_slots", message, f"{hint}; ours may be among them")
+        yield Finding("warning", "max_replication_slots", message, f"{hint}; ours may be among them")
     if senders >= senders_max:
         message = f"all {senders_max} walsenders are busy"
-        yield SourceFinding("warning", "max_wal_senders", message, "raise max_wal_senders, and restart the server")
+        yield Finding("warning", "max_wal_senders", message, "raise max_wal_senders, and restart the server")
 
 
-def _rights(connection: psycopg.Connection) -> Iterator[SourceFinding]:
+def _rights(connection: psycopg.Connection) -> Iterator[Finding]:
     row = connection.execute(
         "SELECT rolreplication OR rolsuper, rolname FROM pg_roles WHERE rolname = current_user"
     ).fetchone()
     may_replicate, role = row or (False, "")
     if may_replicate:
-        yield SourceFinding("ok", "replication", f"{role} may read the log")
+        yield Finding("ok", "replication", f"{role} may read the log")
     else:
-        yield SourceFinding("error", "replication", f"{role} may not read the log", f"ALTER ROLE {role} REPLICATION")
+        yield Finding("error", "replication", f"{role} may not read the log", f"ALTER ROLE {role} REPLICATION")
 
 
-def _slot(connection: psycopg.Connection, name: str) -> SourceFinding:
+def _slot(connection: psycopg.Connection, name: str) -> Finding:
     found = read_slot(connection, name)
     if found is None:
-        return SourceFinding("ok", f"slot {name}", "is made at the first start")
+        return Finding("ok", f"slot {name}", "is made at the first start")
     kept = f"keeps {found.retained_bytes >> 20:,} MiB of log"
     if found.wal_status == "lost":
         hint = f"SELECT pg_drop_replication_slot('{name}'), and start a new pipeline with an initial snapshot"
-        return SourceFinding("error", f"slot {name}", "has lost log that was not read yet", hint)
+        return Finding("error", f"slot {name}", "has lost log that was not read yet", hint)
     if found.wal_status == "unreserved":
         hint = "run the pipeline now: the server may remove that log at any moment (max_slot_wal_keep_size)"
-        return SourceFinding("error", f"slot {name}", f"{kept}, more than it may", hint)
-    return SourceFinding("ok", f"slot {name}", f"{kept}; {'is read' if found.is_active else 'nobody reads it now'}")
+        return Finding("error", f"slot {name}", f"{kept}, more than it may", hint)
+    return Finding("ok", f"slot {name}", f"{kept}; {'is read' if found.is_active else 'nobody reads it now'}")
 
 
-def _tables(
-    connection: psycopg.Connection, publication: str, wanted: Callable[[TableId], bool]
-) -> Iterator[SourceFinding]:
+def _tables(connection: psycopg.Connection, publication: str, wanted: Callable[[TableId], bool]) -> Iterator[Finding]:
     tables = {TableId(each.table.schema, each.table.name): each for each in read_tables(connection)}
     ours = [table for table in tables if wanted(table)]
     subject = f"publication {publication}"
     if not ours:
-        yield SourceFinding("warning", "tables", "no table matches `tables` yet", "create one, or correct the patterns")
+        yield Finding("warning", "tables", "no table matches `tables` yet", "create one, or correct the patterns")
     if publication_exists(connection, publication):
         yield from _partial(connection, publication)
         published = read_published(connection, publication)
@@ -123,32 +111,32 @@ def _tables(
         if missing:
             message = f"lacks {_shown(missing)}, which would not be carried"
             hint = f"ALTER PUBLICATION {publication} ADD TABLE {missing[0]}; before the first start"
-            yield SourceFinding("warning", subject, message, hint)
+            yield Finding("warning", subject, message, hint)
         else:
-            yield SourceFinding("ok", subject, "has the wanted tables")
+            yield Finding("ok", subject, "has the wanted tables")
     else:
         unfit = unidentified_tables(connection)
         if unfit:
-            yield SourceFinding("error", subject, *describe_unidentified(publication, unfit))
+            yield Finding("error", subject, *describe_unidentified(publication, unfit))
         else:
-            yield SourceFinding("ok", subject, "is made at the first start, of all tables")
+            yield Finding("ok", subject, "is made at the first start, of all tables")
     keyless = [table for table in ours if not tables[table].has_identity]
     if keyless:
         message = f"{_shown(keyless)}: no primary key and no replica identity, so only new rows can be carried"
-        yield SourceFinding("warning", "keys", message, f"ALTER TABLE {keyless[0]} REPLICA IDENTITY FULL, or add a key")
+        yield Finding("warning", "keys", message, f"ALTER TABLE {keyless[0]} REPLICA IDENTITY FULL, or add a key")
     refused = read_unreadable(connection)
     unread = [table for table in ours if table in refused]
     if unread:
         role = connection.info.user
         hint = "; ".join(f"GRANT SELECT ON {table} TO {role}" for table in unread[:_SHOWN_MAX])
-        yield SourceFinding("error", "grants", f"{role} may not read {_shown(unread)}", hint)
+        yield Finding("error", "grants", f"{role} may not read {_shown(unread)}", hint)
 
 
-def _partial(connection: psycopg.Connection, publication: str) -> Iterator[SourceFinding]:
+def _partial(connection: psycopg.Connection, publication: str) -> Iterator[Finding]:
     try:
         require_whole_publication(connection, publication)
     except UnfitServerError as error:
-        yield SourceFinding("error", f"publication {publication}, publish", error.message, error.hint)
+        yield Finding("error", f"publication {publication}, publish", error.message, error.hint)
 
 
 def _shown(tables: list[TableId]) -> str:

@@ -1,4 +1,4 @@
-"""What `penstock check --connect` finds, one thing at a time."""
+"""What looking at a server, a target or this machine finds, one thing at a time, for `penstock check --connect`."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class Finding:
 
     level: Literal["ok", "warning", "error"]
     subject: str
-    text: str
+    message: str
     hint: str = ""
     exit_code: int = 0
 
 
 def examine(subject: str, question: Callable[[], str]) -> Finding:
-    """Ask one question: its answer is the text of the finding, or the error that it raises."""
+    """Ask one question: its answer is the message of the finding, or the error that it raises."""
     try:
         return Finding("ok", subject, question())
     except PenstockError as error:
