@@ -141,7 +141,7 @@ def test_nobody_goes_on_from_a_part_of_a_copy(case: CaptureCase) -> None:
     assert planner.plan() == [StartCapture(capture)]
     with pytest.raises(PositionError, match="no position"):
         case.run(2)
-    with pytest.raises(PositionError, match="still being copied"):
+    with pytest.raises(PositionError, match="is not whole yet"):
         fail_over(case.spec, "db")
     # Whatever the file says by now.
     set_source(case.file, start="log")
@@ -156,7 +156,7 @@ def test_status_says_how_far_a_copy_is(case: CaptureCase) -> None:
     state = open_pipeline_state(case.spec)
     with closing(SourceMirror(case.spec, case.spec.sources[0], state)) as mirror:
         place = mirror.refresh()
-        assert (place.position, place.is_behind) == ("copying: 20,001 rows of 2 tables so far", True)
+        assert (place.position, place.is_behind) == ("initial snapshot: 20,001 rows of 2 tables so far", True)
         assert state.position("db") is None
         case.start(2)
         assert mirror.refresh().position == str(newest(case).position)

@@ -144,6 +144,25 @@ def test_an_instance_that_was_overtaken_adds_nothing_until_it_looks_again(lake_p
     assert lake_place.ask("SELECT id, qty FROM shop.orders ORDER BY id") == [("a", 2), ("b", 1)]
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_a_table_begins_anew_behind_changes_that_it_never_had(lake_place: DeltaPlace, *, is_deleted: bool) -> None:
+    older = lake_place.open()
+    older.load(TABLE, [lake_place.batch(0, [("c", "a", 1)])], SCHEMAS)
+    if is_deleted:
+        cast("DeltaTarget", lake_place.target).lake().remove(TABLE)
+    older.finish(9, {TABLE: 8}, [TABLE])
+
+    begins = replace(schema_change(1), kind=SchemaChangeKind.CREATE, first_order=(1, 8, 0), last_order=(1, 8, 0))
+    after = replace(lake_place.batch(5, [("c", "b", 1)]), first_order=(1, 9, 0), last_order=(1, 9, 0))
+    sink = lake_place.open()
+    for _ in range(2):
+        sink.load(TABLE, [begins, after], SCHEMAS)
+
+    assert sink.waiting() == {TABLE: 8}
+    assert lake_place.ask("SELECT id, qty FROM shop.orders ORDER BY id") == [("b", 1)]
+
+
 def test_of_two_commits_at_once_with_numbers_of_one_owner_one_fails(lake_place: DeltaPlace) -> None:
     lake_place.open().load(TABLE, [schema_change(1)], SCHEMAS)
     slower, faster = (cast("DeltaTarget", lake_place.target).lake() for _ in range(2))

@@ -7,6 +7,7 @@ import threading
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
+import duckdb
 import pytest
 import yaml
 from tests.servers.capture_processes import spawn_capture
@@ -200,6 +201,28 @@ def test_a_table_that_stopped_goes_on_with_a_snapshot_and_without_what_went_mean
 
     assert [table.error for table in chain.status().tables if table.error] == []
     assert sorted(chain.query("SELECT id, n FROM {schema}.first")) == [(2, 2), (3, 3), (4, 44)]
+
+
+def test_a_table_that_its_target_refuses_goes_on_with_a_full_refresh(chain: Chain) -> None:
+    chain.write("CREATE TABLE first (id INT PRIMARY KEY, n INT)", "INSERT INTO first VALUES (1, 1), (2, 2)")
+    chain.start()
+    chain.carry()
+    with duckdb.connect(str(chain.spec.home / "wh.duckdb")) as target:
+        target.execute(f"ALTER TABLE {chain.name}.first DROP COLUMN n")
+    chain.write("DELETE FROM first WHERE id = 1", "INSERT INTO first VALUES (3, 3)")
+    chain.carry()
+    chain.mirror()
+    (stopped,) = [table for table in chain.status().tables if table.error]
+
+    ask(chain, "first", full_refresh=True)
+    chain.carry()
+    chain.write("UPDATE first SET n = 33 WHERE id = 3")
+    chain.carry()
+    chain.mirror()
+
+    assert "penstock snapshot FILE TABLE --full-refresh" in stopped.hint
+    assert [table.error for table in chain.status().tables if table.error] == []
+    assert sorted(chain.query("SELECT id, n FROM {schema}.first")) == [(2, 2), (3, 33)]
 
 
 def test_listed_keys_are_read_again_and_those_that_are_gone_are_deleted(chain: Chain) -> None:

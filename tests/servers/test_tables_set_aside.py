@@ -272,6 +272,64 @@ def assert_goes_on(link: Link, mend: str) -> None:
     assert (link.rows(NEW), link.waiting(), link.stopped()) == (link.rows(SHADOW), {}, {})
 
 
+def begins_anew(order: int) -> Batch:
+    return replace(told(NEW, order), kind=SchemaChangeKind.CREATE)
+
+
+@pytest.mark.parametrize("harm", ["RENAME TO elsewhere", "DROP COLUMN qty"])
+def test_a_refused_table_goes_on_where_it_begins_anew_without_what_came_before(link: Link, harm: str) -> None:
+    link.place.do(f"ALTER TABLE shop.orders {harm}")
+    link.load(*second(link.place))
+
+    link.load(*third(link.place), begins_anew(4))
+    link.load(rows_of(link.place, NEW, 5, 5, ("c", "anew", 5)))
+
+    assert (link.rows(NEW), link.rows(SHADOW)) == ([("anew", 5)], [("a", 2), ("b", 3)])
+    assert (link.waiting(), link.stopped()) == ({}, {})
+
+
+def test_a_refused_table_whose_new_beginning_came_while_nobody_loaded_goes_on_there(link: Link) -> None:
+    link.place.do("ALTER TABLE shop.orders DROP COLUMN qty")
+    link.load(*second(link.place))
+    link.close()
+    more = (*third(link.place), begins_anew(4), rows_of(link.place, NEW, 3, 5, ("c", "anew", 5)))
+    link.topic += [(len(link.topic) + n, batch.to_json()) for n, batch in enumerate(more)]
+
+    link.open()
+
+    assert (link.rows(NEW), link.rows(SHADOW)) == ([("anew", 5)], [("a", 2), ("b", 3)])
+    assert (link.waiting(), link.stopped()) == ({}, {})
+
+
+def test_a_new_beginning_that_an_older_run_passed_by_is_found_at_the_next_start(link: Link) -> None:
+    link.place.do("ALTER TABLE shop.orders DROP COLUMN qty")
+    link.load(*second(link.place))
+    more = (*third(link.place), begins_anew(4), rows_of(link.place, NEW, 3, 5, ("c", "anew", 5)))
+    link.topic += [(len(link.topic) + n, batch.to_json()) for n, batch in enumerate(more)]
+    link.close()
+    with closing(link.place.open()) as sink:
+        sink.finish(len(link.topic), {NEW: 3})
+
+    link.open()
+
+    assert (link.rows(NEW), link.waiting(), link.stopped()) == ([("anew", 5)], {}, {})
+
+
+def test_a_kill_between_the_decision_and_the_new_beginning_changes_nothing(link: Link) -> None:
+    link.place.do("ALTER TABLE shop.orders DROP COLUMN qty")
+    link.load(*second(link.place))
+    more = (begins_anew(4), rows_of(link.place, NEW, 5, 5, ("c", "anew", 5)))
+    link.topic += [(len(link.topic) + n, batch.to_json()) for n, batch in enumerate(more)]
+    link.close()
+    with closing(link.place.open()) as sink:
+        sink.finish(len(link.topic), {NEW: len(link.topic) - 2}, [NEW])
+
+    for _ in range(2):
+        link.open()
+        assert (link.rows(NEW), link.waiting(), link.stopped()) == ([("anew", 5)], {}, {})
+        link.close()
+
+
 @IN_POSTGRES
 def test_tables_that_are_loaded_together_are_committed_together(link: Link) -> None:
     link.load(*second(link.place))

@@ -36,6 +36,9 @@ class Rows:
     rows_per_second: Annotated[
         int, typer.Option("--rows-per-second", metavar="N", help="How many rows to read at most; 0 for no limit.")
     ] = 0
+    full_refresh: Annotated[
+        bool, typer.Option("--full-refresh", help="Let targets empty the table first, also one that stopped there.")
+    ] = False
 
 
 @dataclass(frozen=True)
@@ -90,7 +93,7 @@ def snapshot(
             found = change_snapshots(spec, named, what)
         case _:
             typed = (rows.where, rows.keys, rows.chunk_rows, rows.rows_per_second)
-            found = request_snapshots(spec, named, typed)
+            found = request_snapshots(spec, named, typed, full_refresh=rows.full_refresh)
     _show(found, file, as_json=as_json)
 
 

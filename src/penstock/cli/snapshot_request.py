@@ -20,10 +20,13 @@ _WANTED = {"pause": Wanted.PAUSE, "resume": Wanted.RUN, "cancel": Wanted.CANCEL}
 
 
 def request_snapshots(
-    spec: PipelineSpec, tables: Sequence[str], typed: tuple[str, Path | None, int, int]
+    spec: PipelineSpec, tables: Sequence[str], typed: tuple[str, Path | None, int, int], *, full_refresh: bool
 ) -> Sequence[Snapshot]:
-    """Ask for snapshots with --where, --keys, --chunk-rows and --rows-per-second as `typed`."""
+    """Ask for snapshots with --where, --keys, --chunk-rows, --rows-per-second and --full-refresh as `typed`."""
     where, keys_file, chunk_rows, rows_per_second = typed
+    if full_refresh and (where or keys_file is not None):
+        message = "--full-refresh empties the table in targets, and only some of its rows would come back"
+        raise UsageError(message, "leave --where and --keys out")
     if not 1 <= chunk_rows <= CHUNK_ROWS_MAX or rows_per_second < 0:
         message = f"--chunk-rows {chunk_rows} or --rows-per-second {rows_per_second} is out of its range"
         raise UsageError(message, f"--chunk-rows may be 1 to {CHUNK_ROWS_MAX:,}, --rows-per-second 0 or more")
@@ -31,7 +34,7 @@ def request_snapshots(
         message = "--keys are of one table, and say already which rows are meant"
         raise UsageError(message, "name one table, and leave --where out")
     keys = () if keys_file is None else _read_keys(keys_file)
-    return ask_for_snapshots(spec, tables, SnapshotOptions(where, keys, chunk_rows, rows_per_second))
+    return ask_for_snapshots(spec, tables, SnapshotOptions(where, keys, chunk_rows, rows_per_second, full_refresh))
 
 
 def change_snapshots(spec: PipelineSpec, tables: Sequence[str], what: str) -> Sequence[Snapshot]:

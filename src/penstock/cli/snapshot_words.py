@@ -26,6 +26,7 @@ def describe_snapshot(snapshot: Snapshot, now_ms: int) -> dict[str, object]:
         "keys": len(options.keys) or None,
         "chunk_rows": options.chunk_rows,
         "rows_per_second_max": options.rows_per_second or None,
+        "full_refresh": options.full_refresh,
         "rows": snapshot.rows,
         "rows_expected": snapshot.rows_expected,
         "seconds_left": seconds_left(snapshot, now_ms),

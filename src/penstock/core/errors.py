@@ -33,6 +33,9 @@ START_ANEW = "start a new pipeline with an initial snapshot (another `pipeline` 
 READ_AGAIN = f"have the table's rows read again (penstock snapshot FILE TABLE), or {START_ANEW}"
 """What to do where the rows of one table must be read anew. Only MySQL's tables with a primary key can be so far."""
 
+FULL_REFRESH = "type: penstock snapshot FILE TABLE --full-refresh"
+"""What to do where a table of a target cannot go on from where it is, and has a primary key."""
+
 STOP_ONE = "stop one of two instances, if there are two"
 """What to do where another instance of the same pipeline seems to be at work; what became of ours follows."""
 

@@ -59,13 +59,15 @@ class SnapshotOptions:
 
     `where` is a condition in the source's SQL, "" for every row; `keys`, where
     there are any, are the primary keys that are read in place of all rows, each as JSON text.
-    `rows_per_second` is the most, 0 for no limit.
+    `rows_per_second` is the most, 0 for no limit. With `full_refresh` targets empty the
+    table before they get its rows.
     """
 
     where: str = ""
     keys: tuple[str, ...] = ()
     chunk_rows: int = CHUNK_ROWS
     rows_per_second: int = 0
+    full_refresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from penstock.core.batches import Batch
     from penstock.core.schema_changes import Move
@@ -45,11 +45,14 @@ class Sink(Protocol):
         """For each table that waits: the offset in the batch topic from which to read it, before `batch_offset()`."""
         ...
 
-    def finish(self, batch_offset: int, waiting: Mapping[TableId, int] | None = None) -> None:
+    def finish(
+        self, batch_offset: int, waiting: Mapping[TableId, int] | None = None, anew: Collection[TableId] = ()
+    ) -> None:
         """Remember that every batch before `batch_offset` of the batch topic is loaded.
 
         Of a table in `waiting` every batch before the offset there is, and no other.
-        Without `waiting` the tables that wait are as they were.
+        Without `waiting` the tables that wait are as they were. What is loaded of the
+        tables in `anew`, which are in `waiting`, does not count: they begin with the batch there.
         """
         ...
 
@@ -69,7 +72,7 @@ class Sink(Protocol):
         that are already in are skipped; a hole before a batch raises PositionError.
         `at_once` tables are loaded side by side, in the same memory. Raises
         TableStoppedError when the table cannot take them and SinkError when the target
-        fails.
+        fails. Where the first batch begins the table anew, it does not matter what is there of it.
         """
         ...
 

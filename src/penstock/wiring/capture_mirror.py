@@ -54,7 +54,7 @@ class SourceMirror:
             return LinkPlace()
         if record.is_snapshotting:
             rows = sum(count for count, _ in record.rows.values())
-            return LinkPlace(f"copying: {rows:,} rows of {len(record.rows)} tables so far", is_behind=True)
+            return LinkPlace(f"initial snapshot: {rows:,} rows of {len(record.rows)} tables so far", is_behind=True)
         try:
             behind = self._source_log.bytes_between(record.position, self._source_log.head())
         except PenstockError as error:

@@ -130,8 +130,8 @@ def _record(spec: CaptureSpec, log: TopicReader) -> CaptureRecord:
         raise PositionError(message, "it was never started: correct `host` and `port` in the file, and run it")
     record = CaptureRecord.from_mapping(committed)
     if record.is_snapshotting:
-        message = f"the tables of {spec.source_name} are still being copied, and there is no place to go on from yet"
-        raise PositionError(message, f"let the copy end; without its server, {START_ANEW}")
+        message = f"the initial snapshot of {spec.source_name} is not whole yet, so there is no place to go on from"
+        raise PositionError(message, f"let it end; without its server, {START_ANEW}")
     return record
 
 

@@ -171,5 +171,5 @@ def _require_whole(log: TopicReader, job: JoinJob, partitions: Sequence[tuple[st
     for (topic, partition), offset in begins.items():
         if offset:
             message = f"the join {job.name} needs all of {topic}, and its messages before {partition}/{offset} are gone"
-            hint = f"join a new copy of the table, and set retention.ms=-1 and retention.bytes=-1 on {topic}"
+            hint = f"join the table in a new pipeline, and set retention.ms=-1 and retention.bytes=-1 on {topic}"
             raise UsageError(message, hint)

@@ -10,7 +10,7 @@ from penstock.links.warehouse.sink import LoadRules
 from penstock.ports.sink import Loaded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from penstock.core.batches import Batch
     from penstock.core.schema_changes import Move
@@ -38,8 +38,10 @@ class ListedLoads:
     def waiting(self) -> dict[TableId, int]:
         raise AssertionError
 
-    def finish(self, batch_offset: int, waiting: Mapping[TableId, int] | None = None) -> None:
-        raise AssertionError((batch_offset, waiting))
+    def finish(
+        self, batch_offset: int, waiting: Mapping[TableId, int] | None = None, anew: Collection[TableId] = ()
+    ) -> None:
+        raise AssertionError((batch_offset, waiting, anew))
 
     def positions(self, table: TableId) -> dict[tuple[str, int], int]:
         raise AssertionError(table)

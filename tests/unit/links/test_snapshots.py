@@ -65,9 +65,9 @@ class World:
         if not self.capture.snapshots.all(is_open=True):
             self.asked += 1
             keys = tuple(str(key) for key in self.random.sample(range(_KEYS), 5)) if self.random.random() < 0.25 else ()
-            self.capture.snapshots.add(
-                request(self.asked, SnapshotOptions(keys=keys, chunk_rows=self.random.randint(1, 5)))
-            )
+            begins = not keys and self.random.random() < 0.25
+            options = SnapshotOptions(keys=keys, chunk_rows=self.random.randint(1, 5), full_refresh=begins)
+            self.capture.snapshots.add(request(self.asked, options))
 
     def kill(self) -> None:
         """End the process here, or on its way to tell what it has committed."""

@@ -313,7 +313,7 @@ def _start_on_mariadb(connection: pymysql.Connection, place: BinlogPosition, _: 
     except UnfitServerError as error:
         if not is_denied(error):
             raise
-        message = f"{server_of(connection)} has XA transactions, which a copy has to hold up for a moment, and may not"
+        message = f"{server_of(connection)} has XA transactions, which a snapshot has to hold up, and may not"
         raise UnfitServerError(message, "GRANT RELOAD ON *.* to our user, or start while there are none") from error
 
 

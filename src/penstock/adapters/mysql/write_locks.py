@@ -75,7 +75,7 @@ def _locked(connection: pymysql.Connection, tables: Sequence[TableId]) -> Iterat
                 raise UnavailableError(message, "try again when the source's tables are not being changed") from error
             if not is_denied(error):
                 raise
-            message = f"a copy has to hold up those who write to {server} for a moment, and may not"
+            message = f"an initial snapshot has to hold up those who write to {server} for a moment, and may not"
             hint = (
                 f"GRANT RELOAD ON *.* TO {server.user}; where the server refuses FLUSH TABLES WITH READ LOCK all the "
                 f"same, as Amazon RDS does, GRANT LOCK TABLES ON *.* TO {server.user}"

@@ -22,6 +22,7 @@ from penstock.adapters.redshift.connection import (
 )
 from penstock.adapters.redshift.load_files import ROWS_COMPRESSION, write_manifest, written_rows
 from penstock.core.errors import (
+    START_ANEW,
     PenstockError,
     RefusedStatementError,
     SinkError,
@@ -66,7 +67,7 @@ _INTERNAL = "XX000"
 _SHOWN_CHARACTERS = 200
 _FORBIDDEN = ("Access Denied", "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "not authorized", "IAM")
 _FILES = "the files of the load"
-_RESTORE = "restore the file, or start a new pipeline with a fresh copy: another `pipeline` name, `home` and target"
+_RESTORE = f"restore the file, or {START_ANEW}, into another target"
 
 
 @dataclass(frozen=True, slots=True)

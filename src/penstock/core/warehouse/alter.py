@@ -6,7 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.core.tables import BytesType, Column, DecimalType, EnumType, SetType, TextType
-from penstock.core.warehouse.columns import COPY_AGAIN, by_name, check_names, column_type, declared, fill_value, stopped
+from penstock.core.warehouse.columns import (
+    REFRESH_OR_ANEW,
+    by_name,
+    check_names,
+    column_type,
+    declared,
+    fill_value,
+    stopped,
+)
 from penstock.core.warehouse.dialect import Dialect, Retype, quote_name
 from penstock.core.warehouse.key_index import plan_key_index
 from penstock.core.warehouse.migration import Around, Check, Migration
@@ -83,7 +91,7 @@ def _refuse_rename(before: TableSchema, after: TableSchema) -> None:
     going = [column.name for column in _going(before, after)]
     if coming and going:
         reason = f"{', '.join(going)} went and {', '.join(coming)} came in one step, which may be a rename or not"
-        raise stopped(after, "", reason, COPY_AGAIN)
+        raise stopped(after, "", reason, REFRESH_OR_ANEW)
 
 
 def _going(before: TableSchema, after: TableSchema) -> list[Column]:
@@ -127,7 +135,7 @@ def _retyped(dialect: Dialect, before: TableSchema, after: TableSchema) -> list[
     for old, new in kept:
         if not widens(old.type, new.type) and find_out_of_range(dialect, old, new, "") is None:
             reason = f"its type went from {declared(old)} to {declared(new)}, which may change stored values"
-            raise stopped(after, new.name, reason, COPY_AGAIN)
+            raise stopped(after, new.name, reason, REFRESH_OR_ANEW)
     return [(old, new) for old, new in kept if column_type(dialect, after, new) != column_type(dialect, before, old)]
 
 

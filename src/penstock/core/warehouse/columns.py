@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from penstock.core.errors import TableStoppedError
+from penstock.core.errors import FULL_REFRESH, START_ANEW, TableStoppedError
 from penstock.core.files import FILE, OP, POS, ROW, TS_MS
 from penstock.core.tables import Column, IntegerType, TextType, TimestampType
 from penstock.core.warehouse.dialect import Dialect, quote_name, render_type
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from penstock.core.tables import TableSchema
     from penstock.core.warehouse.load_plan import Deletes
 
-COPY_AGAIN = "carry it from a fresh copy: a new pipeline with another `pipeline` name, `home` and target file"
+REFRESH_OR_ANEW = f"{FULL_REFRESH}; without a primary key, {START_ANEW}, into another target"
 LOG_COLUMNS = {
     OP: Column("_op", TextType(2, "ascii"), nullable=False),
     FILE: Column("_file", TextType(255, "utf8mb4"), nullable=False),
@@ -70,7 +70,7 @@ def fill_value(dialect: Dialect, schema: TableSchema, column: Column) -> str:
         return render_fill_value(dialect, column)
     except ValueError as error:
         reason = f"rows older than the column need its value, and {error}"
-        raise stopped(schema, column.name, reason, COPY_AGAIN) from error
+        raise stopped(schema, column.name, reason, REFRESH_OR_ANEW) from error
 
 
 def staged_value(dialect: Dialect, schema: TableSchema, column: Column, staged: Column | None) -> str:
@@ -79,7 +79,7 @@ def staged_value(dialect: Dialect, schema: TableSchema, column: Column, staged: 
         return fill_value(dialect, schema, column)
     if not widens(staged.type, column.type):
         reason = f"a row with {declared(staged)} came after it had become {declared(column)}"
-        raise stopped(schema, column.name, reason, COPY_AGAIN)
+        raise stopped(schema, column.name, reason, REFRESH_OR_ANEW)
     return cast_value(dialect, schema, column, staged)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.core.files import FILE, OP, POS, ROW, TS_MS
 from penstock.core.warehouse.alter import plan_migration
-from penstock.core.warehouse.columns import COPY_AGAIN, LOG_COLUMNS, by_name, cast_value, fill_value, stopped
+from penstock.core.warehouse.columns import LOG_COLUMNS, REFRESH_OR_ANEW, by_name, cast_value, fill_value, stopped
 from penstock.core.warehouse.dialect import Dialect, quote_name, quote_text, render_type
 from penstock.core.warehouse.planner import check_key, newest_rows, plan_create, project_rows
 from penstock.core.warehouse.row_keys import same_key
@@ -87,7 +87,7 @@ def plan_checks(before: TargetTable, renames: Sequence[tuple[str, str]], after: 
     """
     if bool(before.schema.key) != bool(after.key):
         reason = f"its primary key was {'added' if after.key else 'dropped'}, which makes it another kind of table"
-        raise stopped(after, "", reason, COPY_AGAIN)
+        raise stopped(after, "", reason, REFRESH_OR_ANEW)
     renamed = before.schema.with_columns_renamed(renames)
     there = at_path(renamed, _renamed_rows(before, renames), before.deletes)
     return plan_migration(DELTA, there, after).checks

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from penstock.core.errors import FULL_REFRESH
 from penstock.core.warehouse.attributes import Attributes
 from penstock.core.warehouse.columns import stopped
 from penstock.core.warehouse.target_table import LogPlace
@@ -23,7 +24,7 @@ class Check:
     query: str
     column: str
     reason: str
-    hint: str = "the source has another value there: mend the row in the target, or carry the table from a fresh copy"
+    hint: str = f"the source has another value there: mend the row in the target, or {FULL_REFRESH}"
 
     def refusal(self, schema: TableSchema, row: Sequence[object]) -> TableStoppedError:
         """Return the error that names what the query found."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from penstock.core.warehouse.columns import COPY_AGAIN, DELETED_AT, by_name, stopped
+from penstock.core.warehouse.columns import DELETED_AT, REFRESH_OR_ANEW, by_name, stopped
 from penstock.core.warehouse.dialect import Dialect, quote_name
 from penstock.core.warehouse.migration import Check
 from penstock.core.warehouse.row_keys import value_terms
@@ -23,7 +23,7 @@ def plan_key_checks(dialect: Dialect, target: TargetTable, after: TableSchema) -
     for name in after.key:
         if name.casefold() not in there:
             reason = "it came with the primary key, and only the source knows its values in rows that are older"
-            raise stopped(after, name, reason, COPY_AGAIN)
+            raise stopped(after, name, reason, REFRESH_OR_ANEW)
     columns = [there[name.casefold()] for name in after.key]
     names = [quote_name(dialect, column.name) for column in columns]
     key = ", ".join(names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from penstock.core.errors import TableStoppedError
+from penstock.core.errors import FULL_REFRESH, TableStoppedError
 from penstock.core.files import LACKS, OFFSET, OP
 from penstock.core.warehouse.dialect import quote_name
 from penstock.core.warehouse.fill_values import render_fill_value
@@ -126,5 +126,5 @@ def _default(dialect: Dialect, schema: TableSchema, column: Column) -> str:
         return render_fill_value(dialect, replace(column, filled=None))
     except ValueError as error:
         reason = f"a row was inserted without it, and {error}"
-        hint = "set binlog_row_image=FULL in the source, and carry the table from a fresh copy"
+        hint = f"set binlog_row_image=FULL in the source; then {FULL_REFRESH}"
         raise TableStoppedError(str(schema.table), column.name, "the target's table", reason, hint) from error

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING
 from penstock.core.files import OFFSET, OP, TS_MS
 from penstock.core.tables import TableId
 from penstock.core.warehouse.columns import (
-    COPY_AGAIN,
     DELETED_AT,
     LOG_COLUMNS,
+    REFRESH_OR_ANEW,
     by_name,
     check_names,
     staged_value,
@@ -242,7 +242,7 @@ def project_rows(dialect: Dialect, target: TargetTable, arriving: TableSchema) -
 def _check_kind(schema: TableSchema, arriving: TableSchema) -> None:
     if bool(schema.key) != bool(arriving.key):
         reason = f"rows came behind the place where its primary key was {'added' if schema.key else 'dropped'}"
-        raise stopped(schema, "", f"{reason}, which are from before it", COPY_AGAIN)
+        raise stopped(schema, "", f"{reason}, which are from before it", REFRESH_OR_ANEW)
 
 
 def check_key(schema: TableSchema, arriving: TableSchema) -> None:
@@ -250,4 +250,4 @@ def check_key(schema: TableSchema, arriving: TableSchema) -> None:
     for name in arriving.key:
         if name.casefold() not in by_name(schema):
             reason = "a row came that is known by a key column which the table has lost"
-            raise stopped(schema, name, reason, COPY_AGAIN)
+            raise stopped(schema, name, reason, REFRESH_OR_ANEW)

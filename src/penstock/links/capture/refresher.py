@@ -141,8 +141,9 @@ class Refresher:
         table, table_catalog = TableId.parse(snapshot.table), self._capture.parts.table_catalog
         progress = self._capture.snapshots.get(snapshot.id)
         is_carried = table_catalog.schema_change(table) is not None and str(table) not in self._capture.stopped
+        begins = snapshot.options.full_refresh and progress is None
         try:
-            if not is_carried:
+            if begins or not is_carried:
                 self._require_may_begin(snapshot, progress)
                 topic, future = "", self._start(lambda: self._reader.define(table, boundary))
             else:

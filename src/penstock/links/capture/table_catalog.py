@@ -149,7 +149,7 @@ class TableCatalog:
                 str(table),
                 "",
                 "its first row in the log",
-                "the log has rows of it, but neither its CREATE TABLE nor a copy of its older rows was seen",
+                "the log has rows of it, but neither its CREATE TABLE nor a snapshot of its older rows was seen",
                 "it was added to `tables` after the first start, or our user had no SELECT on it then, without which a "
                 f"table does not show: GRANT SELECT ON {table} if that lacks; type: penstock snapshot FILE {table}; "
                 "or start a new pipeline (another `pipeline` name and `home`) to carry it whole",

@@ -96,4 +96,4 @@ class JoinDecoder:
 
 def _ends(job: JoinJob, stream: JoinStream, reason: str) -> PenstockError:
     message = f"the join {job.name} cannot go on with {stream.source}.{stream.table}: {reason}"
-    return PenstockError(message, "leave the join out; a join of the table as it is now needs a new copy of its rows")
+    return PenstockError(message, "leave the join out; a join of the table as it is now takes a new pipeline")

@@ -8,6 +8,7 @@ from penstock.core.errors import TableStoppedError
 from penstock.core.positions import FILE_BITS
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import TableId
+from penstock.core.warehouse.columns import REFRESH_OR_ANEW
 from penstock.core.warehouse.target_table import LogPlace
 
 if TYPE_CHECKING:
@@ -35,8 +36,7 @@ def refuse_orphans(table: TableId, orphans: int) -> None:
     """Raise TableStoppedError if there are changed rows that nobody can make whole."""
     if orphans:
         reason = f"{orphans} changed row(s) came without all of their columns, and the target does not have them"
-        hint = "carry the table from a fresh copy: a new pipeline with another `pipeline` name, `home` and target"
-        raise TableStoppedError(str(table), "", "the target's table", reason, hint)
+        raise TableStoppedError(str(table), "", "the target's table", reason, REFRESH_OR_ANEW)
 
 
 def rename_origin(step: Step) -> TableId:

@@ -37,7 +37,7 @@ from penstock.links.warehouse.treatments import Treated, first_history, treat_mo
 from penstock.ports.sink import Loaded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -84,8 +84,12 @@ class LakeSink:
         """See `Sink`."""
         return self._lake_state.waiting()
 
-    def finish(self, batch_offset: int, waiting: Mapping[TableId, int] | None = None) -> None:
-        """See `Sink`."""
+    def finish(
+        self, batch_offset: int, waiting: Mapping[TableId, int] | None = None, anew: Collection[TableId] = ()
+    ) -> None:
+        """See `Sink`. A table that begins anew is told so first: what is read again before that, it loses then."""
+        for table in anew:
+            self._tables.forget_positions(table)
         self._lake_state.set_batch_offset(batch_offset, self._lake_state.waiting() if waiting is None else waiting)
 
     def positions(self, table: TableId) -> dict[tuple[str, int], int]:
@@ -102,7 +106,8 @@ class LakeSink:
         rows = out_of_range = 0
         share = self._rules.shared_by(at_once)
         steps = plan_steps(positions, batches, share.rows_max, share.bytes_max)
-        if steps and known and not known.state.ended and known.state.deletes != self._rules.deletes:
+        begins = bool(steps) and steps[0].kind is SchemaChangeKind.CREATE
+        if steps and not begins and known and not known.state.ended and known.state.deletes != self._rules.deletes:
             known = self._settle_deletes(known)
         for arriving in steps:
             before = known.state.out_of_range if known else 0

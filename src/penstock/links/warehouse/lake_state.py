@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from penstock.core.errors import PositionError
+from penstock.core.errors import START_ANEW, PositionError
 from penstock.core.tables import TableId
 from penstock.core.transforms.column_history import ColumnHistory
 from penstock.core.warehouse.load_plan import SchemaInPlace
@@ -37,7 +37,7 @@ FOLDER = "_penstock"
 _LIFE = "life.json"
 _FOLDER_BYTES_MAX = 255
 _FOLDER_BEGIN = 150
-_RESTORE = "restore the lake as it was, or carry it from a fresh copy: another `pipeline` name, `home` and folder"
+_RESTORE = f"restore the lake as it was, or {START_ANEW}, into another folder"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +112,10 @@ class LakeState:
     def set_life(self, table: TableId, left: TableProgress | None = None) -> None:
         """Remember that the table is there, or how it `left`."""
         self._put(f"{self.folder(table)}/{_LIFE}", {} if left is None else {"left": _render(left)})
+
+    def forget_life(self, table: TableId) -> None:
+        """Know nothing of the table any more."""
+        self._store.delete([f"{self.folder(table)}/{_LIFE}"])
 
     def batch_offset(self) -> int:
         """Return where to read on in the batch topic; 0 at first."""

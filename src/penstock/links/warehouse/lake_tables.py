@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.config.crash_points import CrashPoint
-from penstock.core.errors import ConflictError, TableStoppedError, UnavailableError
+from penstock.core.errors import FULL_REFRESH, ConflictError, TableStoppedError, UnavailableError
 from penstock.links.warehouse.lake_state import TableProgress
 
 if TYPE_CHECKING:
@@ -101,6 +101,15 @@ class LakeTables:
         else:
             self._lake_state.forget(table, before)
 
+    def forget_positions(self, table: TableId) -> None:
+        """Let the table begin anew with the next batch, whatever is loaded of it, or deleted by somebody."""
+        if not self._lake.exists(table):
+            self._lake_state.forget_life(table)
+            return
+        known = None if self._lake.number(table) is None else self.open(table)
+        if known is not None:
+            self.commit(table, replace(known, positions={}), lambda number: self._lake.note(table, number))
+
     def leave(self, table: TableId, progress: TableProgress) -> None:
         """Delete the table; what `progress` says of it is kept."""
         left = replace(progress, leaving=True)
@@ -119,8 +128,9 @@ class LakeTables:
         if left is True:
             reason = "somebody dropped it from the lake"
             hint = (
-                f"to load its files again, delete the folder {self._lake_state.folder(table)} of the lake, "
-                "write 0 for next_batch_offset into batches.json two folders above, and run again"
+                f"{FULL_REFRESH}; or, to load its files again, delete the folder "
+                f"{self._lake_state.folder(table)} of the lake, write 0 for next_batch_offset into batches.json two "
+                "folders above, and run again"
             )
             raise TableStoppedError(str(table), "", "the target's table", reason, hint)
         return left if isinstance(left, TableProgress) else None

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.core.errors import RefusedStatementError, TableStoppedError, UsageError
+from penstock.core.errors import START_ANEW, RefusedStatementError, TableStoppedError, UsageError
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.warehouse.alter import plan_migration
 from penstock.core.warehouse.landing import plan_end, plan_landed_merge, plan_landing, plan_table, plan_task
@@ -21,7 +21,7 @@ from penstock.links.warehouse.progress import TableState, TargetProgress, check_
 from penstock.ports.sink import Loaded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from penstock.core.batches import Batch
     from penstock.core.schema_changes import Move
@@ -75,12 +75,15 @@ class LandingSink:
         """See `Sink`."""
         return self._progress.waiting()
 
-    def finish(self, batch_offset: int, waiting: Mapping[TableId, int] | None = None) -> None:
+    def finish(
+        self, batch_offset: int, waiting: Mapping[TableId, int] | None = None, anew: Collection[TableId] = ()
+    ) -> None:
         """See `Sink`."""
         with self._database.transaction():
             self._progress.set_batch_offset(batch_offset)
             if waiting is not None:
                 self._progress.set_waiting(waiting)
+            self._progress.forget_positions(anew)
 
     def positions(self, table: TableId) -> dict[tuple[str, int], int]:
         """See `Sink`."""
@@ -117,7 +120,7 @@ class LandingSink:
         """See `Sink`. A landing table holds the messages of one name."""
         del order, schemas
         reason = f"it got the rows of {moves[0].origin}, and a landing zone does not rename tables"
-        hint = "carry it from a fresh copy: a new pipeline with another `pipeline` name, `home` and database"
+        hint = f"{START_ANEW}, into another database"
         raise TableStoppedError(moves[0].table, "", "the target's table", reason, hint)
 
     def close(self) -> None:

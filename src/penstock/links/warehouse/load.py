@@ -15,6 +15,7 @@ from penstock.core.avro.schemas import table_schema
 from penstock.core.batches import read_batch
 from penstock.core.errors import TableStoppedError
 from penstock.core.publication import count_rows
+from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import TableId
 from penstock.links.counts import CarriedRows
 from penstock.links.objects.retention import require_files
@@ -80,6 +81,7 @@ class WarehouseLoader:
         self._aside = SetAside()
         self._remembered: dict[TableId, int] = {}
         self._next = 0
+        self._anew: set[TableId] = set()
         self._notes: dict[TableId, str] = {}
         self._publish_token = threading.Lock()
         self._closing = threading.Event()
@@ -143,7 +145,9 @@ class WarehouseLoader:
         """Read again what tables lack whose turn has come; for some seconds, if there is a thread to go on with it."""
         rows, began = 0, time.monotonic()
         while due := self._aside.due(time.monotonic()):
+            tried = set(due)
             rows += self._read_again(due)
+            self._find_beginnings(tried - due)
             if self._thread is not None and time.monotonic() - began > _CATCH_UP_SECONDS:
                 break
         return rows
@@ -167,11 +171,33 @@ class WarehouseLoader:
         self._finish({})
         return rows
 
+    def _find_beginnings(self, tables: Collection[TableId]) -> None:
+        """Let tables that were refused go on where they begin anew later, if they do."""
+        refused = {table for table in tables if self._aside.is_refused(table)}
+        if not refused:
+            return
+        start = min(offset for table, offset in self._aside.offsets().items() if table in refused) + 1
+        for messages in self._read(start, self._next) if start < self._next else ():
+            for offset, message in messages:
+                batch = read_batch(offset, message)
+                if batch.table in refused and self._wanted(batch.source, batch.table):
+                    self._begin_anew(offset, batch)
+        if self._anew:
+            self._finish({})
+
+    def _begin_anew(self, offset: int, batch: Batch) -> None:
+        """If a refused table begins anew with `batch`, let it go on there: nothing from before counts any more."""
+        begins = batch.kind is SchemaChangeKind.CREATE and self._aside.lacks(batch.table, offset - 1)
+        if begins and (self._aside.is_refused(batch.table) or batch.table in self._anew):
+            self._aside.skip(batch.table, offset)
+            self._anew.add(batch.table)
+
     def _finish(self, loaded: Mapping[str, tuple[int, int]]) -> None:
         """Let the target remember how far it is, and count what was loaded."""
         waiting = self._aside.offsets()
-        self._sink.finish(self._next, None if waiting == self._remembered else waiting)
+        self._sink.finish(self._next, None if waiting == self._remembered else waiting, self._anew)
         self._remembered = waiting
+        self._anew = set()
         _FINISHED.maybe_crash()
         self._counts.add(loaded, self._next)
 
@@ -191,6 +217,8 @@ class WarehouseLoader:
                 loaded = self._load_tables(ready, loaded, again)
                 self._rename(offset, batch, again)
                 renamed = batch.first_order
+            if again is None:
+                self._begin_anew(offset, batch)
             if self._goes(batch.table, offset, again):
                 ready[batch.table].append((offset, batch))
         return self._load_tables(ready, loaded, again)

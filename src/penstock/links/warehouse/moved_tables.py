@@ -9,7 +9,7 @@ from penstock.core.errors import PositionError
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from penstock.core.batches import Batch
     from penstock.core.schema_changes import Move
@@ -41,10 +41,12 @@ class MovedTables:
             raise PositionError(message, "give the link the `schema` that it had")
         return {TableId(self._origin, table.name): offset for table, offset in found.items()}
 
-    def finish(self, batch_offset: int, waiting: Mapping[TableId, int] | None = None) -> None:
+    def finish(
+        self, batch_offset: int, waiting: Mapping[TableId, int] | None = None, anew: Collection[TableId] = ()
+    ) -> None:
         """See `Sink`."""
         moved = None if waiting is None else {self._table(table): offset for table, offset in waiting.items()}
-        self._sink.finish(batch_offset, moved)
+        self._sink.finish(batch_offset, moved, {self._table(table) for table in anew})
 
     def positions(self, table: TableId) -> Mapping[tuple[str, int], int]:
         """See `Sink`."""

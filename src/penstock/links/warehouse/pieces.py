@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.core.errors import SinkError, TableStoppedError
+from penstock.core.errors import START_ANEW, SinkError, TableStoppedError
 from penstock.core.file_formats import parse_batch_file
 from penstock.core.files import LACKS, OFFSET, OP, TS_MS
 from penstock.core.warehouse.partial_rows import Lacking
@@ -101,4 +101,4 @@ def _read_piece(objects: ObjectStore, schema: TableSchema, piece: Piece, *, time
     return rows
 
 
-_REFETCH = "restore the file, or start a new pipeline with a fresh copy: another `pipeline` name, `home` and target"
+_REFETCH = f"restore the file, or {START_ANEW}, into another target"

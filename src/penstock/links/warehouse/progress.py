@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from penstock.core.errors import PositionError, TableStoppedError
+from penstock.core.errors import FULL_REFRESH, PositionError, TableStoppedError
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import TableId
 from penstock.core.warehouse.dialect import quote_name
@@ -26,7 +26,7 @@ from penstock.core.warehouse.schema_text import parse_schema, render_schema
 from penstock.core.warehouse.state_schema import state_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from penstock.core.tables import TableSchema
     from penstock.core.warehouse.load_plan import Deletes, Step
@@ -95,7 +95,7 @@ def require_rows(known: TableState | None, origin: TableId, table: TableId) -> T
     """Return what is known of `origin`, whose rows `table` gets; TableStoppedError if the target lacks them."""
     if known is None or known.ended:
         reason = f"it got the rows of {origin}, which are not in this target"
-        hint = f"carry both from a fresh copy: a new pipeline whose link has {origin} among its `tables` too"
+        hint = f"{FULL_REFRESH}; to carry renames, have {origin} in `tables` of the link as well"
         raise TableStoppedError(str(table), "", "the target's table", reason, hint)
     return known
 
@@ -203,6 +203,11 @@ class TargetProgress:
         if positions:
             self._pages.positions[table].update(positions)
             self._pages.new_positions.add(table)
+
+    def forget_positions(self, tables: Collection[TableId]) -> None:
+        """Forget what is loaded of `tables`; outside of a block of `of_tables`."""
+        if tables:
+            self._delete("positions", sorted(tables))
 
     def table(self, table: TableId) -> TableState | None:
         """Return the schema of the target's table; None if it has not been made."""

@@ -61,6 +61,15 @@ class SetAside:
         self._tables[table] = Waiting(offset, try_at, pause, frozenset(ties))
         return pause
 
+    def is_refused(self, table: TableId) -> bool:
+        """Whether the table waits for the next start, on its own account."""
+        waiting = self._tables.get(table)
+        return waiting is not None and waiting.try_at is None and not waiting.ties
+
+    def skip(self, table: TableId, offset: int) -> None:
+        """Let a table that waits go on at `offset` at once, without what lies before it."""
+        self._tables[table] = Waiting(offset, _NOW)
+
     def due(self, now: float) -> set[TableId]:
         """Return the tables whose time has come, and those that are tied to them."""
         found = {

@@ -31,7 +31,7 @@ from penstock.links.warehouse.treated_columns import TreatedColumns
 from penstock.ports.sink import Loaded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     import pyarrow as pa
@@ -116,13 +116,16 @@ class SqlSink:
         """See `Sink`."""
         return self._progress.waiting()
 
-    def finish(self, batch_offset: int, waiting: Mapping[TableId, int] | None = None) -> None:
+    def finish(
+        self, batch_offset: int, waiting: Mapping[TableId, int] | None = None, anew: Collection[TableId] = ()
+    ) -> None:
         """See `Sink`."""
 
         def finish() -> None:
             self._progress.set_batch_offset(batch_offset)
             if waiting is not None:
                 self._progress.set_waiting(waiting)
+            self._progress.forget_positions(anew)
 
         self._warehouse.transact(finish)
 
@@ -209,7 +212,7 @@ class SqlSink:
         counts = _Counts()
         positions = self._progress.positions(table)
         steps = self._steps(positions, batches, schemas, share)
-        known = self._known(table) if steps else None
+        known = self._known(table, steps[0]) if steps else None
         if known and not known.ended and known.deletes != self._rules.deletes:
             self._progress.set_table(table, self._tables.settle_deletes(known))
         for arriving in steps:
@@ -380,8 +383,11 @@ class SqlSink:
         whole = quote_name(self._dialect, WHOLE)
         self._tables.run([*plan_merge(self._dialect, target, arriving, whole), completion.drop])
 
-    def _known(self, table: TableId) -> TableState | None:
+    def _known(self, table: TableId, step: Step | None = None) -> TableState | None:
+        """Return what is known of the table, which must be there as it was left, unless `step` makes it anew."""
         known = self._progress.table(table)
+        if step is not None and known and step.kind is SchemaChangeKind.CREATE and known.has_before_it(step):
+            return None
         if known and not known.ended:
             self._tables.check_present(known)
         return known

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.core.errors import TableStoppedError
+from penstock.core.errors import FULL_REFRESH, TableStoppedError
 from penstock.core.warehouse.alter import keeps_shape, needs_rebuild, plan_migration
 from penstock.core.warehouse.attributes import Attributes, plan_attributes
 from penstock.core.warehouse.columns import check_names, column_type, define_columns
@@ -62,8 +62,9 @@ class TargetTables:
         found = self._warehouse.columns(table)
         if not found:
             hint = (
-                f"to load its files again, delete its rows in {self._state}.tables and {self._state}.positions of the "
-                f"target, set its next_batch_offset in {self._state}.waiting to 0, and run again"
+                f"{FULL_REFRESH}; or, to load its files again, delete its rows in "
+                f"{self._state}.tables and {self._state}.positions of the target, set its next_batch_offset in "
+                f"{self._state}.waiting to 0, and run again"
             )
             raise TableStoppedError(str(table), "", "the target's table", "somebody dropped it from the target", hint)
         there = {name.casefold(): type_ for name, type_ in found.items()}
@@ -76,7 +77,7 @@ class TargetTables:
                 continue
             was = "dropped it" if seen is None else f"gave it the type {seen}"
             reason = f"somebody {was}; here it is {type_}"
-            hint = f"put it back as it was, with the values that it had, in {path}, and run again"
+            hint = f"put it back as it was, with the values that it had, in {path}, and run again; or {FULL_REFRESH}"
             raise TableStoppedError(str(table), column.name, "the target's table", reason, hint)
 
     def check_types(self, schema: TableSchema) -> None:

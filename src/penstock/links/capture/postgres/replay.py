@@ -97,7 +97,7 @@ class RelationReplay:
                 changed,
                 after,
                 "the log has rows of it, and it had older ones that were not carried: it is older than the pipeline, "
-                "which did not copy it, or nobody wanted it when they came",
+                "whose initial snapshot did not have it, or nobody wanted it when they came",
                 "it was added to `tables`, to the publication or to its schema since, or our user had no SELECT on it: "
                 f"{READ_ANEW}",
             )
