@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 
 import hypothesis
 from tests.suite import (
@@ -30,6 +31,11 @@ __all__ = [
 # tests start and send one to.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# A run starts hundreds of Python processes: where the machine says that none may keep what it compiled, each would
+# compile all of our modules again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # A slow machine must not fail a property that holds, and a failure must be the same the next time.
 hypothesis.settings.register_profile("penstock", deadline=None, derandomize=True, print_blob=True)

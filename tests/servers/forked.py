@@ -6,26 +6,29 @@ import multiprocessing
 import os
 from typing import TYPE_CHECKING
 
+import penstock.faults.round  # noqa: F401 - it names what it works with: before us
 from penstock.config.crash_points import VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from multiprocessing.process import BaseProcess
 
-_FORKS = multiprocessing.get_context("forkserver")
+FORKS = multiprocessing.get_context("forkserver")
 # One process forks for all that ask, and the last list counts: whoever has one names what any of them works with.
-_FORKS.set_forkserver_preload(
+FORKS.set_forkserver_preload(
     [
         "pandas",
         "penstock.adapters.duckdb.warehouse",
+        "penstock.adapters.registry.client",
         "penstock.adapters.state.store",
         "penstock.faults.round",
         "penstock.links.warehouse.sink",
         "penstock.wiring.backlog",
+        "penstock.wiring.mysql_capture",
         "tests.servers.capture_case",
         "tests.servers.chain",
         "tests.servers.publishing_program",
-        "tests.servers.range_tasks",
+        "tests.servers.slice_tasks",
     ]
 )
 _END_SECONDS = 120.0
@@ -33,7 +36,7 @@ _END_SECONDS = 120.0
 
 def start_forked(work: Callable[..., object], *arguments: object, crash_at: str = "") -> BaseProcess:
     """Begin `work`, a function of a module; it ends as kill -9 would have it end at `crash_at`, if it comes by."""
-    process = _FORKS.Process(target=_run, args=(work, arguments, crash_at))
+    process = FORKS.Process(target=_run, args=(work, arguments, crash_at))
     process.start()
     return process
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
+
+from tests.servers.forked import FORKS
 
 from penstock.config.crash_points import VARIABLE
 from penstock.core.publication import CaptureRecord
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
     from penstock.config.specs import PipelineSpec
 
-_FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload([__name__, "pandas", "penstock.wiring.backlog", "penstock.adapters.state.store"])
 _END_SECONDS = 60.0
 
 
@@ -45,8 +44,8 @@ class RangeTask:
     """A task that runs; it ends as kill -9 would have it end at the place `crash_at`, if it comes by."""
 
     def __init__(self, task: CarrySlices, crash_at: str = "") -> None:
-        self._receiver, sender = _FORKS.Pipe(duplex=False)
-        self.process = _FORKS.Process(target=_run, args=(task, crash_at, sender))
+        self._receiver, sender = FORKS.Pipe(duplex=False)
+        self.process = FORKS.Process(target=_run, args=(task, crash_at, sender))
         self.process.start()
         sender.close()
 
