@@ -97,6 +97,7 @@ class CaptureCase:
                 "group.id": "outside",
                 "enable.auto.commit": False,
                 "enable.partition.eof": True,
+                "fetch.wait.max.ms": 20,
                 "isolation.level": "read_committed",
             }
         )

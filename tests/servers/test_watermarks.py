@@ -90,6 +90,7 @@ class Case:
                 "bootstrap.servers": self.servers,
                 "group.id": "outside",
                 "enable.partition.eof": True,
+                "fetch.wait.max.ms": 20,
                 "isolation.level": "read_committed",
             }
         )

@@ -80,6 +80,7 @@ class Witness:
                 "isolation.level": "read_committed",
                 "auto.offset.reset": "error",
                 "enable.partition.eof": True,
+                "fetch.wait.max.ms": 20,
                 "log_level": 0,
             }
         )

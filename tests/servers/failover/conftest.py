@@ -171,6 +171,7 @@ class Case:
             "group.id": "nobody",
             "isolation.level": "read_committed",
             "enable.partition.eof": True,
+            "fetch.wait.max.ms": 20,
             "enable.auto.commit": False,
         }
         consumer = Consumer(settings)

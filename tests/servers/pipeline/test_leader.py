@@ -178,6 +178,7 @@ def _read(kafka: KafkaBroker, topic: str, part: str = "key", level: str = "read_
         "isolation.level": level,
         "enable.auto.commit": False,
         "enable.partition.eof": True,
+        "fetch.wait.max.ms": 20,
         "log_level": 0,
     }
     found: list[bytes] = []
