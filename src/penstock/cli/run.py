@@ -43,12 +43,25 @@ def run(
     Without --once it runs until Ctrl-C or SIGTERM, or until all sources have failed for good. Whatever
     ends it, the next run goes on where the targets say this one stopped.
     """
+    from penstock.cli.beginning_again import begin_again  # noqa: PLC0415 - --help must not wait for Spark
+    from penstock.core.errors import SparkLostError  # noqa: PLC0415
+
+    environment = dict(os.environ)
+    try:
+        _run(file, once=once, only=only, standby=standby)
+    except SparkLostError as error:
+        begin_again(error, environment)
+
+
+def _run(file: Path, *, once: bool, only: str | None, standby: bool) -> None:
+    """Run the pipeline of `file`. Raises SparkLostError, when all is closed, where Spark's JVM is lost."""
     from penstock.cli.console import say_note  # noqa: PLC0415 - --help must not wait for Spark
     from penstock.cli.leading import leading  # noqa: PLC0415
     from penstock.config.load import load  # noqa: PLC0415
     from penstock.embedded.java import java  # noqa: PLC0415
     from penstock.embedded.page import plan_page  # noqa: PLC0415
     from penstock.jobs.runner import PipelineRun  # noqa: PLC0415
+    from penstock.spark.loss import telling_loss  # noqa: PLC0415
     from penstock.spark.session import kill_session  # noqa: PLC0415
     from penstock.wiring.open import open_lock  # noqa: PLC0415
     from penstock.wiring.spolts import require_spolts_load  # noqa: PLC0415
@@ -62,6 +75,7 @@ def run(
     _say_crash_point()
     with ExitStack() as stack:
         spark = stack.enter_context(closing(_Spark()))
+        stack.enter_context(telling_loss())
         prepare = partial(spark.prepare, spec) if standby else None
         leadership = stack.enter_context(leading(spec.pipeline, open_lock(spec), say_note, prepare))
         servers = _start_servers(spec, stack)

@@ -6,7 +6,8 @@ PenstockError                 anything we can explain
 │   ├── UnknownStreamError    a join reads a table that no capture has announced, or not yet
 │   └── UnfitServerError      a server's settings or grants do not allow the work
 ├── UnavailableError          retryable: a server cannot be reached just now
-│   └── ConflictError         another writer changed a table at the same time
+│   ├── ConflictError         another writer changed a table at the same time
+│   └── SparkLostError        Spark's JVM ended under our hands
 ├── FencedError               another instance of this pipeline has taken over
 │   └── DisplacedError        somebody took over, and it may have been an older task of this very instance
 ├── LockLostError             we no longer hold the leader's lock, so another instance may
@@ -108,6 +109,12 @@ class ConflictError(UnavailableError):
     """Another writer changed a target's table while we did."""
 
     error_code = "conflict"
+
+
+class SparkLostError(UnavailableError):
+    """Spark's JVM is gone, and with it every link of this process; a new process goes on where the targets stand."""
+
+    error_code = "spark-lost"
 
 
 class FencedError(PenstockError):

@@ -137,25 +137,32 @@ def run_to_end(name: str, command: Sequence[str], log: Path, wait_seconds: float
         raise UnavailableError(message, f"try again on a quieter machine, or read {log}") from error
     finally:
         child.kill()
+    _require_not_killed(name, code, log)
     if code != 0:
         what = f"{name} failed with exit code {code}"
         raise _failed(what, log)
+
+
+class KilledAtStartError(UnavailableError):
+    """Somebody killed a child while it started; there is no reason why the next start should fail."""
 
 
 def _check_start(child: Child, deadline: float, wait_seconds: float) -> None:
     """Raise when the child has ended or its time is up."""
     if not child.alive():
         code = child.popen.returncode
-        if code in _KILLED:
-            message = f"{child.name} was killed while it started ({signal.Signals(-code).name})"
-            raise UnavailableError(
-                message, f"start it again; if nobody killed it, see whether memory ran out, and {child.log}"
-            )
+        _require_not_killed(child.name, code, child.log)
         what = f"{child.name} ended while it started (exit code {code})"
         raise _failed(what, child.log)
     if time.monotonic() > deadline:
         message = f"{child.name} was not ready after {wait_seconds:.0f} s{_said(child.log)}"
         raise UnavailableError(message, f"try again on a quieter machine, or read {child.log}")
+
+
+def _require_not_killed(name: str, code: int, log: Path) -> None:
+    if code in _KILLED:
+        message = f"{name} was killed while it started ({signal.Signals(-code).name})"
+        raise KilledAtStartError(message, f"start it again; if nobody killed it, see whether memory ran out, and {log}")
 
 
 def _failed(what: str, log: Path) -> PenstockError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
@@ -12,6 +13,7 @@ from penstock.core.errors import UnavailableError
 from penstock.embedded.kafka import start_kafka
 from penstock.embedded.kept_server import KeptServer
 from penstock.embedded.ports import LOOPBACK
+from penstock.embedded.processes import KilledAtStartError
 from penstock.embedded.schematizer import start_schematizer
 from penstock.embedded.tracker import start_tracker
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from penstock.ports.history import ServerState
 
 _TRACKER = "schema tracker of "
+_KILLED_PAUSES_SECONDS = (0.5, 2.0, 5.0)
 _TRACKER_PASSWORD_ENV = "PENSTOCK_TRACKER_PASSWORD"  # noqa: S105 - the variable's name
 
 
@@ -108,9 +111,19 @@ class EmbeddedServers:
 
     def _start(self, name: str, start: Callable[[], Server]) -> Server:
         self._tell(name, "starting")
-        server = start()
+        server = self._start_though_killed(start)
         self._tell(name, "running")
         return server
+
+    def _start_though_killed(self, start: Callable[[], Server]) -> Server:
+        """Start it, again where somebody kills it meanwhile."""
+        for pause in _KILLED_PAUSES_SECONDS:
+            try:
+                return start()
+            except KilledAtStartError as error:
+                self._say(f"{error.message}; it starts again in {pause:g} s")
+                time.sleep(pause)
+        return start()
 
     def stop(self) -> None:
         """End them, the last started first."""

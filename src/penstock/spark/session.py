@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from contextlib import suppress
@@ -12,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
+
+from penstock.spark.loss import keep_losses_quiet
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -67,9 +68,6 @@ def open_session(spec: SessionSpec) -> SparkSession:
 
     Everything listens on loopback when the master is local or on loopback.
     """
-    # What ends a micro-batch on the driver side, an orderly stop too, is kept by its link and told in words;
-    # Py4J would print its stack as well.
-    logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYSPARK_DRIVER_PYTHON"] = _NO_PROGRAM
     if spec.home is not None and spec.master.startswith(_TAKES_ANY_HOME):
@@ -84,6 +82,7 @@ def open_session(spec: SessionSpec) -> SparkSession:
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
+    keep_losses_quiet(session.sparkContext)
     _leave_ends_to_the_supervisor(session)
     return session
 
@@ -109,13 +108,7 @@ def kill_session(session: SparkSession) -> None:
     are ended by their daemon, which loses its other end; executors of a cluster
     end when they lose their driver.
     """
-    # What PySpark's threads print when they lose the JVM would bury the reason for its end. Py4J logs it to
-    # the root logger itself, whose filters do not concern what others pass on to it.
-    logging.getLogger().addFilter(lambda _: False)
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    context = session.sparkContext
-    context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]  # noqa: SLF001
-    gateway = context._gateway  # noqa: SLF001 - PySpark has no other way to its JVM's process
+    gateway = session.sparkContext._gateway  # noqa: SLF001 - PySpark has no other way to its JVM's process
     if gateway is not None:
         gateway.proc.kill()
 

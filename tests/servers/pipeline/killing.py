@@ -6,11 +6,11 @@ import os
 import signal
 import subprocess
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 
 def alive(pids: list[int]) -> list[int]:
@@ -37,6 +37,18 @@ def descendants(pid: int) -> list[int]:
     parents = {int(child): int(parent) for child, parent in (line.split() for line in listed.splitlines())}
     found = [child for child, parent in parents.items() if parent == pid]
     return found + [deeper for child in found for deeper in descendants(child)]
+
+
+def programs(pid: int, name: str) -> list[int]:
+    """Of the processes that `pid` has started those whose command line names `name`, however long it is."""
+    return [child for child in descendants(pid) if name in _command_line(child)]
+
+
+def _command_line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return ""
 
 
 def children_of_home(home: Path) -> list[int]:

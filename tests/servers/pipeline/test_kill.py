@@ -16,7 +16,7 @@ import pymysql
 import pytest
 import yaml
 from tests.servers.pipeline.joined_reviews import BUSINESSES, REVIEWS, Workload, add_join, fold, join_in_source
-from tests.servers.pipeline.killing import alive, children_of_home, descendants, kill_everything, wait_for
+from tests.servers.pipeline.killing import alive, children_of_home, descendants, kill_everything, programs, wait_for
 
 from penstock.adapters.duckdb.query import query
 from penstock.adapters.duckdb.query_wire import run_file
@@ -232,6 +232,36 @@ def test_nothing_is_lost_or_doubled_by_kill_9_of_everything_and_ctrl_c_ends_ever
 
 @pytest.mark.nightly
 @pytest.mark.timeout(900)
+def test_a_run_goes_on_by_itself_after_kill_9_of_servers_that_start_and_of_sparks_jvm(
+    user_pipeline: UserPipeline,
+) -> None:
+    pipeline = user_pipeline
+    said = (pipeline.directory / "run.log").read_text
+    pipeline.execute(
+        "CREATE TABLE counters (id INT PRIMARY KEY, version INT NOT NULL)",
+        "INSERT INTO counters SELECT seq, 0 FROM seq_1_to_200000",
+    )
+
+    running = pipeline.start("--once")
+    _kill(running, "kafka/server.properties")
+    for sign in ("carrying everything", "capture started"):
+        wait_for(lambda sign=sign: running.poll() is not None or sign in said())  # type: ignore[misc]
+        time.sleep(1)
+        _kill(running, "SparkSubmit")
+
+    assert running.wait(RUN_SECONDS) == 0, said()
+    before, *after = said().split("Spark is lost; the run begins again")
+    assert len(after) == 2, said()
+    assert "was killed while it started (SIGKILL); it starts again" in before
+    assert "Traceback" not in said()
+    assert len("".join([before, after[0]]).splitlines()) < 2 * 15, said()
+    told = (pipeline.home / "logs" / "penstock.log").read_text().splitlines()
+    assert sum("Traceback" in event for event in told) == 2
+    assert pipeline.differences() == {"counters": 0}
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
 def test_a_join_is_that_of_sql_after_kill_9_of_everything_under_a_workload(user_pipeline: UserPipeline) -> None:
     pipeline = user_pipeline
     name = add_join(pipeline.file, pipeline.database)
@@ -282,3 +312,9 @@ def _wait_for_change(pipeline: UserPipeline, sql: str) -> None:
     wait_for(lambda: pipeline.rows(sql) is not None)
     before = pipeline.rows(sql)
     wait_for(lambda: pipeline.rows(sql) != before)
+
+
+def _kill(running: subprocess.Popen[bytes], program: str) -> None:
+    """Kill -9 a program of a run as soon as it is there."""
+    wait_for(lambda: running.poll() is not None or programs(running.pid, program) != [])
+    os.kill(programs(running.pid, program)[0], signal.SIGKILL)
