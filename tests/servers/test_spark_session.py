@@ -24,7 +24,7 @@ def test_our_data_sources_are_known_once_they_are_registered(spark: SparkSession
 
     frame = spark.readStream.format(name).option("planner", "").load()
 
-    assert frame.columns == ["part", "sequence", "body"]
+    assert frame.columns == ["part", "sequence", "more", "body"]
 
 
 def test_spark_starts_no_python_to_look_for_data_sources_in_packages(spark: SparkSession) -> None:

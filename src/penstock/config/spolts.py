@@ -94,7 +94,8 @@ class SpoltSpec(Spec):
     `function` is `package.module:name` of a function or a class, which is looked
     for below `path` first (the file's own directory). `options` are given to it as
     keywords. `on_error` says what becomes of a message that the code fails on: the
-    spolt stops, or the message goes to its dead letters.
+    spolt stops, or the message goes to its dead letters. A call of the code that takes
+    longer than `timeout_seconds` has failed.
     """
 
     name: Name
@@ -109,6 +110,7 @@ class SpoltSpec(Spec):
         tuple[Annotated[OutputSpec, BeforeValidator(_as_topic)], ...], BeforeValidator(_as_list), Field(min_length=1)
     ] = Field(alias="to")
     on_error: Literal["stop", "dead_letter"] = "stop"
+    timeout_seconds: Annotated[float, Field(gt=0, le=86_400)] = 60.0
 
     @property
     def salt_names(self) -> tuple[str, ...]:

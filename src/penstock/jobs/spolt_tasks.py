@@ -85,7 +85,8 @@ def _workplace(task: ProcessRanges) -> _Workplace:
         return kept
     code = load_code(task.job.spolt)
     log, subjects = open_topic_log(task.pipeline), open_subjects(task.pipeline)
-    _kept[name] = _Workplace(task, RangeProcessor(task.job, code, log, subjects), log, subjects)
+    processor = RangeProcessor(task.job, code, log, subjects, task.pipeline.home / "spolts" / name)
+    _kept[name] = _Workplace(task, processor, log, subjects)
     return _kept[name]
 
 

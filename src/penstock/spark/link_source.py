@@ -5,11 +5,12 @@ stands is known by its target alone: each micro-batch is planned from the
 target's committed position when it starts. A batch that Spark runs again after
 a crash is therefore planned anew, and Spark's checkpoint can be thrown away.
 
-What a task finds out comes back as rows of (part, sequence, body), where `body`
+What a task finds out comes back as rows of (part, sequence, more, body), where `body`
 is a pickled object: many encoded messages in one row, because rows that cross
-between Python and the JVM are expensive. A task that fails in a way we can
-explain sends its PenstockError as its last body, so that the driver sees the
-error itself and not a printed stack.
+between Python and the JVM are expensive. A large one comes in pieces, as rows
+that follow each other. A task that fails in a way we can explain sends its
+PenstockError as its last body, so that the driver sees the error itself and not a
+printed stack.
 
 Spark starts a process to look at the data source, another to look at its reader
 and a third to plan with it, before there are workers. Each imports this module
@@ -37,7 +38,9 @@ if TYPE_CHECKING:
 
     from penstock.jobs.link import Planner, PlannerFactory, Task
 
-SCHEMA = "part int, sequence int, body binary"
+SCHEMA = "part int, sequence int, more boolean, body binary"
+_PIECE_BYTES = 4 << 20
+"""Of a body, in one row: the JVM holds whole rows, several times over."""
 
 
 @dataclass
@@ -108,10 +111,11 @@ class LinkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             except StopIteration:
                 return
             except PenstockError as error:
-                yield _row(partition.part, sequence, error)
+                yield from _rows(partition.part, sequence, error)
                 return
-            yield _row(partition.part, sequence, outcome)
-            sequence += 1
+            for row in _rows(partition.part, sequence, outcome):
+                yield row
+                sequence += 1
 
     def __getstate__(self) -> dict[str, object]:
         """Leave the planner's connections where they are."""
@@ -126,12 +130,21 @@ class LinkReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return self._planner
 
 
-def _row(part: int, sequence: int, outcome: object) -> pa.RecordBatch:
+def _rows(part: int, sequence: int, outcome: object) -> Iterator[pa.RecordBatch]:
+    """The rows of one outcome, the first of them with the number `sequence`."""
     import pyarrow as pa  # noqa: PLC0415 - see the module's docstring
 
-    columns: dict[str, pa.DataType] = {"part": pa.int32(), "sequence": pa.int32(), "body": pa.binary()}
-    row = {"part": part, "sequence": sequence, "body": pickle.dumps(outcome)}
-    return pa.RecordBatch.from_pylist([row], schema=pa.schema(columns))
+    columns: dict[str, pa.DataType] = {
+        "part": pa.int32(),
+        "sequence": pa.int32(),
+        "more": pa.bool_(),
+        "body": pa.binary(),
+    }
+    body = pickle.dumps(outcome)
+    for number, start in enumerate(range(0, len(body), _PIECE_BYTES)):
+        end = start + _PIECE_BYTES
+        row = {"part": part, "sequence": sequence + number, "more": end < len(body), "body": body[start:end]}
+        yield pa.RecordBatch.from_pylist([row], schema=pa.schema(columns))
 
 
 def outcomes_by_part(rows: pa.Table) -> list[Iterator[object]]:
@@ -141,8 +154,12 @@ def outcomes_by_part(rows: pa.Table) -> list[Iterator[object]]:
     """
     ordered = rows.sort_by([("part", "ascending"), ("sequence", "ascending")])
     by_part: dict[int, list[bytes]] = defaultdict(list)
+    pieces: list[bytes] = []
     for row in ordered.to_pylist():
-        by_part[row["part"]].append(row["body"])
+        pieces.append(row["body"])
+        if not row["more"]:
+            by_part[row["part"]].append(b"".join(pieces))
+            pieces = []
     return [_replay(bodies) for _, bodies in sorted(by_part.items())]
 
 

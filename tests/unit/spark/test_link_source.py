@@ -56,6 +56,16 @@ def test_outcomes_come_by_task_in_the_order_they_were_sent() -> None:
     assert [list(outcomes) for outcomes in outcomes_by_part(shuffled)] == [["one", 2], [{"three": 3}]]
 
 
+def test_a_large_outcome_comes_in_rows_of_4_mib_and_is_whole_again_on_the_driver() -> None:
+    large = bytes(range(256)) * (9 << 12)
+
+    rows = _run(_Telling(("small", large)), _Telling((large, "last")))
+
+    assert max(len(body or b"") for body in rows["body"].to_pylist()) == 4 << 20
+    assert len(rows) == 2 * (1 + 3)
+    assert [list(outcomes) for outcomes in outcomes_by_part(rows)] == [["small", large], [large, "last"]]
+
+
 def test_a_tasks_error_is_raised_in_its_place() -> None:
     (outcomes,) = outcomes_by_part(_run(_Telling(("before",), fails=True)))
 

@@ -14,6 +14,7 @@ from penstock.core.errors import PenstockError
 from penstock.core.spolts.arrow_schemas import arrow_of_avro, avro_of_arrow
 from penstock.core.spolts.batches import KEY, TO, batch_of_changes, batch_of_records, told, values_of
 from penstock.core.spolts.message import Output
+from penstock.links.spolts.bounds import require_bounded
 from penstock.links.spolts.encode import Encoded, key_of_text
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ class BatchCode:
         if not isinstance(found, pa.RecordBatch):
             text = f"a batch function returns a pyarrow.RecordBatch, not {type(found).__name__}"
             raise TypeError(text)
+        given_bytes = sum(len(raw.key or b"") + len(raw.value or b"") for raw in raws)
+        require_bounded(found.num_rows, found.nbytes, given_bytes)
         return self._write(found) if found.num_rows else []
 
     def _read(self, raws: Sequence[RawMessage]) -> pa.RecordBatch:

@@ -50,7 +50,7 @@ def _import(spolt: SpoltSpec) -> ModuleType:
         sys.path.insert(0, path)
     try:
         module = importlib.import_module(name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         message = f"spolt {spolt.name}: {name} does not import: {type(error).__name__}: {error}"
         hint = f"it is looked for below {path} first; try: cd {path} && python -c 'import {name}'"
         raise UsageError(message, hint) from error
@@ -74,7 +74,7 @@ def _ready(spolt: SpoltSpec, found: object) -> UserCode:
         return cast("UserCode", partial(cast("UserCode", found), **spolt.options) if spolt.options else found)
     try:
         made = found(**spolt.options)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         message = f"spolt {spolt.name}: {spolt.function} cannot be made: {type(error).__name__}: {error}"
         raise UsageError(message, "the options of the spolt are the arguments of the class") from error
     if not callable(made):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.links.spolts.run import Processed, SpoltRunner
+from penstock.links.spolts.worker_deaths import WorkerDeaths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from penstock.core.changes import Messages
     from penstock.core.spolts.raw import Letter, RawMessage
@@ -40,8 +43,11 @@ class RangeProcessed:
 class RangeProcessor:
     """Processes ranges for one spolt."""
 
-    def __init__(self, job: SpoltJob, code: LoadedCode, log: MessageLog, subjects: Subjects) -> None:
-        """Read from `log`, decode and encode with the schemas of `subjects`."""
+    def __init__(
+        self, job: SpoltJob, code: LoadedCode, log: MessageLog, subjects: Subjects, deaths: Path | None = None
+    ) -> None:
+        """Read from `log`, decode and encode with the schemas of `subjects`; `deaths` is a folder for WorkerDeaths."""
+        self._deaths = deaths
         self._job = job
         self._code = code
         self._log = log
@@ -61,19 +67,21 @@ class RangeProcessor:
             size = sum(len(raw.key or b"") + len(raw.value or b"") for raw in raws)
             done = self._process(each, raws, raws[-1].offset + 1 if size >= share else each.end, room)
             room -= sum(part.keys.nbytes + part.values.nbytes for part in done.messages)
+            room -= sum(len(each.message.key or b"") + len(each.message.value or b"") for each in done.letters)
             yield done
             if room <= 0:
                 return
 
     def _process(self, given: InputRange, raws: Sequence[RawMessage], end: int, room: int) -> RangeProcessed:
-        runner = SpoltRunner(self._job, self._code, given.input, self._subjects)
         made, count = Processed(), 0
-        for more, done in runner.run(raws):
-            made.add(done)
-            count += more
-            if made.size_bytes() >= room and count < len(raws):
-                end = raws[count].offset
-                break
+        with nullcontext() if self._deaths is None else WorkerDeaths(self._deaths, given) as deaths:
+            runner = SpoltRunner(self._job, self._code, given.input, self._subjects, deaths)
+            for more, done in runner.run(raws):
+                made.add(done)
+                count += more
+                if made.size_bytes() >= room and count < len(raws):
+                    end = raws[count].offset
+                    break
         return RangeProcessed(
             range=given,
             read_to=end,

@@ -2,6 +2,7 @@
 
 User code that fails on a message fails on that one alone: nothing of it is
 published. A batch that fails is tried again in halves, until the message is found.
+To take too long, to make too much and to end the process are failures like others.
 """
 
 from __future__ import annotations
@@ -23,9 +24,12 @@ from penstock.core.errors import PenstockError, SpoltError
 from penstock.core.spolts.message import DeadLetter, DeadLetterError, Message, Output
 from penstock.core.spolts.raw import Letter
 from penstock.links.spolts.batch_code import BatchCode
+from penstock.links.spolts.bounds import require_bounded
 from penstock.links.spolts.decode import MessageDecoder
 from penstock.links.spolts.encode import OutputEncoder
+from penstock.links.spolts.time_limit import CallTimeoutError, time_limit
 from penstock.links.spolts.transform_code import TransformCode, Transforms
+from penstock.links.spolts.worker_deaths import DEATHS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -34,9 +38,12 @@ if TYPE_CHECKING:
     from penstock.core.spolts.raw import RawMessage
     from penstock.links.spolts.encode import Encoded
     from penstock.links.spolts.spec import LoadedCode, SpoltJob
+    from penstock.links.spolts.worker_deaths import WorkerDeaths
     from penstock.ports.subjects import Subjects
 
 _BATCH_MESSAGES = 5_000
+_PIECE_BYTES = 4 << 20
+"""Where messages make so much, fewer of them are done together."""
 
 
 @dataclass(slots=True)
@@ -54,7 +61,7 @@ class Processed:
     def size_bytes(self) -> int:
         """How large the messages are that were made, dead letters included."""
         made = sum(len(each.key or b"") + len(each.value or b"") for each in self.encoded)
-        return made + sum(len(raw.key or b"") + len(raw.value or b"") for raw, _ in self.failed)
+        return made + sum(_size(raw) for raw, _ in self.failed)
 
     def messages(self, partition_hint: int) -> list[Messages]:
         """What is to be published, by topic; messages without a key go into the partition of `partition_hint`."""
@@ -81,9 +88,17 @@ class Processed:
 class SpoltRunner:
     """A spolt, ready to be run over messages of one input."""
 
-    def __init__(self, job: SpoltJob, code: LoadedCode, given: InputSpec, subjects: Subjects) -> None:
-        """Run `code` over messages that are written as `given` says."""
+    def __init__(
+        self,
+        job: SpoltJob,
+        code: LoadedCode,
+        given: InputSpec,
+        subjects: Subjects,
+        deaths: WorkerDeaths | None = None,
+    ) -> None:
+        """Run `code` over messages that are written as `given` says; `deaths` knows those that ended workers."""
         self._job = job
+        self._deaths = deaths
         self._function = code.function
         self._is_avro = given.format == "avro"
         self._decoder = MessageDecoder(given, subjects)
@@ -102,11 +117,16 @@ class SpoltRunner:
         is away.
         """
         for start in range(0, len(raws), _BATCH_MESSAGES):
-            part = raws[start : start + _BATCH_MESSAGES]
-            done = Processed()
-            for run in self._runs(part):
-                done.add(self._attempt(run))
-            yield len(part), done
+            done, count, size = Processed(), 0, 0
+            for run in self._runs(raws[start : start + _BATCH_MESSAGES]):
+                more = self._attempt(run)
+                done.add(more)
+                count += len(run)
+                size += more.size_bytes()
+                if size >= _PIECE_BYTES:
+                    yield count, done
+                    done, count, size = Processed(), 0, 0
+            yield count, done
 
     def _runs(self, raws: Sequence[RawMessage]) -> Iterator[Sequence[RawMessage]]:
         """Messages one by one; or, for code that takes batches, those together that have one schema."""
@@ -118,15 +138,21 @@ class SpoltRunner:
             yield list(group)
 
     def _attempt(self, raws: Sequence[RawMessage]) -> Processed:
+        start, end = raws[0].offset, raws[-1].offset + 1
+        if self._deaths is not None:
+            if len(raws) > 1 and self._deaths.is_suspect(start, end):
+                return self._one_by_one(raws)
+            if self._deaths.is_at_fault(start):
+                return self._give_up(raws[0], WorkerEndedError())
+            self._deaths.begin(start, end)
         try:
-            if self._batches is not None:
-                return Processed(self._batches.process(raws))
-            return self._process(raws[0])
+            with time_limit(self._job.spolt.timeout_seconds):
+                return self._call(raws)
         except PenstockError as error:
             if error.retryable:
                 raise
-            fault: Exception = error
-        except Exception as error:  # noqa: BLE001 - user code may raise anything
+            fault: BaseException = error
+        except (Exception, SystemExit, CallTimeoutError) as error:  # noqa: BLE001 - user code may raise anything
             fault = error
         if len(raws) > 1:
             middle = len(raws) // 2
@@ -135,33 +161,65 @@ class SpoltRunner:
             return done
         return self._give_up(raws[0], fault)
 
+    def _one_by_one(self, raws: Sequence[RawMessage]) -> Processed:
+        """Process messages of which one ended a worker, so that it is known which."""
+        done = Processed()
+        for raw in raws:
+            done.add(self._attempt([raw]))
+        return done
+
+    def _call(self, raws: Sequence[RawMessage]) -> Processed:
+        if self._batches is None:
+            return self._process(raws[0])
+        return Processed(self._batches.process(raws))
+
     def _process(self, raw: RawMessage) -> Processed:
         decoded = self._decoder.decode(raw)
-        done = Processed()
+        done, size = Processed(), 0
         for each in _listed(self._function(decoded.message)):
             match each:
                 case DeadLetter(reason):
                     done.failed.append((raw, reason))
                 case Output() | Message():
-                    done.encoded.append(self._encoder.encode(each, decoded))
+                    encoded = self._encoder.encode(each, decoded)
+                    done.encoded.append(encoded)
+                    size += len(encoded.key or b"") + len(encoded.value or b"")
                 case _:
                     text = f"a spolt gives Output, Message or DeadLetter, not {type(each).__name__}"
                     raise TypeError(text)
+            require_bounded(len(done.encoded) + len(done.failed), size, _size(raw))
         return done
 
-    def _give_up(self, raw: RawMessage, fault: Exception) -> Processed:
+    def _give_up(self, raw: RawMessage, fault: BaseException) -> Processed:
         """Put a message aside, or stop, as the file says."""
         if isinstance(fault, DeadLetterError):
             return Processed(failed=[(raw, str(fault) or "without a reason")])
         reason = explain_fault(fault)
         if self._job.spolt.on_error == "dead_letter":
             return Processed(failed=[(raw, reason)])
+        if self._deaths is not None:
+            self._deaths.forget(raw.offset)
         message = f"spolt {self._job.spolt.name} failed on {raw.place}: {reason}"
         hint = "mend the code, or set on_error: dead_letter, and run again: it goes on with this message"
         raise SpoltError(message, hint) from fault
 
 
-def explain_fault(fault: Exception) -> str:
+class WorkerEndedError(Exception):
+    """A message has ended workers."""
+
+    def __init__(self) -> None:
+        """Say what may have been."""
+        super().__init__(
+            f"{DEATHS_MAX} workers ended while they processed it: "
+            "user code called os._exit, a library crashed, or memory ran out"
+        )
+
+
+def _size(raw: RawMessage) -> int:
+    return len(raw.key or b"") + len(raw.value or b"")
+
+
+def explain_fault(fault: BaseException) -> str:
     """Say what user code raised, and where."""
     frames = traceback.extract_tb(fault.__traceback__)
     text = fault.message if isinstance(fault, PenstockError) else f"{type(fault).__name__}: {fault}"
@@ -170,14 +228,14 @@ def explain_fault(fault: Exception) -> str:
     return f"{text} ({frames[-1].filename}, line {frames[-1].lineno})"
 
 
-def _listed(given: object) -> list[object]:
+def _listed(given: object) -> Iterable[object]:
     match given:
         case None:
             return []
         case Output() | Message() | DeadLetter():
             return [given]
         case Iterable() if not isinstance(given, str | bytes | dict):
-            return list(cast("Iterable[object]", given))
+            return cast("Iterable[object]", given)
         case _:
             text = f"a spolt gives Output, Message or DeadLetter, or several, not {type(given).__name__}"
             raise TypeError(text)
