@@ -310,7 +310,7 @@ def test_messages_that_are_kept_as_they_are_keep_their_bytes(case_of: Callable[[
     assert set(kept) < set(made)
 
 
-@pytest.mark.parametrize("batches", [False, True])
+@pytest.mark.parametrize("batches", [False, pytest.param(True, marks=pytest.mark.nightly)])
 def test_a_message_that_ends_its_worker_is_put_aside_when_it_has_ended_three(
     case_of: Callable[[str, str], SpoltCase],
     batches: bool,  # noqa: FBT001 - a parameter of the test

@@ -6,6 +6,7 @@ import math
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
+from penstock.adapters.kafka.topic_sizes import TopicSizes
 from penstock.core.schema_changes import read_schema_change
 from penstock.links.capture.first_start import SnapshotPace, begin_snapshot, start_from_log, start_with_snapshot
 from penstock.links.capture.follow import LogFollower, Pace
@@ -17,6 +18,7 @@ from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.mirrored import require_newest_kafka
 from penstock.wiring.open import (
     committed_end,
+    kafka_cluster,
     open_pipeline_state,
     open_publisher,
     open_registry,
@@ -169,6 +171,7 @@ def open_table_catalog(spec: CaptureSpec, log: TopicReader) -> TableCatalog:
         repeatable=not spec.pipeline.kafka.transactions,
     )
     table_catalog.unlogged = kind.unlogged(spec, tracker)
+    table_catalog.message_bytes_max = TopicSizes(kafka_cluster(spec.pipeline))
     return table_catalog
 
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from penstock.core.avro.envelope_encode import encode_changes
 from penstock.core.changes import Messages
-from penstock.core.errors import READ_AGAIN, TableStoppedError
-from penstock.core.kafka.largest import LARGEST_BYTES, too_large
+from penstock.core.errors import TableStoppedError
 from penstock.core.key_changes import message_order, split_key_changes
 from penstock.core.publication import Publication, StoppedTable, count_rows, merge_by_topic
+from penstock.links.capture.sendable import require_sendable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,7 +63,7 @@ class ChangeCollector:
                 continue
             try:
                 encoded = self._encode(table, table_events)
-                _require_sendable(table, encoded, begin)
+                require_sendable(table, encoded, str(begin), self._table_catalog.message_bytes_max)
             except TableStoppedError as error:
                 self.stopped[str(table)] = StoppedTable(str(begin), error.message, error.hint)
                 continue
@@ -85,15 +85,6 @@ class ChangeCollector:
                 keys, values = encode_changes(encodable, batch, processed_at_ms)
                 encoded.append(Messages(topic, keys, values, message_order(batch)))
         return encoded
-
-
-def _require_sendable(table: TableId, encoded: Sequence[Messages], begin: Position) -> None:
-    """Raise TableStoppedError for a row that no broker takes: nothing that anybody sets would bring it over."""
-    size = max(map(too_large, encoded), default=0)
-    if size:
-        reason = f"a change of it is a message of {size:,} bytes, and brokers take {LARGEST_BYTES:,} at most"
-        hint = f'keep such values elsewhere, make the row smaller, then {READ_AGAIN}; or leave it out with "!{table}"'
-        raise TableStoppedError(str(table), "", str(begin), reason, hint)
 
 
 def _by_table(events: Sequence[LoggedRows]) -> dict[TableId, list[LoggedRows]]:

@@ -17,6 +17,7 @@ from penstock.core.key_changes import message_order
 from penstock.core.publication import CaptureRecord, StoppedTable, count_rows
 from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
 from penstock.links.capture.open_capture import CaptureParts, schema_change_messages
+from penstock.links.capture.sendable import require_sendable
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
@@ -185,8 +186,12 @@ class _SnapshotPublication:
             for batch in batches:
                 behind = replace(batch, rows=number_on(batch.rows, left_over, schema.table, self._snapshot.position))
                 keys, values = encode_changes(encodable, behind, time.time_ns() // 1_000_000)
+                messages = Messages(registered.topic, keys, values, message_order(batch))
+                require_sendable(
+                    schema.table, [messages], str(self._snapshot.position), self._parts.table_catalog.message_bytes_max
+                )
                 self._rows = count_rows(self._rows, schema.table, len(batch), int(batch.timestamps_ms[-1]))
-                yield Messages(registered.topic, keys, values, message_order(batch))
+                yield messages
 
     def _announce(self, schema_change: SchemaChange, left_over: int) -> list[Messages]:
         """Announce at the place of the copy, behind the rows that are left over of another one, which count from 0."""

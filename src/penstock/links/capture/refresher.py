@@ -16,10 +16,11 @@ import pyarrow as pa
 
 from penstock.core.avro.envelope_encode import encode_changes
 from penstock.core.changes import Messages
-from penstock.core.errors import PenstockError, UnavailableError, UsageError
+from penstock.core.errors import PenstockError, TableStoppedError, UnavailableError, UsageError
 from penstock.core.publication import StoppedTable
 from penstock.core.snapshots import SnapshotProgress, Status, Wanted, Window, require_key
 from penstock.core.tables import TableId
+from penstock.links.capture.sendable import require_sendable
 from penstock.links.capture.table_return import announce_anew
 from penstock.ports.snapshots import Chunk, ChunkOrder, Definition
 
@@ -224,7 +225,8 @@ class Refresher:
 
     def _messages(self, reading: _Reading, chunk: Chunk, boundary: Position) -> list[Messages]:
         """Encode what of a chunk holds at `boundary`."""
-        encodable, topic = self._capture.parts.table_catalog.encodable(reading.table)
+        catalog = self._capture.parts.table_catalog
+        encodable, topic = catalog.encodable(reading.table)
         row, now_ms, messages = self._capture.refresh_row(boundary), time.time_ns() // 1_000_000, []
         for batch in (chunk.rows, chunk.gone):
             if batch is None or not len(batch):
@@ -237,6 +239,10 @@ class Refresher:
             if kept:
                 indices = pa.array(kept, pa.int64())
                 messages.append(Messages(topic, keys.take(indices), values.take(indices), [row] * len(kept)))
+        try:
+            require_sendable(reading.table, messages, str(boundary), catalog.message_bytes_max)
+        except TableStoppedError as error:
+            raise _SnapshotError(error) from error
         return messages
 
     def _note(self, snapshot: Snapshot, progress: SnapshotProgress, expected: int | None) -> None:

@@ -8,6 +8,7 @@ from penstock.core.avro.envelope_encode import EncodableTable
 from penstock.core.avro.schemas import table_schema
 from penstock.core.errors import READ_AGAIN, PositionError, TableStoppedError
 from penstock.core.files import META_PREFIX
+from penstock.core.kafka.largest import LARGEST_BYTES
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.schema_difference import describe_difference
 from penstock.core.tables import UnsupportedType
@@ -50,6 +51,7 @@ class TableCatalog:
         """Start from the schema-change events of `source`, oldest first; see EncodableTable for `repeatable`."""
         self.source = source
         self.unlogged: UnloggedChanges = AllLogged()
+        self.message_bytes_max: Callable[[str], int] = lambda _topic: LARGEST_BYTES
         self.wanted = wanted
         self.tracker = tracker
         self._registry = registry

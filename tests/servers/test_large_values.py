@@ -1,0 +1,143 @@
+"""A row that its topic does not take stops its table alone, wherever it is met, and comes when the topic takes it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+from tests.servers.chain import Chain, make_chain
+
+from penstock.core.snapshots import SnapshotOptions, Status
+from penstock.wiring.open import kafka_cluster
+from penstock.wiring.snapshots import ask_for_snapshots, read_snapshots
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from penstock.embedded.kafka import KafkaBroker
+    from penstock.embedded.mariadb import MariadbServer
+
+LARGE = "INSERT INTO large VALUES (%s, %s, %s)"
+HALF_BYTES = 700_000
+
+
+@pytest.fixture
+def chain(
+    mariadb: MariadbServer,
+    tracker_server: MariadbServer,
+    kafka: KafkaBroker,
+    schematizer: str,
+    fresh_database: str,
+    tmp_path: Path,
+) -> Chain:
+    chain = make_chain(tmp_path, fresh_database, mariadb, (kafka, schematizer, tracker_server.port))
+    chain.write(
+        "CREATE TABLE large (id INT PRIMARY KEY, a MEDIUMBLOB, b MEDIUMBLOB)",
+        "CREATE TABLE small (id INT PRIMARY KEY)",
+        "INSERT INTO large VALUES (1, 'a', 'b')",
+        "INSERT INTO small VALUES (1)",
+    )
+    return chain
+
+
+def limit(chain: Chain, bytes_max: int) -> None:
+    """Let the topic of `large` take messages of so many bytes."""
+    admin = AdminClient(kafka_cluster(chain.spec).client_settings())
+    resource = ConfigResource(
+        ResourceType.TOPIC,
+        topic_of(chain),
+        incremental_configs=[
+            ConfigEntry("max.message.bytes", str(bytes_max), incremental_operation=AlterConfigOpType.SET)
+        ],
+    )
+    for answer in admin.incremental_alter_configs([resource]).values():
+        answer.result(30)
+
+
+def topic_of(chain: Chain) -> str:
+    return f"{chain.source}.{chain.name}.large"
+
+
+def insert_large(chain: Chain, row: int) -> None:
+    """Write 1.4 million bytes that cannot be compressed."""
+    with chain.cursor() as cursor:
+        cursor.execute(LARGE, (row, os.urandom(HALF_BYTES), os.urandom(HALF_BYTES)))
+
+
+def told(chain: Chain) -> list[str]:
+    chain.mirror("stopped")
+    return [f"{table.error} {table.hint}" for table in chain.status().tables if table.error]
+
+
+def require_stopped_alone(chain: Chain) -> None:
+    (said,) = told(chain)
+    assert f"topic {topic_of(chain)} takes 1,000,000" in said
+    assert f"raise max.message.bytes of {topic_of(chain)}" in said
+    assert f"penstock snapshot FILE {chain.name}.large" in said or "penstock snapshot FILE TABLE" in said
+
+
+def test_a_change_that_is_too_large_stops_its_table_and_what_the_hint_says_brings_it(chain: Chain) -> None:
+    chain.start()
+    chain.carry()
+    limit(chain, 1_000_000)
+    insert_large(chain, 2)
+    chain.write("INSERT INTO small VALUES (2)")
+    chain.carry()
+
+    require_stopped_alone(chain)
+    assert chain.query("SELECT id FROM {schema}.small ORDER BY id") == [(1,), (2,)]
+
+    limit(chain, 64 << 20)
+    ask_for_snapshots(chain.spec, [f"{chain.name}.large"], SnapshotOptions())
+    chain.carry()
+    insert_large(chain, 3)
+    chain.carry()
+
+    assert told(chain) == []
+    assert chain.query("SELECT id, octet_length(a) + octet_length(b) FROM {schema}.large ORDER BY id") == [
+        (1, 2),
+        (2, 1_400_000),
+        (3, 1_400_000),
+    ]
+
+
+def test_a_row_that_is_too_large_stops_its_table_in_an_initial_snapshot(chain: Chain) -> None:
+    insert_large(chain, 2)
+    admin = AdminClient(kafka_cluster(chain.spec).client_settings())
+    for answer in admin.create_topics([NewTopic(topic_of(chain), 1, 1)]).values():
+        answer.result(30)
+    limit(chain, 1_000_000)
+
+    chain.start()
+    chain.write("INSERT INTO small VALUES (2)")
+    chain.carry()
+
+    require_stopped_alone(chain)
+    assert chain.query("SELECT id FROM {schema}.small ORDER BY id") == [(1,), (2,)]
+
+
+@pytest.mark.nightly
+def test_a_row_that_is_too_large_ends_the_snapshot_of_its_table_and_nothing_else(chain: Chain) -> None:
+    chain.start()
+    chain.carry()
+    limit(chain, 1_000_000)
+    with chain.cursor() as cursor:
+        cursor.execute("SET SESSION sql_log_bin = 0")
+        cursor.execute(LARGE, (2, os.urandom(HALF_BYTES), os.urandom(HALF_BYTES)))
+    ask_for_snapshots(chain.spec, [f"{chain.name}.large"], SnapshotOptions())
+    chain.write("INSERT INTO small VALUES (2)")
+    chain.carry()
+
+    (snapshot,) = read_snapshots(chain.spec)
+    assert snapshot.status is Status.FAILED
+    assert f"topic {topic_of(chain)} takes 1,000,000" in snapshot.error
+    assert chain.query("SELECT id FROM {schema}.small ORDER BY id") == [(1,), (2,)]
