@@ -220,6 +220,17 @@ def test_foreign_keys_are_warned_about_where_they_change_rows_behind_the_log(
     assert logged == 1 or read_flavour(root) == "mysql"
 
 
+def test_engines_of_which_no_snapshot_can_be_made_are_warned_about(
+    root: pymysql.Connection, database: str, wanted: Callable[[TableId], bool]
+) -> None:
+    ask(root, "CREATE TABLE old (a INT PRIMARY KEY) ENGINE=MyISAM")
+
+    warned = problems(examine(root, wanted), "warning")
+
+    assert f"no other can be made of them: {database}.old (MyISAM)" in warned["engine"]
+    assert "ENGINE=InnoDB before the first start" in warned["engine"]
+
+
 def test_patterns_that_match_nothing_are_told(root: pymysql.Connection, database: str) -> None:
     patterns = [f"{database}.*", f"{database}.t", f"{database}.missing", "nowhere.*", "!nowhere.*"]
 

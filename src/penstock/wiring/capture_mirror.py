@@ -11,6 +11,7 @@ import structlog
 from penstock.adapters.kafka.topics import position_topic
 from penstock.core.errors import PenstockError
 from penstock.core.publication import CaptureRecord
+from penstock.core.tables import TableId
 from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.link_place import LinkPlace
 from penstock.wiring.open import committed_position, open_topic_log
@@ -38,8 +39,12 @@ class SourceMirror:
         self._source_log = capture_kind(source).log(source)
         mirrored = state.position(source.name)
         self._next = mirrored[1] if mirrored else 0
-        self._stopped: set[str] = set(state.stopped_tables(source.name))
+        # Since when each table is stopped, and why.
+        self._stopped = {
+            t.table: (t.stopped_at_ms, t.error) for t in state.tables() if t.link == source.name and t.error
+        }
         self._record: CaptureRecord | None = None
+        self._patterns = source.patterns
         self._spec = spec
         self._announced = TableTopics(spec, self._topics)
 
@@ -98,14 +103,17 @@ class SourceMirror:
             return
         self._state.save_position(self.name, newest.position, end, self._topic_ends(rows), rows)
         self._next = end
-        for table in self._stopped - set(newest.stopped):
+        # A table that `tables` leaves out by now waits for nobody. The record keeps it, should it be asked for again.
+        stopped = {table: why for table, why in newest.stopped.items() if self._patterns.matches(TableId.parse(table))}
+        for table in self._stopped.keys() - stopped.keys():
             self._state.resume_table(self.name, table)
-            self._stopped.discard(table)
-        for table, why in newest.stopped.items():
-            if table not in self._stopped:
-                since_ms = stopped_at_ms.get(table) or _now_ms()
+            del self._stopped[table]
+        for table, why in stopped.items():
+            before_ms, error = self._stopped.get(table, (0, ""))
+            if error != why.error:
+                since_ms = before_ms or stopped_at_ms.get(table) or _now_ms()
                 self._state.stop_table(self.name, table, why.error, why.hint, since_ms)
-                self._stopped.add(table)
+                self._stopped[table] = since_ms, why.error
                 _log.error("table stopped", link=self.name, table=table, error=why.error, hint=why.hint)
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from penstock.core.mysql.statements.evolution import refusal
 from penstock.core.tables import (
+    BitType,
     BytesType,
     Column,
     ColumnType,
@@ -113,6 +114,13 @@ def test_a_change_that_may_touch_values_is_refused_with_its_column(before: Colum
     assert refused.column == "c"
     assert before.declaration in refused.reason
     assert refused.hint
+
+
+def test_a_type_that_would_hold_all_values_is_not_said_to_hold_fewer() -> None:
+    found = refusal(table(column(BitType(1), "bit(1)")), table(column(IntegerType(8, unsigned=False), "tinyint(4)")))
+
+    assert found is not None
+    assert found.reason == "it changed from bit(1) to tinyint(4), a type whose values are written in another way"
 
 
 @pytest.mark.parametrize("mode", [1 << 21, 1 << 22])

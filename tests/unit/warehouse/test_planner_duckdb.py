@@ -29,6 +29,7 @@ from penstock.core.tables import (
 )
 from penstock.core.warehouse.alter import plan_migration
 from penstock.core.warehouse.dialect import DUCKDB
+from penstock.core.warehouse.overflow import fit_schema
 from penstock.core.warehouse.planner import plan_create, plan_drop, plan_merge
 from penstock.core.warehouse.target_table import TargetTable
 
@@ -117,6 +118,18 @@ def test_a_column_that_duckdb_cannot_hold_stops_the_table_and_is_named(column: C
 
     assert (stopped.value.table, stopped.value.column) == ("shop.orders", column.name)
     assert said in str(stopped.value)
+
+
+@pytest.mark.parametrize(("type_", "fits"), [(DecimalType(65, 30), True), (DecimalType(40, 39), False)])
+def test_a_decimal_with_too_many_digits_is_told_of_overflow_where_that_helps(type_: DecimalType, fits: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    schema = table(ID, Column("price", type_, nullable=True))
+
+    with pytest.raises(TableStoppedError) as stopped:
+        plan_create(DUCKDB, target(schema))
+
+    assert ("set `overflow` of the link to `null` or `clamp`" in stopped.value.hint) == fits
+    if fits:
+        plan_create(DUCKDB, target(fit_schema(DUCKDB, schema, "null")))
 
 
 def test_a_column_called_like_one_of_the_change_log_stops_the_table() -> None:

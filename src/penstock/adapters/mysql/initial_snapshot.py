@@ -27,7 +27,7 @@ from penstock.adapters.mysql.printed_rows import select_rows, stream_rows
 from penstock.adapters.mysql.write_locks import WAITING, all_writes_locked, is_denied, writes_locked
 from penstock.core.arrow_types import arrow_schema
 from penstock.core.changes import Op, RowBatch
-from penstock.core.errors import PenstockError, TableStoppedError, UnavailableError, UnfitServerError
+from penstock.core.errors import READ_AGAIN, PenstockError, TableStoppedError, UnavailableError, UnfitServerError
 from penstock.core.mysql.log.log_items import StatementLogged
 from penstock.core.mysql.statements.ddl import TableDdl, classify
 from penstock.core.mysql.types.text_values import parse_values
@@ -268,7 +268,11 @@ class MysqlInitialSnapshot:
 
     def _stopped(self, table: TableId, column: str, reason: str, hint: str) -> TableStoppedError:
         return TableStoppedError(
-            str(table), column, str(self.position), reason, f"{hint}, {_LEAVE_OUT.format(table=table)}"
+            str(table),
+            column,
+            str(self.position),
+            reason,
+            f"{hint}, then {READ_AGAIN}; {_LEAVE_OUT.format(table=table)}",
         )
 
 

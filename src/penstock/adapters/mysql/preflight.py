@@ -15,16 +15,16 @@ from penstock.adapters.mysql.log_coverage import examine_coverage
 from penstock.core.errors import UnfitServerError
 from penstock.core.findings import Finding
 from penstock.core.table_policy import DEFAULT_POLICY
+from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     import pymysql
 
     from penstock.core.mysql.statements.describe import Flavour
     from penstock.core.mysql.statements.foreign_keys import Cascade
     from penstock.core.table_policy import RowImages, TablePolicy
-    from penstock.core.tables import TableId
 
 _DAY_SECONDS = 86_400
 _REFUSED = frozenset({ER.TABLEACCESS_DENIED_ERROR, ER.COLUMNACCESS_DENIED_ERROR, ER.DBACCESS_DENIED_ERROR})
@@ -200,9 +200,9 @@ def _grant_finding(connection: pymysql.Connection, names: tuple[str, ...], grant
 
 def _table_findings(connection: pymysql.Connection, tables: Sequence[TableId]) -> Sequence[Finding]:
     refused = [table for table in tables if not _may_read(connection, table)]
-    findings = [_select_finding(connection, len(tables), refused)]
+    readable = set(tables).difference(refused)
+    findings = [_select_finding(connection, len(tables), refused), *_engine_findings(connection, readable)]
     if not logs_cascades(connection):
-        readable = set(tables).difference(refused)
         findings += map(_cascade_finding, read_cascades(connection, readable.__contains__))
     return findings
 
@@ -225,6 +225,22 @@ def _may_read(connection: pymysql.Connection, table: TableId) -> bool:
         if error_code(error) != ER.NO_SUCH_TABLE:
             raise
     return True
+
+
+def _engine_findings(connection: pymysql.Connection, tables: Collection[TableId]) -> Iterator[Finding]:
+    """Warn of tables of which no snapshot can be made: their engines know no place of the log."""
+    listed = ask(
+        connection,
+        "SELECT TABLE_SCHEMA, TABLE_NAME, ENGINE FROM information_schema.TABLES "
+        "WHERE ENGINE <> 'InnoDB' ORDER BY TABLE_SCHEMA, TABLE_NAME",
+    )
+    found = [(TableId(schema, name), engine) for schema, name, engine in listed]
+    named = [f"{table} ({engine})" for table, engine in found if table in tables]
+    if named:
+        more = f" and {len(named) - _LISTED_MAX} more" if len(named) > _LISTED_MAX else ""
+        message = f"an initial snapshot stops these, and no other can be made of them: {', '.join(named[:_LISTED_MAX])}"
+        hint = "ALTER TABLE ... ENGINE=InnoDB before the first start, or leave them out; their changes are in the log"
+        yield Finding("warning", "engine", f"{message}{more}", hint)
 
 
 def _cascade_finding(found: Cascade) -> Finding:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.core.errors import FULL_REFRESH, START_ANEW, TableStoppedError
 from penstock.core.files import FILE, OP, POS, ROW, TS_MS
-from penstock.core.tables import Column, IntegerType, TextType, TimestampType
+from penstock.core.tables import Column, DecimalType, IntegerType, TextType, TimestampType
 from penstock.core.warehouse.dialect import Dialect, quote_name, render_type
 from penstock.core.warehouse.fill_values import render_fill_value
 from penstock.core.warehouse.widening import widens
@@ -61,7 +61,19 @@ def column_type(dialect: Dialect, schema: TableSchema, column: Column) -> str:
         return render_type(dialect, column.type)
     except ValueError as error:
         hint = "change the column's type in the source, or leave the table out of the link's `tables`"
+        if can_fit(dialect, column):
+            hint = f"set `overflow` of the link to `null` or `clamp`, for values that have more digits; or {hint}"
         raise stopped(schema, column.name, str(error), hint) from error
+
+
+def can_fit(dialect: Dialect, column: Column) -> bool:
+    """Whether the warehouse can have the column, a decimal, with fewer digits before the point."""
+    match column.type:
+        case DecimalType(precision, scale):
+            precision_max, scale_max = dialect.decimal_precision_max, dialect.decimal_scale_max
+            return precision > precision_max > scale and scale <= scale_max
+        case _:
+            return False
 
 
 def fill_value(dialect: Dialect, schema: TableSchema, column: Column) -> str:

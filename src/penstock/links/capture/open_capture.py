@@ -154,8 +154,11 @@ class OpenCapture:
                 self.has_tracker = True
         outcome = self.parts.statements.apply(statement, self.stopped)
         for schema_change in outcome.schema_changes:
+            name = str(schema_change.table)
             if schema_change.kind in {SchemaChangeKind.CREATE, SchemaChangeKind.RENAME}:
-                self.stopped.pop(str(schema_change.table), None)
+                self.stopped.pop(name, None)
+            elif schema_change.kind is SchemaChangeKind.DROP and name in self.stopped:
+                self.stopped[name] = _gone(name, self.stopped[name])
         for table, why in outcome.stopped:
             self.stopped.setdefault(str(table), why)
         self._stand_at(statement.end)
@@ -238,3 +241,13 @@ def schema_change_messages(topic: str, schema_changes: Sequence[SchemaChange]) -
             order=np.arange(len(schema_changes), dtype=np.int64),
         )
     ]
+
+
+def _gone(table: str, why: StoppedTable) -> StoppedTable:
+    """What is told of a table that went after it had stopped: what stopped it cannot be mended any more."""
+    error = f"table {table} stopped at {why.position}, and was dropped or got another name since"
+    hint = (
+        f'nothing is left to carry under that name: leave it out with "!{table}" under tables, and it is told no more; '
+        "what the targets have of it stays as it was"
+    )
+    return StoppedTable(why.position, error, hint)

@@ -238,6 +238,8 @@ def _column_refusal(before: Column, after: Column) -> Refusal | None:
         return None if same else Refusal(after.name, f"{changed}, which computes existing rows anew", _READ_ANEW)
     if isinstance(after.type, UnsupportedType) and before.type != after.type:
         return Refusal(after.name, f"{changed}, a type that cannot be carried", _READ_ANEW)
+    if type(before.type) is not type(after.type) and not _holds(after.type, before.type):
+        return Refusal(after.name, f"{changed}, a type whose values are written in another way", _READ_ANEW)
     if before.type != after.type and not _holds(after.type, before.type):
         return Refusal(after.name, f"{changed}, which does not hold every value it held before", _READ_ANEW)
     reason = _rewrite(before, after)

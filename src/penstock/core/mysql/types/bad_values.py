@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from penstock.core.errors import START_ANEW
+from penstock.core.errors import READ_AGAIN, START_ANEW
 
-FIX_ROW: Final = f"correct the row (UPDATE), or leave the column out, and {START_ANEW}"
+FIX_ROW: Final = f"correct the row (UPDATE), then {READ_AGAIN}"
 WHOLE_JSON: Final = f"set binlog_row_value_options='' on the server, for every session, and {START_ANEW}"
 
 

@@ -110,7 +110,7 @@ def row_layout(schema: TableSchema, table_map: TableMap, position: str) -> RowLa
                 column.name,
                 position,
                 f"this release cannot carry the type {column.type.declaration}",
-                "leave the column out, or change its type",
+                f'change its type, then {READ_AGAIN}; or leave the table out with "!{schema.table}" under tables',
             )
         cell = _cell(column, table_map.types[index], table_map.metadata[index])
         if cell is None or _sign_differs(column, table_map, index):

@@ -146,7 +146,7 @@ def print_instant(found: int, digits: int) -> str:
     return print_datetime(Moment(at.year, at.month, at.day, at.hour, at.minute, at.second, at.microsecond), digits)
 
 
-_ZERO_HINT: Final = f"set zero_dates of the source, or {FIX_ROW}"
+_ZERO_HINT: Final = f"{FIX_ROW}, where zero_dates of the source may be another"
 
 
 def _span(hours: int, minutes: int, seconds: int, fraction: int) -> int:

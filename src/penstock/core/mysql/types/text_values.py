@@ -119,7 +119,7 @@ def _calendar(raw: pa.BinaryArray, type_: pa.DataType, *, zero_is_null: bool) ->
     if not zero_is_null:
         is_zero = pc.starts_with(texts, "0000")
         if pc.any(is_zero).as_py():
-            text = f"{texts.filter(is_zero)[0]} is no date: set zero_dates of the source, or correct the row"
+            text = f"{texts.filter(is_zero)[0]} is no date, and zero_dates of the source is not set"
             raise ValueError(text)
         return texts.cast(type_)
     moments = [None if text is None else _moment_or_null(text) for text in texts.to_pylist()]
