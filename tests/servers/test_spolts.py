@@ -22,10 +22,6 @@ from penstock.cli.deadletters import app
 from penstock.config.crash_points import VARIABLE
 from penstock.core.errors import FencedError, PositionError, SpoltError
 from penstock.core.spolts.raw import Letter
-from penstock.jobs.pipeline import run_pipeline
-from penstock.jobs.runner import PipelineRun
-from penstock.spark.runner import SparkRunner
-from penstock.spark.supervisor import NoServices
 from penstock.wiring.dead_letters import find_letters, replay_letters
 from penstock.wiring.mirror import LinkCondition, ProgressLog, open_mirrors
 from penstock.wiring.open import create_ledgers, open_pipeline_state
@@ -33,8 +29,6 @@ from penstock.wiring.pipeline_status import read_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from pyspark.sql import SparkSession
 
     from penstock.embedded.kafka import KafkaBroker
 
@@ -54,45 +48,6 @@ def double(message, broken=()):
 def keep_even(message):
     if message.value["number"] % 2 == 0:
         yield message
-"""
-ENDS = """\
-import os
-import pyarrow as pa
-from penstock.spolts import Output, spolt
-
-@spolt(output=pa.schema([pa.field("number", pa.int64())]))
-def double(message):
-    if message.value["number"] == 13:
-        os._exit(3)
-    return Output(message.value)
-"""
-ENDS_BATCHES = """\
-import os
-from penstock.spolts import spolt
-
-@spolt(batches=True)
-def double(batch):
-    if 13 in batch["number"].to_pylist():
-        os._exit(3)
-    return batch
-"""
-HEAVY = """\
-import os, sys, time
-import pyarrow as pa
-from penstock.spolts import Output, spolt
-
-@spolt(output=pa.schema([pa.field("number", pa.int64()), pa.field("text", pa.string())]))
-def double(message):
-    number = message.value["number"]
-    if number == 13:
-        os._exit(3)
-    if number == 14:
-        return [Output({"number": number, "text": ""})] * 300_000
-    if number == 15:
-        time.sleep(60)
-    # Of each partition four messages make 30 MiB.
-    size = 80 << 20 if number == 17 else 30 << 20 if number >= 48 else 1
-    return Output({"number": number, "text": "x" * size})
 """
 DOUBLE = """\
   - name: double
@@ -308,55 +263,6 @@ def test_messages_that_are_kept_as_they_are_keep_their_bytes(case_of: Callable[[
     numbers = [value["number"] for value in case.values(f"{case.name}.even")]
     assert sorted(numbers) == sorted([*range(0, 50, 2), *range(0, 50, 2)])
     assert set(kept) < set(made)
-
-
-@pytest.mark.parametrize("batches", [False, pytest.param(True, marks=pytest.mark.nightly)])
-def test_a_message_that_ends_its_worker_is_put_aside_when_it_has_ended_three(
-    case_of: Callable[[str, str], SpoltCase],
-    batches: bool,  # noqa: FBT001 - a parameter of the test
-) -> None:
-    case = case_of(DOUBLE.replace("    to:", "    on_error: dead_letter\n    to:"), ENDS_BATCHES if batches else ENDS)
-    case.make_topic(f"{case.name}.in")
-    case.send(f"{case.name}.in", [("k", {"number": number}, 0) for number in range(20)])
-
-    ended: list[int] = []
-    while 0 not in ended and len(ended) < 10:
-        ended.append(_carry_apart(case, len(ended) + 1))
-
-    # Of a batch it has to be found first which of its messages it was.
-    assert ended == [3] * (4 if batches else 3) + [0]
-    assert [value["number"] for value in case.values(f"{case.name}.out")] == [n for n in range(20) if n != 13]
-    (letter,) = find_letters(case.spec, "double", 10)
-    assert (letter.letter.message.offset, "3 workers ended" in letter.letter.error) == (13, True)
-
-
-@pytest.mark.nightly
-@pytest.mark.timeout(300)
-def test_messages_that_make_or_take_too_much_leave_spark_and_the_others_going(
-    case_of: Callable[[str, str], SpoltCase], spark: SparkSession
-) -> None:
-    case = case_of(DOUBLE.replace("    to:", "    on_error: dead_letter\n    timeout_seconds: 5\n    to:"), HEAVY)
-    case.make_topic(f"{case.name}.in")
-    numbers = range(60)
-    case.send(f"{case.name}.in", [("k", {"number": number}, number % 3) for number in numbers])
-
-    run_pipeline(PipelineRun(case.spec, once=True, only="double"), SparkRunner(spark, NoServices()))
-
-    assert {letter.letter.message.value for letter in find_letters(case.spec, "double", 10)} == {
-        json.dumps({"number": number}).encode() for number in (13, 14, 15, 17)
-    }
-    found = [value["number"] for value in case.values(f"{case.name}.out")]
-    assert sorted(found) == [number for number in numbers if number not in {13, 14, 15, 17}]
-
-
-def _carry_apart(case: SpoltCase, epoch: int) -> int:
-    return subprocess.run(
-        [sys.executable, "-m", "tests.servers.spolt_case", str(case.file), "double", str(epoch)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(["src", "."])},
-        cwd=Path(__file__).parents[2],
-        timeout=60,
-        check=False,
-    ).returncode
 
 
 def test_an_input_that_was_made_anew_stops_the_spolt(case_of: Callable[[str], SpoltCase]) -> None:
