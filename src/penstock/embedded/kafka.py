@@ -75,6 +75,8 @@ broker.session.timeout.ms=4000
 broker.heartbeat.interval.ms=500
 """
 
+_FLUSHING = "\n# What is acknowledged is on the disk.\nlog.flush.interval.messages=1\n"
+
 
 @dataclass(frozen=True, slots=True)
 class KafkaBroker(OneProcessServer):
@@ -96,12 +98,14 @@ def start_kafka(
     port: int | None = None,
     advertised_port: int | None = None,
     class_options: Sequence[str] | None = None,
+    flushes: bool = False,
 ) -> KafkaBroker:
     """Start a broker with its data under `home`; the first start formats it, later ones find the data and port.
 
     Clients are told to connect to `advertised_port`, where that is another: a proxy's.
     `class_options` tell the broker's JVM where its classes are archived, if that is
-    not where they usually are.
+    not where they usually are. With `flushes` nothing is acknowledged that is not on the
+    disk: a broker that is alone has no other one that remembers it after a power cut.
     Raises UsageError without Java or when the port is in use, UnavailableError
     when the jars cannot be fetched.
     """
@@ -119,6 +123,7 @@ def start_kafka(
             controller_port=choose_port(home / "controller-port"),
             data=home / "data",
         )
+        + (_FLUSHING if flushes else "")
     )
     log = home / "kafka.log"
     if not (home / "data" / "meta.properties").exists():

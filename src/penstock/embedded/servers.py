@@ -52,7 +52,7 @@ class EmbeddedServers:
         self._starters: dict[str, Callable[[], Server]] = {}
         home = spec.home
         if "kafka" in parts and spec.is_embedded("kafka"):
-            self._starters["Kafka"] = lambda: start_kafka(home / "kafka")
+            self._starters["Kafka"] = lambda: start_kafka(home / "kafka", flushes=True)
         if "schematizer" in parts and spec.is_embedded("schematizer"):
             self._starters["Schematizer"] = lambda: start_schematizer(home / "schematizer")
         if "tracker" in parts and spec.is_embedded("tracker"):

@@ -255,6 +255,8 @@ def test_a_run_goes_on_by_itself_after_kill_9_of_servers_that_start_and_of_spark
     assert "was killed while it started (SIGKILL); it starts again" in before
     assert "Traceback" not in said()
     assert len("".join([before, after[0]]).splitlines()) < 2 * 15, said()
+    # What is acknowledged is on the disk, for no other broker has it.
+    assert "log.flush.interval.messages=1" in (pipeline.home / "kafka" / "server.properties").read_text()
     told = (pipeline.home / "logs" / "penstock.log").read_text().splitlines()
     assert sum("Traceback" in event for event in told) == 2
     assert pipeline.differences() == {"counters": 0}

@@ -5,15 +5,12 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
 from penstock.adapters.objects.store import Objects, ObjectsSpec, open_objects
 from penstock.core.errors import SinkError, UnavailableError, UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 @pytest.fixture
@@ -26,6 +23,18 @@ def test_what_was_put_is_got_again_and_replaced_by_the_next(objects: Objects) ->
     objects.put("shop/users/0/1.parquet", b"second")
 
     assert objects.get("shop/users/0/1.parquet") == b"second"
+
+
+def test_a_file_and_the_folders_that_name_it_are_on_the_disk_when_it_is_written(
+    objects: Objects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[str] = []
+    monkeypatch.setattr("os.fsync", lambda number: flushed.append(str(Path(f"/proc/self/fd/{number}").readlink())))
+
+    objects.put("shop/users/1.parquet", b"first")
+
+    root = tmp_path / "a folder" / "objects"
+    assert flushed == [str(root / each) for each in ("shop/users/1.parquet", "shop/users", "shop", "")]
 
 
 def test_an_empty_file_is_a_file(objects: Objects) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -73,9 +74,11 @@ class Objects:
         self._folder = folder
 
     def put(self, key: str, content: bytes) -> None:
-        """Write a file: locally under a passing name and then renamed, elsewhere in one request."""
+        """Write a file: locally under a passing name, then renamed and on the disk, elsewhere in one request."""
         try:
             obstore.put(self._store, key, content, use_multipart=False)
+            if self._folder is not None:
+                _flush(self._folder, key)
         except (BaseError, OSError, ValueError) as error:
             raise self._explain(error, "write", key) from error
 
@@ -146,6 +149,17 @@ class Objects:
 
     def _explain(self, error: Exception, verb: str, what: str) -> SinkError | UnavailableError:
         return explain(self._spec.url, self._spec.endpoint, f"{verb} {what}", error)
+
+
+def _flush(folder: Path, key: str) -> None:
+    """Have a file survive a power cut, and its name, which is in the folders above it: a message will name it."""
+    file = folder / key
+    for path in (file, *(each for each in file.parents if each.is_relative_to(folder))):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _open_local(folder: Path, spec: ObjectsSpec) -> Objects:
