@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from penstock.config.link_tables import one_schema, target_patterns
 from penstock.config.sinks import SnowflakeSinkSpec
-from penstock.wiring.open import open_object_store
+from penstock.wiring.restored_files import open_restoring_store
 from penstock.wiring.sink_kinds.snowflake import SnowflakeKind
 from penstock.wiring.sink_kinds.table import sql_kind
 
@@ -31,7 +31,7 @@ def open_sink(spec: PipelineSpec, link: LinkSpec, *, serve_queries: bool = True)
     if kind.transaction_rows_max is not None:
         rules = replace(rules, transaction_rows_max=kind.transaction_rows_max)
     warehouse = kind.open(link, serve_queries=serve_queries)
-    return in_its_schema(spec, link, SqlSink(warehouse, spec.pipeline, link.source, open_object_store(spec), rules))
+    return in_its_schema(spec, link, SqlSink(warehouse, spec.pipeline, link.source, open_restoring_store(spec), rules))
 
 
 def open_state_database(spec: PipelineSpec, link: LinkSpec) -> Warehouse | LandingDatabase:
@@ -95,4 +95,4 @@ def _open_landing(spec: PipelineSpec, link: LinkSpec, sink: SnowflakeSinkSpec) -
 
     kind = SnowflakeKind(spec, sink)
     whose = (spec.pipeline, link.source)
-    return LandingSink(kind.open(), kind.zone, whose, open_object_store(spec), load_rules(spec, link))
+    return LandingSink(kind.open(), kind.zone, whose, open_restoring_store(spec), load_rules(spec, link))

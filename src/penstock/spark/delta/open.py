@@ -8,7 +8,8 @@ from penstock.config.places import lake_url
 from penstock.links.warehouse.lake_sink import LakeSink
 from penstock.links.warehouse.lake_state import LakeState
 from penstock.spark.delta.lake import DeltaLake
-from penstock.wiring.open import open_lake_store, open_object_store
+from penstock.wiring.open import open_lake_store
+from penstock.wiring.restored_files import open_restoring_store
 from penstock.wiring.warehouses import in_its_schema, load_rules
 
 if TYPE_CHECKING:
@@ -24,4 +25,4 @@ def open_lake_sink(spec: PipelineSpec, link: LinkSpec, sink: DeltaSinkSpec, sess
     store = open_lake_store(spec, sink)
     lake = DeltaLake(session, store, lake_url(spec, sink), f"penstock/{spec.pipeline}/{link.source}")
     lake_state, rules = LakeState(store, spec.pipeline, link.source), load_rules(spec, link)
-    return in_its_schema(spec, link, LakeSink(lake, lake_state, open_object_store(spec), rules))
+    return in_its_schema(spec, link, LakeSink(lake, lake_state, open_restoring_store(spec), rules))
