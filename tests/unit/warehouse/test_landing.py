@@ -148,10 +148,34 @@ def test_a_table_that_ends_keeps_its_messages() -> None:
     ]
 
 
-@pytest.mark.parametrize("schema", [table(key=()), replace(table(), partial_rows=True)])
-def test_tables_that_cannot_be_merged_stop(schema: TableSchema) -> None:
+def test_a_table_without_a_key_stops() -> None:
     with pytest.raises(TableStoppedError, match=r"shop\.orders"):
-        plan_table(ZONE, schema)
+        plan_table(ZONE, table(key=()))
+
+
+def test_a_column_that_messages_lack_keeps_the_value_it_had() -> None:
+    merge = plan_landed_merge(ZONE, replace(table(NOTE), partial_rows=True))
+
+    unknown = 'CASE WHEN "message":op::VARCHAR = \'u\' AND "message":row."note" IS NULL THEN 1 ELSE 0 END'
+    key = 'PARTITION BY CAST("message":row."id"::VARCHAR AS NUMBER(38, 0))'
+    rows = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+    order = f'{unknown}, "position" DESC, "offset" DESC'
+    assert f'FIRST_VALUE("message":row."note"::VARCHAR) OVER ({key} ORDER BY {order} {rows}) AS "note"' in merge
+    assert f'MIN({unknown}) OVER ({key}) AS "__penstock_lacks_1"' in merge
+    assert 'UPDATE SET "note" = CASE WHEN s."__penstock_lacks_1" = 1 THEN t."note" ELSE s."note" END' in merge
+    assert '(s."__penstock_lacks_1" = 0 OR CAST(' in merge
+    assert isinstance(sqlglot.parse_one(merge, dialect="snowflake"), exp.Merge)
+
+
+def test_a_message_lacks_what_its_row_lacks() -> None:
+    schema = replace(table(NOTE), partial_rows=True)
+    layout = file_schema(schema)
+    columns: list[list[Any]] = [[1, 2, 3], [None, None, "x"], ["u", "u", "u"], [7, 8, 9], ["01", "", ""]]
+    rows = pa.table(dict(zip(layout.names, columns, strict=True)), layout)
+
+    messages = [json.loads(text)["message"]["row"] for text in render_rows(schema, BATCH, rows)]
+
+    assert messages == [{"id": "1"}, {"id": "2", "note": None}, {"id": "3", "note": "x"}]
 
 
 def test_values_are_exact_texts() -> None:

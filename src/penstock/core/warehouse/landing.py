@@ -37,6 +37,8 @@ from penstock.core.warehouse.planner import plan_create
 from penstock.core.warehouse.target_table import TargetTable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from penstock.core.tables import Column, TableId, TableSchema
 
 COLUMNS: Final = {
@@ -50,6 +52,7 @@ COLUMNS: Final = {
 """The columns of a landing table, in order, with their types."""
 _TEXTS = (TextType, EnumType, SetType, PrintedType)
 _ROW_OPS = "('c', 'r', 'u', 'd')"
+_ORPHAN: Final = "a changed row lacks columns, and the public table has no row of its key; op "
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,26 +118,84 @@ def plan_end(zone: LandingZone, table: TableId) -> list[str]:
 
 
 def plan_landed_merge(zone: LandingZone, schema: TableSchema) -> str:
-    """Return the MERGE of what the stream has: of each key the newest message, and rows that are gone are deleted."""
+    """Return the MERGE of what the stream has: of each key the newest message, and rows that are gone are deleted.
+
+    A column that a changed row lacks has the value it had before: in an older
+    message of the stream, else in the public table. The statement fails where
+    neither has the row.
+    """
     key = [quote_name(SNOWFLAKE, name) for name in schema.key]
     names = [quote_name(SNOWFLAKE, column.name) for column in schema.columns]
-    values = [_typed(schema, column) for column in schema.columns]
-    typed = dict(zip((column.name for column in schema.columns), values, strict=True))
+    typed = {column.name: _typed(schema, column) for column in schema.columns}
     parts = ", ".join(typed[schema.column(name).name] for name in schema.key)
-    selected = ", ".join(f"{value} AS {name}" for value, name in zip(values, names, strict=True))
+    lacked = _may_lack(schema, key)
+    kept = [_Kept(typed[column.name], column, flag, parts) for column, flag in lacked.items()]
+    values = typed | {each.column.name: each.value for each in kept}
+    op = '"message":op::VARCHAR AS "__penstock_op"'
+    selected = [op, *(f"{value} AS {name}" for value, name in zip(values.values(), names, strict=True))]
+    selected += [each.is_unknown for each in kept]
     newest = f'ROW_NUMBER() OVER (PARTITION BY {parts} ORDER BY "position" DESC, "offset" DESC) = 1'
     where = f'"message":op::VARCHAR IN {_ROW_OPS}'
-    op = '"message":op::VARCHAR AS "__penstock_op"'
-    source = f"SELECT {op}, {selected} FROM {zone.stream(schema.table)} WHERE {where} QUALIFY {newest}"  # noqa: S608 - names are quoted
-    others = [name for name in names if name not in key]
-    clauses = ["WHEN MATCHED AND s.\"__penstock_op\" = 'd' THEN DELETE"]
-    if others:
-        clauses.append("WHEN MATCHED THEN UPDATE SET " + ", ".join(f"{name} = s.{name}" for name in others))
-    inserted = f"({', '.join(names)}) VALUES ({', '.join(f's.{name}' for name in names)})"
-    clauses.append(f"WHEN NOT MATCHED AND s.\"__penstock_op\" <> 'd' THEN INSERT {inserted}")
+    source = f"SELECT {', '.join(selected)} FROM {zone.stream(schema.table)} WHERE {where} QUALIFY {newest}"  # noqa: S608 - names are quoted
+    flags = {quote_name(SNOWFLAKE, column.name): f"s.{flag}" for column, flag in lacked.items()}
     path = TargetTable("", schema).path(SNOWFLAKE)
     same = " AND ".join(f"t.{name} = s.{name}" for name in key)
-    return f"MERGE INTO {path} AS t USING ({source}) AS s ON {same} {' '.join(clauses)}"
+    return f"MERGE INTO {path} AS t USING ({source}) AS s ON {same} {' '.join(_merge_clauses(key, names, flags))}"
+
+
+def _merge_clauses(key: list[str], names: list[str], flags: Mapping[str, str]) -> Iterator[str]:
+    """Yield what is done to a row; `flags` say by quoted names which values are unknown."""
+    yield "WHEN MATCHED AND s.\"__penstock_op\" = 'd' THEN DELETE"
+    if others := [name for name in names if name not in key]:
+        known = {name: f"CASE WHEN {flag} = 1 THEN t.{name} ELSE s.{name} END" for name, flag in flags.items()}
+        yield "WHEN MATCHED THEN UPDATE SET " + ", ".join(f"{name} = {known.get(name, f's.{name}')}" for name in others)
+    wanted = "s.\"__penstock_op\" <> 'd'"
+    if flags:
+        # It fails by not being a truth value, which the error names; with the row's op nothing computes it ahead.
+        is_whole = " AND ".join(f"{flag} = 0" for flag in flags.values())
+        wanted += f" AND ({is_whole} OR CAST('{_ORPHAN}' || s.\"__penstock_op\" AS BOOLEAN))"
+    inserted = f"({', '.join(names)}) VALUES ({', '.join(f's.{name}' for name in names)})"
+    yield f"WHEN NOT MATCHED AND {wanted} THEN INSERT {inserted}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A column that messages of changed rows may lack; `flag` is the quoted name that says whether all of a key do."""
+
+    typed: str
+    column: Column
+    flag: str
+    key: str
+
+    @property
+    def _unknown(self) -> str:
+        """Whether one message lacks it: what a message has is no SQL NULL, not even a null of JSON."""
+        path = _path(self.column.name)
+        return f"CASE WHEN \"message\":op::VARCHAR = 'u' AND {path} IS NULL THEN 1 ELSE 0 END"
+
+    @property
+    def value(self) -> str:
+        """The newest value that a message of the key has."""
+        rows = "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+        order = f'{self._unknown}, "position" DESC, "offset" DESC'
+        return f"FIRST_VALUE({self.typed}) OVER (PARTITION BY {self.key} ORDER BY {order} {rows})"
+
+    @property
+    def is_unknown(self) -> str:
+        """1 where every message of the key lacks it."""
+        return f"MIN({self._unknown}) OVER (PARTITION BY {self.key}) AS {self.flag}"
+
+
+def _may_lack(schema: TableSchema, key: list[str]) -> dict[Column, str]:
+    """Return the columns that messages may lack, with quoted names for flags that say so."""
+    if not schema.partial_rows:
+        return {}
+    numbered = enumerate(schema.columns)
+    return {
+        column: f'"__penstock_lacks_{number}"'
+        for number, column in numbered
+        if quote_name(SNOWFLAKE, column.name) not in key
+    }
 
 
 def plan_landing(zone: LandingZone, table: TableId) -> str:
@@ -150,13 +211,10 @@ def plan_landing(zone: LandingZone, table: TableId) -> str:
 
 
 def require_mergeable(schema: TableSchema) -> None:
-    """Raise TableStoppedError for a table whose rows cannot be told by a key, or whose messages lack columns."""
+    """Raise TableStoppedError for a table whose rows cannot be told by a key."""
     if not schema.key:
         reason = "a landing zone merges rows by their key, and this table has none"
         raise stopped(schema, "", reason, "give it a primary key, or leave it out of the link's `tables`")
-    if schema.partial_rows:
-        reason = "its rows may lack columns, which a landing zone cannot complete"
-        raise stopped(schema, "", reason, "log full row images, or leave it out of the link's `tables`")
 
 
 def render_position(order: tuple[int, int, int]) -> str:
@@ -170,12 +228,17 @@ def _identifier(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_$]*", name) else quote_name(SNOWFLAKE, name)
 
 
+def _path(name: str) -> str:
+    """Return the value of a column in a message, as VARIANT; SQL NULL where the message has none."""
+    if re.search(r"[\"'\\]", name):
+        # A path has no way to write these.
+        return f'GET("message":row, {quote_text(name, SNOWFLAKE)})'
+    return f'"message":row."{name}"'
+
+
 def _typed(schema: TableSchema, column: Column) -> str:
     """Return the value of a column in a message, as the public table has it."""
-    text = f'"message":row."{column.name}"::VARCHAR'
-    if re.search(r"[\"'\\]", column.name):
-        # A path has no way to write these.
-        text = f'GET("message":row, {quote_text(column.name, SNOWFLAKE)})::VARCHAR'
+    text = f"{_path(column.name)}::VARCHAR"
     type_ = column_type(SNOWFLAKE, schema, column)
     if isinstance(column.type, _TEXTS):
         return text

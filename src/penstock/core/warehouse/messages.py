@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from penstock.core.files import OFFSET, OP
+from penstock.core.files import LACKS, OFFSET, OP
 from penstock.core.warehouse.landing import render_position
 
 if TYPE_CHECKING:
@@ -18,13 +18,17 @@ if TYPE_CHECKING:
 
 
 def render_rows(schema: TableSchema, batch: Batch, rows: pa.Table) -> Iterator[str]:
-    """Yield each of `rows` of `batch` as what `plan_landing` inserts, in order."""
+    """Yield each of `rows` of `batch` as what `plan_landing` inserts, in order; a message lacks what its row lacks."""
     names = [column.name for column in schema.columns]
     columns = [_texts(rows.column(name)) for name in names]
     place = {"topic": batch.topic, "partition": batch.partition, "position": render_position(batch.last_order)}
     ops, offsets = rows.column(OP).to_pylist(), rows.column(OFFSET).to_pylist()
-    for op, offset, *values in zip(ops, offsets, *columns, strict=True):
+    lacks = rows.column(LACKS).to_pylist() if LACKS in rows.column_names else [""] * len(ops)
+    for op, offset, flags, *values in zip(ops, offsets, lacks, *columns, strict=True):
         row = dict(zip(names, values, strict=True))
+        for name, flag in zip(names, flags or "", strict=False):
+            if flag == "1":
+                del row[name]
         yield json.dumps({"message": {"op": op, "row": row}, **place, "offset": offset}, ensure_ascii=False)
 
 

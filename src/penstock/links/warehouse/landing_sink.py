@@ -16,12 +16,14 @@ from penstock.core.warehouse.migration import Around
 from penstock.core.warehouse.planner import keep_fill_values, plan_column_renames, plan_drop
 from penstock.core.warehouse.target_table import TargetTable
 from penstock.links.warehouse.barriers import log_place, rename_origin
-from penstock.links.warehouse.pieces import count_changes, read_pieces
+from penstock.links.warehouse.pieces import count_changes, find_lacking, read_pieces
 from penstock.links.warehouse.progress import TableState, TargetProgress, check_behind_barrier, require_rows
 from penstock.ports.sink import Loaded
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
+
+    import pyarrow as pa
 
     from penstock.core.batches import Batch
     from penstock.core.schema_changes import Move
@@ -140,6 +142,7 @@ class LandingSink:
             for piece in step.pieces:
                 rows = read_pieces(self._objects, schema, [piece])
                 if rows is not None:
+                    _require_whole_inserts(schema, rows)
                     for array in split_texts(render_rows(schema, piece.batch, rows), _INSERT_BYTES):
                         self._database.run(insert, [array])
                     changes += count_changes(rows)
@@ -256,6 +259,15 @@ def _is_done(statement: str, there: Mapping[str, str], after: TableSchema) -> bo
             return True
     _, drops, name = statement.partition(" DROP COLUMN ")
     return bool(drops) and name.strip('"').replace('""', '"') not in there
+
+
+def _require_whole_inserts(schema: TableSchema, rows: pa.Table) -> None:
+    """Raise TableStoppedError for an inserted row that lacks columns: only the source knows their defaults."""
+    if lacking := find_lacking(schema, rows).created:
+        column = min(lacking)
+        reason = "a row was inserted without it, and a landing zone cannot complete inserted rows"
+        hint = "set binlog_row_image=FULL in the source, and carry the table from a fresh copy"
+        raise TableStoppedError(str(schema.table), column, "the target's table", reason, hint)
 
 
 def _require_plain(rules: LoadRules) -> None:
