@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,7 +20,7 @@ app = typer.Typer(no_args_is_help=True, help="Show or make the landing tables, s
 
 @app.command("plan")
 def plan(file: ConfigFile) -> None:
-    """Print the SQL for the source's tables. Snowflake is not asked, and nothing is changed."""
+    """Print the SQL for the source's tables, and what differs in Snowflake from it. Nothing is changed."""
     from penstock.config.load import load  # noqa: PLC0415 - `--help` need not wait for it
     from penstock.wiring.landing_plans import plan_zones  # noqa: PLC0415
 
@@ -34,6 +34,17 @@ def apply(file: ConfigFile) -> None:
     from penstock.wiring.landing_plans import apply_zones  # noqa: PLC0415
 
     _show(apply_zones(load(file)))
+
+
+@app.command("rebuild")
+def rebuild(
+    file: ConfigFile, table: Annotated[str, typer.Argument(help="As the source names it, as in shop.orders.")]
+) -> None:
+    """Make a table's stream and task anew. The task's next run merges all that may not be merged; nothing is lost."""
+    from penstock.config.load import load  # noqa: PLC0415 - `--help` need not wait for it
+    from penstock.wiring.landing_plans import rebuild_table  # noqa: PLC0415
+
+    _show(rebuild_table(load(file), table))
 
 
 def _show(plans: Iterable[TablePlan]) -> None:

@@ -17,7 +17,7 @@ _STALE_SECONDS = 15.0
 class Snapshot:
     """What is served until the next look, rendered once for everybody; `read_at` is by the monotonic clock.
 
-    `has_asked`: the sources have been asked; before, nobody knows whether they are well.
+    `has_asked`: sources and landing zones have been asked; before, nobody knows whether they are well.
     """
 
     overview: Overview

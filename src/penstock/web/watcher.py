@@ -15,6 +15,7 @@ from penstock.web.page import render_parts
 from penstock.web.snapshot import Snapshot
 from penstock.wiring.overview import make_overview
 from penstock.wiring.pipeline_status import StatusReader
+from penstock.wiring.zone_status import ask_zones
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,18 +23,21 @@ if TYPE_CHECKING:
 
     from penstock.config.specs import PipelineSpec
     from penstock.ports.source_status import SourceStatus
+    from penstock.wiring.zone_status import ZoneStatus
 
 _log = structlog.get_logger()
 
 _PERIOD_SECONDS = 1.0
 _SOURCES_SECONDS = 10.0
+_ZONES_SECONDS = 300.0
+"""A query keeps a virtual warehouse of Snowflake awake, which costs."""
 _STOP_SECONDS = 2.0
 
 
 class Watcher:
-    """Two threads for a `with` block: one reads the state database, one asks the sources.
+    """Threads for a `with` block: one reads the state database, one asks the sources, one asks Snowflake.
 
-    A source that is away keeps whoever asks it waiting, and the state must be told meanwhile.
+    A server that is away keeps whoever asks it waiting, and the state must be told meanwhile.
     """
 
     def __init__(self, spec: PipelineSpec, run_command: str) -> None:
@@ -42,11 +46,13 @@ class Watcher:
         self._run_command = run_command
         self._stop = threading.Event()
         self._sources: Sequence[SourceStatus] = ()
+        self._zones: Sequence[ZoneStatus] = ()
         self._threads = [
             threading.Thread(target=self._read, name="penstock-web-state", daemon=True),
             threading.Thread(target=self._ask, name="penstock-web-sources", daemon=True),
+            threading.Thread(target=self._ask_zones, name="penstock-web-zones", daemon=True),
         ]
-        self._has_asked = False
+        self._has_asked_sources = self._has_asked_zones = False
         self.snapshot: Snapshot | None = None
         self.unanswered = "the state database has not been read yet"
 
@@ -66,8 +72,8 @@ class Watcher:
 
     def look(self, reader: StatusReader) -> Snapshot:
         """Read once and render."""
-        has_asked = self._has_asked
-        status = reader.read().with_answers(self._sources)
+        has_asked = self._has_asked_sources and self._has_asked_zones
+        status = reader.read().with_answers(self._sources, self._zones)
         overview = make_overview(self._spec, status, self._run_command)
         return Snapshot(
             overview, describe_metrics(overview).encode(), render_parts(overview), time.monotonic(), has_asked
@@ -88,7 +94,13 @@ class Watcher:
             while not self._stop.is_set():
                 try:
                     self._sources = reader.ask_sources()
-                    self._has_asked = True
+                    self._has_asked_sources = True
                 except PenstockError as error:
                     _log.debug("sources are asked later", error=error.message)
                 self._stop.wait(_SOURCES_SECONDS)
+
+    def _ask_zones(self) -> None:
+        while not self._stop.is_set():
+            self._zones = ask_zones(self._spec)
+            self._has_asked_zones = True
+            self._stop.wait(_ZONES_SECONDS)

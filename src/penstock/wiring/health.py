@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from penstock.ports.source_status import SourceStatus
     from penstock.ports.state import LinkProgress
     from penstock.wiring.pipeline_status import PipelineStatus
+    from penstock.wiring.zone_status import ZoneStatus
 
 SILENT_SECONDS = 30.0
 """A pipeline that runs writes its mirror every two seconds; some more for a database that is slow for a moment."""
@@ -42,6 +43,7 @@ def find_problems(status: PipelineStatus, run_command: str) -> Sequence[Problem]
         *_holder_problems(status, run_command),
         *_server_problems(status.servers),
         *_source_problems(status.sources),
+        *_zone_problems(status.zones),
         *_link_problems(status, run_command),
         *_table_problems(status, run_command),
         *_snapshot_problems(status),
@@ -57,6 +59,7 @@ def is_healthy(status: PipelineStatus, problems: Sequence[Problem]) -> bool:
         and all(link.state == "running" for link in status.links)
         and all(server.state == "running" for server in status.servers)
         and not any(source.unanswered for source in status.sources)
+        and not any(zone.unanswered for zone in status.zones)
         and not any(problem.level == "error" for problem in problems)
     )
 
@@ -96,6 +99,15 @@ def _source_problems(sources: Sequence[SourceStatus]) -> Iterator[Problem]:
             yield Problem("warning", source.source, text, source.hint)
         if source.retention is not None and source.retention.level != "ok":
             yield Problem(source.retention.level, source.source, source.retention.text, source.retention.hint)
+
+
+def _zone_problems(zones: Sequence[ZoneStatus]) -> Iterator[Problem]:
+    for zone in zones:
+        if zone.unanswered:
+            text = f"could not be asked how its tasks and streams are: {zone.unanswered}"
+            yield Problem("warning", zone.link, text, zone.hint)
+        for trouble in zone.troubles:
+            yield Problem(trouble.level, f"{zone.link}, {trouble.table}", trouble.text, trouble.hint)
 
 
 def _link_problems(status: PipelineStatus, run_command: str) -> Iterator[Problem]:

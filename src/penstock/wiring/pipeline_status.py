@@ -15,6 +15,7 @@ from penstock.wiring.identity import own_identity, require_identity
 from penstock.wiring.open import OBJECTS_LINK, open_history, open_lock, open_pipeline_state, open_snapshot_list
 from penstock.wiring.snapshots import newest_snapshots
 from penstock.wiring.source_status import ask_source
+from penstock.wiring.zone_status import ask_zones
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from penstock.ports.snapshots import Snapshot
     from penstock.ports.source_status import SourceStatus
     from penstock.ports.state import LinkProgress, State, TableProgress
+    from penstock.wiring.zone_status import ZoneStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class PipelineStatus:
     tables: Sequence[TableProgress]
     unanswered: str = ""
     sources: Sequence[SourceStatus] = ()
+    zones: Sequence[ZoneStatus] = ()
     now_ms: int = 0
     stranger: tuple[str, str] | None = None
     snapshots: Sequence[Snapshot] = ()
@@ -74,10 +77,10 @@ class PipelineStatus:
         since_ms = max(link.behind_since_ms, link.moved_at_ms, link.running_since_ms)
         return max(0.0, (until_ms - since_ms) / 1000)
 
-    def with_answers(self, sources: Sequence[SourceStatus]) -> PipelineStatus:
-        """The same with what sources said lately; of lag, a run of the pipeline knows newer things than they."""
+    def with_answers(self, sources: Sequence[SourceStatus], zones: Sequence[ZoneStatus]) -> PipelineStatus:
+        """The same with what sources and zones said lately; of lag, a run of the pipeline knows newer things."""
         links = self.links if self.holder else [_as_the_source_says(link, sources) for link in self.links]
-        return replace(self, sources=sources, links=links)
+        return replace(self, sources=sources, links=links, zones=zones)
 
 
 class StatusReader:
@@ -151,15 +154,16 @@ def link_names(spec: PipelineSpec) -> Sequence[str]:
 def read_status(spec: PipelineSpec, *, ask_sources: bool = False) -> PipelineStatus:
     """Read where the pipeline stands; nothing is known of one that never ran.
 
-    Starts and creates nothing. Sources are asked for their log's ends only if
-    `ask_sources`; one that is away is a part of the answer. Raises UnavailableError
+    Starts and creates nothing. Sources are asked for their log's ends, and Snowflake
+    for its tasks, only if `ask_sources`; one that is away is a part of the answer. Raises UnavailableError
     when the state database is away, UsageError when it cannot be opened at all.
     """
     with closing(StatusReader(spec)) as reader:
         status = reader.read()
-        sources = reader.ask_sources() if ask_sources and _has_state(spec) else ()
+        asks = ask_sources and _has_state(spec)
+        sources, zones = (reader.ask_sources(), ask_zones(spec)) if asks else ((), ())
     links = [_as_the_source_says(link, sources) for link in status.links]
-    return replace(status, links=links, sources=sources, now_ms=_now_ms())
+    return replace(status, links=links, sources=sources, zones=zones, now_ms=_now_ms())
 
 
 def _has_state(spec: PipelineSpec) -> bool:

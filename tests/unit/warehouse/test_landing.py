@@ -52,8 +52,11 @@ BATCH = Batch("src", ORDERS, "topic", 2, 7, 9, 2, "file", 1, "parquet", 1, (1, 2
 MERGE = (
     'MERGE INTO "shop"."orders" AS t USING ('
     'SELECT "message":op::VARCHAR AS "__penstock_op", CAST("message":row."id"::VARCHAR AS NUMBER(38, 0)) AS "id", '
-    '"message":row."note"::VARCHAR AS "note" FROM "landing"."shop.orders/stream" '
+    '"message":row."note"::VARCHAR AS "note" FROM (SELECT "message", "position", "offset", '
+    "MAX(CASE WHEN \"message\":op::VARCHAR IN ('c', 'r', 'u', 'd') THEN NULL ELSE \"position\" END) OVER () "
+    'AS "__penstock_merged" FROM "landing"."shop.orders/stream") AS m '
     "WHERE \"message\":op::VARCHAR IN ('c', 'r', 'u', 'd') "
+    'AND ("__penstock_merged" IS NULL OR "position" > "__penstock_merged") '
     'QUALIFY ROW_NUMBER() OVER (PARTITION BY CAST("message":row."id"::VARCHAR AS NUMBER(38, 0)) '
     'ORDER BY "position" DESC, "offset" DESC) = 1) AS s ON t."id" = s."id" '
     "WHEN MATCHED AND s.\"__penstock_op\" = 'd' THEN DELETE "

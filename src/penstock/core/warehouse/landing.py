@@ -2,7 +2,7 @@
 
 A landing table has each message once, and nothing in it is changed:
 
-`message`    VARIANT: `op` (c, r, u, d; truncate, create, drop), and `row`, whose values are texts, or null
+`message`    VARIANT: `op` (c, r, u, d; truncate, create, drop, schema), and `row`, whose values are texts, or null
 `topic`, `partition`, `offset`  where the message stands in Kafka; NULL where it is no message of a row
 `position`   how far in the source's log its batch reaches; texts of one length, so that they sort
 `loaded_at`  when it came, in UTC
@@ -11,6 +11,9 @@ Of one key, later messages have a higher (`position`, `offset`): it stays in one
 partition as long as its topic lives, and a topic takes over behind the one before
 it. So a stream's rows are deduplicated by that order, and what a later run of the
 task reads is newer than what an earlier one did.
+
+What landed before an entry without a row (of the last four) is merged when that
+one lands, and no merge takes it again, whatever the stream shows.
 
 Source: Snowflake documentation, "Introduction to streams", CREATE STREAM, CREATE TASK, MERGE.
 """
@@ -52,6 +55,8 @@ COLUMNS: Final = {
 """The columns of a landing table, in order, with their types."""
 _TEXTS = (TextType, EnumType, SetType, PrintedType)
 _ROW_OPS = "('c', 'r', 'u', 'd')"
+_MERGED: Final = '"__penstock_merged"'
+"""The place up to which messages are merged already."""
 _ORPHAN: Final = "a changed row lacks columns, and the public table has no row of its key; op "
 
 
@@ -112,6 +117,17 @@ def plan_task(zone: LandingZone, schema: TableSchema) -> list[str]:
     ]
 
 
+def plan_rebuild(zone: LandingZone, schema: TableSchema) -> list[str]:
+    """Return what makes stream and task anew: the first run merges all messages that it may not have merged.
+
+    Each statement may be run again, and from the first one on nothing is lost: the stream shows all messages
+    that are there, and of those the merge takes what can still be applied.
+    """
+    table = zone.table(schema.table)
+    stream = f"CREATE OR REPLACE STREAM {zone.stream(schema.table)} ON TABLE {table}"
+    return [f"{stream} APPEND_ONLY = TRUE SHOW_INITIAL_ROWS = TRUE", *plan_task(zone, schema)]
+
+
 def plan_end(zone: LandingZone, table: TableId) -> list[str]:
     """Return what ends the merging of a table; the messages that landed stay."""
     return [f"DROP TASK IF EXISTS {zone.task(table)}", f"DROP STREAM IF EXISTS {zone.stream(table)}"]
@@ -135,8 +151,11 @@ def plan_landed_merge(zone: LandingZone, schema: TableSchema) -> str:
     selected = [op, *(f"{value} AS {name}" for value, name in zip(values.values(), names, strict=True))]
     selected += [each.is_unknown for each in kept]
     newest = f'ROW_NUMBER() OVER (PARTITION BY {parts} ORDER BY "position" DESC, "offset" DESC) = 1'
-    where = f'"message":op::VARCHAR IN {_ROW_OPS}'
-    source = f"SELECT {', '.join(selected)} FROM {zone.stream(schema.table)} WHERE {where} QUALIFY {newest}"  # noqa: S608 - names are quoted
+    is_row = f'"message":op::VARCHAR IN {_ROW_OPS}'
+    merged = f'MAX(CASE WHEN {is_row} THEN NULL ELSE "position" END) OVER () AS {_MERGED}'
+    messages = f'SELECT "message", "position", "offset", {merged} FROM {zone.stream(schema.table)}'  # noqa: S608 - names are quoted
+    where = f'{is_row} AND ({_MERGED} IS NULL OR "position" > {_MERGED})'
+    source = f"SELECT {', '.join(selected)} FROM ({messages}) AS m WHERE {where} QUALIFY {newest}"  # noqa: S608 - names are quoted
     flags = {quote_name(SNOWFLAKE, column.name): f"s.{flag}" for column, flag in lacked.items()}
     path = TargetTable("", schema).path(SNOWFLAKE)
     same = " AND ".join(f"t.{name} = s.{name}" for name in key)

@@ -38,6 +38,11 @@ def render_barrier(batch: Batch) -> str:
     return json.dumps({"message": {"op": str(batch.kind)}, "topic": batch.topic, "position": position})
 
 
+def render_schema_change(order: tuple[int, int, int]) -> str:
+    """Return the entry that says that messages up to `order` are merged, with the schema that the table had then."""
+    return json.dumps({"message": {"op": "schema"}, "position": render_position(order)})
+
+
 def split_texts(texts: Iterator[str], bytes_max: int) -> Iterator[str]:
     """Yield JSON arrays of `texts`, in order, none of them much larger than `bytes_max` unless one text is."""
     held: list[str] = []

@@ -24,6 +24,7 @@ from penstock.dev.snowflake.statements import (
     CreateStream,
     CreateTask,
     Drop,
+    EndRetention,
     ExecuteTask,
     RefusedError,
     Show,
@@ -48,7 +49,8 @@ _ROLLBACK: Final = re.compile(r"\s*ROLLBACK\b", re.IGNORECASE)
 _WRITES: Final = re.compile(r"\s*(INSERT|MERGE|UPDATE|DELETE)\b", re.IGNORECASE)
 _MERGE: Final = re.compile(r"\s*MERGE\b", re.IGNORECASE)
 _HISTORY: Final = re.compile(
-    r"TABLE\s*\(\s*(?:\w+\.)?INFORMATION_SCHEMA\.TASK_HISTORY\s*\((?:\s*TASK_NAME\s*=>\s*'(?P<name>[^']*)')?\s*\)\s*\)",
+    r"TABLE\s*\(\s*(?:\w+\.)?INFORMATION_SCHEMA\.TASK_HISTORY\s*\("
+    r"(?:\s*TASK_NAME\s*=>\s*'(?P<name>[^']*)'\s*,?)?(?:\s*RESULT_LIMIT\s*=>\s*(?P<limit>\d+))?\s*\)\s*\)",
     re.IGNORECASE,
 )
 _BINARY: Final = re.compile(r"\bBINARY\s*\(\s*\d+\s*\)", re.IGNORECASE)
@@ -104,6 +106,7 @@ class Session:
         if _DDL.match(command) and self._open:
             self._commit(lambda: self._duck.execute("COMMIT"))
         used = self._used(command) if _WRITES.match(command) else {}
+        streams.require_fresh(self._duck, used)
         if used and not self._open:
             return self._consume(used, lambda: self._run(cursor, command, *rest, **more))
         self._see(used)
@@ -186,7 +189,7 @@ class Session:
         command = replace_has_data(command)
         if _DDL.match(command):
             command = _BINARY.sub("BINARY", command)
-        return _HISTORY.sub(lambda match: f"({_values(self._history(match['name']), _HISTORY_COLUMNS)})", command)
+        return _HISTORY.sub(lambda match: f"({_values(self._history(**match.groupdict()), _HISTORY_COLUMNS)})", command)
 
     def _name(self, text: str) -> Name:
         return parse_name(text, self._connection.database or "", self._connection.schema or "")
@@ -203,6 +206,10 @@ class Session:
                 self._require(base)
                 streams.prepare(self._duck, name.database)
                 answer = streams.create_stream(self._duck, name, base, statement)
+            case EndRetention(text):
+                streams.prepare(self._duck, self._name(text).database)
+                streams.make_stale(self._duck, self._name(text))
+                answer = "Statement executed successfully."
             case CreateTask(text):
                 answer = self._tasks.create(self._name(text), statement)
             case AlterTask(text, state):
@@ -244,13 +251,21 @@ class Session:
 
     def _stream_rows(self, where: Name) -> list[dict[str, Any]]:
         streams.prepare(self._duck, where.database)
-        query = f'SELECT created_on, name, base FROM "{where.database}"._penstock.streams WHERE schema_name = ?'  # noqa: S608
+        columns = "created_on, name, base, is_stale"
+        query = f'SELECT {columns} FROM "{where.database}"._penstock.streams WHERE schema_name = ?'  # noqa: S608
         rows = self._duck.execute(query, [where.schema]).fetchall()
         place = {"database_name": where.database, "schema_name": where.schema}
-        more = {"type": "DELTA", "stale": "false", "mode": "APPEND_ONLY"}
+        more = {"type": "DELTA", "mode": "APPEND_ONLY"}
         return [
-            {"created_on": str(made), "name": name, **place, "table_name": base.replace('"', ""), **more}
-            for made, name, base in rows
+            {
+                "created_on": str(made),
+                "name": name,
+                **place,
+                "table_name": base.replace('"', ""),
+                **more,
+                "stale": str(is_stale).lower(),
+            }
+            for made, name, base, is_stale in rows
         ]
 
     def _task_rows(self, where: Name) -> list[dict[str, Any]]:
@@ -270,8 +285,8 @@ class Session:
             if (task.name.database, task.name.schema) == (where.database, where.schema)
         ]
 
-    def _history(self, name: str | None) -> list[dict[str, Any]]:
-        return [
+    def _history(self, name: str | None, limit: str | None) -> list[dict[str, Any]]:
+        runs = [
             {
                 "NAME": run.name.name,
                 "DATABASE_NAME": run.name.database,
@@ -285,12 +300,14 @@ class Session:
             for run in self._tasks.runs()
             if name is None or run.name.name == self._name(name).name
         ]
+        return runs[: int(limit or _RUNS_BY_DEFAULT)]
 
     def _say(self, cursor: Any, rows: Sequence[dict[str, Any]]) -> Any:  # noqa: ANN401
         """Answer rows, of texts alone."""
         return self._execute(cursor, _values(rows, tuple(rows[0]) if rows else ("name",)))
 
 
+_RUNS_BY_DEFAULT: Final = 100
 _HISTORY_COLUMNS: Final = (
     "NAME",
     "DATABASE_NAME",

@@ -57,6 +57,13 @@ class ExecuteTask:
 
 
 @dataclass(frozen=True, slots=True)
+class EndRetention:
+    """ALTER TABLE ... SET MAX_DATA_EXTENSION_TIME_IN_DAYS = 0: a table keeps nothing for its streams."""
+
+    table: str
+
+
+@dataclass(frozen=True, slots=True)
 class Drop:
     """DROP STREAM or DROP TASK."""
 
@@ -74,7 +81,7 @@ class Show:
     schema: str
 
 
-Statement: TypeAlias = CreateStream | CreateTask | AlterTask | ExecuteTask | Drop | Show
+Statement: TypeAlias = CreateStream | CreateTask | AlterTask | EndRetention | ExecuteTask | Drop | Show
 
 _NAME: Final = r'(?P<name>(?:"(?:[^"]|"")+"|[\w$]+)(?:\.(?:"(?:[^"]|"")+"|[\w$]+)){0,2})'
 _CREATE: Final = r"CREATE\s+(?P<replace>OR\s+REPLACE\s+)?%s\s+(?P<exists>IF\s+NOT\s+EXISTS\s+)?" + _NAME
@@ -197,6 +204,12 @@ def _execute_task(match: re.Match[str], rest: str) -> ExecuteTask:
     return ExecuteTask(match["name"])
 
 
+def _end_retention(match: re.Match[str], rest: str) -> EndRetention:
+    if rest.strip():
+        raise _unexpected(rest)
+    return EndRetention(match["name"])
+
+
 def _drop(match: re.Match[str], rest: str) -> Drop:
     if rest.strip():
         raise _unexpected(rest)
@@ -221,6 +234,7 @@ _MAKERS: Final = (
     (_CREATE % "STREAM", _create_stream),
     (_CREATE % "TASK", _create_task),
     (r"ALTER\s+TASK\s+(?:IF\s+EXISTS\s+)?" + _NAME, _alter_task),
+    (r"ALTER\s+TABLE\s+" + _NAME + r"\s+SET\s+MAX_DATA_EXTENSION_TIME_IN_DAYS\s*=\s*0\b", _end_retention),
     (r"EXECUTE\s+TASK\s+" + _NAME, _execute_task),
     (r"DROP\s+(?P<kind>STREAM|TASK)\s+(?P<exists>IF\s+EXISTS\s+)?" + _NAME, _drop),
     (r"SHOW\s+(?:TERSE\s+)?(?P<kind>STREAM|TASK)S\b", _show),

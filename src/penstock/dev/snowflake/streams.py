@@ -68,6 +68,7 @@ def prepare(duck: Duck, database: str) -> None:
     duck.execute(f"CREATE SCHEMA IF NOT EXISTS {ours}")
     columns = "schema_name VARCHAR, name VARCHAR, base VARCHAR, next_row BIGINT, created_on TIMESTAMPTZ DEFAULT now()"
     duck.execute(f"CREATE TABLE IF NOT EXISTS {ours}.streams ({columns})")
+    duck.execute(f"ALTER TABLE {ours}.streams ADD COLUMN IF NOT EXISTS is_stale BOOLEAN DEFAULT FALSE")
 
 
 def create_stream(duck: Duck, name: Name, base: Name, statement: CreateStream) -> str:
@@ -105,6 +106,23 @@ def find_streams(duck: Duck, database: str, names: Iterable[Name]) -> dict[Name,
     rows = duck.execute(f'SELECT schema_name, name, base FROM "{database}"._penstock.streams').fetchall()  # noqa: S608 - quoted
     there = {Name(database, schema, name): base for schema, name, base in rows}
     return {name: there[name] for name in names if name in there}
+
+
+def make_stale(duck: Duck, base: Name) -> None:
+    """Let streams on a table become stale that have something: their table keeps it no longer for them."""
+    ours = f'"{base.database}"._penstock.streams'
+    update = f"UPDATE {ours} SET is_stale = TRUE WHERE base = ? AND next_row < {_end(base)}"  # noqa: S608 - quoted
+    duck.execute(update, [str(base)])
+
+
+def require_fresh(duck: Duck, names: Iterable[Name]) -> None:
+    """Refuse a statement that reads a stale stream."""
+    for name in names:
+        ours = f'"{name.database}"._penstock.streams'
+        query = f"SELECT is_stale FROM {ours} WHERE schema_name = ? AND name = ?"  # noqa: S608 - quoted
+        if duck.execute(query, [name.schema, name.name]).fetchall() == [(True,)]:
+            message = f"Stream '{name.name}' has become stale."
+            raise RefusedError(message)
 
 
 def read_end(duck: Duck, base: str) -> int:

@@ -11,7 +11,7 @@ from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.warehouse.alter import plan_migration
 from penstock.core.warehouse.landing import plan_end, plan_landed_merge, plan_landing, plan_table, plan_task
 from penstock.core.warehouse.load_plan import SchemaInPlace, plan_positions, plan_steps
-from penstock.core.warehouse.messages import render_barrier, render_rows, split_texts
+from penstock.core.warehouse.messages import render_barrier, render_rows, render_schema_change, split_texts
 from penstock.core.warehouse.migration import Around
 from penstock.core.warehouse.planner import keep_fill_values, plan_column_renames, plan_drop
 from penstock.core.warehouse.target_table import TargetTable
@@ -139,6 +139,8 @@ class LandingSink:
         state = self._follow_schema(step, schema, known)
         insert, changes = plan_landing(self._zone, table), 0
         with self._database.transaction(), self._progress.of_tables([table]):
+            if known is not None and known.schema != state.schema:
+                self._database.run(insert, [f"[{render_schema_change(known.in_place.order)}]"])
             for piece in step.pieces:
                 rows = read_pieces(self._objects, schema, [piece])
                 if rows is not None:

@@ -214,6 +214,11 @@ class TargetProgress:
         known = self._read_tables([table]) if self._pages is None else self._pages.tables
         return known[table]
 
+    def tables(self) -> Sequence[TableState]:
+        """Return the schemas of all tables that were made in the target, and which of them ended."""
+        names = [TableId.parse(str(name)) for (name,) in self._select("tables", ("source_table",))]
+        return [state for state in self._read_tables(names).values() if state is not None] if names else ()
+
     def set_table(self, table: TableId, state: TableState) -> None:
         """Replace what is known of the target's table."""
         if self._pages is None:

@@ -1,0 +1,59 @@
+"""Asking Snowflake what streams and tasks a landing zone has, and how the last runs of tasks ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.core.warehouse.dialect import quote_name
+from penstock.core.warehouse.dialects import SNOWFLAKE
+from penstock.core.warehouse.landing_state import StreamFound, TaskFound, ZoneFound
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from penstock.adapters.snowflake.connection import SnowflakeDatabase
+
+_RUNS_MAX: Final = 10_000
+"""The most that TASK_HISTORY answers; it has a week, and the newest come first."""
+
+
+def read_zone(database: SnowflakeDatabase, schema: str) -> ZoneFound:
+    """Read the objects of the schema. Raises what a connection raises."""
+    errors = _last_errors(database, schema)
+    where = f"IN SCHEMA {quote_name(SNOWFLAKE, schema)}"
+    tasks = {
+        row["name"]: TaskFound(
+            is_started=row["state"].casefold() == "started",
+            schedule=row["schedule"],
+            virtual_warehouse=row["warehouse"],
+            definition=row["definition"],
+            error=errors.get(row["name"], ""),
+        )
+        for row in _rows(database, f"SHOW TASKS {where}")
+    }
+    streams = {
+        row["name"]: StreamFound(is_stale=row["stale"].casefold() == "true")
+        for row in _rows(database, f"SHOW STREAMS {where}")
+    }
+    return ZoneFound(tasks, streams)
+
+
+def _last_errors(database: SnowflakeDatabase, schema: str) -> Mapping[str, str]:
+    """Return the errors of tasks whose last run failed, of those that ended."""
+    statement = (
+        f"SELECT NAME, STATE, ERROR_MESSAGE FROM TABLE(INFORMATION_SCHEMA.TASK_HISTORY(RESULT_LIMIT => {_RUNS_MAX})) "  # noqa: S608 - a number
+        "WHERE SCHEMA_NAME = ? AND (STATE = 'SUCCEEDED' OR STATE LIKE 'FAILED%') "
+        "QUALIFY ROW_NUMBER() OVER (PARTITION BY NAME ORDER BY COMPLETED_TIME DESC) = 1"
+    )
+    return {
+        str(name): " ".join(str(error or "no reason is known").split())
+        for name, state, error in database.fetch(statement, [schema])
+        if state != "SUCCEEDED"
+    }
+
+
+def _rows(database: SnowflakeDatabase, statement: str) -> Iterator[Mapping[str, str]]:
+    cursor = database.execute(statement)
+    names = [str(column[0]).lower() for column in cursor.description]
+    for row in cursor.fetchall():
+        yield {name: str(value) for name, value in zip(names, row, strict=True)}

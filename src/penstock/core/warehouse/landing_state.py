@@ -1,0 +1,97 @@
+"""What is not well with the objects of a landing zone, told from what Snowflake shows of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from penstock.core.warehouse.landing import plan_landed_merge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from penstock.core.tables import TableSchema
+    from penstock.core.warehouse.landing import LandingZone
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFound:
+    """A task as SHOW TASKS has it, and what its last run that ended said: `error` is "" where it went well."""
+
+    is_started: bool
+    schedule: str
+    virtual_warehouse: str
+    definition: str
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFound:
+    """A stream as SHOW STREAMS has it."""
+
+    is_stale: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneFound:
+    """The tasks and streams of a zone, by name."""
+
+    tasks: Mapping[str, TaskFound]
+    streams: Mapping[str, StreamFound]
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One thing that is not well with a table of a zone."""
+
+    level: Literal["warning", "error"]
+    table: str
+    text: str
+    hint: str
+
+
+def find_troubles(zone: LandingZone, schema: TableSchema, found: ZoneFound) -> Iterator[Trouble]:
+    """Yield what keeps messages of a table from being merged, and what differs from what we would make."""
+    table = str(schema.table)
+    stream = found.streams.get(f"{table}/stream")
+    if stream is None:
+        text = "it has no stream any more: nothing knows which of its messages are merged"
+        yield Trouble("error", table, text, _rebuild(table))
+    elif stream.is_stale:
+        text = "its stream is stale: it was not read for longer than Snowflake keeps the changes of a table"
+        yield Trouble("error", table, text, f"the messages are all there; {_rebuild(table)}")
+    task = found.tasks.get(f"{table}/task")
+    if task is None:
+        yield Trouble("error", table, "it has no task any more: nothing merges what lands", _APPLY)
+        return
+    yield from _failures(table, task, stream)
+    if _plain(task.definition) != _plain(plan_landed_merge(zone, schema)):
+        text = "its task does something else than Penstock would make it do"
+        yield Trouble("warning", table, text, f"see its SQL: penstock snowflake plan FILE; {_APPLY}")
+    elif (task.schedule, task.virtual_warehouse.casefold()) != (zone.schedule, zone.virtual_warehouse.casefold()):
+        there = f"{task.schedule} on {task.virtual_warehouse}"
+        text = f"its task runs by {there}, and the sink says {zone.schedule} on {zone.virtual_warehouse}"
+        yield Trouble("warning", table, text, _APPLY)
+
+
+def _failures(table: str, task: TaskFound, stream: StreamFound | None) -> Iterator[Trouble]:
+    if stream is not None and stream.is_stale:
+        hint = _rebuild(table)
+    else:
+        hint = "mend what the error names; what landed waits in the stream, and is merged by the next run"
+    if not task.is_started:
+        why = f" after its last run failed: {task.error}" if task.error else ""
+        yield Trouble("error", table, f"its task is suspended{why}", f"{hint}; {_APPLY}, which lets it run again")
+    elif task.error:
+        yield Trouble("error", table, f"the last run of its task failed: {task.error}", hint)
+
+
+def _plain(definition: str) -> str:
+    return " ".join(definition.split()).rstrip("; ")
+
+
+def _rebuild(table: str) -> str:
+    return f"type: penstock snowflake rebuild FILE {table}"
+
+
+_APPLY = "type: penstock snowflake apply FILE"

@@ -1,0 +1,58 @@
+"""What Snowflake itself says of the landing zones of a pipeline."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.config.sinks import SnowflakeSinkSpec
+from penstock.core.errors import PenstockError
+from penstock.wiring.sink_kinds.snowflake import SnowflakeKind
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.config.specs import LinkSpec, PipelineSpec
+    from penstock.core.warehouse.landing_state import Trouble
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneStatus:
+    """What is not well with the zone of a link; `unanswered` says why nobody knows, and `hint` what to do."""
+
+    link: str
+    troubles: Sequence[Trouble] = ()
+    unanswered: str = ""
+    hint: str = ""
+
+
+def ask_zones(spec: PipelineSpec) -> Sequence[ZoneStatus]:
+    """Ask Snowflake; each query keeps the virtual warehouse of a sink awake. Never raises for one that is away."""
+    return [ask_zone(link, kind) for link, kind in zone_links(spec)]
+
+
+def zone_links(spec: PipelineSpec) -> Sequence[tuple[LinkSpec, SnowflakeKind]]:
+    """The links that lead into a landing zone."""
+    sinks = [(link, spec.sink(link.sink)) for link in spec.links]
+    return [(link, SnowflakeKind(spec, sink)) for link, sink in sinks if isinstance(sink, SnowflakeSinkSpec)]
+
+
+def ask_zone(link: LinkSpec, kind: SnowflakeKind) -> ZoneStatus:
+    """Ask about the tables that the link has in its zone."""
+    # Imported where they are used: drivers are slow to import.
+    from penstock.adapters.snowflake.zone import read_zone  # noqa: PLC0415
+    from penstock.core.warehouse.landing_state import find_troubles  # noqa: PLC0415
+    from penstock.links.warehouse.progress import TargetProgress  # noqa: PLC0415
+
+    try:
+        with closing(kind.open()) as database:
+            progress = TargetProgress(database, kind.spec.pipeline, link.source)
+            tables = progress.tables() if progress.is_made() else ()
+            present = [table.schema for table in tables if not table.ended]
+            found = read_zone(database, kind.zone.schema) if present else None
+    except PenstockError as error:
+        return ZoneStatus(link.name, unanswered=error.message, hint=error.hint)
+    if found is None:
+        return ZoneStatus(link.name)
+    return ZoneStatus(link.name, [each for schema in present for each in find_troubles(kind.zone, schema, found)])
