@@ -15,7 +15,11 @@ from tests.servers.chain import Chain, make_chain
 from tests.servers.cut_warehouse import CutError
 
 from penstock.adapters.snowflake.connection import SnowflakeDatabase
-from penstock.wiring.landing_plans import apply_zones, plan_zones
+from penstock.core.errors import UsageError
+from penstock.links.warehouse.landing_sink import LandingSink
+from penstock.wiring.health import find_problems
+from penstock.wiring.landing_plans import apply_zones, plan_zones, rebuild_table
+from penstock.wiring.warehouses import open_sink
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -90,6 +94,20 @@ class Landed:
             while self.ask(f'SELECT SYSTEM$STREAM_HAS_DATA(\'"landing"."{name}/stream"\')') == [(True,)]:
                 assert time.monotonic() < end, self.ask("SELECT * FROM TABLE(INFORMATION_SCHEMA.TASK_HISTORY())")
                 time.sleep(0.1)
+
+    @property
+    def link(self) -> str:
+        return self.chain.spec.links[0].name
+
+    def until_it_ran(self, state: str) -> None:
+        """Wait until the newest run of a task has ended in `state`."""
+        end = time.monotonic() + _RUN_SECONDS
+        query = (
+            f"SELECT state FROM TABLE(INFORMATION_SCHEMA.TASK_HISTORY()) WHERE database_name = 'DB_{self.chain.name}'"
+        )
+        while self.ask(query.upper())[:1] != [(state,)]:
+            assert time.monotonic() < end
+            time.sleep(0.1)
 
     def agrees(self, table: str) -> None:
         rows = self.source(table)
@@ -174,6 +192,25 @@ def test_messages_that_are_loaded_again_land_once(landed: Landed) -> None:
     landed.agrees("t0")
 
 
+def test_a_load_goes_on_behind_one_that_was_killed_within_its_transaction(landed: Landed) -> None:
+    chain = landed.chain
+    chain.write(f"CREATE TABLE t0 ({_COLUMNS})", f"INSERT INTO t0 VALUES (1, {_ROW})")
+    chain.start()
+    chain.carry()
+    chain.write(f"INSERT INTO t0 VALUES (2, {_ROW})")
+    killed = open_sink(chain.spec, chain.spec.links[0])
+    assert isinstance(killed, LandingSink)
+    left_open = killed._database.transaction(killed._name)
+    left_open.__enter__()
+    killed._database.run('DELETE FROM "penstock"."positions"')
+
+    chain.carry()
+    landed.merge()
+
+    landed.agrees("t0")
+    killed.close()
+
+
 def test_a_table_that_is_dropped_and_made_anew_begins_again(landed: Landed) -> None:
     chain = landed.chain
     chain.write(f"CREATE TABLE t0 ({_COLUMNS})", f"INSERT INTO t0 VALUES (1, {_ROW}), (2, {_ROW})")
@@ -219,6 +256,61 @@ def test_a_table_of_somebody_else_and_one_without_a_key_stop_alone(landed: Lande
 
     landed.agrees("t0")
     assert landed.public("theirs") == []
+
+
+def problems(landed: Landed) -> list[str]:
+    """What `penstock status` says of the zone."""
+    status = landed.chain.status()
+    return [problem.text for problem in find_problems(status, "run") if problem.subject.startswith(f"{landed.link}, ")]
+
+
+@pytest.mark.nightly
+def test_a_task_that_fails_is_told_with_its_error_and_goes_on_once_that_is_mended(landed: Landed) -> None:
+    chain = landed.chain
+    chain.write(f"CREATE TABLE t0 ({_COLUMNS})", f"INSERT INTO t0 VALUES (1, {_ROW}), (2, {_ROW})")
+    chain.start()
+    chain.carry()
+    assert problems(landed) == []
+
+    landed.ask(f'ALTER TABLE "{chain.name}"."t0" RENAME COLUMN "note" TO "theirs"')
+    landed.ask(f'EXECUTE TASK "landing"."{chain.name}.t0/task"')
+    landed.until_it_ran("FAILED")
+
+    (failed,) = problems(landed)
+    assert failed.startswith("the last run of its task failed: ")
+    assert "note" in failed
+    landed.ask(f'ALTER TABLE "{chain.name}"."t0" RENAME COLUMN "theirs" TO "note"')
+    landed.ask(f'ALTER TASK "landing"."{chain.name}.t0/task" SUSPEND')
+    (suspended,) = problems(landed)
+    assert suspended.startswith("its task is suspended after its last run failed")
+    list(apply_zones(chain.spec))
+    landed.merge()
+    assert problems(landed) == []
+    landed.agrees("t0")
+
+
+def test_a_stale_stream_is_told_and_is_rebuilt_without_loss_and_without_rows_that_are_gone(landed: Landed) -> None:
+    chain = landed.chain
+    chain.write(f"CREATE TABLE t0 ({_COLUMNS})", f"INSERT INTO t0 VALUES (1, {_ROW}), (2, {_ROW})")
+    chain.start()
+    chain.carry()
+    landed.merge()
+    chain.write("TRUNCATE TABLE t0", f"INSERT INTO t0 VALUES (3, {_ROW}), (4, {_ROW}), (5, {_ROW})")
+    chain.write("DELETE FROM t0 WHERE id = 4", "ALTER TABLE t0 DROP COLUMN note", "DELETE FROM t0 WHERE id = 5")
+    chain.carry()
+    landed.ask(f'ALTER TABLE "landing"."{chain.name}.t0" SET MAX_DATA_EXTENSION_TIME_IN_DAYS = 0')
+    (stale,) = problems(landed)
+    assert stale.startswith("its stream is stale")
+    assert f"{chain.name}.t0" in {plan.table for plan in plan_zones(chain.spec) if plan.error == stale}
+
+    (rebuilt,) = rebuild_table(chain.spec, f"{chain.name}.t0")
+    landed.merge()
+
+    assert rebuilt.statements[0].startswith("CREATE OR REPLACE STREAM")
+    assert problems(landed) == []
+    landed.agrees("t0")
+    with pytest.raises(UsageError, match="has a table t9"):
+        list(rebuild_table(chain.spec, "t9"))
 
 
 @pytest.mark.nightly

@@ -93,6 +93,33 @@ def test_reading_a_stream_moves_nothing_and_a_dml_statement_that_reads_it_moves_
     assert client("SELECT id FROM copied ORDER BY id") == [(1,), (2,)]
 
 
+def test_a_stale_stream_is_shown_and_cannot_be_read_until_it_is_made_anew(client: Client) -> None:
+    """User guide, "Introduction to streams"; SQL reference, "SHOW STREAMS"."""
+    end = "ALTER TABLE base SET MAX_DATA_EXTENSION_TIME_IN_DAYS = 0"
+    client(end, _COPY, "INSERT INTO base VALUES (1)", end)
+    with pytest.raises(ProgrammingError, match="has become stale"):
+        client(_COPY)
+    assert "true" in client("SHOW STREAMS")[0]
+    client("CREATE OR REPLACE STREAM news ON TABLE base APPEND_ONLY = TRUE SHOW_INITIAL_ROWS = TRUE", _COPY)
+    assert client("SELECT id FROM copied") == [(1,)]
+    assert "true" not in client("SHOW STREAMS")[0]
+
+
+def test_a_transaction_is_shown_to_other_sessions_and_can_be_aborted_by_them(
+    client: Client, snowflake: SnowflakeServer
+) -> None:
+    """SQL reference, "SHOW TRANSACTIONS" and "SYSTEM$ABORT_TRANSACTION"."""
+    other = Client(snowflake, client.schema)
+    with contextlib.closing(other.connection):
+        client("INSERT INTO copied VALUES (1)", "BEGIN NAME mine", "UPDATE copied SET id = 2")
+        ((number, *_),) = [row for row in other("SHOW TRANSACTIONS") if "MINE" in row]
+        other(f"SELECT SYSTEM$ABORT_TRANSACTION({number})")
+
+        assert [row for row in other("SHOW TRANSACTIONS") if "MINE" in row] == []
+        other("UPDATE copied SET id = 3")
+        assert client("SELECT id FROM copied") == [(3,)]
+
+
 def test_a_stream_stays_where_it_is_when_the_transaction_that_read_it_is_rolled_back(client: Client) -> None:
     """User guide, "Introduction to streams"."""
     client("INSERT INTO base VALUES (1)", "BEGIN", _COPY, "ROLLBACK")

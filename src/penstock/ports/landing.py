@@ -18,8 +18,15 @@ class LandingDatabase(StateDatabase, Protocol):
     RefusedStatementError is a SinkError that is about the tables of the statement.
     """
 
-    def transaction(self) -> AbstractContextManager[None]:
-        """Commit all statements of a `with` block, or none; none of them may define anything."""
+    def transaction(self, name: str) -> AbstractContextManager[None]:
+        """Commit all statements of a `with` block, or none; none of them may define anything.
+
+        `name` is what it is called for `end_transactions`: letters, digits and underscores.
+        """
+        ...
+
+    def end_transactions(self, name: str) -> None:
+        """Roll back what other sessions have open under this name: a process that was killed leaves it so."""
         ...
 
     def columns(self, schema: str, name: str) -> Mapping[str, str]:

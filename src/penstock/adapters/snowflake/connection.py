@@ -145,9 +145,9 @@ class SnowflakeDatabase:
             raise self._explain(error) from error
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self, name: str) -> Iterator[None]:
         """See `LandingDatabase`."""
-        self.run("BEGIN")
+        self.run(f"BEGIN NAME {name}")
         try:
             yield
             self.run("COMMIT")
@@ -156,6 +156,15 @@ class SnowflakeDatabase:
             with suppress(PenstockError):
                 self.run("ROLLBACK")
             raise
+
+    def end_transactions(self, name: str) -> None:
+        """See `LandingDatabase`. Snowflake itself waits 5 minutes when somebody needs what they lock, else 4 hours."""
+        cursor = self.execute("SHOW TRANSACTIONS")
+        columns = [str(column[0]).lower() for column in cursor.description]
+        for values in cursor.fetchall():
+            row = dict(zip(columns, values, strict=True))
+            if str(row.get("name", "")).casefold() == name.casefold():
+                self.run(f"SELECT SYSTEM$ABORT_TRANSACTION({int(str(row['id']))})")
 
     def has_schema(self, name: str) -> bool:
         """See `StateDatabase`."""

@@ -52,7 +52,9 @@ class StandIn:
     def _session(self, connection: Any) -> Session:  # noqa: ANN401
         session = self._sessions.get(connection)
         if session is None:
-            session = self._sessions[connection] = Session(connection, self.tasks, self._execute)
+            session = self._sessions[connection] = Session(
+                connection, self.tasks, self._execute, lambda: list(self._sessions.values())
+            )
         return session
 
     def _tick(self) -> None:

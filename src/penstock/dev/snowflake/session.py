@@ -8,6 +8,7 @@ statement is a transaction by itself, and commits the one that is open.
 
 from __future__ import annotations
 
+import itertools
 import re
 import threading
 import time
@@ -20,6 +21,7 @@ from sqlglot import exp
 
 from penstock.dev.snowflake import streams
 from penstock.dev.snowflake.statements import (
+    AbortTransaction,
     AlterTask,
     CreateStream,
     CreateTask,
@@ -28,6 +30,7 @@ from penstock.dev.snowflake.statements import (
     ExecuteTask,
     RefusedError,
     Show,
+    ShowTransactions,
     parse_statement,
     replace_has_data,
 )
@@ -36,14 +39,16 @@ from penstock.dev.snowflake.streams import Name, parse_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from penstock.dev.snowflake.statements import Statement
+    from penstock.dev.snowflake.statements import Definition, Statement
     from penstock.dev.snowflake.tasks import Tasks
 
 _COMPILATION: Final = 1003
 _DOES_NOT_EXIST: Final = 2003
 _ABORTED: Final = 625
 _DDL: Final = re.compile(r"\s*(CREATE|ALTER|DROP|TRUNCATE|COMMENT|GRANT|REVOKE)\b", re.IGNORECASE)
-_BEGIN: Final = re.compile(r"\s*(BEGIN|START\s+TRANSACTION)\b", re.IGNORECASE)
+_BEGIN: Final = re.compile(
+    r"\s*(BEGIN|START)(\s+(WORK|TRANSACTION))?(\s+NAME\s+(?P<name>\w+))?\s*;?\s*$", re.IGNORECASE
+)
 _COMMIT: Final = re.compile(r"\s*COMMIT\b", re.IGNORECASE)
 _ROLLBACK: Final = re.compile(r"\s*ROLLBACK\b", re.IGNORECASE)
 _WRITES: Final = re.compile(r"\s*(INSERT|MERGE|UPDATE|DELETE)\b", re.IGNORECASE)
@@ -55,6 +60,7 @@ _HISTORY: Final = re.compile(
 )
 _BINARY: Final = re.compile(r"\bBINARY\s*\(\s*\d+\s*\)", re.IGNORECASE)
 """fakesnow does not take its length."""
+_numbers = itertools.count(1)
 _consuming = threading.RLock()
 """Snowflake lets one wait that uses a stream which another transaction uses."""
 
@@ -62,12 +68,21 @@ _consuming = threading.RLock()
 class Session:
     """What one connection has open, beside fakesnow's own."""
 
-    def __init__(self, connection: Any, tasks: Tasks, execute: Callable[..., Any]) -> None:  # noqa: ANN401 - fakesnow's own
-        """`execute` is fakesnow's, of a cursor of `connection`."""
+    def __init__(
+        self,
+        connection: Any,  # noqa: ANN401 - fakesnow's own
+        tasks: Tasks,
+        execute: Callable[..., Any],
+        sessions: Callable[[], Sequence[Session]],
+    ) -> None:
+        """`execute` is fakesnow's, of a cursor of `connection`; `sessions` gives all that there are."""
         self._connection = connection
         self._tasks = tasks
         self._execute = execute
+        self._sessions = sessions
         self._open = False
+        self._name_of_open = ""
+        self._number = next(_numbers)
         self._ends: dict[Name, int] = {}
 
     def execute(self, cursor: Any, command: str, *rest: Any, **more: Any) -> Any:  # noqa: ANN401 - as fakesnow has it
@@ -86,6 +101,16 @@ class Session:
             message = f"Statement was aborted because of another transaction: {error}"
             raise ProgrammingError(msg=message, errno=_ABORTED, sqlstate="57014") from error
 
+    def transactions(self) -> list[dict[str, Any]]:
+        """Return the transaction that is open, as SHOW TRANSACTIONS has it, if there is one."""
+        ours = {"id": self._number, "session": self._number, "name": self._name_of_open, "state": "running"}
+        return [ours] if self._open else []
+
+    def abort(self, number: int) -> None:
+        """Roll back, if `number` is that of the transaction that is open."""
+        if self._open and number == self._number:
+            self._rollback()
+
     @property
     def _duck(self) -> streams.Duck:
         return self._connection._duck_conn  # type: ignore[no-any-return]  # noqa: SLF001 - fakesnow has no other way
@@ -99,10 +124,12 @@ class Session:
         if _ROLLBACK.match(command):
             self._open, self._ends = False, {}
             return execute()
-        if _BEGIN.match(command):
-            answer = self._say(cursor, [{"status": "Statement executed successfully."}]) if self._open else execute()
+        if begin := _BEGIN.match(command):
+            if not self._open:
+                self._duck.execute("BEGIN TRANSACTION")
+                self._name_of_open = (begin["name"] or f"unnamed {self._number}").upper()
             self._open = True
-            return answer
+            return self._say(cursor, [{"status": "Statement executed successfully."}])
         if _DDL.match(command) and self._open:
             self._commit(lambda: self._duck.execute("COMMIT"))
         used = self._used(command) if _WRITES.match(command) else {}
@@ -196,11 +223,22 @@ class Session:
 
     def _do(self, statement: Statement) -> list[dict[str, Any]]:
         """Do what is about streams and tasks, and return the rows that it answers."""
-        if self._open and not isinstance(statement, Show):
-            self._commit(lambda: self._duck.execute("COMMIT"))
         match statement:
             case Show(kind, like, schema):
                 return self._show(kind, like, schema)
+            case ShowTransactions():
+                return [shown for session in self._sessions() for shown in session.transactions()]
+            case AbortTransaction(number):
+                for session in self._sessions():
+                    session.abort(number)
+                return [{"status": "Transaction has been aborted."}]
+            case _:
+                if self._open:
+                    self._commit(lambda: self._duck.execute("COMMIT"))
+                return [{"status": self._define(statement)}]
+
+    def _define(self, statement: Definition) -> str:
+        match statement:
             case CreateStream(text, table):
                 name, base = self._name(text), self._name(table)
                 self._require(base)
@@ -223,7 +261,7 @@ class Session:
                 answer = f"Task {task.name.name} is scheduled to run immediately."
             case Drop(kind, text, if_exists):
                 answer = self._drop(kind, self._name(text), if_exists=if_exists)
-        return [{"status": answer}]
+        return answer
 
     def _drop(self, kind: str, name: Name, *, if_exists: bool) -> str:
         if kind == "STREAM":

@@ -81,7 +81,21 @@ class Show:
     schema: str
 
 
-Statement: TypeAlias = CreateStream | CreateTask | AlterTask | EndRetention | ExecuteTask | Drop | Show
+@dataclass(frozen=True, slots=True)
+class ShowTransactions:
+    """SHOW TRANSACTIONS."""
+
+
+@dataclass(frozen=True, slots=True)
+class AbortTransaction:
+    """SELECT SYSTEM$ABORT_TRANSACTION."""
+
+    number: int
+
+
+Definition: TypeAlias = CreateStream | CreateTask | AlterTask | EndRetention | ExecuteTask | Drop
+"""A statement that commits what is open."""
+Statement: TypeAlias = Definition | Show | ShowTransactions | AbortTransaction
 
 _NAME: Final = r'(?P<name>(?:"(?:[^"]|"")+"|[\w$]+)(?:\.(?:"(?:[^"]|"")+"|[\w$]+)){0,2})'
 _CREATE: Final = r"CREATE\s+(?P<replace>OR\s+REPLACE\s+)?%s\s+(?P<exists>IF\s+NOT\s+EXISTS\s+)?" + _NAME
@@ -231,6 +245,11 @@ def _unexpected(text: str) -> RefusedError:
 
 
 _MAKERS: Final = (
+    (r"SHOW\s+TRANSACTIONS$", lambda _match, _rest: ShowTransactions()),
+    (
+        r"SELECT\s+SYSTEM\$ABORT_TRANSACTION\('?(?P<number>\d+)'?\)$",
+        lambda m, _rest: AbortTransaction(int(m["number"])),
+    ),
     (_CREATE % "STREAM", _create_stream),
     (_CREATE % "TASK", _create_task),
     (r"ALTER\s+TASK\s+(?:IF\s+EXISTS\s+)?" + _NAME, _alter_task),

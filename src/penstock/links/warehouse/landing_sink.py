@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -62,8 +63,11 @@ class LandingSink:
         self._objects = objects
         self._rules = rules
         self._progress = TargetProgress(database, *whose)
+        self._name = re.sub(r"\W", "_", "_".join(("penstock", *whose)))
         try:
             _require_plain(rules)
+            # A load that was killed holds locks, and must not commit behind us.
+            self._database.end_transactions(self._name)
             self._progress.create()
         except BaseException:
             database.close()
@@ -81,7 +85,7 @@ class LandingSink:
         self, batch_offset: int, waiting: Mapping[TableId, int] | None = None, anew: Collection[TableId] = ()
     ) -> None:
         """See `Sink`."""
-        with self._database.transaction():
+        with self._database.transaction(self._name):
             self._progress.set_batch_offset(batch_offset)
             if waiting is not None:
                 self._progress.set_waiting(waiting)
@@ -138,7 +142,7 @@ class LandingSink:
         check_behind_barrier(known, step)
         state = self._follow_schema(step, schema, known)
         insert, changes = plan_landing(self._zone, table), 0
-        with self._database.transaction(), self._progress.of_tables([table]):
+        with self._database.transaction(self._name), self._progress.of_tables([table]):
             if known is not None and known.schema != state.schema:
                 self._database.run(insert, [f"[{render_schema_change(known.in_place.order)}]"])
             for piece in step.pieces:
@@ -207,7 +211,7 @@ class LandingSink:
 
     def _drain(self, schema: TableSchema) -> None:
         """Merge all that has landed, as the task does; two of them take turns by the stream."""
-        with self._database.transaction():
+        with self._database.transaction(self._name):
             self._database.run(plan_landed_merge(self._zone, schema))
 
     def _cross_barrier(self, table: TableId, step: Step, schema: TableSchema, known: TableState | None) -> None:
@@ -228,7 +232,7 @@ class LandingSink:
             if known is not None:
                 self._end(replace(known, ended=False), drop=True)
             self._begin(schema)
-        with self._database.transaction(), self._progress.of_tables([table]):
+        with self._database.transaction(self._name), self._progress.of_tables([table]):
             if empties and known is not None:
                 self._database.run(plan_landed_merge(self._zone, known.schema))
                 path = TargetTable("", known.schema).path(self._database.dialect)
