@@ -19,13 +19,13 @@ from penstock.adapters.mysql.catalog import (
     read_table_ids,
     read_tables,
 )
-from penstock.adapters.mysql.connection import MysqlServer, ask, connect, error_code, explain
+from penstock.adapters.mysql.connection import MysqlServer, ask, connect, error_code, explain, server_of
 from penstock.adapters.mysql.history import end_of_log
 from penstock.adapters.mysql.initial_snapshot import SILENCE_SECONDS
 from penstock.adapters.mysql.printed_rows import select_rows, stream_rows
 from penstock.adapters.mysql.read_batches import deleted_batch, read_batch
 from penstock.adapters.mysql.tracker_dump import PartDump
-from penstock.adapters.mysql.write_locks import WAITING, writes_locked
+from penstock.adapters.mysql.write_locks import WAITING, is_denied, writes_locked
 from penstock.core.errors import UnavailableError, UnfitServerError, UsageError
 from penstock.core.mysql.statements.touched import Touched
 from penstock.core.mysql.types.key_literals import literal, literal_of, read_key
@@ -126,7 +126,7 @@ class MysqlRowReader:
         connection = self._connection
         try:
             _START[read_flavour(connection)](connection, low, table)
-            ask(connection, f"SELECT 1 FROM {quote_table(table)} LIMIT 0")  # noqa: S608 - the name is quoted
+            _hold(connection, table)
             yield connection
             ask(connection, "ROLLBACK")
         except BaseException as error:
@@ -247,6 +247,18 @@ def _start_on_mysql(connection: pymysql.Connection, low: Position, table: TableI
     while not ask(connection, f"SELECT GTID_SUBSET({connection.escape(gtids)}, @@GLOBAL.gtid_executed)")[0][0]:
         _wait_behind(deadline, low)
     ask(connection, "START TRANSACTION WITH CONSISTENT SNAPSHOT")
+
+
+def _hold(connection: pymysql.Connection, table: TableId) -> None:
+    """Take the lock that keeps others from altering the table until the transaction ends."""
+    try:
+        ask(connection, f"SELECT 1 FROM {quote_table(table)} LIMIT 0")  # noqa: S608 - the name is quoted
+    except UnfitServerError as error:
+        if not is_denied(error):
+            raise
+        server = server_of(connection)
+        message = f"{server} does not let us read rows of {table}"
+        raise UnfitServerError(message, f"GRANT SELECT ON {quote_table(table)} TO {server.user}") from error
 
 
 _START = {"mariadb": _start_on_mariadb, "mysql": _start_on_mysql}

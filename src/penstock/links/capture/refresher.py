@@ -122,7 +122,7 @@ class Refresher:
             return
         now = time.monotonic()
         ready = [s for s in found.values() if s.wanted is Wanted.RUN]
-        self._current = min(ready, key=lambda s: self._not_before.get(s.id, 0.0) > now, default=None)
+        self._current = min(ready, key=lambda s: max(self._not_before.get(s.id, 0.0), now), default=None)
         if self._reading is not None and self._reading.snapshot.id not in {s.id for s in ready}:
             self._reading = None
 
@@ -221,6 +221,8 @@ class Refresher:
         self._failures.pop(snapshot.id, None)
         if snapshot.options.rows_per_second:
             self._not_before[snapshot.id] = time.monotonic() + read / snapshot.options.rows_per_second
+            # While it waits another one goes on.
+            self._look_at = 0.0
         self._note(snapshot, after, chunk.rows_expected)
 
     def _messages(self, reading: _Reading, chunk: Chunk, boundary: Position) -> list[Messages]:
