@@ -16,7 +16,7 @@ from tests.servers.kinds import first
 
 from penstock.core.errors import UsageError
 from penstock.core.snapshots import SnapshotOptions, Status, Wanted
-from penstock.wiring.open import open_topic_log
+from penstock.wiring.open import open_snapshot_list, open_topic_log
 from penstock.wiring.snapshots import ask_for_snapshots, read_snapshots, want_snapshots
 
 if TYPE_CHECKING:
@@ -172,6 +172,28 @@ def test_a_table_that_its_target_refuses_goes_on_with_a_full_refresh(chain: Chai
     assert "penstock snapshot FILE TABLE --full-refresh" in stopped.hint
     assert [table.error for table in chain.status().tables if table.error] == []
     assert sorted(chain.query("SELECT id, n FROM {schema}.first")) == [(2, 2), (3, 33)]
+
+
+def test_when_needed_a_table_that_stopped_gets_one_at_the_next_start_but_not_again_where_that_failed(
+    chain: Chain,
+) -> None:
+    chain.write("CREATE TABLE first (id INT PRIMARY KEY, n INT)", "INSERT INTO first VALUES (1, 1), (2, 2)")
+    carry_tables(chain, f"{chain.name}.first", "when-needed")
+    chain.start()
+    chain.write("ALTER TABLE first MODIFY n SMALLINT", "DELETE FROM first WHERE id = 1")
+    chain.carry()
+    assert statuses(chain) == {}
+
+    chain.carry()
+    assert statuses(chain) == {"first": Status.DONE}
+    assert chain.query("SELECT id, n FROM {schema}.first") == [(2, 2)]
+    chain.write("ALTER TABLE first MODIFY n TINYINT", "ALTER TABLE first DROP PRIMARY KEY")
+    for _ in range(3):
+        chain.capture()
+
+    assert statuses(chain) == {"first": Status.FAILED}
+    with closing(open_snapshot_list(chain.spec)) as snapshots:
+        assert [each.status for each in snapshots.all()] == [Status.DONE, Status.FAILED]
 
 
 def test_listed_keys_are_read_again_and_those_that_are_gone_are_deleted(chain: Chain) -> None:
