@@ -10,7 +10,7 @@ import typer
 
 app = typer.Typer()
 
-_NAMES = ("capture", "schematizer", "warehouse", "redshift", "steady")
+_NAMES = ("capture", "schematizer", "warehouse", "redshift", "steady", "snapshot")
 _SECONDS_MAX = 86_400
 _ROWS_MIN = 1_000
 _MEGABYTES_MIN = 10
@@ -43,13 +43,14 @@ def bench(
     from penstock.bench.picture import render_picture  # noqa: PLC0415
     from penstock.bench.redshift.suite import REDSHIFT  # noqa: PLC0415
     from penstock.bench.schematizer.suite import SCHEMATIZER  # noqa: PLC0415
+    from penstock.bench.snapshot.suite import SNAPSHOT  # noqa: PLC0415
     from penstock.bench.steady.suite import STEADY  # noqa: PLC0415
     from penstock.bench.table import print_report  # noqa: PLC0415
     from penstock.bench.warehouse.suite import WAREHOUSE  # noqa: PLC0415
     from penstock.cli.console import open_console, say_note  # noqa: PLC0415
     from penstock.core.errors import UsageError  # noqa: PLC0415
 
-    benches = {chosen.name: chosen for chosen in (CAPTURE, SCHEMATIZER, WAREHOUSE, REDSHIFT, STEADY)}
+    benches = {chosen.name: chosen for chosen in (CAPTURE, SCHEMATIZER, WAREHOUSE, REDSHIFT, STEADY, SNAPSHOT)}
     if name not in benches:
         message = f"there is no bench {name}"
         raise UsageError(message, f"choose from: {', '.join(benches)}")

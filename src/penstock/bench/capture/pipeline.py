@@ -96,6 +96,16 @@ class BenchPipeline:
         finally:
             child.kill()
 
+    def snapshot(self) -> None:
+        """Ask for a snapshot of the table; raises PenstockError when it is refused."""
+        command = [sys.executable, "-m", "penstock.cli.main", "snapshot", str(self._file), str(self.table)]
+        environment = {_PASSWORD_ENV: self.lab.source().password}
+        child = start_child("penstock snapshot", command, self.folder / "snapshot.log", environment)
+        try:
+            await_end(child, _START_SECONDS)
+        finally:
+            child.kill()
+
     @property
     def _file(self) -> Path:
         return self.folder / "pipeline.yaml"
