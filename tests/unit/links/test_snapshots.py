@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.links.snapshot_model import Capture, KilledError, Snapshots, Source, index_of, request
 
 from penstock.core.publication import CaptureRecord
-from penstock.core.snapshots import SnapshotOptions, Wanted, Window
+from penstock.core.snapshots import SnapshotOptions, Status, Wanted, Window
 
 _KEYS = 12
 _ROUNDS = 60
@@ -23,6 +23,23 @@ def test_a_row_that_changed_since_the_low_place_gives_way() -> None:
 
     assert window.unchanged([b"a", b"b", b"c"]) == [0, 2]
     assert not window.is_void
+
+
+def test_a_snapshot_tells_of_its_first_chunk_at_once_whatever_was_told_just_before() -> None:
+    capture = Capture(Source({key: key for key in range(6)}), Snapshots())
+    for number in (1, 2):
+        capture.snapshots.add(request(number, SnapshotOptions(chunk_rows=5)))
+
+    # Each has two chunks; then the second is at its first.
+    for _ in range(4):
+        capture.step()
+        capture.read()
+    capture.step()
+
+    first, second = capture.snapshots.all()
+    assert (first.status, first.rows) == (Status.DONE, 6)
+    assert (second.status, second.rows, second.rows_expected) == (Status.RUNNING, 5, 6)
+    assert second.started_at_ms > 0
 
 
 @dataclass

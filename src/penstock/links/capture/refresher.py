@@ -72,7 +72,8 @@ class Refresher:
         self._reading: _Reading | None = None
         self._failures: dict[str, int] = {}
         self._not_before: dict[str, float] = {}
-        self._look_at = self._tell_at = 0.0
+        self._tell_at: dict[str, float] = {}
+        self._look_at = 0.0
 
     @property
     def is_busy(self) -> bool:
@@ -248,7 +249,7 @@ class Refresher:
         return messages
 
     def _note(self, snapshot: Snapshot, progress: SnapshotProgress, expected: int | None) -> None:
-        """Tell how far it is: at once when it is done, else not for every chunk."""
+        """Tell how far it is: at once when it begins and when it is done, else not for every chunk."""
         status = Status.DONE if progress.is_done else Status.RUNNING
         now_ms = time.time_ns() // 1_000_000
         current = replace(
@@ -261,8 +262,8 @@ class Refresher:
             hint="",
         )
         self._current = None if progress.is_done else current
-        if progress.is_done or time.monotonic() >= self._tell_at:
-            self._tell_at = time.monotonic() + _LOOK_SECONDS
+        if progress.is_done or time.monotonic() >= self._tell_at.get(snapshot.id, 0.0):
+            self._tell_at[snapshot.id] = time.monotonic() + _LOOK_SECONDS
             self._tell(current)
         if progress.is_done:
             self._look_at = 0.0
