@@ -123,7 +123,7 @@ class ObjectsLink:
         warn_of_size_limits(self._pipeline)
         publisher = open_publisher(self._pipeline, OBJECTS_LINK, self._epoch)
         self._publisher = BatchPublisher(publisher, batch_topic(self._pipeline), self._epoch)
-        return PlannedWork("topics", self.planning(), self._take, self.follow)
+        return PlannedWork("topics", self.planning(), self._take_visibly, self.follow)
 
     def planning(self) -> PlannerFactory:
         """What makes the planner of its micro-batches."""
@@ -140,6 +140,7 @@ class ObjectsLink:
         open_tail = partial(open_topic_tail, pipeline)
         follower = ObjectsFollower(self._planner, lambda: publisher.record, open_tail, pace)
         follower.follow(PlannedWork("topics", self.planning(), self._take), until)
+        publisher.settle()
 
     def close(self) -> None:
         """See `Link`."""
@@ -150,6 +151,12 @@ class ObjectsLink:
         if self._publisher is not None:
             self._publisher.close()
             self._publisher = None
+
+    def _take_visibly(self, outcomes: Iterable[object]) -> None:
+        """Take them, and return when the planner of the next micro-batch, which asks Kafka, finds what we committed."""
+        self._take(outcomes)
+        if self._publisher is not None:
+            self._publisher.settle()
 
     def _take(self, outcomes: Iterable[object]) -> None:
         plan: ObjectsPlan | None = None

@@ -94,9 +94,11 @@ class BatchPublisher:
 
     def _commit(self, batches: Sequence[Batch], record: ObjectsRecord) -> None:
         self._publisher.publish(_batch_messages(self._batches_topic, batches), record.to_mapping)
-        # The next plan is made from the record as readers see it.
-        self._publisher.settle()
         self._record = record
+
+    def settle(self) -> None:
+        """Return when readers see what was committed; whoever plans from `record` need not wait for it."""
+        self._publisher.settle()
 
     def close(self) -> None:
         """Let go of Kafka."""
