@@ -96,14 +96,14 @@ class ObjectsPlanner:
         `now_seconds` is of any clock that only goes forward, the same in each call.
         Raises PositionError for a topic that is gone, was made anew or cut short.
         """
-        self._read_schema_changes()
+        if not self._schema_changes:
+            self._read_ledgers()
         for _ in range(_SETTLING_ROUNDS):
             known = self._read_to
             ends = self._ends()
-            self._read_schema_changes()
+            self._read_ledgers()
             if self._read_to == known:
                 break
-        self._read_timelines()
         new = [
             (offset, schema_change)
             for offset, schema_change in self._schema_changes
@@ -131,19 +131,18 @@ class ObjectsPlanner:
         tables = {place: record.places.get(place, (0, 0))[1] for place in topics}
         return {(self._schemas_topic, 0): self._read_to, (self._timelines_topic, 0): self._timelines_read_to, **tables}
 
-    def _read_schema_changes(self) -> None:
-        end = self._log.ends([(self._schemas_topic, 0)]).get((self._schemas_topic, 0), 0)
-        for messages in self._log.read(self._schemas_topic, 0, self._read_to, end):
+    def _read_ledgers(self) -> None:
+        """Read the schema-change events and the timelines that are new."""
+        schemas, timelines = (self._schemas_topic, 0), (self._timelines_topic, 0)
+        ends = self._log.ends([schemas, timelines])
+        for messages in self._log.read(*schemas, self._read_to, ends.get(schemas, 0)):
             self._schema_changes.extend(
                 (offset, read_schema_change(self._schemas_topic, offset, value)) for offset, value in messages
             )
-        self._read_to = max(self._read_to, end)
-
-    def _read_timelines(self) -> None:
-        end = self._log.ends([(self._timelines_topic, 0)]).get((self._timelines_topic, 0), 0)
-        for messages in self._log.read(self._timelines_topic, 0, self._timelines_read_to, end):
+        self._read_to = max(self._read_to, ends.get(schemas, 0))
+        for messages in self._log.read(*timelines, self._timelines_read_to, ends.get(timelines, 0)):
             self._timelines.extend(TimelineBegan.from_json(value) for _, value in messages)
-        self._timelines_read_to = max(self._timelines_read_to, end)
+        self._timelines_read_to = max(self._timelines_read_to, ends.get(timelines, 0))
 
     def _topics(self) -> dict[str, SchemaChange]:
         """The newest schema-change event of each topic."""
