@@ -11,6 +11,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from penstock.core.topic_fingerprints import require_place
+from penstock.jobs.pacing import Pacing
 from penstock.wiring.open import open_topic_log, open_topic_tail
 
 if TYPE_CHECKING:
@@ -35,18 +36,19 @@ def follow_messages(spec: PipelineSpec, work: MessageWork, following: int, until
     with closing(open_topic_log(spec)) as log:
         _require_there(log, place, following)
         with closing(open_topic_tail(spec, {place: following})) as tail:
-            looked_at = time.monotonic()
+            looked_at, pacing = time.monotonic(), Pacing(work.pace_seconds)
             while not until(0.0):
                 messages = tail.take(MESSAGES_MAX, _WAIT_SECONDS)
-                began = time.monotonic()
+                now = time.monotonic()
                 if messages:
+                    pacing.begin(now)
                     work.take(messages)
-                    following, looked_at = messages[-1][0] + 1, began
-                    if until(max(0.0, began + work.pace_seconds - time.monotonic())):
+                    following, looked_at = messages[-1][0] + 1, now
+                    if until(pacing.wait_seconds(time.monotonic())):
                         return
-                elif began - looked_at > _LOOK_SECONDS:
+                elif now - looked_at > _LOOK_SECONDS:
                     _require_there(log, place, following)
-                    looked_at = began
+                    looked_at = now
 
 
 def _require_there(log: TopicLog, place: tuple[str, int], following: int) -> None:

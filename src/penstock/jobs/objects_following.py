@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.jobs.link import Planner
+from penstock.jobs.pacing import Pacing
 from penstock.jobs.rounds import do_tasks
 
 if TYPE_CHECKING:
@@ -56,17 +57,18 @@ class ObjectsFollower:
         """Do rounds of `work`. Returns when much waits, or when `until` says so; raises what a round raises."""
         with ExitStack() as opened:
             tail: TopicTail | None = None
+            pacing = Pacing(self.pace_seconds)
             while not until(0.0):
                 if tail is not None:
                     # What has come by now is in the plan; what comes from now on will not be missed.
                     tail.take(_DRAINED_MAX, 0.0)
-                began = time.monotonic()
+                pacing.begin(time.monotonic())
                 self.planner.know(self.record())
                 if self.planner.has_work():
                     if self.planner.is_much():
                         return
                     do_tasks(work, self.planner.plan())
-                    until(max(0.0, began + self.pace_seconds - time.monotonic()))
+                    until(pacing.wait_seconds(time.monotonic()))
                     continue
                 if tail is None:
                     tail = opened.enter_context(closing(self.open_tail(self.planner.starts())))
