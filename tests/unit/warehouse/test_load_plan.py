@@ -110,6 +110,15 @@ def test_a_younger_schema_takes_the_place_of_an_older_one_and_a_late_one_does_no
     assert in_place.after(late) == in_place
 
 
+def test_while_a_schema_stays_nothing_is_to_be_remembered_of_its_batches() -> None:
+    in_place = SchemaInPlace(1, (1, 100, 0))
+    (more,) = steps(120, batch(120, 130))
+    (late,) = steps(50, batch(50, 60, schema_id=2))
+
+    assert in_place.after(more) == in_place
+    assert in_place.after(more).after(late) == in_place
+
+
 def test_a_schema_that_comes_back_is_younger_than_what_was_seen_of_the_other() -> None:
     # Schema 1 at 10, schema 2 from 20 to 39, schema 1 again at 40; another partition then tells of 2 at 30.
     (second,) = steps(20, batch(20, 40, schema_id=2))

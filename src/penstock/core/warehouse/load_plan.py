@@ -82,7 +82,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class SchemaInPlace:
-    """The schema that the target's table has, and the furthest place in the log where it was seen."""
+    """The schema that the target's table has, and where in the log it was first seen since another one was.
+
+    Nothing moves while the schema stays: of each change the schema-change event comes
+    before any rows behind it, so what is told of another one is older than that place,
+    or younger than all rows of this one so far.
+    """
 
     schema_id: int
     order: tuple[int, int, int]
@@ -95,12 +100,8 @@ class SchemaInPlace:
         return step.schema_id != self.schema_id and any(order > self.order for order in step.first_orders)
 
     def after(self, step: Step) -> SchemaInPlace:
-        """Return the schema in place once `step` is merged."""
-        if self.gives_way_to(step):
-            return SchemaInPlace(step.schema_id, step.last_order)
-        if step.schema_id == self.schema_id:
-            return replace(self, order=max(self.order, step.last_order))
-        return self
+        """Return the schema in place once `step` is merged: the same, for most, so that nothing is to be written."""
+        return SchemaInPlace(step.schema_id, step.last_order) if self.gives_way_to(step) else self
 
 
 def plan_steps(
