@@ -73,7 +73,8 @@ class MysqlSourceSpec(Spec):
     XA PREPARE to XA COMMIT, `prepared_xa_mebibytes_max` of them at most; those of
     more than 1 GiB would have places behind the next transaction. A
     publication begins `publish_interval_ms` after the one before, or later; 0
-    gives the least latency, for more CPU. `backlog_tasks` files of a backlog are
+    gives the least latency, for more CPU, and without a number its links say
+    (PipelineSpec.publish_interval_seconds). `backlog_tasks` files of a backlog are
     read side by side, each by a task that publishes it in its turn; with 1 a single
     task reads and publishes all of it. An initial snapshot that takes longer than
     `snapshot_commit_seconds` is committed in pieces. A table that `tables` has more than
@@ -100,7 +101,7 @@ class MysqlSourceSpec(Spec):
     zero_dates: ZeroDates = "stop"
     row_images: RowImages = "full"
     prepared_xa_mebibytes_max: Annotated[int, Field(strict=True, ge=1, le=1024)] = 256
-    publish_interval_ms: Annotated[int, Field(strict=True, ge=0, le=10_000)] = 40
+    publish_interval_ms: Annotated[int, Field(strict=True, ge=0, le=10_000)] | None = None
     backlog_tasks: Annotated[int, Field(strict=True, ge=1, le=BACKLOG_TASKS_MAX)] = 1
     snapshot_commit_seconds: SnapshotCommitSeconds = 300
     retention_warning_hours: Annotated[float, Field(strict=True, ge=0, le=8760)] = 24.0

@@ -26,7 +26,8 @@ class PostgresSourceSpec(Spec):
     Without `tls` the connection is encrypted only if the server offers it.
     `special_values` says what becomes of NaN in a NUMERIC with limits, and of dates
     and times that are infinite or outside of the years 1 to 9999. A publication of
-    messages begins `publish_interval_ms` after the one before, or later. An initial snapshot
+    messages begins `publish_interval_ms` after the one before, or later; without a number
+    the links say (PipelineSpec.publish_interval_seconds). An initial snapshot
     that takes longer than `snapshot_commit_seconds` is committed in pieces.
     `wal_warning_mebibytes` is how much log the server may keep for us before we warn.
     """
@@ -44,7 +45,7 @@ class PostgresSourceSpec(Spec):
     publication: Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]{0,62}$")] | None = None
     special_values: SpecialValues = "stop"
     tail_slice_seconds: TailSliceSeconds = 300.0
-    publish_interval_ms: Annotated[int, Field(strict=True, ge=0, le=10_000)] = 40
+    publish_interval_ms: Annotated[int, Field(strict=True, ge=0, le=10_000)] | None = None
     snapshot_commit_seconds: SnapshotCommitSeconds = 300
     wal_warning_mebibytes: Annotated[int, Field(strict=True, ge=1)] = 1024
 

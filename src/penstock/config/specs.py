@@ -52,6 +52,10 @@ SourceSpec: TypeAlias = MysqlSourceSpec | PostgresSourceSpec
 SparkConf: TypeAlias = dict[str, Annotated[str, BeforeValidator(spark_value)]]
 
 
+_PUBLISH_SECONDS = 0.04
+_PUBLISH_SECONDS_MAX = 0.25
+"""How far apart publications of a source are that says nothing: between these, by what its targets ask for."""
+
 FRESHNESS_MS: Mapping[str, int] = {
     "duckdb": 250,
     "postgres": 250,
@@ -224,6 +228,19 @@ class PipelineSpec(Spec):
         """For how long changes may gather before `link` loads them."""
         given = FRESHNESS_MS[self.sink(link.sink).kind] if link.freshness_ms is None else link.freshness_ms
         return given / 1000
+
+    def publish_interval_seconds(self, source: SourceSpec) -> float:
+        """How long after a publication of `source` began the next one may.
+
+        Where changes gather for its targets, the capture is the place: whatever follows
+        has less to do. What spolts and joins read should come soon.
+        """
+        if source.publish_interval_ms is not None:
+            return source.publish_interval_ms / 1000
+        gathering = [self.freshness_seconds(link) for link in self.links if link.source == source.name]
+        if self.spolts or self.joins or not gathering:
+            return _PUBLISH_SECONDS
+        return min(max(min(gathering), _PUBLISH_SECONDS), _PUBLISH_SECONDS_MAX)
 
     @property
     def files_freshness_seconds(self) -> float:

@@ -48,7 +48,7 @@ def open_live(spec: CaptureSpec) -> LiveCapture:
 
 def live_pace(spec: CaptureSpec) -> Pace:
     """How much the live tail gathers before it publishes."""
-    return Pace(interval_seconds=spec.source.publish_interval_ms / 1000)
+    return Pace(interval_seconds=spec.pipeline.publish_interval_seconds(spec.source))
 
 
 def open_capture(

@@ -120,7 +120,7 @@ def test_a_source_says_which_tables_it_wants() -> None:
     assert not source.patterns.matches(TableId("other", "orders"))
     assert (source.port, source.start, source.tail_slice_seconds) == (3306, "auto", 300.0)
     assert source.prepared_xa_mebibytes_max << 20 == PREPARED_BYTES_MAX
-    assert source.publish_interval_ms == 40
+    assert source.publish_interval_ms is None
     assert source.backlog_tasks == 1
     assert source.snapshot_commit_seconds == 300
 
