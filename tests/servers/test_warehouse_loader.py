@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 OLD, NEW, SHADOW = (TableId("shop", name) for name in ("_orders_del", "orders", "_orders_gho"))
 IDS = {NEW: 1, SHADOW: 2, OLD: 3}
+SECONDS = 20.0
 SWAP = (Move(str(SHADOW), str(NEW), IDS[NEW]), Move(str(NEW), str(OLD), IDS[OLD]))
 
 
@@ -183,3 +185,43 @@ def test_tables_load_side_by_side_and_one_that_fails_leaves_the_others_going(
     assert "nowhere.parquet" in stopped["shop.t2"]
     assert "it waits at offset 2 of the batch topic" in stopped["shop.t2"]
     assert place.ask("SELECT count(*) FROM shop.t5") == [(3,)]
+
+
+def test_a_link_that_follows_tells_its_target_how_far_it_is_within_moments(warehouse: Warehouse) -> None:
+    state, sink = open_state(warehouse.state_url, "shop"), warehouse.place.open()
+    topic = list(enumerate(warehouse.topic))
+    loader = open_loader(sink, state, warehouse.wanted, topic)
+    loader.start()
+    loader.keep_trying(pytest.fail)
+    for message in topic:
+        loader.load([message])
+
+    first = sink.batch_offset()
+    deadline = time.monotonic() + SECONDS
+    while sink.batch_offset() < len(topic) or state.place("link") != len(topic):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    rows = {table.table: table.rows for table in state.tables() if table.rows}
+    loader.close()
+    state.close()
+
+    assert first < len(topic)
+    assert rows == {str(NEW): 2, str(SHADOW): 1, str(OLD): 1}
+
+
+def test_what_a_killed_link_had_not_told_its_target_comes_again_and_changes_nothing(warehouse: Warehouse) -> None:
+    state, sink = open_state(warehouse.state_url, "shop"), warehouse.place.open()
+    topic = list(enumerate(warehouse.topic))
+    killed = open_loader(sink, state, warehouse.wanted, topic)
+    killed.start()
+    killed.keep_trying(pytest.fail)
+    for message in topic:
+        killed.load([message])
+    told = sink.batch_offset()
+
+    stopped = warehouse.load()
+    killed.close()
+    state.close()
+
+    assert told < len(topic)
+    assert (stopped, warehouse.contents()) == ({}, SWAPPED)

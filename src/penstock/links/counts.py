@@ -26,9 +26,7 @@ class CarriedRows:
 
     def add(self, rows: Rows, next_offset: int | None = None) -> None:
         """Count `rows`; `next_offset` is the offset of its topic that the link reads next, where it reads one."""
-        for table, (count, timestamp_ms) in rows.items():
-            before, newest = self._waiting.get(table, (0, 0))
-            self._waiting[table] = (before + count, max(newest, timestamp_ms))
+        self.gather(rows)
         self._offset = self._offset if next_offset is None else next_offset
         try:
             self._state.add_rows(self._link, self._waiting)
@@ -37,3 +35,9 @@ class CarriedRows:
                 self._state.save_place(self._link, self._offset)
         except UnavailableError as error:
             _log.warning("counts wait", link=self._link, error=error.message, hint=error.hint)
+
+    def gather(self, rows: Rows) -> None:
+        """Count `rows`, which are written down with the next."""
+        for table, (count, timestamp_ms) in rows.items():
+            before, newest = self._waiting.get(table, (0, 0))
+            self._waiting[table] = (before + count, max(newest, timestamp_ms))

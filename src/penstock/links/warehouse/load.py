@@ -43,6 +43,8 @@ _BATCHES_AT_ONCE = 500
 _CATCH_UP_SECONDS = 10.0
 """How long the others wait at most for tables that are read again, but for a load that is under way."""
 _TICK_SECONDS = 1.0
+_GATHERED_ROWS_MAX = 1_000
+"""After so few the target need not be told at once how far the link is: tables have their own positions."""
 _FINISHED = CrashPoint(
     "load.finished", "tables and the batch topic's offset are committed, the figures of status are not"
 )
@@ -82,6 +84,8 @@ class WarehouseLoader:
         self._remembered: dict[TableId, int] = {}
         self._next = 0
         self._anew: set[TableId] = set()
+        self._finished_next = 0
+        self._finished_at = 0.0
         self._notes: dict[TableId, str] = {}
         self._publish_token = threading.Lock()
         self._closing = threading.Event()
@@ -92,7 +96,7 @@ class WarehouseLoader:
 
         Raises PositionError if files are gone that the target needs: those of batches before `files_from` may be.
         """
-        self._next = self._sink.batch_offset()
+        self._next = self._finished_next = self._sink.batch_offset()
         # Who sets the link's offset back has everything read from there.
         waiting = {table: offset for table, offset in self._sink.waiting().items() if offset < self._next}
         self._remembered = waiting
@@ -118,6 +122,8 @@ class WarehouseLoader:
         self._closing.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()
+            # What is in the target counts, whatever ended the link.
+            self._counts.add({})
         self._side_by_side.close()
         self._registry.close()
 
@@ -130,7 +136,10 @@ class WarehouseLoader:
             loaded = self._pass(messages, None)
             if messages:
                 self._next = max(self._next, messages[-1][0] + 1)
-                self._finish(loaded)
+                if self._may_gather(loaded):
+                    self._counts.gather(loaded)
+                else:
+                    self._finish(loaded)
             return _sum_rows(loaded) + self._catch_up()
 
     def _keep_trying(self, failed: Callable[[BaseException], None]) -> None:
@@ -138,6 +147,8 @@ class WarehouseLoader:
             while not self._closing.wait(_TICK_SECONDS):
                 with self._publish_token:
                     self._catch_up()
+                    if self._finished_next < self._next:
+                        self._finish({})
         except BaseException as error:  # noqa: BLE001 - it is told
             failed(error)
 
@@ -192,12 +203,22 @@ class WarehouseLoader:
             self._aside.skip(batch.table, offset)
             self._anew.add(batch.table)
 
+    def _may_gather(self, loaded: Mapping[str, tuple[int, int]]) -> bool:
+        """Whether the target may be told a second later, by the thread that keeps trying, how far it is.
+
+        After a crash batches that are in come again, and nothing is done with them.
+        """
+        if self._thread is None or self._aside.offsets() != self._remembered:
+            return False
+        return _sum_rows(loaded) <= _GATHERED_ROWS_MAX and time.monotonic() - self._finished_at < _TICK_SECONDS
+
     def _finish(self, loaded: Mapping[str, tuple[int, int]]) -> None:
         """Let the target remember how far it is, and count what was loaded."""
         waiting = self._aside.offsets()
         self._sink.finish(self._next, None if waiting == self._remembered else waiting, self._anew)
         self._remembered = waiting
         self._anew = set()
+        self._finished_next, self._finished_at = self._next, time.monotonic()
         _FINISHED.maybe_crash()
         self._counts.add(loaded, self._next)
 
