@@ -53,7 +53,7 @@ def test_a_message_comes_when_it_is_committed_and_not_before(cluster: KafkaClust
         began = time.monotonic()
         taken = [*tail.take(1, _SECONDS), *tail.take(10, _SECONDS)]
 
-    assert taken == [(0, b"one"), (1, b"two")]
+    assert taken == [((topic, 0), 0, b"one"), ((topic, 0), 1, b"two")]
     assert time.monotonic() - began < 5
 
 
@@ -75,7 +75,7 @@ def test_a_topic_that_is_made_later_is_followed_too(cluster: KafkaCluster, topic
         tail.include({(topic, 0): 0, (other, 0): 0})
         taken = [*first, *tail.take(10, _SECONDS)]
 
-    assert taken == [(0, b"of the first"), (0, b"of it")]
+    assert taken == [((topic, 0), 0, b"of the first"), ((other, 0), 0, b"of it")]
 
 
 def test_an_offset_that_is_not_there_is_told(cluster: KafkaCluster, topic: str) -> None:

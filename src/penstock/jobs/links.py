@@ -11,10 +11,11 @@ import structlog
 from penstock.jobs.capture_tasks import CapturePlanning, Started
 from penstock.jobs.link import MessageWork, PlannedWork
 from penstock.jobs.objects_following import ObjectsFollower
-from penstock.jobs.objects_tasks import OFFSETS_PER_TASK, ObjectsLinkPlanner, ObjectsPlanning, close_kept
+from penstock.jobs.objects_tasks import OFFSETS_PER_TASK, ObjectsLinkPlanner, ObjectsPlanning, close_kept, keep_open
 from penstock.links.capture.backlog_slices import SliceDropped, SlicePublished
 from penstock.links.capture.live import TailSliceEnded
 from penstock.links.counts import CarriedRows
+from penstock.links.objects.followed_log import FollowedLog
 from penstock.links.objects.plan import ObjectsPlan
 from penstock.links.objects.publish import BatchPublisher
 from penstock.links.objects.write import RangeWritten
@@ -24,9 +25,12 @@ from penstock.wiring.open import (
     OBJECTS_LINK,
     batch_topic,
     create_ledgers,
+    failovers_topic,
     open_publisher,
     open_registry,
+    open_topic_log,
     open_topic_tail,
+    schema_changes_topic,
 )
 from penstock.wiring.topic_limits import warn_of_size_limits
 from penstock.wiring.warehouses import open_sinks
@@ -114,7 +118,7 @@ class ObjectsLink:
         self._tasks_max = tasks_max
         self._offsets_per_task = offsets_per_task
         self._publisher: BatchPublisher | None = None
-        self._planner: ObjectsLinkPlanner | None = None
+        self._follower: ObjectsFollower | None = None
         self._swept_at = -SWEEP_SECONDS
 
     def open(self) -> PlannedWork:
@@ -134,19 +138,19 @@ class ObjectsLink:
         if self._publisher is None:
             return
         publisher, pipeline = self._publisher, self._pipeline
-        if self._planner is None:
-            self._planner = ObjectsLinkPlanner(pipeline, self._tasks_max, self._offsets_per_task)
-        pace = pipeline.files_freshness_seconds
-        open_tail = partial(open_topic_tail, pipeline)
-        follower = ObjectsFollower(self._planner, lambda: publisher.record, open_tail, pace)
-        follower.follow(PlannedWork("topics", self.planning(), self._take), until)
+        if self._follower is None:
+            ledgers = schema_changes_topic(pipeline), failovers_topic(pipeline)
+            log = FollowedLog(open_topic_log(pipeline), partial(open_topic_tail, pipeline), ledgers)
+            keep_open(pipeline, log)
+            planner = ObjectsLinkPlanner(pipeline, self._tasks_max, self._offsets_per_task, log)
+            pace = pipeline.files_freshness_seconds
+            self._follower = ObjectsFollower(planner, log, lambda: publisher.record, pace)
+        self._follower.follow(PlannedWork("topics", self.planning(), self._take), until)
         publisher.settle()
 
     def close(self) -> None:
         """See `Link`."""
-        if self._planner is not None:
-            self._planner.close()
-            self._planner = None
+        self._follower = None
         close_kept()
         if self._publisher is not None:
             self._publisher.close()

@@ -38,7 +38,7 @@ def follow_messages(spec: PipelineSpec, work: MessageWork, following: int, until
         with closing(open_topic_tail(spec, {place: following})) as tail:
             looked_at, pacing = time.monotonic(), Pacing(work.pace_seconds)
             while not until(0.0):
-                messages = tail.take(MESSAGES_MAX, _WAIT_SECONDS)
+                messages = [(offset, value) for _, offset, value in tail.take(MESSAGES_MAX, _WAIT_SECONDS)]
                 now = time.monotonic()
                 if messages:
                     pacing.begin(now)

@@ -7,7 +7,6 @@ the same tasks. What is much is left to micro-batches.
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -19,13 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from penstock.jobs.link import PlannedWork, Until
+    from penstock.links.objects.followed_log import FollowedLog
     from penstock.links.objects.record import ObjectsRecord
-    from penstock.ports.topics import TopicTail
 
 _WAIT_SECONDS = 0.5
+_SETTLED_SECONDS = 1.0
+"""How soon behind the last rows topics are asked for their ends: a tail does not see the marker behind these."""
 _LOOK_SECONDS = 5.0
-"""How often topics are looked at, all of them, although nothing new came: whether they are there, say."""
-_DRAINED_MAX = 10_000
+"""How often topics are looked at, all of them, whatever a tail tells: whether they are there, say."""
 
 
 class FollowingPlanner(Planner, Protocol):
@@ -46,39 +46,42 @@ class FollowingPlanner(Planner, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ObjectsFollower:
-    """Carries what little comes, `record` being what was committed last, at most once in `pace_seconds`."""
+    """Carries what little comes, `record` being what was committed last, at most once in `pace_seconds`.
+
+    `log` is what the planner, and the tasks that it plans, read.
+    """
 
     planner: FollowingPlanner
+    log: FollowedLog
     record: Callable[[], ObjectsRecord]
-    open_tail: Callable[[Mapping[tuple[str, int], int]], TopicTail]
     pace_seconds: float
 
     def follow(self, work: PlannedWork, until: Until) -> None:
         """Do rounds of `work`. Returns when much waits, or when `until` says so; raises what a round raises."""
-        with ExitStack() as opened:
-            tail: TopicTail | None = None
-            pacing = Pacing(self.pace_seconds)
-            while not until(0.0):
-                if tail is not None:
-                    # What has come by now is in the plan; what comes from now on will not be missed.
-                    tail.take(_DRAINED_MAX, 0.0)
-                pacing.begin(time.monotonic())
-                self.planner.know(self.record())
-                if self.planner.has_work():
-                    if self.planner.is_much():
-                        return
-                    do_tasks(work, self.planner.plan())
-                    until(pacing.wait_seconds(time.monotonic()))
-                    continue
-                if tail is None:
-                    tail = opened.enter_context(closing(self.open_tail(self.planner.starts())))
-                tail.include(self.planner.starts())
-                _await(tail, until)
+        pacing, looked_at = Pacing(self.pace_seconds), time.monotonic()
+        # What others have carried since is not to be held.
+        self.log.forget()
+        while not until(0.0):
+            began = time.monotonic()
+            pacing.begin(began)
+            self.planner.know(self.record())
+            has_work = self.planner.has_work()
+            if has_work and self.planner.is_much():
+                return
+            if has_work:
+                do_tasks(work, self.planner.plan())
+            self.planner.know(self.record())
+            self.log.follow(self.planner.starts())
+            until(pacing.wait_seconds(time.monotonic()))
+            came = self._await(until, _SETTLED_SECONDS if has_work else _LOOK_SECONDS)
+            if not came or time.monotonic() - looked_at > _LOOK_SECONDS:
+                looked_at = time.monotonic()
+                self.log.look()
 
-
-def _await(tail: TopicTail, until: Until) -> None:
-    """Return when something has come, or it is time to look."""
-    deadline = time.monotonic() + _LOOK_SECONDS
-    while not until(0.0) and time.monotonic() < deadline:
-        if tail.take(_DRAINED_MAX, _WAIT_SECONDS):
-            return
+    def _await(self, until: Until, seconds: float) -> bool:
+        """Return whether something came before it was time to look."""
+        deadline = time.monotonic() + seconds
+        while not until(0.0) and time.monotonic() < deadline:
+            if self.log.gather(_WAIT_SECONDS):
+                return True
+        return False

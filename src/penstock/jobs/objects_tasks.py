@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.links.objects.plan import ObjectsPlan, ObjectsPlanner, TopicRange
@@ -15,7 +16,7 @@ from penstock.links.objects.record import ObjectsRecord
 from penstock.links.objects.shares import share_out
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from penstock.config.specs import PipelineSpec
     from penstock.jobs.link import Task
@@ -50,7 +51,7 @@ class WriteFiles:
             yield self.passed_on
         if not self.ranges:
             return
-        kept = _keep_open(self.pipeline)
+        kept = _kept_open(self.pipeline)
         writer = FileWriter(self.pipeline.pipeline, kept.log, kept.registry, kept.objects, file_rules(self.pipeline))
         try:
             yield from writer.write(self.ranges)
@@ -81,31 +82,51 @@ def close_kept() -> None:
         kept.log.close()
 
 
-def _keep_open(pipeline: PipelineSpec) -> _Kept:
-    from penstock.wiring.open import open_object_store, open_registry, open_topic_log  # noqa: PLC0415 - as above
+def _kept_open(pipeline: PipelineSpec) -> _Kept:
+    from penstock.wiring.open import open_topic_log  # noqa: PLC0415 - as above
 
     if not _kept or _kept[0].pipeline != pipeline:
-        close_kept()
-        _kept.append(
-            _Kept(pipeline, open_topic_log(pipeline), open_registry(pipeline), open_object_store(pipeline)),
-        )
+        keep_open(pipeline, open_topic_log(pipeline))
     return _kept[0]
+
+
+def keep_open(pipeline: PipelineSpec, log: TopicLog) -> None:
+    """Let tasks of `pipeline` in this process read from `log`, until `close_kept` closes it."""
+    from penstock.wiring.open import open_object_store, open_registry  # noqa: PLC0415 - as above
+
+    close_kept()
+    _kept.append(_Kept(pipeline, log, open_registry(pipeline), open_object_store(pipeline)))
 
 
 class ObjectsLinkPlanner:
     """Plans from the S3 spolt's committed record and the ends of the topics."""
 
-    def __init__(self, pipeline: PipelineSpec, tasks_max: int, offsets_per_task: int) -> None:
-        """Plan at most `tasks_max` tasks side by side, each of some `offsets_per_task` if there is more than one."""
+    def __init__(
+        self, pipeline: PipelineSpec, tasks_max: int, offsets_per_task: int, log: TopicLog | None = None
+    ) -> None:
+        """Plan at most `tasks_max` tasks side by side, each of some `offsets_per_task` if there is more than one.
+
+        Without a `log` it has one of its own, for as long as its process lives; whoever lends one
+        tells it what to plan from, too.
+        """
         from penstock.wiring.files import batch_closing  # noqa: PLC0415
-        from penstock.wiring.open import failovers_topic, open_topic_log, schema_changes_topic  # noqa: PLC0415
+        from penstock.wiring.open import (  # noqa: PLC0415
+            OBJECTS_LINK,
+            committed_position,
+            failovers_topic,
+            open_topic_log,
+            schema_changes_topic,
+        )
 
         self._pipeline = pipeline
         self._tasks_max = tasks_max
         self._offsets_per_task = offsets_per_task
-        self._log = open_topic_log(pipeline)
+        self._read_record: Callable[[], Mapping[str, object] | None] = lambda: None
+        if log is None:
+            log = reader = open_topic_log(pipeline)
+            self._read_record = partial(committed_position, pipeline, reader, OBJECTS_LINK)
         topics = schema_changes_topic(pipeline), failovers_topic(pipeline)
-        self._planner = ObjectsPlanner(self._log, *topics, batch_closing(pipeline))
+        self._planner = ObjectsPlanner(log, *topics, batch_closing(pipeline))
         self._wakes_at = _next_sweep(pipeline)
         self._record: ObjectsRecord | None = None
         self._planned: ObjectsPlan | None = None
@@ -134,19 +155,13 @@ class ObjectsLinkPlanner:
         """From which offset on each (topic, partition) has something new, as it was planned last."""
         return self._planner.starts(self._record or ObjectsRecord())
 
-    def close(self) -> None:
-        """Drop the connection."""
-        self._log.close()
-
     def has_work(self) -> bool:
         """Plan, and tell whether anything came of it, or old files are to be looked for.
 
         The first time it has: nothing follows a log, by itself, but behind a micro-batch.
         """
-        from penstock.wiring.open import OBJECTS_LINK, committed_position  # noqa: PLC0415
-
         if self._record is None:
-            record = committed_position(self._pipeline, self._log, OBJECTS_LINK)
+            record = self._read_record()
             self._record = ObjectsRecord() if record is None else ObjectsRecord.from_mapping(record)
         now = time.monotonic()
         self._planned = self._planner.plan(self._record, now)

@@ -63,8 +63,8 @@ class TopicTail(Protocol):
         """Follow those of `starts`, first offsets by (topic, partition), that are not followed yet."""
         ...
 
-    def take(self, messages_max: int, wait_seconds: float) -> Sequence[tuple[int, bytes]]:
-        """Return (offset, value) of messages that have come, at most so many, in the order of each partition.
+    def take(self, messages_max: int, wait_seconds: float) -> Sequence[tuple[tuple[str, int], int, bytes]]:
+        """Return (partition, offset, value) of messages that came, at most so many, in the order of each partition.
 
         Waits for the first of them, and returns none after `wait_seconds`: brokers
         that are away look like that too, so whoever waits long asks `TopicLog.ends`.

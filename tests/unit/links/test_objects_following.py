@@ -11,6 +11,7 @@ from tests.unit.links.conftest import SCHEMAS
 
 from penstock.jobs.link import PlannedWork
 from penstock.jobs.objects_following import ObjectsFollower
+from penstock.links.objects.followed_log import FollowedLog
 from penstock.links.objects.plan import ObjectsPlanner
 from penstock.links.objects.record import ObjectsRecord
 
@@ -22,25 +23,33 @@ if TYPE_CHECKING:
     from penstock.links.objects.plan import TopicRange
 
 TOPIC = "db.shop.users"
+TIMELINES = "timelines"
 SECONDS = 20.0
 MUCH = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A task that says which ranges it was given."""
+    """A task that reads the ranges it was given, and says which messages they have."""
 
+    log: FollowedLog
     ranges: tuple[TopicRange, ...]
 
     def run(self) -> Iterator[object]:
+        asked = {(r.topic, r.partition): (r.start, r.end) for r in self.ranges}
+        found: dict[tuple[str, int], list[int]] = {place: [] for place in asked}
+        for place, fetched in self.log.read_together(asked, 1 << 20):
+            found[place] += fetched.offsets
+        assert found == {place: list(range(*limits)) for place, limits in asked.items()}
         yield from self.ranges
 
 
 class SmallPlanner:
     """The real planner of ranges, with one task for all of them."""
 
-    def __init__(self, topics: MemoryTopics) -> None:
-        self._planner = ObjectsPlanner(topics, SCHEMAS, "eras")
+    def __init__(self, log: FollowedLog) -> None:
+        self._log = log
+        self._planner = ObjectsPlanner(log, SCHEMAS, TIMELINES)
         self._record = ObjectsRecord()
         self._ranges: tuple[TopicRange, ...] = ()
 
@@ -58,7 +67,7 @@ class SmallPlanner:
         return sum(r.end - r.start for r in self._ranges) >= MUCH
 
     def plan(self) -> Sequence[Read]:
-        return [Read(self._ranges)]
+        return [Read(self._log, self._ranges)]
 
     def starts(self) -> Mapping[tuple[str, int], int]:
         return self._planner.starts(self._record)
@@ -74,13 +83,13 @@ class MemoryTail:
     def include(self, starts: Mapping[tuple[str, int], int]) -> None:
         self._places = {**starts, **self._places}
 
-    def take(self, messages_max: int, wait_seconds: float) -> Sequence[tuple[int, bytes]]:
+    def take(self, messages_max: int, wait_seconds: float) -> Sequence[tuple[tuple[str, int], int, bytes]]:
         waited = threading.Event()
         for _ in range(max(1, int(wait_seconds / 0.01))):
-            found: list[tuple[int, bytes]] = []
+            found: list[tuple[tuple[str, int], int, bytes]] = []
             for place, start in self._places.items():
                 values = self._topics.values[place]
-                found += list(enumerate(values))[start:]
+                found += [(place, offset, value) for offset, value in list(enumerate(values))[start:]]
                 self._places[place] = len(values)
             if found or not wait_seconds:
                 return found[:messages_max]
@@ -132,10 +141,9 @@ class Following:
             self._taken.notify_all()
 
     def _run(self) -> None:
-        planner = SmallPlanner(self.topics)
-        follower = ObjectsFollower(
-            planner, lambda: self._record, lambda starts: MemoryTail(self.topics, starts), self.pace_seconds
-        )
+        log = FollowedLog(self.topics, lambda starts: MemoryTail(self.topics, starts), [SCHEMAS, TIMELINES])
+        planner = SmallPlanner(log)
+        follower = ObjectsFollower(planner, log, lambda: self._record, self.pace_seconds)
         try:
             follower.follow(PlannedWork("topics", lambda: planner, self._take), self.stopping.wait)
         except ValueError as error:

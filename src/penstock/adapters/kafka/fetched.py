@@ -20,9 +20,9 @@ def by_place(fetched: Sequence[Message]) -> Iterator[tuple[tuple[str, int], Sequ
     """Yield what was fetched, in stretches of one (topic, partition)."""
     # The loops of this module are Python's own where they can be: a million messages go through them.
     if len(set(map(Message.topic, fetched))) == len(set(map(Message.partition, fetched))) == 1:
-        yield _place(fetched[0]), fetched
+        yield place_of(fetched[0]), fetched
         return
-    for place, stretch in groupby(fetched, _place):
+    for place, stretch in groupby(fetched, place_of):
         yield place, list(stretch)
 
 
@@ -78,10 +78,11 @@ def _whole(message: Message) -> RawMessage:
     # The client's types allow text, which it never gives.
     headers = cast("list[tuple[str, bytes | None]]", message.headers() or [])
     own = tuple((name, content or b"") for name, content in headers)
-    return RawMessage(*_place(message), message.offset() or 0, timestamp_ms, message.key(), message.value(), own)
+    return RawMessage(*place_of(message), message.offset() or 0, timestamp_ms, message.key(), message.value(), own)
 
 
-def _place(message: Message) -> tuple[str, int]:
+def place_of(message: Message) -> tuple[str, int]:
+    """Its (topic, partition)."""
     return message.topic() or "", message.partition() or 0
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from penstock.adapters.kafka.fetched import ends_at, entry
+from penstock.adapters.kafka.fetched import ends_at, entry, place_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -50,8 +50,8 @@ class TopicTail:
             self._consumer.incremental_assign(_assignment(new))
             self._places |= set(new)
 
-    def take(self, messages_max: int, wait_seconds: float) -> Sequence[tuple[int, bytes]]:
-        """Return (offset, value) of what is there, at most so many; see ports/topics.TopicTail."""
+    def take(self, messages_max: int, wait_seconds: float) -> Sequence[tuple[tuple[str, int], int, bytes]]:
+        """Return (partition, offset, value) of what is there, at most so many; see ports/topics.TopicTail."""
         deadline = time.monotonic() + wait_seconds
         while True:
             first = self._consumer.poll(max(0.0, deadline - time.monotonic()))
@@ -59,7 +59,8 @@ class TopicTail:
                 return []
             fetched = [first, *self._consumer.consume(messages_max - 1, timeout=0)]
             # An error that passes is no message: the client itself tries again.
-            messages = [entry(each) for each in fetched if not ends_at(each, _NO_END) and each.error() is None]
+            found = [each for each in fetched if not ends_at(each, _NO_END) and each.error() is None]
+            messages = [(place_of(each), *entry(each)) for each in found]
             if messages:
                 return messages
 
