@@ -174,7 +174,7 @@ def test_a_binlog_that_goes_away_while_tables_are_copied_is_warned_of(case: Capt
 
     with closing(SourceMirror(case.spec, source, open_pipeline_state(case.spec))) as mirror, capture_logs() as logs:
         mirror.refresh()
-        RetentionWatch(source).look(mirror.position)
+        RetentionWatch(source).look(mirror.position, is_snapshotting=mirror.is_snapshotting)
 
     (warned,) = [line for line in logs if line["event"] == "binlog retention"]
     assert f"{record.position.file}, which the pipeline needs, was purged" in warned["warning"]

@@ -52,6 +52,22 @@ def test_a_first_start_that_is_killed_is_made_again(make_postgres: Callable[...,
     assert warehouse == source
 
 
+def test_the_slot_of_a_copy_that_is_under_way_is_not_held_against_where_the_copy_was_announced(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    chain = make_postgres(_TABLE, "INSERT INTO t VALUES (1, 'a')")
+    _crash(chain, "start.tracker_filled")
+    announced = chain.position()
+
+    while_copied = ask_source(_source(chain), announced, is_snapshotting=True).retention
+    otherwise = ask_source(_source(chain), announced).retention
+
+    assert while_copied is not None
+    assert while_copied.level == "ok"
+    assert otherwise is not None
+    assert "past" in otherwise.text
+
+
 @pytest.mark.parametrize(
     "point", [pytest.param("statement.registered", marks=pytest.mark.nightly), "statement.announced"]
 )

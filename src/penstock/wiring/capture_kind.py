@@ -115,8 +115,11 @@ class CaptureKind(Protocol):
         """Yield everything that `penstock check --connect` says of it; never raises for a server that is away."""
         ...
 
-    def status(self, source: SourceSpec, position: Position | None) -> SourceStatus:
-        """How far its log reaches behind and ahead of `position`. Raises UnavailableError."""
+    def status(self, source: SourceSpec, position: Position | None, *, is_snapshotting: bool) -> SourceStatus:
+        """How far its log reaches behind and ahead of `position`. Raises UnavailableError.
+
+        While `is_snapshotting` nobody reads the log yet, and what a copy makes in the source may be behind `position`.
+        """
         ...
 
     def tables(self, source: SourceSpec) -> Mapping[TableId, TableSchema]:

@@ -72,6 +72,11 @@ class SourceMirror:
         """From where the log is needed, also while tables are copied, when last looked; None before the first start."""
         return None if self._record is None else self._record.position
 
+    @property
+    def is_snapshotting(self) -> bool:
+        """Whether tables are still copied at `position`."""
+        return self._record is not None and self._record.is_snapshotting
+
     def close(self) -> None:
         """Drop the connections to Kafka and the source."""
         self._topics.close()

@@ -117,7 +117,7 @@ class Mirror:
                 for mirror in mirrors:
                     self._save(mirror, log)
                     if isinstance(mirror, SourceMirror):
-                        watches[mirror.name].look(mirror.position)
+                        watches[mirror.name].look(mirror.position, is_snapshotting=mirror.is_snapshotting)
                 if time.monotonic() >= sample_at:
                     sample_at = time.monotonic() + SAMPLE_SECONDS
                     history.add_samples(log.samples())

@@ -173,8 +173,9 @@ class MysqlCapture:
         """See CaptureKind."""
         return examine_source(mysql_source(source), pipeline)
 
-    def status(self, source: SourceSpec, position: Position | None) -> SourceStatus:
+    def status(self, source: SourceSpec, position: Position | None, *, is_snapshotting: bool) -> SourceStatus:
         """See CaptureKind."""
+        del is_snapshotting
         return read_source_status(mysql_source(source), position)
 
     def tables(self, source: SourceSpec) -> Mapping[TableId, TableSchema]:

@@ -163,9 +163,9 @@ class PostgresCapture:
         del pipeline
         return examine_postgres(postgres_source(source))
 
-    def status(self, source: SourceSpec, position: Position | None) -> SourceStatus:
-        """See CaptureKind."""
-        return read_postgres_status(postgres_source(source), position)
+    def status(self, source: SourceSpec, position: Position | None, *, is_snapshotting: bool) -> SourceStatus:
+        """See CaptureKind: the slot of a copy begins where its snapshot is, which is behind where it was announced."""
+        return read_postgres_status(postgres_source(source), None if is_snapshotting else position)
 
     def tables(self, source: SourceSpec) -> Mapping[TableId, TableSchema]:
         """See CaptureKind."""

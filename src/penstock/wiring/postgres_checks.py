@@ -61,7 +61,7 @@ def read_postgres_status(source: PostgresSourceSpec, position: Position | None) 
         head = WalPosition(read_head(connection))
         slot = read_slot(connection, source.slot_name)
     if position is None:
-        return SourceStatus(source.name, None, head)
+        return SourceStatus(source.name, None, head, retention=None if slot is None else _judge(source, slot))
     place = wal_position(position)
     try:
         require_slot(server, source.slot_name, place)

@@ -20,10 +20,13 @@ _log = structlog.get_logger()
 _LOOK_SECONDS = 60.0
 
 
-def ask_source(source: SourceSpec, position: Position | None) -> SourceStatus:
-    """Ask the source. Never raises for one that is away or refuses us."""
+def ask_source(source: SourceSpec, position: Position | None, *, is_snapshotting: bool = False) -> SourceStatus:
+    """Ask the source. Never raises for one that is away or refuses us.
+
+    While `is_snapshotting`, tables are copied, and `position` is not where anybody reads from.
+    """
     try:
-        return capture_kind(source).status(source, position)
+        return capture_kind(source).status(source, position, is_snapshotting=is_snapshotting)
     except PenstockError as error:
         return SourceStatus(source.name, position, unanswered=error.message, hint=error.hint)
 
@@ -37,7 +40,7 @@ class RetentionWatch:
         self._looked_at = -_LOOK_SECONDS
         self._told = ""
 
-    def look(self, position: Position | None) -> None:
+    def look(self, position: Position | None, *, is_snapshotting: bool) -> None:
         """Look if it is time, whether the log is there from `position`, None before the first start.
 
         A log line for each change for the worse; the source being away is told elsewhere.
@@ -46,7 +49,7 @@ class RetentionWatch:
         if now - self._looked_at < _LOOK_SECONDS:
             return
         self._looked_at = now
-        retention = ask_source(self._source, position).retention
+        retention = ask_source(self._source, position, is_snapshotting=is_snapshotting).retention
         text = "" if retention is None else retention.level + retention.needed_file
         if retention is not None and retention.level != "ok" and text != self._told:
             _log.warning("binlog retention", source=self._source.name, warning=retention.text, hint=retention.hint)
