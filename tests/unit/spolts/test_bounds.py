@@ -17,7 +17,7 @@ from penstock.config.spolts import InputSpec
 from penstock.core.errors import SpoltError
 from penstock.links.spolts.plan import InputRange
 from penstock.links.spolts.time_limit import CallTimeoutError, time_limit
-from penstock.links.spolts.worker_deaths import DEATHS_MAX, WorkerDeaths
+from penstock.links.spolts.worker_deaths import DEATHS_MAX, WorkerDeaths, open_deaths
 from penstock.spolts import Message, Output, spolt
 from penstock.spolts.testing import Harness, send
 
@@ -157,6 +157,24 @@ def test_a_worker_that_comes_back_leaves_nobody_suspect(tmp_path: Path) -> None:
 
     with WorkerDeaths(tmp_path, RANGE) as deaths:
         assert not deaths.is_suspect(0, 100)
+
+
+def test_what_a_power_cut_leaves_is_taken_for_nothing(tmp_path: Path) -> None:
+    _die(tmp_path, 7, 8)
+    with WorkerDeaths(tmp_path, RANGE) as deaths:
+        deaths.begin(7, 8)
+        for file in tmp_path.iterdir():
+            file.write_bytes(b"\0" * 10)
+
+        again = WorkerDeaths(tmp_path, RANGE)
+
+    assert not again.is_suspect(0, 100)
+
+
+def test_where_nothing_can_be_written_nothing_is_remembered(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+
+    assert open_deaths(tmp_path / "file" / "spolts", RANGE) is None
 
 
 def test_deaths_are_of_one_partition_of_one_topic_and_end_with_what_is_published(tmp_path: Path) -> None:

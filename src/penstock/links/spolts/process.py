@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.links.spolts.run import Processed, SpoltRunner
-from penstock.links.spolts.worker_deaths import WorkerDeaths
+from penstock.links.spolts.worker_deaths import open_deaths
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -74,7 +74,7 @@ class RangeProcessor:
 
     def _process(self, given: InputRange, raws: Sequence[RawMessage], end: int, room: int) -> RangeProcessed:
         made, count = Processed(), 0
-        with nullcontext() if self._deaths is None else WorkerDeaths(self._deaths, given) as deaths:
+        with (None if self._deaths is None else open_deaths(self._deaths, given)) or nullcontext() as deaths:
             runner = SpoltRunner(self._job, self._code, given.input, self._subjects, deaths)
             for more, done in runner.run(raws):
                 made.add(done)

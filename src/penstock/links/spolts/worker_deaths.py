@@ -25,6 +25,14 @@ DEATHS_MAX = 3
 _CALL = b"%20d %20d"
 
 
+def open_deaths(folder: Path, given: InputRange) -> WorkerDeaths | None:
+    """Remember deaths over `given` in `folder`; None where nothing can be written there, as perhaps on an executor."""
+    try:
+        return WorkerDeaths(folder, given)
+    except OSError:
+        return None
+
+
 class WorkerDeaths:
     """The deaths over one topic partition, for a `with` block in which its messages are processed."""
 
@@ -33,8 +41,7 @@ class WorkerDeaths:
         name = f"{sha256(f'{given.topic} {given.topic_id}'.encode()).hexdigest()[:32]}-{given.partition}"
         self._call, self._known = folder / f"{name}.call", folder / f"{name}.deaths"
         folder.mkdir(parents=True, exist_ok=True)
-        found = json.loads(self._known.read_text()) if self._known.exists() else []
-        self._deaths = {(int(start), int(end)): int(count) for start, end, count in found if end > given.start}
+        self._deaths = {place: count for place, count in self._read().items() if place[1] > given.start}
         self._note_death(given.start)
         self._descriptor = os.open(self._call, os.O_CREAT | os.O_WRONLY, 0o600)
 
@@ -71,11 +78,19 @@ class WorkerDeaths:
         if not self._call.exists():
             return
         written = self._call.read_bytes().split()
-        if len(written) == 2 and int(written[1]) > read_from:  # noqa: PLR2004 - first offset, and the one behind the last
+        # A power cut may leave anything.
+        if len(written) == 2 and all(map(bytes.isdigit, written)) and int(written[1]) > read_from:  # noqa: PLR2004
             place = int(written[0]), int(written[1])
             self._deaths[place] = self._deaths.get(place, 0) + 1
         self._write()
         self._call.unlink()
+
+    def _read(self) -> dict[tuple[int, int], int]:
+        try:
+            found = json.loads(self._known.read_text())
+        except (FileNotFoundError, ValueError):
+            return {}
+        return {(int(start), int(end)): int(count) for start, end, count in found}
 
     def _write(self) -> None:
         draft = self._known.with_suffix(".draft")
