@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from penstock.links.spolts.plan import InputRange
 from penstock.links.spolts.time_limit import CallTimeoutError, time_limit
 from penstock.links.spolts.worker_deaths import DEATHS_MAX, WorkerDeaths, open_deaths
 from penstock.spolts import Message, Output, spolt
-from penstock.spolts.testing import Harness, send
+from penstock.spolts.testing import Harness, LocalSchemas, send
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 JSON = {"topic": "in", "format": "json"}
 BYTES = {"topic": "in", "format": "bytes"}
+NUMBER = pa.schema([pa.field("number", pa.int64())])
 SAME = {"topic": "out", "schema": "same"}
 RANGE = InputRange("in", 0, 5, 100, "an id", InputSpec(topic="in"))
 
@@ -110,6 +112,25 @@ def test_a_batch_that_makes_too_much_is_halved_until_the_message_is_found() -> N
 
     assert [value["number"] for value in result.values("out")] == [0, 1, 3, 4]
     assert [letter.index for letter in result.letters] == [2]
+
+
+class _SlowSchemas(LocalSchemas):
+    """A registry that takes its time."""
+
+    def register_subject(self, subject: str, schema: str) -> int:
+        time.sleep(0.4)
+        return super().register_subject(subject, schema)
+
+
+def test_the_time_that_the_registry_takes_is_not_that_of_user_code() -> None:
+    def code(message: Message) -> Output:
+        return Output(message.value)
+
+    harness = Harness.of_function(spolt(output=NUMBER)(code), "out", JSON, timeout_seconds=0.3)
+
+    result = replace(harness, schemas=_SlowSchemas()).run([send("in", {"number": 1})])
+
+    assert result.values("out") == [{"number": 1}]
 
 
 def test_a_time_limit_leaves_a_timer_that_runs_already_going() -> None:

@@ -27,7 +27,7 @@ from penstock.links.spolts.batch_code import BatchCode
 from penstock.links.spolts.bounds import require_bounded
 from penstock.links.spolts.decode import MessageDecoder
 from penstock.links.spolts.encode import OutputEncoder
-from penstock.links.spolts.time_limit import CallTimeoutError, time_limit
+from penstock.links.spolts.time_limit import CallTimeoutError, UntimedSubjects, time_limit
 from penstock.links.spolts.transform_code import TransformCode, Transforms
 from penstock.links.spolts.worker_deaths import DEATHS_MAX
 
@@ -100,6 +100,7 @@ class SpoltRunner:
         self._job = job
         self._deaths = deaths
         self._function = code.function
+        subjects = UntimedSubjects(subjects)
         self._is_avro = given.format == "avro"
         self._decoder = MessageDecoder(given, subjects)
         self._encoder = OutputEncoder(job, code.traits, subjects)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from penstock.ports.subjects import Subjects
+
 _AGAIN_SECONDS = 1.0
 """User code may catch whatever is raised in it: then it is raised again, so many seconds later."""
 
@@ -45,3 +47,38 @@ def time_limit(seconds: float) -> Iterator[None]:
         if left:
             # Somebody else's timer, which goes on as if nothing had been.
             signal.setitimer(signal.ITIMER_REAL, max(left - (time.monotonic() - begun), 0.001), interval)
+
+
+class UntimedSubjects:
+    """A registry for use within a `time_limit`, which has a patience of its own: its time is not user code's."""
+
+    def __init__(self, subjects: Subjects) -> None:
+        """Ask `subjects`."""
+        self._subjects = subjects
+
+    def register_subject(self, subject: str, schema: str) -> int:
+        """See `Subjects`."""
+        with _stopped_clock():
+            return self._subjects.register_subject(subject, schema)
+
+    def value_schema(self, schema_id: int) -> str:
+        """See `Subjects`."""
+        with _stopped_clock():
+            return self._subjects.value_schema(schema_id)
+
+    def close(self) -> None:
+        """See `Subjects`."""
+        self._subjects.close()
+
+
+@contextmanager
+def _stopped_clock() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    left, interval = signal.setitimer(signal.ITIMER_REAL, 0.0)
+    try:
+        yield
+    finally:
+        if left:
+            signal.setitimer(signal.ITIMER_REAL, left, interval)
