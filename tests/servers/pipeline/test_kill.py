@@ -6,10 +6,12 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from contextlib import closing
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self
 
 import pyarrow as pa
 import pymysql
@@ -88,6 +90,10 @@ class UserPipeline:
     def ids_from_7_on(self) -> int | None:
         """Ask the warehouse how many rows there are from the seventh on; None while it does not answer."""
         return self._number("SELECT count(*) FROM {}.counters WHERE id >= 7")
+
+    def newest_id(self) -> int | None:
+        """Ask the warehouse for the largest id; None while it does not answer."""
+        return self._number("SELECT coalesce(max(id), 0) FROM {}.counters")
 
     def _number(self, sql: str) -> int | None:
         try:
@@ -228,6 +234,58 @@ def test_nothing_is_lost_or_doubled_by_kill_9_of_everything_and_ctrl_c_ends_ever
     expected += [("u", row, version) for version in range(1, 31) for row in range(1, ROWS // 10 + 1)]
     expected += [("c", ROWS + row, 0) for row in range(1, 101)] + [("d", 7, 30)]
     assert sorted(pipeline.changes()) == sorted(expected)
+
+
+@dataclass
+class Trickle:
+    """Rows that are committed one by one, some fifty a second, until the block ends."""
+
+    pipeline: UserPipeline
+    newest: int = 0
+    stopping: threading.Event = field(default_factory=threading.Event)
+
+    def __enter__(self) -> Self:
+        self._thread = threading.Thread(target=self._write)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stopping.set()
+        self._thread.join()
+
+    def _write(self) -> None:
+        with closing(self.pipeline.connect()) as connection, connection.cursor() as cursor:
+            while not self.stopping.wait(0.02):
+                cursor.execute("INSERT INTO counters VALUES (%s, 0)", [self.newest + 1])
+                self.newest += 1
+
+    def await_followed(self) -> None:
+        """Return when what is written now is in the warehouse, and what is written then, too."""
+        for _ in range(2):
+            wait_for(partial(self._is_there, self.newest))
+
+    def _is_there(self, row: int) -> bool:
+        return (self.pipeline.newest_id() or 0) >= row
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+def test_nothing_is_lost_or_doubled_by_kill_9_again_and_again_while_rows_are_followed(
+    user_pipeline: UserPipeline,
+) -> None:
+    pipeline = user_pipeline
+    pipeline.execute("CREATE TABLE counters (id INT PRIMARY KEY, version INT NOT NULL)")
+    with Trickle(pipeline) as trickle:
+        for seconds in (0.3, 0.75, 1.1):
+            running = pipeline.start()
+            trickle.await_followed()
+            time.sleep(seconds)
+            kill_everything(running, pipeline.home)
+
+    assert pipeline.start("--once").wait(RUN_SECONDS) == 0
+
+    assert pipeline.differences() == {"counters": 0}
+    assert sorted(row for _, row, _ in pipeline.changes()) == list(range(1, trickle.newest + 1))
 
 
 @pytest.mark.nightly
