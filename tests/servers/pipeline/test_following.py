@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 import pytest
 
 from penstock.core.errors import PenstockError
+from penstock.jobs.objects_tasks import FOLLOWED_OFFSETS_MAX
 from penstock.jobs.pipeline import run_pipeline
 from penstock.jobs.runner import PipelineRun
 from penstock.spark.runner import SparkRunner
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from tests.servers.pipeline.conftest import PipelineCase
 
 ROUNDS = 12
+BURST = 4 * FOLLOWED_OFFSETS_MAX
 SECONDS = 120.0
 STOP_SECONDS = 20.0
 
@@ -92,3 +94,31 @@ def test_rows_flow_without_a_micro_batch_for_each_round(make_case: Callable[...,
         "objects": 0,
         "db-to-warehouse": 0,
     }
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(400)
+@pytest.mark.usefixtures("spark")
+def test_a_burst_goes_to_tasks_and_what_comes_behind_it_is_followed_again(
+    make_case: Callable[..., PipelineCase],
+) -> None:
+    case = make_case()
+    case.write("CREATE TABLE users (id INT PRIMARY KEY, name VARCHAR(40))", "INSERT INTO users VALUES (0, 'first')")
+
+    with Running(case) as running:
+        running.await_rows(1)
+        case.write("INSERT INTO users VALUES (1, 'second')")
+        running.await_rows(2)
+        before = running.batches()["objects"]
+        case.write(f"INSERT INTO users SELECT seq + 1, 'many' FROM seq_1_to_{BURST}")
+        running.await_rows(BURST + 2)
+        case.write(f"INSERT INTO users VALUES ({BURST + 2}, 'behind it')")
+        running.await_rows(BURST + 3)
+        burst = running.batches()["objects"]
+        for number in range(ROUNDS):
+            case.write(f"INSERT INTO users VALUES ({BURST + 3 + number}, 'more')")
+            running.await_rows(BURST + 4 + number)
+        after = running.batches()["objects"]
+
+    case.assert_equal()
+    assert (burst > before, after) == (True, burst)
