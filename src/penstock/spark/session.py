@@ -21,10 +21,12 @@ if TYPE_CHECKING:
 _LOCAL_SLOTS_MIN = 8
 """A tail slice holds a task slot while it waits for changes, so a local master has more slots than cores."""
 
-_FRUGAL = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -Xss4m"
+_FRUGAL = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -Xss4m -Xms64m"
 """The driver's JVM plans small batches: the best compiler costs more there than it gives back.
 
 Nor does it wake twenty times a second to write down how it is, for jstat; jcmd and jstack work without that.
+Its heap begins small and grows: by default it begins with a 64th of the machine's memory, all of which is used
+before anything is collected.
 """
 
 _NO_PROGRAM = f"{os.devnull}/none"
