@@ -15,7 +15,7 @@ from tests.servers.chain import Chain, make_chain
 from tests.servers.conftest import state_database
 
 from penstock.core.snapshots import SnapshotOptions, Status
-from penstock.embedded.mysql import OracleMysql
+from penstock.embedded.mysql import OracleMysql, start_mysql
 from penstock.wiring.open import open_topic_log
 from penstock.wiring.snapshots import ask_for_snapshots, read_snapshots
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from penstock.embedded.debian import DebianPackage
     from penstock.embedded.kafka import KafkaBroker
     from penstock.embedded.mariadb import MariadbServer
 
@@ -59,6 +60,15 @@ MYSQL_KEYS = {
     "by_bytes": (f"VARCHAR(20) {_UTF8} utf8mb4_0900_bin", "'', 'a', 'A', 'á', '日本', '🙂'"),
     "packed": ("BINARY(16)", "UUID_TO_BIN(UUID()), UUID_TO_BIN(UUID(),1), X'00', UUID_TO_BIN(UUID())"),
 }
+
+
+@pytest.fixture
+def mysql_without_gtids(servers_home: Path, mysql_package: DebianPackage) -> Iterator[OracleMysql]:
+    """A MySQL on which nobody can see what is committed without holding up those who write."""
+    del mysql_package
+    options = ["--gtid-mode=OFF", "--enforce-gtid-consistency=OFF"]
+    with start_mysql(servers_home / "mysql_without_gtids", options=options) as server:
+        yield server
 
 
 @pytest.fixture
@@ -164,6 +174,7 @@ def ask(chain: Chain, tables: list[str]) -> None:
         pytest.param("mariadb", KEYS | MARIADB_KEYS, id="mariadb"),
         pytest.param("mysql_server", MYSQL_KEYS, id="mysql_only"),
         pytest.param("mysql_server", KEYS, id="mysql", marks=pytest.mark.nightly),
+        pytest.param("mysql_without_gtids", MYSQL_KEYS, id="mysql_without_gtids", marks=pytest.mark.nightly),
     ],
     indirect=["any_source"],
 )
