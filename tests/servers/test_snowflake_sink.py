@@ -264,6 +264,21 @@ def problems(landed: Landed) -> list[str]:
     return [problem.text for problem in find_problems(status, "run") if problem.subject.startswith(f"{landed.link}, ")]
 
 
+def test_readers_get_grants_and_who_else_may_write_to_a_landing_table_is_told(landed: Landed) -> None:
+    chain = landed.chain
+    chain.file.write_text(chain.file.read_text().replace("warehouse: WH", "warehouse: WH, readers: [ANALYST]"))
+    chain.write(f"CREATE TABLE t0 ({_COLUMNS})", f"INSERT INTO t0 VALUES (1, {_ROW})")
+    chain.start()
+    chain.carry()
+    query = "SELECT table_schema, grantee, privilege_type FROM information_schema.table_privileges ORDER BY 1"
+    assert landed.ask(query) == [(chain.name, "ANALYST", "SELECT"), ("landing", "ANALYST", "SELECT")]
+    assert problems(landed) == []
+
+    landed.ask(f'GRANT INSERT ON TABLE "landing"."{chain.name}.t0" TO ROLE loader')
+
+    assert [text.startswith("the role LOADER has INSERT") for text in problems(landed)] == [True]
+
+
 @pytest.mark.nightly
 def test_a_task_that_fails_is_told_with_its_error_and_goes_on_once_that_is_mended(landed: Landed) -> None:
     chain = landed.chain

@@ -145,7 +145,9 @@ class SnowflakeSinkSpec(Spec):
     """A database of a Snowflake account: messages land in the schema `landing`, and tasks merge them into tables.
 
     The login is by `password_env` or by `private_key_file`. The `warehouse` runs
-    loads and tasks, these by `schedule`, as CREATE TASK takes it. `host`, `port`
+    loads and tasks, these by `schedule`, as CREATE TASK takes it. The roles `readers`
+    may read landing and public tables, and nobody else may write to landing tables.
+    `host`, `port`
     and `protocol` are for an account that is reached in another way than by its name.
     """
 
@@ -159,6 +161,7 @@ class SnowflakeSinkSpec(Spec):
     warehouse: Text
     role: Text | None = None
     landing: Text = "landing"
+    readers: tuple[Text, ...] = ()
     schedule: Annotated[str, Field(pattern=r"^([1-9][0-9]* (SECONDS?|MINUTES?|HOURS?)|USING CRON [^']+)$")] = "1 MINUTE"
     host: Text | None = None
     port: Port = 443

@@ -94,6 +94,19 @@ def test_a_table_is_made_of_a_landing_table_a_public_one_a_stream_and_a_task() -
         assert not isinstance(sqlglot.parse_one(statement, dialect="snowflake"), exp.Command)
 
 
+def test_readers_may_read_and_no_more() -> None:
+    statements = plan_table(replace(ZONE, readers=("analyst",)), table(NOTE))
+
+    assert statements[-4:] == [
+        'GRANT USAGE ON SCHEMA "landing" TO ROLE analyst',
+        'GRANT USAGE ON SCHEMA "shop" TO ROLE analyst',
+        'GRANT SELECT ON TABLE "landing"."shop.orders" TO ROLE analyst',
+        'GRANT SELECT ON TABLE "shop"."orders" TO ROLE analyst',
+    ]
+    for statement in statements[-4:]:
+        assert isinstance(sqlglot.parse_one(statement, dialect="snowflake"), exp.Grant)
+
+
 def test_a_merge_takes_the_newest_message_of_each_key_and_deletes_what_is_gone() -> None:
     merge = plan_landed_merge(ZONE, table(NOTE))
 

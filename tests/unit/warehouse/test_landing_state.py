@@ -8,7 +8,7 @@ import pytest
 
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema
 from penstock.core.warehouse.landing import LandingZone, plan_landed_merge
-from penstock.core.warehouse.landing_state import StreamFound, TaskFound, ZoneFound, find_troubles
+from penstock.core.warehouse.landing_state import StreamFound, TaskFound, Writer, ZoneFound, find_troubles
 
 ZONE = LandingZone("landing", "load_wh", "30 SECONDS")
 SCHEMA = TableSchema(
@@ -19,10 +19,10 @@ TASK = TaskFound(
 )
 
 
-def told(task: TaskFound | None, stream: StreamFound | None) -> list[tuple[str, str, str]]:
-    found = ZoneFound(
-        {} if task is None else {"shop.orders/task": task}, {} if stream is None else {"shop.orders/stream": stream}
-    )
+def told(task: TaskFound | None, stream: StreamFound | None, *writers: Writer) -> list[tuple[str, str, str]]:
+    tasks = {} if task is None else {"shop.orders/task": task}
+    streams = {} if stream is None else {"shop.orders/stream": stream}
+    found = ZoneFound(tasks, streams, writers)
     return [(each.level, each.text, each.hint) for each in find_troubles(ZONE, SCHEMA, found)]
 
 
@@ -60,6 +60,15 @@ def test_a_stream_is_told_that_is_gone_or_stale_with_what_to_type(stream: Stream
 
     assert (level, text in told_text) == ("error", True)
     assert "penstock snowflake rebuild FILE shop.orders" in hint
+
+
+def test_who_else_may_write_to_the_landing_table_is_told_with_what_takes_that_away() -> None:
+    writers = Writer("shop.orders", "UPDATE", "ANALYST"), Writer("shop.others", "UPDATE", "ANALYST")
+
+    ((level, text, hint),) = told(TASK, StreamFound(is_stale=False), *writers)
+
+    assert (level, "the role ANALYST has UPDATE" in text) == ("warning", True)
+    assert hint.endswith('REVOKE UPDATE ON TABLE "landing"."shop.orders" FROM ROLE "ANALYST"')
 
 
 def test_of_a_task_that_fails_for_a_stale_stream_the_remedy_is_the_streams() -> None:

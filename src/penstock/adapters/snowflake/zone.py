@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.core.warehouse.dialect import quote_name
 from penstock.core.warehouse.dialects import SNOWFLAKE
-from penstock.core.warehouse.landing_state import StreamFound, TaskFound, ZoneFound
+from penstock.core.warehouse.landing_state import StreamFound, TaskFound, Writer, ZoneFound
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,7 +35,16 @@ def read_zone(database: SnowflakeDatabase, schema: str) -> ZoneFound:
         row["name"]: StreamFound(is_stale=row["stale"].casefold() == "true")
         for row in _rows(database, f"SHOW STREAMS {where}")
     }
-    return ZoneFound(tasks, streams)
+    return ZoneFound(tasks, streams, _writers(database, schema))
+
+
+def _writers(database: SnowflakeDatabase, schema: str) -> list[Writer]:
+    statement = (
+        "SELECT table_name, privilege_type, grantee FROM information_schema.table_privileges "
+        "WHERE table_schema = ? AND grantee <> CURRENT_ROLE() "
+        "AND privilege_type IN ('INSERT', 'UPDATE', 'DELETE', 'TRUNCATE') ORDER BY 1, 2, 3"
+    )
+    return [Writer(str(table), str(what), str(role)) for table, what, role in database.fetch(statement, [schema])]
 
 
 def _last_errors(database: SnowflakeDatabase, schema: str) -> Mapping[str, str]:

@@ -62,11 +62,15 @@ _ORPHAN: Final = "a changed row lacks columns, and the public table has no row o
 
 @dataclass(frozen=True, slots=True)
 class LandingZone:
-    """The schema `schema`, and the `virtual_warehouse` that runs its tasks by `schedule` (as in CREATE TASK)."""
+    """The schema `schema`, and the `virtual_warehouse` that runs its tasks by `schedule` (as in CREATE TASK).
+
+    The roles `readers` may read what is in it, and the public tables.
+    """
 
     schema: str
     virtual_warehouse: str
     schedule: str
+    readers: tuple[str, ...] = ()
 
     def table(self, table: TableId) -> str:
         """The full name of the table's landing table, quoted."""
@@ -102,7 +106,21 @@ def plan_table(zone: LandingZone, schema: TableSchema) -> list[str]:
         *(statement.replace("CREATE TABLE ", "CREATE TABLE IF NOT EXISTS ", 1) for statement in make),
         f"CREATE STREAM IF NOT EXISTS {zone.stream(table)} ON TABLE {zone.table(table)} APPEND_ONLY = TRUE",
         *plan_task(zone, schema),
+        *plan_grants(zone, schema.table),
     ]
+
+
+def plan_grants(zone: LandingZone, table: TableId) -> list[str]:
+    """Return what lets readers read a table and its messages, and no more; each statement may be run again."""
+    schemas = [quote_name(SNOWFLAKE, name) for name in (zone.schema, table.schema)]
+    tables = [zone.table(table), quote_name(SNOWFLAKE, table.schema, table.name)]
+    objects = [*(f"USAGE ON SCHEMA {schema}" for schema in schemas), *(f"SELECT ON TABLE {name}" for name in tables)]
+    return [f"GRANT {what} TO ROLE {_identifier(role)}" for role in zone.readers for what in objects]
+
+
+def plan_revoke(zone: LandingZone, table: TableId, privilege: str, role: str) -> str:
+    """Return what takes a privilege on a landing table from a role, which is named as Snowflake has it."""
+    return f"REVOKE {privilege} ON TABLE {zone.table(table)} FROM ROLE {quote_name(SNOWFLAKE, role)}"
 
 
 def plan_task(zone: LandingZone, schema: TableSchema) -> list[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from penstock.core.warehouse.landing import plan_landed_merge
+from penstock.core.warehouse.landing import plan_landed_merge, plan_revoke
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from penstock.core.tables import TableSchema
     from penstock.core.warehouse.landing import LandingZone
@@ -33,11 +33,21 @@ class StreamFound:
 
 
 @dataclass(frozen=True, slots=True)
+class Writer:
+    """A role that is not ours and may do more with a landing table than read it."""
+
+    table: str
+    privilege: str
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
 class ZoneFound:
-    """The tasks and streams of a zone, by name."""
+    """The tasks and streams of a zone, by name, and who else may write to its landing tables."""
 
     tasks: Mapping[str, TaskFound]
     streams: Mapping[str, StreamFound]
+    writers: Sequence[Writer] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +70,11 @@ def find_troubles(zone: LandingZone, schema: TableSchema, found: ZoneFound) -> I
     elif stream.is_stale:
         text = "its stream is stale: it was not read for longer than Snowflake keeps the changes of a table"
         yield Trouble("error", table, text, f"the messages are all there; {_rebuild(table)}")
+    for writer in found.writers:
+        if writer.table == table:
+            text = f"the role {writer.role} has {writer.privilege} on its landing table, which is only added to by us"
+            revoke = plan_revoke(zone, schema.table, writer.privilege, writer.role)
+            yield Trouble("warning", table, text, f"run in Snowflake: {revoke}")
     task = found.tasks.get(f"{table}/task")
     if task is None:
         yield Trouble("error", table, "it has no task any more: nothing merges what lands", _APPLY)

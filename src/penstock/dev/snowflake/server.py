@@ -18,6 +18,7 @@ import uvicorn
 from fakesnow.cursor import FakeSnowflakeCursor
 from fakesnow.instance import FakeSnow
 
+from penstock.dev.snowflake.grants import Grants
 from penstock.dev.snowflake.session import Session
 from penstock.dev.snowflake.statements import replace_has_data
 from penstock.dev.snowflake.tasks import Tasks
@@ -35,6 +36,7 @@ class StandIn:
     def __init__(self, home: Path) -> None:
         """Begin with what an earlier start left."""
         self._snow = FakeSnow(db_path=home)
+        self._grants = Grants()
         self.tasks = Tasks(home / "tasks.json", self._holds, self._run)
         self._sessions: WeakKeyDictionary[Any, Session] = WeakKeyDictionary()
         self._execute = FakeSnowflakeCursor.execute
@@ -53,7 +55,7 @@ class StandIn:
         session = self._sessions.get(connection)
         if session is None:
             session = self._sessions[connection] = Session(
-                connection, self.tasks, self._execute, lambda: list(self._sessions.values())
+                connection, self.tasks, self._grants, self._execute, lambda: list(self._sessions.values())
             )
         return session
 

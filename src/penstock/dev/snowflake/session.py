@@ -28,6 +28,7 @@ from penstock.dev.snowflake.statements import (
     Drop,
     EndRetention,
     ExecuteTask,
+    Grant,
     RefusedError,
     Show,
     ShowTransactions,
@@ -39,6 +40,7 @@ from penstock.dev.snowflake.streams import Name, parse_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from penstock.dev.snowflake.grants import Grants
     from penstock.dev.snowflake.statements import Definition, Statement
     from penstock.dev.snowflake.tasks import Tasks
 
@@ -58,6 +60,7 @@ _HISTORY: Final = re.compile(
     r"(?:\s*TASK_NAME\s*=>\s*'(?P<name>[^']*)'\s*,?)?(?:\s*RESULT_LIMIT\s*=>\s*(?P<limit>\d+))?\s*\)\s*\)",
     re.IGNORECASE,
 )
+_PRIVILEGES: Final = re.compile(r"\bINFORMATION_SCHEMA\.TABLE_PRIVILEGES\b", re.IGNORECASE)
 _BINARY: Final = re.compile(r"\bBINARY\s*\(\s*\d+\s*\)", re.IGNORECASE)
 """fakesnow does not take its length."""
 _numbers = itertools.count(1)
@@ -72,12 +75,14 @@ class Session:
         self,
         connection: Any,  # noqa: ANN401 - fakesnow's own
         tasks: Tasks,
+        grants: Grants,
         execute: Callable[..., Any],
         sessions: Callable[[], Sequence[Session]],
     ) -> None:
         """`execute` is fakesnow's, of a cursor of `connection`; `sessions` gives all that there are."""
         self._connection = connection
         self._tasks = tasks
+        self._grants = grants
         self._execute = execute
         self._sessions = sessions
         self._open = False
@@ -216,6 +221,9 @@ class Session:
         command = replace_has_data(command)
         if _DDL.match(command):
             command = _BINARY.sub("BINARY", command)
+        if _PRIVILEGES.search(command):
+            rows = self._grants.on_tables(self._connection.database or "")
+            command = _PRIVILEGES.sub(f"({_values(rows, _PRIVILEGE_COLUMNS)})", command)
         return _HISTORY.sub(lambda match: f"({_values(self._history(**match.groupdict()), _HISTORY_COLUMNS)})", command)
 
     def _name(self, text: str) -> Name:
@@ -244,6 +252,8 @@ class Session:
                 self._require(base)
                 streams.prepare(self._duck, name.database)
                 answer = streams.create_stream(self._duck, name, base, statement)
+            case Grant():
+                answer = self._grants.take(self._name(statement.name), statement)
             case EndRetention(text):
                 streams.prepare(self._duck, self._name(text).database)
                 streams.make_stale(self._duck, self._name(text))
@@ -345,6 +355,7 @@ class Session:
         return self._execute(cursor, _values(rows, tuple(rows[0]) if rows else ("name",)))
 
 
+_PRIVILEGE_COLUMNS: Final = ("GRANTEE", "TABLE_SCHEMA", "TABLE_NAME", "PRIVILEGE_TYPE")
 _RUNS_BY_DEFAULT: Final = 100
 _HISTORY_COLUMNS: Final = (
     "NAME",

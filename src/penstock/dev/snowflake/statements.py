@@ -82,6 +82,17 @@ class Show:
 
 
 @dataclass(frozen=True, slots=True)
+class Grant:
+    """GRANT or REVOKE of privileges on a table or a schema."""
+
+    gives: bool
+    privileges: tuple[str, ...]
+    kind: Literal["TABLE", "SCHEMA"]
+    name: str
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
 class ShowTransactions:
     """SHOW TRANSACTIONS."""
 
@@ -93,7 +104,7 @@ class AbortTransaction:
     number: int
 
 
-Definition: TypeAlias = CreateStream | CreateTask | AlterTask | EndRetention | ExecuteTask | Drop
+Definition: TypeAlias = CreateStream | CreateTask | AlterTask | EndRetention | ExecuteTask | Drop | Grant
 """A statement that commits what is open."""
 Statement: TypeAlias = Definition | Show | ShowTransactions | AbortTransaction
 
@@ -224,6 +235,16 @@ def _end_retention(match: re.Match[str], rest: str) -> EndRetention:
     return EndRetention(match["name"])
 
 
+def _grant(match: re.Match[str], rest: str) -> Grant:
+    role = re.fullmatch(r"\s*(?:TO|FROM)\s+ROLE\s+(\w+|\"[^\"]+\")", rest, re.IGNORECASE)
+    if not role:
+        raise _unexpected(rest)
+    privileges = tuple(sorted(each.strip().upper() for each in match["privileges"].split(",")))
+    kind: Literal["TABLE", "SCHEMA"] = "TABLE" if match["kind"].upper() == "TABLE" else "SCHEMA"
+    name = role[1].strip('"') if role[1].startswith('"') else role[1].upper()
+    return Grant(match["verb"].upper() == "GRANT", privileges, kind, match["name"], name)
+
+
 def _drop(match: re.Match[str], rest: str) -> Drop:
     if rest.strip():
         raise _unexpected(rest)
@@ -254,6 +275,7 @@ _MAKERS: Final = (
     (_CREATE % "TASK", _create_task),
     (r"ALTER\s+TASK\s+(?:IF\s+EXISTS\s+)?" + _NAME, _alter_task),
     (r"ALTER\s+TABLE\s+" + _NAME + r"\s+SET\s+MAX_DATA_EXTENSION_TIME_IN_DAYS\s*=\s*0\b", _end_retention),
+    (r"(?P<verb>GRANT|REVOKE)\s+(?P<privileges>[A-Z, ]+?)\s+ON\s+(?P<kind>TABLE|SCHEMA)\s+" + _NAME, _grant),
     (r"EXECUTE\s+TASK\s+" + _NAME, _execute_task),
     (r"DROP\s+(?P<kind>STREAM|TASK)\s+(?P<exists>IF\s+EXISTS\s+)?" + _NAME, _drop),
     (r"SHOW\s+(?:TERSE\s+)?(?P<kind>STREAM|TASK)S\b", _show),

@@ -29,7 +29,7 @@ class SnowflakeKind:
     @property
     def zone(self) -> LandingZone:
         """Where messages land."""
-        return LandingZone(self.sink.landing, self.sink.warehouse, self.sink.schedule)
+        return LandingZone(self.sink.landing, self.sink.warehouse, self.sink.schedule, self.sink.readers)
 
     def explain(self) -> Iterator[str]:
         """See `SinkKind`."""
