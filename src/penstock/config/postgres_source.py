@@ -29,6 +29,8 @@ class PostgresSourceSpec(Spec):
     messages begins `publish_interval_ms` after the one before, or later; without a number
     the links say (PipelineSpec.publish_interval_seconds). An initial snapshot
     that takes longer than `snapshot_commit_seconds` is committed in pieces.
+    A table that is wanted now, and was not at the last start, gets a snapshot by itself, with
+    `snapshot: when-needed` one that has stopped as well, with `never` none.
     `wal_warning_mebibytes` is how much log the server may keep for us before we warn.
     """
 
@@ -44,6 +46,7 @@ class PostgresSourceSpec(Spec):
     slot: Annotated[str, Field(pattern=r"^[a-z0-9_]{1,63}$")] | None = None
     publication: Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]{0,62}$")] | None = None
     special_values: SpecialValues = "stop"
+    snapshot: Literal["initial", "never", "when-needed"] = "initial"
     tail_slice_seconds: TailSliceSeconds = 300.0
     publish_interval_ms: Annotated[int, Field(strict=True, ge=0, le=10_000)] | None = None
     snapshot_commit_seconds: SnapshotCommitSeconds = 300

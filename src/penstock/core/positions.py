@@ -141,6 +141,11 @@ class BinlogPosition:
         return file_number(self.file), max(self.offset, self.rows_from)
 
     @property
+    def refresh_place(self) -> BinlogPosition:
+        """The place that rows have which are read again here: behind the transaction before, ahead of the next."""
+        return self
+
+    @property
     def is_open(self) -> bool:
         """Whether a transaction began before this place whose fate comes behind it."""
         return bool(self.prepared)
@@ -222,6 +227,11 @@ class WalPosition:
     def reach(self) -> tuple[int, int]:
         """File number and offset behind which no message is that was published up to here."""
         return self.order[:2]
+
+    @property
+    def refresh_place(self) -> WalPosition:
+        """See BinlogPosition: the next COMMIT may begin at this very place, and the last one ends there."""
+        return replace(self, lsn=self.lsn - 1)
 
     @property
     def is_open(self) -> bool:

@@ -115,7 +115,8 @@ def _publish_token(fields: object) -> PublishToken | None:
 class Publication:
     """Messages of consecutive changes, those of a topic in their order, and what follows from them.
 
-    `begin` is where the changes start in the log and `end` where they end.
+    `begin` is where the changes start in the log and `end` where they end. `parts`
+    has by topic the keys of changed rows whose messages lack columns.
     """
 
     messages: Sequence[Messages]
@@ -123,6 +124,7 @@ class Publication:
     end: Position
     timestamp_ms: int
     rows: Mapping[str, tuple[int, int]]
+    parts: Mapping[str, Sequence[bytes | None]] = field(default_factory=dict)
 
     @property
     def size_bytes(self) -> int:
@@ -140,8 +142,12 @@ def join(publications: Sequence[Publication]) -> Publication:
         for table, (count, newest_ms) in each.rows.items():
             rows = count_rows(rows, table, count, newest_ms)
     messages = [part for each in publications for part in each.messages]
+    parts: dict[str, list[bytes | None]] = defaultdict(list)
+    for each in publications:
+        for topic, keys in each.parts.items():
+            parts[topic] += keys
     timestamp_ms = next((each.timestamp_ms for each in reversed(publications) if each.timestamp_ms), 0)
-    return Publication(messages, first.begin, others[-1].end, timestamp_ms, rows)
+    return Publication(messages, first.begin, others[-1].end, timestamp_ms, rows, parts)
 
 
 def merge_by_topic(messages: Iterable[Messages]) -> list[Messages]:

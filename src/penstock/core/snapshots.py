@@ -107,6 +107,7 @@ class Window:
     def __init__(self) -> None:
         """Open it: everything up to here is published."""
         self._changed: set[bytes | None] = set()
+        self._parts: set[bytes | None] = set()
         self._is_void = False
 
     def saw(self, keys: Iterable[bytes | None]) -> None:
@@ -115,15 +116,24 @@ class Window:
         if len(self._changed) > _WINDOW_KEYS_MAX:
             self.void()
 
+    def saw_parts(self, keys: Iterable[bytes | None]) -> None:
+        """Of the rows with these keys some changed values are known, and not those that stayed."""
+        self._parts.update(keys)
+
     def void(self) -> None:
         """The table may have become another one: the chunk does not count and is read again."""
         self._is_void = True
         self._changed.clear()
+        self._parts.clear()
 
     @property
     def is_void(self) -> bool:
         """Whether the chunk does not count, whatever it holds."""
         return self._is_void
+
+    def has_parts_of(self, keys: Iterable[bytes | None]) -> bool:
+        """Whether a row with one of `keys` would give way to a part of a row: its other values would be lost."""
+        return not self._parts.isdisjoint(keys)
 
     def unchanged(self, keys: Sequence[bytes | None]) -> list[int]:
         """Which of a chunk's rows hold, by their `keys`: the indices of those that did not change."""

@@ -72,6 +72,10 @@ class RowReader(Protocol):
         """Every table that the source has now, its own left out."""
         ...
 
+    def check(self, table: TableId, options: SnapshotOptions) -> None:
+        """Raise UsageError where a snapshot of `table` with `options` could not begin."""
+        ...
+
     def close(self) -> None:
         """Drop the connection. Safe to call twice."""
         ...

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.ports.initial_snapshot import InitialSnapshot
     from penstock.ports.log import LogReading, LogStream, Stop
     from penstock.ports.replay import Replay
+    from penstock.ports.snapshots import RowReader
     from penstock.ports.source import SourceLog
     from penstock.ports.source_status import SourceStatus
     from penstock.ports.state import State
@@ -101,6 +102,10 @@ class CaptureKind(Protocol):
 
     def refreshing(self, spec: CaptureSpec, capture: OpenCapture) -> Refresher | None:
         """What carries snapshots beside a capture that has begun; None where it cannot."""
+        ...
+
+    def rows(self, source: SourceSpec) -> RowReader:
+        """What reads rows again; nothing is connected yet, and whoever takes it closes it."""
         ...
 
     def on_top_of(self, base: Position, position: Position) -> Position:

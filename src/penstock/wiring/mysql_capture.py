@@ -15,6 +15,7 @@ from penstock.adapters.mysql.history import log_is_whole, start_of_log
 from penstock.adapters.mysql.identity import read_identity
 from penstock.adapters.mysql.initial_snapshot import SILENCE_SECONDS, open_initial_snapshot
 from penstock.adapters.mysql.log_coverage import require_whole_log
+from penstock.adapters.mysql.row_reader import MysqlRowReader
 from penstock.adapters.mysql.source_objects import MysqlSourceObjects
 from penstock.adapters.mysql.tracker import MysqlTracker
 from penstock.config.mysql_source import BACKLOG_TASKS_MAX, SERVER_IDS_PER_SOURCE
@@ -25,12 +26,13 @@ from penstock.core.positions import binlog_position
 from penstock.links.capture.mysql.cascades import CascadeWatch
 from penstock.links.capture.mysql.log_reading import BinlogReading
 from penstock.links.capture.mysql.statements import StatementHandler
+from penstock.links.capture.refresher import wanted_by_itself
 from penstock.wiring.mysql_audited import AuditedMysqlSource
 from penstock.wiring.mysql_fitness import examine_source, require_fit_source
 from penstock.wiring.mysql_log import MysqlLog
 from penstock.wiring.mysql_status import read_source_status
 from penstock.wiring.open import mysql_server, mysql_source, open_tracker
-from penstock.wiring.snapshots import open_refresher
+from penstock.wiring.refreshing import open_refresher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from penstock.ports.initial_snapshot import InitialSnapshot
     from penstock.ports.log import LogReading, LogStream, Stop
     from penstock.ports.replay import Replay
+    from penstock.ports.snapshots import RowReader
     from penstock.ports.source import SourceLog
     from penstock.ports.source_status import SourceStatus
     from penstock.ports.state import State
@@ -159,7 +162,12 @@ class MysqlCapture:
 
     def refreshing(self, spec: CaptureSpec, capture: OpenCapture) -> Refresher | None:
         """See CaptureKind."""
-        return open_refresher(spec, capture)
+        reader = self.rows(spec.source)
+        return open_refresher(spec, capture, reader, lambda: wanted_by_itself(capture, reader.tables()))
+
+    def rows(self, source: SourceSpec) -> RowReader:
+        """See CaptureKind."""
+        return MysqlRowReader(mysql_server(source), mysql_source(source).policy)
 
     def on_top_of(self, base: Position, position: Position) -> Position:
         """See CaptureKind."""

@@ -14,6 +14,7 @@ from penstock.adapters.postgres.source.initial_snapshot import open_initial_snap
 from penstock.adapters.postgres.source.preflight import require_fit
 from penstock.adapters.postgres.source.publication import ensure_publication, require_whole_publication
 from penstock.adapters.postgres.source.relations import PostgresRelations
+from penstock.adapters.postgres.source.row_reader import PostgresRowReader
 from penstock.adapters.postgres.source.slot import drop_slot, read_slot, require_slot
 from penstock.adapters.postgres.source.stream import open_stream
 from penstock.core.errors import UnfitServerError
@@ -23,12 +24,14 @@ from penstock.core.postgres.relations import table_schema
 from penstock.links.capture.postgres.log_reading import PostgresReading
 from penstock.links.capture.postgres.registered_catalog import RegisteredCatalog
 from penstock.links.capture.postgres.replay import RelationReplay
+from penstock.links.capture.refresher import never_told_of
 from penstock.ports.tracker import AllLogged
 from penstock.wiring.postgres_checks import examine_postgres, read_postgres_status, require_fit_postgres
 from penstock.wiring.postgres_server import postgres_source, source_server
+from penstock.wiring.refreshing import open_refresher
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import psycopg
 
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
     from penstock.ports.initial_snapshot import InitialSnapshot
     from penstock.ports.log import LogReading, LogStream, Stop
     from penstock.ports.replay import Replay
+    from penstock.ports.snapshots import RowReader
     from penstock.ports.source import LogFile, SourceLog
     from penstock.ports.source_status import SourceStatus
     from penstock.ports.state import State
@@ -145,9 +149,22 @@ class PostgresCapture:
         return PostgresReading(wal_position(begin), _catalog(table_catalog), spec.source.patterns.matches)
 
     def refreshing(self, spec: CaptureSpec, capture: OpenCapture) -> Refresher | None:
-        """See CaptureKind: rows of this kind are not read again."""
-        del spec, capture
-        return None
+        """See CaptureKind. A table whose rows are all in the log needs no snapshot: it begins with its first row."""
+        reader = self._rows(spec.source, _catalog(capture.parts.table_catalog).committed)
+
+        def added() -> Sequence[TableId]:
+            found = reader.tables_lacking_rows(wal_position(capture.position))
+            return never_told_of(capture, found)
+
+        return open_refresher(spec, capture, reader, added)
+
+    def rows(self, source: SourceSpec) -> RowReader:
+        """See CaptureKind."""
+        return self._rows(source, tuple)
+
+    def _rows(self, source: SourceSpec, committed: Callable[[], Sequence[int]]) -> PostgresRowReader:
+        spec = postgres_source(source)
+        return PostgresRowReader(source_server(spec), spec.publication_name, spec.special_values, committed)
 
     def on_top_of(self, base: Position, position: Position) -> Position:
         """See CaptureKind."""

@@ -63,8 +63,10 @@ def read_postgres_status(source: PostgresSourceSpec, position: Position | None) 
     if position is None:
         return SourceStatus(source.name, None, head, retention=None if slot is None else _judge(source, slot))
     place = wal_position(position)
+    # A slot that is read moves on while we look: whoever reads it has held it against its own position.
+    least = place if slot is None or not slot.is_active else WalPosition(max(place.lsn, slot.confirmed))
     try:
-        require_slot(server, source.slot_name, place)
+        require_slot(server, source.slot_name, least)
     except (LogError, PositionError, UnfitServerError) as error:
         retention = None if slot is None else _retention(source, slot, "error", error.message, error.hint)
         return SourceStatus(source.name, place, head, retention=retention, unanswered=error.message, hint=error.hint)

@@ -1,45 +1,26 @@
-"""Snapshots: asked for by people or by a start, and carried by the capture of their source."""
+"""Snapshots that people ask for; refreshing.py carries them."""
 
 from __future__ import annotations
 
-import uuid
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.adapters.mysql.row_reader import MysqlRowReader
 from penstock.config.places import state_file
 from penstock.core.errors import UsageError
-from penstock.core.snapshots import SnapshotOptions, Status, Wanted
+from penstock.core.snapshots import Wanted
 from penstock.core.tables import TableId
-from penstock.links.capture.refresher import Refresher, wanted_by_itself
-from penstock.ports.snapshots import Snapshot
-from penstock.wiring.open import mysql_server, mysql_source, open_snapshot_list
+from penstock.wiring.capture_kinds import capture_kind
+from penstock.wiring.open import open_snapshot_list
+from penstock.wiring.refreshing import new_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.config.mysql_source import MysqlSourceSpec
     from penstock.config.specs import PipelineSpec
-    from penstock.links.capture.open_capture import OpenCapture
+    from penstock.core.snapshots import SnapshotOptions
     from penstock.links.capture.spec import CaptureSpec
-    from penstock.ports.snapshots import RowReader, SnapshotList
-
-
-def open_refresher(spec: CaptureSpec, capture: OpenCapture) -> Refresher | None:
-    """Carry the snapshots of a capture that has begun; None where brokers cannot commit them with their progress."""
-    if not spec.pipeline.kafka.transactions:
-        return None
-    snapshots = open_snapshot_list(spec.pipeline)
-    source = mysql_source(spec.source)
-    reader = MysqlRowReader(mysql_server(source), source.policy)
-    try:
-        _ask_by_itself(source, capture, snapshots, reader)
-    except BaseException:
-        snapshots.close()
-        raise
-    return Refresher(capture, reader, snapshots, ThreadPoolExecutor(1, "snapshot").submit)
+    from penstock.ports.snapshots import Snapshot, SnapshotList
 
 
 def has_snapshots(spec: CaptureSpec) -> bool:
@@ -58,10 +39,10 @@ def ask_for_snapshots(spec: PipelineSpec, tables: Sequence[str], options: Snapsh
     if _never_ran(spec):
         message = "this pipeline has not run yet, and its first start decides by `start` which rows it reads"
         raise UsageError(message, "start it: penstock run FILE")
-    asked = [_new(source_of(spec, table), table, options) for table in tables]
+    asked = [new_snapshot(source_of(spec, table), table, options) for table in tables]
     for each in asked:
-        source = mysql_source(spec.source(each.source))
-        with closing(MysqlRowReader(mysql_server(source), source.policy)) as reader:
+        source = spec.source(each.source)
+        with closing(capture_kind(source).rows(source)) as reader:
             reader.check(TableId.parse(each.table), options)
     with closing(open_snapshot_list(spec)) as snapshots:
         busy = {(each.source, each.table) for each in snapshots.all(is_open=True)}
@@ -116,22 +97,3 @@ def source_of(spec: PipelineSpec, table: str) -> str:
 def _never_ran(spec: PipelineSpec) -> bool:
     """Whether the pipeline's private state database is not there: it is made at the first start."""
     return spec.is_embedded("state") and not state_file(spec).exists()
-
-
-def _ask_by_itself(source: MysqlSourceSpec, capture: OpenCapture, snapshots: SnapshotList, reader: RowReader) -> None:
-    """Ask for a snapshot of each table that the config has added, or that needs one, unless one failed before."""
-    if source.snapshot == "never":
-        return
-    tables = [str(table) for table in wanted_by_itself(capture, reader.tables())]
-    if source.snapshot == "when-needed":
-        tables += sorted(capture.stopped)
-    if not tables:
-        return
-    newest = {each.table: each.status for each in snapshots.all(source.name)}
-    for table in tables:
-        if newest.get(table) in {None, Status.DONE, Status.CANCELLED}:
-            snapshots.add(_new(source.name, table, SnapshotOptions()))
-
-
-def _new(source: str, table: str, options: SnapshotOptions) -> Snapshot:
-    return Snapshot(uuid.uuid4().hex[:12], source, table, options, Wanted.RUN, Status.REQUESTED)

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 
 TABLE = TableId("shop", "orders")
 _INTEGER = IntegerType(32, unsigned=False)
-SCHEMA = TableSchema(TABLE, (Column("id", _INTEGER, nullable=False), Column("n", _INTEGER, nullable=False)), ("id",))
+_COLUMNS = (Column("id", _INTEGER, nullable=False), Column("n", _INTEGER, nullable=True))
+SCHEMA = TableSchema(TABLE, _COLUMNS, ("id",), partial_rows=True)
 _BYTES_EACH = 100
 _TOPIC, _KEY_ID, _VALUE_ID = "db.shop.orders", 1, 2
 _VALUE_SCHEMA = value_schema(SCHEMA)
@@ -51,7 +52,8 @@ class KilledError(Exception):
 class Change:
     op: Op
     key: int
-    value: int
+    value: int | None
+    """None for an update that the log has without it."""
 
 
 class Source:
@@ -72,6 +74,11 @@ class Source:
                 changes.append(Change(Op.UPDATE if key in self.rows else Op.CREATE, key, value))
                 self.rows[key] = value
         self.log.append(changes)
+        self.states.append(dict(self.rows))
+
+    def touch(self, keys: Iterable[int]) -> None:
+        """Commit updates that leave values as they are, and that are logged without them."""
+        self.log.append([Change(Op.UPDATE, key, None) for key in keys if key in self.rows])
         self.states.append(dict(self.rows))
 
     def at(self, index: int) -> BinlogPosition:
@@ -110,6 +117,9 @@ class Reader:
         cursor = str(behind[count - 1]) if len(behind) > count else None
         return Chunk(batch_of(Op.READ, chunk), None, high, cursor, len(rows))
 
+    def check(self, table: TableId, options: SnapshotOptions) -> None:
+        """Nobody asks wrongly."""
+
     def define(self, table: TableId, low: Position) -> Definition:
         del low
         if table != TABLE:
@@ -124,7 +134,7 @@ class Reader:
         """Nothing is open."""
 
 
-def batch_of(op: Op, rows: Mapping[int, int]) -> RowBatch | None:
+def batch_of(op: Op, rows: Mapping[int, int | None]) -> RowBatch | None:
     count = len(rows)
     values = pa.RecordBatch.from_arrays(
         [pa.array(list(rows), pa.int32()), pa.array(list(rows.values()), pa.int32())], schema=arrow_schema(SCHEMA)
@@ -166,7 +176,7 @@ class Topic:
     """A publisher that keeps what was committed, and what comes of it when it is folded by key."""
 
     def __init__(self, rows: Mapping[int, int]) -> None:
-        self.folded = dict(rows)
+        self.folded: dict[int, int | None] = dict(rows)
         self.record: Mapping[str, Any] | None = None
         self.places: list[tuple[int, int]] = []
         self.schema_changes: list[SchemaChange] = []
@@ -197,9 +207,12 @@ class Topic:
         for index, op in enumerate(changes.op.to_pylist()):
             self._stand(int(changes.pos[index]), int(changes.row[index]))
             row = changes.before if op == Op.DELETE else changes.after
-            key, value = int(row.column("id")[index].as_py()), int(row.column("n")[index].as_py())
+            key, value = int(row.column("id")[index].as_py()), row.column("n")[index].as_py()
             if op == Op.DELETE:
                 self.folded.pop(key, None)
+            elif value is None:
+                # Whoever folds keeps what is there.
+                self.folded.setdefault(key, None)
             else:
                 self.folded[key] = value
 
@@ -269,6 +282,7 @@ class Capture:
         parts = CaptureParts(self.topic, table_catalog, cast("Replay", None), "schemas", 1)
         self.capture = OpenCapture(parts, 1, record.position, 0, dict(record.stopped))
         self.capture.snapshots, self.capture.refreshes = dict(record.snapshots), record.refreshes
+        self.touching: list[Messages] = []
         self.pending: list[tuple[Callable[[], Chunk | Definition], Future[Chunk | Definition]]] = []
         self.refresher = Refresher(self.capture, self.reader, self.snapshots, self._submit)
         self.read_to = index_of(record.position)
@@ -294,7 +308,8 @@ class Capture:
             stopped = str(TABLE) in self.capture.stopped
             messages = [] if stopped else [part for i in range(self.read_to, end) for part in self._messages(i)]
             begin = self.capture.position
-            publication = Publication(messages, begin, self.source.at(end), 0, {})
+            touched = [part.keys.to_pylist()[0] for part in messages if part in self.touching]
+            publication = Publication(messages, begin, self.source.at(end), 0, {}, {_TOPIC: touched})
             self.capture.publish(publication)
             self.refresher.saw(publication)
             self.read_to = end
@@ -317,7 +332,12 @@ class Capture:
             op = Op.DELETE if change.op is Op.DELETE else Op.CREATE
             offset = np.array([self.source.at(index).offset + 10], np.int64)
             batch = replace(plain, op=op, offsets=offset, rows=np.array([number], np.int32))
-            yield Messages(topic, *encode_changes(encodable, batch, 0), [number])
+            if change.value is None:
+                batch = replace(batch, after_lacks=("n",))
+            messages = Messages(topic, *encode_changes(encodable, batch, 0), [number])
+            if change.value is None:
+                self.touching.append(messages)
+            yield messages
 
 
 def request(number: int, options: SnapshotOptions, table: str = str(TABLE)) -> Snapshot:

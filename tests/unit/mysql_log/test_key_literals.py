@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.core.errors import UsageError
-from penstock.core.mysql.types.key_literals import key_values, literal, literal_of, read_key
+from penstock.core.keys import read_key
+from penstock.core.mysql.types.key_literals import key_values, literal, literal_of
 from penstock.core.tables import (
     BytesType,
     Column,

@@ -27,8 +27,9 @@ from penstock.adapters.mysql.read_batches import deleted_batch, read_batch
 from penstock.adapters.mysql.tracker_dump import PartDump
 from penstock.adapters.mysql.write_locks import WAITING, is_denied, writes_locked
 from penstock.core.errors import UnavailableError, UnfitServerError, UsageError
+from penstock.core.keys import read_key
 from penstock.core.mysql.statements.touched import Touched
-from penstock.core.mysql.types.key_literals import literal, literal_of, read_key
+from penstock.core.mysql.types.key_literals import literal, literal_of
 from penstock.core.positions import BinlogPosition, file_number
 from penstock.core.snapshots import require_key
 from penstock.ports.snapshots import Chunk, ChunkOrder, Definition

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import starmap
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -83,6 +83,12 @@ class RowDecoder:
             gtids=pa.array([""] * count, pa.string()),
             server_id=0,
         )
+
+    def gone(self, cells: Sequence[_Whole], transaction: Transaction) -> RowBatch:
+        """Return keys of which there was no row at `transaction` as a DELETE batch; of `cells` only keys are known."""
+        batch = self.copied(cells, transaction, 0)
+        lacks = tuple(name for index, name in enumerate(self.arrow.names) if index not in self.key)
+        return replace(batch, op=Op.DELETE, before=batch.after, after=None, before_lacks=lacks)
 
     def _images(self, row: RowLogged) -> tuple[Cells, Cells]:
         """Return the row before and after the change, () where there is none; what the log lacks is UNCHANGED."""

@@ -55,6 +55,7 @@ class ChangeCollector:
         events, self._events, self.bytes = self._events, [], 0
         messages: list[Messages] = []
         rows: dict[str, tuple[int, int]] = {}
+        parts: dict[str, list[bytes | None]] = {}
         by_table = _by_table(events)
         for table, why in self._table_catalog.unlogged.stopped_by(by_table, str(begin)).items():
             self.stopped.setdefault(str(table), why)
@@ -62,7 +63,7 @@ class ChangeCollector:
             if not self._is_carried(table) or self._table_catalog.is_sequence(table):
                 continue
             try:
-                encoded = self._encode(table, table_events)
+                encoded = self._encode(table, table_events, parts)
                 require_sendable(table, encoded, str(begin), self._table_catalog.message_bytes_max)
             except TableStoppedError as error:
                 self.stopped[str(table)] = StoppedTable(str(begin), error.message, error.hint)
@@ -70,10 +71,15 @@ class ChangeCollector:
             messages.extend(encoded)
             rows = count_rows(rows, table, sum(map(len, encoded)), max(rows.newest_ms for rows in table_events))
         newest = max((event.newest_ms for event in events), default=0)
-        return Publication(merge_by_topic(messages), begin, end, newest, rows)
+        return Publication(merge_by_topic(messages), begin, end, newest, rows, parts)
 
-    def _encode(self, table: TableId, events: Sequence[LoggedRows]) -> list[Messages]:
-        """Encode all events of one table, or raise TableStoppedError and publish none of them."""
+    def _encode(
+        self, table: TableId, events: Sequence[LoggedRows], parts: dict[str, list[bytes | None]]
+    ) -> list[Messages]:
+        """Encode all events of one table, or raise TableStoppedError and publish none of them.
+
+        The keys of rows that lack columns are added to `parts`, by topic.
+        """
         encodable, topic = self._table_catalog.encodable(table)
         processed_at_ms = time.time_ns() // 1_000_000
         few = self._reading.encode_few(encodable, topic, events, processed_at_ms)
@@ -83,6 +89,8 @@ class ChangeCollector:
         for decoded in self._reading.decode(encodable.schema, events):
             for batch in split_key_changes(decoded):
                 keys, values = encode_changes(encodable, batch, processed_at_ms)
+                if batch.after_lacks:
+                    parts.setdefault(topic, []).extend(keys.to_pylist())
                 encoded.append(Messages(topic, keys, values, message_order(batch)))
         return encoded
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 _LOOK_SECONDS = 1.0
 _ATTEMPTS_MAX = 10
 _PAUSE_SECONDS_MAX = 30.0
+_SMALLER = 4
 _What: TypeAlias = "Chunk | Definition"
 Start: TypeAlias = "Callable[[Callable[[], _What]], Future[_What]]"
 """Runs one thing after the other, beside the capture: `submit` of an executor with one thread."""
@@ -71,6 +72,7 @@ class Refresher:
         self._current: Snapshot | None = None
         self._reading: _Reading | None = None
         self._failures: dict[str, int] = {}
+        self._chunk_rows: dict[str, int] = {}
         self._not_before: dict[str, float] = {}
         self._tell_at: dict[str, float] = {}
         self._look_at = 0.0
@@ -96,6 +98,7 @@ class Refresher:
             for messages in publication.messages:
                 if messages.topic == self._reading.topic:
                     self._reading.window.saw(messages.lists()[0])
+            self._reading.window.saw_parts(publication.parts.get(self._reading.topic, ()))
 
     def saw_statement(self, statement: LoggedStatement) -> None:
         """Note that the capture is past a statement."""
@@ -152,7 +155,9 @@ class Refresher:
                 encodable, topic = table_catalog.encodable(table)
                 require_key(encodable.schema)
                 cursor = "" if progress is None else progress.cursor
-                order = ChunkOrder(encodable.schema, snapshot.options, cursor, boundary)
+                count = self._chunk_rows.get(snapshot.id, snapshot.options.chunk_rows)
+                options = replace(snapshot.options, chunk_rows=count)
+                order = ChunkOrder(encodable.schema, options, cursor, boundary)
                 future = self._start(lambda: self._reader.read(order))
         except UsageError as error:
             self._end(snapshot, Status.FAILED, boundary, error)
@@ -212,7 +217,13 @@ class Refresher:
     def _publish(self, reading: _Reading, chunk: Chunk, boundary: Position) -> None:
         snapshot = reading.snapshot
         before = self._capture.snapshots.get(snapshot.id) or SnapshotProgress(snapshot.table)
-        messages = self._messages(reading, chunk, boundary)
+        try:
+            messages = self._messages(reading, chunk, boundary)
+        except _GivesWayInPartError as error:
+            self._read_less(snapshot, boundary, error)
+            return
+        if snapshot.id in self._chunk_rows:
+            self._chunk_rows[snapshot.id] = min(self._chunk_rows[snapshot.id] * _SMALLER, snapshot.options.chunk_rows)
         read = sum(len(batch) for batch in (chunk.rows, chunk.gone) if batch is not None)
         cursor = before.cursor if chunk.cursor is None else chunk.cursor
         after = replace(before, cursor=cursor, rows=before.rows + read, is_done=chunk.cursor is None)
@@ -238,7 +249,10 @@ class Refresher:
                 keys, values = encode_changes(encodable, _placed(batch, boundary, row), now_ms)
             except PenstockError as error:
                 raise _SnapshotError(error) from error
-            kept = reading.window.unchanged(keys.to_pylist())
+            listed = keys.to_pylist()
+            if reading.window.has_parts_of(listed):
+                raise _GivesWayInPartError
+            kept = reading.window.unchanged(listed)
             if kept:
                 indices = pa.array(kept, pa.int64())
                 messages.append(Messages(topic, keys.take(indices), values.take(indices), [row] * len(kept)))
@@ -247,6 +261,16 @@ class Refresher:
         except TableStoppedError as error:
             raise _SnapshotError(error) from error
         return messages
+
+    def _read_less(self, snapshot: Snapshot, boundary: Position, cause: Exception) -> None:
+        """Read a smaller chunk, which is read sooner; of one row alone, try again later."""
+        count = self._chunk_rows.get(snapshot.id, snapshot.options.chunk_rows)
+        self._chunk_rows[snapshot.id] = max(1, count // _SMALLER)
+        if count == 1:
+            message = f"a row of {snapshot.table} changes whenever it is read, and the log lacks values of it"
+            error = UnavailableError(message, "take the snapshot when that row is written less often")
+            error.__cause__ = cause
+            self._fail(snapshot, error, boundary)
 
     def _note(self, snapshot: Snapshot, progress: SnapshotProgress, expected: int | None) -> None:
         """Tell how far it is: at once when it begins and when it is done, else not for every chunk."""
@@ -315,11 +339,15 @@ class _SnapshotError(Exception):
         self.cause = cause
 
 
+class _GivesWayInPartError(Exception):
+    """A row of a chunk would give way to a change that lacks some of its values: neither of the two has them all."""
+
+
 def _placed(batch: RowBatch, position: Position, row: int) -> RowBatch:
     """Give a batch the place in the log at which it holds."""
-    count = len(batch)
-    offsets, rows = np.full(count, position.offset, np.int64), np.full(count, row, np.int32)
-    return replace(batch, file=position.file, offsets=offsets, rows=rows)
+    count, place = len(batch), position.refresh_place
+    offsets, rows = np.full(count, place.offset, np.int64), np.full(count, row, np.int32)
+    return replace(batch, file=place.file, offsets=offsets, rows=rows)
 
 
 def wanted_by_itself(capture: OpenCapture, tables: Sequence[TableId]) -> list[TableId]:
@@ -327,12 +355,16 @@ def wanted_by_itself(capture: OpenCapture, tables: Sequence[TableId]) -> list[Ta
 
     A table that was made behind the place that the capture has reached is not there yet.
     """
+    return sorted(capture.parts.table_catalog.tracker.describe(never_told_of(capture, tables)))
+
+
+def never_told_of(capture: OpenCapture, tables: Sequence[TableId]) -> list[TableId]:
+    """Those of the source's `tables` that are to be carried, were never told of, and have not stopped."""
     table_catalog = capture.parts.table_catalog
-    new = [
+    return [
         table
         for table in tables
         if table_catalog.wanted(table)
         and table_catalog.schema_change(table) is None
         and str(table) not in capture.stopped
     ]
-    return sorted(table_catalog.tracker.describe(new))

@@ -38,7 +38,7 @@ def announce_anew(capture: OpenCapture, found: Definition, position: Position) -
         registered = table_catalog.register(found.schema, str(position))
     except TableStoppedError as error:
         raise UsageError(error.message, error.hint) from error
-    number, offset, _ = position.order
+    number, offset, _ = position.refresh_place.order
     order = (number, offset, capture.refresh_row(position))
     return SchemaChange(
         source=table_catalog.source,
@@ -50,5 +50,5 @@ def announce_anew(capture: OpenCapture, found: Definition, position: Position) -
         partitions=capture.parts.partitions,
         order=in_timeline(order, position.timeline),
         kind=SchemaChangeKind.CREATE,
-        file=position.file,
+        file=position.refresh_place.file,
     )

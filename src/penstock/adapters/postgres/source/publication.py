@@ -39,6 +39,12 @@ def publication_exists(connection: psycopg.Connection, name: str) -> bool:
     return connection.execute("SELECT 1 FROM pg_publication WHERE pubname = %s", (name,)).fetchone() is not None
 
 
+def publishes_all(connection: psycopg.Connection, name: str) -> bool:
+    """Whether it has every table from the moment it is made. Raises psycopg.Error."""
+    row = connection.execute("SELECT puballtables FROM pg_publication WHERE pubname = %s", (name,)).fetchone()
+    return row is not None and bool(row[0])
+
+
 def require_whole_publication(connection: psycopg.Connection, name: str) -> None:
     """Raise UnfitServerError unless the publication is there and has all kinds of changes. Raises psycopg.Error."""
     row = connection.execute(

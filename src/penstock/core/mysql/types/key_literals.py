@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from penstock.core.arrow_types import arrow_type
-from penstock.core.errors import UsageError
 from penstock.core.mysql.types.text_values import parse_values
 from penstock.core.tables import (
     BitType,
@@ -25,7 +23,7 @@ from penstock.core.tables import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.core.tables import Column, TableSchema
+    from penstock.core.tables import Column
 
 _NUMBER: Final = re.compile(rb"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 _PRINTED: Final = re.compile(rb"[-+:. /0-9a-zA-Z]*")
@@ -54,29 +52,8 @@ def literal(column: Column, printed: bytes) -> str:
     raise ValueError(text)
 
 
-def read_key(schema: TableSchema, line: str) -> tuple[object, ...]:
-    """Read a primary key from JSON: an object by column, a list in the key's order, or one value alone.
-
-    Numbers and texts are as SQL writes them; bytes are hexadecimal, `"0x00ff"`. Raises UsageError.
-    """
-    try:
-        given = json.loads(line)
-    except ValueError as error:
-        raise _bad_key(schema, line, str(error)) from error
-    if isinstance(given, dict):
-        if set(given) != set(schema.key):
-            raise _bad_key(schema, line, f"its columns are not {', '.join(schema.key)}")
-        given = [given[name] for name in schema.key]
-    values = given if isinstance(given, list) else [given]
-    if len(values) != len(schema.key):
-        raise _bad_key(schema, line, f"it has {len(values)} values, and the key {len(schema.key)} columns")
-    if any(value is None or isinstance(value, dict | list | bool) for value in values):
-        raise _bad_key(schema, line, "each value must be a number or a text")
-    return tuple(values)
-
-
 def literal_of(column: Column, value: object) -> str:
-    """Return a value of `read_key` as a literal. ValueError for one that the column does not hold."""
+    """Return a value of `keys.read_key` as a literal. ValueError for one that the column does not hold."""
     match column.type:
         case TextType(charset=charset):
             return f"CONVERT(_utf8mb4 X'{str(value).encode().hex()}' USING {charset})"
@@ -87,7 +64,7 @@ def literal_of(column: Column, value: object) -> str:
 
 
 def key_values(column: Column, values: Sequence[object]) -> pa.Array[Any]:
-    """Return values of `read_key` as the Arrow type of the column; ValueError (pyarrow's own) as `parse_values`."""
+    """Return values of `keys.read_key` as the column's Arrow type; ValueError (pyarrow's own) as `parse_values`."""
     match column.type:
         case TextType() | EnumType() | SetType():
             return pa.array(list(map(str, values)), arrow_type(column.type))
@@ -104,8 +81,3 @@ def _printed(column: Column, value: object) -> bytes:
         raise ValueError(message)
     raw = bytes.fromhex(text.removeprefix("0x"))
     return raw.ljust(column.type.bytes_max, b"\0") if column.type.fixed else raw
-
-
-def _bad_key(schema: TableSchema, line: str, why: str) -> UsageError:
-    names = ", ".join(f'"{name}": ...' for name in schema.key)
-    return UsageError(f"{line[:200]} is no primary key of {schema.table}: {why}", f"write each as {{{names}}}")

@@ -73,6 +73,8 @@ class PostgresReading:
         for item in cast("Sequence[PostgresItem]", items):
             match item:
                 case RowLogged():
+                    if self._last is None or self._last.transaction is not item.transaction:
+                        self._catalog.saw_commit(item.transaction.xid)
                     self._last = item
                     yield RowsRead(item)
                 case TransactionEnded(end):

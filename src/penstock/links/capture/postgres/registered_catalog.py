@@ -6,18 +6,22 @@ is a statement to the capture, so that between two statements the two agree.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections import deque
+from threading import Lock
+from typing import TYPE_CHECKING, Final
 
 from penstock.core.postgres.relations import table_schema
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from penstock.core.postgres.messages import Relation
     from penstock.core.postgres.types import SpecialValues, TypeInfo
     from penstock.core.tables import TableSchema
     from penstock.ports.relations import RelationCatalog
+
+_COMMITTED_MAX: Final = 10_000
 
 
 class RegisteredCatalog:
@@ -30,6 +34,8 @@ class RegisteredCatalog:
         self._relations = relations
         self._special = special
         self._announced: Callable[[TableId], TableSchema | None] = lambda _: None
+        self._committed: deque[int] = deque(maxlen=_COMMITTED_MAX)
+        self._lock = Lock()
 
     def follow(self, announced: Callable[[TableId], TableSchema | None]) -> None:
         """Take from `announced` what a table looked like when it was announced last."""
@@ -60,6 +66,16 @@ class RegisteredCatalog:
         known = self._announced(TableId(relation.schema, relation.name))
         known = known if known is not None and known.number == relation.oid else None
         return table_schema(relation, self._relations.table(relation.oid), self.types(relation), known, self._special)
+
+    def saw_commit(self, xid: int) -> None:
+        """Take note of a transaction that the log has told of."""
+        with self._lock:
+            self._committed.append(xid)
+
+    def committed(self) -> Sequence[int]:
+        """The newest transactions that the log has told of: others may not see their rows yet."""
+        with self._lock:
+            return tuple(self._committed)
 
     def types(self, relation: Relation) -> Mapping[int, TypeInfo]:
         """Return types by OID, those of the columns of `relation` among them."""

@@ -1,0 +1,318 @@
+"""Reads rows of PostgreSQL again, as they were at a known place of the log (ports/snapshots.RowReader)."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import psycopg
+from psycopg import errors
+
+from penstock.adapters.postgres.source.catalog import read_table, read_tables, read_types, read_unreadable
+from penstock.adapters.postgres.source.chunk_queries import (
+    cursor_after,
+    cursor_behind,
+    keyed_statement,
+    missing_statement,
+    quoted,
+    read_key_columns,
+    slice_statement,
+)
+from penstock.adapters.postgres.source.connection import connect, explain
+from penstock.adapters.postgres.source.initial_snapshot import parse_line
+from penstock.adapters.postgres.source.publication import narrowed, publishes_all, read_published
+from penstock.core.errors import UnavailableError, UsageError
+from penstock.core.keys import read_key
+from penstock.core.positions import WalPosition, parse_lsn
+from penstock.core.postgres.log_items import Transaction
+from penstock.core.postgres.relations import table_schema
+from penstock.core.postgres.rows import RowDecoder
+from penstock.core.postgres.visibility import VisibleTransactions
+from penstock.core.snapshots import require_key
+from penstock.core.tables import TableId
+from penstock.ports.snapshots import Chunk, ChunkOrder, Definition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from penstock.adapters.postgres.connection import PostgresServer
+    from penstock.adapters.postgres.source.catalog import SourceTable
+    from penstock.adapters.postgres.source.chunk_queries import KeyColumn
+    from penstock.adapters.postgres.source.publication import Published
+    from penstock.core.changes import RowBatch
+    from penstock.core.positions import Position
+    from penstock.core.postgres.types import SpecialValues, TypeInfo
+    from penstock.core.snapshots import SnapshotOptions
+    from penstock.core.tables import TableSchema
+
+_CHUNK_BYTES: Final = 8 << 20
+_KEYS_AT_ONCE: Final = 500
+_BEHIND_SECONDS: Final = 10.0
+_PAUSE_SECONDS: Final = 0.02
+_QUERY_SECONDS: Final = 600
+_SESSION: Final = (f"SET statement_timeout = '{_QUERY_SECONDS}s'", "SET synchronous_commit = local")
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A table as the open transaction sees it."""
+
+    table: SourceTable
+    published: Published | None
+    types: Mapping[int, TypeInfo]
+    key: Sequence[KeyColumn]
+
+
+class PostgresRowReader:
+    """A `RowReader` over one connection, which is opened when it is needed and again when it was lost."""
+
+    def __init__(
+        self,
+        server: PostgresServer,
+        publication: str,
+        special: SpecialValues,
+        committed: Callable[[], Sequence[int]] = tuple,
+    ) -> None:
+        """Read from `server`; `committed` are the transactions that the log has told of, the newest of them."""
+        self._server = server
+        self._publication = publication
+        self._special = special
+        self._committed = committed
+        self._connection: psycopg.Connection | None = None
+
+    def read(self, order: ChunkOrder) -> Chunk:
+        """See ports/snapshots.RowReader."""
+        schema = order.schema
+        with self._transaction(schema.table) as connection:
+            high = self._mark()
+            found = self._look_at(connection, schema.table)
+            if self._shape(found, schema) != schema:
+                message = (
+                    f"table {schema.table} is being altered: the source and its log do not agree about its columns"
+                )
+                hint = (
+                    "the log tells of ALTER TABLE ahead of the next row that changes: change one, for example by "
+                    "UPDATE; then it is read again"
+                )
+                raise UnavailableError(message, hint)
+            if order.options.keys:
+                return self._read_keys(connection, order, found, high)
+            return self._read_slice(connection, order, found, high)
+
+    def define(self, table: TableId, low: Position) -> Definition:
+        """See ports/snapshots.RowReader."""
+        del low
+        with self._transaction(table) as connection:
+            high = self._mark()
+            return Definition(self._shape(self._look_at(connection, table), None), "", high)
+
+    def tables(self) -> Sequence[TableId]:
+        """See ports/snapshots.RowReader: those that are published, and that our user may read."""
+        return [table for table, _ in self._published_tables()]
+
+    def tables_lacking_rows(self, position: WalPosition) -> Sequence[TableId]:
+        """Return those of `tables` that may have rows which the log before `position` did not have."""
+        with closing(self._connect()) as connection:
+            is_whole = publishes_all(connection, self._publication)
+        return [t for t, oid in self._published_tables() if not (is_whole and position.has_all_of(oid))]
+
+    def check(self, table: TableId, options: SnapshotOptions) -> None:
+        """See ports/snapshots.RowReader."""
+        with self._transaction(table) as connection:
+            found = self._look_at(connection, table)
+            schema = self._shape(found, None)
+            require_key(schema)
+            for line in options.keys:
+                read_key(schema, line)
+            if options.where:
+                statement = slice_statement(found.table, found.published, found.key, [], options)
+                self._ask_where(connection, b"EXPLAIN " + statement, options)
+
+    def close(self) -> None:
+        """Drop the connection."""
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+
+    def _published_tables(self) -> Sequence[tuple[TableId, int]]:
+        with closing(self._connect()) as connection:
+            try:
+                published, unreadable = read_published(connection, self._publication), read_unreadable(connection)
+                found = [(TableId(t.table.schema, t.table.name), t.table.oid) for t in read_tables(connection)]
+            except psycopg.Error as error:
+                raise explain(self._server, error) from error
+        return [(table, oid) for table, oid in found if table in published and table not in unreadable]
+
+    def _connect(self) -> psycopg.Connection:
+        connection = connect(self._server)
+        try:
+            for statement in _SESSION:
+                connection.execute(statement.encode())
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    @contextmanager
+    def _transaction(self, table: TableId) -> Iterator[psycopg.Connection]:
+        """Open a snapshot of all that the log has told of, in which nobody alters the table."""
+        connection = self._connection = self._connection or self._connect()
+        try:
+            self._begin(connection, table)
+            yield connection
+            connection.execute("ROLLBACK")
+        except BaseException as error:
+            self.close()
+            if isinstance(error, errors.UndefinedTable | errors.InvalidSchemaName):
+                raise _no_table(self._server, table) from error
+            if isinstance(error, psycopg.Error):
+                raise explain(self._server, error) from error
+            raise
+
+    def _begin(self, connection: psycopg.Connection, table: TableId) -> None:
+        """Lock the table's definition, and take a snapshot behind all that the log has told of.
+
+        A transaction is in the log a moment before others see its rows, or much longer with a synchronous standby.
+        """
+        committed, deadline = self._committed(), time.monotonic() + _BEHIND_SECONDS
+        while True:
+            connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            # No snapshot is taken before the lock is there: what it holds has the definition that the catalog has.
+            connection.execute(f"LOCK TABLE {quoted(table)} IN ACCESS SHARE MODE".encode())
+            row = connection.execute("SELECT txid_current_snapshot()::text").fetchone()
+            visible = VisibleTransactions.parse(row[0] if row else "")
+            if all(map(visible.has, committed)):
+                return
+            connection.execute("ROLLBACK")
+            if time.monotonic() > deadline:
+                message = "transactions that are in the log are not to be seen by others yet"
+                raise UnavailableError(message, "they may wait for a synchronous standby: see that it answers")
+            time.sleep(_PAUSE_SECONDS)
+
+    def _mark(self) -> WalPosition:
+        """Write an empty message into the log, and return a place before its commit.
+
+        It is behind all that the open transaction sees, and the log's readers come past it though nobody else writes.
+        """
+        with closing(self._connect()) as connection:
+            row = connection.execute("SELECT pg_logical_emit_message(true, 'penstock', '')::text").fetchone()
+        return WalPosition(parse_lsn(row[0] if row else "0/0"))
+
+    def _look_at(self, connection: psycopg.Connection, table: TableId) -> _Found:
+        row = connection.execute("SELECT to_regclass(%s)::oid::bigint", (quoted(table),)).fetchone()
+        found = read_table(connection, row[0]) if row and row[0] is not None else None
+        if found is None:
+            raise _no_table(self._server, table)
+        published = read_published(connection, self._publication)
+        if table not in published:
+            message = f"the publication {self._publication} does not have {table}, so its changes are not in the log"
+            raise UsageError(message, f"ALTER PUBLICATION {self._publication} ADD TABLE {table}")
+        narrow = narrowed(found, published[table])
+        return _Found(narrow, published[table], read_types(connection), read_key_columns(connection, found))
+
+    def _shape(self, found: _Found, known: TableSchema | None) -> TableSchema:
+        known = known if known is not None and known.number == found.table.relation.oid else None
+        return table_schema(found.table.relation, found.table.table, found.types, known, self._special)
+
+    def _read_slice(self, connection: psycopg.Connection, order: ChunkOrder, found: _Found, high: WalPosition) -> Chunk:
+        """Read the rows behind the cursor in the order of the primary key."""
+        schema, count = order.schema, order.options.chunk_rows
+        key = _key_of(schema, found.key)
+        expected = None if order.cursor else _rows_expected(connection, found.table.relation.oid)
+        behind = cursor_behind(key, order.cursor)
+        statement = slice_statement(found.table, found.published, key, behind, order.options)
+        fetched, is_cut = self._ask_where(connection, statement, order.options)
+        rows = self._batch(schema, found, fetched, high)
+        if not is_cut and len(fetched) < count:
+            return Chunk(rows, None, high, None, expected)
+        printed = dict(zip((column.name for column in schema.columns), fetched[-1], strict=True))
+        return Chunk(rows, None, high, cursor_after(key, printed), expected)
+
+    def _read_keys(self, connection: psycopg.Connection, order: ChunkOrder, found: _Found, high: WalPosition) -> Chunk:
+        """Read the next of the listed rows; the cursor counts them."""
+        schema, keys, start = order.schema, order.options.keys, int(order.cursor or 0)
+        key = _key_of(schema, found.key)
+        end = min(start + order.options.chunk_rows, start + _KEYS_AT_ONCE)
+        asked = list(dict.fromkeys(read_key(schema, line) for line in keys[start:end]))
+        places = [schema.key.index(column.name) for column in key]
+        asked = [tuple(values[place] for place in places) for values in asked]
+        try:
+            missing, is_cut = self._fetch(connection, missing_statement(found.table, found.published, key, asked))
+            there, was_cut = self._fetch(connection, keyed_statement(found.table, found.published, key, asked))
+        except (psycopg.DataError, ValueError) as error:
+            message = f"a key of the list is none of {schema.table}: {str(error).strip()}"
+            raise UsageError(message, "write numbers and texts as SQL does, and bytes as 0x and hexadecimal") from error
+        if is_cut or was_cut:
+            message = f"{len(asked)} rows of {schema.table} are too large to be read at once"
+            raise UsageError(message, "give a smaller --chunk-rows")
+        names = [column.name for column in key]
+        whole = [_widened(schema, dict(zip(names, cells, strict=True))) for cells in missing]
+        gone = self._decoder(schema, found).gone(whole, _place(high)) if whole else None
+        cursor = str(end) if end < len(keys) else None
+        return Chunk(self._batch(schema, found, there, high), gone, high, cursor, len(keys))
+
+    def _batch(
+        self, schema: TableSchema, found: _Found, cells: Sequence[tuple[bytes | None, ...]], high: WalPosition
+    ) -> RowBatch | None:
+        return self._decoder(schema, found).copied(cells, _place(high), 0) if cells else None
+
+    def _decoder(self, schema: TableSchema, found: _Found) -> RowDecoder:
+        return RowDecoder.of(schema, found.table.relation, found.types)
+
+    def _ask_where(
+        self, connection: psycopg.Connection, statement: bytes, options: SnapshotOptions
+    ) -> tuple[Sequence[tuple[bytes | None, ...]], bool]:
+        try:
+            if statement.startswith(b"EXPLAIN"):
+                connection.execute(statement)
+                return (), False
+            return self._fetch(connection, statement)
+        except (psycopg.ProgrammingError, psycopg.DataError) as error:
+            if not options.where or isinstance(error, errors.UndefinedTable | errors.InsufficientPrivilege):
+                raise
+            message = f"the server refused the condition {options.where!r}: {str(error).strip()}"
+            raise UsageError(message, "give --where a condition on columns of the table, as behind WHERE") from error
+
+    def _fetch(
+        self, connection: psycopg.Connection, statement: bytes
+    ) -> tuple[Sequence[tuple[bytes | None, ...]], bool]:
+        """Return the rows of a query as they are printed, and whether there were more than fit into memory."""
+        cells: list[tuple[bytes | None, ...]] = []
+        size_bytes = 0
+        with closing(connection.cursor()) as cursor, cursor.copy(b"COPY (" + statement + b") TO STDOUT") as copy:
+            for line in copy:
+                if size_bytes >= _CHUNK_BYTES:
+                    return cells, True
+                cells.append(parse_line(bytes(line)))
+                size_bytes += len(line)
+        return cells, False
+
+
+def _no_table(server: PostgresServer, table: TableId) -> UsageError:
+    message = f"{server} has no table {table}, or does not show it to our user"
+    return UsageError(message, "look at its name, and at our grants")
+
+
+def _key_of(schema: TableSchema, key: Sequence[KeyColumn]) -> Sequence[KeyColumn]:
+    """Return the columns of the index that tells rows apart. Raises UsageError if the table's key has none."""
+    require_key(schema)
+    if {column.name for column in key} != set(schema.key):
+        message = f"no index of {schema.table} has the order of its key ({', '.join(schema.key)})"
+        raise UsageError(message, "give it a primary key whose columns have types of PostgreSQL's own")
+    return key
+
+
+def _place(high: WalPosition) -> Transaction:
+    return Transaction(high.lsn, 0, time.time_ns() // 1_000_000)
+
+
+def _widened(schema: TableSchema, values: Mapping[str, bytes | None]) -> tuple[bytes | None, ...]:
+    return tuple([values.get(column.name) for column in schema.columns])
+
+
+def _rows_expected(connection: psycopg.Connection, oid: int) -> int | None:
+    """About how many rows there are, as the server estimates; None if it does not."""
+    row = connection.execute("SELECT reltuples::bigint FROM pg_class WHERE oid = %s::oid", (oid,)).fetchone()
+    return row[0] if row and row[0] > 0 else None

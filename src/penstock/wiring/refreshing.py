@@ -1,0 +1,61 @@
+"""Snapshots beside a capture of any kind: carried, and asked for where a start finds that a table needs one."""
+
+from __future__ import annotations
+
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from penstock.core.snapshots import SnapshotOptions, Status, Wanted
+from penstock.links.capture.refresher import Refresher
+from penstock.ports.snapshots import Snapshot
+from penstock.wiring.open import open_snapshot_list
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from penstock.config.specs import SourceSpec
+    from penstock.core.tables import TableId
+    from penstock.links.capture.open_capture import OpenCapture
+    from penstock.links.capture.spec import CaptureSpec
+    from penstock.ports.snapshots import RowReader, SnapshotList
+
+
+def open_refresher(
+    spec: CaptureSpec, capture: OpenCapture, reader: RowReader, added: Callable[[], Sequence[TableId]]
+) -> Refresher | None:
+    """Carry the snapshots of a capture that has begun; None where brokers cannot commit them with their progress.
+
+    `added` looks for the tables that the source has and the capture was never told of.
+    """
+    if not spec.pipeline.kafka.transactions:
+        return None
+    snapshots = open_snapshot_list(spec.pipeline)
+    try:
+        _ask_by_itself(spec.source, capture, snapshots, added)
+    except BaseException:
+        snapshots.close()
+        raise
+    return Refresher(capture, reader, snapshots, ThreadPoolExecutor(1, "snapshot").submit)
+
+
+def new_snapshot(source: str, table: str, options: SnapshotOptions) -> Snapshot:
+    """A snapshot that nobody has asked for yet."""
+    return Snapshot(uuid.uuid4().hex[:12], source, table, options, Wanted.RUN, Status.REQUESTED)
+
+
+def _ask_by_itself(
+    source: SourceSpec, capture: OpenCapture, snapshots: SnapshotList, added: Callable[[], Sequence[TableId]]
+) -> None:
+    """Ask for a snapshot of each table that the config has added, or that needs one, unless one failed before."""
+    if source.snapshot == "never":
+        return
+    tables = [str(table) for table in added()]
+    if source.snapshot == "when-needed":
+        tables += sorted(capture.stopped)
+    if not tables:
+        return
+    newest = {each.table: each.status for each in snapshots.all(source.name)}
+    for table in tables:
+        if newest.get(table) in {None, Status.DONE, Status.CANCELLED}:
+            snapshots.add(new_snapshot(source.name, table, SnapshotOptions()))
