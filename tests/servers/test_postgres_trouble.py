@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from penstock.config.postgres_source import PostgresSourceSpec
 
 _TABLE = "CREATE TABLE t (id int PRIMARY KEY, v text)"
+_NO_SNAPSHOTS = "    snapshot: never"
 _ALL = "SELECT * FROM public.t ORDER BY id"
 
 
@@ -223,7 +224,7 @@ def test_check_says_what_is_missing(make_postgres: Callable[..., PostgresChain])
 def test_a_table_that_nobody_wanted_when_it_was_made_stops_when_it_is_added(
     make_postgres: Callable[..., PostgresChain],
 ) -> None:
-    chain = make_postgres("CREATE TABLE a (id int PRIMARY KEY)")
+    chain = make_postgres("CREATE TABLE a (id int PRIMARY KEY)", more=_NO_SNAPSHOTS)
     every_table = chain.file.read_text()
     chain.file.write_text(every_table.replace('["public.*"]', '["public.a"]'))
     chain.carry()
@@ -244,7 +245,8 @@ def test_a_table_that_nobody_wanted_when_it_was_made_stops_when_it_is_added(
 def test_a_table_that_is_older_than_the_pipeline_and_was_not_copied_stops(
     make_postgres: Callable[..., PostgresChain],
 ) -> None:
-    chain = make_postgres(_TABLE, "CREATE SCHEMA other", "CREATE TABLE other.old (id int PRIMARY KEY)")
+    tables = ("CREATE SCHEMA other", "CREATE TABLE other.old (id int PRIMARY KEY)")
+    chain = make_postgres(_TABLE, *tables, more=_NO_SNAPSHOTS)
     chain.write("INSERT INTO other.old VALUES (1)")
     chain.carry()
 

@@ -32,7 +32,7 @@ START_ANEW = "start a new pipeline with an initial snapshot (another `pipeline` 
 """What to do where everything must be read anew."""
 
 READ_AGAIN = f"have the table's rows read again (penstock snapshot FILE TABLE), or {START_ANEW}"
-"""What to do where the rows of one table must be read anew. Only MySQL's tables with a primary key can be so far."""
+"""What to do where the rows of one table must be read anew: tables with a primary key can be."""
 
 FULL_REFRESH = "type: penstock snapshot FILE TABLE --full-refresh"
 """What to do where a table of a target cannot go on from where it is, and has a primary key."""

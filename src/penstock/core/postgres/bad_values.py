@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from penstock.core.errors import START_ANEW
+from penstock.core.errors import READ_AGAIN
 
-AS_TEXT: Final = f"set `special_values: text` of the source and {START_ANEW}; or correct the row (UPDATE) and do that"
-FIX_ROW: Final = f"correct the row (UPDATE), or leave the table out, and {START_ANEW}"
+AS_TEXT: Final = f"correct the row (UPDATE), then {READ_AGAIN} with `special_values: text` of the source"
+FIX_ROW: Final = f"correct the row (UPDATE), then {READ_AGAIN}; or leave the table out"
 
 
 class BadValueError(ValueError):

@@ -6,9 +6,9 @@ is computed, changes rows that nobody is told of.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from penstock.core.errors import START_ANEW
+from penstock.core.errors import READ_AGAIN
 from penstock.core.refusals import Refusal
 from penstock.core.tables import (
     BytesType,
@@ -26,8 +26,6 @@ from penstock.core.tables import (
 if TYPE_CHECKING:
     from penstock.core.tables import Column
 
-READ_ANEW: Final = f"its rows have to be read anew: {START_ANEW}"
-
 
 def column_renames(before: TableSchema, after: TableSchema) -> tuple[tuple[str, str], ...]:
     """Return the columns that got other names, as (old, new): those that kept their numbers."""
@@ -42,7 +40,7 @@ def refusal(before: TableSchema, after: TableSchema) -> Refusal | None:
     if renamed.key != after.key:
         keys = [", ".join(table.key) or "none" for table in (before, after)]
         reason = f"its key (primary key, or replica identity) changed from ({keys[0]}) to ({keys[1]})"
-        return Refusal("", reason, READ_ANEW)
+        return Refusal("", reason, READ_AGAIN)
     old = {column.name: column for column in renamed.columns}
     found = (_column_refusal(old.get(column.name), column) for column in after.columns)
     return next((each for each in found if each is not None), None)
@@ -53,15 +51,15 @@ def _column_refusal(before: Column | None, after: Column) -> Refusal | None:
         if not after.default_is_expression:
             return None
         reason = "it was added with values in existing rows that the source computed, and that the log does not have"
-        return Refusal(after.name, reason, f"add columns with a constant default or none. Now {READ_ANEW}")
+        return Refusal(after.name, reason, f"add columns with a constant default or none. Now {READ_AGAIN}")
     if before.number and after.number and before.number != after.number:
-        return Refusal(after.name, "it was dropped, and added again under the same name", READ_ANEW)
+        return Refusal(after.name, "it was dropped, and added again under the same name", READ_AGAIN)
     if before.declaration == after.declaration or holds(after.type, before.type):
         return None
     reason = (
         f"its type changed from {before.declaration} to {after.declaration}, which rewrites rows outside of the log"
     )
-    return Refusal(after.name, reason, READ_ANEW)
+    return Refusal(after.name, reason, READ_AGAIN)
 
 
 def holds(wide: ColumnType, narrow: ColumnType) -> bool:  # noqa: PLR0911 - one return per pair of types

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from penstock.core.arrow_types import arrow_schema
 from penstock.core.changes import Op, RowBatch
-from penstock.core.errors import START_ANEW, TableStoppedError
+from penstock.core.errors import READ_AGAIN, TableStoppedError
 from penstock.core.postgres.bad_values import BadValueError
 from penstock.core.postgres.log_items import STEPS_PER_ROW
 from penstock.core.postgres.messages import UNCHANGED, Unchanged
@@ -108,7 +108,7 @@ class RowDecoder:
         if old and UNCHANGED in new and any(old[index] != new[index] for index in self.key):
             column = self.schema.columns[new.index(UNCHANGED)].name
             reason = "a row got another key, and was logged without this column, which it did not touch"
-            hint = f"{_FULL.format(table=self.schema.table)}; and {START_ANEW}"
+            hint = f"{_FULL.format(table=self.schema.table)}; then {READ_AGAIN}"
             raise TableStoppedError(str(self.schema.table), column, _where(row), reason, hint)
 
     def _batch(

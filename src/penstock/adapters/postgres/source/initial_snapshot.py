@@ -14,7 +14,7 @@ from penstock.adapters.postgres.source.catalog import read_next_oid, read_tables
 from penstock.adapters.postgres.source.connection import connect, connect_to_log, explained
 from penstock.adapters.postgres.source.publication import narrowed, read_published, select_from
 from penstock.adapters.postgres.source.slot import create_slot
-from penstock.core.errors import START_ANEW, TableStoppedError
+from penstock.core.errors import READ_AGAIN, TableStoppedError
 from penstock.core.positions import WalPosition
 from penstock.core.postgres.log_items import Transaction
 from penstock.core.postgres.relations import table_schema
@@ -114,9 +114,9 @@ def _refusals(
     found = {}
     for table in carried:
         if table in unreadable:
-            found[table] = "our user may not read it", f"GRANT SELECT ON {table}, and {START_ANEW}"
+            found[table] = "our user may not read it", f"GRANT SELECT ON {table}, then {READ_AGAIN}"
         elif table not in published:
-            hint = f"ALTER PUBLICATION {publication} ADD TABLE {table}, and {START_ANEW}; or leave it out of `tables`"
+            hint = f"ALTER PUBLICATION {publication} ADD TABLE {table}, then {READ_AGAIN}; or leave it out of `tables`"
             found[table] = f"the publication {publication} does not have it, so its changes are not in the log", hint
     return found
 

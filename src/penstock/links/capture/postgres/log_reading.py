@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self, assert_never, cast
 
-from penstock.core.errors import START_ANEW, TableStoppedError
+from penstock.core.errors import READ_AGAIN, TableStoppedError
 from penstock.core.log_items import LogPassed, RowsRead, StatementRead, TransactionsRead
 from penstock.core.positions import wal_position
 from penstock.core.postgres.log_items import (
@@ -127,7 +127,7 @@ class PostgresReading:
             names = [column.name for column in row.relation.columns]
             if names != [column.name for column in schema.columns]:
                 reason = f"its rows have the columns {', '.join(names)}, which were not announced"
-                raise TableStoppedError(str(schema.table), "", str(row.transaction.place), reason, START_ANEW)
+                raise TableStoppedError(str(schema.table), "", str(row.transaction.place), reason, READ_AGAIN)
             if len(self._decoders) >= _DECODERS_MAX:
                 self._decoders.clear()
             decoder = RowDecoder.of(schema, row.relation, self._catalog.types(row.relation))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.core.errors import TableStoppedError
-from penstock.core.postgres.evolution import READ_ANEW, column_renames, refusal
+from penstock.core.errors import READ_AGAIN, TableStoppedError
+from penstock.core.postgres.evolution import column_renames, refusal
 from penstock.core.publication import StoppedTable
 from penstock.core.schema_changes import Move, SchemaChange, SchemaChangeKind
 from penstock.core.tables import TableId
@@ -99,7 +99,7 @@ class RelationReplay:
                 "the log has rows of it, and it had older ones that were not carried: it is older than the pipeline, "
                 "whose initial snapshot did not have it, or nobody wanted it when they came",
                 "it was added to `tables`, to the publication or to its schema since, or our user had no SELECT on it: "
-                f"{READ_ANEW}",
+                f"{READ_AGAIN}",
             )
         return (self._announce(changed, after, SchemaChangeKind.CREATE),)
 
@@ -117,10 +117,10 @@ class RelationReplay:
     ) -> tuple[SchemaChange, ...]:
         """Announce that a table has another name, and nobody its old one."""
         if str(origin.table) in stopped:
-            raise _stopped(changed, after, f"it has the rows of {origin.table}, which was not carried", READ_ANEW)
+            raise _stopped(changed, after, f"it has the rows of {origin.table}, which was not carried", READ_AGAIN)
         self._require(changed, after, refusal(origin, after))
         if column_renames(origin, after):
-            raise _stopped(changed, after, "it and a column of it got other names at once", READ_ANEW)
+            raise _stopped(changed, after, "it and a column of it got other names at once", READ_AGAIN)
         schema_change = self._announce(changed, after, SchemaChangeKind.RENAME)
         moves = (Move(str(origin.table), str(after.table), schema_change.value_schema_id),)
         last = self._table_catalog.schema_change(origin.table)
