@@ -6,10 +6,12 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import duckdb
+import pytest
 
 from penstock.adapters.postgres.source.identity import read_end_of_seen
 from penstock.config.audits import AuditSpec
 from penstock.wiring.audit import run_audit
+from penstock.wiring.audit_repair import ask_for_repairs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from tests.servers.postgres_chain import PostgresChain
 
     from penstock.core.audit.findings import TableFindings
+    from penstock.core.audit.report import AuditReport
 
 _TRIES = 5
 _ODD = """
@@ -48,20 +51,28 @@ _TABLES = (
 )
 
 
-def _audit(chain: PostgresChain) -> dict[str, TableFindings]:
+def _report(chain: PostgresChain) -> AuditReport:
     spec = AuditSpec(source=chain.spec.sources[0].name, sink="wh", wait_seconds=0.5)
-    return {found.table: found for found in run_audit(chain.spec, spec, lambda _: None).tables}
+    return run_audit(chain.spec, spec, lambda _: None)
 
 
-def _carry_and_audit(chain: PostgresChain) -> dict[str, TableFindings]:
+def _audit(chain: PostgresChain) -> dict[str, TableFindings]:
+    return {found.table: found for found in _report(chain).tables}
+
+
+def _carry_and_report(chain: PostgresChain) -> AuditReport:
     """The server logs something now and then, which nobody reads between the two."""
     for _ in range(_TRIES):
         chain.carry()
-        found = _audit(chain)
-        if not any(table.state == "lagging" for table in found.values()):
-            return found
+        report = _report(chain)
+        if not any(table.state == "lagging" for table in report.tables):
+            return report
     message = "the log never came to rest"
     raise AssertionError(message)
+
+
+def _carry_and_audit(chain: PostgresChain) -> dict[str, TableFindings]:
+    return {found.table: found for found in _carry_and_report(chain).tables}
 
 
 def test_an_audit_of_postgres_finds_equal_what_is_and_names_what_is_not(
@@ -86,6 +97,26 @@ def test_an_audit_of_postgres_finds_equal_what_is_and_names_what_is_not(
     assert [(row.key, row.state) for row in wrong["public.rows"].rows] == [(("-3",), "different")]
     assert [(row.key, row.state) for row in wrong["public.odd"].rows] == [(("0", "b    "), "missing")]
     assert [(row.key, row.columns) for row in wrong["public.switch"].rows] == [(("1",), {"v": ("on", "off")})]
+
+
+@pytest.mark.nightly
+def test_what_an_audit_finds_is_repaired_by_reading_those_rows_again(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    chain = make_postgres(*_TABLES)
+    chain.carry()
+    path = chain.file.parent / chain.name / "wh.duckdb"
+    with closing(duckdb.connect(str(path))) as warehouse:
+        warehouse.execute("UPDATE public.rows SET v = 'other' WHERE id = -3")
+        warehouse.execute("INSERT INTO public.rows SELECT * REPLACE (777 AS id) FROM public.rows WHERE id = 1")
+        warehouse.execute("DELETE FROM public.odd WHERE NOT ok = 1 AND code LIKE 'b%'")
+        warehouse.execute("UPDATE public.switch SET v = 'off' WHERE ok = 1")
+
+    asked = ask_for_repairs(chain.spec, [_carry_and_report(chain)])
+    repaired = _carry_and_audit(chain)
+
+    assert {each.table for each in asked} == {"public.rows", "public.odd", "public.switch"}
+    assert {found.state for found in repaired.values()} == {"equal"}
 
 
 def test_an_audit_waits_for_the_place_of_its_snapshot(make_postgres: Callable[..., PostgresChain]) -> None:
