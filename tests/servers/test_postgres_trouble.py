@@ -15,6 +15,8 @@ from penstock.core.errors import LogPurgedError, PositionError, UnfitServerError
 from penstock.dev.postgres import PASSWORD
 from penstock.faults.round import carry_apart
 from penstock.wiring.capture_kinds import capture_kind
+from penstock.wiring.catalog_watch import CatalogWatch
+from penstock.wiring.open import open_pipeline_state
 from penstock.wiring.postgres_server import postgres_source, source_server
 from penstock.wiring.source_status import ask_source
 
@@ -127,6 +129,31 @@ def test_the_server_keeps_no_log_that_is_published(make_postgres: Callable[..., 
     assert slot.confirmed == chain.position().lsn
     assert status.retention is not None
     assert (status.retention.level, status.unanswered) == ("ok", "")
+
+
+def test_a_table_that_changes_without_rows_is_noted_until_the_log_tells_of_it(
+    make_postgres: Callable[..., PostgresChain],
+) -> None:
+    chain = make_postgres(_TABLE, *(_TABLE.replace(" t ", f" {name} ") for name in ("gone", "named", "calm")))
+    chain.carry()
+    (source,) = chain.spec.sources
+
+    def notes() -> dict[str, str]:
+        with closing(open_pipeline_state(chain.spec)) as state:
+            CatalogWatch(chain.spec, source).look(state)
+            return {row.table: row.hint for row in state.tables() if row.link == source.name and row.hint}
+
+    before = notes()
+    chain.write("DROP TABLE gone", "ALTER TABLE named RENAME TO renamed", "ALTER TABLE t ADD COLUMN w int")
+    changed = notes()
+    chain.write("INSERT INTO renamed VALUES (1, 'a')", "INSERT INTO t VALUES (1, 'a', 1)")
+    chain.carry()
+    told = notes()
+
+    assert before == {}
+    assert changed.keys() == {"public.gone", "public.named", "public.t"}
+    assert "w is added" in changed["public.t"]
+    assert told.keys() == {"public.gone"}
 
 
 def test_a_slot_that_was_moved_past_us_stops_the_capture(make_postgres: Callable[..., PostgresChain]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from penstock.config.specs import SourceSpec
@@ -133,6 +133,15 @@ class CaptureKind(Protocol):
 
     def refusal(self, before: TableSchema, after: TableSchema) -> Refusal | None:
         """Why rows of `before` cannot be carried on as those of `after`, by their types; None if they can."""
+        ...
+
+    def unlogged_changes(
+        self, source: SourceSpec, told: Callable[[], Sequence[TableSchema]]
+    ) -> Mapping[TableId, str] | None:
+        """What to know of the tables that were `told` of and were changed since, with no row behind it in the log.
+
+        None where the log itself tells of every change. Raises UnavailableError.
+        """
         ...
 
     def log(self, source: SourceSpec) -> SourceLog:

@@ -19,6 +19,7 @@ from penstock.core.lag import Lag, follow_lag, lag_seconds
 from penstock.ports.history import SAMPLE_SECONDS, Sample
 from penstock.ports.state import LinkProgress
 from penstock.wiring.capture_mirror import SourceMirror
+from penstock.wiring.catalog_watch import CatalogWatch
 from penstock.wiring.join_mirror import JoinMirror
 from penstock.wiring.open import open_history, open_pipeline_state
 from penstock.wiring.source_status import RetentionWatch
@@ -74,6 +75,7 @@ class Mirror:
         """Mirror the links of `spec` that are in `conditions`."""
         self._spec = spec
         self._conditions = conditions
+        self._catalogs = {source.name: CatalogWatch(spec, source) for source in spec.sources}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="penstock-mirror", daemon=True)
 
@@ -118,6 +120,8 @@ class Mirror:
                     self._save(mirror, log)
                     if isinstance(mirror, SourceMirror):
                         watches[mirror.name].look(mirror.position, is_snapshotting=mirror.is_snapshotting)
+                        if not mirror.is_snapshotting:
+                            self._catalogs[mirror.name].look(state)
                 if time.monotonic() >= sample_at:
                     sample_at = time.monotonic() + SAMPLE_SECONDS
                     history.add_samples(log.samples())

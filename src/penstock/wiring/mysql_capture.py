@@ -35,7 +35,7 @@ from penstock.wiring.open import mysql_server, mysql_source, open_tracker
 from penstock.wiring.refreshing import open_refresher
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     import pymysql
@@ -194,6 +194,13 @@ class MysqlCapture:
     def refusal(self, before: TableSchema, after: TableSchema) -> Refusal | None:
         """See CaptureKind."""
         return refusal_of_types(before, after)
+
+    def unlogged_changes(
+        self, source: SourceSpec, told: Callable[[], Sequence[TableSchema]]
+    ) -> Mapping[TableId, str] | None:
+        """See CaptureKind: statements are in the log."""
+        del source, told
+        return None
 
     def log(self, source: SourceSpec) -> SourceLog:
         """See CaptureKind."""

@@ -12,7 +12,12 @@ from penstock.adapters.postgres.source.connection import connected
 from penstock.adapters.postgres.source.identity import read_head, read_identity
 from penstock.adapters.postgres.source.initial_snapshot import open_initial_snapshot
 from penstock.adapters.postgres.source.preflight import require_fit
-from penstock.adapters.postgres.source.publication import ensure_publication, require_whole_publication
+from penstock.adapters.postgres.source.publication import (
+    ensure_publication,
+    narrowed,
+    read_published,
+    require_whole_publication,
+)
 from penstock.adapters.postgres.source.relations import PostgresRelations
 from penstock.adapters.postgres.source.row_reader import PostgresRowReader
 from penstock.adapters.postgres.source.slot import drop_slot, read_slot, require_slot
@@ -21,6 +26,8 @@ from penstock.core.errors import UnfitServerError
 from penstock.core.positions import WalPosition, wal_position
 from penstock.core.postgres.evolution import refusal
 from penstock.core.postgres.relations import table_schema
+from penstock.core.postgres.unlogged import unlogged_changes
+from penstock.core.tables import TableId
 from penstock.links.capture.postgres.log_reading import PostgresReading
 from penstock.links.capture.postgres.registered_catalog import RegisteredCatalog
 from penstock.links.capture.postgres.replay import RelationReplay
@@ -39,7 +46,7 @@ if TYPE_CHECKING:
     from penstock.core.findings import Finding
     from penstock.core.positions import Position
     from penstock.core.refusals import Refusal
-    from penstock.core.tables import TableId, TableSchema
+    from penstock.core.tables import TableSchema
     from penstock.links.capture.open_capture import OpenCapture
     from penstock.links.capture.refresher import Refresher
     from penstock.links.capture.spec import CaptureSpec
@@ -195,6 +202,20 @@ class PostgresCapture:
     def refusal(self, before: TableSchema, after: TableSchema) -> Refusal | None:
         """See CaptureKind."""
         return refusal(before, after)
+
+    def unlogged_changes(
+        self, source: SourceSpec, told: Callable[[], Sequence[TableSchema]]
+    ) -> Mapping[TableId, str] | None:
+        """See CaptureKind."""
+        spec = postgres_source(source)
+        # Told of before the catalog is read: what a capture tells of meanwhile is in the catalog already.
+        known = told()
+        with connected(source_server(spec)) as connection:
+            published = read_published(connection, spec.publication_name)
+            types, tables = read_types(connection), read_tables(connection)
+        found = [narrowed(each, published.get(TableId(each.table.schema, each.table.name))) for each in tables]
+        shapes = [table_schema(each.relation, each.table, types, None, spec.special_values) for each in found]
+        return unlogged_changes(known, shapes)
 
     def log(self, source: SourceSpec) -> SourceLog:
         """See CaptureKind."""

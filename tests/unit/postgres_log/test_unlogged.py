@@ -1,0 +1,40 @@
+"""Tables that were changed without a row behind it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from penstock.core.postgres.unlogged import unlogged_changes
+from penstock.core.tables import Column, IntegerType, TableId, TableSchema
+
+_INT = IntegerType(32, unsigned=False)
+_COLUMNS = (
+    Column("id", _INT, nullable=False, declaration="integer", number=1),
+    Column("n", _INT, nullable=True, number=2),
+)
+_TABLE = TableSchema(TableId("public", "t"), _COLUMNS, ("id",), partial_rows=True, number=16400)
+
+
+def _note(*found: TableSchema) -> str:
+    return unlogged_changes([_TABLE], found).get(_TABLE.table, "")
+
+
+def test_a_table_as_it_was_told_of_is_no_news() -> None:
+    assert _note(replace(_TABLE, comment="new"), replace(_TABLE, table=TableId("public", "u"), number=1)) == ""
+
+
+def test_a_table_that_is_gone_or_made_anew_is_named() -> None:
+    assert "DROP TABLE" in _note()
+    assert "DROP TABLE" in _note(replace(_TABLE, number=16500))
+
+
+def test_a_table_that_has_another_name_is_named_with_it() -> None:
+    assert "is called public.u" in _note(replace(_TABLE, table=TableId("public", "u")))
+
+
+def test_columns_that_were_changed_are_named() -> None:
+    first, second = _COLUMNS
+    columns = (replace(first, declaration="bigint"), replace(second, name="m"), replace(second, name="k", number=3))
+
+    assert "(k is added, n is called m, id is bigint)" in _note(replace(_TABLE, columns=columns))
+    assert "(n is dropped)" in _note(replace(_TABLE, columns=(first,)))
