@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import random
 import threading
-from contextlib import contextmanager
+import time
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -14,15 +15,18 @@ from tests.servers.chain import Chain, make_chain
 
 from penstock.config.audits import AuditSpec
 from penstock.wiring.audit import run_audit
+from penstock.wiring.audits import open_results
+from penstock.wiring.scheduled_audits import ScheduledAudits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from penstock.core.audit.findings import TableFindings
     from penstock.dev.postgres import PostgresServer
     from penstock.embedded.kafka import KafkaBroker
     from penstock.embedded.mariadb import MariadbServer
+    from penstock.ports.audit_results import AuditResult
 
 ROWS = 2000
 
@@ -75,6 +79,40 @@ def test_only_rows_that_are_wrong_are_named_while_others_change_all_the_time(
     assert (quiet.state, quiet.rows) == ("equal", ())
     assert {(row.key, row.state) for row in found.rows} == {(("1600",), "different"), (("1700",), "missing")}
     assert found.state == "different"
+
+
+def test_a_running_pipeline_audits_itself_tells_a_webhook_and_keeps_what_it_found(
+    chain: Chain, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AUDIT_WEBHOOK", "http://127.0.0.1:9/secret")
+    every = AuditSpec(source=chain.source, sink="wh", every="24h", webhook_env="AUDIT_WEBHOOK")  # type: ignore[arg-type]  # as files say it
+    _corrupt(chain, postgres)
+
+    with ScheduledAudits(chain.spec.model_copy(update={"audits": (every,)})):
+        whole, orders = _results(chain)
+
+    assert (whole.state, orders.state, orders.wrong_rows, orders.rows) == ("below", "different", 2, ROWS)
+    assert whole.why.startswith("the webhook did not take the alert")
+    assert "secret" not in whole.why
+
+
+def test_an_audit_by_schedule_that_cannot_be_made_says_why_and_harms_nobody(chain: Chain) -> None:
+    every = AuditSpec(source=chain.source, sink="nowhere", every="24h")  # type: ignore[arg-type]  # as files say it
+
+    with ScheduledAudits(chain.spec.model_copy(update={"audits": (every,)})):
+        (whole,) = _results(chain)
+
+    assert (whole.state, whole.score) == ("failed", None)
+    assert whole.why.startswith(f"no link leads from {chain.source} to nowhere")
+
+
+def _results(chain: Chain) -> Sequence[AuditResult]:
+    deadline = time.monotonic() + 120
+    with closing(open_results(chain.spec)) as results:
+        while not (found := results.newest()):
+            assert time.monotonic() < deadline, "nothing was audited"
+            time.sleep(0.1)
+        return found
 
 
 def _random_statements(rng: random.Random) -> Iterator[str]:

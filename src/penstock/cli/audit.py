@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path  # noqa: TC003 - Typer reads the annotations when it runs
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -107,7 +108,7 @@ def _audit_pipeline(file: Path, urls: UrlOptions, *, repair: bool) -> Sequence[A
     from penstock.config.load import load  # noqa: PLC0415
     from penstock.core.errors import UsageError  # noqa: PLC0415
     from penstock.embedded.reach import reach_embedded  # noqa: PLC0415
-    from penstock.wiring.audit import run_audit  # noqa: PLC0415
+    from penstock.wiring.audits import require_audits  # noqa: PLC0415
     from penstock.wiring.pipeline_status import read_status  # noqa: PLC0415
 
     if replace(urls, key=urls.key or None) != UrlOptions():
@@ -116,11 +117,26 @@ def _audit_pipeline(file: Path, urls: UrlOptions, *, repair: bool) -> Sequence[A
     spec = load(file)
     is_running = bool(repair and read_status(spec).holder)
     with reach_embedded(spec, say_note) as reached:
-        audits = choose_audits(spec)
-        reports = [run_audit(reached, each, _say_nothing) for each in audits]
+        audits = require_audits(spec)
+        reports = [_run(reached, name, each) for name, each in audits.items()]
         if repair and _repair(spec, reports, is_running=is_running):
-            return [run_audit(reached, each, _say_nothing) for each in audits]
+            return [_run(reached, name, each) for name, each in audits.items()]
         return reports
+
+
+def _run(spec: PipelineSpec, name: str, audit: AuditSpec) -> AuditReport:
+    """Audit, and keep what was found, so that `penstock status` tells it."""
+    from penstock.core.errors import PenstockError  # noqa: PLC0415 - as above
+    from penstock.wiring.audit import run_audit  # noqa: PLC0415
+    from penstock.wiring.audits import open_results, results_of  # noqa: PLC0415
+
+    report = run_audit(spec, audit, _say_nothing)
+    try:
+        with closing(open_results(spec)) as results:
+            results.add(results_of(name, report))
+    except PenstockError as error:
+        say_note(f"penstock status does not know of this audit: {error.message}")
+    return report
 
 
 def _repair(spec: PipelineSpec, reports: Sequence[AuditReport], *, is_running: bool) -> bool:
@@ -162,21 +178,6 @@ def _audit_tables(urls: UrlOptions) -> Sequence[AuditReport]:
     )
     bounds = Bounds(urls.partition_size, urls.k)
     return [audit_urls(source, target, bounds, key=tuple(urls.key or ()), form=urls.form)]
-
-
-def choose_audits(spec: PipelineSpec) -> Sequence[AuditSpec]:
-    """Return the file's audits; of one without any, every link to a sink that can be audited. UsageError for none."""
-    from penstock.config.audits import AuditSpec  # noqa: PLC0415 - as above
-    from penstock.core.errors import UsageError  # noqa: PLC0415
-    from penstock.wiring.sink_kinds.table import sink_kind  # noqa: PLC0415
-
-    if spec.audits:
-        return spec.audits
-    links = [link for link in spec.links if sink_kind(spec, spec.sink(link.sink)).can_be_audited]
-    if not links:
-        message = f"pipeline {spec.pipeline} has no link to a sink that can be audited"
-        raise UsageError(message, "audit a pipeline with a link to a sink of kind duckdb or postgres")
-    return [AuditSpec(source=link.source, sink=link.sink) for link in links]
 
 
 def _exit_code(reports: Sequence[AuditReport]) -> int:

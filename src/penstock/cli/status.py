@@ -71,6 +71,8 @@ def _print(console: Console, file: str, overview: Overview) -> None:
     console.print(_link_table(status))
     if status.tables:
         console.print(_table_table(overview))
+    if status.audits:
+        console.print(_audit_table(status))
     if status.sources:
         console.print(_source_table(status.sources))
     for each in status.snapshots:
@@ -131,6 +133,22 @@ def _source_table(sources: Sequence[SourceStatus]) -> Table:
         left = _left(kept)
         files = Text(f"{kept.oldest_file} to {kept.newest_file}" if kept.oldest_file else "a slot")
         table.add_row(Text(source.source), end, files, format_bytes(kept.size_bytes), Text(kept.needed_file), left)
+    return table
+
+
+def _audit_table(status: PipelineStatus) -> Table:
+    """The newest result of each table that is audited, and of each audit as a whole."""
+    from rich.text import Text  # noqa: PLC0415
+
+    table = _new_table("audit", "table", "state", "score", "bounds", "wrong rows", "ended", numbers=["wrong rows"])
+    for each in status.audits:
+        ended = format_seconds(max(0.0, (status.now_ms - each.began_at_ms) / 1000 - each.seconds))
+        style = "red" if each.is_below or each.state == "failed" else ""
+        score, bounds = (
+            ("?", "?") if each.score is None else (f"{each.score:.6g}", f"{each.lower:.6g} to {each.upper:.6g}")
+        )
+        state = Text(each.state, style=style)
+        table.add_row(Text(each.audit), Text(each.table), state, score, bounds, f"{each.wrong_rows:,}", f"{ended} ago")
     return table
 
 

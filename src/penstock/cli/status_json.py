@@ -31,6 +31,7 @@ def describe(pipeline: str, status: PipelineStatus, problems: Sequence[Problem])
         "tables": [_describe_table(table, status) for table in status.tables],
         "snapshots": [describe_snapshot(snapshot, status.now_ms) for snapshot in status.snapshots],
         "sources": [_describe_source(source) for source in status.sources],
+        "audits": [asdict(each) for each in status.audits],
         "servers": [asdict(server) for server in status.servers],
     }
 

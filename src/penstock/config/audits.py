@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
 from penstock.config.columns import ColumnPattern, as_list
-from penstock.config.rules import TableList  # noqa: TC001 - pydantic reads it from a field's annotation
+from penstock.config.rules import EnvironmentName, TableList  # noqa: TC001 - pydantic reads them from annotations
 from penstock.config.spec import Positive, Spec, Text
 from penstock.core.audit.minhash import HASHES_MAX
 from penstock.core.patterns import TablePatterns
 from penstock.core.transforms.column_patterns import ColumnPatterns
 
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+_PERIOD = re.compile(r"([1-9]\d{0,5})([smhd])")
+_PERIOD_SECONDS_MIN, _PERIOD_SECONDS_MAX = 60, 90 * 86_400
 
-def _refuse_schedule(_value: object) -> None:
-    text = "audits by schedule are not in this release: run penstock audit FILE by cron or the like"
-    raise ValueError(text)
+
+def _read_period(said: object) -> object:
+    """Read a period as `24h` says it, in seconds."""
+    found = _PERIOD.fullmatch(said) if isinstance(said, str) else None
+    seconds = int(found[1]) * _SECONDS[found[2]] if found else 0
+    if not _PERIOD_SECONDS_MIN <= seconds <= _PERIOD_SECONDS_MAX:
+        text = "should be a whole number and a unit, from 60s or 1m to 90d: 30m, 24h, 7d"
+        raise ValueError(text)
+    return seconds
 
 
 class AuditSpec(Spec):
@@ -27,6 +37,10 @@ class AuditSpec(Spec):
     `partition_size` rows, of each of which `hashes` MinHash values are taken. Columns
     that `exclude_columns` match are not compared. A target that has not caught up
     in `wait_seconds` is said to lag. Of a table at most `rows_max` rows are named.
+
+    With `every` the running pipeline audits by itself, once in so many seconds, and
+    tells the URL that the environment variable `webhook_env` holds when a table
+    scores below. The source ends a query that takes longer than `query_seconds`.
     """
 
     source: Text
@@ -38,7 +52,9 @@ class AuditSpec(Spec):
     exclude_columns: Annotated[tuple[ColumnPattern, ...], BeforeValidator(as_list)] = ()
     wait_seconds: Annotated[float, Field(strict=True, ge=0, le=86_400)] = 60.0
     rows_max: Annotated[int, Field(strict=True, ge=1, le=100_000)] = 1000
-    every: Annotated[None, BeforeValidator(_refuse_schedule)] = None
+    every: Annotated[int | None, BeforeValidator(_read_period)] = None
+    webhook_env: EnvironmentName | None = None
+    query_seconds: Annotated[int, Field(strict=True, ge=1, le=3600)] = 3600
 
     @property
     def patterns(self) -> TablePatterns:

@@ -15,6 +15,7 @@ from penstock.wiring.heartbeat import Heartbeats
 from penstock.wiring.identity import claim_state
 from penstock.wiring.mirror import Conditions, Mirror
 from penstock.wiring.open import open_pipeline_state
+from penstock.wiring.scheduled_audits import ScheduledAudits
 from penstock.wiring.spolts import spolt_stages
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def run_pipeline(run: PipelineRun, runner: Runner) -> None:
     epoch = next_epoch(run.spec)
     with closing(open_pipeline_state(run.spec)) as state:
         claim_state(run.spec, state)
-        with Mirror(run.spec, conditions), _heartbeats(run, epoch, state):
+        with Mirror(run.spec, conditions), _heartbeats(run, epoch, state), _audits(run):
             first: PenstockError | None = None
             for stage in plan_stages(run, runner, epoch, state):
                 # What a link that gives up has brought in before is carried all the same.
@@ -55,6 +56,11 @@ def _heartbeats(run: PipelineRun, epoch: int, state: State) -> AbstractContextMa
         return nullcontext()
     sources = [source for source in run.spec.sources if run.only in {None, source.name}]
     return Heartbeats(run.spec, sources, epoch, state)
+
+
+def _audits(run: PipelineRun) -> AbstractContextManager[object]:
+    """Audit by schedule while the whole pipeline runs: one link alone does not bring a target up to date."""
+    return nullcontext() if run.once or run.only is not None else ScheduledAudits(run.spec)
 
 
 def plan_stages(run: PipelineRun, runner: Runner, epoch: int, state: State) -> Sequence[Sequence[Link]]:

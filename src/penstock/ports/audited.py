@@ -46,6 +46,10 @@ class AuditedSource(AuditedDatabase, Protocol):
         """The place of the snapshot that `renew` has taken last."""
         ...
 
+    def limit(self, query_seconds: int) -> None:
+        """Have the server end queries that take longer than this; `fetch` says so then."""
+        ...
+
     def tables(self) -> Sequence[TableId]:
         """Every table of the source."""
         ...

@@ -19,6 +19,7 @@ def describe_metrics(overview: Overview) -> str:
         *_link_families(overview),
         *_table_families(overview),
         *_source_families(overview),
+        *_audit_families(overview),
         *_server_families(overview),
     ]
     return render_metrics(families, {"pipeline": overview.pipeline})
@@ -85,6 +86,25 @@ def _source_families(overview: Overview) -> Sequence[Family]:
             left.add(0.0 if gone else source.retention.seconds_left, source=source.source)
             size.add(source.retention.size_bytes, source=source.source)
     return up, left, size
+
+
+def _audit_families(overview: Overview) -> Sequence[Family]:
+    """One series for each table; those without the label `table`'s value are of the audit as a whole."""
+    score = Family("penstock_audit_score", "gauge", "How equal target and source are, from 0 to 1.")
+    lower = Family("penstock_audit_score_lower", "gauge", "The lower bound of the score.")
+    upper = Family("penstock_audit_score_upper", "gauge", "The upper bound of the score.")
+    below = Family("penstock_audit_below_threshold", "gauge", "1 if the score is below the audit's threshold.")
+    wrong = Family("penstock_audit_wrong_rows", "gauge", "Rows that differ.")
+    began = Family("penstock_audit_timestamp_seconds", "gauge", "When the audit began.")
+    for each in overview.status.audits:
+        labels = {"audit": each.audit, "table": each.table}
+        score.add(each.score, **labels)
+        lower.add(each.lower, **labels)
+        upper.add(each.upper, **labels)
+        below.add(None if each.score is None else float(each.is_below), **labels)
+        wrong.add(None if each.score is None else each.wrong_rows, **labels)
+        began.add(each.began_at_ms / 1000, **labels)
+    return score, lower, upper, below, wrong, began
 
 
 def _server_families(overview: Overview) -> Sequence[Family]:

@@ -73,6 +73,7 @@ def _open(spec: PipelineSpec, audit: AuditSpec, stack: ExitStack) -> AuditedLink
         message = f"no link leads from {audit.source} to {audit.sink}"
         raise UsageError(message, "name a source and a sink that a link of the file connects")
     source = stack.enter_context(closing(_audited(spec.source(link.source))))
+    source.limit(audit.query_seconds)
     target = stack.enter_context(closing(sql_kind(spec, spec.sink(link.sink)).open_audited()))
     state = TargetState(target, spec.pipeline, link.source)
     progress = stack.enter_context(closing(LinkProgress(spec, link, state.batch_offset)))

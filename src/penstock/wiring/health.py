@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from penstock.core.snapshots import Status
+from penstock.ports.audit_results import WHOLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from penstock.ports.audit_results import AuditResult
     from penstock.ports.history import ServerCondition
     from penstock.ports.source_status import SourceStatus
     from penstock.ports.state import LinkProgress
@@ -47,6 +49,7 @@ def find_problems(status: PipelineStatus, run_command: str) -> Sequence[Problem]
         *_link_problems(status, run_command),
         *_table_problems(status, run_command),
         *_snapshot_problems(status),
+        *_audit_problems(status),
     ]
     return sorted(found, key=lambda problem: problem.level)
 
@@ -139,6 +142,33 @@ def _snapshot_problems(status: PipelineStatus) -> Iterator[Problem]:
             text = f"its snapshot is paused at {snapshot.rows:,} rows"
             hint = f"let it go on: penstock snapshot FILE {snapshot.table} --resume"
             yield Problem("warning", f"{snapshot.source}, {snapshot.table}", text, hint)
+
+
+def _audit_problems(status: PipelineStatus) -> Iterator[Problem]:
+    """What audits found, and audits that found nothing out: of what they would tell, nobody knows."""
+    for name in status.overdue_audits:
+        text = "no audit has ended for more than twice as long as its `every`"
+        yield Problem("warning", name, text, "see the log; audit it now: penstock audit FILE")
+    for each in status.audits:
+        subject = each.audit if each.table == WHOLE else f"{each.audit}, {each.table}"
+        if each.table != WHOLE and each.is_below:
+            hint = "see the rows: penstock audit FILE; have them published again: penstock audit FILE --repair"
+            yield Problem("error", subject, f"the target differs from the source: {audit_words(each, status)}", hint)
+        elif each.state == "failed":
+            hint = "put that right, then audit again: penstock audit FILE"
+            yield Problem("error", subject, f"its audit failed, so nobody knows whether it is right: {each.why}", hint)
+        elif each.state == "lagging":
+            hint = "see what the target waits for: penstock status FILE; then audit again: penstock audit FILE"
+            yield Problem("warning", subject, f"its last audit could not tell: {each.why}", hint)
+        elif each.table == WHOLE and each.why:
+            yield Problem("warning", subject, each.why, "audit again when that is put right: penstock audit FILE")
+
+
+def audit_words(result: AuditResult, status: PipelineStatus) -> str:
+    """Say a score with its bounds, and how old it is."""
+    age = _duration(max(0.0, (status.now_ms - result.began_at_ms) / 1000))
+    score = "?" if result.score is None else f"{result.score:.6g} ({result.lower:.6g} to {result.upper:.6g})"
+    return f"score {score}, {result.wrong_rows:,} wrong rows, threshold {result.threshold:.6g}, {age} ago"
 
 
 def _then(hint: str, run_command: str) -> str:

@@ -52,6 +52,10 @@ class AuditedMysqlSource:
         """See AuditedDatabase."""
         self._database.close()
 
+    def limit(self, query_seconds: int) -> None:
+        """See AuditedSource."""
+        self._database.limit(query_seconds)
+
     def tables(self) -> Sequence[TableId]:
         """See AuditedSource."""
         return read_table_ids(self._database.connection)

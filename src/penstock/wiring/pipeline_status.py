@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.config.places import state_file
 from penstock.core.errors import PenstockError, UnavailableError, UsageError
 from penstock.core.lag import lag_seconds
 from penstock.ports.history import SAMPLE_SECONDS, SAMPLES_MAX
+from penstock.wiring.audits import named_audits, open_results, overdue_audits
 from penstock.wiring.identity import own_identity, require_identity
 from penstock.wiring.open import OBJECTS_LINK, open_history, open_lock, open_pipeline_state, open_snapshot_list
 from penstock.wiring.snapshots import newest_snapshots
@@ -20,10 +21,12 @@ from penstock.wiring.zone_status import ask_zones
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from penstock.adapters.state.audit_results import SqlAuditResults
     from penstock.adapters.state.history import SqlHistory
     from penstock.adapters.state.snapshots import SqlSnapshots
     from penstock.adapters.state.store import SqlState
     from penstock.config.specs import PipelineSpec
+    from penstock.ports.audit_results import AuditResult
     from penstock.ports.history import Sample, ServerCondition
     from penstock.ports.snapshots import Snapshot
     from penstock.ports.source_status import SourceStatus
@@ -38,7 +41,9 @@ class PipelineStatus:
     `holder` says who runs it, "" if nobody does, and None if the server that
     knows does not answer: `unanswered` says so then. `stranger` says that the rows
     are those of another pipeline, and what to do. `servers` are the embedded ones as
-    they were when they were last written down, and nobody's while nothing runs.
+    they were when they were last written down, and nobody's while nothing runs. `audits`
+    are the newest results of the file's audits; `overdue_audits` names those that did
+    not come although somebody runs the pipeline.
     """
 
     holder: str | None
@@ -52,6 +57,8 @@ class PipelineStatus:
     snapshots: Sequence[Snapshot] = ()
     servers: Sequence[ServerCondition] = ()
     samples: Mapping[str, Sequence[Sample]] = field(default_factory=dict)
+    audits: Sequence[AuditResult] = ()
+    overdue_audits: Sequence[str] = ()
 
     def lag_seconds(self, link: LinkProgress) -> float | None:
         """How long ago the oldest change was committed that the link has not carried, at most; None if unknown."""
@@ -83,13 +90,16 @@ class PipelineStatus:
         return replace(self, sources=sources, links=links, zones=zones)
 
 
+_Opened: TypeAlias = "tuple[SqlState, SqlHistory, SqlSnapshots, SqlAuditResults]"
+
+
 class StatusReader:
     """Reads where a pipeline stands, again and again, over connections of its own to the state database."""
 
     def __init__(self, spec: PipelineSpec) -> None:
         """Connect to nothing yet."""
         self._spec = spec
-        self._opened: tuple[SqlState, SqlHistory, SqlSnapshots] | None = None
+        self._opened: _Opened | None = None
         self._names = frozenset(link_names(spec))
 
     def read(self) -> PipelineStatus:
@@ -122,24 +132,35 @@ class StatusReader:
             opened.close()
         self._opened = None
 
-    def _open(self) -> tuple[SqlState, SqlHistory, SqlSnapshots]:
+    def _open(self) -> _Opened:
         if self._opened is None:
             spec = self._spec
-            self._opened = open_pipeline_state(spec), open_history(spec), open_snapshot_list(spec)
+            self._opened = open_pipeline_state(spec), open_history(spec), open_snapshot_list(spec), open_results(spec)
         return self._opened
 
     def _read(
-        self, status: PipelineStatus, state: SqlState, history: SqlHistory, snapshots: SqlSnapshots
+        self,
+        status: PipelineStatus,
+        state: SqlState,
+        history: SqlHistory,
+        snapshots: SqlSnapshots,
+        audits: SqlAuditResults,
     ) -> PipelineStatus:
         samples = history.samples(status.now_ms - SAMPLES_MAX * SAMPLE_SECONDS * 1000)
+        named = named_audits(self._spec)
+        results = [each for each in audits.newest() if each.audit in named]
+        links = [link for link in state.links() if link.link in self._names]
+        running_since_ms = max((link.running_since_ms for link in links), default=0)
         return replace(
             status,
             # What was taken out of the file is nobody's concern any more; its rows stay, should it come back.
-            links=[link for link in state.links() if link.link in self._names],
+            links=links,
             tables=[table for table in state.tables() if table.link in self._names],
             stranger=_stranger(self._spec, state),
             snapshots=newest_snapshots(snapshots),
             servers=history.servers() if status.holder else (),
+            audits=results,
+            overdue_audits=overdue_audits(named, results, running_since_ms, status.now_ms) if status.holder else (),
             samples={name: found for name, found in samples.items() if name in self._names},
         )
 

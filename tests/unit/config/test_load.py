@@ -234,7 +234,10 @@ links:
         ),
         ("sources: [{name: f, kind: oracle}]\n", "line 1: sources.0.kind: should be"),
         ("audits: [{}]\n", "line 1: audits.0: missing key source"),
-        ("audits: [{every: 24h}]\n", "line 1: audits.0.every: audits by schedule are not in this release"),
+        (
+            "audits: [{every: 59s}]\n",
+            "line 1: audits.0.every: should be a whole number and a unit, from 60s or 1m to 90d",
+        ),
         ("audits: [{source: a, sink: b}]\n", "line 1: audits.0: no link leads from a to b, so there is nothing"),
         (
             "sinks: [{name: f, kind: snowflake, account: a, user: u, database: d, warehouse: w}]\n",

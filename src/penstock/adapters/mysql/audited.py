@@ -24,10 +24,6 @@ _SESSION = (
     # A row's hash is computed in a subquery: merged into the outer query it would be computed for every sum.
     "SET SESSION optimizer_switch = 'derived_merge=off'",
 )
-_TIME_LIMIT = {
-    "mariadb": f"SET SESSION max_statement_time = {_QUERY_SECONDS}",
-    "mysql": f"SET SESSION max_execution_time = {_QUERY_SECONDS * 1000}",
-}
 
 
 class AuditedMysql:
@@ -36,10 +32,10 @@ class AuditedMysql:
     def __init__(self, server: MysqlServer) -> None:
         """Connect; raises as `connect` does."""
         self._connection = connect(server, silence_seconds=_QUERY_SECONDS + 60)
-        flavour = read_flavour(self._connection)
-        for statement in (*_SESSION, _TIME_LIMIT[flavour]):
+        self._dialect = MYSQL if read_flavour(self._connection) == "mysql" else MARIADB
+        for statement in _SESSION:
             ask(self._connection, statement)
-        self._dialect = MYSQL if flavour == "mysql" else MARIADB
+        self.limit(_QUERY_SECONDS)
 
     @property
     def dialect(self) -> AuditDialect:
@@ -50,6 +46,12 @@ class AuditedMysql:
     def connection(self) -> pymysql.Connection:
         """The connection, for what else is to be read in its transaction."""
         return self._connection
+
+    def limit(self, query_seconds: int) -> None:
+        """Have the server end queries that take longer; at most an hour, after which nobody waits for it."""
+        is_oracle = self._dialect is MYSQL
+        limit = f"max_execution_time = {query_seconds * 1000}" if is_oracle else f"max_statement_time = {query_seconds}"
+        ask(self._connection, f"SET SESSION {limit}")
 
     def renew(self) -> None:
         """See `AuditedDatabase`. Nothing is locked."""

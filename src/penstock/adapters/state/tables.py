@@ -189,3 +189,24 @@ SNAPSHOTS = Table(
     _text("error"),
     _text("hint"),
 )
+
+AUDIT_RESULTS = Table(
+    "audit_results",
+    METADATA,
+    _name("pipeline", 64),
+    _name("audit", 160),
+    _name("table_name", 200),
+    Column("began_at_ms", BigInteger, primary_key=True, autoincrement=False),
+    _text("state"),
+    Column("score", Double, nullable=True),
+    Column("lower", Double, nullable=True),
+    Column("upper", Double, nullable=True),
+    Column("threshold", Double, nullable=False),
+    _integer("is_below"),
+    _integer("partitions"),
+    _integer("unequal"),
+    _integer("row_count"),
+    _integer("wrong_rows"),
+    Column("seconds", Double, nullable=False),
+    _text("why"),
+)

@@ -42,7 +42,7 @@ class AuditedPostgresSource:
         self._connection = connect(server)
         self._tables: Mapping[TableId, tuple[SourceTable, Published | None]] = {}
         self._position = WalPosition(0)
-        self._execute(f"SET statement_timeout = '{_QUERY_SECONDS}s'")
+        self.limit(_QUERY_SECONDS)
         self.renew()
 
     @property
@@ -75,6 +75,11 @@ class AuditedPostgresSource:
     def close(self) -> None:
         """See AuditedDatabase."""
         self._connection.close()
+
+    def limit(self, query_seconds: int) -> None:
+        """See AuditedSource. It ends the transaction, for a limit is undone with one; `renew` begins another."""
+        self._execute("ROLLBACK")
+        self._execute(f"SET statement_timeout = '{query_seconds}s'")
 
     def tables(self) -> Sequence[TableId]:
         """See AuditedSource."""

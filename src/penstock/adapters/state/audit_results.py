@@ -1,0 +1,116 @@
+"""The results of a pipeline's audits (ports/audit_results.AuditResults), in the state database."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from sqlalchemy import delete, func, select
+
+from penstock.adapters.state.database import open_engine, transaction
+from penstock.adapters.state.migrate import migrate
+from penstock.adapters.state.tables import AUDIT_RESULTS
+from penstock.adapters.state.upserts import upsert
+from penstock.ports.audit_results import RESULTS_MAX, WHOLE, AuditResult
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlalchemy import Connection, Engine, Row
+
+# SQLite lets a reader become a writer only if nobody else wrote in between.
+_WRITE = "BEGIN IMMEDIATE"
+
+
+def open_audit_results(url: str, pipeline: str) -> SqlAuditResults:
+    """Open the state database at `url`, as `open_state` does."""
+    engine = open_engine(url)
+    try:
+        migrate(engine)
+    except BaseException:
+        engine.dispose()
+        raise
+    return SqlAuditResults(engine, pipeline)
+
+
+class SqlAuditResults:
+    """An `AuditResults`. Every method raises UnavailableError when the database is away, busy or full."""
+
+    def __init__(self, engine: Engine, pipeline: str) -> None:
+        """Take over an engine whose database has this release's tables."""
+        self._engine = engine
+        self._pipeline = pipeline
+
+    def close(self) -> None:
+        """Drop the connections. Safe to call twice."""
+        self._engine.dispose()
+
+    def add(self, results: Sequence[AuditResult]) -> None:
+        """See ports/audit_results.AuditResults."""
+        with transaction(self._engine, _WRITE) as connection:
+            upsert(connection, AUDIT_RESULTS, [_row(self._pipeline, each) for each in results])
+            for each in results:
+                self._drop_old(connection, each)
+
+    def newest(self) -> Sequence[AuditResult]:
+        """See ports/audit_results.AuditResults."""
+        table = AUDIT_RESULTS
+        is_whole = table.c.table_name == WHOLE
+        last = select(table.c.audit, is_whole.label("is_whole"), func.max(table.c.began_at_ms).label("last"))
+        last = last.where(table.c.pipeline == self._pipeline).group_by(table.c.audit, is_whole)
+        newest = last.subquery()
+        is_last = (
+            (table.c.audit == newest.c.audit) & (is_whole == newest.c.is_whole) & (table.c.began_at_ms == newest.c.last)
+        )
+        wanted = select(table).join(newest, is_last).where(table.c.pipeline == self._pipeline)
+        with transaction(self._engine) as connection:
+            rows = connection.execute(wanted).all()
+        return sorted((_result(row) for row in rows), key=lambda each: (each.audit, each.table))
+
+    def history(self, audit: str, table: str) -> Sequence[AuditResult]:
+        """See ports/audit_results.AuditResults."""
+        columns = AUDIT_RESULTS.c
+        wanted = select(AUDIT_RESULTS).where(
+            columns.pipeline == self._pipeline, columns.audit == audit, columns.table_name == table
+        )
+        with transaction(self._engine) as connection:
+            return [_result(row) for row in connection.execute(wanted.order_by(columns.began_at_ms.desc()))]
+
+    def _drop_old(self, connection: Connection, result: AuditResult) -> None:
+        columns = AUDIT_RESULTS.c
+        mine = (
+            columns.pipeline == self._pipeline,
+            columns.audit == result.audit,
+            columns.table_name == result.table,
+        )
+        kept = select(columns.began_at_ms).where(*mine).order_by(columns.began_at_ms.desc())
+        oldest = connection.execute(kept.offset(RESULTS_MAX - 1).limit(1)).scalar()
+        if oldest is not None:
+            connection.execute(delete(AUDIT_RESULTS).where(*mine, columns.began_at_ms < oldest))
+
+
+def _row(pipeline: str, result: AuditResult) -> dict[str, object]:
+    told = asdict(result)
+    table, rows, is_below = told.pop("table"), told.pop("rows"), told.pop("is_below")
+    told["why"] = result.why.encode("utf-8", "backslashreplace").decode().replace("\x00", "\\x00")
+    return {**told, "pipeline": pipeline, "table_name": table, "row_count": rows, "is_below": int(is_below)}
+
+
+def _result(row: Row[tuple[object, ...]]) -> AuditResult:
+    return AuditResult(
+        audit=row.audit,
+        table=row.table_name,
+        began_at_ms=row.began_at_ms,
+        state=row.state,
+        score=row.score,
+        lower=row.lower,
+        upper=row.upper,
+        threshold=row.threshold,
+        is_below=bool(row.is_below),
+        partitions=row.partitions,
+        unequal=row.unequal,
+        rows=row.row_count,
+        wrong_rows=row.wrong_rows,
+        seconds=row.seconds,
+        why=row.why,
+    )

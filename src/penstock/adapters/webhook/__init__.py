@@ -1,0 +1,1 @@
+"""Tells a URL of what happened."""

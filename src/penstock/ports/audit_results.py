@@ -1,0 +1,64 @@
+"""What is remembered of a pipeline's audits, for people, monitors and the schedule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+RESULTS_MAX: Final = 100
+"""How many results of each table, and of each audit as a whole, are kept."""
+
+WHOLE: Final = ""
+"""The name under which an audit as a whole is kept: no table has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditResult:
+    """What one run of an audit found of a table, or of all of them together (`WHOLE`).
+
+    `state` is a table's as its report says it; of the whole "passed", "below" (the
+    threshold) or "failed". The score is None where nobody knows. All results of one
+    run have the same `began_at_ms`. `why` says what there is to say, "" for nothing.
+    """
+
+    audit: str
+    table: str
+    began_at_ms: int
+    state: str
+    score: float | None = None
+    lower: float | None = None
+    upper: float | None = None
+    threshold: float = 1.0
+    is_below: bool = False
+    partitions: int = 0
+    unequal: int = 0
+    rows: int = 0
+    wrong_rows: int = 0
+    seconds: float = 0.0
+    why: str = ""
+
+
+class AuditResults(Protocol):
+    """One pipeline's results. Nothing that moves data reads them."""
+
+    def add(self, results: Sequence[AuditResult]) -> None:
+        """Keep the results of a run, in one step; one of the same run is replaced, those that are too old are dropped.
+
+        Raises UnavailableError.
+        """
+        ...
+
+    def newest(self) -> Sequence[AuditResult]:
+        """The newest result of each audit, and those of its tables in the last run that had any; sorted by both."""
+        ...
+
+    def history(self, audit: str, table: str) -> Sequence[AuditResult]:
+        """All results that are kept, the newest first."""
+        ...
+
+    def close(self) -> None:
+        """Drop the connections. Safe to call twice."""
+        ...

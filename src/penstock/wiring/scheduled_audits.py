@@ -1,0 +1,132 @@
+"""Audits a running pipeline by the schedule of its file.
+
+No link waits for an audit, and none ends with one: whatever goes wrong is told, in
+the log and in `penstock status`, and the audit is tried again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import closing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Self
+
+import structlog
+
+from penstock.config.secrets import secret
+from penstock.core.errors import PenstockError
+from penstock.ports.audit_results import WHOLE, AuditResult
+from penstock.wiring.audit import run_audit
+from penstock.wiring.audits import named_audits, open_results, results_of, send_alert
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import TracebackType
+
+    from penstock.config.audits import AuditSpec
+    from penstock.config.specs import PipelineSpec
+    from penstock.core.audit.report import AuditReport
+
+_log = structlog.get_logger()
+
+_AGAIN_SECONDS: Final = 600
+"""An audit that could not tell is tried again this soon, or at its next time if that is sooner."""
+
+_STATE_SECONDS: Final = 30.0
+_STOP_SECONDS: Final = 2.0
+_WAIT_SECONDS_MAX: Final = 3600.0
+
+
+class ScheduledAudits:
+    """A thread that audits, one at a time, while a `with` block lasts. The state database has the last times."""
+
+    def __init__(self, spec: PipelineSpec) -> None:
+        """Run the audits of `spec` that have a period. Raises UsageError for a webhook whose variable is not set."""
+        self._spec = spec
+        self._audits = {name: audit for name, audit in named_audits(spec).items() if audit.every}
+        for audit in self._audits.values():
+            if audit.webhook_env is not None:
+                secret(audit.webhook_env)
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="penstock-audits", daemon=True)
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        if self._audits:
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End. An audit that is under way is not waited for: it writes nothing but its result."""
+        self._stop.set()
+        if self._audits:
+            self._thread.join(_STOP_SECONDS)
+
+    def _run(self) -> None:
+        pause = 0.0
+        while not self._stop.wait(pause):
+            try:
+                pause = self._audit_what_is_due()
+            except PenstockError as error:
+                _log.warning("audits wait for the state database", error=error.message)
+                pause = _STATE_SECONDS
+
+    def _audit_what_is_due(self) -> float:
+        """Audit, and return in how many seconds the next one is due."""
+        for name, audit in self._audits.items():
+            if not self._stop.is_set() and seconds_until(self._newest(), name, audit, _now_ms()) <= 0:
+                self._keep(self._audited(name, audit))
+        newest, now_ms = self._newest(), _now_ms()
+        next_ = min(seconds_until(newest, name, audit, now_ms) for name, audit in self._audits.items())
+        return min(max(next_, 0.0), _WAIT_SECONDS_MAX)
+
+    def _audited(self, name: str, audit: AuditSpec) -> Sequence[AuditResult]:
+        began_at_ms = _now_ms()
+        try:
+            report = run_audit(self._spec, audit, lambda _: None)
+        except PenstockError as error:
+            _log.error("audit failed", audit=name, error=error.message, hint=error.hint)
+            why = f"{error.message}; what to do: {error.hint}"
+            return [AuditResult(name, WHOLE, began_at_ms, "failed", threshold=audit.threshold, why=why)]
+        whole, *tables = results_of(name, report)
+        said = _log.warning if report.below or report.unknown else _log.info
+        said(
+            "audit", audit=name, state=whole.state, score=whole.score, rows=whole.rows, seconds=round(report.seconds, 1)
+        )
+        return [replace(whole, why=_tell(audit, name, report)), *tables]
+
+    def _newest(self) -> Mapping[str, AuditResult]:
+        with closing(open_results(self._spec)) as results:
+            return {each.audit: each for each in results.newest() if each.table == WHOLE}
+
+    def _keep(self, found: Sequence[AuditResult]) -> None:
+        if not self._stop.is_set():
+            with closing(open_results(self._spec)) as results:
+                results.add(found)
+
+
+def seconds_until(newest: Mapping[str, AuditResult], name: str, audit: AuditSpec, now_ms: int) -> float:
+    """In how many seconds an audit is due; none if it never was. One that could not tell is due again soon."""
+    last, every = newest.get(name), audit.every or 0
+    if last is None:
+        return 0.0
+    period = every if last.state in {"passed", "below"} else min(every, _AGAIN_SECONDS)
+    # A clock that went back must not put audits off for longer than a period.
+    return min(period, (last.began_at_ms - now_ms) / 1000 + period)
+
+
+def _tell(audit: AuditSpec, name: str, report: AuditReport) -> str:
+    """Send the alert, if there is one; return why nobody took it, "" if somebody did."""
+    try:
+        send_alert(audit, name, report)
+    except PenstockError as error:
+        _log.error("no alert of an audit", audit=name, error=error.message, hint=error.hint)
+        return f"{error.message}; what to do: {error.hint}"
+    return ""
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
