@@ -124,6 +124,25 @@ def test_columns_that_a_link_treats_are_left_out_and_said_so(chain: Chain) -> No
     assert (found.state, [each.column for each in found.not_compared]) == ("equal", ["email"])
 
 
+@pytest.mark.parametrize("overflow", ["null", "clamp"])
+def test_values_that_duckdb_cannot_hold_are_compared_as_what_they_became(chain: Chain, overflow: str) -> None:
+    chain.file.write_text(chain.file.read_text().replace("to: wh}", f"to: wh, overflow: '{overflow}'}}"))
+    nines = "9" * 40
+    chain.write(
+        "CREATE TABLE wide (id INT PRIMARY KEY, n DECIMAL(42,2))",
+        f"INSERT INTO wide VALUES (1, 1.25), (2, {nines}.01), (3, -{nines}.99), (4, NULL)",
+    )
+    chain.carry()
+
+    equal = audit(chain)["wide"]
+    corrupt(chain, "UPDATE {s}.wide SET n = 7 WHERE id = 3")
+    different = audit(chain)["wide"]
+
+    assert (equal.state, equal.not_compared, equal.rows) == ("equal", (), ())
+    assert "2 values became others" in equal.why
+    assert [row.key for row in different.rows] == [("3",)]
+
+
 def test_a_repair_brings_exactly_the_rows_that_were_named_and_a_second_audit_scores_1(chain: Chain) -> None:
     corrupt(
         chain,

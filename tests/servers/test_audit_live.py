@@ -81,6 +81,21 @@ def test_only_rows_that_are_wrong_are_named_while_others_change_all_the_time(
     assert found.state == "different"
 
 
+@pytest.mark.parametrize("overflow", ["null", "clamp"])
+def test_texts_that_postgres_cannot_hold_are_compared_as_what_they_became(chain: Chain, overflow: str) -> None:
+    chain.file.write_text(chain.file.read_text().replace("to: wh}", f"to: wh, overflow: '{overflow}'}}"))
+    chain.write(
+        "INSERT INTO orders VALUES (9001, CONCAT('a', CHAR(0), 'b'), 1, NULL), (9002, CHAR(0), 1, NULL)",
+        "INSERT INTO orders VALUES (9003, 'Ünïcödé', 1, NULL), (9004, '', 1, NULL)",
+    )
+    chain.carry()
+
+    found = _audit(chain)
+
+    assert (found.state, found.not_compared, found.rows) == ("equal", (), ())
+    assert "2 values became others" in found.why
+
+
 def test_a_running_pipeline_audits_itself_tells_a_webhook_and_keeps_what_it_found(
     chain: Chain, postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

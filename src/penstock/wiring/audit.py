@@ -116,6 +116,7 @@ def _audit(opened: AuditedLink, table: TableId) -> TableFindings:
         side = opened.link.source if schema is None else opened.link.sink
         return TableFindings(str(table), "different", Score(0.0, 0.0, 0.0), why=f"{side} {_NO_SUCH}")
     excluded = _excluded(opened.audit, opened.link, table)
+    known = replace(known, overflow=opened.link.overflow)
     plan = plan_table(schema, known, (opened.source.dialect, opened.target.dialect), excluded)
     if plan.source is not None:
         plan = replace(plan, source=replace(plan.source, rows=opened.source.rows_of(schema)))
@@ -124,7 +125,7 @@ def _audit(opened: AuditedLink, table: TableId) -> TableFindings:
     databases = Databases(opened.source, opened.target)
     found = audit_table(str(table), databases, plan, bounds, lambda: _await_target(opened, table))
     if known.out_of_range:
-        note = f"{known.out_of_range} values became others as `overflow` of the link says, and show as different"
+        note = f"{known.out_of_range} values became others as `overflow` of the link says, and are compared as such"
         found = replace(found, why="; ".join(part for part in (found.why, note) if part))
     return replace(found, rows=tuple(_with_masks(opened.spec, table, found, row) for row in found.rows))
 

@@ -22,12 +22,14 @@ class AuditColumn:
     """A column that is compared. `zero_is_null` as in `canonical_text`.
 
     `is_cast_text`: to cast a value of the kind text to the database's text gives its text, so that an index may serve.
+    `held`: what is compared of the value, which stands in place of `{0}` (core/audit/held_values).
     """
 
     name: str
     kind: Kind
     zero_is_null: bool = False
     is_cast_text: bool = True
+    held: str = "{0}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class AuditSide:
 
     def text(self, column: AuditColumn) -> str:
         """The canonical text of a column; NULL for NULL."""
-        quoted = self.dialect.quoted(column.name)
+        quoted = column.held.format(self.dialect.quoted(column.name))
         return canonical_text(self.dialect, column.kind, quoted, zero_is_null=column.zero_is_null)
 
     def key_value(self) -> str:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from penstock.core.audit.canonical_text import kind_of
 from penstock.core.audit.findings import NotCompared
+from penstock.core.audit.held_values import AS_IT_IS, held_value
 from penstock.core.audit.side import AuditColumn, AuditSide, Cut
-from penstock.core.tables import DateTimeType, DateType, IntegerType, PrintedType, TimestampType
+from penstock.core.tables import DateTimeType, DateType, DecimalType, IntegerType, PrintedType, TimestampType
 from penstock.core.transforms.column_history import PLAIN
 from penstock.core.warehouse.columns import DELETED_AT
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from penstock.core.audit.dialects import AuditDialect, HashForm
     from penstock.core.tables import Column, ColumnType, TableSchema
-    from penstock.core.warehouse.load_plan import Deletes
+    from penstock.core.warehouse.load_plan import Deletes, Overflow
 
 _BOOLEAN = "boolean"
 """PostgreSQL's type, which arrives as 1 and 0. MySQL's is a number everywhere."""
@@ -29,7 +30,7 @@ _BLANKS = "character("
 class KnownTarget:
     """What a target says of its table: `treated` has what the link does to columns, by their names in small letters.
 
-    `out_of_range` counts values that became others because the target cannot hold them.
+    `out_of_range` counts values that became others, as `overflow` says, because the target cannot hold them.
     """
 
     schema: TableSchema
@@ -37,6 +38,7 @@ class KnownTarget:
     ended: bool = False
     out_of_range: int = 0
     treated: Mapping[str, str] = field(default_factory=dict)
+    overflow: Overflow = "stop"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,9 @@ def plan_table(
     for column in schema.columns:
         other = theirs.pop(column.name.casefold(), None)
         found = _why_not(column, other, known, excluded)
+        if found is None and held_value(dialects, column, known.overflow) is None:
+            why = f"with `overflow: {known.overflow}` its values may have become others, which the source cannot tell"
+            found = NotCompared(column.name, why)
         if found is None and other is not None:
             pairs.append((column, other))
         elif found is not None:
@@ -89,7 +94,7 @@ def _why_not(
         return NotCompared(column.name, f"the link treats it: {label.partition(' ')[0]}")
     if other is None:
         return NotCompared(column.name, "the target's table has no such column", is_wrong=True)
-    if not _same_values(column.type, other.type):
+    if not _same_values(column.type, other.type, known.overflow):
         why = f"it is {column.declaration or column.type} in the source, and {other.declaration or other.type} there"
         return NotCompared(column.name, why, is_wrong=True)
     if kind_of(column.type) is None or column.declaration.endswith(_ARRAY):
@@ -97,10 +102,12 @@ def _why_not(
     return None
 
 
-def _same_values(type_: ColumnType, other: ColumnType) -> bool:
+def _same_values(type_: ColumnType, other: ColumnType, overflow: Overflow) -> bool:
     """Whether both are of one kind and written alike; only a decimal's scale shows in its text."""
     if kind_of(type_) != kind_of(other):
         return False
+    if overflow != "stop" and isinstance(type_, DecimalType) and isinstance(other, DecimalType):
+        return type_.scale == other.scale and type_.precision >= other.precision
     return kind_of(type_) not in {"decimal", None} or type_ == other
 
 
@@ -113,7 +120,10 @@ def _sides(
 ) -> tuple[AuditSide, AuditSide]:
     mine, theirs = dialects
     table, cut = schema.table, _cut(schema)
-    columns = {column.name: _of_source(column) for column, _ in pairs}
+    columns = {
+        column.name: replace(_of_source(column), held=held_value(dialects, column, known.overflow) or AS_IT_IS)
+        for column, _ in pairs
+    }
     others = {column.name: _audited(column, other.name) for column, other in pairs}
     where = f"{theirs.quoted(DELETED_AT.name)} IS NULL" if known.deletes == "soft" else ""
     source_rows = mine.quoted(table.schema, table.name)

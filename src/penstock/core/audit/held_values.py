@@ -1,0 +1,51 @@
+"""How a link's `overflow` changes values that its target cannot hold, as SQL of the source: core/warehouse/overflow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.core.tables import DateTimeType, DateType, DecimalType, EnumType, SetType, TextType, TimestampType
+from penstock.core.warehouse.dialect import DUCKDB
+from penstock.core.warehouse.dialects import POSTGRES
+
+if TYPE_CHECKING:
+    from penstock.core.audit.dialects import AuditDialect
+    from penstock.core.tables import Column
+    from penstock.core.warehouse.load_plan import Overflow
+
+AS_IT_IS: Final = "{0}"
+"""The value of a column, which stands in place of `{0}`."""
+
+_WAREHOUSES: Final = {"duckdb": DUCKDB, "postgres": POSTGRES}
+_UTF8: Final = "CAST(CONVERT({0} USING utf8mb4) AS BINARY)"
+_HAS_NUL: Final = f"INSTR({_UTF8}, CHAR(0)) > 0"
+_WITHOUT_NUL: Final = f"CONVERT(REPLACE({_UTF8}, CHAR(0), '') USING utf8mb4)"
+
+
+def held_value(dialects: tuple[AuditDialect, AuditDialect], column: Column, overflow: Overflow) -> str | None:
+    """Return what the target of `dialects` (source, target) has of a source's `column`, as the source's SQL.
+
+    `{0}` stands for the column. None where no SQL of the source says it.
+    """
+    source, target = dialects
+    warehouse = _WAREHOUSES.get(target.name)
+    if overflow == "stop" or warehouse is None:
+        return AS_IT_IS
+    is_mysql = source.has_concat
+    match column.type:
+        case DecimalType(precision, scale) if warehouse.decimal_precision_max < precision and scale < precision:
+            return _decimal(warehouse.decimal_precision_max, scale, overflow)
+        case DateType() | DateTimeType() | TimestampType() if warehouse.first_date:
+            # Dates before the year 1 have a zero in them on MySQL, and so became NULL, or stopped their table, before.
+            return AS_IT_IS if is_mysql else None
+        case TextType() | EnumType() | SetType() if not warehouse.text_has_nul and is_mysql:
+            return _WITHOUT_NUL if overflow == "clamp" else f"CASE WHEN {_HAS_NUL} THEN NULL ELSE {AS_IT_IS} END"
+        case _:
+            return AS_IT_IS
+
+
+def _decimal(precision_max: int, scale: int, overflow: Overflow) -> str:
+    digits = precision_max - scale
+    most = f"{'9' * digits or '0'}{'.' if scale else ''}{'9' * scale}"
+    instead = f"CASE WHEN {{0}} < 0 THEN -{most} ELSE {most} END" if overflow == "clamp" else "NULL"
+    return f"CASE WHEN ABS({{0}}) >= 1{'0' * digits} THEN {instead} ELSE {{0}} END"
