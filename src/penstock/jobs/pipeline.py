@@ -40,7 +40,7 @@ def run_pipeline(run: PipelineRun, runner: Runner) -> None:
     epoch = next_epoch(run.spec)
     with closing(open_pipeline_state(run.spec)) as state:
         claim_state(run.spec, state)
-        with Mirror(run.spec, conditions), _heartbeats(run, epoch, state), _audits(run):
+        with Mirror(run.spec, conditions), _heartbeats(run, epoch, state), plan_audits(run):
             first: PenstockError | None = None
             for stage in plan_stages(run, runner, epoch, state):
                 # What a link that gives up has brought in before is carried all the same.
@@ -58,7 +58,7 @@ def _heartbeats(run: PipelineRun, epoch: int, state: State) -> AbstractContextMa
     return Heartbeats(run.spec, sources, epoch, state)
 
 
-def _audits(run: PipelineRun) -> AbstractContextManager[object]:
+def plan_audits(run: PipelineRun) -> AbstractContextManager[object]:
     """Audit by schedule while the whole pipeline runs: one link alone does not bring a target up to date."""
     return nullcontext() if run.once or run.only is not None else ScheduledAudits(run.spec)
 

@@ -18,6 +18,8 @@ from penstock.core.audit.findings import DivergentRow, TableFindings
 from penstock.core.audit.report import AuditReport
 from penstock.core.audit.scores import Score
 from penstock.core.errors import UnavailableError, UsageError
+from penstock.jobs.pipeline import plan_audits
+from penstock.jobs.runner import PipelineRun
 from penstock.ports.audit_results import WHOLE, AuditResult
 from penstock.wiring.audits import named_audits, overdue_audits, results_of, send_alert
 from penstock.wiring.scheduled_audits import ScheduledAudits, seconds_until
@@ -109,6 +111,16 @@ def test_a_webhook_whose_variable_is_not_set_stops_the_start(tmp_path: Path, mon
 
     with pytest.raises(UsageError, match="AUDIT_WEBHOOK is not set"):
         ScheduledAudits(load(file))
+
+
+def test_only_a_run_of_the_whole_pipeline_audits_by_schedule(tmp_path: Path) -> None:
+    file = tmp_path / "shop.yaml"
+    file.write_text(CONFIG)
+    spec = load(file)
+
+    assert isinstance(plan_audits(PipelineRun(spec, once=False, only=None)), ScheduledAudits)
+    for run in (PipelineRun(spec, once=True, only=None), PipelineRun(spec, once=False, only=LINK)):
+        assert not isinstance(plan_audits(run), ScheduledAudits)
 
 
 def test_an_alert_names_tables_and_scores_and_tells_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
