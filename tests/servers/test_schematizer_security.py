@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import ssl
-import subprocess
 import time
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,9 @@ from confluent_kafka.schema_registry.error import SchemaRegistryError
 from confluent_kafka.serialization import MessageField, SerializationContext
 from tests.servers.certificates import Authority
 from tests.servers.certificates import authority as new_authority
-from tests.servers.test_schematizer_service import ORDERS, PENSTOCK
+from tests.servers.commands import run_command, start_command
+from tests.servers.forked import ended
+from tests.servers.test_schematizer_service import ORDERS
 
 from penstock.adapters.registry.access import RegistryAccess
 from penstock.adapters.registry.client import HttpRegistry
@@ -42,25 +43,21 @@ LONG = '{"type": "long"}'
 @contextlib.contextmanager
 def service(home: Path, *arguments: str, environment: dict[str, str] | None = None) -> Iterator[tuple[int, int]]:
     """A running service, its process id and port; all that it says is in `home`/log."""
-    port_file = home / "port"
+    port_file, log = home / "port", home / "log"
     port_file.unlink(missing_ok=True)
-    command = [*PENSTOCK, "serve", "--port", "0", "--port-file", str(port_file), *arguments]
-    with (
-        (home / "log").open("ab") as log,
-        subprocess.Popen(
-            command, stdout=log, stderr=subprocess.STDOUT, env={**os.environ, **(environment or {})}
-        ) as process,
-    ):
-        try:
-            deadline = time.monotonic() + 60
-            while not port_file.exists():
-                assert process.poll() is None, (home / "log").read_text()
-                assert time.monotonic() < deadline
-                time.sleep(0.02)
-            yield process.pid, int(port_file.read_text())
-        finally:
-            process.terminate()
-            process.wait(timeout=30)
+    options = ["--port", "0", "--port-file", str(port_file), *arguments]
+    process = start_command(log, "schematizer", "serve", *options, environment=environment)
+    try:
+        deadline = time.monotonic() + 60
+        while not port_file.exists():
+            assert process.is_alive(), log.read_text()
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        assert process.pid is not None
+        yield process.pid, int(port_file.read_text())
+    finally:
+        process.terminate()
+        ended(process, 30)
 
 
 class Guarded:
@@ -149,16 +146,9 @@ def test_our_clients_sign_in_and_trust_the_authority(guarded: Guarded, monkeypat
 
 
 def test_show_signs_in(guarded: Guarded) -> None:
-    options = ["show", "--url", guarded.url, "--user", "ada", "--password-env", "PW", "--ca-file", guarded.ca]
+    options = ["--url", guarded.url, "--user", "ada", "--password-env", "PW", "--ca-file", guarded.ca]
 
-    shown = subprocess.run(
-        [*PENSTOCK, *options],
-        env={**os.environ, "PW": PASSWORD},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    shown = run_command("schematizer", "show", *options, environment={"PW": PASSWORD})
 
     assert shown.returncode == 0, shown.stderr
     assert "Topics" in shown.stdout
@@ -186,20 +176,9 @@ def test_no_secret_is_in_anything_that_is_said(guarded: Guarded, ada: httpx.Clie
     ]
     assert {answer.status_code for answer in answers} >= {401, 403, 404, 422}
     assert all(answer.status_code < 500 for answer in answers)
-    bad = subprocess.run(
-        [*PENSTOCK, "serve", "--port", "0", "--url", f"postgresql://u:{PASSWORD}@127.0.0.1:1/d"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    worse = subprocess.run(
-        [*PENSTOCK, "serve", "--port", "0", "--url", f"postgres:/u:{PASSWORD}@h:x/d"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    serve = ["schematizer", "serve", "--port", "0"]
+    bad = run_command(*serve, "--url", f"postgresql://u:{PASSWORD}@127.0.0.1:1/d")
+    worse = run_command(*serve, "--url", f"postgres:/u:{PASSWORD}@h:x/d")
     assert (bad.returncode, worse.returncode) == (1, 2)
 
     said = [str(answer.headers) + answer.text for answer in answers]
@@ -224,17 +203,11 @@ def test_no_secret_is_in_anything_that_is_said(guarded: Guarded, ada: httpx.Clie
 def test_doors_are_not_left_open_by_mistake(tmp_path: Path, options: list[str], told: str) -> None:
     database = [] if "--url" in options else ["--url", f"sqlite:///{tmp_path}/never.db"]
 
-    ended = subprocess.run(
-        [*PENSTOCK, "serve", "--port", "0", *database, *options],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    said = run_command("schematizer", "serve", "--port", "0", *database, *options)
 
-    assert ended.returncode == 2, ended.stderr
-    assert told in " ".join(ended.stderr.split())
-    assert "Traceback" not in ended.stderr
+    assert said.returncode == 2, said.stderr
+    assert told in " ".join(said.stderr.split())
+    assert "Traceback" not in said.stderr
 
 
 def test_a_client_without_a_certificate_is_hung_up_on_where_one_is_asked_for(tmp_path: Path) -> None:
@@ -288,11 +261,9 @@ def test_workers_are_replaced_and_end_with_their_parent(tmp_path: Path) -> None:
 
 def test_workers_that_cannot_begin_are_told_once(tmp_path: Path) -> None:
     (tmp_path / "users.yaml").write_text("users: [")
-    command = [*PENSTOCK, "serve", "--port", "0", "--workers", "2", "--url", f"sqlite:///{tmp_path}/a.db"]
+    options = ["--port", "0", "--workers", "2", "--url", f"sqlite:///{tmp_path}/a.db"]
 
-    ended = subprocess.run(
-        [*command, "--users", str(tmp_path / "users.yaml")], capture_output=True, text=True, timeout=60, check=False
-    )
+    said = run_command("schematizer", "serve", *options, "--users", str(tmp_path / "users.yaml"))
 
-    assert ended.returncode == 2
-    assert ended.stderr.count("is not YAML") == 1
+    assert said.returncode == 2
+    assert said.stderr.count("is not YAML") == 1

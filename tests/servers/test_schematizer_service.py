@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import pickle
 import socket
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import httpx
 import pytest
+from tests.servers.commands import run_command, start_command
+from tests.servers.forked import ended
 
 from penstock.adapters.registry.client import HttpRegistry
 from penstock.core.avro.schemas import key_schema, value_schema
@@ -21,11 +21,11 @@ from penstock.core.tables import Column, IntegerType, TableId, TableSchema, Text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from multiprocessing.process import BaseProcess
     from pathlib import Path
 
     from penstock.embedded.mariadb import MariadbServer
 
-PENSTOCK = [sys.executable, "-m", "penstock.cli.main", "schematizer"]
 ORDERS = TableSchema(
     TableId("shop", "orders"),
     (
@@ -38,21 +38,21 @@ CALLERS = 200
 
 
 @contextlib.contextmanager
-def service(home: Path, database_url: str, name: str = "one") -> Iterator[tuple[subprocess.Popen[str], str]]:
+def service(home: Path, database_url: str, name: str = "one") -> Iterator[tuple[BaseProcess, str]]:
     """A running service and its URL; it is ended with SIGTERM."""
-    port_file = home / f"{name}.port"
-    command = [*PENSTOCK, "serve", "--port", "0", "--port-file", str(port_file), "--url", database_url]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
-        try:
-            deadline = time.monotonic() + 60
-            while not port_file.exists():
-                assert process.poll() is None, process.communicate()[0]
-                assert time.monotonic() < deadline
-                time.sleep(0.02)
-            yield process, f"http://127.0.0.1:{port_file.read_text().strip()}"
-        finally:
-            process.terminate()
-            process.communicate(timeout=30)
+    port_file, log = home / f"{name}.port", home / f"{name}.log"
+    options = ["--port", "0", "--port-file", str(port_file), "--url", database_url]
+    process = start_command(log, "schematizer", "serve", *options)
+    try:
+        deadline = time.monotonic() + 60
+        while not port_file.exists():
+            assert process.is_alive(), log.read_text()
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        yield process, f"http://127.0.0.1:{port_file.read_text().strip()}"
+    finally:
+        process.terminate()
+        ended(process, 30)
 
 
 @pytest.fixture(scope="module")
@@ -102,18 +102,21 @@ def test_so_they_do_on_mariadb(mariadb: MariadbServer, fresh_database: str, tmp_
 
 
 def test_services_that_start_at_once_on_a_new_database_all_come_up(tmp_path: Path) -> None:
-    database_url = f"sqlite:///{tmp_path}/schematizer.db"
-    command = [*PENSTOCK, "serve", "--port", "0", "--url", database_url]
-    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    options = ["--port", "0", "--url", f"sqlite:///{tmp_path}/schematizer.db"]
+    logs = [tmp_path / f"{number}.log" for number in range(3)]
+    processes = [start_command(log, "schematizer", "serve", *options) for log in logs]
 
     try:
-        lines = [process.stdout.readline() for process in processes if process.stdout]
+        for log, process in zip(logs, processes, strict=True):
+            deadline = time.monotonic() + 60
+            while "schematizer listens on http://127.0.0.1:" not in (log.read_text() if log.exists() else ""):
+                assert process.is_alive(), log.read_text()
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
     finally:
         for process in processes:
             process.terminate()
-            process.communicate(timeout=30)
-
-    assert all(line.startswith("schematizer listens on http://127.0.0.1:") for line in lines)
+            ended(process, 30)
 
 
 def test_the_service_ends_soon_after_sigterm_with_a_connection_open(tmp_path: Path) -> None:
@@ -125,7 +128,7 @@ def test_the_service_ends_soon_after_sigterm_with_a_connection_open(tmp_path: Pa
         began = time.monotonic()
 
         process.terminate()
-        process.wait(timeout=30)
+        ended(process, 30)
 
         assert time.monotonic() - began < 5
 
@@ -164,39 +167,27 @@ def test_what_was_answered_survives_kill_9(tmp_path: Path) -> None:
     ],
 )
 def test_a_service_that_cannot_start_says_why(arguments: list[str], message: str) -> None:
-    ended = subprocess.run(
-        [*PENSTOCK, "serve", "--port", "0", *arguments], capture_output=True, text=True, timeout=60, check=False
-    )
+    said = run_command("schematizer", "serve", "--port", "0", *arguments)
 
-    assert ended.returncode in {1, 2}
-    assert message in ended.stdout + ended.stderr
-    assert "Traceback" not in ended.stderr
+    assert said.returncode in {1, 2}
+    assert message in said.stdout + said.stderr
+    assert "Traceback" not in said.stderr
 
 
 def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        ended = subprocess.run(
-            [*PENSTOCK, "serve", "--port", port, "--url", f"sqlite:///{tmp_path}/never.db"],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        said = run_command("schematizer", "serve", "--port", port, "--url", f"sqlite:///{tmp_path}/never.db")
 
-    assert ended.returncode == 2
-    assert f"cannot listen on 127.0.0.1:{port}" in ended.stderr
+    assert said.returncode == 2
+    assert f"cannot listen on 127.0.0.1:{port}" in said.stderr
 
 
 def test_show_prints_topics_and_one_topics_schemas(url: str) -> None:
     HttpRegistry(url).register("shown", ORDERS)
 
-    topics = subprocess.run(
-        [*PENSTOCK, "show", "--url", url], capture_output=True, text=True, timeout=60, check=True
-    ).stdout
-    topic = subprocess.run(
-        [*PENSTOCK, "show", "--url", url, "shown.shop.orders"], capture_output=True, text=True, timeout=60, check=True
-    ).stdout
+    topics = run_command("schematizer", "show", "--url", url).stdout
+    topic = run_command("schematizer", "show", "--url", url, "shown.shop.orders").stdout
 
     assert "shown.shop.orders" in topics
     assert "nobody yet" in topics
@@ -205,12 +196,10 @@ def test_show_prints_topics_and_one_topics_schemas(url: str) -> None:
 
 
 def test_show_says_so_where_nobody_answers() -> None:
-    ended = subprocess.run(
-        [*PENSTOCK, "show", "--url", "http://127.0.0.1:1"], capture_output=True, text=True, timeout=60, check=False
-    )
+    said = run_command("schematizer", "show", "--url", "http://127.0.0.1:1")
 
-    assert ended.returncode == 1
-    assert "no registry answers" in ended.stdout + ended.stderr
+    assert said.returncode == 1
+    assert "no registry answers" in said.stdout + said.stderr
 
 
 def test_a_client_registers_and_reads_back(url: str) -> None:

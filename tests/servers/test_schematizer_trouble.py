@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 from tests.servers.conftest import state_database
+from tests.servers.kinds import first
 from tests.servers.test_schematizer_security import children, service
 from tests.servers.test_schematizer_service import ORDERS
 from tests.unit.schematizer.served import served
@@ -29,7 +30,7 @@ WRITERS = 4
 ROUNDS = 16
 
 
-@pytest.fixture(params=["sqlite", "mariadb", "postgres"])
+@pytest.fixture
 def database_url(request: pytest.FixtureRequest, fresh_name: str, tmp_path: Path) -> Iterator[str]:
     """The URL of an empty database of each kind; what MySQL does, MariaDB does too."""
     if request.param == "sqlite":
@@ -77,6 +78,7 @@ class Writer(threading.Thread):
         self.unknown = ""
 
 
+@pytest.mark.parametrize("database_url", first(2, "sqlite", "postgres", "mariadb"), indirect=True)
 def test_what_was_acknowledged_outlives_kill_9_under_load(database_url: str, tmp_path: Path) -> None:
     options = ["--url", database_url, "--workers", "2"]
     with service(tmp_path, *options) as (pid, port):
@@ -131,6 +133,7 @@ def test_a_database_that_goes_away_and_comes_back(kind: str, request: pytest.Fix
             assert client.post("/subjects/b/versions", json=fixed("B")).status_code == 200
 
 
+@pytest.mark.parametrize("database_url", ["sqlite", "postgres", "mariadb"], indirect=True)
 def test_callers_who_delete_and_register_one_subject_get_answers_that_fit(database_url: str) -> None:
     def act(client: httpx.Client, number: int) -> tuple[int, str]:
         match number % 4:
@@ -145,7 +148,7 @@ def test_callers_who_delete_and_register_one_subject_get_answers_that_fit(databa
     with served(database_url) as client:
         client.put("/config", json={"compatibility": "NONE"})
         with ThreadPoolExecutor(16) as pool:
-            answers = list(pool.map(lambda number: act(client, number), range(120)))
+            answers = list(pool.map(lambda number: act(client, number), range(64)))
         unfit = [answer for answer in answers if answer[0] not in {200, 404}]
         assert unfit == []
         assert {200, 404} == {status for status, _ in answers}
@@ -156,6 +159,8 @@ def test_callers_who_delete_and_register_one_subject_get_answers_that_fit(databa
         assert client.get("/subjects/contended/versions/latest").json()["id"] == final["id"]
 
 
+# Processes that share another database are in test_schematizer_service.
+@pytest.mark.parametrize("database_url", first(1, "postgres", "sqlite", "mariadb"), indirect=True)
 def test_200_first_registrations_at_workers_give_one_topic_and_one_schema(database_url: str, tmp_path: Path) -> None:
     body = {"namespace": "shopdb", "key_schema": key_schema(ORDERS), "value_schema": value_schema(ORDERS)}
     limits = httpx.Limits(max_connections=CALLERS, max_keepalive_connections=CALLERS)
