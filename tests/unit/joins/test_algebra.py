@@ -6,7 +6,7 @@ from random import Random
 
 import duckdb
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.joins.joined_streams import Folded, Streams, random_inputs, random_plan
 
@@ -32,6 +32,8 @@ def streams_of(seed: int) -> Streams:
             continue  # names that collide, or everything is excluded
 
 
+# Each has micro-batches of its own, and takes a quarter of a second.
+@settings(max_examples=2 * settings().max_examples // 5)
 @given(seed=st.integers(0, 2**62))
 def test_the_folded_output_is_the_join_of_what_was_read_after_each_micro_batch(
     database: duckdb.DuckDBPyConnection, seed: int

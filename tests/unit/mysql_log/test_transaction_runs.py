@@ -202,7 +202,7 @@ def some_position(found: list[LogItem], chance: Chance) -> BinlogPosition:
     return chance.choice(places)
 
 
-@settings(max_examples=8 * settings().max_examples)
+@settings(max_examples=2 * settings().max_examples)
 @given(st.integers(0, 1 << 64))
 def test_what_is_read_together_is_what_the_scanner_of_single_events_finds(
     log_writer: type[LogWriter], seed: int
