@@ -188,7 +188,7 @@ def test_tables_load_side_by_side_and_one_that_fails_leaves_the_others_going(
 
 
 def test_a_link_that_follows_tells_its_target_how_far_it_is_within_moments(warehouse: Warehouse) -> None:
-    state, sink = open_state(warehouse.state_url, "shop"), warehouse.place.open()
+    state, sink, asked = open_state(warehouse.state_url, "shop"), warehouse.place.open(), warehouse.place.open()
     topic = list(enumerate(warehouse.topic))
     loader = open_loader(sink, state, warehouse.wanted, topic)
     failures = list[BaseException]()
@@ -197,9 +197,9 @@ def test_a_link_that_follows_tells_its_target_how_far_it_is_within_moments(wareh
     for message in topic:
         loader.load([message])
 
-    first = sink.batch_offset()
+    first = asked.batch_offset()
     deadline = time.monotonic() + SECONDS
-    while sink.batch_offset() < len(topic) or state.place("link") != len(topic):
+    while asked.batch_offset() < len(topic) or state.place("link") != len(topic):
         assert time.monotonic() < deadline
         time.sleep(0.02)
     rows = {table.table: table.rows for table in state.tables() if table.rows}
@@ -219,7 +219,7 @@ def test_what_a_killed_link_had_not_told_its_target_comes_again_and_changes_noth
     killed.keep_trying(failures.append)
     for message in topic:
         killed.load([message])
-    told = sink.batch_offset()
+    told = warehouse.place.open().batch_offset()
 
     stopped = warehouse.load()
     killed.close()

@@ -158,6 +158,15 @@ class LinkSpec(Spec):
     columns: ColumnsSpec = ColumnsSpec()
     freshness_ms: Annotated[int, Field(strict=True, ge=0, le=3_600_000)] | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _require_null_in_quotes(cls, given: object) -> object:
+        """Refuse a null of YAML, which counts as no value: nobody would get the NULLs that he asked for."""
+        if isinstance(given, dict) and "overflow" in given and given["overflow"] is None:
+            message = 'overflow has no value: write "null" in quotes for values to become NULL, or leave the key out'
+            raise ValueError(message)
+        return given
+
     @property
     def name(self) -> str:
         """What operators call it."""

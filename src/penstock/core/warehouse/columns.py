@@ -62,7 +62,7 @@ def column_type(dialect: Dialect, schema: TableSchema, column: Column) -> str:
     except ValueError as error:
         hint = "change the column's type in the source, or leave the table out of the link's `tables`"
         if can_fit(dialect, column):
-            hint = f"set `overflow` of the link to `null` or `clamp`, for values that have more digits; or {hint}"
+            hint = f'set `overflow` of the link to "null" or clamp, for values that have more digits; or {hint}'
         raise stopped(schema, column.name, str(error), hint) from error
 
 
