@@ -191,7 +191,7 @@ def at_first_revision(url: str) -> Iterator[Connection]:
     """A connection to a database of the first release, in a transaction."""
     engine = create_engine(parse_database_url(url, "registry"))
     config = Config()
-    config.set_main_option("script_location", "penstock.schematizer:migrations")
+    config.set_main_option("script_location", "penstock.schematizer.storage:migrations")
     config.set_main_option("path_separator", "os")
     with engine.begin() as connection:
         config.attributes["connection"] = connection

@@ -33,6 +33,9 @@ BY_DEFAULT = (Service.MARIADB, Service.KAFKA, Service.SCHEMATIZER, Service.SPARK
 """Those that a pipeline with servers of its own is made of; the others are started by name only."""
 
 
+_EMBEDDED = frozenset({Service.MARIADB, Service.KAFKA, Service.SCHEMATIZER, Service.MYSQL})
+
+
 class _Start(Protocol):
     def __call__(self, home: Path, *, port: int | None = None) -> Server: ...
 
@@ -53,5 +56,6 @@ def start_service(service: Service, home: Path, port: int | None) -> Server:
     Each is imported only when it is asked for: none needs the others' libraries.
     The module that starts a service has its name, and so has the function in there.
     """
-    start: _Start = getattr(import_module(f"penstock.dev.{service.value}"), f"start_{service.value}")
+    room = "embedded" if service in _EMBEDDED else "dev"
+    start: _Start = getattr(import_module(f"penstock.{room}.{service.value}"), f"start_{service.value}")
     return start(home, port=port)
