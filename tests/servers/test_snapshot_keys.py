@@ -172,7 +172,7 @@ def ask(chain: Chain, tables: list[str]) -> None:
     ("any_source", "kinds"),
     [
         pytest.param("mariadb", KEYS | MARIADB_KEYS, id="mariadb"),
-        pytest.param("mysql_server", MYSQL_KEYS, id="mysql_only"),
+        pytest.param("mysql_server", MYSQL_KEYS, id="mysql_only", marks=pytest.mark.nightly),
         pytest.param("mysql_server", KEYS, id="mysql", marks=pytest.mark.nightly),
         pytest.param("mysql_without_gtids", MYSQL_KEYS, id="mysql_without_gtids", marks=pytest.mark.nightly),
     ],

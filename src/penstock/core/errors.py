@@ -28,7 +28,9 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-START_ANEW = "start a new pipeline with an initial snapshot (another `pipeline` name and `home`, `start: snapshot`)"
+START_ANEW = (
+    "start a new pipeline with an initial snapshot (another `pipeline` name, `home` and target, `start: snapshot`)"
+)
 """What to do where everything must be read anew."""
 
 READ_AGAIN = f"have the table's rows read again (penstock snapshot FILE TABLE), or {START_ANEW}"

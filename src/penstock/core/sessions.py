@@ -85,6 +85,6 @@ def require_kept(where: object, rows: Iterable[tuple[str, str, str]]) -> None:
     """Raise UnfitServerError for the first of (setting, wanted, found) that a session at `where` did not take."""
     for name, wanted, found in rows:
         if str(wanted) != str(found):
-            message = f"a session of {where} has {name} = {found!r} though we set it to {wanted!r}"
-            hint = "see what sets it behind us: a pooler between us and the server, or a restriction of the server"
+            message = f"a session of {where} has {name} = {found!r} although Penstock set it to {wanted!r}"
+            hint = f"connect to the server itself, not through a pooler or proxy; or ask who runs it what sets {name}"
             raise UnfitServerError(message, hint)

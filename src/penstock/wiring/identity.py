@@ -11,7 +11,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from penstock.config.places import state_url
-from penstock.core.errors import UsageError
+from penstock.core.errors import START_ANEW, UsageError
 from penstock.ports.state import PipelineIdentity
 from penstock.wiring.open import open_topic_log
 
@@ -53,7 +53,7 @@ def require_identity(spec: PipelineSpec, known: PipelineIdentity | None, ours: P
         )
         hint = (
             f"if those are two pipelines: {_ANOTHER}; if its Kafka was exchanged, its positions are gone with it: "
-            "start a new pipeline with an initial snapshot (another `pipeline` name and `home`, `start: snapshot`)"
+            f"{START_ANEW}"
         )
         raise UsageError(message, hint)
     gone = sorted(set(known.sources) - set(ours.sources))

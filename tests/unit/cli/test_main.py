@@ -247,6 +247,7 @@ def test_status_of_a_pipeline_that_never_ran_starts_nothing(file: Path) -> None:
         "links": [],
         "tables": [],
         "snapshots": [],
+        "audits": [],
         "sources": [],
         "servers": [],
     }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from confluent_kafka import KafkaError, Message
 
 from penstock.adapters.kafka.cluster import explain
-from penstock.core.errors import PositionError
+from penstock.core.errors import START_ANEW, PositionError
 from penstock.core.spolts.raw import RawMessage
 from penstock.ports.topics import Fetched
 
@@ -105,7 +105,8 @@ def _judge(error: KafkaError, message: Message) -> None:
     if error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
         text = f"{message.topic()}/{message.partition()} no longer holds our offset: {error.str()}"
         raise PositionError(
-            text, "the topic was deleted, recreated or expired while this link was away: copy its table again"
+            text,
+            f"the topic was deleted or made anew, or its retention removed what this link had not read: {START_ANEW}",
         )
     if not error.retriable() and error.code() != KafkaError._ALL_BROKERS_DOWN:  # noqa: SLF001
         raise explain(error, f"reading {message.topic()}")

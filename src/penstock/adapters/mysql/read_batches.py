@@ -27,7 +27,7 @@ def read_batch(schema: TableSchema, fetched: Sequence[tuple[bytes | None, ...]],
         try:
             arrays.append(parse_values(column.type, values, in_key=column.name in schema.key))
         except ValueError as error:
-            hint = "correct the value in the source, and take the snapshot again"
+            hint = "correct the value in the source, then type: penstock snapshot FILE TABLE"
             raise TableStoppedError(str(schema.table), column.name, position, f"{error}", hint) from error
     return _batch(schema, Op.READ, arrays)
 

@@ -67,7 +67,7 @@ _INTERNAL = "XX000"
 _SHOWN_CHARACTERS = 200
 _FORBIDDEN = ("Access Denied", "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "not authorized", "IAM")
 _FILES = "the files of the load"
-_RESTORE = f"restore the file, or {START_ANEW}, into another target"
+_RESTORE = f"restore the file, or {START_ANEW}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -160,5 +160,5 @@ def _require_fit(schema: TableSchema, rows: pa.RecordBatch, batch: RowBatch) -> 
 
 def _unfit(schema: TableSchema, column: str, batch: RowBatch, reason: str) -> TableStoppedError:
     position = f"{batch.file}:{batch.offsets[0]}" if len(batch) else batch.file
-    hint = "the schema tracker and the log disagree about this table: take a new snapshot of it"
+    hint = "the schema tracker and the log disagree about this table: type penstock snapshot FILE TABLE"
     return TableStoppedError(str(schema.table), column, position, reason, hint)

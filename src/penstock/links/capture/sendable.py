@@ -35,7 +35,7 @@ def require_sendable(
 
 def _stopped(table: TableId, topic: str, position: str, size: int, takes: int) -> TableStoppedError:
     reason = f"a change of it is a message of {size:,} bytes, and topic {topic} takes {takes:,}"
-    enlarge = f"raise max.message.bytes of {topic} to more than that (kafka-configs.sh --alter --topic {topic})"
+    enlarge = f"raise max.message.bytes of {topic} (kafka-configs.sh --alter --add-config max.message.bytes={2 * size})"
     if size > LARGEST_BYTES - _AROUND_BYTES:
         reason = f"a change of it is a message of {size:,} bytes, and brokers take {LARGEST_BYTES:,} at most"
         enlarge = "keep such values elsewhere, make the row smaller"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.core.avro.envelope_encode import EncodableTable
 from penstock.core.avro.schemas import table_schema
-from penstock.core.errors import READ_AGAIN, PositionError, TableStoppedError
+from penstock.core.errors import READ_AGAIN, START_ANEW, PositionError, TableStoppedError
 from penstock.core.files import META_PREFIX
 from penstock.core.kafka.largest import LARGEST_BYTES
 from penstock.core.schema_changes import SchemaChangeKind
@@ -26,7 +26,7 @@ _SHOWN_MAX = 10
 _RESTORE = (
     "restore its data as it was when the pipeline last ran (`tracker` below home), or give the tables back the shape "
     "that was told; where zero_dates, row_images or tables of the source were changed, change them back; "
-    "else start a new pipeline with an initial snapshot (another `pipeline` name and `home`, `start: snapshot`)"
+    f"else {START_ANEW}"
 )
 
 

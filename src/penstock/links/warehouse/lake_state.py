@@ -37,7 +37,7 @@ FOLDER = "_penstock"
 _LIFE = "life.json"
 _FOLDER_BYTES_MAX = 255
 _FOLDER_BEGIN = 150
-_RESTORE = f"restore the lake as it was, or {START_ANEW}, into another folder"
+_RESTORE = f"restore the lake as it was, or {START_ANEW}"
 
 
 @dataclass(frozen=True, slots=True)

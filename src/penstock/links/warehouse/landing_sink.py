@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.core.errors import START_ANEW, RefusedStatementError, TableStoppedError, UsageError
+from penstock.core.errors import FULL_REFRESH, START_ANEW, RefusedStatementError, TableStoppedError, UsageError
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.warehouse.alter import plan_migration
 from penstock.core.warehouse.landing import plan_end, plan_landed_merge, plan_landing, plan_table, plan_task
@@ -126,7 +126,7 @@ class LandingSink:
         """See `Sink`. A landing table holds the messages of one name."""
         del order, schemas
         reason = f"it got the rows of {moves[0].origin}, and a landing zone does not rename tables"
-        hint = f"{START_ANEW}, into another database"
+        hint = f"{START_ANEW}"
         raise TableStoppedError(moves[0].table, "", "the target's table", reason, hint)
 
     def close(self) -> None:
@@ -272,7 +272,7 @@ def _require_whole_inserts(schema: TableSchema, rows: pa.Table) -> None:
     if lacking := find_lacking(schema, rows).created:
         column = min(lacking)
         reason = "a row was inserted without it, and a landing zone cannot complete inserted rows"
-        hint = "set binlog_row_image=FULL in the source, and carry the table from a fresh copy"
+        hint = f"set binlog_row_image=FULL in the source; then {FULL_REFRESH}"
         raise TableStoppedError(str(schema.table), column, "the target's table", reason, hint)
 
 

@@ -101,4 +101,4 @@ def _read_piece(objects: ObjectStore, schema: TableSchema, piece: Piece, *, time
     return rows
 
 
-_REFETCH = f"restore the file, or {START_ANEW}, into another target"
+_REFETCH = f"restore the file, or {START_ANEW}"

@@ -110,7 +110,7 @@ def _tables(connection: psycopg.Connection, publication: str, wanted: Callable[[
         missing = [table for table in ours if table not in published]
         if missing:
             message = f"lacks {_shown(missing)}, which would not be carried"
-            hint = f"ALTER PUBLICATION {publication} ADD TABLE {missing[0]}; before the first start"
+            hint = f"ALTER PUBLICATION {publication} ADD TABLE {', '.join(map(str, missing))}; then start the pipeline"
             yield Finding("warning", subject, message, hint)
         else:
             yield Finding("ok", subject, "has the wanted tables")

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING
 
 from penstock.core.charset_sizes import has_characters
-from penstock.core.errors import START_ANEW
+from penstock.core.errors import READ_AGAIN
 from penstock.core.mysql.statements.describe import is_system_versioned
 from penstock.core.mysql.statements.sql_session import NO_ZERO_NUMBERS, PAD_CHAR, STRICT
 from penstock.core.mysql.types.charsets import BYTES_PER_CHARACTER
@@ -38,11 +38,7 @@ if TYPE_CHECKING:
 
     from penstock.core.tables import TableSchema
 
-_READ_ANEW = (
-    "existing rows must be read anew, even if the change is undone: in the source, fill a new table that `tables` "
-    "matches with the rows, drop this one and give the new one its name, then it goes on by itself; "
-    f"or {START_ANEW}"
-)
+_READ_ANEW = f"existing rows must be read anew, even if the change is undone: {READ_AGAIN}"
 _COUNTS_CHARACTERS = re.compile(r"(?:var)?char", re.IGNORECASE)
 _DIGITS = re.compile(r"\(\s*\d+\s*,\s*\d+\s*\)")
 
