@@ -67,6 +67,8 @@ def test_only_rows_that_are_wrong_are_named_while_others_change_all_the_time(
                 for statement in _random_statements(random.Random(writes)):  # noqa: S311 - not for secrets
                     cursor.execute(statement)
                     writes += 1
+                    # No faster than what carries and audits them can be on a busy machine.
+                    stop.wait(0.005)
 
     stop = threading.Event()
     with _running(stop, write, lambda: _carry(chain, stop)):

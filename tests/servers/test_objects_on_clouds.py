@@ -68,5 +68,5 @@ def test_rows_of_any_text_go_through_csv_on_a_store_and_old_files_go_when_the_ta
     assert len(objects.list(fresh_database)) == 1
     assert files_from(chain.spec) > 0
     (tmp_path / fresh_database / "wh.duckdb").unlink()
-    with pytest.raises(PositionError, match="were deleted, for every target of then had loaded them"):
+    with pytest.raises(PositionError, match="as all targets that there were had loaded them"):
         chain.load()

@@ -72,7 +72,7 @@ def test_a_topic_that_others_go_on_writing_to_stops_whoever_waits_for_it_to_rest
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        with pytest.raises(PositionError, match=r"\.a/0 has more and more messages behind offset \d+ that this"):
+        with pytest.raises(PositionError, match=r"\.a/0 has more and more messages after offset \d+ that this"):
             case.open()
     finally:
         ended.set()

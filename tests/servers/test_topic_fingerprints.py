@@ -175,7 +175,7 @@ def test_messages_that_look_like_ours_are_counted(case: Case) -> None:
     case.publish(1, 1)
     case.write(case.topic, b"ours 0")
 
-    assert "has 3 messages behind" in (message := case.refusal())
+    assert "has 3 messages after" in (message := case.refusal())
     assert "this pipeline wrote 2" in message
 
 
@@ -189,7 +189,7 @@ def test_messages_that_the_brokers_lost_are_counted(case: Case, claimed: int, fo
 
     message = case.refusal()
 
-    assert f"topic {case.topic} has {found} messages behind {case.topic}/0:5" in message
+    assert f"topic {case.topic} has {found} messages after {case.topic}/0:5" in message
     assert f"this pipeline wrote {claimed}: the brokers lost some" in message
 
 

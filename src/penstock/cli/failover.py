@@ -91,13 +91,13 @@ def report_lines(done: FailedOver, address: str, *, file: str, is_in_file: bool)
         return done.notes
     heartbeat, by = done.before.heartbeat, "GTIDs"
     if done.way == "heartbeat" and heartbeat is not None:
-        by = f"heartbeat {heartbeat.serial}, and {heartbeat.transactions} transaction(s) behind it that are the same"
+        by = f"heartbeat {heartbeat.serial}, and {heartbeat.transactions} transaction(s) after it that are the same"
     lines = [
         f"{done.source} goes on at {address}",
         f"  old place  {place_in_words(done.before)}, on {done.server_before or 'a server that was not written down'}",
         f"  new place  {place_in_words(done.after)}, on {done.server}",
         f"  found by   {by}",
-        f"  behind it  {done.behind} transaction(s) to be carried",
+        f"  after it   {done.behind} transaction(s) to be carried",
         *(f"  note       {note}" for note in done.notes),
     ]
     if not is_in_file:

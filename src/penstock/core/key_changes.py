@@ -63,7 +63,7 @@ def message_order(batch: RowBatch) -> npt.NDArray[np.int64]:
         return (batch.serials << 1) | np.int64(batch.op is Op.CREATE)
     if len(batch) and (int(batch.offsets.max()) >> _OFFSET_BITS or int(batch.offsets.min()) < 0):
         message = f"{batch.file} has a rows event at offset {int(batch.offsets.max())}, beyond the 256 GiB we can order"
-        hint = "split the transaction that made the file so large; max_binlog_size cuts files between transactions only"
+        hint = f"write smaller transactions, as a binlog ends between two of them only, and {START_ANEW}"
         raise LogError(message, hint)
     if len(batch) and (int(batch.rows.max()) >> _ROW_BITS or int(batch.rows.min()) < 0):
         message = f"{batch.file} has a rows event with row {int(batch.rows.max())}, beyond the 16,777,216 we can order"

@@ -142,7 +142,7 @@ def require_count(topic: str, expected: TopicState, since: int, found: int) -> N
         raise _fewer(topic, expected, since, found)
     if found > since:
         message = (
-            f"topic {topic} has {found} messages behind {_places(topic, expected)}, and this pipeline wrote {since} of "
+            f"topic {topic} has {found} messages after {_places(topic, expected)}, and this pipeline wrote {since} of "
             f"them; each looks like one of ours, so somebody wrote them again"
         )
         raise PositionError(message, _FOREIGN)
@@ -195,7 +195,7 @@ def foreign_message(topic: str, partition: int, offset: int, fault: str) -> Posi
 def other_writer(place: tuple[str, int], end: int, what: str) -> PositionError:
     """What to raise for a partition that holds more than this pipeline wrote, which is up to `end`."""
     topic, partition = place
-    message = f"{topic}/{partition} has {what} behind offset {end} that this pipeline did not write"
+    message = f"{topic}/{partition} has {what} after offset {end} that this pipeline did not write"
     hint = "another instance of it, or somebody else, writes there, which kafka.transactions: false cannot prevent"
     return PositionError(message, f"{hint}: {_FOREIGN}")
 
@@ -208,7 +208,7 @@ def too_many_partitions(topic: str, found: int, wanted: int) -> PositionError:
 
 def _fewer(topic: str, expected: TopicState, since: int, found: int, at_most: str = "") -> PositionError:
     where = _places(topic, expected)
-    message = f"topic {topic} has {at_most}{found} messages behind {where}, and this pipeline wrote {since}"
+    message = f"topic {topic} has {at_most}{found} messages after {where}, and this pipeline wrote {since}"
     return PositionError(f"{message}: the brokers lost some that they had acknowledged", _LOST)
 
 

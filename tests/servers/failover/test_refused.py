@@ -75,7 +75,7 @@ def test_a_replica_that_lacks_what_was_published_is_refused(
 
         error = refuse(case, pair, LogError, "lacks transactions that were published", way)
 
-    assert (str(lost) if way == "gtid" else "and 0 transactions behind it, and we stand 2 ") in error.message
+    assert (str(lost) if way == "gtid" else "and 0 transactions after it, and the pipeline stands 2 ") in error.message
     assert "let the old master come back" in error.hint
 
 
@@ -133,7 +133,7 @@ def test_rows_that_only_the_replica_has_are_refused(open_pair: OpenPair, make: C
         pair.catch_up()
         pair.promote()
 
-        error = refuse(case, pair, LogError, "is one that is not of ours: 9-2-6 .rows of shop.t.")
+        error = refuse(case, pair, LogError, "one that the old master's log did not have: 9-2-6 .rows of shop.t.")
         assert "written there before the promotion" in error.hint
         refuse(case, pair, LogError, "not those that we have read|not .* with", "heartbeat")
 
@@ -146,7 +146,7 @@ def test_a_server_with_another_history_is_refused(open_pair: OpenPair, make: Cal
         run(pair.replica, "CREATE DATABASE shop", "CREATE TABLE shop.t (id INT PRIMARY KEY)")
         run(pair.replica, *(f"INSERT INTO shop.t VALUES ({n})" for n in range(20)))
 
-        refuse(case, pair, LogError, "which is not in its log|is one that is not of ours")
+        refuse(case, pair, LogError, "not in its log|one that the old master's log did not have")
         refuse(case, pair, LogError, "has is no heartbeat", "heartbeat")
 
 

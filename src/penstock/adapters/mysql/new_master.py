@@ -99,13 +99,13 @@ def find_by_heartbeat(
     except _NotFoundError as error:
         mark = finder.watch.mark
         has = (
-            f"heartbeat {mark.serial} and {mark.transactions} transactions behind it" if mark.serial else "no heartbeat"
+            f"heartbeat {mark.serial} and {mark.transactions} transactions after it" if mark.serial else "no heartbeat"
         )
         message = (
             f"{server_of(connection)} lacks transactions that were published: the newest that its log has is {has}, "
-            f"and we stand {ours.transactions} transactions behind heartbeat {ours.serial}"
+            f"and the pipeline stands {ours.transactions} transactions after heartbeat {ours.serial}"
         )
-        hint = f"the replica was behind when it was promoted, or does not log what it replicates. {COPY_OR_WAIT}"
+        hint = f"the replica lagged when it was promoted, or does not log what it replicates. {COPY_OR_WAIT}"
         raise LogError(message, hint) from error
 
 
@@ -220,7 +220,7 @@ def _mariadb(text: str) -> MariadbGtids:
 
 def _lacks(connection: pymysql.Connection, gtids: str) -> LogError:
     message = f"{server_of(connection)} lacks transactions that were published: {gtids}"
-    return LogError(message, f"the replica was behind when it was promoted. {COPY_OR_WAIT}")
+    return LogError(message, f"the replica lagged when it was promoted. {COPY_OR_WAIT}")
 
 
 def _purged(connection: pymysql.Connection, gtids: str) -> LogPurgedError:

@@ -241,7 +241,7 @@ def project_rows(dialect: Dialect, target: TargetTable, arriving: TableSchema) -
 
 def _check_kind(schema: TableSchema, arriving: TableSchema) -> None:
     if bool(schema.key) != bool(arriving.key):
-        reason = f"rows came behind the place where its primary key was {'added' if schema.key else 'dropped'}"
+        reason = f"rows came after the place where its primary key was {'added' if schema.key else 'dropped'}"
         raise stopped(schema, "", f"{reason}, which are from before it", REFRESH_OR_ANEW)
 
 

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 _SHOWN_MAX = 10
 _RESTORE = (
-    "restore its data as it was when the pipeline last ran (`tracker` below home), or give the tables back the shape "
-    "that was told; where zero_dates, row_images or tables of the source were changed, change them back; "
-    f"else {START_ANEW}"
+    "restore its data as it was when the pipeline last ran (`tracker` below home), or alter the tables back in the "
+    "tracker, not in the source; where zero_dates, row_images or tables of the source were changed, change them "
+    f"back; else {START_ANEW}"
 )
 
 
@@ -190,5 +190,6 @@ def _edited(differences: Mapping[TableId, str]) -> PositionError:
     shown = [f"  {table}: {difference}" for table, difference in list(differences.items())[:_SHOWN_MAX]]
     more = [f"  and {len(differences) - _SHOWN_MAX} more"] if len(differences) > _SHOWN_MAX else []
     listed = "\n".join([*shown, *more])
-    message = f"the schema tracker was edited, lost or exchanged: it differs from what the pipeline was told\n{listed}"
+    told = "it differs from the definitions that the pipeline recorded"
+    message = f"the schema tracker was edited, lost or exchanged: {told}\n{listed}"
     return PositionError(message, _RESTORE)

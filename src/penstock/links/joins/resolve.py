@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.core.avro.schemas import table_schema
-from penstock.core.errors import UnknownStreamError, UsageError
+from penstock.core.errors import START_ANEW, UnknownStreamError, UsageError
 from penstock.core.joins.inputs import JoinInput, JoinOutput
 from penstock.core.joins.plan import plan_join
 from penstock.core.tables import TableId
@@ -71,8 +71,8 @@ def _find(join: JoinSpec, given: JoinInputSpec, announced: Sequence[SchemaChange
     told = [each for each in announced if (each.source, each.table) == (source, table)]
     topics = list(dict.fromkeys(each.topic for each in told))
     if len(topics) > 1:
-        message = f"{table} has taken a type that its readers could not read on, and goes on in {topics[-1]}"
-        hint = f"a join reads one topic with all rows of its table, and {topics[-1]} has those since then: leave it out"
+        message = f"a column of {table} changed to a type that is not compatible, so its newer rows are in {topics[-1]}"
+        hint = f"a join needs all rows of a table in one topic: take {table} out of the join, or {START_ANEW}"
         raise UsageError(message, hint)
     newest = told[-1]
     return JoinStream(source, table, newest.topic, newest.value_schema_id)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from penstock.config.crash_points import CrashPoint
 from penstock.core.batches import read_batch
-from penstock.core.errors import PositionError
+from penstock.core.errors import START_ANEW, PositionError
 from penstock.core.warehouse.manifest import manifest_folder, manifest_written_at
 
 if TYPE_CHECKING:
@@ -95,11 +95,11 @@ def require_files(link: str, batch_offset: int, files_from: int) -> None:
     """Raise PositionError if files are gone that a target which stands at `batch_offset` has not loaded."""
     if batch_offset < files_from:
         message = (
-            f"the target of {link} has the batches before offset {batch_offset} of the batch topic, and the files of "
-            f"those before {files_from} were deleted, for every target of then had loaded them (objects.keep_hours)"
+            f"the target of {link} has loaded the batches before offset {batch_offset}; files of batches before "
+            f"{files_from} were deleted (objects.keep_hours), as all targets that there were had loaded them"
         )
         hint = (
-            "to fill a new target, start a new pipeline with an initial snapshot: another `pipeline` name and "
-            "`home`, and nothing of it in the target; a target that was restored from a backup needs a newer one"
+            f"a new target: {START_ANEW}; a target that was restored from a backup: restore one from after batch "
+            f"{files_from}"
         )
         raise PositionError(message, hint)

@@ -52,7 +52,7 @@ def require_whole_publication(connection: psycopg.Connection, name: str) -> None
     ).fetchone()
     if row is None:
         message = f"the publication {name} is gone, and the log cannot be read without it"
-        raise UnfitServerError(message, f"what was changed meanwhile cannot be read any more: {START_ANEW}")
+        raise UnfitServerError(message, f"what changed while it was missing cannot be read any more: {START_ANEW}")
     if not row[0]:
         message = f"the publication {name} leaves out some kinds of changes, so rows would not be as in the source"
         hint = f"ALTER PUBLICATION {name} SET (publish = 'insert, update, delete, truncate')"

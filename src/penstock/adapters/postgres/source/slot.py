@@ -62,7 +62,7 @@ def require_slot(server: PostgresServer, name: str, position: WalPosition) -> No
     with connected(server) as connection:
         found = read_slot(connection, name)
     if found is None:
-        message = f"{server} has no replication slot {name} any more, so the log behind {position} is lost"
+        message = f"{server} has no replication slot {name} any more, so the WAL after {position} is lost"
         raise LogPurgedError(message, f"it was dropped, or the server restored or exchanged: {START_ANEW}")
     if found.plugin != _PLUGIN or found.database != server.database:
         message = f"the replication slot {name} is of {found.plugin} in the database {found.database}, and not ours"

@@ -15,7 +15,7 @@ import psycopg
 from psycopg import sql
 
 from penstock.adapters.postgres.source.connection import connect_to_log, explain, explained, run_command
-from penstock.core.errors import CorruptLogError, LogPurgedError, UnavailableError
+from penstock.core.errors import START_ANEW, CorruptLogError, LogPurgedError, UnavailableError
 from penstock.core.positions import wal_position
 from penstock.core.postgres.scan import EPOCH_US, PgoutputScanner
 
@@ -145,8 +145,9 @@ def open_stream(server: PostgresServer, slot: str, publications: Sequence[str], 
     except psycopg.Error as error:
         connection.close()
         if any(sign in str(error) for sign in _GONE):
-            message = f"{server} has no log for us any more: {str(error).strip()}"
-            raise LogPurgedError(message, "see `penstock check FILE --connect`") from error
+            message = f"{server} does not have the WAL from {position} on any more: {str(error).strip()}"
+            hint = f"the slot {slot} was dropped, or lost WAL (max_slot_wal_keep_size): {START_ANEW}"
+            raise LogPurgedError(message, hint) from error
         raise explain(server, error) from error
     except BaseException:
         connection.close()

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from penstock.core.positions import BinlogPosition, Heartbeat
 
 COPY_OR_WAIT: Final = (
-    "Nothing was changed. Fail over to a server that has them, or let the old master come back; where neither can be, "
-    "start a new pipeline with an initial snapshot"
+    "Nothing was changed. Fail over to a server that has every published transaction, or let the old master come back; "
+    "where neither can be, start a new pipeline with an initial snapshot"
 )
 
 
@@ -120,8 +120,8 @@ class GtidPlace:
             return
         if self._strange:
             message = (
-                f"before {place}, where the last transaction of ours is in the log of the new master, is one that "
-                f"is not of ours: {self._strange}"
+                f"before {place}, where the new master's log has the last transaction that the pipeline published, "
+                f"it has one that the old master's log did not have: {self._strange}"
             )
             hint = (
                 "it was written there before the promotion, or the replica wrote transactions in another order: "
@@ -136,7 +136,7 @@ class GtidPlace:
     def _require_same_history(self, gtids: MariadbGtids, ours: MariadbGtids, place: BinlogPosition) -> None:
         """Numbers of a domain are given by every server: the newest of ours must be there with the same server."""
         if not gtids.has_at_their_ends(ours):
-            message = f"at {place} the new master is at {gtids}, and we stand behind {ours}, which is not in its log"
+            message = f"at {place} the new master is at {gtids}, and the pipeline is after {ours}, not in its log"
             hint = f"its history is another one, or its log begins too late. {COPY_OR_WAIT}"
             raise LogError(message, hint)
 
@@ -175,7 +175,7 @@ class HeartbeatPlace:
         if mark.serial > ours.serial:
             message = (
                 f"the log of the new master has heartbeat {mark.serial} at {place}, but not {ours.serial} with "
-                f"{ours.transactions} transactions behind it, where we stand"
+                f"{ours.transactions} transactions after it, where the pipeline stands"
             )
             hint = f"its log begins too late, or has another history. {COPY_OR_WAIT}"
             raise LogError(message, hint)
@@ -183,7 +183,7 @@ class HeartbeatPlace:
             return
         if not mark.counts_as(ours):
             message = (
-                f"{ours.transactions} transactions behind heartbeat {ours.serial} the new master is at {place}, but "
+                f"{ours.transactions} transactions after heartbeat {ours.serial} the new master is at {place}, but "
                 f"they are not those that we have read: {mark.row_bytes:,} bytes of rows, and {ours.row_bytes:,}"
             )
             hint = (
