@@ -120,6 +120,6 @@ def test_the_state_database_s_sessions_are_ours(state_url: str) -> None:
 
 def test_a_session_that_does_not_take_a_setting_is_refused_with_its_name() -> None:
     with pytest.raises(
-        UnfitServerError, match=r"a session of somewhere has timezone = 'CET' though we set it to 'UTC'"
+        UnfitServerError, match=r"a session of somewhere has timezone = 'CET' although Penstock set it to 'UTC'"
     ):
         require_kept("somewhere", [("datestyle", "ISO, MDY", "ISO, MDY"), ("timezone", "UTC", "CET")])
