@@ -126,7 +126,7 @@ class LandingSink:
         """See `Sink`. A landing table holds the messages of one name."""
         del order, schemas
         reason = f"it got the rows of {moves[0].origin}, and a landing zone does not rename tables"
-        hint = f"{START_ANEW}"
+        hint = START_ANEW
         raise TableStoppedError(moves[0].table, "", "the target's table", reason, hint)
 
     def close(self) -> None:
