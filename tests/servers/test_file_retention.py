@@ -197,10 +197,10 @@ def test_a_target_that_comes_later_is_told_that_files_are_gone_and_gets_nothing(
     case.load("duckdb", 10)
     case.sweep(7, targets=("duckdb",))
 
-    with pytest.raises(PositionError, match="files of those before 5 were deleted") as raised:
+    with pytest.raises(PositionError, match="files of batches before 5 were deleted") as raised:
         case.load("postgres", 10)
 
-    assert "the target of to-postgres has the batches before offset 0" in raised.value.message
+    assert "the target of to-postgres has loaded the batches before offset 0" in raised.value.message
     assert "start a new pipeline with an initial snapshot" in raised.value.hint
     assert case.targets["postgres"].tables() == []
     assert case.sweep(100) == 0

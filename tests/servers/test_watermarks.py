@@ -243,7 +243,7 @@ def test_a_foreign_message_that_comes_while_it_runs_stops_it(case: Case) -> None
     with closing(case.open()) as publisher:
         case.go_on(publisher, 30)
         case.write("a", b"foreign")
-        with pytest.raises(PositionError, match=r"has 1 message\(s\) behind offset \d+ that this pipeline did not"):
+        with pytest.raises(PositionError, match=r"has 1 message\(s\) after offset \d+ that this pipeline did not"):
             case.go_on(publisher, 60)
 
 
