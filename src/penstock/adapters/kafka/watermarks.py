@@ -29,7 +29,7 @@ from confluent_kafka.admin import AdminClient
 
 from penstock.adapters.kafka.cluster import REQUEST_TIMEOUT_SECONDS, KafkaCluster, create_topics, explain
 from penstock.adapters.kafka.pieces import QUEUE_KIBIBYTES, QUEUE_MESSAGES, ROOM_BYTES, ROOM_MESSAGES, cut
-from penstock.adapters.kafka.reader import TopicReader
+from penstock.adapters.kafka.reader import TopicReader, settled_ends
 from penstock.adapters.kafka.tails import TopicTails
 from penstock.adapters.kafka.topics import POSITION_SETTINGS, create_own_topics, position_topic
 from penstock.config.crash_points import CrashPoint
@@ -263,6 +263,8 @@ class WatermarkPublisher:
         """A link without a checkpoint must be a new one, not one that has run with transactions."""
         reader = TopicReader(self._cluster)
         try:
+            # The last transaction of a link that has just ended may be on its way to the position topic still.
+            settled_ends(reader.admin, [(self._position_topic, 0)])
             newest = reader.newest(self._position_topic)
         finally:
             reader.close()
