@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import threading
+import time
 from contextlib import closing
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -26,6 +27,7 @@ _ROLLED_BACK = 16
 _MESSAGES = 5
 """In each transaction. Of a response without an end of one, Kafka's client asks for twice as much the next time."""
 _SILENCE_SECONDS = 3.0
+_NEW_CLIENTS = 100
 _CHUNK_DELAY_SECONDS = 0.05
 """With chunks of 64 KiB the stretch takes six seconds."""
 
@@ -93,6 +95,31 @@ def test_what_is_read_no_further_may_outlive_the_reader(kafka: KafkaBroker) -> N
     reader.close()
     messages.clear()
     gc.collect()
+
+
+def test_no_new_client_waits_for_the_clock_of_kafkas_library(kafka: KafkaBroker) -> None:
+    cluster, topic = KafkaCluster(kafka.bootstrap_servers), uuid4().hex
+    create_topics(cluster, [topic], {}, partitions=1)
+    waited = []
+    for _ in range(_NEW_CLIENTS):
+        with closing(TopicReader(cluster)) as reader:
+            began = time.monotonic()
+            reader.ends([(topic, 0)])
+        waited.append(time.monotonic() - began)
+
+    # Not how fast it is: one of twenty took three seconds to the millisecond, in which nobody did anything.
+    assert [seconds for seconds in waited if _SILENCE_SECONDS <= seconds < _SILENCE_SECONDS + 0.1] == []
+
+
+def test_a_topic_that_is_made_later_is_found_by_who_asked_before(kafka: KafkaBroker) -> None:
+    cluster, topic = KafkaCluster(kafka.bootstrap_servers), uuid4().hex
+    with closing(TopicReader(cluster)) as reader:
+        assert reader.ends([(topic, 0)]) == {}
+        assert reader.newest(topic) is None
+
+        create_topics(cluster, [topic], {}, partitions=1)
+
+        assert reader.ends([(topic, 0)]) == {(topic, 0): 0}
 
 
 def _write_behind_rolled_back(broker: KafkaBroker, topic: str) -> int:

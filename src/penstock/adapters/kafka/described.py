@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING, TypeAlias
+from weakref import WeakKeyDictionary
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     Ends: TypeAlias = Callable[[Sequence[tuple[str, int]]], Mapping[tuple[str, int], int]]
 
 _POLL_SECONDS = 0.02
+_LEADERS_SECONDS = 300.0
+"""Less than the client remembers who leads a topic (metadata.max.age.ms: 900 s)."""
+_leaders_known: WeakKeyDictionary[AdminClient, dict[str, float]] = WeakKeyDictionary()
 _IN_SYNC_MIN = "min.insync.replicas"
 _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 """Sixteen zero bytes: what a broker without topic ids answers."""
@@ -43,6 +47,19 @@ def describe_topics(admin: AdminClient, topics: Collection[str]) -> Mapping[str,
             topic_id = str(described.topic_id)
             found[topic] = ("" if topic_id == _NO_ID else topic_id, len(described.partitions))
     return found
+
+
+def learn_leaders(admin: AdminClient, topics: Collection[str]) -> None:
+    """Let the client learn who leads those of `topics` that it was not told of lately.
+
+    librdkafka (2.16), asked for the offsets of a topic that it knows nothing of, first asks who leads it, and in
+    one of twenty times the answer is there before it waits for it: then it waits for three seconds. Nor does it
+    ask again, for minutes, of a topic that was absent.
+    """
+    lately = time.monotonic() - _LEADERS_SECONDS
+    known = _leaders_known.setdefault(admin, {})
+    found = describe_topics(admin, {topic for topic in topics if known.get(topic, lately) <= lately})
+    known.update(dict.fromkeys(found, time.monotonic()))
 
 
 def read_states(admin: AdminClient, topics: Collection[str], read_ends: Ends) -> dict[str, TopicState]:

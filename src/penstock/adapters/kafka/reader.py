@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from penstock.adapters.kafka.cluster import REQUEST_TIMEOUT_SECONDS, KafkaCluster, explain, open_admin
-from penstock.adapters.kafka.described import describe_topics
+from penstock.adapters.kafka.described import describe_topics, learn_leaders
 from penstock.adapters.kafka.fetched import by_place, ends_at, entry, take, take_whole
 from penstock.core.errors import UnavailableError
 from penstock.core.garbage import no_collection
@@ -85,7 +85,7 @@ class TopicReader:
 
     @property
     def admin(self) -> AdminClient:
-        """The client that it asks brokers with, for whoever has something to ask as well; another one now and then."""
+        """The client that it asks brokers with, for whoever has something to ask as well."""
         if self._admin is None:
             self._admin = open_admin(self._cluster)
         return self._admin
@@ -150,11 +150,7 @@ class TopicReader:
 
     def ends(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
         """For each (topic, partition): the first offset that is not yet committed. Absent ones are left out."""
-        ends = _list_offsets(self.admin, partitions, _LATEST)
-        if len(ends) < len(partitions):
-            # The client would remember for minutes that they are absent; a new one asks again.
-            self._admin = None
-        return ends
+        return _list_offsets(self.admin, partitions, _LATEST)
 
     def ids(self, topics: Collection[str]) -> Mapping[str, str]:
         """The ids of topics (KIP-516); see ports/topics.TopicLog."""
@@ -348,6 +344,7 @@ def _list_offsets(
     """Where (topic, partition)s begin or end; those are left out that are not there by all that the brokers say."""
     offsets: dict[tuple[str, int], int] = {}
     left, deadline = list(partitions), time.monotonic() + REQUEST_TIMEOUT_SECONDS
+    learn_leaders(admin, {topic for topic, _ in partitions})
     while left:
         answers = admin.list_offsets(
             {TopicPartition(*place): which for place in left},
