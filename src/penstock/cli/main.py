@@ -53,8 +53,26 @@ def main() -> NoReturn:
     """Run the command line and exit: 0 done, 1 failed, 2 config or usage, 130 Ctrl-C, 143 SIGTERM."""
     signal.signal(signal.SIGTERM, _end)
     _open_streams()
-    app(prog_name="penstock")
+    try:
+        app(prog_name="penstock")
+    except SystemExit as end:
+        _leave(end)
     raise SystemExit(0)
+
+
+def _leave(end: SystemExit) -> None:
+    """End at once, when all that was opened is closed.
+
+    Python takes a second to take itself apart, and libraries print what it leaves of them.
+    """
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:
+        raise end from None
+    if isinstance(end.code, int):
+        os._exit(end.code)
+    raise end
 
 
 def _open_streams() -> None:

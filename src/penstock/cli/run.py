@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from penstock.cli.leading import Leadership
     from penstock.config.specs import PipelineSpec
+    from penstock.embedded.beside import Beside
     from penstock.embedded.page import PageServer
     from penstock.embedded.servers import EmbeddedServers
     from penstock.jobs.runner import PipelineRun
@@ -78,6 +79,7 @@ def _run(file: Path, *, once: bool, only: str | None, standby: bool) -> None:
         stack.enter_context(telling_loss())
         prepare = partial(spark.prepare, spec) if standby else None
         leadership = stack.enter_context(leading(spec.pipeline, open_lock(spec), say_note, prepare))
+        spark.begin(spec)
         servers = _start_servers(spec, stack)
         wait_for_servers(servers.spec, say_note)
         session = spark.open(servers.spec)
@@ -191,32 +193,49 @@ class _Services:
             self.page.ensure()
 
 
-@dataclass(slots=True)
 class _Spark:
-    """The run's Spark session, which an instance that stands by has before its turn comes."""
+    """The run's Spark session, which is started beside the servers, or while an instance stands by."""
 
-    session: SparkSession | None = None
+    def __init__(self) -> None:
+        """Nothing runs yet."""
+        self._session: SparkSession | None = None
+        self._starting: Beside[SparkSession] | None = None
+
+    def begin(self, spec: PipelineSpec) -> None:
+        """Start it beside whatever comes next."""
+        from penstock.cli.spark_session import plan_session  # noqa: PLC0415
+        from penstock.embedded.beside import Beside  # noqa: PLC0415
+        from penstock.spark.session import close_session, open_session  # noqa: PLC0415
+
+        if self._session is None and self._starting is None:
+            name = f"penstock {spec.pipeline}"
+            self._starting = Beside(lambda: open_session(plan_session(spec, name)), close_session)
 
     def prepare(self, spec: PipelineSpec) -> None:
-        """Have a session ready; unless its workers need the password of a tracker that does not run yet."""
+        """Have a session ready that has run a query."""
         from penstock.spark.warm_up import warm_up  # noqa: PLC0415
 
-        if not spec.is_embedded("tracker"):
-            warm_up(self.open(spec))
+        warm_up(self.open(spec))
 
     def open(self, spec: PipelineSpec) -> SparkSession:
-        """Start Spark unless it runs."""
-        from penstock.cli.spark_session import plan_session  # noqa: PLC0415
-        from penstock.spark.session import open_session  # noqa: PLC0415
+        """The session, which knows the secrets of `spec` from now on."""
+        from penstock.config.secrets import secret  # noqa: PLC0415
+        from penstock.spark.session import give_secrets  # noqa: PLC0415
 
-        if self.session is None:
-            self.session = open_session(plan_session(spec, f"penstock {spec.pipeline}"))
-        return self.session
+        self.begin(spec)
+        if self._starting is not None:
+            self._session, self._starting = self._starting.take(), None
+        assert self._session is not None  # noqa: S101 - one of the two is there since `begin`
+        give_secrets(self._session, {name: secret(name) for name in spec.secret_names()})
+        return self._session
 
     def close(self) -> None:
         """Stop Spark if it runs. Safe to call twice."""
         from penstock.spark.session import close_session  # noqa: PLC0415
 
-        if self.session is not None:
-            close_session(self.session)
-            self.session = None
+        if self._starting is not None:
+            self._starting.give_up()
+            self._starting = None
+        if self._session is not None:
+            close_session(self._session)
+            self._session = None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 from penstock.config.mysql_source import TrackerSpec
 from penstock.config.specs import SchematizerSpec
 from penstock.core.errors import UnavailableError
+from penstock.embedded.beside import Beside
 from penstock.embedded.kafka import start_kafka
 from penstock.embedded.kept_server import KeptServer
 from penstock.embedded.ports import LOOPBACK
@@ -64,25 +65,28 @@ class EmbeddedServers:
         self._say = say
 
     def __enter__(self) -> Self:
-        """Start them. Raises UsageError and UnavailableError as each server's start does.
+        """Start them, side by side. Raises UsageError and UnavailableError as each server's start does.
 
         One of several sources may be away when it is first asked what tracker it needs: then it gets none in
         this run, whose other sources go ahead.
         """
+        starting = {name: Beside(partial(self._start, name, start), _kill) for name, start in self._starters.items()}
         try:
-            for name, start in self._starters.items():
-                self._start_if_there(name, start)
+            for name, server in starting.items():
+                self._take_if_there(name, server)
             self._require_one_source()
         except BaseException:
+            for server in starting.values():
+                server.give_up()
             self.stop()
             raise
         self.spec = self.spec.model_copy(update=self._addresses())
         return self
 
-    def _start_if_there(self, name: str, start: Callable[[], Server]) -> None:
+    def _take_if_there(self, name: str, starting: Beside[Server]) -> None:
         try:
-            again = partial(self._start, name, start)
-            self._servers[name] = KeptServer(name, again(), again, partial(self._tell, name, "down"))
+            again = partial(self._start, name, self._starters[name])
+            self._servers[name] = KeptServer(name, starting.take(), again, partial(self._tell, name, "down"))
         except UnavailableError as error:
             if not name.startswith(_TRACKER) or len(self.spec.sources) == 1:
                 raise
@@ -126,7 +130,7 @@ class EmbeddedServers:
         return start()
 
     def stop(self) -> None:
-        """End them, the last started first."""
+        """End them, the last named first."""
         for server in reversed(self._servers.values()):
             server.stop()
 
@@ -159,3 +163,8 @@ class EmbeddedServers:
         # Executors are children of this process, so they find the password where we do.
         os.environ[variable] = str(facts["password"])
         return TrackerSpec(host=LOOPBACK, port=port, user=str(facts["user"]), password_env=variable)
+
+
+def _kill(server: Server) -> None:
+    """End one that nobody waited for."""
+    server.kill()

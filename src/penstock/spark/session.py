@@ -89,6 +89,11 @@ def open_session(spec: SessionSpec) -> SparkSession:
     return session
 
 
+def give_secrets(session: SparkSession, secrets: Mapping[str, str]) -> None:
+    """Let Python workers of sources that are registered from now on find `secrets` in their environment."""
+    session.sparkContext.environment.update(secrets)
+
+
 def _leave_ends_to_the_supervisor(session: SparkSession) -> None:
     log4j: Any = session.sparkContext._jvm.org.apache.logging.log4j  # type: ignore[union-attr]  # noqa: SLF001
     for name in _PRINTS_WHAT_ENDS_A_QUERY:
@@ -100,6 +105,8 @@ def _leave_ends_to_the_supervisor(session: SparkSession) -> None:
 def close_session(session: SparkSession) -> None:
     """Stop Spark; a JVM that is gone needs no stopping."""
     with suppress(Py4JError, OSError):
+        # Of tasks that it ends in the middle it would print what they could not let go of.
+        session.sparkContext.setLogLevel("OFF")
         session.stop()
 
 
