@@ -122,7 +122,9 @@ class MysqlCapture:
     def unlogged(self, spec: CaptureSpec, catalog: SchemaCatalog) -> UnloggedChanges:
         """See CaptureKind."""
         objects = MysqlSourceObjects(mysql_server(spec.source))
-        return CascadeWatch(_tracker(catalog), spec.source.patterns.matches, objects.logs_cascades)
+        source = mysql_source(spec.source)
+        rereads = source.cascades == "reread"
+        return CascadeWatch(_tracker(catalog), source.patterns.matches, objects.logs_cascades, rereads=rereads)
 
     def replay(self, spec: CaptureSpec, state: State, table_catalog: TableCatalog) -> Replay:
         """See CaptureKind."""
