@@ -10,9 +10,9 @@ import pymysql
 import pytest
 from tests.servers.chain import make_chain
 
-from penstock.core.snapshots import Status
+from penstock.core.snapshots import SnapshotOptions, Status
 from penstock.jobs.in_process import carry_link
-from penstock.wiring.snapshots import read_snapshots
+from penstock.wiring.snapshots import ask_for_snapshots, read_snapshots
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -266,3 +266,26 @@ def test_whatever_foreign_keys_do_by_themselves_the_target_is_the_source(
 
         assert differences(chain) == {}
         assert stopped(chain) == {}
+
+
+def test_a_child_that_gets_another_name_before_it_is_read_again_stops_under_that_name(
+    started: Callable[..., Chain],
+) -> None:
+    chain = started(
+        _CHILD.format("children", "parents (id)", "ON DELETE SET NULL"),
+        "INSERT INTO children VALUES (1, 1), (2, 2)",
+        cascades="reread",
+    )
+
+    chain.write("DELETE FROM parents WHERE id = 1", "RENAME TABLE children TO kids", "INSERT INTO kids VALUES (3, 2)")
+    settle(chain)
+
+    found = stopped(chain)
+    assert set(found) == {"kids"}
+    assert "before all of its rows were read again" in found["kids"]
+    (hint,) = (table.hint for table in chain.status().tables if table.error)
+    ask_for_snapshots(chain.spec, [f"{chain.name}.kids"], SnapshotOptions())
+    settle(chain)
+    assert hint == f"penstock snapshot FILE {chain.name}.kids"
+    assert stopped(chain) == {}
+    assert sorted(chain.query("SELECT id, p FROM {schema}.kids")) == [(1, None), (2, 2), (3, 2)]

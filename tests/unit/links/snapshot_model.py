@@ -258,6 +258,7 @@ class Snapshots:
     kills: bool = False
 
     def add(self, snapshot: Snapshot) -> None:
+        assert not any(each.table == snapshot.table for each in self.all(is_open=True))
         self.known[snapshot.id] = snapshot
         if self.kills:
             raise KilledError

@@ -28,7 +28,7 @@ def test_a_row_that_changed_since_the_low_place_gives_way() -> None:
 def test_a_snapshot_tells_of_its_first_chunk_at_once_whatever_was_told_just_before() -> None:
     capture = Capture(Source({key: key for key in range(6)}), Snapshots())
     for number in (1, 2):
-        capture.snapshots.add(request(number, SnapshotOptions(chunk_rows=5)))
+        capture.snapshots.known[f"s{number}"] = request(number, SnapshotOptions(chunk_rows=5))
 
     # Each has two chunks; then the second is at its first.
     for _ in range(4):
