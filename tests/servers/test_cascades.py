@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -212,6 +211,10 @@ def test_rows_that_foreign_keys_change_are_read_again_and_a_table_without_a_key_
     assert not any(each.options.full_refresh for each in done if each.options.where)
 
 
+# A parent that is not there, children that are RESTRICT, and keys that are there already, also by a cascade.
+REFUSED = {1062, 1451, 1452, 1761, 1762}
+
+
 def random_statement(random: Random) -> str:
     """Something that people do to one of the tables; the server may refuse it."""
     some, other, new = (random.randint(1, 12) for _ in range(3))
@@ -243,7 +246,7 @@ def random_statement(random: Random) -> str:
 
 
 @pytest.mark.parametrize(
-    ("seed", "rounds"), [(1, 3), *(pytest.param(seed, 25, marks=pytest.mark.nightly) for seed in range(2, 6))]
+    ("seed", "rounds"), [(1, 3), *(pytest.param(seed, 20, marks=pytest.mark.nightly) for seed in range(2, 6))]
 )
 def test_whatever_foreign_keys_do_by_themselves_the_target_is_the_source(
     started: Callable[..., Chain], seed: int, rounds: int
@@ -259,8 +262,11 @@ def test_whatever_foreign_keys_do_by_themselves_the_target_is_the_source(
                 statements = [random_statement(random) for _ in range(random.choice((1, 1, 3)))]
                 cursor.execute("BEGIN")
                 for statement in statements:
-                    with suppress(pymysql.err.IntegrityError):
+                    try:
                         cursor.execute(statement)
+                    except pymysql.err.MySQLError as refused:
+                        if refused.args[0] not in REFUSED:
+                            raise
                 cursor.execute("COMMIT" if random.random() < 0.9 else "ROLLBACK")
         settle(chain)
 
