@@ -96,6 +96,15 @@ def test_a_parents_new_key_stops_children_that_follow_it_and_another_value_does_
     chain.carry()
 
     assert set(stopped(chain)) == {"children"}
+    (hint,) = (table.hint for table in chain.status().tables if table.error)
+    assert f"`cascades: reread`, and type once: penstock snapshot FILE {chain.name}.children" in hint
+    chain.file.write_text(chain.file.read_text().replace("cascades: stop", "cascades: reread"))
+    ask_for_snapshots(chain.spec, [f"{chain.name}.children"], SnapshotOptions())
+    settle(chain)
+    chain.write("UPDATE parents SET code = 12 WHERE id = 7")
+    settle(chain)
+    assert stopped(chain) == {}
+    assert chain.query("SELECT id, p FROM {schema}.children") == [(1, 12)]
 
 
 def test_a_parent_that_is_not_carried_is_watched_also_when_the_key_comes_later(started: Callable[..., Chain]) -> None:

@@ -37,7 +37,7 @@ _HINT = (
     "make the foreign key RESTRICT, and delete or change the rows by statements of the application before the "
     f"parent's; then {READ_AGAIN}; or leave the table out"
 )
-_REREAD_HINT = "or give the source `cascades: reread`, which reads such rows again"
+_REREAD_HINT = "or give the source `cascades: reread`, and type once: penstock snapshot FILE"
 _NO_KEY_HINT = "give the table a primary key, without which its rows cannot be read again"
 
 
@@ -95,7 +95,7 @@ class CascadeWatch:
     ) -> StoppedTable | Reread:
         """Return what becomes of a step's child, of which `before` is to be read again anyway."""
         if not self._rereads:
-            return _stopped(step.cascade, position, f"{_HINT}; {_REREAD_HINT}")
+            return _stopped(step.cascade, position, f"{_HINT}; {_REREAD_HINT} {step.cascade.child}")
         schema = self._tracker.table_schema(step.cascade.child)
         if schema is None or not schema.key:
             return _stopped(step.cascade, position, f"{_NO_KEY_HINT}; or {_HINT}")
