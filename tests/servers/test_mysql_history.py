@@ -8,7 +8,7 @@ from tests.servers.binlogs import purge_to
 
 from penstock.adapters.mysql.catalog import read_flavour
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect, server_of
-from penstock.adapters.mysql.history import binlogs, gtids_at, head, log_is_whole, start_of_log
+from penstock.adapters.mysql.history import binlogs, gtids_at, head, start_of_log, what_log_lacks
 from penstock.adapters.mysql.retention import oldest_ahead_ms
 from penstock.core.errors import LogError, UnavailableError, UnfitServerError
 from penstock.core.positions import BinlogPosition
@@ -131,11 +131,11 @@ def test_a_log_that_creates_the_table_is_whole(connection: pymysql.Connection) -
     ):
         ask(connection, statement)
 
-    assert log_is_whole(connection, wanted)
+    assert not what_log_lacks(connection, wanted)
 
 
 def test_reading_the_whole_log_does_not_disturb_the_connection(connection: pymysql.Connection) -> None:
-    log_is_whole(connection, wanted)
+    what_log_lacks(connection, wanted)
 
     assert ask(connection, "SELECT a FROM a.t") == [(1,)]
 
@@ -165,8 +165,8 @@ def test_a_log_that_empties_drops_and_renames_what_it_created_is_whole(connectio
     ):
         ask(connection, statement)
 
-    assert log_is_whole(connection, lambda table: table.schema == "a")
-    assert not log_is_whole(connection, wanted)
+    assert not what_log_lacks(connection, lambda table: table.schema == "a")
+    assert what_log_lacks(connection, wanted)
 
 
 def renamed(connection: pymysql.Connection) -> None:
@@ -200,11 +200,11 @@ def test_a_log_that_may_lack_something_is_not_whole(
 ) -> None:
     story(connection)
 
-    assert not log_is_whole(connection, wanted)
+    assert what_log_lacks(connection, wanted)
 
 
 def test_a_log_too_long_to_read_is_not_whole(connection: pymysql.Connection) -> None:
-    assert not log_is_whole(connection, wanted, log_bytes_max=100)
+    assert what_log_lacks(connection, wanted, log_bytes_max=100)
 
 
 def test_a_place_that_is_none_in_the_log_is_no_matter_of_grants(connection: pymysql.Connection) -> None:

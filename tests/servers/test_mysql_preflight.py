@@ -7,7 +7,7 @@ import pytest
 
 from penstock.adapters.mysql.catalog import read_flavour
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect
-from penstock.adapters.mysql.history import head, log_is_whole
+from penstock.adapters.mysql.history import head, what_log_lacks
 from penstock.adapters.mysql.initial_snapshot import open_initial_snapshot
 from penstock.adapters.mysql.preflight import examine, require_fit
 from penstock.adapters.mysql.visible import UnseenPattern, unseen_patterns
@@ -191,7 +191,7 @@ def test_the_grants_that_are_asked_for_are_enough(
     with contextlib.closing(connect(plain)) as connection:
         require_fit(connection, wanted)
         assert head(connection) == head(root)
-        log_is_whole(connection, wanted)
+        what_log_lacks(connection, wanted)
     with open_initial_snapshot(plain, wanted) as copy:
         rows = [len(batch) for batch in copy.rows(TableId(database, "t"), 10)]
 

@@ -12,7 +12,7 @@ from tests.unit.mysql_log.single_items import one_by_one
 
 from penstock.adapters.mysql.binlog_stream import open_binlog
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect, server_of
-from penstock.adapters.mysql.history import head, log_is_whole, start_of_log
+from penstock.adapters.mysql.history import head, start_of_log, what_log_lacks
 from penstock.adapters.mysql.login import Tls
 from penstock.adapters.mysql.preflight import examine
 from penstock.core.errors import UnfitServerError, UsageError
@@ -105,7 +105,7 @@ def test_the_binlog_is_read_over_tls_too(server: MysqlServer, trusted: Authority
         ask(connection, "INSERT INTO shop.t VALUES (1, REPEAT('x', 3000000)), (2, 'small')")
         for number in range(200):
             ask(connection, f"INSERT INTO shop.t VALUES ({number}, REPEAT('y', 20000))")
-        log_is_whole(connection, lambda _: True)
+        what_log_lacks(connection, lambda _: True)
         assert server_of(connection).tls == encrypted.tls
 
     payloads = []

@@ -37,6 +37,20 @@ def double(message):
         os._exit(3)
     return Output(message.value)
 """
+# A lock that its owner takes again: the call keeps Python's own lock, and no signal ends it.
+HANGS = """\
+import ctypes
+import pyarrow as pa
+from penstock.spolts import Output, spolt
+
+@spolt(output=pa.schema([pa.field("number", pa.int64())]))
+def double(message):
+    if message.value["number"] == 13:
+        lock = ctypes.create_string_buffer(64)
+        for _ in range(2):
+            ctypes.PyDLL(None).pthread_mutex_lock(lock)
+    return Output(message.value)
+"""
 ENDS_BATCHES = """\
 import os
 from penstock.spolts import spolt
@@ -106,6 +120,24 @@ def test_a_message_that_ends_its_worker_is_put_aside_when_it_has_ended_three(
     assert [value["number"] for value in case.values(f"{case.name}.out")] == [n for n in range(20) if n != 13]
     (letter,) = find_letters(case.spec, "double", 10)
     assert (letter.letter.message.offset, "3 workers ended" in letter.letter.error) == (13, True)
+
+
+@pytest.mark.nightly
+def test_a_message_on_which_native_code_hangs_ends_its_worker_and_is_put_aside_at_the_third(
+    case_of: Callable[[str, str], SpoltCase],
+) -> None:
+    case = case_of(DOUBLE.replace("timeout_seconds: 5", "timeout_seconds: 1"), HANGS)
+    case.make_topic(f"{case.name}.in")
+    case.send(f"{case.name}.in", [("k", {"number": number}, 0) for number in range(20)])
+
+    ended: list[int] = []
+    while 0 not in ended and len(ended) < 10:
+        ended.append(_carry_apart(case, len(ended) + 1))
+
+    assert ended == [1, 1, 1, 0]
+    assert [value["number"] for value in case.values(f"{case.name}.out")] == [n for n in range(20) if n != 13]
+    (letter,) = find_letters(case.spec, "double", 10)
+    assert (letter.letter.message.offset, "ignored timeout_seconds" in letter.letter.error) == (13, True)
 
 
 @pytest.mark.nightly

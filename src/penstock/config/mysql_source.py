@@ -69,7 +69,8 @@ class MysqlSourceSpec(Spec):
     of the SERVER_IDS_PER_SOURCE replica ids that are ours on that server. Without
     `tls` nothing is encrypted. `zero_dates` says what becomes of 0000-00-00 and
     other dates that no calendar has, `row_images` of rows that were logged
-    without all of their columns. Rows of XA transactions are held in memory from
+    without all of their columns. `cascades` says what becomes of tables whose rows the
+    source changes because of a foreign key, which is not in its log. Rows of XA transactions are held in memory from
     XA PREPARE to XA COMMIT, `prepared_xa_mebibytes_max` of them at most; those of
     more than 1 GiB would have places behind the next transaction. A
     publication begins `publish_interval_ms` after the one before, or later; 0
@@ -100,6 +101,7 @@ class MysqlSourceSpec(Spec):
     tail_slice_seconds: TailSliceSeconds = 300.0
     zero_dates: ZeroDates = "stop"
     row_images: RowImages = "full"
+    cascades: Literal["stop", "reread"] = "stop"
     prepared_xa_mebibytes_max: Annotated[int, Field(strict=True, ge=1, le=1024)] = 256
     publish_interval_ms: Annotated[int, Field(strict=True, ge=0, le=10_000)] | None = None
     backlog_tasks: Annotated[int, Field(strict=True, ge=1, le=BACKLOG_TASKS_MAX)] = 1

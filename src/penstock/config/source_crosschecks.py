@@ -27,7 +27,12 @@ def find_source_conflicts(pipeline: Mapping[str, object]) -> Iterator[Found]:
     for index, source in enumerate(sources):
         if str(source.get("name")).casefold() == _OBJECTS_LINK:
             yield ("sources", index, "name"), "is what the link is called that writes files: give it another name"
-    if len(sources) > 1 and _mapping(pipeline.get("kafka")).get("transactions") is False:
+    has_transactions = _mapping(pipeline.get("kafka")).get("transactions") is not False
+    for index, source in enumerate(sources):
+        if source.get("cascades") == "reread" and not has_transactions:
+            text = "reads rows again in Kafka's transactions, and kafka.transactions is false: write stop in its place"
+            yield ("sources", index, "cascades"), text
+    if len(sources) > 1 and not has_transactions:
         text = "without transactions a pipeline has one source: leave it out, or write another file for each source"
         yield ("kafka", "transactions"), text
     for (first, one), (second, other) in combinations(enumerate(sources), 2):

@@ -39,6 +39,11 @@ READ_AGAIN = f"have the table's rows read again (penstock snapshot FILE TABLE), 
 FULL_REFRESH = "type: penstock snapshot FILE TABLE --full-refresh"
 """What to do where a table of a target cannot go on from where it is, and has a primary key."""
 
+TRACKER_LIKE_SOURCE = (
+    "give it a server like the source, which holds nothing else: tracker: {host: ..., user: ..., password_env: ...}"
+)
+"""What to do where the schema tracker does not know what the source does."""
+
 STOP_ONE = "stop one of two instances, if there are two"
 """What to do where another instance of the same pipeline seems to be at work; what became of ours follows."""
 

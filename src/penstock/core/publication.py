@@ -12,7 +12,7 @@ import pyarrow as pa
 from penstock.core.changes import Messages
 from penstock.core.positions import position_from_mapping
 from penstock.core.publish_tokens import PublishToken, TokenState
-from penstock.core.snapshots import SnapshotProgress
+from penstock.core.snapshots import Reread, SnapshotProgress
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -43,7 +43,8 @@ class CaptureRecord:
     whoever needs none. `is_snapshotting` says that the tables are still being copied, at
     `position`, and `rows` what is committed of them so far: from there nobody can go on.
     `snapshots` are those that are under way, by their ids, and `refreshes` counts what
-    was published of them, and told, at this very position.
+    was published of them, and told, at this very position. `rereads` has by table what
+    is to be read again, and no snapshot was asked for yet.
     """
 
     position: Position
@@ -56,6 +57,7 @@ class CaptureRecord:
     is_snapshotting: bool = False
     snapshots: Mapping[str, SnapshotProgress] = field(default_factory=dict)
     refreshes: int = 0
+    rereads: Mapping[str, Reread] = field(default_factory=dict)
 
     def to_mapping(self) -> dict[str, object]:
         """The record as JSON values."""
@@ -73,6 +75,7 @@ class CaptureRecord:
             **({"copying": True} if self.is_snapshotting else {}),
             **({"snapshots": {id_: s.to_mapping() for id_, s in self.snapshots.items()}} if self.snapshots else {}),
             **({"refreshes": self.refreshes} if self.refreshes else {}),
+            **({"rereads": {table: r.to_mapping() for table, r in self.rereads.items()}} if self.rereads else {}),
         }
 
     @classmethod
@@ -94,6 +97,7 @@ class CaptureRecord:
             is_snapshotting=record.get("copying") is True,
             snapshots=_snapshots(record.get("snapshots")),
             refreshes=int(str(record.get("refreshes", 0))),
+            rereads=_rereads(record.get("rereads")),
         )
 
 
@@ -101,6 +105,12 @@ def _snapshots(fields: object) -> Mapping[str, SnapshotProgress]:
     if not isinstance(fields, dict):
         return {}
     return {str(id_): SnapshotProgress.from_mapping(progress) for id_, progress in fields.items()}
+
+
+def _rereads(fields: object) -> Mapping[str, Reread]:
+    if not isinstance(fields, dict):
+        return {}
+    return {str(table): Reread.from_mapping(reread) for table, reread in fields.items()}
 
 
 def _publish_token(fields: object) -> PublishToken | None:
@@ -116,7 +126,8 @@ class Publication:
     """Messages of consecutive changes, those of a topic in their order, and what follows from them.
 
     `begin` is where the changes start in the log and `end` where they end. `parts`
-    has by topic the keys of changed rows whose messages lack columns.
+    has by topic the keys of changed rows whose messages lack columns, and `rereads` by
+    table the rows that changed with these and are not among them.
     """
 
     messages: Sequence[Messages]
@@ -125,6 +136,7 @@ class Publication:
     timestamp_ms: int
     rows: Mapping[str, tuple[int, int]]
     parts: Mapping[str, Sequence[bytes | None]] = field(default_factory=dict)
+    rereads: Mapping[str, Reread] = field(default_factory=dict)
 
     @property
     def size_bytes(self) -> int:
@@ -147,7 +159,15 @@ def join(publications: Sequence[Publication]) -> Publication:
         for topic, keys in each.parts.items():
             parts[topic] += keys
     timestamp_ms = next((each.timestamp_ms for each in reversed(publications) if each.timestamp_ms), 0)
-    return Publication(messages, first.begin, others[-1].end, timestamp_ms, rows, parts)
+    rereads: dict[str, Reread] = {}
+    for each in publications:
+        rereads = join_rereads(rereads, each.rereads)
+    return Publication(messages, first.begin, others[-1].end, timestamp_ms, rows, parts, rereads)
+
+
+def join_rereads(some: Mapping[str, Reread], more: Mapping[str, Reread]) -> dict[str, Reread]:
+    """What is to be read again by table, for both."""
+    return {**some, **{table: some.get(table, Reread()) | reread for table, reread in more.items()}}
 
 
 def merge_by_topic(messages: Iterable[Messages]) -> list[Messages]:

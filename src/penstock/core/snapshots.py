@@ -27,6 +27,7 @@ CHUNK_ROWS: Final = 4_000
 CHUNK_ROWS_MAX: Final = 100_000
 KEYS_MAX: Final = 100_000
 _WINDOW_KEYS_MAX: Final = 1_000_000
+_WHERE_LETTERS_MAX: Final = 16_384
 
 
 class Wanted(StrEnum):
@@ -71,12 +72,51 @@ class SnapshotOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class Reread:
+    """Rows of a table that are to be read again, for the source changed them and its log lacks that.
+
+    `wheres` are conditions in the source's SQL, one of which each of the rows meets;
+    with `all_rows` nobody knows one. With `gone` rows went, and nobody knows which.
+    """
+
+    wheres: tuple[str, ...] = ()
+    all_rows: bool = False
+    gone: bool = False
+
+    def __or__(self, other: Reread) -> Reread:
+        """What is to be read for both."""
+        all_rows, gone = self.all_rows or other.all_rows, self.gone or other.gone
+        wheres = () if all_rows or gone else tuple(dict.fromkeys((*self.wheres, *other.wheres)))
+        if sum(map(len, wheres)) > _WHERE_LETTERS_MAX:
+            return Reread(all_rows=True)
+        return Reread(wheres, all_rows, gone)
+
+    @property
+    def options(self) -> SnapshotOptions:
+        """The snapshot that reads them."""
+        where = "" if self.all_rows or self.gone else " OR ".join(self.wheres)
+        return SnapshotOptions(where=where, full_refresh=self.gone)
+
+    def to_mapping(self) -> dict[str, object]:
+        """As JSON values."""
+        return {"wheres": list(self.wheres), "all_rows": self.all_rows, "gone": self.gone}
+
+    @classmethod
+    def from_mapping(cls, fields: Mapping[str, object]) -> Reread:
+        """Read it back."""
+        wheres = fields["wheres"]
+        texts = tuple(map(str, wheres)) if isinstance(wheres, list) else ()
+        return cls(texts, fields["all_rows"] is True, fields["gone"] is True)
+
+
+@dataclass(frozen=True, slots=True)
 class SnapshotProgress:
     """How far the snapshot of `table` is, as the position record has it: committed together with its rows.
 
     `cursor` is where the next chunk begins, in the words of whoever reads rows, "" at the
     start. `fills` says that the table had no rows in its topic when the snapshot
-    began, so that it lacks rows until it is done.
+    began, so that it lacks rows until it is done; `mends`, that it has rows until
+    then which are not those of the source.
     """
 
     table: str
@@ -84,6 +124,7 @@ class SnapshotProgress:
     rows: int = 0
     fills: bool = False
     is_done: bool = False
+    mends: bool = False
 
     def to_mapping(self) -> dict[str, object]:
         """The progress as JSON values."""
@@ -98,6 +139,7 @@ class SnapshotProgress:
             rows=int(str(fields["rows"])),
             fills=fields["fills"] is True,
             is_done=fields["is_done"] is True,
+            mends=fields.get("mends") is True,
         )
 
 

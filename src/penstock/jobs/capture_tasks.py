@@ -157,7 +157,9 @@ class CapturePlanner:
         if self._stop is None:
             return True
         record = self._record()
-        return record is None or record.position.order < self._stop.order or self._has_snapshots()
+        if record is None or record.position.order < self._stop.order or record.rereads:
+            return True
+        return self._has_snapshots()
 
     def _has_snapshots(self) -> bool:
         from penstock.wiring.snapshots import has_snapshots  # noqa: PLC0415

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from penstock.core.log_items import LoggedRows
     from penstock.core.publication import StoppedTable
+    from penstock.core.snapshots import Reread
     from penstock.core.tables import TableId, TableSchema
 
 
@@ -48,10 +49,13 @@ class UnloggedChanges(Protocol):
         """Whether changes of `table` may change rows of tables that are wanted."""
         ...
 
-    def stopped_by(
+    def effects(
         self, changed: Mapping[TableId, Sequence[LoggedRows]], position: str
-    ) -> Mapping[TableId, StoppedTable]:
-        """Return the wanted tables of which nobody knows the rows behind these changes, which begin at `position`."""
+    ) -> Mapping[TableId, StoppedTable | Reread]:
+        """Return the wanted tables of which the log lacks rows behind these changes, which begin at `position`.
+
+        They stop, or rows of them are read again.
+        """
         ...
 
     def forget(self) -> None:
@@ -66,11 +70,11 @@ class AllLogged:
         """See UnloggedChanges."""
         return False
 
-    def stopped_by(
+    def effects(
         self,
         changed: Mapping[TableId, Sequence[LoggedRows]],  # noqa: ARG002 - the port's name
         position: str,  # noqa: ARG002 - the port's name
-    ) -> Mapping[TableId, StoppedTable]:
+    ) -> Mapping[TableId, StoppedTable | Reread]:
         """See UnloggedChanges."""
         return {}
 

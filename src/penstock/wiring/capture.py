@@ -106,9 +106,10 @@ def _first_start(spec: CaptureSpec, parts: CaptureParts, broken_off: CaptureReco
     """Start as the file says; behind a copy that was broken off, with another copy in any case."""
     kind = capture_kind(spec.source)
     with kind.look(spec) as look:
-        identity, begin = look.identity, look.start_of_log() if broken_off is None else None
+        identity = look.identity
+        begin = look.start_of_log() if broken_off is None else "the one before was broken off"
         snapshot_from = look.snapshot_from() if broken_off is None else None
-    if begin is not None:
+    if not isinstance(begin, str):
         start_from_log(parts, begin, spec.epoch, identity)
         return f"from the start of the log at {begin}"
     if snapshot_from is not None:
@@ -116,7 +117,7 @@ def _first_start(spec: CaptureSpec, parts: CaptureParts, broken_off: CaptureReco
     seconds = spec.source.snapshot_commit_seconds if spec.pipeline.kafka.transactions else math.inf
     with kind.snapshot(spec, again=broken_off is not None) as snapshot:
         start_with_snapshot(parts, snapshot, spec.epoch, identity, SnapshotPace(seconds, broken_off))
-        return f"with an initial snapshot of {len(snapshot.schemas)} tables at {snapshot.position}"
+        return f"with an initial snapshot of {len(snapshot.schemas)} tables at {snapshot.position} ({begin})"
 
 
 def open_stream(

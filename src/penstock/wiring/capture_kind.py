@@ -40,8 +40,8 @@ class SourceLook(Protocol):
         """Raise LogError if the source is in an older state than the one that was read up to `position`."""
         ...
 
-    def start_of_log(self) -> Position | None:
-        """Where a first start begins if the file and the log allow it without a copy, else None."""
+    def start_of_log(self) -> Position | str:
+        """Where a first start begins if the file and the log allow it without a copy, else why not, in words."""
         ...
 
     def snapshot_from(self) -> Position | None:

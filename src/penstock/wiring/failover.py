@@ -98,7 +98,7 @@ def fail_over(spec: PipelineSpec, source_name: str, way: Way | None = None) -> F
     """
     if not spec.kafka.transactions:
         message = f"{source_name} publishes without Kafka's transactions, and a failover needs them"
-        raise UsageError(message, "start a new pipeline with an initial snapshot of the new master")
+        raise UsageError(message, f"{START_ANEW}, of the new master")
     capture = CaptureSpec(spec, source_name, next_epoch(spec))
     with closing(open_topic_log(spec)) as log:
         record = _record(capture, log)
@@ -150,8 +150,8 @@ def _find(connection: pymysql.Connection, spec: CaptureSpec, before: BinlogPosit
     if before.rows_from:
         message = f"we stand in the middle of the transaction at {before}: a part of it is published"
         hint = (
-            "let the pipeline read the rest of it from the old master. If that is gone for ever, start a new pipeline "
-            "with an initial snapshot; smaller transactions are published whole"
+            f"let the pipeline read the rest of it from the old master. If that is gone for ever, {START_ANEW}; "
+            "smaller transactions are published whole"
         )
         raise PositionError(message, hint)
     source = spec.source
@@ -171,10 +171,7 @@ def _find_by_heartbeat(
     if heartbeat is None or newest is None or not newest.serial:
         has = "no GTIDs and no heartbeat" if not before.gtids else "no heartbeat"
         message = f"the position {before} has {has}: its place cannot be found in another log"
-        hint = (
-            "start a new pipeline with an initial snapshot of the new master, and give its source a `heartbeat`, "
-            "or switch GTIDs on"
-        )
+        hint = f"{START_ANEW}, of the new master; give its source a `heartbeat`, or switch GTIDs on"
         raise PositionError(message, hint)
     return find_by_heartbeat(connection, newest, heartbeat.table_id, spec.pipeline.pipeline, reading)
 
@@ -185,8 +182,8 @@ def _require_same_prepared(before: BinlogPosition, after: BinlogPosition) -> Non
         listed = ", ".join(sorted(ours ^ theirs)) or "none with a name"
         message = f"XA transactions that are prepared at {before} are not those at {after} of the new master: {listed}"
         hint = (
-            "the log of the new master does not have their rows any more. Start a new pipeline with an initial "
-            "snapshot, once they are committed or rolled back (XA RECOVER lists them)"
+            "the log of the new master does not have their rows any more. Once they are committed or rolled back "
+            f"(XA RECOVER lists them), {START_ANEW}"
         )
         raise PositionError(message, hint)
 

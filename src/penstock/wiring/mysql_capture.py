@@ -11,7 +11,7 @@ from penstock.adapters.mysql.binlog_stream import open_binlog
 from penstock.adapters.mysql.catalog import read_tables
 from penstock.adapters.mysql.connection import connect
 from penstock.adapters.mysql.heartbeat import require_not_behind
-from penstock.adapters.mysql.history import log_is_whole, start_of_log
+from penstock.adapters.mysql.history import start_of_log, what_log_lacks
 from penstock.adapters.mysql.identity import read_identity
 from penstock.adapters.mysql.initial_snapshot import SILENCE_SECONDS, open_initial_snapshot
 from penstock.adapters.mysql.log_coverage import require_whole_log
@@ -80,13 +80,13 @@ class MysqlLook:
         if heartbeat is not None and newest is not None:
             require_not_behind(self.connection, heartbeat.table_id, self.spec.pipeline.pipeline, newest.serial)
 
-    def start_of_log(self) -> Position | None:
+    def start_of_log(self) -> Position | str:
         """Ask the server, and the file."""
         source = mysql_source(self.spec.source)
-        is_whole = source.start == "log" or (
-            source.start == "auto" and log_is_whole(self.connection, source.patterns.matches)
-        )
-        return start_of_log(self.connection) if is_whole else None
+        if source.start == "snapshot":
+            return "start: snapshot"
+        lacking = what_log_lacks(self.connection, source.patterns.matches) if source.start == "auto" else ""
+        return lacking or start_of_log(self.connection)
 
     def snapshot_from(self) -> Position | None:
         """A copy makes nothing in the source."""
@@ -122,7 +122,9 @@ class MysqlCapture:
     def unlogged(self, spec: CaptureSpec, catalog: SchemaCatalog) -> UnloggedChanges:
         """See CaptureKind."""
         objects = MysqlSourceObjects(mysql_server(spec.source))
-        return CascadeWatch(_tracker(catalog), spec.source.patterns.matches, objects.logs_cascades)
+        source = mysql_source(spec.source)
+        rereads = source.cascades == "reread"
+        return CascadeWatch(_tracker(catalog), source.patterns.matches, objects.logs_cascades, rereads=rereads)
 
     def replay(self, spec: CaptureSpec, state: State, table_catalog: TableCatalog) -> Replay:
         """See CaptureKind."""

@@ -31,7 +31,9 @@ def examine_source(source: MysqlSourceSpec, pipeline: str) -> Iterator[Finding]:
     try:
         with connect(mysql_server(source)) as connection:
             yield Finding("ok", subject, f"{source.user} can log in to {source.host}:{source.port}")
-            for found in preflight.examine(connection, source.patterns.matches, source.policy):
+            for found in preflight.examine(
+                connection, source.patterns.matches, source.policy, rereads=source.cascades == "reread"
+            ):
                 exit_code = UnfitServerError.exit_code if found.level == "error" else 0
                 yield Finding(found.level, f"{subject}, {found.subject}", found.message, found.hint, exit_code)
             for unseen in unseen_patterns(connection, source.tables):

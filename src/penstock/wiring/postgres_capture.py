@@ -79,9 +79,9 @@ class PostgresLook:
         require_whole_publication(self.connection, source.publication_name)
         require_slot(source_server(source), source.slot_name, wal_position(position))
 
-    def start_of_log(self) -> Position | None:
+    def start_of_log(self) -> Position | str:
         """A slot begins when it is made, and never before the first table: there is an initial snapshot."""
-        return None
+        return "the slot begins here"
 
     def snapshot_from(self) -> Position | None:
         """A copy makes a slot: whoever finds that one later must know that it is ours."""

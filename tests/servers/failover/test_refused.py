@@ -11,7 +11,14 @@ from tests.servers.failover.pair import run, value
 from tests.servers.kinds import first
 from tests.servers.source_log import connected
 
-from penstock.core.errors import LogError, LogPurgedError, PenstockError, PositionError, UnfitServerError
+from penstock.core.errors import (
+    START_ANEW,
+    LogError,
+    LogPurgedError,
+    PenstockError,
+    PositionError,
+    UnfitServerError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -161,4 +168,4 @@ def test_without_gtids_and_heartbeats_no_place_is_guessed(open_pair: OpenPair, m
         )
 
         error = refuse(case, pair, PositionError, "no heartbeat: its place cannot be found in another log", "heartbeat")
-        assert "start a new pipeline with an initial snapshot of the new master" in error.hint
+        assert f"{START_ANEW}, of the new master" in error.hint

@@ -64,6 +64,10 @@ def test_each_source_has_its_own_tracker_or_a_private_one() -> None:
             "sources.1.tracker: another source has the tracker at t:3306",
         ),
         (file(more="kafka: {bootstrap_servers: 'k:1', transactions: false}"), "kafka.transactions: without"),
+        (
+            file(", cascades: reread", more="kafka: {bootstrap_servers: 'k:1', transactions: false}"),
+            "sources.0.cascades: reads rows again in Kafka's transactions",
+        ),
         (file(links="links: [{from: a, to: w}, {from: b, to: w}]"), "may both have a table shop.t in w"),
         (file(links="links: [{from: a, to: w}, {from: b, to: w, schema: shop}]"), "may both have a table shop.t"),
         (

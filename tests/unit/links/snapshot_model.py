@@ -17,9 +17,9 @@ from penstock.core.avro.schemas import value_schema
 from penstock.core.changes import Messages, Op, RowBatch
 from penstock.core.errors import UnavailableError, UsageError
 from penstock.core.positions import BinlogPosition
-from penstock.core.publication import CaptureRecord, Publication, StoppedTable
+from penstock.core.publication import CaptureRecord, Publication, StoppedTable, join_rereads
 from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
-from penstock.core.snapshots import SnapshotOptions, Status, Wanted
+from penstock.core.snapshots import Reread, SnapshotOptions, Status, Wanted
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema
 from penstock.links.capture.open_capture import CaptureParts, OpenCapture
 from penstock.links.capture.refresher import Refresher
@@ -63,6 +63,8 @@ class Source:
         self.rows = dict(rows)
         self.log: list[list[Change]] = []
         self.states = [dict(rows)]
+        self.rereads: dict[int, Reread] = {}
+        """What is to be read again because of transactions of these indices."""
 
     def write(self, writes: Mapping[int, int | None]) -> None:
         """Commit values for keys, None for those that go."""
@@ -79,6 +81,21 @@ class Source:
     def touch(self, keys: Iterable[int]) -> None:
         """Commit updates that leave values as they are, and that are logged without them."""
         self.log.append([Change(Op.UPDATE, key, None) for key in keys if key in self.rows])
+        self.states.append(dict(self.rows))
+
+    def cascade(self, writes: Mapping[int, int | None]) -> None:
+        """Commit values for keys that there are, None for those that go, without a word of it in the log."""
+        reread = Reread()
+        for key, value in writes.items():
+            if key in self.rows and value is None:
+                del self.rows[key]
+                reread |= Reread(gone=True)
+            elif key in self.rows and value is not None:
+                self.rows[key] = value
+                reread |= Reread((f"n = {value}",))
+        if reread != Reread():
+            self.rereads[len(self.log)] = reread
+        self.log.append([])
         self.states.append(dict(self.rows))
 
     def at(self, index: int) -> BinlogPosition:
@@ -112,7 +129,9 @@ class Reader:
             gone = {key: 0 for key in asked if key not in rows}
             cursor = str(start + count) if start + count < len(order.options.keys) else None
             return Chunk(batch_of(Op.READ, there), batch_of(Op.DELETE, gone), high, cursor)
-        behind = sorted(key for key in rows if not order.cursor or key > int(order.cursor))
+        values = [int(part.removeprefix("n = ")) for part in order.options.where.split(" OR ") if part]
+        found = [key for key, value in rows.items() if not values or value in values]
+        behind = sorted(key for key in found if not order.cursor or key > int(order.cursor))
         chunk = {key: rows[key] for key in behind[:count]}
         cursor = str(behind[count - 1]) if len(behind) > count else None
         return Chunk(batch_of(Op.READ, chunk), None, high, cursor, len(rows))
@@ -239,7 +258,10 @@ class Snapshots:
     kills: bool = False
 
     def add(self, snapshot: Snapshot) -> None:
+        assert not any(each.table == snapshot.table for each in self.all(is_open=True))
         self.known[snapshot.id] = snapshot
+        if self.kills:
+            raise KilledError
 
     def want(self, id_: str, wanted: Wanted) -> None:
         self.known[id_] = replace(self.known[id_], wanted=wanted)
@@ -282,6 +304,7 @@ class Capture:
         parts = CaptureParts(self.topic, table_catalog, cast("Replay", None), "schemas", 1)
         self.capture = OpenCapture(parts, 1, record.position, 0, dict(record.stopped))
         self.capture.snapshots, self.capture.refreshes = dict(record.snapshots), record.refreshes
+        self.capture.rereads = dict(record.rereads)
         self.touching: list[Messages] = []
         self.pending: list[tuple[Callable[[], Chunk | Definition], Future[Chunk | Definition]]] = []
         self.refresher = Refresher(self.capture, self.reader, self.snapshots, self._submit)
@@ -309,7 +332,11 @@ class Capture:
             messages = [] if stopped else [part for i in range(self.read_to, end) for part in self._messages(i)]
             begin = self.capture.position
             touched = [part.keys.to_pylist()[0] for part in messages if part in self.touching]
-            publication = Publication(messages, begin, self.source.at(end), 0, {}, {_TOPIC: touched})
+            rereads: dict[str, Reread] = {}
+            for index in range(self.read_to, end):
+                if index in self.source.rereads and not stopped:
+                    rereads = join_rereads(rereads, {str(TABLE): self.source.rereads[index]})
+            publication = Publication(messages, begin, self.source.at(end), 0, {}, {_TOPIC: touched}, rereads)
             self.capture.publish(publication)
             self.refresher.saw(publication)
             self.read_to = end

@@ -74,10 +74,21 @@ KEYS = [
 def test_what_a_foreign_key_sets_off_goes_on_from_there(
     deleted: list[TableId], updated: dict[TableId, set[str]], reached: set[TableId]
 ) -> None:
-    assert set(reached_by(deleted, updated, KEYS)) == reached
+    assert {step.cascade.child for step in reached_by(deleted, updated, KEYS)} == reached
 
 
 def test_foreign_keys_in_a_circle_end() -> None:
     circle = [Cascade(A, "1", B, ("x",), ("y",), "CASCADE", "CASCADE"), Cascade(B, "2", A, ("y",), ("x",), "CASCADE")]
 
-    assert set(reached_by([A], {B: {"y"}}, circle)) == {A, B}
+    assert {step.cascade.child for step in reached_by([A], {B: {"y"}}, circle)} == {A, B}
+
+
+def test_a_step_is_direct_where_the_log_has_the_rows_of_the_parent() -> None:
+    steps = reached_by([A], {C: {"b_id"}}, KEYS)
+
+    assert {(step.cascade.name, step.verb, step.is_direct) for step in steps} == {
+        ("1", "DELETE", True),
+        ("2", "DELETE", False),
+        ("3", "UPDATE", True),
+        ("3", "UPDATE", False),
+    }

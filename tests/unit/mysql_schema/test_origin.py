@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.core.mysql.statements.origin import tells_whole_life
+from penstock.core.mysql.statements.origin import what_life_lacks
 from penstock.core.tables import TableId
 
 T, U = TableId("a", "t"), TableId("a", "u")
@@ -81,7 +81,7 @@ STORIES = st.lists(
 
 
 def is_whole(statements: list[str], wanted: tuple[TableId, ...] = (T,)) -> bool:
-    return tells_whole_life([(sql, "a") for sql in statements], wanted, lambda table: table in wanted)
+    return not what_life_lacks([(sql, "a") for sql in statements], wanted, lambda table: table in wanted)
 
 
 @pytest.mark.parametrize("statements", WHOLE)
@@ -134,3 +134,18 @@ def play(story: list[tuple[str, str, str]], before: set[str]) -> tuple[list[str]
 @pytest.mark.parametrize("statements", NOT_WHOLE)
 def test_a_log_that_leaves_any_doubt_is_not_whole(statements: list[str]) -> None:
     assert not is_whole(statements)
+
+
+@pytest.mark.parametrize(
+    ("statements", "why"),
+    [
+        (["create table u (id int)"], "the log does not have the CREATE TABLE of a.t"),
+        (["create table t (id int)", "update t set id = 'secret'"], "which it does not have: update t set ..."),
+        (["create table t (p int, foreign key (p) references u (id) on delete cascade)"], "by a foreign key (CASCADE"),
+    ],
+)
+def test_why_a_log_is_not_whole_is_said_without_what_rows_have(statements: list[str], why: str) -> None:
+    found = what_life_lacks([(sql, "a") for sql in statements], [T], lambda table: table == T)
+
+    assert why in found
+    assert "secret" not in found

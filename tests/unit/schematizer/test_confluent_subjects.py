@@ -226,11 +226,48 @@ def test_every_level_is_kept(registry: httpx.Client, level: str, wider: int, nar
 
 
 def test_configs_that_we_would_not_act_on_are_refused(registry: httpx.Client) -> None:
-    response = registry.put("/config/s", json={"compatibility": "FULL", "compatibilityGroup": "major"})
+    response = registry.put("/config/s", json={"compatibility": "FULL", "alias": "other"})
 
     assert response.status_code == 422
-    assert "compatibilityGroup" in response.json()["message"]
+    assert "alias" in response.json()["message"]
     assert refusal(registry.get("/config/s")) == (404, 40408)
+
+
+@pytest.mark.parametrize("place", ["/config/s", "/config"])
+def test_schemas_are_compared_with_those_of_their_group_alone(registry: httpx.Client, place: str) -> None:
+    def version(schema: object, major: str | None) -> dict[str, object]:
+        return {
+            "schema": json.dumps(schema),
+            **({} if major is None else {"metadata": {"properties": {"major": major}}}),
+        }
+
+    def register(schema: object, major: str | None) -> int:
+        return registry.post("/subjects/s/versions", json=version(schema, major)).status_code
+
+    def fits(schema: object, major: str | None) -> bool:
+        tried = registry.post("/compatibility/subjects/s/versions", json=version(schema, major))
+        return tried.json()["is_compatible"] is True
+
+    told = {"compatibility": "FULL_TRANSITIVE", "compatibilityGroup": "major"}
+    assert registry.put(place, json=told).json() == told
+    assert register(INT, "1") == 200
+
+    assert (fits(TEXT, "1"), fits(TEXT, "2")) == (False, True)
+    assert (register(TEXT, "1"), register(TEXT, "2"), register(TEXT, None)) == (409, 200, 200)
+    assert (fits(INT, "2"), fits(INT, "1"), fits(INT, "3")) == (False, True, True)
+    assert registry.get(f"{place}?defaultToGlobal=true").json()["compatibilityGroup"] == "major"
+    assert registry.delete(place).json()["compatibilityGroup"] == "major"
+    assert not fits(INT, "9")
+    assert "compatibilityGroup" not in registry.get("/config").json()
+
+
+def test_the_group_of_a_subject_comes_before_that_of_all_and_may_not_be_empty(registry: httpx.Client) -> None:
+    registry.put("/config", json={"compatibilityGroup": "all"})
+    registry.put("/config/s", json={"compatibilityGroup": "own"})
+
+    assert registry.get("/config/s").json() == {"compatibilityGroup": "own"}
+    assert registry.get("/config/t?defaultToGlobal=true").json()["compatibilityGroup"] == "all"
+    assert registry.put("/config/s", json={"compatibilityGroup": ""}).status_code == 422
 
 
 def test_the_global_level_can_be_forgotten(registry: httpx.Client) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -131,6 +132,31 @@ def test_the_time_that_the_registry_takes_is_not_that_of_user_code() -> None:
     result = replace(harness, schemas=_SlowSchemas()).run([send("in", {"number": 1})])
 
     assert result.values("out") == [{"number": 1}]
+
+
+# A lock that its owner takes again: the call keeps Python's own lock, and no signal ends it.
+_HANG = """
+import ctypes, time
+from penstock.links.spolts.time_limit import WorkerLimit, time_limit
+limit = WorkerLimit(0.2)
+limit.extend()
+print(limit.lift(), limit.lift(), flush=True)
+time.sleep(1.6)
+print("alive", flush=True)
+limit.extend()
+lock = ctypes.create_string_buffer(64)
+with time_limit(0.2):
+    for _ in range(2):
+        ctypes.PyDLL(None).pthread_mutex_lock(lock)
+"""
+
+
+def test_native_code_that_never_comes_back_ends_its_worker_which_says_where_it_was() -> None:
+    ended = subprocess.run([sys.executable, "-c", _HANG], capture_output=True, text=True, timeout=60, check=False)
+
+    assert (ended.returncode, ended.stdout.split()) == (1, ["True", "False", "alive"])
+    assert "Timeout" in ended.stderr
+    assert 'File "<string>", line 13' in ended.stderr
 
 
 def test_a_time_limit_leaves_a_timer_that_runs_already_going() -> None:

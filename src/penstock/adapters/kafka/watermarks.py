@@ -34,7 +34,7 @@ from penstock.adapters.kafka.tails import TopicTails
 from penstock.adapters.kafka.topics import POSITION_SETTINGS, create_own_topics, position_topic
 from penstock.config.crash_points import CrashPoint
 from penstock.core.changes import Messages
-from penstock.core.errors import PenstockError, PositionError, UnavailableError
+from penstock.core.errors import START_ANEW, PenstockError, PositionError, UnavailableError
 from penstock.core.partitions import partitions_of
 from penstock.core.topic_fingerprints import NO_TRANSACTIONS
 
@@ -273,7 +273,7 @@ class WatermarkPublisher:
             hint = (
                 "it has run with kafka.transactions: true, which stays as it is for a pipeline, or the state database"
             )
-            raise PositionError(message, f"{hint} was lost: set it back, restore the database, or start a new pipeline")
+            raise PositionError(message, f"{hint} was lost: set it back, restore the database, or {START_ANEW}")
 
 
 def _producer_settings(cluster: KafkaCluster) -> dict[str, str | int | float | bool]:

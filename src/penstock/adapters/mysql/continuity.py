@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from penstock.adapters.mysql.catalog import read_flavour
 from penstock.adapters.mysql.connection import ask, server_of
-from penstock.core.errors import LogError, PositionError
+from penstock.core.errors import START_ANEW, LogError, PositionError
 from penstock.core.mysql.events.gtid_sets import MysqlGtids, parse_gtids
 from penstock.core.mysql.log.log_items import (
     FewTransactions,
@@ -53,7 +53,7 @@ def require_known(connection: pymysql.Connection, position: BinlogPosition) -> N
     if not _is_readable(position.gtids, flavour):
         shown = position.gtids[:_SHOWN]
         message = f"the GTID set of the position {position} is none of a {flavour} server: {shown}"
-        hint = "its record was damaged, or another server answers: start a new pipeline with an initial snapshot"
+        hint = f"its record was damaged, or another server answers: {START_ANEW}"
         raise PositionError(message, hint)
     if flavour == "mysql":
         subset = f"GTID_SUBSET({connection.escape(position.gtids)}, @@GLOBAL.gtid_executed)"
@@ -118,7 +118,7 @@ class Continuity:
             message = f"the GTIDs of {self._server} go back: {origin}{first} at {end}, after {origin}{before}"
             hint = (
                 "the server was restored from a backup, or somebody set gtid_seq_no or gtid_binlog_state"
-                f"{_OR_DELETED}: start a new pipeline with an initial snapshot; and set gtid_strict_mode=ON, which "
+                f"{_OR_DELETED}: {START_ANEW}; and set gtid_strict_mode=ON, which "
                 "refuses numbers that go back"
             )
             raise LogError(message, hint)

@@ -11,7 +11,7 @@ from penstock.adapters.mysql.catalog import read_flavour, read_greeting, read_ta
 from penstock.adapters.mysql.connection import ask, server_of
 from penstock.core.errors import LogError, LogPurgedError, UnfitServerError
 from penstock.core.mysql.log.log_items import LogAdvanced, StatementLogged, TransactionBegan
-from penstock.core.mysql.statements.origin import tells_whole_life
+from penstock.core.mysql.statements.origin import what_life_lacks
 from penstock.core.mysql.types.logged_rows import RowsLogged
 from penstock.core.positions import BinlogPosition, file_number
 from penstock.ports.log import Stop
@@ -102,13 +102,13 @@ def gtids_at(connection: pymysql.Connection, file: str, offset: int) -> str:
     return gtids or ""
 
 
-def log_is_whole(
+def what_log_lacks(
     connection: pymysql.Connection, wanted: Callable[[TableId], bool], log_bytes_max: int = LOG_BYTES_MAX
-) -> bool:
-    """Whether replaying the log from its start gives every wanted table as it is now.
+) -> str:
+    """Say why replaying the log from its start may not give every wanted table as it is now, "" if it does.
 
-    False whenever that is not sure, because a copy of the tables is always
-    right. It is True only if all of this holds:
+    Whenever that is not sure there is a reason, because a copy of the tables is always
+    right. It is "" only if all of this holds:
 
     - The first file is number 1 and no transaction was logged before it (its
       GTID list is empty): nothing was purged, and the log was not carried on
@@ -117,23 +117,27 @@ def log_is_whole(
       switched on, or reset, on a server full of tables, or the server may have
       been restored from a backup, which has no log. CREATE_TIME cannot tell,
       because an ALTER TABLE renews it. So the statements of the log are read, and
-      must create every wanted table; see `tells_whole_life`.
+      must create every wanted table; see `what_life_lacks`.
     - The log has at most `log_bytes_max` bytes, so that reading it takes seconds.
 
     What was written with sql_log_bin=0 is in no log, and not seen here.
     """
     files = binlogs(connection)
-    if not files or sum(size for _, size in files) > log_bytes_max or file_number(files[0][0]) != _FIRST_FILE:
-        return False
+    if not files or file_number(files[0][0]) != _FIRST_FILE:
+        return "the first file of the log is gone"
+    if sum(size for _, size in files) > log_bytes_max:
+        return f"the log has more than {log_bytes_max:,} bytes"
     start = start_of_log(connection)
+    if start.gtids:
+        return "transactions were logged before the log begins"
     tables = [table for table in read_table_ids(connection) if wanted(table)]
     try:
         log = (each for each in read_statements(connection, start) if isinstance(each, StatementLogged))
         statements = ((each.sql, each.default_schema) for each in log)
-        return not start.gtids and tells_whole_life(statements, tables, wanted)
-    except LogError:
+        return what_life_lacks(statements, tables, wanted)
+    except LogError as error:
         # Among others an XA COMMIT of what was prepared before the log began.
-        return False
+        return error.message
 
 
 def read_statements(connection: pymysql.Connection, start: BinlogPosition) -> Iterator[StatementLogged | LogAdvanced]:

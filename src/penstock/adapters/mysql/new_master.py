@@ -10,7 +10,7 @@ from penstock.adapters.mysql.binlog_stream import open_binlog
 from penstock.adapters.mysql.catalog import read_flavour
 from penstock.adapters.mysql.connection import ask, server_of
 from penstock.adapters.mysql.history import binlogs, gtids_at
-from penstock.core.errors import LogError, LogPurgedError, PositionError, UnfitServerError
+from penstock.core.errors import START_ANEW, LogError, LogPurgedError, PositionError, UnfitServerError
 from penstock.core.mysql.events.gtid_sets import MariadbGtids, parse_gtids
 from penstock.core.mysql.log.heartbeats import HeartbeatWatch
 from penstock.core.mysql.log.log_items import FewTransactions
@@ -160,7 +160,7 @@ def _require_logged_mariadb(connection: pymysql.Connection, ours: GtidSet) -> Ma
         hint = (
             "a replica that is to become a source needs log_slave_updates=ON in its configuration file from the "
             "beginning, and must not come from a backup that is newer than what was published: fail over to one that "
-            "has it, or start a new pipeline with an initial snapshot"
+            f"has it, or {START_ANEW}"
         )
         raise UnfitServerError(message, hint)
     raise _lacks(connection, lacking)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Literal
 
 from pymysql.constants import ER
 
+from penstock.adapters.mysql.cascade_findings import cascade_findings
 from penstock.adapters.mysql.catalog import quote_table, read_flavour, read_table_ids
 from penstock.adapters.mysql.connection import ask, error_code, server_of
-from penstock.adapters.mysql.foreign_keys import logs_cascades, read_cascades
+from penstock.adapters.mysql.foreign_keys import logs_cascades
 from penstock.adapters.mysql.grants import global_privileges, privileges_somewhere, read_grants
 from penstock.adapters.mysql.log_coverage import examine_coverage
 from penstock.core.errors import UnfitServerError
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     import pymysql
 
     from penstock.core.mysql.statements.describe import Flavour
-    from penstock.core.mysql.statements.foreign_keys import Cascade
     from penstock.core.table_policy import RowImages, TablePolicy
 
 _DAY_SECONDS = 86_400
@@ -67,11 +67,14 @@ def examine(
     connection: pymysql.Connection,
     wanted: Callable[[TableId], bool] | None = None,
     policy: TablePolicy = DEFAULT_POLICY,
+    *,
+    rereads: bool = False,
 ) -> Sequence[Finding]:
     """Look at the server's settings and our grants, and at the tables that are `wanted`, if that is given.
 
-    What is wrong depends on the `policy` of the source. Changes nothing. Raises
-    UnavailableError, and UnfitServerError where we may not even ask.
+    What is wrong depends on the `policy` of the source, and on whether it `rereads` rows that
+    foreign keys change. Changes nothing. Raises UnavailableError, and
+    UnfitServerError where we may not even ask.
     """
     flavour = read_flavour(connection)
     variables = {str(name).lower(): str(value) for name, value in ask(connection, "SHOW GLOBAL VARIABLES")}
@@ -89,7 +92,7 @@ def examine(
         findings += examine_coverage(connection, wanted)
     if wanted is not None:
         tables = [table for table in read_table_ids(connection) if wanted(table)]
-        findings += _table_findings(connection, tables)
+        findings += _table_findings(connection, tables, rereads=rereads)
     return findings
 
 
@@ -198,12 +201,12 @@ def _grant_finding(connection: pymysql.Connection, names: tuple[str, ...], grant
     return Finding("error", f"grant {name}", f"{user} does not have it", f"GRANT {name} ON *.* TO {user}")
 
 
-def _table_findings(connection: pymysql.Connection, tables: Sequence[TableId]) -> Sequence[Finding]:
+def _table_findings(connection: pymysql.Connection, tables: Sequence[TableId], *, rereads: bool) -> Sequence[Finding]:
     refused = [table for table in tables if not _may_read(connection, table)]
     readable = set(tables).difference(refused)
     findings = [_select_finding(connection, len(tables), refused), *_engine_findings(connection, readable)]
     if not logs_cascades(connection):
-        findings += map(_cascade_finding, read_cascades(connection, readable.__contains__))
+        findings += cascade_findings(connection, readable, rereads=rereads)
     return findings
 
 
@@ -241,13 +244,3 @@ def _engine_findings(connection: pymysql.Connection, tables: Collection[TableId]
         message = f"an initial snapshot stops these, and no other can be made of them: {', '.join(named[:_LISTED_MAX])}"
         hint = "ALTER TABLE ... ENGINE=InnoDB before the first start, or leave them out; their changes are in the log"
         yield Finding("warning", "engine", f"{message}{more}", hint)
-
-
-def _cascade_finding(found: Cascade) -> Finding:
-    """Warn of a foreign key that changes rows inside the storage engine, where the log does not see it."""
-    message = (
-        f"rows that the server deletes or changes with those of {found.parent} (CASCADE, SET NULL) are not in the "
-        f"binlog: the first such change of {found.parent} stops {found.child}"
-    )
-    hint = "make it RESTRICT and change the rows by statements of the application, or leave the table out"
-    return Finding("warning", f"foreign key {found.child}.{found.name}", message, hint)

@@ -24,7 +24,7 @@ from penstock.adapters.mysql.foreign_keys import read_children
 from penstock.adapters.mysql.tracker_dump import PartDump, put_back, read_dump
 from penstock.adapters.mysql.tracker_tables import TrackerTables
 from penstock.adapters.mysql.writer_lock import take_lock
-from penstock.core.errors import PenstockError, UnavailableError, UnfitServerError
+from penstock.core.errors import TRACKER_LIKE_SOURCE, PenstockError, UnavailableError, UnfitServerError
 from penstock.core.mysql.statements.ddl import TableDdl, classify, for_tracker
 from penstock.core.mysql.statements.sql_session import UNKNOWN_SESSION, settings_of
 from penstock.core.mysql.statements.storage_options import without_storage
@@ -283,7 +283,7 @@ def _explain_refusal(error: UnfitServerError, sql: str) -> PenstockError:
     shown = sql if len(sql) <= _SHOWN_CHARACTERS else f"{sql[:_SHOWN_CHARACTERS]} ..."
     return PenstockError(
         f"the schema tracker could not follow a statement of the source: {error.message}\n  {shown}",
-        "the tracker may be older than the source, or of another kind: give it a server like the source",
+        f"the tracker may be older than the source, or of another kind: {TRACKER_LIKE_SOURCE}",
     )
 
 

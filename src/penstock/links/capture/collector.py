@@ -14,10 +14,11 @@ from penstock.core.publication import Publication, StoppedTable, count_rows, mer
 from penstock.links.capture.sendable import require_sendable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from penstock.core.log_items import LoggedRows
     from penstock.core.positions import Position
+    from penstock.core.snapshots import Reread
     from penstock.core.tables import TableId
     from penstock.links.capture.table_catalog import TableCatalog
     from penstock.ports.log import LogReading
@@ -57,8 +58,7 @@ class ChangeCollector:
         rows: dict[str, tuple[int, int]] = {}
         parts: dict[str, list[bytes | None]] = {}
         by_table = _by_table(events)
-        for table, why in self._table_catalog.unlogged.stopped_by(by_table, str(begin)).items():
-            self.stopped.setdefault(str(table), why)
+        rereads = self._take_effects(by_table, str(begin))
         for table, table_events in by_table.items():
             if not self._is_carried(table) or self._table_catalog.is_sequence(table):
                 continue
@@ -71,7 +71,17 @@ class ChangeCollector:
             messages.extend(encoded)
             rows = count_rows(rows, table, sum(map(len, encoded)), max(rows.newest_ms for rows in table_events))
         newest = max((event.newest_ms for event in events), default=0)
-        return Publication(merge_by_topic(messages), begin, end, newest, rows, parts)
+        return Publication(merge_by_topic(messages), begin, end, newest, rows, parts, rereads)
+
+    def _take_effects(self, by_table: Mapping[TableId, Sequence[LoggedRows]], begin: str) -> Mapping[str, Reread]:
+        """Stop tables that changed behind the log with these rows; return what is to be read again of others."""
+        rereads: dict[str, Reread] = {}
+        for table, effect in self._table_catalog.unlogged.effects(by_table, begin).items():
+            if isinstance(effect, StoppedTable):
+                self.stopped.setdefault(str(table), effect)
+            elif self._is_carried(table):
+                rereads[str(table)] = effect
+        return rereads
 
     def _encode(
         self, table: TableId, events: Sequence[LoggedRows], parts: dict[str, list[bytes | None]]

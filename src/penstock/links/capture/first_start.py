@@ -12,7 +12,7 @@ import numpy as np
 from penstock.config.crash_points import CrashPoint
 from penstock.core.avro.envelope_encode import EncodableTable, encode_changes
 from penstock.core.changes import Messages
-from penstock.core.errors import START_ANEW, PositionError, TableStoppedError
+from penstock.core.errors import START_ANEW, TRACKER_LIKE_SOURCE, PositionError, TableStoppedError
 from penstock.core.key_changes import message_order
 from penstock.core.publication import CaptureRecord, StoppedTable, count_rows
 from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
 _BATCH_ROWS = 10_000
 _ROW_MAX = 2**31 - 1
 _ANOTHER_TRACKER = (
-    "the tracker may be older than the source, or lack a plugin that it has: give it a server like the source, and "
-    f"{START_ANEW}"
+    f"the tracker may be older than the source, or lack a plugin that it has: {TRACKER_LIKE_SOURCE}; and {START_ANEW}"
 )
 _FILLED_TRACKER = CrashPoint("start.tracker_filled", "the tracker has the source's tables, nothing is published")
 _PUBLISHED = CrashPoint("start.published", "a piece of the copy is committed, perhaps the last")

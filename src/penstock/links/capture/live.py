@@ -116,7 +116,8 @@ class LiveCapture:
             wanted = self._follower.until(items, None if self._is_refreshing else stop)
             self.can_go_on = wanted is items
             self._commit(self._follower.feed(wanted))
-            self._commit(self._follower.due())
+            # At the stop nothing waits for more: what is published there may ask for a snapshot.
+            self._commit(self._follower.finish() if self._reached(stop) else self._follower.due())
             self._refresh()
             self._skip_ahead(at_once=stop is not None)
             if not (items or is_waiting) or time.monotonic() - self._confirmed_at >= _CONFIRM_SECONDS:

@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from penstock.config.crash_points import CrashPoint
 from penstock.core.changes import Messages
-from penstock.core.errors import FencedError, LogError, PositionError
+from penstock.core.errors import START_ANEW, FencedError, LogError, PositionError
 from penstock.core.positions import in_timeline
-from penstock.core.publication import CaptureRecord, StoppedTable
+from penstock.core.publication import CaptureRecord, StoppedTable, join_rereads
 from penstock.core.schema_changes import SchemaChangeKind
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.core.publication import Publication
     from penstock.core.publish_tokens import PublishToken
     from penstock.core.schema_changes import SchemaChange
-    from penstock.core.snapshots import SnapshotProgress
+    from penstock.core.snapshots import Reread, SnapshotProgress
     from penstock.links.capture.table_catalog import TableCatalog
     from penstock.ports.publisher import Publisher
     from penstock.ports.replay import Replay
@@ -75,6 +75,7 @@ class OpenCapture:
     """Whether nobody but we can change the schema tracker."""
     snapshots: dict[str, SnapshotProgress] = field(default_factory=dict)
     refreshes: int = 0
+    rereads: dict[str, Reread] = field(default_factory=dict)
 
     @classmethod
     def resume(
@@ -91,7 +92,7 @@ class OpenCapture:
             message = f"capture of {parts.table_catalog.source} has no position in Kafka"
             raise PositionError(
                 message,
-                "its position topic was deleted: start a new pipeline with an initial snapshot",
+                f"its position topic was deleted: {START_ANEW}",
             )
         if record.epoch > epoch:
             message = f"a newer instance of this pipeline captures {parts.table_catalog.source}"
@@ -115,6 +116,7 @@ class OpenCapture:
         stopped = dict(record.stopped)
         capture = cls(parts, epoch, record.position, record.timestamp_ms, stopped, known, publish_token, has_tracker)
         capture.snapshots, capture.refreshes = dict(record.snapshots), record.refreshes
+        capture.rereads = dict(record.rereads)
         if record.epoch < epoch:
             # Once for each instance: nobody but we and those before us may have touched the tracker.
             parts.table_catalog.require_tracker(capture.stopped)
@@ -132,6 +134,7 @@ class OpenCapture:
             )
         self._stand_at(publication.end)
         self.timestamp_ms = publication.timestamp_ms or self.timestamp_ms
+        self.rereads = join_rereads(self.rereads, publication.rereads)
         self._commit(publication.messages, publication.rows)
 
     def advance(self, position: Position) -> None:
@@ -161,6 +164,8 @@ class OpenCapture:
                 self.stopped[name] = _gone(name, self.stopped[name])
         for table, why in outcome.stopped:
             self.stopped.setdefault(str(table), why)
+        for schema_change in outcome.schema_changes:
+            self._stop_moved(schema_change, str(statement.begin))
         self._stand_at(statement.end)
         timeline = statement.end.timeline
         kept = [a for a in outcome.schema_changes if str(a.table) not in self.stopped]
@@ -174,6 +179,14 @@ class OpenCapture:
         for schema_change in announced:
             self.parts.table_catalog.announce(schema_change)
         self.parts.statements.settle(statement)
+
+    def _stop_moved(self, schema_change: SchemaChange, position: str) -> None:
+        """Stop a table that got the rows of one whose snapshot is not whole: nobody reads those under the new name."""
+        unread = {each.table for each in self.snapshots.values() if (each.fills or each.mends) and not each.is_done}
+        for move in schema_change.moves:
+            if move.origin in unread | self.rereads.keys() and move.table == str(schema_change.table):
+                error = f"{move.origin} became {move.table} at {position}, before all of its rows were read again"
+                self.stopped[move.table] = StoppedTable(position, error, f"penstock snapshot FILE {move.table}")
 
     def move(self, position: Position, server: str, messages: Sequence[Messages]) -> None:
         """Commit, with `messages`, that the capture goes on at `position` of another `server`."""
@@ -208,7 +221,7 @@ class OpenCapture:
     def _commit(self, messages: Sequence[Messages], rows: Mapping[str, tuple[int, int]]) -> None:
         stopped, server = self.stopped, self.server
         record = CaptureRecord(self.position, self.epoch, self.timestamp_ms, rows, stopped, server, self.publish_token)
-        record = replace(record, snapshots=self.snapshots, refreshes=self.refreshes)
+        record = replace(record, snapshots=self.snapshots, refreshes=self.refreshes, rereads=self.rereads)
         self.parts.publisher.publish(messages, record.to_mapping)
 
 

@@ -17,9 +17,9 @@ import pyarrow as pa
 from penstock.core.avro.envelope_encode import encode_changes
 from penstock.core.changes import Messages
 from penstock.core.errors import PenstockError, TableStoppedError, UnavailableError, UsageError
-from penstock.core.publication import StoppedTable
 from penstock.core.snapshots import SnapshotProgress, Status, Wanted, Window, require_key
 from penstock.core.tables import TableId
+from penstock.links.capture.rereads import ask_for_rereads, stop_unread
 from penstock.links.capture.sendable import require_sendable
 from penstock.links.capture.table_return import announce_anew
 from penstock.ports.snapshots import Chunk, ChunkOrder, Definition
@@ -80,7 +80,7 @@ class Refresher:
     @property
     def is_busy(self) -> bool:
         """Whether a snapshot is to go on, or may be."""
-        return self._current is not None or not self._look_at
+        return self._current is not None or bool(self._capture.rereads) or not self._look_at
 
     def step(self, boundary: Position) -> None:
         """Go on as far as nothing has to be waited for. The log is read up to `boundary`, and that published."""
@@ -94,6 +94,8 @@ class Refresher:
 
     def saw(self, publication: Publication) -> None:
         """Note what was published; its rows are newer than those of a chunk that is being read."""
+        if publication.rereads:
+            self._look_at = 0.0
         if self._reading is not None:
             for messages in publication.messages:
                 if messages.topic == self._reading.topic:
@@ -114,6 +116,8 @@ class Refresher:
         """See what is asked for, and bring what the state database says of us up to what is committed."""
         try:
             found = {s.id: s for s in self._list.all(self._capture.parts.table_catalog.source, is_open=True)}
+            asked = ask_for_rereads(self._capture, self._list, found.values(), boundary)
+            found |= {snapshot.id: snapshot for snapshot in asked}
             for id_, progress in list(self._capture.snapshots.items()):
                 self._reconcile(id_, progress, found.pop(id_) if progress.is_done and id_ in found else found.get(id_))
             for snapshot in list(found.values()):
@@ -137,7 +141,7 @@ class Refresher:
             # The next record leaves it out.
             del self._capture.snapshots[id_]
         elif known is None:
-            self._stop_unfilled(progress, "the state database knows nothing of its snapshot any more")
+            stop_unread(self._capture, progress, "the state database knows nothing of its snapshot any more")
             del self._capture.snapshots[id_]
 
     def _begin(self, snapshot: Snapshot, boundary: Position) -> None:
@@ -146,10 +150,10 @@ class Refresher:
         table, table_catalog = TableId.parse(snapshot.table), self._capture.parts.table_catalog
         progress = self._capture.snapshots.get(snapshot.id)
         is_carried = table_catalog.schema_change(table) is not None and str(table) not in self._capture.stopped
-        begins = snapshot.options.full_refresh and progress is None
+        begins = snapshot.options.full_refresh and (progress is None or (progress.mends and not progress.fills))
         try:
             if begins or not is_carried:
-                self._require_may_begin(snapshot, progress)
+                self._require_may_begin(snapshot, None if is_carried and begins else progress)
                 topic, future = "", self._start(lambda: self._reader.define(table, boundary))
             else:
                 encodable, topic = table_catalog.encodable(table)
@@ -308,20 +312,11 @@ class Refresher:
         self._current = None
         progress = self._capture.snapshots.pop(snapshot.id, None)
         if progress is not None:
-            self._stop_unfilled(progress, "its snapshot was cancelled" if error is None else error.message)
+            stop_unread(self._capture, progress, "its snapshot was cancelled" if error is None else error.message)
             self._capture.advance(boundary)
         said, hint = ("", "") if error is None else (error.message, error.hint)
         self._tell(replace(snapshot, status=status, error=said, hint=hint))
         self._look_at = 0.0
-
-    def _stop_unfilled(self, progress: SnapshotProgress, reason: str) -> None:
-        if (
-            progress.fills
-            and self._capture.parts.table_catalog.schema_change(TableId.parse(progress.table)) is not None
-        ):
-            message = f"table {progress.table} lacks rows: {reason}"
-            hint = f"penstock snapshot FILE {progress.table}"
-            self._capture.stopped.setdefault(progress.table, StoppedTable(str(self._capture.position), message, hint))
 
     def _tell(self, snapshot: Snapshot) -> None:
         """Write down how a snapshot is; if the state database is away, the next look does."""

@@ -154,7 +154,7 @@ class TableCatalog:
                 "the log has rows of it, but neither its CREATE TABLE nor a snapshot of its older rows was seen",
                 "it was added to `tables` after the first start, or our user had no SELECT on it then, without which a "
                 f"table does not show: GRANT SELECT ON {table} if that lacks; type: penstock snapshot FILE {table}; "
-                "or start a new pipeline (another `pipeline` name and `home`) to carry it whole",
+                f"or, where it has no primary key, {START_ANEW}",
             )
         schema = self.tracker.table_schema(table)
         difference = self._difference(schema_change, schema)

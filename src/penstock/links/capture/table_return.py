@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.core.errors import TableStoppedError, UsageError
+from penstock.core.errors import TRACKER_LIKE_SOURCE, TableStoppedError, UsageError
 from penstock.core.positions import in_timeline
 from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
 from penstock.core.snapshots import require_key
@@ -33,7 +33,7 @@ def announce_anew(capture: OpenCapture, found: Definition, position: Position) -
         table_catalog.unlogged.forget()
         if table in refused:
             message = f"the schema tracker refused the definition of {table}: {refused[table]}"
-            raise UsageError(message, "the tracker may be older than the source: give it a server like the source")
+            raise UsageError(message, f"the tracker may be older than the source: {TRACKER_LIKE_SOURCE}")
     try:
         registered = table_catalog.register(found.schema, str(position))
     except TableStoppedError as error:

@@ -27,7 +27,7 @@ from penstock.links.spolts.batch_code import BatchCode
 from penstock.links.spolts.bounds import require_bounded
 from penstock.links.spolts.decode import MessageDecoder
 from penstock.links.spolts.encode import OutputEncoder
-from penstock.links.spolts.time_limit import CallTimeoutError, UntimedSubjects, time_limit
+from penstock.links.spolts.time_limit import CallTimeoutError, UntimedSubjects, WorkerLimit, time_limit
 from penstock.links.spolts.transform_code import TransformCode, Transforms
 from penstock.links.spolts.worker_deaths import DEATHS_MAX
 
@@ -96,11 +96,15 @@ class SpoltRunner:
         subjects: Subjects,
         deaths: WorkerDeaths | None = None,
     ) -> None:
-        """Run `code` over messages that are written as `given` says; `deaths` knows those that ended workers."""
+        """Run `code` over messages that are written as `given` says; `deaths` knows those that ended workers.
+
+        Without it nobody would know which message did it: then none ends the process that takes too long.
+        """
         self._job = job
         self._deaths = deaths
+        self._worker_limit = None if deaths is None else WorkerLimit(job.spolt.timeout_seconds)
         self._function = code.function
-        subjects = UntimedSubjects(subjects)
+        subjects = UntimedSubjects(subjects, self._worker_limit)
         self._is_avro = given.format == "avro"
         self._decoder = MessageDecoder(given, subjects)
         self._encoder = OutputEncoder(job, code.traits, subjects)
@@ -120,14 +124,28 @@ class SpoltRunner:
         for start in range(0, len(raws), _BATCH_MESSAGES):
             done, count, size = Processed(), 0, 0
             for run in self._runs(raws[start : start + _BATCH_MESSAGES]):
-                more = self._attempt(run)
+                more = self._attempt_limited(run)
                 done.add(more)
                 count += len(run)
                 size += more.size_bytes()
                 if size >= _PIECE_BYTES:
+                    self._lift_limit()
                     yield count, done
                     done, count, size = Processed(), 0, 0
+            self._lift_limit()
             yield count, done
+
+    def _attempt_limited(self, raws: Sequence[RawMessage]) -> Processed:
+        try:
+            return self._attempt(raws)
+        except BaseException:
+            self._lift_limit()
+            raise
+
+    def _lift_limit(self) -> None:
+        """What is done between calls of user code has limits of its own."""
+        if self._worker_limit is not None:
+            self._worker_limit.lift()
 
     def _runs(self, raws: Sequence[RawMessage]) -> Iterator[Sequence[RawMessage]]:
         """Messages one by one; or, for code that takes batches, those together that have one schema."""
@@ -146,6 +164,8 @@ class SpoltRunner:
             if self._deaths.is_at_fault(start):
                 return self._give_up(raws[0], WorkerEndedError())
             self._deaths.begin(start, end)
+        if self._worker_limit is not None:
+            self._worker_limit.extend()
         try:
             with time_limit(self._job.spolt.timeout_seconds):
                 return self._call(raws)
@@ -212,7 +232,7 @@ class WorkerEndedError(Exception):
         """Say what may have been."""
         super().__init__(
             f"{DEATHS_MAX} workers ended while they processed it: "
-            "user code called os._exit, a library crashed, or memory ran out"
+            "user code called os._exit or ignored timeout_seconds, a library crashed or hung, or memory ran out"
         )
 
 

@@ -24,9 +24,7 @@ from penstock.schematizer.storage.models import Schema, SubjectVersion
 
 _VERSION_MAX = (1 << 31) - 1
 _ID_MAX = (1 << 31) - 1
-_NOT_KEPT = frozenset(
-    {"alias", "compatibilityGroup", "defaultMetadata", "overrideMetadata", "defaultRuleSet", "overrideRuleSet"}
-)
+_NOT_KEPT = frozenset({"alias", "defaultMetadata", "overrideMetadata", "defaultRuleSet", "overrideRuleSet"})
 T = TypeVar("T")
 
 
@@ -104,17 +102,22 @@ class ConfigBody(BaseModel):
 
     compatibility: str | None = Field(default=None, examples=["FULL_TRANSITIVE"])
     normalize: bool | None = None
+    group: str | None = Field(
+        alias="compatibilityGroup", default=None, min_length=1, max_length=255, examples=["application.major.version"]
+    )
 
     def parse(self) -> Config:
         """Return the config. Raises RefusedError for an unknown level, for what would be lost, and for nothing."""
         lost = [name for name, value in (self.model_extra or {}).items() if value is not None and name in _NOT_KEPT]
         if lost:
             message = f"this registry does not act on {', '.join(lost)}"
-            raise RefusedError(Code.INVALID_REQUEST, message, "send `compatibility` and `normalize` alone")
-        if self.compatibility is None and self.normalize is None:
-            message = "the config says neither `compatibility` nor `normalize`"
+            hint = "send `compatibility`, `normalize` and `compatibilityGroup` alone"
+            raise RefusedError(Code.INVALID_REQUEST, message, hint)
+        config = Config(self._level(), self.normalize, self.group)
+        if config == Config():
+            message = "the config says neither `compatibility` nor `normalize` nor `compatibilityGroup`"
             raise RefusedError(Code.INVALID_REQUEST, message, 'send {"compatibility": "FULL"}, or another level')
-        return Config(self._level(), self.normalize)
+        return config
 
     def _level(self) -> Level | None:
         if self.compatibility is None:

@@ -246,11 +246,10 @@ def post_compatibility_with_all(
     def find(session: Session) -> tuple[str, ...]:
         parsed = parse_declared(session, subject, declared)
         require_strict(parsed)
-        new = parsed.form
         known = find_subject(session, subject)
         if known is None:
             return ()
-        return version_problems(session, known, level_of(session, subject), new)
+        return version_problems(session, known, level_of(session, subject), parsed)
 
     return _verdict(store.read(find), verbose=verbose)
 

@@ -1,7 +1,7 @@
 """What a config says: of a subject, of a context, or of everything.
 
 Source: Confluent Schema Registry API reference, "Config". `normalize` holds
-where a request does not ask for it as well.
+where a request does not ask for it as well. `compatibilityGroup` is in groups.py.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from penstock.schematizer.contexts import SubjectName, parse_subject
 from penstock.schematizer.refusals import Code, RefusedError
+from penstock.schematizer.registry.groups import GROUP, global_group, group_of
 from penstock.schematizer.registry.levels import Level
 from penstock.schematizer.registry.modes import check_changeable
 from penstock.schematizer.registry.subjects import find_subject, global_level, level_of, open_subject, set_global_level
@@ -28,17 +29,19 @@ class Config:
 
     level: Level | None = None
     normalize: bool | None = None
+    group: str | None = None
 
     def told(self, level_name: str) -> dict[str, str | bool]:
         """Return what a client is answered, the level under the name that the method has for it."""
-        told: dict[str, str | bool] = {} if self.level is None else {level_name: self.level}
-        return told if self.normalize is None else {**told, "normalize": self.normalize}
+        told = {level_name: self.level, "normalize": self.normalize, "compatibilityGroup": self.group}
+        return {name: value for name, value in told.items() if value is not None}
 
 
 def global_config(session: Session) -> Config:
     """Return what holds where a subject and its context say nothing."""
     setting = session.get(Setting, _NORMALIZE)
-    return Config(global_level(session), None if setting is None else setting.value == "true")
+    normalize = None if setting is None else setting.value == "true"
+    return Config(global_level(session), normalize, global_group(session))
 
 
 def set_global_config(session: Session, config: Config) -> None:
@@ -47,15 +50,18 @@ def set_global_config(session: Session, config: Config) -> None:
         set_global_level(session, config.level)
     if config.normalize is not None:
         session.merge(Setting(name=_NORMALIZE, value="true" if config.normalize else "false"))
+    if config.group is not None:
+        session.merge(Setting(name=GROUP, value=config.group))
 
 
 def forget_global_config(session: Session) -> Config:
     """Return to what a new registry has; return what held until now."""
     before = global_config(session)
     set_global_level(session, None)
-    setting = session.get(Setting, _NORMALIZE)
-    if setting is not None:
-        session.delete(setting)
+    for name in (_NORMALIZE, GROUP):
+        setting = session.get(Setting, name)
+        if setting is not None:
+            session.delete(setting)
     return before
 
 
@@ -64,12 +70,13 @@ def own_config(session: Session, name: str) -> Config:
     subject = find_subject(session, name)
     if subject is None:
         return Config()
-    return Config(Level(subject.compatibility) if subject.compatibility else None, subject.normalize)
+    level = Level(subject.compatibility) if subject.compatibility else None
+    return Config(level, subject.normalize, subject.compatibility_group)
 
 
 def config_of(session: Session, name: str) -> Config:
     """Return what holds for subject `name`."""
-    return Config(level_of(session, name), _normalize_of(session, name))
+    return Config(level_of(session, name), _normalize_of(session, name), group_of(session, name))
 
 
 def normalizes(session: Session, name: str) -> bool:
@@ -85,6 +92,8 @@ def set_config(session: Session, name: str, config: Config) -> None:
         subject.compatibility = config.level
     if config.normalize is not None:
         subject.normalize = config.normalize
+    if config.group is not None:
+        subject.compatibility_group = config.group
 
 
 def forget_config(session: Session, name: str) -> Config:
@@ -95,7 +104,7 @@ def forget_config(session: Session, name: str) -> Config:
         message = f"Subject '{name}' not found. It has no config of its own"
         raise RefusedError(Code.UNKNOWN_SUBJECT, message, "the global one holds: see GET /config")
     subject = open_subject(session, name)
-    subject.compatibility, subject.normalize = "", None
+    subject.compatibility, subject.normalize, subject.compatibility_group = "", None, None
     return before
 
 

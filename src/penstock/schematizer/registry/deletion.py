@@ -38,7 +38,7 @@ def delete_subject(session: Session, name: str, *, permanent: bool) -> list[Subj
     _check_unassociated(session, subject)
     _delete(session, chosen, permanent=permanent)
     subject.compatibility = subject.mode = ""
-    subject.normalize = None
+    subject.normalize = subject.compatibility_group = None
     return chosen
 
 

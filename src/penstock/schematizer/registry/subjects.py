@@ -10,6 +10,7 @@ from penstock.core.compatibility import Reading
 from penstock.schematizer.contexts import SubjectName, parse_subject
 from penstock.schematizer.formats.schema_types import SchemaType
 from penstock.schematizer.refusals import Code, RefusedError
+from penstock.schematizer.registry.groups import group_of, group_value
 from penstock.schematizer.registry.levels import Level, level_problems
 from penstock.schematizer.registry.references import form_of
 from penstock.schematizer.registry.schemas import find_schema, keep_schema
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
     from sqlalchemy.orm import Session
 
-    from penstock.schematizer.formats.schema_types import Form
     from penstock.schematizer.registry.schemas import ParsedSchema
 
 _GLOBAL_LEVEL = "compatibility"
@@ -161,7 +161,7 @@ def check_compatible(session: Session, subject: Subject, schema: ParsedSchema) -
     """Raise RefusedError where the level of `subject`, or what it is of, keeps a new version from it."""
     check_table_rule(subject, schema)
     level = level_of(session, subject.name)
-    problems = version_problems(session, subject, level, schema.form)
+    problems = version_problems(session, subject, level, schema)
     if problems:
         message = (
             f"Schema being registered is incompatible with an earlier schema for subject {subject.name!r} "
@@ -170,11 +170,17 @@ def check_compatible(session: Session, subject: Subject, schema: ParsedSchema) -
         raise RefusedError(Code.INCOMPATIBLE_SCHEMA, message, "change the schema, or the subject's compatibility level")
 
 
-def version_problems(session: Session, subject: Subject, level: Level, new: Form) -> tuple[str, ...]:
-    """List what keeps `new` from following the versions of `subject` that count at `level`."""
-    versions = enabled_versions(session, subject)
+def version_problems(session: Session, subject: Subject, level: Level, new: ParsedSchema) -> tuple[str, ...]:
+    """List what keeps `new` from following the versions of `subject` that count at `level`, those of its group.
+
+    Schemas of a table are one group: whoever reads its topic reads all of them.
+    """
+    versions, group = enabled_versions(session, subject), group_of(session, subject.name)
+    if group is not None and subject.topic_id is None:
+        value = group_value(new.additions.metadata, group)
+        versions = [each for each in versions if group_value(each.schema.metadata_json, group) == value]
     old = [form_of(version.schema) for version in (versions if level.transitive else versions[-1:])]
-    return level_problems(level, reading_of(subject), new, old)
+    return level_problems(level, reading_of(subject), new.form, old)
 
 
 def check_table_rule(subject: Subject, schema: ParsedSchema) -> None:

@@ -210,7 +210,7 @@ class Topic(Model):
 class Subject(Model):
     """What Confluent clients register schemas under.
 
-    `compatibility` and `mode` are "", and `normalize` is None, where those of the
+    `compatibility` and `mode` are "", and `normalize` and `compatibility_group` are None, where those of the
     context, or else the global ones, hold. A context's own are those of the subject `:.context:`.
     """
 
@@ -224,6 +224,7 @@ class Subject(Model):
     compatibility: Mapped[str] = mapped_column(String(32), default="")
     mode: Mapped[str] = mapped_column(String(32), default="")
     normalize: Mapped[bool | None] = mapped_column(Boolean)
+    compatibility_group: Mapped[str | None] = mapped_column(Name)
 
     topic: Mapped[Topic | None] = relationship()
 

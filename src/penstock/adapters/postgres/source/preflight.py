@@ -13,7 +13,7 @@ from penstock.adapters.postgres.source.publication import (
     unidentified_tables,
 )
 from penstock.adapters.postgres.source.slot import read_slot
-from penstock.core.errors import UnfitServerError
+from penstock.core.errors import START_ANEW, UnfitServerError
 from penstock.core.findings import Finding
 from penstock.core.tables import TableId
 
@@ -90,7 +90,7 @@ def _slot(connection: psycopg.Connection, name: str) -> Finding:
         return Finding("ok", f"slot {name}", "is made at the first start")
     kept = f"keeps {found.retained_bytes >> 20:,} MiB of log"
     if found.wal_status == "lost":
-        hint = f"SELECT pg_drop_replication_slot('{name}'), and start a new pipeline with an initial snapshot"
+        hint = f"SELECT pg_drop_replication_slot('{name}'), and {START_ANEW}"
         return Finding("error", f"slot {name}", "has lost log that was not read yet", hint)
     if found.wal_status == "unreserved":
         hint = "run the pipeline now: the server may remove that log at any moment (max_slot_wal_keep_size)"

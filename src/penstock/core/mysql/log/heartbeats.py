@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from penstock.core.changes import Op
-from penstock.core.errors import LogError, TableStoppedError
+from penstock.core.errors import START_ANEW, LogError, TableStoppedError
 from penstock.core.mysql.log.log_items import FewTransactions, StatementLogged, TransactionEnded, TransactionsLogged
 from penstock.core.mysql.rows.decode import decode_rows
 from penstock.core.mysql.types.logged_rows import RowsLogged
@@ -144,8 +144,8 @@ class HeartbeatWatch:
             before = f"{self.mark.serial} at {self.mark.file}:{self.mark.offset}"
             message = f"the heartbeats of {self._pipeline} in {self.table} go back: {serial} at {end}, after {before}"
             hint = (
-                "the server was restored from a backup, and its log may lack what was published: start a new pipeline "
-                "with an initial snapshot. If somebody only wrote older rows into that table, and the log is whole, "
+                f"the server was restored from a backup, and its log may lack what was published: {START_ANEW}. "
+                "If somebody only wrote older rows into that table, and the log is whole, "
                 "give `heartbeat` another `table` and run again"
             )
             raise LogError(message, hint)

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from penstock.core.errors import LogError
+from penstock.core.errors import START_ANEW, LogError
 from penstock.core.mysql.events.gtid_sets import MariadbGtids, parse_gtids
 from penstock.core.mysql.log.log_items import StatementLogged, TransactionBegan, TransactionEnded, TransactionsLogged
 from penstock.core.mysql.statements.ddl import RowStatement, TableDdl, classify
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 COPY_OR_WAIT: Final = (
     "Nothing was changed. Fail over to a server that has every published transaction, or let the old master come back; "
-    "where neither can be, start a new pipeline with an initial snapshot"
+    f"where neither can be, {START_ANEW}"
 )
 
 

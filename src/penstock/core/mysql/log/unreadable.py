@@ -35,9 +35,7 @@ def begun_anew(position: BinlogPosition, created: int) -> LogError:
     """Say that the file of `position` is another one of its name, begun at `created` (Unix seconds)."""
     now, before = (datetime.fromtimestamp(seconds, UTC).isoformat() for seconds in (created, position.file_created))
     message = f"the log is not the one in which we stood at {position}: that file was begun at {before}, this at {now}"
-    return LogError(
-        message, "the log was reset, or another server answers: start a new pipeline with an initial snapshot"
-    )
+    return LogError(message, f"the log was reset, or another server answers: {START_ANEW}")
 
 
 def rows_in_parts(place: LogCursor) -> LogError:

@@ -6,7 +6,7 @@ Source: MariaDB Knowledge Base, "Foreign Keys"; MySQL Reference Manual, "FOREIGN
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from penstock.core.mysql.statements.sql_tokens import TokenReader, read_tokens
 from penstock.core.tables import TableId
@@ -15,6 +15,28 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
 _RULES = (("CASCADE",), ("SET", "NULL"), ("SET", "DEFAULT"))
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What rows of a parent set off by a foreign key, as they were deleted or changed in what it refers to.
+
+    `is_direct` where the log has these rows of the parent, and another foreign key did not change them.
+    """
+
+    cascade: Cascade
+    verb: Literal["DELETE", "UPDATE"]
+    is_direct: bool
+
+    @property
+    def rule(self) -> str:
+        """What becomes of the child's rows."""
+        return self.cascade.on_delete if self.verb == "DELETE" else self.cascade.on_update
+
+    def touches(self, columns: Collection[str]) -> bool:
+        """Whether it sets anything off where `columns` of the parent changed."""
+        is_touched = self.verb == "DELETE" or not set(columns).isdisjoint(self.cascade.parent_columns)
+        return bool(self.rule) and is_touched
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,30 +101,29 @@ def with_children(tables: Collection[TableId], cascades: Sequence[Cascade]) -> s
 
 def reached_by(
     deleted: Collection[TableId], updated: Mapping[TableId, Collection[str]], cascades: Sequence[Cascade]
-) -> Mapping[TableId, Cascade]:
-    """Return the tables whose rows may change with those `deleted` or `updated`, each with the key by which they do.
+) -> Sequence[Step]:
+    """Return what rows that were `deleted` or `updated` set off, at any remove.
 
     `updated` has the columns that changed. What a key sets off goes on from there: a
     row that CASCADE deletes is deleted, one that it changes is changed in the key's columns.
     """
-    found: dict[TableId, Cascade] = {}
-    seen: set[tuple[TableId, str]] = set()
-    left: list[tuple[TableId, str, Collection[str]]] = [(table, "DELETE", ()) for table in deleted]
-    left += [(table, "UPDATE", columns) for table, columns in updated.items()]
+    found: dict[Step, None] = {}
+    left: list[tuple[TableId, Literal["DELETE", "UPDATE"], Collection[str], bool]] = [
+        *((table, "DELETE", (), True) for table in deleted),
+        *((table, "UPDATE", columns, True) for table, columns in updated.items()),
+    ]
     while left:
-        table, verb, columns = left.pop()
+        table, verb, columns, is_direct = left.pop()
         for cascade in cascades:
-            rule = cascade.on_delete if verb == "DELETE" else cascade.on_update
-            is_touched = verb == "DELETE" or not set(columns).isdisjoint(cascade.parent_columns)
-            if cascade.parent != table or not rule or not is_touched:
+            step = Step(cascade, verb, is_direct)
+            if cascade.parent != table or step in found or not step.touches(columns):
                 continue
-            found.setdefault(cascade.child, cascade)
-            what = "DELETE" if (verb, rule) == ("DELETE", "CASCADE") else "UPDATE"
-            step = (cascade.child, what if what == "DELETE" else f"UPDATE {cascade.columns}")
-            if step not in seen:
-                seen.add(step)
-                left.append((cascade.child, what, () if what == "DELETE" else cascade.columns))
-    return found
+            found[step] = None
+            if (verb, step.rule) == ("DELETE", "CASCADE"):
+                left.append((cascade.child, "DELETE", (), False))
+            else:
+                left.append((cascade.child, "UPDATE", cascade.columns, False))
+    return list(found)
 
 
 def _take_columns(reader: TokenReader) -> tuple[str, ...]:

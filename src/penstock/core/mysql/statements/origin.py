@@ -12,13 +12,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
 
-def tells_whole_life(
+_SHOWN_WORDS = 3
+"""Behind them may be rows."""
+
+
+def what_life_lacks(
     statements: Iterable[tuple[str, str]], tables: Collection[TableId], wanted: Callable[[TableId], bool]
-) -> bool:
-    """Whether `tables`, as they are now, can be had by replaying a log from its start.
+) -> str:
+    """Say why `tables`, as they are now, cannot surely be had by replaying a log from its start; "" if they can.
 
     `statements` are its statements in order, each with its default schema; the
-    log begins where no transaction had been logged before. True only if the log
+    log begins where no transaction had been logged before. "" only if the log
     creates each of `tables`, no statement touches the rows of a wanted table
     without row events, and no statement needs a table that the log did not
     create. TRUNCATE, DROP and RENAME of what the log created are no loss: they are
@@ -28,7 +32,11 @@ def tells_whole_life(
     dropped, or its schema was created or dropped.
     """
     log = _Life(wanted)
-    return all(log.goes_on(sql, default_schema) for sql, default_schema in statements) and set(tables) <= log.created
+    for sql, default_schema in statements:
+        if not log.goes_on(sql, default_schema):
+            return f"{log.why}: {' '.join(sql.split()[:_SHOWN_WORDS])} ..."
+    missing = sorted(set(tables) - log.created)
+    return f"the log does not have the CREATE TABLE of {missing[0]}" if missing else ""
 
 
 class _Life:
@@ -39,6 +47,7 @@ class _Life:
         self._empty_schemas: set[str] = set()
         self._absent: set[TableId] = set()
         self._wanted = wanted
+        self.why = "the log has a statement that may have changed rows which it does not have"
 
     def goes_on(self, sql: str, default_schema: str) -> bool:
         """Take in one statement; False if from here on nothing is sure."""
@@ -50,6 +59,7 @@ class _Life:
             return True
         tables = [TableId(schema or default_schema, name) for schema, name in statement.tables]
         if not self._nobody_wants(tables) and says_cascade(sql):
+            self.why = "the server may have changed rows by a foreign key (CASCADE, SET NULL), which no log has"
             return False
         return self._goes_on(statement, default_schema)
 

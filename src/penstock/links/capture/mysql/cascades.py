@@ -3,12 +3,12 @@
 InnoDB deletes and changes rows of a child table by itself, below the log, when
 rows of the parent are deleted or get another key. Which rows those were, nobody
 can know from the log. So a change of a parent that sets such a key off stops the
-child, whether or not the parent is carried itself.
+child, whether or not the parent is carried itself; or, with `cascades: reread` of
+the source, has what may have changed read again.
 """
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
@@ -17,7 +17,9 @@ from penstock.core.changes import Op
 from penstock.core.errors import READ_AGAIN, TableStoppedError
 from penstock.core.mysql.rows.decode import batch_key, decode_rows
 from penstock.core.mysql.statements.foreign_keys import reached_by
+from penstock.core.mysql.statements.rereads import reread_of
 from penstock.core.publication import StoppedTable
+from penstock.core.snapshots import Reread
 from penstock.links.capture.mysql.log_reading import binlog_rows
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.core.changes import RowBatch
     from penstock.core.log_items import LoggedRows
     from penstock.core.mysql.rows.rows_block import RowsBlock
-    from penstock.core.mysql.statements.foreign_keys import Cascade
+    from penstock.core.mysql.statements.foreign_keys import Cascade, Step
     from penstock.core.mysql.types.logged_rows import RowsLogged
     from penstock.core.tables import TableId
     from penstock.links.capture.mysql.tracker import SchemaTracker
@@ -35,21 +37,29 @@ _HINT = (
     "make the foreign key RESTRICT, and delete or change the rows by statements of the application before the "
     f"parent's; then {READ_AGAIN}; or leave the table out"
 )
+_REREAD_HINT = "or give the source `cascades: reread`, and type once: penstock snapshot FILE"
+_NO_KEY_HINT = "give the table a primary key, without which its rows cannot be read again"
 
 
 class CascadeWatch:
     """The foreign keys of a source whose effects its log lacks, as the tracker has them."""
 
     def __init__(
-        self, tracker: SchemaTracker, wanted: Callable[[TableId], bool], logs_cascades: Callable[[], bool]
+        self,
+        tracker: SchemaTracker,
+        wanted: Callable[[TableId], bool],
+        logs_cascades: Callable[[], bool],
+        *,
+        rereads: bool = False,
     ) -> None:
         """Watch over tables that are `wanted`, unless `logs_cascades` says that all is in the log.
 
-        The source is asked once there are such keys.
+        The source is asked once there are such keys. With `rereads` tables that have a primary key go on.
         """
         self._tracker = tracker
         self._wanted = wanted
         self._logs_cascades = logs_cascades
+        self._rereads = rereads
         self._known: tuple[Cascade, ...] | None = None
         self._parents: frozenset[TableId] = frozenset()
         self._is_logged: bool | None = None
@@ -63,17 +73,33 @@ class CascadeWatch:
         self._cascades()
         return table in self._parents
 
-    def stopped_by(
+    def effects(
         self, changed: Mapping[TableId, Sequence[LoggedRows]], position: str
-    ) -> Mapping[TableId, StoppedTable]:
-        """Return the wanted tables of which nobody knows the rows behind these changes, which begin at `position`."""
+    ) -> Mapping[TableId, StoppedTable | Reread]:
+        """See ports/tracker.UnloggedChanges."""
         parents = {table: binlog_rows(rows) for table, rows in changed.items() if self.watches(table)}
         if not parents:
             return {}
         deleted = [table for table, events in parents.items() if any(event.op is Op.DELETE for event in events)]
-        updated = {table: self._changed_columns(table, events) for table, events in parents.items()}
-        reached = reached_by(deleted, updated, self._cascades())
-        return {table: _stopped(cascade, position) for table, cascade in reached.items() if self._wanted(table)}
+        moved = {table: self._moved_keys(table, events) for table, events in parents.items()}
+        found: dict[TableId, StoppedTable | Reread] = {}
+        for step in reached_by(deleted, {table: keys.columns for table, keys in moved.items()}, self._cascades()):
+            table, keys = step.cascade.child, moved.get(step.cascade.parent)
+            before = found.get(table, Reread())
+            if self._wanted(table) and isinstance(before, Reread):
+                found[table] = self._effect(step, None if keys is None else keys.batches, before, position)
+        return found
+
+    def _effect(
+        self, step: Step, batches: Sequence[RowBatch] | None, before: Reread, position: str
+    ) -> StoppedTable | Reread:
+        """Return what becomes of a step's child, of which `before` is to be read again anyway."""
+        if not self._rereads:
+            return _stopped(step.cascade, position, f"{_HINT}; {_REREAD_HINT} {step.cascade.child}")
+        schema = self._tracker.table_schema(step.cascade.child)
+        if schema is None or not schema.key:
+            return _stopped(step.cascade, position, f"{_NO_KEY_HINT}; or {_HINT}")
+        return before | reread_of(step, schema, batches)
 
     def _cascades(self) -> Sequence[Cascade]:
         if self._known is None:
@@ -84,41 +110,53 @@ class CascadeWatch:
             self._parents = frozenset(cascade.parent for cascade in self._known)
         return self._known
 
-    def _changed_columns(self, table: TableId, events: Sequence[RowsLogged | RowsBlock]) -> set[str]:
+    def _moved_keys(self, table: TableId, events: Sequence[RowsLogged | RowsBlock]) -> _MovedKeys:
         """Return which of the columns that foreign keys refer to have another value in any of the updates."""
         keys = [cascade for cascade in self._cascades() if cascade.parent == table and cascade.on_update]
         columns = {column for cascade in keys for column in cascade.parent_columns}
         updates = [event for event in events if event.op is Op.UPDATE]
         if not columns or not updates:
-            return set()
+            return _MovedKeys(set(), [])
         schema = self._tracker.table_schema(table)
+        if schema is None:
+            return _MovedKeys(columns, None)
         groups: dict[Hashable, list[RowsLogged | RowsBlock]] = {}
         for event in updates:
             groups.setdefault(batch_key(event), []).append(event)
         try:
-            batches = [] if schema is None else [decode_rows(schema, group) for group in groups.values()]
+            batches = [decode_rows(schema, group) for group in groups.values()]
         except TableStoppedError:
-            return columns
-        return columns if schema is None else set(chain.from_iterable(_differing(batch, columns) for batch in batches))
+            return _MovedKeys(columns, None)
+        found = _MovedKeys(set(), [])
+        for batch in batches:
+            found.add(batch, columns)
+        return found
 
 
-def _differing(batch: RowBatch, columns: set[str]) -> set[str]:
-    """Return which of `columns` an update changed. One that the log does not have behind it stayed as it was."""
-    before, after = batch.before, batch.after
-    if before is None or after is None:
-        return set()
-    found = set()
-    for name in columns.difference(batch.after_lacks):
-        old, new = before.column(name), after.column(name)
-        same = pc.equal(old, new)
-        if name in batch.before_lacks or not pc.all(pc.fill_null(same, pc.and_(old.is_null(), new.is_null()))).as_py():
-            found.add(name)
-    return found
+class _MovedKeys:
+    """The columns of a parent that changed, and batches with the rows in which any did; None if nobody knows them."""
+
+    def __init__(self, columns: set[str], batches: list[RowBatch] | None) -> None:
+        self.columns = columns
+        self.batches = batches
+
+    def add(self, batch: RowBatch, columns: set[str]) -> None:
+        """Take what changed in `columns`. One that the log does not have behind the update stayed as it was."""
+        before, after = batch.before, batch.after
+        if before is None or after is None:
+            return
+        for name in columns.difference(batch.after_lacks):
+            old, new = before.column(name), after.column(name)
+            same = pc.fill_null(pc.equal(old, new), pc.and_(old.is_null(), new.is_null()))
+            if name in batch.before_lacks or not pc.all(same).as_py():
+                self.columns.add(name)
+        if self.batches is not None and self.columns:
+            self.batches.append(batch)
 
 
-def _stopped(cascade: Cascade, position: str) -> StoppedTable:
+def _stopped(cascade: Cascade, position: str, hint: str) -> StoppedTable:
     error = (
         f"{cascade.child} stopped at {position}: rows of {cascade.parent} were deleted or got another key, and the "
         f"source changed those of {cascade.child} with them (foreign key {cascade.name}), which its log does not have"
     )
-    return StoppedTable(position, error, _HINT)
+    return StoppedTable(position, error, hint)
