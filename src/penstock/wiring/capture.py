@@ -153,7 +153,7 @@ def open_parts(
         opened.callback(publisher.close)
         is_lent = table_catalog is not None
         table_catalog = table_catalog or opened.enter_context(closing(open_table_catalog(spec, log)))
-        partitions = spec.pipeline.kafka.partitions
+        partitions = spec.pipeline.partitions_max
         state = open_pipeline_state(spec.pipeline)
         require_newest_kafka(spec.pipeline, spec.source_name, state, log)
         replay = capture_kind(spec.source).replay(spec, state, table_catalog)

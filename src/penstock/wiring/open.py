@@ -80,7 +80,8 @@ def kafka_cluster(spec: PipelineSpec) -> KafkaCluster:
         message = "Kafka broker"
         raise _not_started(message)
     options = kafka_client_options(spec)
-    return KafkaCluster(servers, spec.kafka.partitions, spec.kafka.replication, tuple(options.items()))
+    rules = () if spec.police is None else spec.police.topic_rules
+    return KafkaCluster(servers, spec.kafka.partitions, spec.kafka.replication, tuple(options.items()), rules)
 
 
 def open_publisher(
