@@ -89,9 +89,9 @@ _RULES = st.builds(
 )
 
 
-@given(_RULES, _RULES, st.booleans())
+@given(before=_RULES, rule=_RULES, has_keys=st.booleans())
 def test_whatever_is_set_keeps_at_least_as_much_and_is_no_news_the_next_time(
-    before: TopicRule, rule: TopicRule, has_keys: bool
+    *, before: TopicRule, rule: TopicRule, has_keys: bool
 ) -> None:
     facts = TopicFacts("t", 1, 1, {**_SETTINGS, **before.settings}, has_keys, rule)
 
