@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from penstock.cli.explain import explain_pipeline
 from penstock.config.load import parse
 from penstock.core.errors import ConfigError
 from penstock.core.topic_policy import TopicRule
@@ -85,3 +86,10 @@ police:
 )
 def test_a_mistake_in_a_rule_is_told(tmp_path: Path, rule: str, told: str) -> None:
     assert told in mistakes(tmp_path, f"police: {{rules: [{rule}]}}\n")
+
+
+def test_check_says_how_messages_are_written_and_topics_kept(tmp_path: Path) -> None:
+    told = list(explain_pipeline(read(tmp_path, 'police: {every: 10m, rules: [{topics: "*", retention: 7d}]}\n')))
+
+    assert told.count("  topics   flat JSON messages, one topic for each table") == 1
+    assert "               kept by 1 rule(s), every 600 s" in told
