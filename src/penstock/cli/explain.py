@@ -32,6 +32,7 @@ _WITHOUT_TRANSACTIONS = (
     "Without transactions, only the lock keeps instances apart: what one sends that lost it stops the pipeline.",
     "Without transactions, the state database says where the pipeline stands: keep it, or the pipeline starts anew.",
 )
+_BY_COMMAND = "by penstock police alone"
 _DELETES = {"hard": "go here too", "soft": "stay here, and _deleted_at says when"}
 _OVERFLOW = {"stop": "stop their table", "null": "become NULL, counted", "clamp": "become the nearest ones, counted"}
 _DROPPED = {"keep": "their rows are kept", "drop": "they are dropped here too"}
@@ -44,6 +45,8 @@ def explain_pipeline(spec: PipelineSpec) -> Iterator[str]:
     yield f"  spark  {spec.spark.master}"
     for source in spec.sources:
         yield from _explain_source(spec, source)
+        if source.format == "json":
+            yield "  topics   flat JSON messages, one topic for each table"
     for spolt in spec.spolts:
         yield from explain_spolt(spec, spolt)
     for join in spec.joins:
@@ -126,6 +129,9 @@ def _wanted(link: LinkSpec) -> str:
 def _explain_parts(spec: PipelineSpec) -> Iterator[str]:
     kafka = spec.kafka.bootstrap_servers or "a private broker"
     yield f"  kafka        {kafka}, {spec.kafka.partitions} partition(s) per table, {spec.kafka.replication} replica(s)"
+    if spec.police is not None:
+        every = spec.police.every
+        yield f"               kept by {len(spec.police.rules)} rule(s), {f'every {every} s' if every else _BY_COMMAND}"
     if not spec.kafka.transactions:
         yield "               without transactions: positions are kept in the state database"
     yield f"  schematizer  {_schematizer(spec.schematizer) if spec.schematizer else 'a private one'}"

@@ -40,6 +40,7 @@ _COMMANDS = {
     "deadletters": "Show and replay what spolts could not process.",
     "joinery": "Show what joins read and make.",
     "snowflake": "Show or make the landing tables, streams and tasks of Snowflake sinks.",
+    "police": "Hold topics against the file's rules of retention, compaction and copies; correct what drifts.",
     "sql": "Query a sink, also while the pipeline runs.",
     "audit": "Compare targets with their sources, and name the rows that differ.",
     "schematizer": "Serve or show the registry of schemas.",

@@ -19,7 +19,7 @@ _PERIOD = re.compile(r"([1-9]\d{0,5})([smhd])")
 _PERIOD_SECONDS_MIN, _PERIOD_SECONDS_MAX = 60, 90 * 86_400
 
 
-def _read_period(said: object) -> object:
+def read_period(said: object) -> object:
     """Read a period as `24h` says it, in seconds."""
     found = _PERIOD.fullmatch(said) if isinstance(said, str) else None
     seconds = int(found[1]) * _SECONDS[found[2]] if found else 0
@@ -52,7 +52,7 @@ class AuditSpec(Spec):
     exclude_columns: Annotated[tuple[ColumnPattern, ...], BeforeValidator(as_list)] = ()
     wait_seconds: Annotated[float, Field(strict=True, ge=0, le=86_400)] = 60.0
     rows_max: Annotated[int, Field(strict=True, ge=1, le=100_000)] = 1000
-    every: Annotated[int | None, BeforeValidator(_read_period)] = None
+    every: Annotated[int | None, BeforeValidator(read_period)] = None
     webhook_env: EnvironmentName | None = None
     query_seconds: Annotated[int, Field(strict=True, ge=1, le=3600)] = 3600
 

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field
 
 from penstock.config.rules import EnvironmentName, SourceName, TableList  # noqa: TC001 - pydantic reads them
 from penstock.config.spec import Port, SnapshotCommitSeconds, Spec, Start, TailSliceSeconds, Text, TlsSpec
+from penstock.core.changes import MessageFormat  # noqa: TC001 - pydantic reads it from a field's annotation
 from penstock.core.patterns import TablePatterns
 from penstock.core.system_schemas import MYSQL as SYSTEM_SCHEMAS
 from penstock.core.table_policy import RowImages, TablePolicy
@@ -82,7 +83,7 @@ class MysqlSourceSpec(Spec):
     at the last start gets a snapshot by itself, with `snapshot: when-needed` one that has
     stopped, too; with `never` none does.
     `retention_warning_hours` is how soon the binlog that we need may be purged
-    before we warn.
+    before we warn. `format` is how messages are written: see docs/json-topics.md.
     Without `heartbeat` nothing is written to the source. `tracker` is the schema
     tracker of this source where a pipeline has several.
     """
@@ -95,6 +96,7 @@ class MysqlSourceSpec(Spec):
     password_env: EnvironmentName
     tls: TlsSpec | None = None
     tables: TableList
+    format: MessageFormat = "avro"
     start: Start = "auto"
     snapshot: Literal["initial", "never", "when-needed"] = "initial"
     server_id: Annotated[int, Field(strict=True, ge=1, le=2**32 - 1 - SERVER_IDS_PER_SOURCE)] | None = None

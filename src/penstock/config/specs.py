@@ -18,6 +18,7 @@ from penstock.config.columns import ColumnsSpec
 from penstock.config.joins import JoinSpec  # noqa: TC001 - pydantic reads it from a field's annotation
 from penstock.config.mysql_source import MysqlSourceSpec, TrackerSpec
 from penstock.config.objects_spec import ObjectsSpec
+from penstock.config.police import PoliceSpec  # noqa: TC001 - pydantic reads it from a field's annotation
 from penstock.config.postgres_source import PostgresSourceSpec
 from penstock.config.rules import (
     EnvironmentName,
@@ -205,6 +206,7 @@ class PipelineSpec(Spec):
     spolts: tuple[SpoltSpec, ...] = ()
     joins: tuple[JoinSpec, ...] = ()
     audits: tuple[AuditSpec, ...] = ()
+    police: PoliceSpec | None = None
     web: Annotated[WebSpec | None, BeforeValidator(lambda given: None if given is False else given)] = WebSpec()
 
     @model_validator(mode="after")
@@ -250,6 +252,12 @@ class PipelineSpec(Spec):
         if self.spolts or self.joins or not gathering:
             return _PUBLISH_SECONDS
         return min(max(min(gathering), _PUBLISH_SECONDS), _PUBLISH_SECONDS_MAX)
+
+    @property
+    def partitions_max(self) -> int:
+        """How many partitions the topic of a table has at most."""
+        asked = () if self.police is None else (rule.partitions or 0 for rule in self.police.rules)
+        return max(self.kafka.partitions, *asked, 0)
 
     @property
     def files_freshness_seconds(self) -> float:

@@ -28,12 +28,15 @@ def find_spolt_conflicts(document: Mapping[str, object], directory: Path) -> Ite
         yield ("spolts",), "publish in Kafka's transactions: leave kafka.transactions out, or leave them out"
     yield from _names(document, spolts)
     yield from _circles(spolts)
-    sources = [_mapping(each).get("name") for each in _list(document.get("sources"))]
+    described = [_mapping(each) for each in _list(document.get("sources"))]
+    sources = [each.get("name") for each in described]
+    in_json = [each.get("name") for each in described if each.get("format") == "json"]
     for index, spolt in enumerate(spolts):
         where = ("spolts", index)
         yield from _inputs(where, spolt, sources)
         yield from _outputs(where, spolt, sources, directory)
         yield from _transforms(where, spolt)
+        yield from _transforms_of_json(where, spolt, in_json)
         yield from _function(where, spolt, directory)
 
 
@@ -54,6 +57,18 @@ def _transforms(where: Location, spolt: Mapping[str, object]) -> Iterator[Found]
         yield (*where, "to"), "transforms write to one topic; use a spolt for each"
     for key in {"schema", "key"} & _mapping(outputs[0]).keys():
         yield (*where, "to", 0, key), "transforms tell the schema and the key themselves: leave it out"
+
+
+def _transforms_of_json(where: Location, spolt: Mapping[str, object], in_json: Sequence[object]) -> Iterator[Found]:
+    """Transforms write what they read, in envelopes; code of a user's own gets the flat messages."""
+    if not spolt.get("transforms"):
+        return
+    for index, entry in enumerate(_list(spolt.get("from")) or [spolt.get("from")]):
+        topic = entry if isinstance(entry, str) else _mapping(entry).get("topic")
+        source = topic.partition(".")[0] if isinstance(topic, str) else None
+        if source in in_json:
+            text = f"transforms need format: avro, and {source} has format: json: use a function instead"
+            yield (*where, "from", index), text
 
 
 def _names(document: Mapping[str, object], spolts: Sequence[Mapping[str, object]]) -> Iterator[Found]:
@@ -84,7 +99,7 @@ def _inputs(where: Location, spolt: Mapping[str, object], sources: Sequence[obje
             except ValueError:
                 yield place, f"should be {source}.schema.table, for example {source}.shop.* or {source}.shop.orders"
             if {"format", "key"} & _mapping(entry).keys():
-                yield place, f"tables of {source} are always Avro: leave format and key out"
+                yield place, f"tables of {source} are written as its own format says: leave format and key out"
         elif set(topic) & set("*?"):
             yield place, f"* and ? are for tables of a source, and none of the sources is called {source}"
 

@@ -15,6 +15,8 @@ from penstock.core.patterns import TablePatterns
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from penstock.core.changes import MessageFormat
+
 ValueFormat: TypeAlias = Literal["avro", "json", "bytes"]
 KeyFormat: TypeAlias = Literal["avro", "json", "text", "bytes"]
 
@@ -67,6 +69,10 @@ class InputSpec(Spec):
         if self.key is not None or self.format == "avro":
             return self.key
         return "text" if self.format == "json" else "bytes"
+
+    def written_in(self, message_format: MessageFormat) -> InputSpec:
+        """Return it as one of a table whose messages are in that format; the file says nothing of those."""
+        return self if message_format == "avro" else self.model_copy(update={"format": "json", "key": "json"})
 
     def tables(self, sources: Collection[str]) -> tuple[str, TablePatterns] | None:
         """The source, and which of its tables are meant, if the name begins with one of `sources`."""

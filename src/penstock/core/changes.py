@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from penstock.core.tables import TableSchema
+
+
+MessageFormat: TypeAlias = Literal["avro", "json"]
+"""How the messages of a source's tables are written."""
 
 
 class Op(StrEnum):

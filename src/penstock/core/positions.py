@@ -22,6 +22,8 @@ FILE_BITS: Final = 32
 _LSN_BITS: Final = 32
 _LSN_MASK: Final = (1 << _LSN_BITS) - 1
 _PASSED_BY_MAX: Final = 1000
+_POSTGRES: Final = "postgres"
+"""What messages call a source whose places are LSNs."""
 
 
 def file_number(file: str) -> int:
@@ -291,6 +293,22 @@ def parse_lsn(text: str) -> int:
         message = f"{text!r} is no LSN"
         raise ValueError(message)
     return number
+
+
+def place_text(connector: str, file: str, offset: int) -> str:
+    """Return the place of a change, as messages have it, as operators of such a source write it."""
+    if connector == _POSTGRES:
+        return str(WalPosition((file_number(file) << _LSN_BITS) + offset))
+    return f"{file}:{offset}"
+
+
+def parse_place(text: str) -> tuple[str, int]:
+    """Return file and offset of what `place_text` gave; ValueError if it did not."""
+    file, colon, offset = text.rpartition(":")
+    if colon:
+        return file, int(offset)
+    place = WalPosition(parse_lsn(text))
+    return place.file, place.offset
 
 
 def position_from_mapping(mapping: Mapping[str, object]) -> Position:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.core.tables import TableId
 from penstock.core.topic_fingerprints import read_own
+
+if TYPE_CHECKING:
+    from penstock.core.changes import MessageFormat
 
 _VERSION = 2
 
@@ -50,6 +53,7 @@ class SchemaChange:
     what older releases wrote. `moves` are all that the statement made at once: each
     of its schema-change events has them, and an origin that gets no rows has none then.
     `column_renames` are pairs of a column's old and its new name, given all at once.
+    `format` is how the messages of `topic` are written.
     """
 
     source: str
@@ -65,10 +69,15 @@ class SchemaChange:
     timestamp_ms: int = 0
     moves: tuple[Move, ...] = ()
     column_renames: tuple[tuple[str, str], ...] = ()
+    format: MessageFormat = "avro"
 
     def to_json(self) -> bytes:
         """The message as it stands in the schemas topic."""
-        return json.dumps({"version": _VERSION, **asdict(self), "table": str(self.table)}).encode()
+        fields = {"version": _VERSION, **asdict(self), "table": str(self.table)}
+        if self.format == "avro":
+            # What older releases read.
+            del fields["format"]
+        return json.dumps(fields).encode()
 
     @classmethod
     def from_json(cls, message: bytes) -> SchemaChange:

@@ -16,6 +16,7 @@ from penstock.wiring.identity import claim_state
 from penstock.wiring.mirror import Conditions, Mirror
 from penstock.wiring.open import open_pipeline_state
 from penstock.wiring.scheduled_audits import ScheduledAudits
+from penstock.wiring.scheduled_police import ScheduledPolice
 from penstock.wiring.spolts import spolt_stages
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def run_pipeline(run: PipelineRun, runner: Runner) -> None:
     epoch = next_epoch(run.spec)
     with closing(open_pipeline_state(run.spec)) as state:
         claim_state(run.spec, state)
-        with Mirror(run.spec, conditions), _heartbeats(run, epoch, state), plan_audits(run):
+        with Mirror(run.spec, conditions), _heartbeats(run, epoch, state), plan_audits(run), _police(run):
             first: PenstockError | None = None
             for stage in plan_stages(run, runner, epoch, state):
                 # What a link that gives up has brought in before is carried all the same.
@@ -61,6 +62,11 @@ def _heartbeats(run: PipelineRun, epoch: int, state: State) -> AbstractContextMa
 def plan_audits(run: PipelineRun) -> AbstractContextManager[object]:
     """Audit by schedule while the whole pipeline runs: one link alone does not bring a target up to date."""
     return nullcontext() if run.once or run.only is not None else ScheduledAudits(run.spec)
+
+
+def _police(run: PipelineRun) -> AbstractContextManager[object]:
+    """Keep topics as the file says while the whole pipeline runs, which it does under the leader's lock alone."""
+    return nullcontext() if run.once or run.only is not None else ScheduledPolice(run.spec)
 
 
 def plan_stages(run: PipelineRun, runner: Runner, epoch: int, state: State) -> Sequence[Sequence[Link]]:

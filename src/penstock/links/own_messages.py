@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from penstock.core.avro.envelope_decode import decode_changes
 from penstock.core.avro.schemas import table_schema
-from penstock.core.avro.wire import split
 from penstock.core.batches import Batch
 from penstock.core.errors import PenstockError
+from penstock.core.message_format import decode_changes, schema_ids
 from penstock.core.positions import file_number
 from penstock.core.publication import CaptureRecord
 from penstock.core.schema_changes import SchemaChange
@@ -20,14 +19,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from penstock.core.avro.envelope_decode import DecodedChanges
+    from penstock.core.changes import MessageFormat
 
 
 class CaptureMessages:
     """What the capture of one source writes: changes, and schema-change events in a topic that all captures share."""
 
-    def __init__(self, source: str, schemas_topic: str, value_schema: Callable[[int], str]) -> None:
+    def __init__(
+        self, source: str, schemas_topic: str, value_schema: Callable[[int], str], message_format: MessageFormat
+    ) -> None:
         """Know schemas by `value_schema` (ports/registry.Registry), which is asked only where something is wrong."""
         self._source = source
+        self._has_tombstones = message_format == "json"
         self._schemas_topic = schemas_topic
         self._value_schema = value_schema
 
@@ -39,6 +42,8 @@ class CaptureMessages:
         """See ports/publisher.MessageCheck. Raises UnavailableError while the registry is away."""
         if topic == self._schemas_topic:
             return _json_fault(value, SchemaChange.from_json, "schema-change event")
+        if value is None and self._has_tombstones:
+            return ""
         fault, changes = read_change(value, self._source, self._value_schema)
         if changes is None:
             return fault
@@ -105,9 +110,9 @@ def read_change(
     if value is None:
         return "it is a tombstone, of which we write none", None
     try:
-        schema_id, _ = split(value)
-        text = value_schema(schema_id)
-        changes = decode_changes(table_schema(text), text, pa.array([value], pa.binary()))
+        message = pa.array([value], pa.binary())
+        text = value_schema(int(schema_ids(message)[0]))
+        changes = decode_changes(table_schema(text), text, message)
         file_number(str(changes.file[0]))
     except PenstockError as error:
         if error.retryable:

@@ -7,6 +7,7 @@ from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
 from penstock.adapters.kafka.topic_sizes import TopicSizes
+from penstock.core.errors import START_ANEW, UsageError
 from penstock.core.schema_changes import read_schema_change
 from penstock.links.capture.first_start import SnapshotPace, begin_snapshot, start_from_log, start_with_snapshot
 from penstock.links.capture.follow import LogFollower, Pace
@@ -27,6 +28,8 @@ from penstock.wiring.open import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from penstock.adapters.kafka.reader import TopicReader
     from penstock.config.specs import SourceSpec
     from penstock.core.positions import Position
@@ -151,7 +154,7 @@ def open_parts(
         opened.callback(publisher.close)
         is_lent = table_catalog is not None
         table_catalog = table_catalog or opened.enter_context(closing(open_table_catalog(spec, log)))
-        partitions = spec.pipeline.kafka.partitions
+        partitions = spec.pipeline.partitions_max
         state = open_pipeline_state(spec.pipeline)
         require_newest_kafka(spec.pipeline, spec.source_name, state, log)
         replay = capture_kind(spec.source).replay(spec, state, table_catalog)
@@ -161,19 +164,30 @@ def open_parts(
 
 def open_table_catalog(spec: CaptureSpec, log: TopicReader) -> TableCatalog:
     """Look up the tables that were announced so far."""
-    kind = capture_kind(spec.source)
+    kind, announced = capture_kind(spec.source), read_schema_changes(spec, log)
+    _require_format(spec, announced)
     tracker, registry = kind.catalog(spec), open_registry(spec.pipeline)
     table_catalog = TableCatalog(
         spec.source_name,
         tracker,
         registry,
-        read_schema_changes(spec, log),
+        announced,
         spec.source.patterns.matches,
         repeatable=not spec.pipeline.kafka.transactions,
     )
+    table_catalog.format = spec.source.format
     table_catalog.unlogged = kind.unlogged(spec, tracker)
     table_catalog.message_bytes_max = TopicSizes(kafka_cluster(spec.pipeline))
     return table_catalog
+
+
+def _require_format(spec: CaptureSpec, announced: Sequence[SchemaChange]) -> None:
+    """Raise UsageError where tables have messages of another format than the file says: nobody could read on."""
+    for told in announced:
+        if told.source == spec.source_name and told.format != spec.source.format:
+            now = spec.source.format
+            message = f"the topics of {spec.source_name} have {told.format} messages, and its format is now {now}"
+            raise UsageError(message, f"set format: {told.format} again, or {START_ANEW}")
 
 
 def read_schema_changes(spec: CaptureSpec, log: TopicReader) -> list[SchemaChange]:

@@ -130,7 +130,7 @@ class MysqlCapture:
         """See CaptureKind."""
         objects = MysqlSourceObjects(mysql_server(spec.source))
         return StatementHandler(
-            state, table_catalog, _tracker(table_catalog.tracker), objects, spec.pipeline.kafka.partitions
+            state, table_catalog, _tracker(table_catalog.tracker), objects, spec.pipeline.partitions_max
         )
 
     def stream(

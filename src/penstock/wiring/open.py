@@ -75,13 +75,13 @@ An instance that was replaced notices this much later, while its successor waits
 
 def kafka_cluster(spec: PipelineSpec) -> KafkaCluster:
     """The brokers of the pipeline."""
-    if spec.kafka.bootstrap_servers is None:
+    servers = spec.kafka.bootstrap_servers
+    if servers is None:
         message = "Kafka broker"
         raise _not_started(message)
     options = kafka_client_options(spec)
-    return KafkaCluster(
-        spec.kafka.bootstrap_servers, spec.kafka.partitions, spec.kafka.replication, tuple(options.items())
-    )
+    rules = () if spec.police is None else spec.police.topic_rules
+    return KafkaCluster(servers, spec.kafka.partitions, spec.kafka.replication, tuple(options.items()), rules)
 
 
 def open_publisher(
@@ -146,7 +146,7 @@ def _own_messages(spec: PipelineSpec, link: str) -> MessageCheck:
 
     if link in {join.name for join in spec.joins}:
         return JoinMessages(link, schema_changes_topic(spec), value_schema)
-    return CaptureMessages(link, schema_changes_topic(spec), value_schema)
+    return CaptureMessages(link, schema_changes_topic(spec), value_schema, spec.source(link).format)
 
 
 def open_topic_log(spec: PipelineSpec) -> TopicReader:

@@ -135,7 +135,7 @@ class PostgresCapture:
     def replay(self, spec: CaptureSpec, state: State, table_catalog: TableCatalog) -> Replay:
         """See CaptureKind."""
         _catalog(table_catalog).follow(table_catalog.announced_schema)
-        return RelationReplay(state, table_catalog, spec.pipeline.kafka.partitions)
+        return RelationReplay(state, table_catalog, spec.pipeline.partitions_max)
 
     def stream(
         self,

@@ -168,9 +168,11 @@ def _plain(row: tuple[object, ...]) -> tuple[object, ...]:
 
 
 @pytest.fixture
-def zone(make_postgres: Callable[..., PostgresChain], snowflake: SnowflakeServer) -> Iterator[Zone]:
-    """A pipeline from an empty database of PostgreSQL."""
-    chain = make_postgres()
+def zone(
+    make_postgres: Callable[..., PostgresChain], snowflake: SnowflakeServer, request: pytest.FixtureRequest
+) -> Iterator[Zone]:
+    """A pipeline from an empty database of PostgreSQL, by topics of Avro, or in the format that is the parameter."""
+    chain = make_postgres(more=f"    format: {getattr(request, 'param', 'avro')}")
     database = f"DB_{chain.name}".upper()
     sink = (
         f"{{name: wh, kind: snowflake, account: {snowflake.account}, user: {snowflake.user}, "
@@ -211,6 +213,7 @@ def make_tables(chain: PostgresChain, count: int) -> list[str]:
     return tables
 
 
+@pytest.mark.parametrize("zone", ["avro", pytest.param("json", marks=pytest.mark.nightly)], indirect=True)
 def test_tables_of_postgres_land_and_are_merged_and_new_ones_come_by_themselves(zone: Zone) -> None:
     chain = zone.chain
     tables = make_tables(chain, 3)
@@ -237,6 +240,7 @@ def test_tables_of_postgres_land_and_are_merged_and_new_ones_come_by_themselves(
 
 @pytest.mark.nightly
 @pytest.mark.timeout(590)
+@pytest.mark.parametrize("zone", ["avro", "json"], indirect=True)
 def test_tables_of_postgres_land_once_and_are_merged_behind_a_kill_9_of_the_run(zone: Zone) -> None:
     chain = zone.chain
     with Writer(chain, make_tables(chain, _TABLES)) as writer:

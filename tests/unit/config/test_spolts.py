@@ -96,7 +96,10 @@ def test_a_spolt_in_full_and_one_in_short(directory: Path) -> None:
         ('{name: s, function: "nothing:f", from: a, to: b}', "function: there is no module nothing below"),
         ('{name: s, function: "orders.small:f", path: code, from: a, to: b}', "there is no module orders.small below"),
         ('{name: s, function: "clean:same", from: shopdb.orders, to: b}', "from.0: should be shopdb.schema.table"),
-        ('{name: s, function: "clean:same", from: [{topic: shopdb.a.b, format: json}], to: b}', "always Avro"),
+        (
+            '{name: s, function: "clean:same", from: [{topic: shopdb.a.b, format: json}], to: b}',
+            "written as its own format says",
+        ),
         ('{name: s, function: "clean:same", from: "x.*", to: b}', "none of the sources is called x"),
         ('{name: s, function: "clean:same", from: [{topic: a, format: xml}], to: b}', "should be 'avro', 'json'"),
         ('{name: s, function: "clean:same", from: [{topic: a, formt: json}], to: b}', "did you mean format?"),

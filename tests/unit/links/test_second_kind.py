@@ -11,10 +11,10 @@ import pytest
 
 from penstock.bench.known_tables import KnownTables
 from penstock.core.arrow_types import arrow_schema
-from penstock.core.avro.envelope_decode import decode_changes
 from penstock.core.avro.schemas import table_schema, value_schema
 from penstock.core.changes import Op, RowBatch
 from penstock.core.log_items import LogPassed, RowsRead, StatementRead, TransactionsRead
+from penstock.core.message_format import decode_changes
 from penstock.core.positions import WalPosition, wal_position
 from penstock.core.publication import CaptureRecord, Publication
 from penstock.core.schema_changes import SchemaChange
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tests.unit.links.conftest import MemoryPublisher
 
     from penstock.core.avro.envelope_encode import EncodableTable
+    from penstock.core.changes import MessageFormat
     from penstock.core.log_items import LoggedRows, LoggedStatement, LogStep
     from penstock.core.positions import Order, Position
     from penstock.ports.replay import Replay
@@ -122,15 +123,16 @@ class NoReplay:
         assert statement is self.taken[-1]
 
 
-@pytest.mark.parametrize("bytes_max", [1, 1000])
+@pytest.mark.parametrize(("bytes_max", "format_"), [(1, "avro"), (1000, "avro"), (1, "json"), (1000, "json")])
 def test_a_source_of_another_kind_is_published_with_its_own_positions(
-    publisher: MemoryPublisher, bytes_max: int
+    publisher: MemoryPublisher, bytes_max: int, format_: MessageFormat
 ) -> None:
     first, second, end = (replace(START, lsn=START.lsn + offset) for offset in (10, 20, 30))
     items = [Row(first, 0, 1), Row(first, 1, 2), second, Relation(second, second), Row(second, 0, 3), end]
     known, replay = KnownTables({USERS.table: USERS}), NoReplay()
     announced = SchemaChange("pg", USERS.table, "users", "", 1, 2, 1, (0, 0, -1))
     table_catalog = TableCatalog("pg", known, known, [announced], lambda table: table == USERS.table)
+    table_catalog.format = format_
     capture = OpenCapture(CaptureParts(publisher, table_catalog, cast("Replay", replay), "schemas", 1), 1, START, 0)
     follower = LogFollower(table_catalog, {}, START, Pace(0.0, bytes_max=bytes_max), Reading())
 
@@ -157,11 +159,15 @@ def test_a_source_of_another_kind_is_published_with_its_own_positions(
     assert inside == (pieces if bytes_max == 1 else [])
 
 
-def test_a_message_behind_a_position_in_a_wal_is_none_of_ours(publisher: MemoryPublisher) -> None:
-    test_a_source_of_another_kind_is_published_with_its_own_positions(publisher, 1000)
-    check, message = CaptureMessages("pg", "schemas", lambda _: value_schema(USERS)), publisher.committed[-1]
+@pytest.mark.parametrize("format_", ["avro", "json"])
+def test_a_message_behind_a_position_in_a_wal_is_none_of_ours(
+    publisher: MemoryPublisher, format_: MessageFormat
+) -> None:
+    test_a_source_of_another_kind_is_published_with_its_own_positions(publisher, 1000, format_)
+    check, message = CaptureMessages("pg", "schemas", lambda _: value_schema(USERS), format_), publisher.committed[-1]
 
     before, behind = (CaptureRecord(replace(START, lsn=START.lsn + offset), 1, 0).to_mapping() for offset in (10, 20))
 
     assert check.fault("users", message, behind) == ""
     assert "stands at 5/A" in check.fault("users", message, before)
+    assert (check.fault("users", None, behind) == "") == (format_ == "json")

@@ -13,6 +13,8 @@ from penstock.core.errors import STOP_ONE, DisplacedError, PenstockError, Unavai
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from penstock.core.topic_policy import TopicRule
+
 REQUEST_TIMEOUT_SECONDS = 30.0
 
 # Not INVALID_PRODUCER_ID_MAPPING: brokers forget who has published nothing for a week (transactional.id.expiration.ms).
@@ -60,6 +62,7 @@ class KafkaCluster:
     """Where the brokers are, and the shape of the topics we make.
 
     `partitions` holds for topics of tables; Penstock's own topics have one.
+    The first of `rules` that matches the name of a table's topic says more of how it is made.
     `login` are librdkafka's options that log a client in.
     """
 
@@ -67,6 +70,12 @@ class KafkaCluster:
     partitions: int = 1
     replication: int = 1
     login: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    rules: tuple[TopicRule, ...] = ()
+
+    @property
+    def partitions_max(self) -> int:
+        """How many partitions a topic of a table has at most: so many are read."""
+        return max(self.partitions, *(rule.partitions or 0 for rule in self.rules), 0)
 
     def client_settings(self) -> dict[str, str | int | float | bool]:
         """Settings that every client of this cluster shares."""

@@ -94,7 +94,7 @@ def wait_for_states(admin: AdminClient, topics: Collection[str], read_ends: Ends
 def require_readable(cluster: KafkaCluster, states: Mapping[str, TopicState]) -> None:
     """Raise PositionError for a topic with more partitions than anybody would read."""
     for topic, state in states.items():
-        wanted = 1 if topic.startswith("penstock.") else cluster.partitions
+        wanted = 1 if topic.startswith("penstock.") else cluster.partitions_max
         if len(state.ends) > wanted:
             raise too_many_partitions(topic, len(state.ends), wanted)
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.adapters.kafka.cluster import LARGEST_MESSAGE, KafkaCluster, create_topics
+from penstock.core.topic_policy import TopicRule, rule_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +31,7 @@ LEDGER_SETTINGS = {**_LARGE, "cleanup.policy": "delete", "retention.ms": "-1", "
 
 TABLE_SETTINGS = {**_LARGE, "cleanup.policy": "delete", "retention.ms": "604800000", "retention.bytes": "-1"}
 """Changes stay a week, however many there are: a link that is down for longer says so and stops."""
+_NO_RULE = TopicRule("*")
 
 
 def position_topic(pipeline: str, link: str) -> str:
@@ -65,4 +69,10 @@ def create_own_topics(cluster: KafkaCluster, topics: Sequence[str], admin: Admin
     ledgers = [topic for topic in topics if topic.startswith("penstock.")]
     tables = [topic for topic in topics if topic not in ledgers]
     create_topics(cluster, ledgers, LEDGER_SETTINGS, partitions=1, admin=admin)
-    create_topics(cluster, tables, TABLE_SETTINGS, partitions=cluster.partitions, admin=admin)
+    by_rule: dict[TopicRule, list[str]] = defaultdict(list)
+    for topic in tables:
+        by_rule[rule_of(topic, cluster.rules) or _NO_RULE].append(topic)
+    for rule, named in by_rule.items():
+        copied = replace(cluster, replication=rule.replication or cluster.replication)
+        settings = {**TABLE_SETTINGS, **rule.settings_at_birth}
+        create_topics(copied, named, settings, partitions=rule.partitions or cluster.partitions, admin=admin)

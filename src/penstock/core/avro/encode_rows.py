@@ -56,7 +56,7 @@ def _values(array: ArrowArray, type_: ColumnType) -> Sequence[Any]:
     """Return the values as `value_encoder` takes them, None for NULL."""
     match type_:
         case DecimalType():
-            return _unscaled(array)
+            return unscaled(array)
         case TimeType() | DateTimeType() | TimestampType():
             return _listed(array.view(pa.int64()))
         case DateType():
@@ -69,7 +69,7 @@ def _listed(array: ArrowArray) -> list[Any]:
     return cast("pa.Array[Any]", array).to_pylist()
 
 
-def _unscaled(array: ArrowArray) -> list[int | None]:
+def unscaled(array: ArrowArray) -> list[int | None]:
     """Read the integers of a decimal array from its buffer: Decimal's own arithmetic rounds to its context."""
     width = array.type.bit_width // 8
     content = fixed_values(array, np.dtype(np.uint8), width).tobytes()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.core.avro.arrays import ArrowArray
-    from penstock.core.changes import Op, RowBatch
+    from penstock.core.changes import MessageFormat, Op, RowBatch
     from penstock.core.tables import TableSchema
 
 _BY_COLUMN_ROWS_MIN: Final = 128
@@ -41,7 +41,8 @@ class EncodableTable:
     `source` is the source's name in the config, `connector` its kind ("mysql").
     The ids are the registry's; `key_schema_id` is None where there is no primary key.
     Where messages must be `repeatable`, the same change always gives the same bytes:
-    the envelope's ts_ms is when it was committed, not when we came to it.
+    the envelope's ts_ms is when it was committed, not when we came to it. `format` is how
+    its messages are written: see core/message_format.
     """
 
     source: str
@@ -50,6 +51,7 @@ class EncodableTable:
     key_schema_id: int | None
     value_schema_id: int
     repeatable: bool = False
+    format: MessageFormat = "avro"
 
 
 def encode_changes(
@@ -65,9 +67,7 @@ def encode_changes(
     Arrow type, or a NULL that may not be), PenstockError when the values of the
     batch come to 2 GiB or more.
     """
-    for rows in (batch.before, batch.after):
-        if rows is not None:
-            _require_fit(table.schema, rows, batch)
+    require_fit(table.schema, batch)
     key, value = _key_fields(table, batch), _value_fields(table, batch, processed_at_ms)
     count = len(batch)
     keys = pa.nulls(count, pa.binary()) if key is None else _encode(key, count)
@@ -83,11 +83,19 @@ def _encode(fields: Sequence[MessageField], rows: int) -> pa.BinaryArray:
 
 
 def _key_fields(table: EncodableTable, batch: RowBatch) -> Sequence[MessageField] | None:
+    values = key_columns(table, batch)
+    if table.key_schema_id is None or values is None:
+        return None
+    columns = map(ColumnValues, values, map(table.schema.column, table.schema.key))
+    return [Constant(frame(table.key_schema_id)), *columns]
+
+
+def key_columns(table: EncodableTable, batch: RowBatch) -> Sequence[ArrowArray] | None:
+    """Return the values of the columns of the key, in its order, as keys have them; None where there is no key."""
     row = batch.before if batch.after is None else batch.after
     if table.key_schema_id is None or row is None:
         return None
-    columns = [ColumnValues(_key_values(row.column(name)), table.schema.column(name)) for name in table.schema.key]
-    return [Constant(frame(table.key_schema_id)), *columns]
+    return [_key_values(row.column(name)) for name in table.schema.key]
 
 
 def _key_values(values: ArrowArray) -> ArrowArray:
@@ -148,7 +156,14 @@ def _row_fields(schema: TableSchema, rows: pa.RecordBatch | None) -> Sequence[Me
     return [Constant(NOT_NULL), *map(ColumnValues, rows.columns, schema.image_columns)]
 
 
-def _require_fit(schema: TableSchema, rows: pa.RecordBatch, batch: RowBatch) -> None:
+def require_fit(schema: TableSchema, batch: RowBatch) -> None:
+    """Raise TableStoppedError when rows of `batch` are not what `schema` says."""
+    for rows in (batch.before, batch.after):
+        if rows is not None:
+            _require_rows_fit(schema, rows, batch)
+
+
+def _require_rows_fit(schema: TableSchema, rows: pa.RecordBatch, batch: RowBatch) -> None:
     if rows.num_columns != len(schema.columns):
         raise _unfit(schema, "", batch, f"its rows have {rows.num_columns} columns, its schema {len(schema.columns)}")
     for values, column in zip(rows.columns, schema.image_columns, strict=True):

@@ -6,16 +6,16 @@ import time
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from penstock.core.avro.envelope_encode import encode_changes
-from penstock.core.changes import Messages
 from penstock.core.errors import TableStoppedError
 from penstock.core.key_changes import message_order, split_key_changes
+from penstock.core.message_format import changes_as_messages, encode_changes
 from penstock.core.publication import Publication, StoppedTable, count_rows, merge_by_topic
 from penstock.links.capture.sendable import require_sendable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from penstock.core.changes import Messages
     from penstock.core.log_items import LoggedRows
     from penstock.core.positions import Position
     from penstock.core.snapshots import Reread
@@ -63,13 +63,13 @@ class ChangeCollector:
             if not self._is_carried(table) or self._table_catalog.is_sequence(table):
                 continue
             try:
-                encoded = self._encode(table, table_events, parts)
+                encoded, count = self._encode(table, table_events, parts)
                 require_sendable(table, encoded, str(begin), self._table_catalog.message_bytes_max)
             except TableStoppedError as error:
                 self.stopped[str(table)] = StoppedTable(str(begin), error.message, error.hint)
                 continue
             messages.extend(encoded)
-            rows = count_rows(rows, table, sum(map(len, encoded)), max(rows.newest_ms for rows in table_events))
+            rows = count_rows(rows, table, count, max(rows.newest_ms for rows in table_events))
         newest = max((event.newest_ms for event in events), default=0)
         return Publication(merge_by_topic(messages), begin, end, newest, rows, parts, rereads)
 
@@ -85,24 +85,26 @@ class ChangeCollector:
 
     def _encode(
         self, table: TableId, events: Sequence[LoggedRows], parts: dict[str, list[bytes | None]]
-    ) -> list[Messages]:
-        """Encode all events of one table, or raise TableStoppedError and publish none of them.
+    ) -> tuple[list[Messages], int]:
+        """Encode all events of one table, or raise TableStoppedError and publish none of them; say how many changes.
 
         The keys of rows that lack columns are added to `parts`, by topic.
         """
         encodable, topic = self._table_catalog.encodable(table)
         processed_at_ms = time.time_ns() // 1_000_000
-        few = self._reading.encode_few(encodable, topic, events, processed_at_ms)
-        if few is not None:
-            return [few]
-        encoded = []
+        if encodable.format == "avro":
+            few = self._reading.encode_few(encodable, topic, events, processed_at_ms)
+            if few is not None:
+                return [few], len(few)
+        messages, count = [], 0
         for decoded in self._reading.decode(encodable.schema, events):
             for batch in split_key_changes(decoded):
-                keys, values = encode_changes(encodable, batch, processed_at_ms)
+                encoded = encode_changes(encodable, batch, processed_at_ms)
                 if batch.after_lacks:
-                    parts.setdefault(topic, []).extend(keys.to_pylist())
-                encoded.append(Messages(topic, keys, values, message_order(batch)))
-        return encoded
+                    parts.setdefault(topic, []).extend(encoded[0].to_pylist())
+                messages.append(changes_as_messages(encodable, topic, batch.op, encoded, message_order(batch)))
+                count += len(batch)
+        return messages, count
 
 
 def _by_table(events: Sequence[LoggedRows]) -> dict[TableId, list[LoggedRows]]:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from penstock.config.crash_points import CrashPoint
-from penstock.core.avro.envelope_encode import EncodableTable, encode_changes
-from penstock.core.changes import Messages
+from penstock.core.avro.envelope_encode import EncodableTable
 from penstock.core.errors import START_ANEW, TRACKER_LIKE_SOURCE, PositionError, TableStoppedError
 from penstock.core.key_changes import message_order
+from penstock.core.message_format import changes_as_messages, encode_changes
 from penstock.core.publication import CaptureRecord, StoppedTable, count_rows
 from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
 from penstock.links.capture.open_capture import CaptureParts, schema_change_messages
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from penstock.core.changes import Messages
     from penstock.core.positions import Position
     from penstock.core.tables import TableId, TableSchema
     from penstock.ports.initial_snapshot import InitialSnapshot
@@ -172,20 +173,21 @@ class _SnapshotPublication:
             key_schema_id=registered.key_schema_id,
             value_schema_id=registered.value_schema_id,
             partitions=self._parts.partitions,
+            format=self._parts.table_catalog.format,
             order=(0, 0, 0),
             kind=SchemaChangeKind.SCHEMA
             if self._parts.table_catalog.schema_change(schema.table) is None
             else SchemaChangeKind.CREATE,
         )
         yield from self._announce(schema_change, left_over)
-        encodable = EncodableTable(
-            source, self._parts.table_catalog.connector, schema, registered.key_schema_id, registered.value_schema_id
-        )
+        ids = (registered.key_schema_id, registered.value_schema_id)
+        catalog = self._parts.table_catalog
+        encodable = EncodableTable(source, catalog.connector, schema, *ids, format=catalog.format)
         with closing(self._snapshot.rows(schema.table, _BATCH_ROWS)) as batches:
             for batch in batches:
                 behind = replace(batch, rows=number_on(batch.rows, left_over, schema.table, self._snapshot.position))
-                keys, values = encode_changes(encodable, behind, time.time_ns() // 1_000_000)
-                messages = Messages(registered.topic, keys, values, message_order(batch))
+                encoded = encode_changes(encodable, behind, time.time_ns() // 1_000_000)
+                messages = changes_as_messages(encodable, registered.topic, batch.op, encoded, message_order(batch))
                 require_sendable(
                     schema.table, [messages], str(self._snapshot.position), self._parts.table_catalog.message_bytes_max
                 )

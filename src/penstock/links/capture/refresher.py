@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 import numpy as np
 import pyarrow as pa
 
-from penstock.core.avro.envelope_encode import encode_changes
-from penstock.core.changes import Messages
 from penstock.core.errors import PenstockError, TableStoppedError, UnavailableError, UsageError
+from penstock.core.message_format import changes_as_messages, encode_changes
 from penstock.core.snapshots import SnapshotProgress, Status, Wanted, Window, require_key
 from penstock.core.tables import TableId
 from penstock.links.capture.rereads import ask_for_rereads, stop_unread
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from concurrent.futures import Future
 
-    from penstock.core.changes import RowBatch
+    from penstock.core.changes import Messages, RowBatch
     from penstock.core.log_items import LoggedStatement
     from penstock.core.positions import Position
     from penstock.core.publication import Publication
@@ -259,7 +258,8 @@ class Refresher:
             kept = reading.window.unchanged(listed)
             if kept:
                 indices = pa.array(kept, pa.int64())
-                messages.append(Messages(topic, keys.take(indices), values.take(indices), [row] * len(kept)))
+                encoded = (keys.take(indices), values.take(indices))
+                messages.append(changes_as_messages(encodable, topic, batch.op, encoded, [row] * len(kept)))
         try:
             require_sendable(reading.table, messages, str(boundary), catalog.message_bytes_max)
         except TableStoppedError as error:

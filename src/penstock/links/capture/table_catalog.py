@@ -17,6 +17,7 @@ from penstock.ports.tracker import AllLogged
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+    from penstock.core.changes import MessageFormat
     from penstock.core.schema_changes import SchemaChange
     from penstock.core.tables import TableId, TableSchema
     from penstock.ports.registry import RegisteredTable, Registry
@@ -51,6 +52,7 @@ class TableCatalog:
         """Start from the schema-change events of `source`, oldest first; see EncodableTable for `repeatable`."""
         self.source = source
         self.unlogged: UnloggedChanges = AllLogged()
+        self.format: MessageFormat = "avro"
         self.message_bytes_max: Callable[[str], int] = lambda _topic: LARGEST_BYTES
         self.wanted = wanted
         self.tracker = tracker
@@ -167,6 +169,7 @@ class TableCatalog:
             key_schema_id=schema_change.key_schema_id,
             value_schema_id=schema_change.value_schema_id,
             repeatable=self._repeatable,
+            format=self.format,
         )
         return encodable, schema_change.topic
 

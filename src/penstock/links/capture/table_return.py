@@ -48,6 +48,7 @@ def announce_anew(capture: OpenCapture, found: Definition, position: Position) -
         key_schema_id=registered.key_schema_id,
         value_schema_id=registered.value_schema_id,
         partitions=capture.parts.partitions,
+        format=table_catalog.format,
         order=in_timeline(order, position.timeline),
         kind=SchemaChangeKind.CREATE,
         file=position.refresh_place.file,

@@ -9,12 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.core.avro.envelope_decode import decode_rows
 from penstock.core.avro.schemas import table_schema
-from penstock.core.avro.wire import schema_ids
 from penstock.core.changes import Op
 from penstock.core.errors import PenstockError
 from penstock.core.joins.events import Changed, row_events, truncate_event
+from penstock.core.message_format import decode_rows, schema_ids
 from penstock.core.schema_changes import SchemaChangeKind, read_schema_change
 from penstock.core.timelines import timelines_at
 from penstock.core.topic_fingerprints import foreign_message

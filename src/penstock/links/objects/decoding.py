@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from penstock.core.avro.envelope_decode import DecodedChanges, DecodedRows, decode_changes, decode_rows, joined
+from penstock.core.avro.envelope_decode import DecodedChanges, DecodedRows, joined
 from penstock.core.avro.schemas import table_schema
-from penstock.core.avro.wire import schema_ids
-from penstock.core.errors import PenstockError
+from penstock.core.errors import START_ANEW, PenstockError, PositionError
+from penstock.core.message_format import decode_changes, decode_rows, schema_ids
 from penstock.core.timelines import timelines_at
 from penstock.core.topic_fingerprints import foreign_message
 from penstock.links.objects.in_order import read_orders, require_forward, require_own
 from penstock.links.own_messages import read_change
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
@@ -63,6 +63,7 @@ class RangeDecoder:
         self._values: list[bytes] = []
         self._parts: list[Stretch] = []
         self._after = topic_range.after
+        self._seen_to = topic_range.start
         self.count = 0
         self.size_bytes = 0
         self.last_offset = topic_range.start - 1
@@ -86,6 +87,10 @@ class RangeDecoder:
         messages, self._offsets, self._values = (self._offsets, self._values), [], []
         if not messages[0]:
             return
+        if self._range.format == "json":
+            messages = self._without_tombstones(*messages)
+            if not messages[0]:
+                return
         offsets, values = np.array(messages[0], np.int64), pa.array(messages[1], pa.binary())
         try:
             self._parts += self._stretches(offsets, values)
@@ -93,6 +98,21 @@ class RangeDecoder:
             if not (isinstance(error, PenstockError) and error.retryable):
                 self._find_foreign(zip(*messages, strict=True), error)
             raise
+
+    def _without_tombstones(self, offsets: Sequence[int], values: Sequence[bytes]) -> tuple[list[int], list[bytes]]:
+        """Leave out messages without a value: the change right before such a one said that the row is gone.
+
+        Raises PositionError where that change is not there: compaction has taken it away before it was read.
+        """
+        kept: tuple[list[int], list[bytes]] = ([], [])
+        for offset, value in zip(offsets, values, strict=True):
+            if value:
+                kept[0].append(offset)
+                kept[1].append(value)
+            elif offset != self._seen_to:
+                raise _compacted(self._range, offset)
+            self._seen_to = offset + 1
+        return kept
 
     def _stretches(self, offsets: npt.NDArray[np.int64], values: pa.BinaryArray) -> Iterator[Stretch]:
         ids = schema_ids(values)
@@ -114,6 +134,14 @@ class RangeDecoder:
             fault, _ = read_change(value, self._range.source, self._registry.value_schema)
             if fault:
                 raise foreign_message(self._range.topic, self._range.partition, offset, fault) from cause
+
+
+def _compacted(topic_range: TopicRange, offset: int) -> PositionError:
+    topic = topic_range.topic
+    where = f"{topic}/{topic_range.partition} offset {offset}"
+    message = f"{where} is a tombstone, and the delete before it was compacted away before it was read"
+    lag = f"raise min.compaction.lag.ms of {topic} (penstock police)"
+    return PositionError(message, f"{lag}; rows that were deleted may be left in the targets: {START_ANEW}")
 
 
 def _joined(parts: list[Stretch]) -> Stretch:

@@ -28,6 +28,7 @@ from penstock.links.objects.closing import AT_ONCE, Waiting
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from penstock.core.changes import MessageFormat
     from penstock.core.schema_changes import SchemaChange
     from penstock.links.objects.closing import BatchClosing
     from penstock.links.objects.record import ObjectsRecord
@@ -45,7 +46,8 @@ class TopicRange:
     in the source's log that no file may span. `is_whole` says that the partition
     ended at `end` when it was planned, `topic_id` which topic of that name it was.
     What was read before ends in the source's log at `after`. `timelines` are the offsets
-    at which the partition's timelines begin, each with its timeline.
+    at which the partition's timelines begin, each with its timeline. `format` is how
+    its messages are written.
     """
 
     source: str
@@ -60,6 +62,7 @@ class TopicRange:
     topic_id: str = ""
     after: Order | None = None
     timelines: tuple[tuple[int, int], ...] = ((0, 0),)
+    format: MessageFormat = "avro"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,12 +184,8 @@ class ObjectsPlanner:
                     place = (partition, batched, start, end)
                     timelines = self._timelines_of(schema_change.source, topic, partition)
                     after = record.reached.get((topic, partition))
-                    whole = end == last
-                    ranges.append(
-                        TopicRange(
-                            *table, topic, *place, tuple(cuts[table]), is_whole=whole, after=after, timelines=timelines
-                        )
-                    )
+                    planned = TopicRange(*table, topic, *place, tuple(cuts[table]), timelines=timelines)
+                    ranges.append(replace(planned, is_whole=end == last, after=after, format=schema_change.format))
         return ranges
 
     def _timelines_of(self, source: str, topic: str, partition: int) -> tuple[tuple[int, int], ...]:

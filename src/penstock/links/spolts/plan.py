@@ -91,7 +91,7 @@ class SpoltPlanner:
             source, patterns = tables
             for topic, schema_change in self._announced.items():
                 if schema_change.source == source and patterns.matches(schema_change.table):
-                    found.setdefault(topic, given)
+                    found.setdefault(topic, given.written_in(schema_change.format))
         return found
 
     def _waits(self, topic: str, record: SpoltRecord, ends: Mapping[tuple[str, int], int]) -> bool:

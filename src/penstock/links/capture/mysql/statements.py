@@ -310,6 +310,7 @@ class StatementHandler:
             key_schema_id=registered.key_schema_id,
             value_schema_id=registered.value_schema_id,
             partitions=self._partitions,
+            format=self._table_catalog.format,
             order=statement.order,
         )
         return _told(statement, schema_change, kind)

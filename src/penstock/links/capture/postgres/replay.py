@@ -146,6 +146,7 @@ class RelationReplay:
             key_schema_id=registered.key_schema_id,
             value_schema_id=registered.value_schema_id,
             partitions=self._partitions,
+            format=self._table_catalog.format,
             order=changed.order,
         )
         return _told(changed, schema_change, kind)

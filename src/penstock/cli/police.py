@@ -1,0 +1,54 @@
+"""`penstock police`: how a pipeline's topics are kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
+
+if TYPE_CHECKING:
+    from penstock.core.topic_policy import PolicyReport
+
+app = typer.Typer()
+
+
+@app.command()
+def police(
+    file: ConfigFile,
+    *,
+    apply: Annotated[bool, typer.Option("--apply", help="Change what can be changed; else nothing is.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with stable keys.")] = False,
+) -> None:
+    """Hold topics against the rules of the file: partitions, copies, retention and compaction.
+
+    Without --apply nothing is changed. Nothing is ever taken away: what would delete
+    messages, or put them out of order, is told with what to type.
+    """
+    from penstock.cli.console import say_note  # noqa: PLC0415 - --help must not wait
+    from penstock.config.load import load  # noqa: PLC0415
+    from penstock.embedded.reach import reach_embedded  # noqa: PLC0415
+    from penstock.wiring.police import describe_report, police_topics  # noqa: PLC0415
+
+    spec = load(file)
+    with reach_embedded(spec, say_note) as reached:
+        report = police_topics(reached, apply=apply)
+    if as_json:
+        typer.echo(describe_report(spec.pipeline, report, applied=apply))
+    else:
+        _show(report, applied=apply)
+
+
+def _show(report: PolicyReport, *, applied: bool) -> None:
+    words = {"set": "set", "drift": "would set", "refused": "not set"}
+    for each in report.findings:
+        typer.echo(f"{each.topic}: {words[each.outcome]} {each.what} from {each.found or 'nothing'} to {each.wanted}")
+        if each.reason:
+            typer.echo(f"  why:        {each.reason}")
+            typer.echo(f"  what to do: {each.hint}")
+    for topic in report.without_rule:
+        typer.echo(f"{topic}: no rule matches it; it stays as it is")
+    counted = {outcome: sum(each.outcome == outcome for each in report.findings) for outcome in words}
+    said = f"{counted['set']} set" if applied else f"{counted['drift']} to set, with --apply"
+    typer.echo(f"{report.topics} topic(s): {said}; {counted['refused']} cannot be")

@@ -1,0 +1,1 @@
+"""Row changes as flat JSON messages: see docs/json-topics.md."""

@@ -1,0 +1,207 @@
+"""Flat JSON messages back to row changes, all of one table and one schema."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.core.arrow_types import arrow_schema
+from penstock.core.avro.envelope_decode import DecodedChanges, DecodedRows
+from penstock.core.changes import Op
+from penstock.core.errors import CorruptLogError
+from penstock.core.json_messages.fields import (
+    BEFORE,
+    BEFORE_LACKS,
+    FRONT,
+    LACKS,
+    OP,
+    POSITION,
+    ROW,
+    SERVER_ID,
+    SOURCE,
+    TABLE,
+    TRANSACTION,
+    TS_MS,
+)
+from penstock.core.json_messages.values import JSON_VALUE_ERRORS, json_values
+from penstock.core.positions import parse_place
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.core.avro.arrays import ArrowArray, Flags, Integers
+    from penstock.core.tables import Column, TableSchema
+
+Fields: TypeAlias = "Mapping[str, Any]"
+
+_HINT: Final = "let only Penstock write to this topic, or read it from an offset after the foreign messages"
+_OPS: Final = frozenset(op.value for op in Op)
+_DIGITS_MAX: Final = 10
+_OLD: Final = frozenset({Op.DELETE.value, Op.UPDATE.value})
+
+
+class _Image(NamedTuple):
+    """A row, and the columns that it has no values of."""
+
+    fields: Fields
+    lacks: Sequence[str]
+
+
+def json_schema_id(message: bytes) -> int | None:
+    """Return the id of the schema of a message, None for one that is no JSON of ours."""
+    if not message.startswith(FRONT):
+        return None
+    digits = message[len(FRONT) : len(FRONT) + _DIGITS_MAX + 1].partition(b",")[0]
+    return int(digits) if digits.isdigit() else None
+
+
+def decode_json_changes(schema: TableSchema, values: pa.BinaryArray) -> DecodedChanges:
+    """Decode messages (binary[n]) of `schema`. Raises CorruptLogError, with the index of the first bad one."""
+    messages = _parse(schema, values)
+    befores = [_before(message) for message in messages]
+    afters = [None if message[OP] == Op.DELETE else _top(message) for message in messages]
+    places = _places(messages)
+    return DecodedChanges(
+        op=_texts(messages, OP),
+        before=_rows(schema, befores),
+        has_before=_present(befores),
+        after=_rows(schema, afters),
+        has_after=_present(afters),
+        source=_texts(messages, SOURCE),
+        file=pa.array([file for file, _ in places], pa.string()),
+        pos=np.array([offset for _, offset in places], np.int64),
+        row=_numbers(messages, ROW).astype(np.int32),
+        ts_ms=_numbers(messages, TS_MS),
+        gtid=pa.array([message.get(TRANSACTION) or "" for message in messages], pa.string()),
+        db=pa.array([schema.table.schema] * len(messages), pa.string()),
+        table=pa.array([schema.table.name] * len(messages), pa.string()),
+        before_lacks=_lacking(befores),
+        after_lacks=_lacking(afters),
+        server_id=_numbers(messages, SERVER_ID),
+    )
+
+
+def decode_json_rows(schema: TableSchema, values: pa.BinaryArray) -> DecodedRows:
+    """Decode of each message one row alone, that which is not below a field of ours; else as `decode_json_changes`."""
+    messages = _parse(schema, values)
+    images = [_top(message) for message in messages]
+    places = _places(messages)
+    return DecodedRows(
+        op=_texts(messages, OP),
+        rows=_rows(schema, images),
+        is_before=np.array([message[OP] == Op.DELETE for message in messages], np.bool_),
+        source=_texts(messages, SOURCE),
+        file=pa.array([file for file, _ in places], pa.string()),
+        pos=np.array([offset for _, offset in places], np.int64),
+        row=_numbers(messages, ROW).astype(np.int32),
+        ts_ms=_numbers(messages, TS_MS),
+        lacks=_lacking(images),
+    )
+
+
+def _parse(schema: TableSchema, values: pa.BinaryArray) -> list[Fields]:
+    return [_parse_one(schema, index, value) for index, value in enumerate(values.to_pylist())]
+
+
+def _parse_one(schema: TableSchema, index: int, value: bytes | None) -> Fields:
+    try:
+        message = json.loads(value or b"", parse_constant=_refuse_constant)
+    except ValueError as error:
+        _refuse(index, f"is no JSON: {error}")
+    if not isinstance(message, dict):
+        _refuse(index, "is no JSON object")
+    if message.get(OP) not in _OPS:
+        _refuse(index, f"has no operation in {OP}")
+    if message.get(TABLE) != str(schema.table):
+        _refuse(index, f"is of table {message.get(TABLE)}, and its schema of {schema.table}")
+    return message
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    message = f"{name} is no value of JSON"
+    raise ValueError(message)
+
+
+def _top(message: Fields) -> _Image:
+    return _Image(message, message.get(LACKS, ()))
+
+
+def _before(message: Fields) -> _Image | None:
+    if message[OP] not in _OLD:
+        return None
+    return _top(message) if message[OP] == Op.DELETE else _Image(message.get(BEFORE, {}), message.get(BEFORE_LACKS, ()))
+
+
+def _rows(schema: TableSchema, images: Sequence[_Image | None]) -> pa.RecordBatch:
+    """Return one row for each image, null where there is none, and in what it lacks."""
+    columns = [_column(column, images) for column in schema.columns]
+    nullable = pa.schema([field.with_nullable(nullable=True) for field in arrow_schema(schema)])
+    return pa.RecordBatch.from_arrays(columns, schema=nullable)
+
+
+def _column(column: Column, images: Sequence[_Image | None]) -> ArrowArray:
+    name = column.name
+    values: list[object] = []
+    for index, image in enumerate(images):
+        if image is None or name in image.lacks:
+            values.append(None)
+        elif name not in image.fields:
+            _refuse(index, f"has no value of {name}, and does not say so")
+        else:
+            values.append(image.fields[name])
+    try:
+        return json_values(values, column.type)
+    except JSON_VALUE_ERRORS:
+        for index, value in enumerate(values):
+            _read_alone(index, column, value)
+        raise
+
+
+def _read_alone(index: int, column: Column, value: object) -> None:
+    try:
+        json_values([value], column.type)
+    except JSON_VALUE_ERRORS as error:
+        _refuse(index, f"has a value of {column.name} that its type cannot have: {error}")
+
+
+def _present(images: Sequence[_Image | None]) -> Flags:
+    return np.array([image is not None for image in images], np.bool_)
+
+
+def _lacking(images: Sequence[_Image | None]) -> pa.StringArray:
+    names = [json.dumps(list(image.lacks)) if image is not None and image.lacks else "" for image in images]
+    return pa.array(names, pa.string())
+
+
+def _texts(messages: Sequence[Fields], name: str) -> pa.StringArray:
+    found = [message.get(name) for message in messages]
+    for index, text in enumerate(found):
+        if not isinstance(text, str):
+            _refuse(index, f"has no text in {name}")
+    return pa.array(found, pa.string())
+
+
+def _numbers(messages: Sequence[Fields], name: str) -> Integers:
+    found = [message.get(name) for message in messages]
+    for index, number in enumerate(found):
+        if not isinstance(number, int):
+            _refuse(index, f"has no integer in {name}")
+    return np.array(found, np.int64)
+
+
+def _places(messages: Sequence[Fields]) -> list[tuple[str, int]]:
+    places = []
+    for index, message in enumerate(messages):
+        try:
+            places.append(parse_place(str(message.get(POSITION))))
+        except ValueError as error:
+            _refuse(index, f"has no position in {POSITION}: {error}")
+    return places
+
+
+def _refuse(index: int, fault: str) -> NoReturn:
+    reason = f"message {index} of a topic of JSON messages {fault}"
+    raise CorruptLogError(reason, _HINT)
