@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from penstock.config.sinks import DeltaSinkSpec
     from penstock.config.spec import TlsSpec
     from penstock.config.specs import PipelineSpec, SchematizerSpec, SourceSpec
+    from penstock.core.topic_policy import TopicRule
     from penstock.ports.checkpoints import Checkpoint, Checkpoints
     from penstock.ports.lock import Lock
     from penstock.ports.objects import ObjectStore
@@ -80,8 +81,14 @@ def kafka_cluster(spec: PipelineSpec) -> KafkaCluster:
         message = "Kafka broker"
         raise _not_started(message)
     options = kafka_client_options(spec)
-    rules = () if spec.police is None else spec.police.topic_rules
-    return KafkaCluster(servers, spec.kafka.partitions, spec.kafka.replication, tuple(options.items()), rules)
+    login = tuple(options.items())
+    return KafkaCluster(servers, spec.kafka.partitions, spec.kafka.replication, login, topic_rules(spec))
+
+
+def topic_rules(spec: PipelineSpec) -> tuple[TopicRule, ...]:
+    """How topics of tables are to be kept, the first that matches: what a join says of its own, then `police`."""
+    joined = [rule for join in spec.joins if (rule := join.topic_rule) is not None]
+    return (*joined, *(() if spec.police is None else spec.police.topic_rules))
 
 
 def open_publisher(
@@ -145,7 +152,7 @@ def _own_messages(spec: PipelineSpec, link: str) -> MessageCheck:
             return registry.value_schema(schema_id)
 
     if link in {join.name for join in spec.joins}:
-        return JoinMessages(link, schema_changes_topic(spec), value_schema)
+        return JoinMessages(link, schema_changes_topic(spec), letters_topic(spec.pipeline, link), value_schema)
     return CaptureMessages(link, schema_changes_topic(spec), value_schema, spec.source(link).format)
 
 

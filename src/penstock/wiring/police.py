@@ -12,7 +12,7 @@ from penstock.adapters.kafka.topics import POSITION_SETTINGS, fingerprint_topic,
 from penstock.core.errors import PenstockError, UsageError
 from penstock.core.schema_changes import read_schema_change
 from penstock.core.topic_policy import PolicyReport, TopicFacts, TopicRule, find_drift, rule_of
-from penstock.wiring.open import kafka_cluster, open_topic_log, schema_changes_topic
+from penstock.wiring.open import kafka_cluster, open_topic_log, schema_changes_topic, topic_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -34,7 +34,7 @@ def police_topics(spec: PipelineSpec, *, apply: bool) -> PolicyReport:
         raise UsageError(message, 'add it: police: {rules: [{topics: "*", retention: 7d}]}')
     keeper = TopicKeeper(kafka_cluster(spec))
     written = _written_topics(spec)
-    rules = {topic: rule_of(topic, spec.police.topic_rules) for topic in written}
+    rules = {topic: rule_of(topic, topic_rules(spec)) for topic in written}
     own = {topic: _own_rule(spec, topic) for topic in keeper.names(f"penstock.{spec.pipeline}.")}
     kept = keeper.read({*written, *own})
     findings: list[PolicyFinding] = []

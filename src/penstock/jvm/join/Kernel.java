@@ -10,19 +10,24 @@ import org.apache.spark.sql.streaming.TimeMode;
 
 /** What Python calls: blocks of events in, blocks of differences out. */
 public final class Kernel {
+  /** The bucket of blocks that are no events: they are given back as they are. */
+  static final int ASIDE = -1;
+
   private Kernel() {}
 
   /**
    * Joins. `events` has the columns bucket (int) and block (binary, see EventBlocks): buckets of row keys where bit i of
-   * `remembered` is set for some input i, of join keys where none is. Gives one column of blocks (see Differences).
+   * `remembered` is set for some input i, of join keys where none is. Bit i of `optional` is set for an input that need
+   * not match. Gives one column of blocks (see Differences).
    */
-  public static Dataset<byte[]> join(Dataset<Row> events, int inputs, int remembered, int buckets, int pageBytes) {
+  public static Dataset<byte[]> join(
+      Dataset<Row> events, int inputs, int remembered, int optional, int buckets, int pageBytes) {
     Dataset<Row> byJoinKey = events;
     if (remembered != 0)
       byJoinKey = grouped(events).transformWithState(
           new KeyProcessor(remembered, buckets), TimeMode.None(), OutputMode.Append(), Encoders.row(events.schema()));
     return grouped(byJoinKey).transformWithState(
-        new JoinProcessor(inputs, pageBytes), TimeMode.None(), OutputMode.Append(), Encoders.BINARY());
+        new JoinProcessor(inputs, optional, pageBytes), TimeMode.None(), OutputMode.Append(), Encoders.BINARY());
   }
 
   private static KeyValueGroupedDataset<Integer, Row> grouped(Dataset<Row> blocks) {

@@ -20,6 +20,7 @@ class JoinRecord:
     `generation` counts the states that this output was made from: the rows of one are
     all there are, whatever was before. `digest` is the plan's, `schema_ids` those that
     it was made of, `ids` what tells each input from others of its name (KIP-516).
+    `letters` counts the messages that could not be read.
     """
 
     epoch: int
@@ -29,6 +30,7 @@ class JoinRecord:
     schema_ids: tuple[int, ...]
     places: Mapping[tuple[str, int], int] = field(default_factory=dict)
     ids: Mapping[str, str] = field(default_factory=dict)
+    letters: int = 0
 
     def to_mapping(self) -> dict[str, object]:
         """The record as JSON values."""
@@ -40,6 +42,7 @@ class JoinRecord:
             "schema_ids": list(self.schema_ids),
             "places": [[topic, partition, offset] for (topic, partition), offset in sorted(self.places.items())],
             "ids": dict(self.ids),
+            "letters": self.letters,
         }
 
     @classmethod
@@ -57,4 +60,5 @@ class JoinRecord:
             schema_ids=tuple(int(each) for each in schema_ids),
             places={(str(topic), int(partition)): int(offset) for topic, partition, offset in places},
             ids={str(topic): str(topic_id) for topic, topic_id in ids.items()},
+            letters=int(str(record.get("letters", 0))),
         )
