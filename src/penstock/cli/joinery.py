@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
+from penstock.cli.joinery_verify import verify
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from penstock.links.joins.spec import JoinJob
 
 app = typer.Typer(no_args_is_help=True, help="Look at joins of streams.")
+app.command()(verify)
 
 
 @app.callback()
@@ -27,8 +29,9 @@ def check(file: ConfigFile) -> None:
     """Find the streams that a pipeline's joins read, and show what each join makes: fields, their types, the key.
 
     It says whether the declared pkey identifies a row, and which key takes its place
-    where it does not. It changes nothing. Streams are known once their source was
-    carried: run the pipeline first, with or without the join.
+    where it does not, and about how large the state will be. It changes nothing.
+    Streams are known once their source was carried: run the pipeline first, with or
+    without the join.
     """
     # Imported here so that `joinery check --help` need not wait for Kafka's library.
     from contextlib import closing  # noqa: PLC0415
@@ -58,7 +61,8 @@ def check(file: ConfigFile) -> None:
                 say_error(error.message, error.hint, error.error_code)
                 exit_codes.append(error.exit_code)
                 continue
-            for line in [*explain_join(join, job), *explain_forgetful(forgetful_inputs(log, job))]:
+            notes = [*explain_forgetful(forgetful_inputs(log, job))]
+            for line in [*explain_join(join, job), *notes]:
                 console.print(line, markup=False, highlight=False, soft_wrap=True)
     if exit_codes:
         raise typer.Exit(max(exit_codes))
