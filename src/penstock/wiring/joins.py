@@ -14,6 +14,7 @@ from penstock.core.positions import timeline_of
 from penstock.core.schema_changes import read_schema_change
 from penstock.core.timelines import TimelineBegan, timeline_starts
 from penstock.core.topic_fingerprints import require_id
+from penstock.links.joins.estimate import estimate_state
 from penstock.links.joins.publish import JoinPublisher, JoinTarget
 from penstock.links.joins.record import NO_BATCH, JoinRecord
 from penstock.links.joins.resolve import resolve_join
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from penstock.config.specs import PipelineSpec
     from penstock.core.schema_changes import SchemaChange
     from penstock.core.tables import ColumnType
+    from penstock.links.joins.estimate import InputEstimate
     from penstock.links.joins.spec import JoinJob
     from penstock.ports.registry import Registry
 
@@ -123,6 +125,13 @@ def open_join(spec: PipelineSpec, name: str, epoch: int, *, may_wait: bool) -> O
         result = OpenedJoin(job, JoinPublisher(publisher, made, next_record, is_new=is_new), checkpoint)
         failed.pop_all()
         return result
+
+
+def estimate_of_join(log: TopicReader, registry: Registry, job: JoinJob) -> Sequence[InputEstimate]:
+    """How large its state will be, input by input. Raises what `estimate_state` raises."""
+    shapes = log.shapes([stream.topic for stream in job.streams])
+    places = [(topic, number) for topic, (_, count) in shapes.items() for number in range(count)]
+    return estimate_state(job, log.scan, log.begins(places), log.ends(places), registry.value_schema)
 
 
 def forgetful_inputs(log: TopicReader, job: JoinJob) -> Sequence[str]:
