@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
+from penstock.cli.joinery_inspect import inspect
 from penstock.cli.joinery_verify import verify
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from penstock.links.joins.spec import JoinJob
 
 app = typer.Typer(no_args_is_help=True, help="Look at joins of streams.")
+app.command()(inspect)
 app.command()(verify)
 
 
