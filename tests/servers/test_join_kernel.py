@@ -30,20 +30,33 @@ BATCHES = 5
 PAGE_BYTES = 64
 
 
-def streams_of(seed: int, *, remembered: bool) -> Streams:
-    """Three inputs, large enough for pages; the keys of one tell its join keys, or those of all do."""
+def streams_of(seed: int, *, remembered: bool, optional: bool) -> Streams:
+    """Three inputs, large enough for pages; the keys of one tell its join keys, or those of all do.
+
+    Where two are `optional`, rows of the first come with null join keys, too.
+    """
     rng = Random(seed)  # noqa: S311 - what it makes is no secret
     columns = (
         Column("id", NUMBER, nullable=False),
-        Column("k", NUMBER, nullable=False),
+        Column("k", NUMBER, nullable=optional and remembered),
         Column("word", TEXT, nullable=True),
     )
     keys = [("k",), ("id",) if remembered else ("id", "k"), ("id", "k")]
+    if optional and remembered:
+        keys = [("id",)] * 3
+    aliases = [(("id", f"i{i}"), ("word", f"w{i}")) for i in range(3)]
     inputs = [
-        JoinInput(f"db.shop.t{i}", table_of(i, columns, key), ("k",), (), (("id", f"i{i}"), ("word", f"w{i}")))
+        JoinInput(f"db.shop.t{i}", table_of(i, columns, key), ("k",), (), aliases[i], is_optional=optional and i > 0)
         for i, key in enumerate(keys)
     ]
-    return Streams(rng, inputs, random_plan(rng, inputs), values=12, truncates=0.002, deletes=0.1)
+    return Streams(
+        rng,
+        inputs,
+        random_plan(rng, inputs),
+        values=40 if optional and remembered else 12,
+        truncates=0.002,
+        deletes=0.1,
+    )
 
 
 def run_query(spark: SparkSession, home: Path, streams: Streams) -> list[pa.Table]:
@@ -55,7 +68,8 @@ def run_query(spark: SparkSession, home: Path, streams: Streams) -> list[pa.Tabl
         found[batch] = unpack_differences(blocks, len(streams.inputs))
 
     source = stateful_session(spark).readStream.schema(BLOCKS).option("maxFilesPerTrigger", 1)
-    joined = join_blocks(source.parquet(str(home / "in")), len(streams.inputs), streams.plan.remembered, PAGE_BYTES)
+    events, plan = source.parquet(str(home / "in")), streams.plan
+    joined = join_blocks(events, len(plan.inputs), plan.remembered, PAGE_BYTES, optional=plan.optional)
     writer = joined.writeStream.option("checkpointLocation", str(home / "checkpoint")).foreachBatch(take)
     writer.trigger(availableNow=True).start().awaitTermination()
     return [found[batch] for batch in sorted(found)]
@@ -83,11 +97,15 @@ def gone_and_new(differences: pa.Table) -> list[Counter[tuple[bytes, ...]]]:
     return [before - after, after - before]
 
 
-@pytest.mark.parametrize("remembered", [True, False])
+@pytest.mark.parametrize(
+    ("remembered", "optional"),
+    [(True, False), (False, True), (True, True), pytest.param(False, False, marks=pytest.mark.nightly)],
+)
 def test_the_kernel_finds_the_differences_that_the_algebra_finds(
-    spark: SparkSession, tmp_path: Path, *, remembered: bool
+    spark: SparkSession, tmp_path: Path, *, remembered: bool, optional: bool
 ) -> None:
-    streams, state = streams_of(8, remembered=remembered), JoinState(3)
+    streams = streams_of(8, remembered=remembered, optional=optional)
+    state = JoinState(3, streams.plan.optional)
     assert bool(streams.plan.remembered) is remembered
     expected = []
     for batch in range(BATCHES):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from penstock.config.columns import ColumnsSpec
+    from penstock.config.joins import JoinInputSpec
     from penstock.config.mysql_source import MysqlSourceSpec
     from penstock.config.objects_spec import ObjectsSpec
     from penstock.config.sinks import SinkSpec
@@ -50,7 +51,7 @@ def explain_pipeline(spec: PipelineSpec) -> Iterator[str]:
         yield ""
         yield f"Join {join.name}: {join.output.doc or 'no doc'}"
         for each in join.inputs:
-            yield f"  reads    {each.named} by {', '.join(each.join_keys)}"
+            yield f"  reads    {each.named} by {', '.join(each.join_keys)}{_further(each)}"
         table = f"{join.output.namespace}.{join.output.source}"
         yield f"  makes    {table}; penstock joinery check shows its fields and its key"
     for sink in spec.sinks:
@@ -62,6 +63,13 @@ def explain_pipeline(spec: PipelineSpec) -> Iterator[str]:
     yield "Notes"
     for note in _notes(spec):
         yield f"  - {note}"
+
+
+def _further(given: JoinInputSpec) -> str:
+    """What an input of a join says besides its keys."""
+    left = f" = {', '.join(given.left_keys)}" if given.left_keys else ""
+    where = f", where {given.where}" if given.where else ""
+    return f"{left}{where}{', or without a match' if given.type == 'left' else ''}"
 
 
 def _explain_source(spec: PipelineSpec, source: SourceSpec) -> Iterator[str]:

@@ -94,6 +94,7 @@ def explain_forgetful(topics: Sequence[str]) -> Iterator[str]:
 def explain_join(join: JoinSpec, job: JoinJob) -> Iterator[str]:
     """Say line by line what a join reads and makes."""
     from penstock.core.arrow_types import arrow_type  # noqa: PLC0415 - see `check`
+    from penstock.core.joins.stand_ins import stand_in_text  # noqa: PLC0415
 
     plan = job.plan
     yield f"Join {job.name}: {join.output.doc or 'no doc'}"
@@ -101,17 +102,28 @@ def explain_join(join: JoinSpec, job: JoinJob) -> Iterator[str]:
         keys, own = ", ".join(given.join_keys), ", ".join(given.row_key)
         stored = ", ".join(column.name for column in given.stored.columns) or "keys alone"
         yield f"  reads  {stream.topic} (schema_id {stream.schema_id}) by {keys}; its key is {own}; keeps {stored}"
+        if given.where:
+            yield f"         only rows where {given.where}"
+        if given.is_optional:
+            yield "         type: left, so rows go on without a match in it, with NULL in its fields"
     yield f"  makes  {plan.output.table}"
     for column in plan.output.columns:
         is_null = "null or " if column.nullable else ""
         type_ = column.declaration or str(arrow_type(column.type))
         yield f"         {column.name}: {is_null}{type_}  ({column.comment})"
     declared, key = ", ".join(join.output.pkey), ", ".join(plan.output.key)
+    stand_ins = [column for column in plan.output.columns if column.name in plan.stand_ins]
     if plan.is_declared_key:
         yield f"  key    {key}, which identifies a row"
-        return
-    yield f"  key    {key}, made of the keys of what is joined:"
-    yield f"         the pkey of the file, {declared}, does not identify a row, for several rows can have the same"
-    if plan.kept:
-        yield f"         {', '.join(plan.kept)} is in the output for that, though the file excludes it"
-    yield f"         to say so in the file: pkey: [{key}]"
+    else:
+        yield f"  key    {key}, made of the keys of what is joined"
+    if declared and not plan.is_declared_key:
+        yield f"         the pkey of the file, {declared}, does not identify a row, for several rows can have the same"
+    kept = [name for name in plan.kept if name not in plan.stand_ins]
+    if kept and not plan.is_declared_key:
+        yield f"         {', '.join(kept)} is in the output for that, though the file excludes it"
+    for column in stand_ins:
+        zero = stand_in_text(column.type)
+        yield f"         {column.name} is added: {zero} where there is no match, for a key cannot be NULL"
+    if declared and not plan.is_declared_key and not stand_ins:
+        yield f"         to say so in the file: pkey: [{key}]"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from penstock.config.join_steps import steps_of
 from penstock.config.joins import JoinSpec
 from penstock.config.source_crosschecks import find_source_conflicts
 
@@ -91,10 +92,11 @@ def _repeated_joins(pipeline: Mapping[str, object]) -> Iterator[Found]:
         yield ("joins",), f"keep their state below home, which Spark on {master} cannot write: leave spark.master out"
     for section, what in (("sources", "a source"), ("spolts", "a spolt")):
         taken |= {_mapping(each).get("name"): what for each in _sequence(pipeline.get(section))}
-    for index, name in enumerate(_join_names(pipeline)):
-        if name in taken:
-            yield ("joins", index), f'{taken[name]} is called "{name}" too: give its output another source'
-        taken[name] = "another join"
+    for index, join in enumerate(_sequence(pipeline.get("joins"))):
+        for name in (step.name for step in steps_of(join)) if isinstance(join, JoinSpec) else ():
+            if name in taken:
+                yield ("joins", index), f'{taken[name]} is called "{name}" too: give its output another source'
+            taken[name] = "another join"
 
 
 def _loose_audits(pipeline: Mapping[str, object]) -> Iterator[Found]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, get_args
 from pydantic import ValidationError
 
 from penstock.config.crosschecks import find_conflicts
+from penstock.config.join_steps import steps_of
 from penstock.config.joins import JoinSpec
 from penstock.config.mysql_source import MysqlSourceSpec
 from penstock.config.postgres_source import PostgresSourceSpec
@@ -20,7 +21,7 @@ from penstock.config.yaml_lines import Document, Location, Mistake, parse_yaml
 from penstock.core.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pydantic_core import ErrorDetails
 
@@ -67,10 +68,11 @@ def parse(text: str, file: str, directory: Path) -> PipelineSpec:
     mistakes = list(document.mistakes)
     joins, faults = _read_joins(document.value.get("joins"), directory)
     given = document.value if joins is None else {**document.value, "joins": joins}
+    steps = given if joins is None else {**given, "joins": [step for join in joins for step in _steps(join)]}
     conflicts = [*faults, *find_conflicts(given), *find_spolt_conflicts(given, directory)]
     mistakes += [Mistake(document.line(where), where, what) for where, what in conflicts]
     try:
-        spec = PipelineSpec.model_validate(given)
+        spec = PipelineSpec.model_validate(steps)
     except ValidationError as error:
         mistakes += [_explain(document, details) for details in _new_errors(error, document)]
     if mistakes:
@@ -106,6 +108,10 @@ def _read_joins(files: object, directory: Path) -> tuple[list[object] | None, li
         except UsageError as error:
             faults.append((("joins", index), error.message))
     return found, faults
+
+
+def _steps(join: object) -> Sequence[object]:
+    return steps_of(join) if isinstance(join, JoinSpec) else [join]
 
 
 def _read(path: Path) -> str:

@@ -203,7 +203,8 @@ def other_writer(place: tuple[str, int], end: int, what: str) -> PositionError:
 def too_many_partitions(topic: str, found: int, wanted: int) -> PositionError:
     """What to raise for a topic with more partitions than the config says, of which nobody would read the others."""
     message = f"topic {topic} has {found} partitions, and kafka.partitions is {wanted}"
-    return PositionError(message, f"set kafka.partitions to {found} or more, or delete the topic if it is not in use")
+    hint = f"set kafka.partitions (of a join: output.partitions) to {found} or more"
+    return PositionError(message, f"{hint}, or delete the topic if it is not in use")
 
 
 def _fewer(topic: str, expected: TopicState, since: int, found: int, at_most: str = "") -> PositionError:

@@ -30,7 +30,7 @@ def join_in_process(spec: PipelineSpec, work: JoinWork) -> None:
         partitions = [(topic, number) for topic, (_, count) in shapes.items() for number in range(count)]
         begins, ends = log.begins(partitions), log.ends(partitions)
         known = {place: work.places.get(place, begin) for place, begin in begins.items()}
-        state = JoinState(len(work.job.streams))
+        state = JoinState(len(work.job.streams), work.job.plan.optional)
         state.apply(_events(log, decoder, begins, known))
         if any(ends[place] > known[place] for place in partitions):
             differences = state.apply(_events(log, decoder, known, ends))

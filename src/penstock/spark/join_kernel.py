@@ -36,17 +36,20 @@ def stateful_session(session: SparkSession) -> SparkSession:
     return found
 
 
-def join_blocks(events: DataFrame, inputs: int, remembered: int, page_bytes: int = _PAGE_BYTES) -> DataFrame:
+def join_blocks(
+    events: DataFrame, inputs: int, remembered: int, page_bytes: int = _PAGE_BYTES, *, optional: int = 0
+) -> DataFrame:
     """One column of blocks of differences for the blocks of `events`, which are a stream.
 
     `remembered` has a bit for each input whose join keys are to be remembered; where
-    one is set, events come in buckets of row keys, else of join keys. Raises
-    UsageError if the session was started without the kernel's jar.
+    one is set, events come in buckets of row keys, else of join keys. `optional` has
+    one for each input that need not match. Raises UsageError if the session was
+    started without the kernel's jar.
     """
     session: Any = events.sparkSession
     kernel = session._jvm.io.penstock.join.Kernel  # noqa: SLF001 - PySpark has no other way to Java
     if not callable(getattr(kernel, "join", None)):
         message = "Spark runs without the kernel of joins"
         raise UsageError(message, "start the pipeline again")
-    joined = kernel.join(events._jdf, inputs, remembered, BUCKETS, page_bytes).toDF()  # noqa: SLF001 - as above
+    joined = kernel.join(events._jdf, inputs, remembered, optional, BUCKETS, page_bytes).toDF()  # noqa: SLF001 - as above
     return DataFrame(joined, session)

@@ -93,7 +93,8 @@ def start_join_query(place: QueryPlace, spec: PipelineSpec, work: JoinWork, fini
     packed = messages.select("topic", "partition", "offset", "value").mapInArrow(
         _Telling(MessagePacker(spec, work.job)), BLOCKS
     )
-    joined = join_blocks(packed, len(work.job.streams), work.job.plan.remembered)
+    plan = work.job.plan
+    joined = join_blocks(packed, len(plan.inputs), plan.remembered, optional=plan.optional)
     work.checkpoint.parent.mkdir(parents=True, exist_ok=True)
     writer = joined.writeStream.queryName(work.job.name).option("checkpointLocation", str(work.checkpoint))
     writer = writer.foreachBatch(finish)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.adapters.kafka.cluster import KafkaCluster, create_topics
@@ -104,7 +105,7 @@ def open_publisher(
         if record is not None and int(str(record["epoch"])) > epoch:
             message = f"a newer instance of this pipeline publishes for {link}"
             raise FencedError(message, "stop one of the two instances; this one has published nothing since")
-        cluster, check = kafka_cluster(spec), _own_messages(spec, link)
+        cluster, check = _cluster_for(spec, link), _own_messages(spec, link)
         if spec.kafka.transactions:
             return TransactionalPublisher(cluster, spec.pipeline, link, transaction_timeout_seconds, check, log)
     from penstock.adapters.kafka.watermarks import Saving, WatermarkPublisher  # noqa: PLC0415 - see the module's docstring
@@ -117,6 +118,19 @@ def open_publisher(
     except BaseException:
         checkpoints.close()
         raise
+
+
+def _cluster_for(spec: PipelineSpec, link: str) -> KafkaCluster:
+    """The brokers, with the shape of the topics that `link` makes: a join's file may say another."""
+    cluster = kafka_cluster(spec)
+    for output in (join.output for join in spec.joins if join.name == link):
+        hours = output.retention_hours
+        return replace(
+            cluster,
+            partitions=output.partitions or cluster.partitions,
+            retention_ms=-1 if hours == "unlimited" else hours * 3_600_000,
+        )
+    return cluster
 
 
 def _open_checkpoints(spec: PipelineSpec, link: str) -> Checkpoints:

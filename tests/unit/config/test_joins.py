@@ -105,3 +105,89 @@ def test_a_join_and_a_source_have_different_names(tmp_path: Path) -> None:
     write(tmp_path, EXAMPLE.replace("business_review_join", "shopdb"))
 
     assert 'a source is called "shopdb" too' in mistakes(PIPELINE, tmp_path)
+
+
+TREE = """\
+join:
+  - topic: shop.user_review
+    join_keys: [biz_id]
+    exclude_fields: [content]
+  - topic: shop.business
+    type: left
+    join_keys: [business_id]
+    aliases: [{from: business_id, to: biz_id}]
+    exclude_fields: [owner_id, name]
+    where: city <> 'Ulm'
+  - topic: shop.owner
+    join_keys: [id]
+    left_keys: [owner_id]
+    aliases: [{from: id, to: owner}]
+output: {namespace: example, source: reviews, pkey: [review_id], partitions: 4, retention_hours: unlimited}
+"""
+
+
+def test_other_keys_are_joined_in_steps(tmp_path: Path) -> None:
+    write(tmp_path, TREE)
+
+    step, last = parse(PIPELINE, "shop.yaml", tmp_path).joins
+
+    assert (step.name, last.name) == ("reviews_step1", "reviews")
+    assert [each.topic for each in step.inputs] == ["shop.user_review", "shop.business"]
+    assert [each.exclude_fields for each in step.inputs] == [("content",), ("name",)]
+    assert [each.topic for each in last.inputs] == ["reviews_step1.example.reviews_step1", "shop.owner"]
+    assert (last.inputs[0].join_keys, last.inputs[0].exclude_fields) == (("owner_id",), ("owner_id",))
+    assert [each.is_step for each in last.inputs] == [True, False]
+    assert (step.output.partitions, step.output.retention_hours, step.output.pkey) == (4, "unlimited", ())
+
+
+def test_left_keys_that_are_the_first_streams_keys_make_no_step(tmp_path: Path) -> None:
+    write(tmp_path, TREE.replace("left_keys: [owner_id]", "left_keys: [biz_id]"))
+
+    (join,) = parse(PIPELINE, "shop.yaml", tmp_path).joins
+
+    assert [each.join_keys for each in join.inputs] == [("biz_id",), ("business_id",), ("id",)]
+
+
+def test_the_first_join_may_be_by_left_keys(tmp_path: Path) -> None:
+    write(tmp_path, TREE.replace("    type: left\n", "    left_keys: [writer]\n"))
+
+    step, _ = parse(PIPELINE, "shop.yaml", tmp_path).joins
+
+    assert [each.join_keys for each in step.inputs] == [("writer",), ("business_id",)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (
+            "    join_keys: [biz_id]\n",
+            "    join_keys: [biz_id]\n    type: left\n",
+            "has type: left in its first stream",
+        ),
+        (
+            "    join_keys: [biz_id]\n",
+            "    join_keys: [biz_id]\n    left_keys: [a]\n",
+            "has left_keys in its first stream",
+        ),
+        ("type: left", "type: outer", "should be 'inner' or 'left'"),
+        ("left_keys: [owner_id]", "left_keys: [owner_id, city]", "has 2 left_keys and 1 join_keys"),
+        ("city <> 'Ulm'", "city <> upper(name)", "has 'UPPER(name)' where a column or a constant should be"),
+        ("source: reviews", f"source: {'r' * 42}", "should have at most 41 characters"),
+        ("partitions: 4", "partitions: 0", "greater than or equal to 1"),
+        ("unlimited", "0", "greater than or equal to 1"),
+    ],
+)
+def test_what_left_joins_filters_and_steps_cannot_be_is_told(tmp_path: Path, old: str, new: str, told: str) -> None:
+    write(tmp_path, TREE.replace(old, new, 1))
+
+    assert told in mistakes(PIPELINE, tmp_path)
+
+
+def test_a_step_has_a_name_that_no_other_join_has(tmp_path: Path) -> None:
+    write(tmp_path, TREE)
+    (tmp_path / "other.yaml").write_text(EXAMPLE.replace("business_review_join", "reviews_step1"))
+
+    pipeline = PIPELINE.replace("[business_review.yaml]", "[business_review.yaml, other.yaml]")
+
+    with pytest.raises(ConfigError, match='another join is called "reviews_step1" too'):
+        parse(pipeline, "shop.yaml", tmp_path)

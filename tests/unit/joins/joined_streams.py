@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -33,13 +33,15 @@ _BIG, _SMALL = IntegerType(64, unsigned=False), IntegerType(16, unsigned=True)
 _TEXT = TextType(20, "utf8mb4")
 _KINDS: list[list[ColumnType]] = [[_BIG, _SMALL, DecimalType(10, 0)], [_TEXT], [DecimalType(8, 2)], [DateType()]]
 _WORDS = ["", "a", "A", "ab", "1:a"]
+_CONDITIONS = ["", "", "", "hidden IS NULL OR hidden > 0", "word <> 'a'", "id IN (0, 1, 2) AND NOT word = 'ab'"]
 
 Row = dict[str, Any]
 Key = tuple[Any, ...]
 
 
 def random_inputs(rng: Random) -> list[JoinInput]:
-    """Two or three tables of some cardinality: their keys are numbers, or their join keys, or both."""
+    """Two to five tables of some cardinality: their keys are numbers, or their join keys, or both."""
+    optional = rng.choice([0, 0.5, 1])
     kinds = [rng.choice(_KINDS) for _ in range(rng.choice([1, 1, 2]))]
     inputs = []
     for index in range(rng.choice([2, 2, 2, 3, 3, 4, 5])):
@@ -54,7 +56,9 @@ def random_inputs(rng: Random) -> list[JoinInput]:
         aliased += [name for name in names if rng.random() < 0.5]
         exclude = tuple(c.name for c in columns if rng.random() < 0.2)
         aliases = tuple((name, f"{name}_of_{index}") for name in aliased if name not in exclude)
-        inputs.append(JoinInput(f"db.shop.t{index}", table_of(index, tuple(columns), key), names, exclude, aliases))
+        given = JoinInput(f"db.shop.t{index}", table_of(index, tuple(columns), key), names, exclude, aliases)
+        is_optional = index > 0 and rng.random() < optional
+        inputs.append(replace(given, is_optional=is_optional, where=rng.choice(_CONDITIONS)))
     return inputs
 
 
@@ -218,7 +222,7 @@ class Streams:
         for index, table in enumerate(self.tables()):
             connection.register(f"t{index}", table)
         joins = "".join(
-            f" JOIN t{index} ON "
+            f" {'LEFT ' if given.is_optional else ''}JOIN {_seen(index, given)} ON "
             + " AND ".join(
                 f't0."{left}" = t{index}."{right}"'
                 for left, right in zip(self.inputs[0].join_keys, given.join_keys, strict=True)
@@ -227,11 +231,32 @@ class Streams:
             if index
         )
         chosen = ", ".join(
-            f't{index}."{self.plan.inputs[index].stored.columns[number].name}" AS "{column.name}"'
+            f'{self._value(index, number, column)} AS "{column.name}"'
             for (index, number), column in zip(self.plan.origins, self.plan.output.columns, strict=True)
         )
-        joined: list[Row] = connection.sql(f"SELECT {chosen} FROM t0{joins}").to_arrow_table().to_pylist()
+        tables = f"{_seen(0, self.inputs[0])}{joins}"
+        joined: list[Row] = connection.sql(f"SELECT {chosen} FROM {tables}").to_arrow_table().to_pylist()
         return joined
+
+    def _value(self, index: int, number: int, column: Column) -> str:
+        value = f't{index}."{self.plan.inputs[index].stored.columns[number].name}"'
+        if column.name not in self.plan.stand_ins:
+            return value
+        match column.type:
+            case TextType():
+                zero = "''"
+            case DateType():
+                zero = "DATE '1970-01-01'"
+            case DecimalType(precision, scale):
+                zero = f"0::DECIMAL({precision}, {scale})"
+            case _:
+                zero = "0"
+        return f"coalesce({value}, {zero})"
+
+
+def _seen(index: int, given: JoinInput) -> str:
+    """An input of SQL's join."""
+    return f"(SELECT * FROM t{index} WHERE {given.where}) AS t{index}" if given.where else f"t{index}"
 
 
 def _key(given: JoinInput, row: Row) -> Key:

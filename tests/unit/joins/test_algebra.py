@@ -39,7 +39,7 @@ def test_the_folded_output_is_the_join_of_what_was_read_after_each_micro_batch(
     database: duckdb.DuckDBPyConnection, seed: int
 ) -> None:
     streams = streams_of(seed)
-    state, folded, history = JoinState(len(streams.inputs)), Folded(streams.plan), []
+    state, folded, history = JoinState(len(streams.inputs), streams.plan.optional), Folded(streams.plan), []
 
     for batch in range(_BATCHES):
         for _ in range(streams.rng.randint(0, 14)):
@@ -48,7 +48,7 @@ def test_the_folded_output_is_the_join_of_what_was_read_after_each_micro_batch(
         folded.take(list(output_changes(streams.plan, state.apply(events))))
         history += events
         if streams.rng.random() < 0.2:  # it is lost, and made again of what was read
-            state = JoinState(len(streams.inputs))
+            state = JoinState(len(streams.inputs), streams.plan.optional)
             state.apply(history)
 
         expected = streams.join(database)

@@ -9,7 +9,7 @@ import pytest
 from penstock.core.errors import UsageError
 from penstock.core.joins.inputs import JoinInput, JoinOutput
 from penstock.core.joins.plan import JoinPlan, plan_join
-from penstock.core.tables import Column, DecimalType, FloatType, IntegerType, TableId, TableSchema, TextType
+from penstock.core.tables import Column, DecimalType, EnumType, FloatType, IntegerType, TableId, TableSchema, TextType
 
 NUMBER, TEXT = IntegerType(64, unsigned=False), TextType(200, "utf8mb4")
 
@@ -95,6 +95,61 @@ def test_nothing_is_stored_that_the_output_has_not() -> None:
     assert stored == [["review_id", "biz_id", "stars"], ["city"]]
 
 
+def test_a_stream_that_may_have_no_match_gives_the_key_a_field_that_is_never_null() -> None:
+    all_reviews = replace(REVIEWS, exclude=("content",), is_optional=True)
+
+    found = plan(BUSINESSES, all_reviews, ("business_id", "review_id"))
+
+    assert found.is_declared_key
+    assert found.output.key == ("biz_id", "review_id_key")
+    assert found.stand_ins == ("review_id_key",)
+    assert [c.name for c in found.output.columns if c.nullable] == ["city", "review_id", "stars"]
+    assert (
+        found.output.column("review_id_key").comment == "from shopdb.shop.user_review.review_id, or 0 without a match"
+    )
+
+
+def test_a_key_that_tells_its_match_needs_no_more() -> None:
+    found = plan(replace(REVIEWS, exclude=("content",)), replace(BUSINESSES, is_optional=True), ("review_id",))
+
+    assert found.is_declared_key
+    assert found.output.key == ("review_id",)
+    assert found.stand_ins == ()
+    assert found.output.column("biz_id").nullable, "a review without a business is there, too"
+
+
+def test_the_key_of_what_may_have_no_match_does_not_identify_rows() -> None:
+    found = plan(BUSINESSES, replace(REVIEWS, exclude=("content",), is_optional=True), ("review_id",))
+
+    assert not found.is_declared_key
+    assert found.output.key == ("biz_id", "review_id_key")
+
+
+def test_a_field_is_that_of_the_stream_that_always_has_it() -> None:
+    owners = TableSchema(TableId("shop", "owner"), (column("biz_id", nullable=False), column("name")), ("biz_id",))
+    first = replace(BUSINESSES, aliases=(), exclude=("address", "name"))
+    optional = replace(REVIEWS, is_optional=True)
+    last = JoinInput("shopdb.shop.owner", owners, ("biz_id",))
+
+    found = plan_join([first, optional, last], JoinOutput(TableId("example", "joined"), ("business_id",)))
+
+    assert found.output.column("biz_id").comment == "from shopdb.shop.owner.biz_id = shopdb.shop.user_review.biz_id"
+    assert not found.output.column("biz_id").nullable
+
+
+def test_a_condition_needs_its_columns_and_keeps_none_of_them() -> None:
+    found = plan(replace(REVIEWS, where="stars > 3 AND content IS NOT NULL"))
+
+    assert [c.name for c in found.inputs[0].tested] == ["stars", "content"]
+    assert "content" not in [c.name for c in found.inputs[0].stored.columns]
+
+
+def test_what_changes_the_rows_changes_the_digest() -> None:
+    plans = [plan(), plan(other=replace(BUSINESSES, is_optional=True)), plan(replace(REVIEWS, where="stars = 5"))]
+
+    assert len({each.digest for each in plans}) == len(plans)
+
+
 @pytest.mark.parametrize(
     ("first", "other", "key", "told"),
     [
@@ -110,6 +165,9 @@ def test_nothing_is_stored_that_the_output_has_not() -> None:
         (REVIEWS, BUSINESSES, ("place",), "pkey place is not in the output"),
         (replace(REVIEWS, exclude=()), BUSINESSES, ("review_id", "stars"), "pkey stars can be null"),
         (replace(REVIEWS, table=replace(REVIEW, partial_rows=True)), BUSINESSES, ("biz_id",), "may lack columns"),
+        (replace(REVIEWS, is_optional=True), BUSINESSES, ("biz_id",), "stands first and has type: left"),
+        (replace(REVIEWS, where="star = 5"), BUSINESSES, ("biz_id",), "there is no such column (did you mean stars?)"),
+        (replace(REVIEWS, where="stars = 'x'"), BUSINESSES, ("biz_id",), "and needs a number"),
     ],
 )
 def test_a_join_that_cannot_be_made_is_refused(
@@ -127,3 +185,11 @@ def test_columns_of_types_that_are_not_compared_are_no_join_keys(type_: FloatTyp
 
     with pytest.raises(UsageError):
         plan(other=replace(BUSINESSES, table=odd))
+
+
+def test_a_key_of_a_type_that_nothing_stands_in_for_is_refused() -> None:
+    colours = Column("colour", EnumType(("red", "blue")), nullable=False)
+    tags = TableSchema(TableId("shop", "tag"), (column("biz_id"), colours), ("colour",))
+
+    with pytest.raises(UsageError, match="its type has no value for a row without a match"):
+        plan(BUSINESSES, JoinInput("shopdb.shop.tag", tags, ("biz_id",), is_optional=True), ("biz_id",))

@@ -55,11 +55,15 @@ _NOT_LET_IN = frozenset(
 )
 
 
+_WEEK_MS = 7 * 24 * 3_600_000
+
+
 @dataclass(frozen=True, slots=True)
 class KafkaCluster:
     """Where the brokers are, and the shape of the topics we make.
 
-    `partitions` holds for topics of tables; Penstock's own topics have one.
+    `partitions` holds for topics of tables; Penstock's own topics have one. So does
+    `retention_ms`, by default a week: a link that is down for longer says so and stops.
     `login` are librdkafka's options that log a client in.
     """
 
@@ -67,6 +71,7 @@ class KafkaCluster:
     partitions: int = 1
     replication: int = 1
     login: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    retention_ms: int = _WEEK_MS
 
     def client_settings(self) -> dict[str, str | int | float | bool]:
         """Settings that every client of this cluster shares."""

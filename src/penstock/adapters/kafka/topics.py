@@ -26,8 +26,8 @@ POSITION_SETTINGS = {
 LEDGER_SETTINGS = {**_LARGE, "cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}
 """Batches and schemas are what targets restart from: never thrown away."""
 
-TABLE_SETTINGS = {**_LARGE, "cleanup.policy": "delete", "retention.ms": "604800000", "retention.bytes": "-1"}
-"""Changes stay a week, however many there are: a link that is down for longer says so and stops."""
+_TABLE_SETTINGS = {**_LARGE, "cleanup.policy": "delete", "retention.bytes": "-1"}
+"""Changes stay as long as the cluster's `retention_ms` says, however many there are."""
 
 
 def position_topic(pipeline: str, link: str) -> str:
@@ -65,4 +65,5 @@ def create_own_topics(cluster: KafkaCluster, topics: Sequence[str], admin: Admin
     ledgers = [topic for topic in topics if topic.startswith("penstock.")]
     tables = [topic for topic in topics if topic not in ledgers]
     create_topics(cluster, ledgers, LEDGER_SETTINGS, partitions=1, admin=admin)
-    create_topics(cluster, tables, TABLE_SETTINGS, partitions=cluster.partitions, admin=admin)
+    settings = {**_TABLE_SETTINGS, "retention.ms": str(cluster.retention_ms)}
+    create_topics(cluster, tables, settings, partitions=cluster.partitions, admin=admin)

@@ -11,9 +11,10 @@ import pyarrow as pa
 from penstock.core.joins.events import DELETE, TRUNCATE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-_Joined: TypeAlias = "dict[tuple[bytes, ...], tuple[bytes, ...]]"
+_Joined: TypeAlias = "dict[tuple[bytes | None, ...], tuple[bytes | None, ...]]"
+"""Row keys of a joined row, and its rows: None where an input that need not match does not."""
 
 _NOWHERE = (-1, -1)
 
@@ -61,8 +62,9 @@ class _Side:
 class JoinState:
     """The rows of all inputs, and how far each part of each input was read."""
 
-    def __init__(self, inputs: int) -> None:
-        """Begin without rows."""
+    def __init__(self, inputs: int, optional: int = 0) -> None:
+        """Begin without rows. `optional` has a bit for each input that need not match."""
+        self._optional = [bool(optional >> index & 1) for index in range(inputs)]
         self._sides = [_Side() for _ in range(inputs)]
         self._reached: dict[tuple[int, int], int] = {}
         self._emptied: dict[int, tuple[int, int]] = {}
@@ -118,17 +120,17 @@ class JoinState:
     def _joined(self, join_keys: Iterable[bytes]) -> _Joined:
         joined: _Joined = {}
         for join_key in join_keys:
-            for row_keys in product(*(side.keys.get(join_key, {}) for side in self._sides)):
+            for row_keys in product(*self._rows_of(join_key)):
                 found = zip(self._sides, row_keys, strict=True)
-                joined[row_keys] = tuple(side.rows[row_key][2] for side, row_key in found)
+                joined[row_keys] = tuple(None if key is None else side.rows[key][2] for side, key in found)
         return joined
 
+    def _rows_of(self, join_key: bytes) -> Iterator[Iterable[bytes | None]]:
+        for side, is_optional in zip(self._sides, self._optional, strict=True):
+            yield side.keys.get(join_key) or ((None,) if is_optional else ())
 
-def _differences(
-    before: Mapping[tuple[bytes, ...], tuple[bytes, ...]],
-    after: Mapping[tuple[bytes, ...], tuple[bytes, ...]],
-    inputs: int,
-) -> pa.Table:
+
+def _differences(before: _Joined, after: _Joined, inputs: int) -> pa.Table:
     nothing = (None,) * inputs
     changed = [key for key in {**before, **after} if before.get(key) != after.get(key)]
     columns = {

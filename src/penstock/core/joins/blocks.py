@@ -63,8 +63,9 @@ def _binary(column: Any) -> tuple[npt.NDArray[np.int32], Octets]:  # noqa: ANN40
 def unpack_differences(blocks: Sequence[bytes], inputs: int) -> pa.Table:
     """The joined rows that changed: columns b0, b1... (each input's row before) and a0, a1... (after).
 
-    Before and after are null together, where the joined row is not there. The layout
-    of a block is told in jvm/join/Differences.java.
+    Where the joined row is not there, all of before, or of after, is null; where it is,
+    those inputs are that had no match. The first input always has a row. The layout of a
+    block is told in jvm/join/Differences.java.
     """
     names = [f"{when}{index}" for when in "ba" for index in range(inputs)]
     schema = pa.schema([pa.field(name, pa.binary()) for name in names])

@@ -13,6 +13,7 @@ from penstock.core.arrow_types import arrow_schema
 from penstock.core.changes import Op
 from penstock.core.joins.keys import key_bytes
 from penstock.core.joins.rows import decode_stored
+from penstock.core.joins.stand_ins import fill_stand_ins
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -59,7 +60,7 @@ def output_changes(plan: JoinPlan, differences: pa.Table) -> Sequence[OutputRows
     is_left = np.ones(before.num_rows, np.bool_)
     is_left[at[is_update]] = False
     updated_from, updated_to = at[is_update], np.flatnonzero(is_update)
-    differs = _differ(old.take(updated_from), new.take(updated_to))
+    differs = _differ(plan, old.take(updated_from), new.take(updated_to))
     updated_from, updated_to = updated_from[differs], updated_to[differs]
     found = [
         OutputRows(Op.DELETE, before.filter(pa.array(is_left)), None),
@@ -78,11 +79,11 @@ def _rows(plan: JoinPlan, images: pa.Table) -> pa.RecordBatch:
     """The joined rows that are made of each input's bytes."""
     columns: list[list[ArrowArray]] = []
     for index, given in enumerate(plan.inputs):
-        stored: Any = images[str(index)].combine_chunks()
-        if isinstance(stored, pa.ChunkedArray):
-            stored = pa.concat_arrays(stored.chunks) if stored.num_chunks else pa.array([], pa.binary())
-        columns.append(decode_stored(given, stored))
+        columns.append(decode_stored(given, _combined(images[str(index)])))
     arrays = [columns[index][number] for index, number in plan.origins]
+    for place, column in enumerate(plan.output.columns):
+        if column.name in plan.stand_ins:
+            arrays[place] = fill_stand_ins(column.type, arrays[place])
     fields = [field.with_nullable(nullable=True) for field in arrow_schema(plan.output)]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
@@ -98,9 +99,33 @@ def _find(keys: pa.BinaryArray, among: pa.BinaryArray) -> Integers:
     return places
 
 
-def _differ(old: pa.Table, new: pa.Table) -> Flags:
+def _differ(plan: JoinPlan, old: pa.Table, new: pa.Table) -> Flags:
+    """Whether each joined row looks other than before."""
     differs = np.zeros(len(old), np.bool_)
-    for name in old.column_names:
-        before: Any = old[name]
-        differs |= np.asarray(pc.not_equal(before, new[name]), np.bool_)
+    for index, given in enumerate(plan.inputs):
+        before, after = _combined(old[str(index)]), _combined(new[str(index)])
+        changed: Any = pc.not_equal(before, after)
+        differs |= np.asarray(changed.fill_null(False), np.bool_)  # noqa: FBT003 - the value itself
+        if given.is_optional:
+            came_or_went = np.asarray(before.is_valid()) != np.asarray(after.is_valid())
+            if came_or_went.any():
+                differs |= came_or_went & (_is_visible(plan, index, before) | _is_visible(plan, index, after))
     return differs
+
+
+def _is_visible(plan: JoinPlan, index: int, rows: pa.BinaryArray) -> Flags:
+    """Whether the row of an input that may have no match shows anything in the output besides NULL."""
+    columns = decode_stored(plan.inputs[index], rows)
+    visible = np.zeros(len(rows), np.bool_)
+    for (origin, number), column in zip(plan.origins, plan.output.columns, strict=True):
+        if origin == index and column.name not in plan.stand_ins:
+            visible |= np.asarray(columns[number].is_valid())
+    return visible
+
+
+def _combined(values: Any) -> pa.BinaryArray:  # noqa: ANN401 - pyarrow's stubs know no chunks of binaries
+    combined: Any = values.combine_chunks()
+    if isinstance(combined, pa.ChunkedArray):
+        combined = pa.concat_arrays(combined.chunks) if combined.num_chunks else pa.array([], pa.binary())
+    array: pa.BinaryArray = combined
+    return array

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from penstock.core.errors import LogError
 from penstock.core.joins.keys import key_bytes
-from penstock.core.joins.rows import encode_stored
+from penstock.core.joins.rows import encode_stored, find_seen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,14 +63,24 @@ class Changed:
 
 
 def row_events(plan: JoinPlan, index: int, changed: Changed) -> pa.RecordBatch:
-    """The events of changes of the input `index`. A row with a null in its join key joins with nothing, as if deleted.
+    """The events of changes of the input `index`.
+
+    A row with a null in its join key joins with nothing, as if deleted, or under a join
+    key of its own where the input `keeps_nulls`. One that the input's condition does
+    not hold for is as if deleted.
 
     Raises PenstockError for rows that the plan does not fit any more.
     """
     given, rows = plan.inputs[index], changed.rows
     join_key: Any = key_bytes([rows.column(name) for name in given.join_keys])
-    row_key = key_bytes([rows.column(name) for name in given.row_key])
+    row_key: Any = key_bytes([rows.column(name) for name in given.row_key])
+    if given.keeps_nulls:
+        # Other join keys begin with a digit.
+        alone: Any = pc.binary_join_element_wise(pa.scalar(b"\0"), row_key, pa.scalar(b"", pa.binary()))
+        join_key = pc.if_else(pc.is_null(join_key), alone, join_key)
     is_gone: Any = pc.or_(pa.array(changed.is_deleted), pc.is_null(join_key))
+    if given.where:
+        is_gone = pc.or_(is_gone, pa.array(~find_seen(given, rows)))
     nothing = pa.scalar(b"", pa.binary())
     stored = pc.if_else(is_gone, nothing, encode_stored(given, rows))
     op = np.where(np.asarray(is_gone), DELETE, UPSERT).astype(np.uint8)

@@ -14,11 +14,15 @@ Place: TypeAlias = tuple[int, str]
 
 
 def equal_places(inputs: Sequence[JoinInput], place: Place) -> Collection[Place]:
-    """The columns that have the value of `place` in every joined row, itself among them."""
+    """The columns that have the value of `place` in every joined row, itself among them.
+
+    Those of inputs that are left out where they do not match are null there, which the
+    value of `place` tells, too. A place of such an input says nothing of the others.
+    """
     found, fresh = {place}, {place}
     while fresh:
         index, name = fresh.pop()
-        for number, key in enumerate(inputs[index].join_keys):
+        for number, key in enumerate(() if inputs[index].is_optional else inputs[index].join_keys):
             if key == name:
                 more = {(other, each.join_keys[number]) for other, each in enumerate(inputs)} - found
                 found |= more
@@ -30,7 +34,8 @@ def is_identified(inputs: Sequence[JoinInput], places: Collection[Place]) -> boo
     """Whether no two joined rows can have the same values in `places`.
 
     The closure of functional dependencies: a key of an input tells all of its
-    columns, and a join key of one input those of the others.
+    columns, and a join key of one input those of the others, as far as that input
+    always matches. Whether rows of one join key match is the same for all of them.
     """
     known: set[Place] = set()
     for place in places:

@@ -16,13 +16,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class JoinInput:
-    """A stream of changes of `table`. `name` is its topic's; `aliases` are pairs of a column's name and its new one."""
+    """A stream of changes of `table`. `name` is its topic's; `aliases` are pairs of a column's name and its new one.
+
+    An input `is_optional` if the others are joined without it where it has no match (LEFT
+    JOIN). Of its rows, only those are there that `where` holds for, if it is not empty.
+    One that `is_step` is made by a join of the same file.
+    """
 
     name: str
     table: TableSchema
     join_keys: tuple[str, ...]
     exclude: tuple[str, ...] = ()
     aliases: tuple[tuple[str, str], ...] = ()
+    is_optional: bool = False
+    where: str = ""
+    is_step: bool = False
 
     def named(self, column: str) -> str:
         """What a column is called in the output."""
@@ -43,13 +51,18 @@ def require_joinable(inputs: Sequence[JoinInput]) -> None:
     for each in inputs:
         _require_stream(each)
     first = inputs[0]
+    if first.is_optional:
+        message = f"{first.name} stands first and has type: left, and there is nothing on its left"
+        raise UsageError(
+            message, "put type: left on the streams that may have no match, not on the one that has all rows"
+        )
     for other in inputs[1:]:
         if len(other.join_keys) != len(first.join_keys):
             message = (
                 f"{first.name} has {len(first.join_keys)} join keys and {other.name} has {len(other.join_keys)}: "
                 "all inputs of a join are joined by the same keys"
             )
-            hint = "give every input as many join_keys; join other keys in another file that reads this one's output"
+            hint = "give every input as many join_keys; an input that has others says left_keys"
             raise UsageError(message, hint)
         for left, right in zip(first.join_keys, other.join_keys, strict=True):
             _require_comparable(first, left, other, right)
@@ -69,6 +82,9 @@ def _require_stream(given: JoinInput) -> None:
         ("aliases", tuple(old for old, _ in given.aliases)),
     ):
         for name in wanted:
+            if name not in names and given.is_step and key == "join_keys":
+                message = f"left_keys names {name}, and no stream above has a field of that name in the output"
+                raise UsageError(message, f"the fields there are: {', '.join(names)}")
             if name not in names:
                 message = f"{given.name} has no field {name}, which its {key} names"
                 raise UsageError(message, f"its fields are: {', '.join(names)}")

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 
 from penstock.core.avro.schemas import value_schema
 from penstock.core.errors import UsageError
+from penstock.core.joins.filters import tested_columns
 from penstock.core.joins.identity import equal_places, identifying_places, is_identified
 from penstock.core.joins.inputs import require_joinable
+from penstock.core.joins.stand_ins import require_stand_in, stand_in_text
 from penstock.core.tables import TableId, TableSchema
 
 if TYPE_CHECKING:
@@ -28,7 +30,9 @@ class PlannedInput:
     """What is kept of the rows of an input: the columns `stored`, and the two keys.
 
     `remembered`: the row's key does not tell its join key, so that is remembered
-    for each row.
+    for each row. `is_optional`: where it has no match, it counts as one row of nulls.
+    `keeps_nulls`: a row with a null in its join key matches nothing, and is joined all
+    the same. `tested` are the columns that the condition `where` asks for.
     """
 
     name: str
@@ -36,6 +40,10 @@ class PlannedInput:
     row_key: tuple[str, ...]
     stored: TableSchema
     remembered: bool
+    is_optional: bool = False
+    keeps_nulls: bool = False
+    where: str = ""
+    tested: tuple[Column, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +52,8 @@ class JoinPlan:
 
     `is_declared_key` says that the key is the one that the file declares; else it is
     made of the inputs' keys, for which `kept` names the fields that are in the output
-    only for that.
+    only for that. `stand_ins` are the fields of the key that have zero, or nothing, for
+    null (see core/joins/stand_ins.py).
     """
 
     inputs: tuple[PlannedInput, ...]
@@ -52,6 +61,7 @@ class JoinPlan:
     origins: tuple[tuple[int, int], ...]
     is_declared_key: bool
     kept: tuple[str, ...]
+    stand_ins: tuple[str, ...] = ()
 
     @property
     def remembered(self) -> int:
@@ -59,19 +69,36 @@ class JoinPlan:
         return sum(1 << index for index, each in enumerate(self.inputs) if each.remembered)
 
     @property
+    def optional(self) -> int:
+        """A bit for each input that need not match."""
+        return sum(1 << index for index, each in enumerate(self.inputs) if each.is_optional)
+
+    @property
     def digest(self) -> str:
         """Equal for plans that can go on with each other's state."""
-        said = [[list(each.join_keys), list(each.row_key), value_schema(each.stored)] for each in self.inputs]
+        said = [
+            [list(each.join_keys), list(each.row_key), value_schema(each.stored), *_semantics(each)]
+            for each in self.inputs
+        ]
         text = json.dumps([said, list(self.origins), value_schema(self.output)])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
 class _Field:
-    """A field of the output, and the columns that have its value; the first one is taken."""
+    """A field of the output, and the columns that have its value; the first one is taken.
+
+    One that `stands_in` has zero, or nothing, where that is null.
+    """
 
     name: str
     places: tuple[Place, ...]
+    stands_in: bool = False
+
+
+def _semantics(given: PlannedInput) -> list[str]:
+    """What an input says that plain ones do not."""
+    return [*(["left"] if given.is_optional else []), *([f"where {given.where}"] if given.where else [])]
 
 
 def plan_join(inputs: Sequence[JoinInput], output: JoinOutput) -> JoinPlan:
@@ -81,15 +108,19 @@ def plan_join(inputs: Sequence[JoinInput], output: JoinOutput) -> JoinPlan:
     declared = [_declared(inputs, fields, name) for name in output.key]
     is_declared = is_identified(inputs, [place for field in declared for place in field.places])
     kept: list[_Field] = []
-    key = declared if is_declared else _own_key(inputs, fields, kept)
+    if is_declared:
+        key = [_never_null(inputs, field, fields, kept) for field in declared]
+    else:
+        key = _own_key(inputs, fields, kept)
     every = [*fields, *kept]
     columns = tuple(_column(inputs, field) for field in every)
     _require_key_values(columns, [field.name for field in key])
     table = TableSchema(output.table, columns, tuple(dict.fromkeys(field.name for field in key)), output.doc)
-    planned = tuple(_planned(index, each, every) for index, each in enumerate(inputs))
+    planned = tuple(_planned(inputs, index, every) for index in range(len(inputs)))
     stored = [[column.name for column in each.stored.columns] for each in planned]
     origins = tuple((i, stored[i].index(name)) for i, name in (field.places[0] for field in every))
-    return JoinPlan(planned, table, origins, is_declared, tuple(field.name for field in kept))
+    stand_ins = tuple(field.name for field in kept if field.stands_in)
+    return JoinPlan(planned, table, origins, is_declared, tuple(field.name for field in kept), stand_ins)
 
 
 def _fields(inputs: Sequence[JoinInput]) -> list[_Field]:
@@ -105,6 +136,9 @@ def _fields(inputs: Sequence[JoinInput]) -> list[_Field]:
                 found[name] = _Field(name, (place,))
             elif place in equal_places(inputs, taken.places[0]):
                 found[name] = _Field(name, (*taken.places, place))
+            elif taken.places[0] in equal_places(inputs, place):
+                # What may have no match goes behind what always has the value.
+                found[name] = _Field(name, (place, *taken.places))
             else:
                 other = inputs[taken.places[0][0]]
                 message = f"{other.name}.{taken.places[0][1]} and {given.name}.{column.name} are both called {name}"
@@ -130,37 +164,75 @@ def _declared(inputs: Sequence[JoinInput], fields: Sequence[_Field], name: str) 
 
 def _own_key(inputs: Sequence[JoinInput], fields: Sequence[_Field], kept: list[_Field]) -> list[_Field]:
     """The inputs' keys as fields; what is not in the output is added to `kept`."""
-    key: list[_Field] = []
-    taken = {field.name for field in fields}
-    for place in identifying_places(inputs):
-        same = equal_places(inputs, place)
-        field = next((each for each in [*fields, *kept] if each.places[0] in same), None)
-        if field is None:
-            index, column = place
-            name = inputs[index].named(column)
-            while name in taken:
-                name = f"{inputs[index].table.table.name}_{name}"
-            field = _Field(name, (place,))
-            taken.add(name)
-            kept.append(field)
-        key.append(field)
-    return key
+    return [
+        _telling(inputs, place, [*fields, *kept]) or _keep(inputs, place, fields, kept)
+        for place in identifying_places(inputs)
+    ]
+
+
+def _telling(inputs: Sequence[JoinInput], place: Place, fields: Sequence[_Field]) -> _Field | None:
+    """The field that has, or tells, the value of a key's column, and is never null."""
+    for field in fields:
+        first = field.places[0]
+        if place in equal_places(inputs, first) and not _can_be_null(inputs, first):
+            return field
+    return None
+
+
+def _keep(inputs: Sequence[JoinInput], place: Place, fields: Sequence[_Field], kept: list[_Field]) -> _Field:
+    """A field for a column, added to `kept`, that is never null if the column is not."""
+    index, column = place
+    taken = {field.name for field in [*fields, *kept]}
+    is_optional = inputs[index].is_optional
+    if is_optional:
+        require_stand_in(inputs[index], column)
+    name = f"{inputs[index].named(column)}_key" if is_optional else inputs[index].named(column)
+    while name in taken:
+        name = f"{inputs[index].table.table.name}_{name}"
+    kept.append(_Field(name, (place,), stands_in=is_optional))
+    return kept[-1]
+
+
+def _never_null(inputs: Sequence[JoinInput], field: _Field, fields: Sequence[_Field], kept: list[_Field]) -> _Field:
+    """A field of a declared key, or the one that stands in for it where its input has no match."""
+    index, name = field.places[0]
+    if inputs[index].is_optional and not inputs[index].table.column(name).nullable:
+        return _keep(inputs, field.places[0], fields, kept)
+    return field
+
+
+def _can_be_null(inputs: Sequence[JoinInput], place: Place) -> bool:
+    """Whether a column can be null in a joined row. Join keys that have matched are not."""
+    index, name = place
+    given = inputs[index]
+    is_matched = name in given.join_keys and not _keeps_nulls(inputs, index)
+    return given.is_optional or (given.table.column(name).nullable and not is_matched)
+
+
+def _keeps_nulls(inputs: Sequence[JoinInput], index: int) -> bool:
+    """Whether an input's rows are joined though a null in their join key matches nothing: as SQL has it."""
+    return index == 0 and all(each.is_optional for each in inputs[1:])
 
 
 def _column(inputs: Sequence[JoinInput], field: _Field) -> Column:
-    """A column of the output, which says where it comes from. A join key is never null there."""
+    """A column of the output, which says where it comes from."""
     index, name = field.places[0]
     column = inputs[index].table.column(name)
     origin = "from " + " = ".join(f"{inputs[i].name}.{each}" for i, each in field.places)
-    is_join_key = name in inputs[index].join_keys
+    if field.stands_in:
+        origin += f", or {stand_in_text(column.type)} without a match"
+    elif inputs[index].is_step and column.comment:
+        # A join of the same file made it, and said where it comes from.
+        origin = ""
+    comment = f"{column.comment} ({origin})" if column.comment and origin else column.comment or origin
     return replace(
         column,
         name=field.name,
-        nullable=column.nullable and not is_join_key,
+        nullable=not field.stands_in and _can_be_null(inputs, field.places[0]),
         declaration=column.declaration.partition(" GENERATED ALWAYS AS (")[0],
         default=None,
         default_is_expression=False,
-        comment=f"{column.comment} ({origin})" if column.comment else origin,
+        comment=comment,
     )
 
 
@@ -171,10 +243,20 @@ def _require_key_values(columns: Sequence[Column], key: Sequence[str]) -> None:
             raise UsageError(message, "leave it out of pkey, or make the column NOT NULL in its source")
 
 
-def _planned(index: int, given: JoinInput, fields: Sequence[_Field]) -> PlannedInput:
+def _planned(inputs: Sequence[JoinInput], index: int, fields: Sequence[_Field]) -> PlannedInput:
+    given = inputs[index]
     wanted = {field.places[0][1] for field in fields if field.places[0][0] == index}
     columns = tuple(column for column in given.table.columns if column.name in wanted)
     # A table of its own, so that what the source says of the rest makes no other state.
     stored = TableSchema(TableId("state", f"input{index}"), tuple(replace(c, comment="") for c in columns), ())
-    is_told = set(given.join_keys) <= set(given.table.key)
-    return PlannedInput(given.name, given.join_keys, given.table.key, stored, not is_told)
+    return PlannedInput(
+        given.name,
+        given.join_keys,
+        given.table.key,
+        stored,
+        remembered=not set(given.join_keys) <= set(given.table.key),
+        is_optional=given.is_optional,
+        keeps_nulls=_keeps_nulls(inputs, index),
+        where=given.where,
+        tested=tested_columns(given),
+    )

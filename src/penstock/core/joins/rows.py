@@ -16,9 +16,11 @@ from penstock.core.avro.lockstep import Cursors
 from penstock.core.avro.message_fields import ColumnValues
 from penstock.core.avro.schemas import value_schema
 from penstock.core.errors import PenstockError
+from penstock.core.joins.filters import filter_of
+from penstock.core.tables import TableId, TableSchema
 
 if TYPE_CHECKING:
-    from penstock.core.avro.arrays import ArrowArray
+    from penstock.core.avro.arrays import ArrowArray, Flags
     from penstock.core.joins.plan import PlannedInput
     from penstock.core.tables import Column
 
@@ -37,9 +39,14 @@ def encode_stored(given: PlannedInput, rows: pa.RecordBatch) -> pa.BinaryArray:
 
 
 def decode_stored(given: PlannedInput, rows: pa.BinaryArray) -> list[ArrowArray]:
-    """What `encode_stored` wrote, as the columns that are stored; no row is null."""
+    """What `encode_stored` wrote, as the columns that are stored, null where there is no row."""
     if not given.stored.columns:
         return []
+    if rows.null_count:
+        there = decode_stored(given, rows.drop_null())
+        is_valid = np.asarray(rows.is_valid())
+        places = pa.array(np.cumsum(is_valid) - 1, mask=~is_valid)
+        return [column.take(places) for column in there]
     layout = parse_layout(value_schema(given.stored)).record("before")
     offsets = binary_offsets(rows).astype(np.int64)
     content = binary_octets(rows)[offsets[0] : offsets[-1]]
@@ -68,6 +75,17 @@ def planned_values(given: PlannedInput, column: Column, rows: pa.RecordBatch) ->
         raise _unfit(given, f"a row has NULL in {column.name}, which could not be null")
     checked: ArrowArray = values
     return checked
+
+
+def find_seen(given: PlannedInput, rows: pa.RecordBatch) -> Flags:
+    """Whether the condition of an input holds for each of n rows, as they came in messages (bool[n]).
+
+    Raises PenstockError for rows that the plan does not fit any more.
+    """
+    schema = TableSchema(TableId("state", given.name), given.tested, ())
+    values = [planned_values(given, column, rows) for column in given.tested]
+    found: Flags = filter_of(given.where).matches(schema, pa.table(values, [column.name for column in given.tested]))
+    return found
 
 
 def _unfit(given: PlannedInput, reason: str) -> PenstockError:

@@ -5,8 +5,13 @@ import java.util.List;
 
 /** Every combination of rows, one of each input, that holds a changed one, once: the first changed input is the pivot. */
 final class Changes {
+  /** Stands for the row of an input that has no match, and need not have one. */
+  static final byte[] NO_MATCH = {};
+
   /** A row of one input before and after, null where it is not there. */
-  record Slot(byte[] before, byte[] after) {}
+  record Slot(byte[] before, byte[] after) {
+    static Slot missing(boolean before, boolean after) { return new Slot(before ? NO_MATCH : null, after ? NO_MATCH : null); }
+  }
 
   private final int n;
   private final List<Slot>[] changed, same;

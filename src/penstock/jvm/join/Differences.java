@@ -71,8 +71,9 @@ final class Differences extends AbstractIterator<byte[]> {
   }
 
   private static void add(Out there, Out ends, Out data, byte[] value) {
-    there.octet(value == null ? 0 : 1);
-    if (value != null) data.put(value);
+    boolean is = value != null && value != Changes.NO_MATCH;
+    there.octet(is ? 1 : 0);
+    if (is) data.put(value);
     ends.int32(data.length);
   }
 }

@@ -44,10 +44,11 @@ final class Group {
 
   private final Blobs blobs;
   private final Side[] sides;
-  private final int pageBytes;
+  private final int optional, pageBytes;
 
-  Group(int inputs, Blobs blobs, int pageBytes) {
+  Group(int inputs, int optional, Blobs blobs, int pageBytes) {
     this.blobs = blobs;
+    this.optional = optional;
     this.pageBytes = pageBytes;
     sides = new Side[inputs];
     for (int i = 0; i < inputs; i++) sides[i] = new Side(i);
@@ -190,6 +191,7 @@ final class Group {
     int n = sides.length, pivots = 0;
     List<Changes.Slot>[] changed = Changes.lists(n), same = Changes.lists(n);
     boolean joins = true;
+    boolean[] missing = new boolean[n];
     for (int i = 0; i < n; i++) {
       Side s = sides[i];
       int was = s.rows;
@@ -199,13 +201,19 @@ final class Group {
         was += (before == null ? 0 : 1) - (after == null ? 0 : 1);
         if (!Arrays.equals(before, after)) changed[i].add(new Changes.Slot(before, after));
       }
-      joins &= was > 0 || s.rows > 0;
+      if ((optional >> i & 1) == 0) {
+        joins &= was > 0 || s.rows > 0;
+      } else {
+        missing[i] = was == 0 && s.rows == 0;
+        if (was == 0 != (s.rows == 0)) changed[i].add(Changes.Slot.missing(was == 0, s.rows == 0));
+      }
       if (!changed[i].isEmpty()) pivots++;
     }
     if (!joins || pivots == 0) return new Changes(Changes.lists(n), Changes.lists(n));
     for (int i = 0; i < n; i++) {
       if (pivots == 1 && !changed[i].isEmpty()) continue; // nobody else changed: its other rows make no difference
       addSame(sides[i], same[i]);
+      if (missing[i]) same[i].add(Changes.Slot.missing(true, true));
     }
     return new Changes(changed, same);
   }

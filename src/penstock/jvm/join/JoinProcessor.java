@@ -18,11 +18,13 @@ import org.apache.spark.sql.streaming.TimerValues;
 /** The join: one row of Spark carries all events of a bucket of join keys; its state has a blob per join key and page. */
 final class JoinProcessor extends StatefulProcessor<Integer, Row, byte[]> {
   private static final byte[] MARKS = {};
-  private final int inputs, pageBytes;
+  private final int inputs, optional, pageBytes;
   private transient MapState<byte[], byte[]> state;
 
-  JoinProcessor(int inputs, int pageBytes) {
+  /** Bit i of `optional` is set for an input that need not match. */
+  JoinProcessor(int inputs, int optional, int pageBytes) {
     this.inputs = inputs;
+    this.optional = optional;
     this.pageBytes = pageBytes;
   }
 
@@ -40,7 +42,7 @@ final class JoinProcessor extends StatefulProcessor<Integer, Row, byte[]> {
     // Spark forgets the grouping key before it consumes what we return, so all state is read and written here.
     ArrayDeque<Changes> changes = new ArrayDeque<>();
     for (var e : byKey.entrySet()) {
-      Group group = new Group(inputs, blobs(e.getKey().bytes), pageBytes);
+      Group group = new Group(inputs, optional, blobs(e.getKey().bytes), pageBytes);
       for (Event emptied : intake.truncates) group.truncate(emptied.input(), emptied.place());
       e.getValue().forEach(group::apply);
       changes.add(group.changes());

@@ -14,15 +14,17 @@ public final class Kernel {
 
   /**
    * Joins. `events` has the columns bucket (int) and block (binary, see EventBlocks): buckets of row keys where bit i of
-   * `remembered` is set for some input i, of join keys where none is. Gives one column of blocks (see Differences).
+   * `remembered` is set for some input i, of join keys where none is. Bit i of `optional` is set for an input that need
+   * not match. Gives one column of blocks (see Differences).
    */
-  public static Dataset<byte[]> join(Dataset<Row> events, int inputs, int remembered, int buckets, int pageBytes) {
+  public static Dataset<byte[]> join(
+      Dataset<Row> events, int inputs, int remembered, int optional, int buckets, int pageBytes) {
     Dataset<Row> byJoinKey = events;
     if (remembered != 0)
       byJoinKey = grouped(events).transformWithState(
           new KeyProcessor(remembered, buckets), TimeMode.None(), OutputMode.Append(), Encoders.row(events.schema()));
     return grouped(byJoinKey).transformWithState(
-        new JoinProcessor(inputs, pageBytes), TimeMode.None(), OutputMode.Append(), Encoders.BINARY());
+        new JoinProcessor(inputs, optional, pageBytes), TimeMode.None(), OutputMode.Append(), Encoders.BINARY());
   }
 
   /** Of each join key and input: how many rows it has and their bytes (Contents.SIZES). `blobs` has the state's keys and values. */

@@ -43,6 +43,9 @@ def resolve_join(
             join_keys=given.join_keys,
             exclude=given.exclude_fields,
             aliases=tuple((each.old, each.new) for each in given.aliases),
+            is_optional=given.type == "left",
+            where=given.where,
+            is_step=given.is_step,
         )
         for given, stream in zip(join.inputs, streams, strict=True)
     ]

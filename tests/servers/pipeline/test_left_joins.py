@@ -1,0 +1,152 @@
+"""Left joins, filters and joins by other keys in a pipeline, and what SQL makes of the source's tables."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from penstock.adapters.kafka.described import forgetful_topics
+from penstock.cli.joinery import app
+from penstock.core.errors import UsageError
+from penstock.wiring.open import open_topic_log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+    from tests.servers.pipeline.conftest import PipelineCase
+
+TABLES = (
+    "CREATE TABLE owner (id INT PRIMARY KEY, name VARCHAR(40))",
+    "CREATE TABLE business (business_id INT PRIMARY KEY, name VARCHAR(40), owner_id BIGINT)",
+    "CREATE TABLE review (review_id BIGINT PRIMARY KEY, biz_id INT, stars INT)",
+)
+FIRST = (
+    "INSERT INTO owner VALUES (1, 'ann'), (2, 'bob')",
+    "INSERT INTO business VALUES (1, 'one', 1), (2, 'two', 1), (3, 'three', NULL), (4, 'four', 9)",
+    "INSERT INTO review VALUES (10, 1, 5), (11, 1, 4), (12, 2, 1), (13, NULL, 5), (14, 3, 5), (15, 8, 5)",
+)
+THEN = (
+    "DELETE FROM review WHERE review_id = 14",
+    "UPDATE review SET stars = 1 WHERE review_id = 10",
+    "UPDATE review SET stars = 5 WHERE review_id = 12",
+    "UPDATE review SET biz_id = 4 WHERE review_id = 13",
+    "UPDATE owner SET name = 'Ann' WHERE id = 1",
+    "INSERT INTO owner VALUES (9, 'zoe')",
+    "DELETE FROM owner WHERE id = 2",
+    "UPDATE business SET owner_id = 2 WHERE business_id = 2",
+)
+LAST = (
+    "TRUNCATE TABLE review",
+    "INSERT INTO review VALUES (10, 3, 5), (11, 3, 5), (12, 3, 1)",
+    "DELETE FROM business WHERE business_id = 1",
+    "INSERT INTO business VALUES (5, 'five', 9)",
+)
+JOINED = (
+    "SELECT b.business_id, b.name, b.owner_id, r.review_id, r.stars, coalesce(r.review_id, 0), o.name FROM business b"
+    " LEFT JOIN review r ON b.business_id = r.biz_id AND r.stars >= 4 LEFT JOIN owner o ON b.owner_id = o.id"
+    " ORDER BY 1, 6"
+)
+
+
+def with_join(case: PipelineCase) -> PipelineCase:
+    """Add the join to a case: businesses, with good reviews and owners where there are any."""
+    name = name_of(case)
+    join = {
+        "join": [
+            {"topic": f"{case.database}.business", "join_keys": ["business_id"]},
+            {
+                "topic": f"{case.database}.review",
+                "type": "left",
+                "join_keys": ["biz_id"],
+                "aliases": [{"from": "biz_id", "to": "business_id"}],
+                "where": "stars >= 4",
+            },
+            {
+                "topic": f"{case.database}.owner",
+                "type": "left",
+                "join_keys": ["id"],
+                "left_keys": ["owner_id"],
+                "aliases": [{"from": "id", "to": "owner_id"}, {"from": "name", "to": "owner"}],
+            },
+        ],
+        "output": {
+            "namespace": "joined",
+            "source": name,
+            "pkey": ["business_id", "review_id_key"],
+            "partitions": 3,
+            "retention_hours": "unlimited",
+        },
+    }
+    (case.file.parent / "business.yaml").write_text(yaml.safe_dump(join))
+    config = yaml.safe_load(case.file.read_text())
+    config["joins"] = ["business.yaml"]
+    config["links"].append({"from": name, "to": "warehouse"})
+    case.file.write_text(yaml.safe_dump(config))
+    return case
+
+
+def name_of(case: PipelineCase) -> str:
+    """What the join of a case is called; pipelines of tests share a broker."""
+    return f"left_{case.database}"
+
+
+def assert_joined(case: PipelineCase) -> None:
+    """The warehouse has what the source says."""
+    with closing(case.connect()) as connection, connection.cursor() as cursor:
+        cursor.execute(JOINED)
+        expected = [tuple(row) for row in cursor.fetchall()]
+    columns = "business_id, name, owner_id, review_id, stars, review_id_key, owner"
+    found = case.query(f"SELECT {columns} FROM joined.{name_of(case)} ORDER BY 1, 6")
+    assert [tuple(row.values()) for row in found] == expected
+
+
+def test_left_joins_filters_and_other_keys_are_as_in_the_source(make_case: Callable[..., PipelineCase]) -> None:
+    case = with_join(make_case(partitions=2))
+    case.write(*TABLES, *FIRST)
+    case.run_once()
+    assert_joined(case)
+
+    case.write(*THEN)
+    case.run_once()
+    assert_joined(case)
+
+    case.write(*LAST)
+    case.run_once()
+    assert_joined(case)
+    topics = [f"{name}.joined.{name}" for name in (name_of(case), f"{name_of(case)}_step1")]
+    with closing(open_topic_log(case.spec)) as log:
+        assert [count for _, count in log.shapes(topics).values()] == [3, 3]
+        assert forgetful_topics(log.admin, set(topics)) == []
+    told = CliRunner().invoke(app, ["check", str(case.file)]).stdout
+    assert "review_id_key is added: 0 where there is no match, for a key cannot be NULL" in told
+    assert "only rows where stars >= 4" in told
+
+
+@pytest.mark.nightly
+def test_spark_joins_as_the_pipeline_without_it(make_case: Callable[..., PipelineCase], spark: SparkSession) -> None:
+    del spark
+    case = with_join(make_case())
+    case.write(*TABLES, *FIRST)
+    case.run_once()
+    assert_joined(case)
+
+    case.write(*THEN, *LAST)
+    case.run_once()
+
+    assert_joined(case)
+
+
+@pytest.mark.nightly
+def test_left_keys_that_no_stream_above_has_are_told(make_case: Callable[..., PipelineCase]) -> None:
+    case = with_join(make_case())
+    file = case.file.parent / "business.yaml"
+    file.write_text(file.read_text().replace("left_keys:\n  - owner_id", "left_keys:\n  - owner"))
+    case.write(*TABLES, *FIRST)
+
+    with pytest.raises(UsageError, match="left_keys names owner, and no stream above has a field of that name"):
+        case.run_once()
