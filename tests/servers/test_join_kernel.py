@@ -129,7 +129,7 @@ def test_the_kernel_finds_the_differences_that_the_algebra_finds(
 
 
 def test_a_state_that_is_read_from_outside_has_the_rows_that_were_read(spark: SparkSession, tmp_path: Path) -> None:
-    streams = streams_of(9, remembered=True)
+    streams = streams_of(9, remembered=True, optional=False)
     for batch in range(2):
         for _ in range(300):
             streams.change()

@@ -47,7 +47,11 @@ def streams_of(seed: int) -> Streams:
 
 def read_all(streams: Streams) -> tuple[list[pa.RecordBatch], list[OutputRows]]:
     """Every event, once, and what the join publishes when it reads them in micro-batches."""
-    state, events, published = JoinState(len(streams.inputs)), dict[Any, pa.RecordBatch](), list[OutputRows]()
+    state, events, published = (
+        JoinState(len(streams.inputs), streams.plan.optional),
+        dict[Any, pa.RecordBatch](),
+        list[OutputRows](),
+    )
     for batch in range(4):
         for _ in range(streams.rng.randint(3, 14)):
             streams.change()

@@ -13,11 +13,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from penstock.core.arrow_types import arrow_type
 from penstock.core.joins.changes import output_changes
 from penstock.core.joins.events import DELETE, UPSERT
 from penstock.core.joins.keys import key_bytes
 from penstock.core.joins.plan import PlannedInput
 from penstock.core.joins.rows import decode_stored, encode_stored
+from penstock.core.joins.stand_ins import fill_stand_ins
 from penstock.core.tables import TableId, TableSchema
 
 if TYPE_CHECKING:
@@ -108,9 +110,25 @@ def join_query(plan: JoinPlan, sample: Sample) -> str:
     """The joined rows of the inputs, each as the bytes of a row of every input: columns "0", "1"..."""
     chosen = ", ".join(f'rows_{index}.row AS "{index}"' for index in range(len(plan.inputs)))
     joins = "".join(
-        f" JOIN rows_{index} ON rows_{index}.join_key = rows_0.join_key" for index in range(1, len(plan.inputs))
+        f" {'LEFT ' if given.is_optional else ''}JOIN rows_{index} ON rows_{index}.join_key = rows_0.join_key"
+        for index, given in enumerate(plan.inputs)
+        if index
     )
-    return f"SELECT {chosen} FROM rows_0{joins} WHERE {_in(plan, sample)}"  # noqa: S608 - as above
+    return f"SELECT {chosen} FROM rows_0{joins} WHERE {sample.condition(_joined_pieces(plan))}"  # noqa: S608 - as above
+
+
+def _joined_pieces(plan: JoinPlan) -> Sequence[str]:
+    """The pieces of a joined row's key, of which those of inputs without a match have what stands in for them."""
+    pieces = []
+    for piece, name in zip(_pieces(plan), plan.output.key, strict=True):
+        if name in plan.stand_ins:
+            type_ = plan.output.column(name).type
+            nothing: Any = pa.array([None], arrow_type(type_))
+            (stand_in,) = key_bytes([fill_stand_ins(type_, nothing)]).to_pylist()
+            pieces.append(f"coalesce({piece}, from_hex('{bytes(stand_in or b'').hex()}'))")
+        else:
+            pieces.append(piece)
+    return pieces
 
 
 def count_query(plan: JoinPlan) -> str:
@@ -169,7 +187,8 @@ def shown_rows(plan: JoinPlan, rows: pa.BinaryArray) -> list[dict[str, object]]:
 def _whole(plan: JoinPlan) -> PlannedInput:
     """The output as if it were kept: all of its columns, of which any may be null."""
     columns = tuple(replace(column, nullable=True, comment="") for column in plan.output.columns)
-    return PlannedInput(plan.output.table.name, (), (), TableSchema(TableId("compared", "rows"), columns, ()), False)  # noqa: FBT003
+    stored = TableSchema(TableId("compared", "rows"), columns, ())
+    return PlannedInput(plan.output.table.name, (), (), stored, remembered=False)
 
 
 def _pieces(plan: JoinPlan) -> Sequence[str]:

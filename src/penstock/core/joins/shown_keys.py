@@ -29,7 +29,9 @@ def parse_key(types: Sequence[ColumnType], text: str) -> bytes:
 
 
 def show_key(types: Sequence[ColumnType], key: bytes) -> str:
-    """A key as `parse_key` takes it."""
+    """A key as `parse_key` takes it; that of a row with a null in its join key, which has one of its own, as NULL."""
+    if key.startswith(b"\0"):
+        return "NULL"
     return ",".join(_show_value(type_, value) for type_, value in zip(types, split_key(key), strict=True))
 
 

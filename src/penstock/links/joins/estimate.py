@@ -14,7 +14,7 @@ from penstock.core.avro.schemas import table_schema
 from penstock.core.avro.wire import schema_ids
 from penstock.core.changes import Op
 from penstock.core.joins.keys import key_bytes
-from penstock.core.joins.rows import encode_stored
+from penstock.core.joins.rows import encode_stored, find_seen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -102,6 +102,8 @@ def _rows_of_change(decoded: DecodedRows) -> int:
 def _sizes(given: PlannedInput, decoded: DecodedRows) -> list[float]:
     """What each row takes in the state."""
     rows = decoded.rows
+    if given.where:
+        rows = rows.filter(pa.array(find_seen(given, rows)))
     keys = [key_bytes([rows.column(name) for name in names]) for names in (given.row_key, given.join_keys)]
     row_key, join_key, stored = (_lengths(each) for each in (*keys, encode_stored(given, rows)))
     size = row_key + join_key + stored + _CELL_BYTES + _GROUP_BYTES
