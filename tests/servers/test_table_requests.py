@@ -17,7 +17,6 @@ from tests.servers.test_warehouse_loader import IDS, NEW, OLD, SHADOW, SWAP, ope
 from penstock.adapters.objects.store import ObjectsSpec, open_objects
 from penstock.adapters.state.store import open_state
 from penstock.adapters.state.table_actions import open_table_actions
-from penstock.core.errors import UsageError
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.links.warehouse.skipping import HIDDEN
 from penstock.links.warehouse.table_control import TableControl
@@ -296,22 +295,3 @@ def test_a_refused_table_can_be_dropped_and_stops_nobody_any_more(link: Link) ->
     refused = link.ask(Action.RESUME)
     assert refused.stage is Stage.REFUSED
     assert "penstock snapshot FILE shop.orders --full-refresh" in refused.told
-
-
-def test_what_is_being_done_is_not_replaced_and_what_waits_is(tmp_path: Path) -> None:
-    with closing(open_table_actions(f"sqlite:///{tmp_path / 'state.db'}", "shop")) as actions:
-        first, second, third = (
-            TableRequest(str(n), LINK, "shop.orders", action, "somebody")
-            for n, action in enumerate((Action.PAUSE, Action.SKIP, Action.DROP))
-        )
-        actions.ask(first)
-        actions.ask(second)
-        assert (actions.begin(first), actions.begin(second)) == (False, True)
-
-        with pytest.raises(UsageError, match=r"something else is being done to shop\.orders at link"):
-            actions.ask(third)
-        actions.end(second, Stage.DONE, "done")
-        actions.ask(third)
-
-        (newest,) = actions.requests()
-        assert (newest.id, newest.stage, newest.told) == ("2", Stage.ASKED, "")
