@@ -42,6 +42,8 @@ function buttonLike(part, pressed) {
 }
 
 const told = document.getElementById("told");
+// A button that is disabled would lose the keyboard.
+const underWay = new Set();
 
 async function act(button) {
   const { action, table, link } = button.dataset;
@@ -49,8 +51,9 @@ async function act(button) {
     drop: `${link} will forget how far ${table} is loaded, and load no more of it until a snapshot with --full-refresh. Drop it?`,
     skip: `The change at which ${table} stopped at ${link} will be passed over, and kept with its reason. Skip it?`,
   }[action];
-  if (question && !window.confirm(question)) return;
-  button.disabled = true;
+  const name = JSON.stringify([action, table, link]);
+  if (underWay.has(name) || (question && !window.confirm(question))) return;
+  underWay.add(name);
   let text;
   try {
     const answer = await fetch("/tables", {
@@ -65,7 +68,7 @@ async function act(button) {
   }
   told.textContent = text;
   told.hidden = false;
-  button.disabled = false;
+  underWay.delete(name);
 }
 
 live.addEventListener("click", (event) => {
