@@ -10,7 +10,8 @@ from playwright.sync_api import expect
 from tests.browser.visits import CONTRAST_MIN, LOW_CONTRAST, WIDTHS, Scheme, require_structure, visitor
 from tests.unit.web.shop import CONFIG, Shop, now_ms, served
 
-from penstock.wiring.open import open_pipeline_state
+from penstock.ports.table_actions import Action, Stage, TableRequest
+from penstock.wiring.open import open_pipeline_state, open_table_actions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,3 +90,34 @@ def test_the_page_is_whole_without_javascript(browser: Browser, live: tuple[Shop
 
         expect(page.get_by_role("heading", name="shop", exact=True)).to_be_visible()
         expect(page.locator(".charted path.line").first).to_be_attached()
+
+
+def test_a_table_is_paused_by_a_button_and_the_keyboard_stays_there(browser: Browser, live: tuple[Shop, str]) -> None:
+    shop, url = live
+    with visitor(browser) as page, closing(open_table_actions(shop.spec)) as actions:
+        page.goto(url)
+        page.get_by_role("button", name="Pause shop.orders at shopdb-to-warehouse").focus()
+        page.keyboard.press("Enter")
+        expect(page.locator("#told")).to_contain_text("asked to pause shop.orders at shopdb-to-warehouse")
+
+        (asked,) = actions.requests()
+        actions.end(asked, Stage.DONE, "it waits")
+
+        expect(page.get_by_role("button", name="Resume shop.orders at shopdb-to-warehouse")).to_be_focused()
+        expect(page.get_by_role("button", name="Drop shop.orders at shopdb-to-warehouse")).to_be_visible()
+        expect(page.locator(".trouble", has_text="somebody at the page paused it")).to_be_visible()
+
+
+def test_nothing_is_dropped_without_a_yes(browser: Browser, live: tuple[Shop, str]) -> None:
+    shop, url = live
+    with closing(open_table_actions(shop.spec)) as actions:
+        actions.ask(TableRequest("1", "shopdb-to-warehouse", "shop.orders", Action.PAUSE, "ann"))
+        with visitor(browser) as page:
+            asked: list[str] = []
+            page.on("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
+            page.goto(url)
+            page.get_by_role("button", name="Drop shop.orders at shopdb-to-warehouse").click()
+            expect(page.get_by_role("button", name="Drop shop.orders at shopdb-to-warehouse")).to_be_enabled()
+
+        assert "will forget how far shop.orders is loaded" in asked[0]
+        assert [each.action for each in actions.requests()] == [Action.PAUSE]

@@ -35,6 +35,7 @@ _COMMANDS = {
     "check": "Explain a config; with --connect, verify servers, settings and grants.",
     "status": "Show links, positions, lag per table, retention and what is not well, running or not.",
     "snapshot": "Read rows of tables again while live changes flow; pause, resume, cancel, show it.",
+    "table": "Pause, resume, skip a change of, or drop one table at the links that load it.",
     "web": "Serve a pipeline's live page, metrics and health, running or not.",
     "failover": "Let a source be read from a new master, at the place where we stand.",
     "deadletters": "Show and replay what spolts could not process.",

@@ -115,8 +115,8 @@ def _table_table(overview: Overview) -> Table:
 def _cell(cell: Cell | None) -> str:
     if cell is None:
         return ""
-    if cell.is_stopped:
-        return f"{cell.progress.rows:,} (stopped)"
+    if cell.state:
+        return f"{cell.progress.rows:,} ({cell.state})"
     return f"{cell.progress.rows:,}" + ("" if cell.lag_seconds == 0 else f" ({format_seconds(cell.lag_seconds)})")
 
 
@@ -180,6 +180,10 @@ def _print_problems(console: Console, status: PipelineStatus, problems: Sequence
             note = f"{link.link}: {link.dead_letters:,} message(s) went to the dead letters"
             hint = f"penstock deadletters show FILE {link.link}"
             console.print(f"{note}: {hint}", style="yellow", markup=False, highlight=False, soft_wrap=True)
+    for (name, table_name), count in status.skipped.items():
+        note = f"{name}, {table_name}: {count:,} change(s) were passed over"
+        hint = f"penstock table FILE {table_name}"
+        console.print(f"{note}: {hint}", style="yellow", markup=False, highlight=False, soft_wrap=True)
     for table in status.tables:
         if table.hint and not table.error:
             note = f"{table.link}, {table.table}: {table.hint}"

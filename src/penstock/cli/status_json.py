@@ -58,6 +58,7 @@ def _describe_link(link: LinkProgress, status: PipelineStatus) -> dict[str, obje
 
 
 def _describe_table(table: TableProgress, status: PipelineStatus) -> dict[str, object]:
+    request = status.request(table.link, table.table)
     return {
         "link": table.link,
         "table": table.table,
@@ -66,6 +67,10 @@ def _describe_table(table: TableProgress, status: PipelineStatus) -> dict[str, o
         "lag_seconds": status.table_lag_seconds(table),
         "stopped": bool(table.error),
         "stopped_at_ms": table.stopped_at_ms or None,
+        "paused": request is not None and request.pauses,
+        "dropped": request is not None and request.has_dropped,
+        "skipped": status.skipped.get((table.link, table.table), 0),
+        "request": None if request is None else asdict(request),
         "updated_at_ms": table.updated_at_ms,
         "error": table.error or None,
         "hint": table.hint or None,

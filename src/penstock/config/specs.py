@@ -182,10 +182,12 @@ class LinkSpec(Spec):
 class WebSpec(Spec):
     """The live page, metrics and health of `penstock run`, on loopback. Without `port` a free one, the same each time.
 
-    `web: false` in the file turns it off: the pipeline's `web` is None then.
+    `web: false` in the file turns it off: the pipeline's `web` is None then. Whoever reads
+    the page may pause, resume, skip and drop tables, unless `actions` is false.
     """
 
     port: Port | None = None
+    actions: bool = True
 
 
 class PipelineSpec(Spec):

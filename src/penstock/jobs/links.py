@@ -32,6 +32,7 @@ from penstock.wiring.open import (
     open_topic_tail,
     schema_changes_topic,
 )
+from penstock.wiring.table_control import open_table_control
 from penstock.wiring.topic_limits import warn_of_size_limits
 from penstock.wiring.warehouses import open_sinks
 
@@ -210,7 +211,7 @@ class WarehouseLink:
         sinks = self._open_sinks(self._pipeline, self._link)
         registry, read = open_registry(self._pipeline), batch_reader(self._pipeline)
         loader = self._loader = WarehouseLoader(self.name, sinks, registry, self._state, self._wanted, read)
-        start = loader.start(files_from(self._pipeline))
+        start = loader.start(files_from(self._pipeline), open_table_control(self._pipeline, self._link))
         pace = self._pipeline.freshness_seconds(self._link)
         return MessageWork(batch_topic(self._pipeline), start, self._take, loader.keep_trying, pace)
 

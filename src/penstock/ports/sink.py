@@ -42,7 +42,10 @@ class Sink(Protocol):
         ...
 
     def waiting(self) -> Mapping[TableId, int]:
-        """For each table that waits: the offset in the batch topic from which to read it, before `batch_offset()`."""
+        """For each table that waits: the offset in the batch topic from which to read it, before `batch_offset()`.
+
+        It is -1 for one that the link has dropped.
+        """
         ...
 
     def finish(
@@ -50,7 +53,7 @@ class Sink(Protocol):
     ) -> None:
         """Remember that every batch before `batch_offset` of the batch topic is loaded.
 
-        Of a table in `waiting` every batch before the offset there is, and no other.
+        Of a table in `waiting` every batch before the offset there is, and no other; -1 is kept as it is.
         Without `waiting` the tables that wait are as they were. What is loaded of the
         tables in `anew`, which are in `waiting`, does not count: they begin with the batch there.
         """

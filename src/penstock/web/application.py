@@ -10,6 +10,7 @@ from fastapi import FastAPI, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse
 from fastapi.staticfiles import StaticFiles
 
+from penstock.web.actions import TableActionRoute
 from penstock.web.exposition import CONTENT_TYPE
 from penstock.web.page import HEADERS, render_page
 
@@ -47,6 +48,7 @@ def create_app(watcher: Watcher) -> FastAPI:
     async def readyz() -> Response:
         return _answer(not_ready(watcher))
 
+    app.add_route("/tables", TableActionRoute(watcher.spec).answer, methods=["POST"])
     app.mount("/events", Events(watcher))
     app.mount("/look", StaticFiles(packages=[("penstock.schematizer.web", "static")]))
     app.mount("/static", StaticFiles(packages=[("penstock.web", "static")]))

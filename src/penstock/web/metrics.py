@@ -66,13 +66,19 @@ def _table_families(overview: Overview) -> Sequence[Family]:
     rows = Family("penstock_table_rows_total", "counter", "Rows of a table that a link has carried.")
     lag = Family("penstock_table_lag_seconds", "gauge", "Age of the oldest change of a table not carried by a link.")
     stopped = Family("penstock_table_stopped", "gauge", "1 if a link stopped the table.")
+    paused = Family("penstock_table_paused", "gauge", "1 if somebody lets the table wait at a link.")
+    dropped = Family("penstock_table_dropped", "gauge", "1 if somebody has dropped the table from a link's target.")
+    skipped = Family("penstock_table_skipped_total", "counter", "Changes of a table that were passed over.")
     for row in overview.tables:
         for link, cell in row.cells.items():
             labels = {"link": link, "table": row.table}
             rows.add(cell.progress.rows, **labels)
             lag.add(cell.lag_seconds, **labels)
             stopped.add(float(cell.is_stopped), **labels)
-    return rows, lag, stopped
+            paused.add(float(cell.is_paused), **labels)
+            dropped.add(float(cell.is_dropped), **labels)
+            skipped.add(cell.skipped, **labels)
+    return rows, lag, stopped, paused, dropped, skipped
 
 
 def _source_families(overview: Overview) -> Sequence[Family]:

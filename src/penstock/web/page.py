@@ -45,8 +45,8 @@ def render_page(snapshot: Snapshot | None, unanswered: str) -> str:
     )
 
 
-def render_parts(overview: Overview) -> str:
-    """All that changes on the page."""
+def render_parts(overview: Overview, *, acts: bool = True) -> str:
+    """All that changes on the page; `acts` offers what may be done to tables."""
     now_ms = overview.status.now_ms
     recent = [
         stage
@@ -59,6 +59,7 @@ def render_parts(overview: Overview) -> str:
         .render(
             view=overview,
             status=overview.status,
+            acts=acts,
             now_ms=now_ms,
             recent=recent,
             charts=[(stage, *_charts(overview, stage)) for stage in overview.stages],

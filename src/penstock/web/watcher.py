@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 import structlog
 
 from penstock.core.errors import PenstockError
+from penstock.web.actions import may_act
 from penstock.web.metrics import describe_metrics
 from penstock.web.page import render_parts
 from penstock.web.snapshot import Snapshot
@@ -42,7 +43,7 @@ class Watcher:
 
     def __init__(self, spec: PipelineSpec, run_command: str) -> None:
         """Watch the pipeline of `spec`, which `run_command` starts."""
-        self._spec = spec
+        self.spec = spec
         self._run_command = run_command
         self._stop = threading.Event()
         self._sources: Sequence[SourceStatus] = ()
@@ -74,13 +75,17 @@ class Watcher:
         """Read once and render."""
         has_asked = self._has_asked_sources and self._has_asked_zones
         status = reader.read().with_answers(self._sources, self._zones)
-        overview = make_overview(self._spec, status, self._run_command)
+        overview = make_overview(self.spec, status, self._run_command)
         return Snapshot(
-            overview, describe_metrics(overview).encode(), render_parts(overview), time.monotonic(), has_asked
+            overview,
+            describe_metrics(overview).encode(),
+            render_parts(overview, acts=may_act(self.spec)),
+            time.monotonic(),
+            has_asked,
         )
 
     def _read(self) -> None:
-        with closing(StatusReader(self._spec)) as reader:
+        with closing(StatusReader(self.spec)) as reader:
             while not self._stop.is_set():
                 try:
                     self.snapshot = self.look(reader)
@@ -90,7 +95,7 @@ class Watcher:
                 self._stop.wait(_PERIOD_SECONDS)
 
     def _ask(self) -> None:
-        with closing(StatusReader(self._spec)) as reader:
+        with closing(StatusReader(self.spec)) as reader:
             while not self._stop.is_set():
                 try:
                     self._sources = reader.ask_sources()
@@ -101,6 +106,6 @@ class Watcher:
 
     def _ask_zones(self) -> None:
         while not self._stop.is_set():
-            self._zones = ask_zones(self._spec)
+            self._zones = ask_zones(self.spec)
             self._has_asked_zones = True
             self._stop.wait(_ZONES_SECONDS)

@@ -24,6 +24,7 @@ _MODULES_WITH_POINTS = (
     "penstock.links.warehouse.lake_tables",
     "penstock.links.warehouse.load",
     "penstock.links.warehouse.sink",
+    "penstock.links.warehouse.skipping",
 )
 
 

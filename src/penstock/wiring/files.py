@@ -17,6 +17,7 @@ from penstock.links.objects.retention import FileRetention
 from penstock.links.objects.write import FileRules
 from penstock.links.warehouse.lake_state import LakeState
 from penstock.links.warehouse.progress import TargetProgress
+from penstock.links.warehouse.set_aside import DROPPED
 from penstock.wiring.open import (
     OBJECTS_LINK,
     batch_topic,
@@ -80,7 +81,7 @@ def sink_offsets(spec: PipelineSpec) -> Mapping[str, int]:
 
 def _needs_from(target: TargetProgress | LakeState) -> int:
     """The offset of the batch topic before which nothing is needed any more, by tables that wait neither."""
-    return min([target.batch_offset(), *target.waiting().values()])
+    return min([target.batch_offset(), *(at for at in target.waiting().values() if at != DROPPED)])
 
 
 def batch_reader(spec: PipelineSpec) -> ReadBatches:

@@ -48,6 +48,7 @@ def find_problems(status: PipelineStatus, run_command: str) -> Sequence[Problem]
         *_zone_problems(status.zones),
         *_link_problems(status, run_command),
         *_table_problems(status, run_command),
+        *_request_problems(status),
         *_snapshot_problems(status),
         *_audit_problems(status),
     ]
@@ -131,6 +132,23 @@ def _table_problems(status: PipelineStatus, run_command: str) -> Iterator[Proble
         if table.error:
             hint = _then(table.hint, run_command)
             yield Problem("error", f"{table.link}, {table.table}", table.error, hint)
+
+
+def _request_problems(status: PipelineStatus) -> Iterator[Problem]:
+    """Tables that somebody has let wait or dropped: that is no fault, and nobody is to forget it."""
+    for each in status.requests:
+        subject, age = f"{each.link}, {each.table}", _duration((status.now_ms - each.asked_at_ms) / 1000)
+        if each.has_dropped:
+            text = f"it is not loaded any more: {each.asked_by} dropped it {age} ago"
+            hint = f"bring it back: penstock snapshot FILE {each.table} --full-refresh; or leave it out of the link"
+            yield Problem("warning", subject, text, hint)
+        elif each.pauses:
+            text = f"it waits: {each.asked_by} paused it {age} ago; files are kept from there on"
+            hint = f"let it go on: penstock table FILE {each.table} resume --link {each.link}"
+            yield Problem("warning", subject, text, hint)
+        elif each.is_open and status.holder and status.now_ms - each.asked_at_ms > SILENT_SECONDS * 1000:
+            text = f"{each.asked_by} asked {age} ago to {each.action} it, and that is not done"
+            yield Problem("warning", subject, text, "see the log of the link; a load that is under way ends first")
 
 
 def _snapshot_problems(status: PipelineStatus) -> Iterator[Problem]:

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from penstock.adapters.state.history import SqlHistory
     from penstock.adapters.state.snapshots import SqlSnapshots
     from penstock.adapters.state.store import SqlState
+    from penstock.adapters.state.table_actions import SqlTableActions
     from penstock.config.mysql_source import TrackerSpec
     from penstock.config.sinks import DeltaSinkSpec
     from penstock.config.spec import TlsSpec
@@ -274,6 +275,13 @@ def open_snapshot_list(spec: PipelineSpec) -> SqlSnapshots:
     from penstock.adapters.state.snapshots import open_snapshots  # noqa: PLC0415 - see the module's docstring
 
     return open_snapshots(state_url(spec), spec.pipeline)
+
+
+def open_table_actions(spec: PipelineSpec) -> SqlTableActions:
+    """What is asked for of the pipeline's tables, in the state database."""
+    from penstock.adapters.state.table_actions import open_table_actions as opened  # noqa: PLC0415 - see the module's docstring
+
+    return opened(state_url(spec), spec.pipeline)
 
 
 def open_history(spec: PipelineSpec) -> SqlHistory:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from penstock.config.specs import PipelineSpec
     from penstock.ports.history import Sample
     from penstock.ports.state import LinkProgress, TableProgress
+    from penstock.ports.table_actions import TableRequest
     from penstock.wiring.pipeline_status import PipelineStatus
 
 Kind: TypeAlias = Literal["capture", "objects", "spolt", "join", "sink"]
@@ -53,11 +54,29 @@ class Cell:
 
     progress: TableProgress
     lag_seconds: float | None
+    request: TableRequest | None = None
+    skipped: int = 0
 
     @property
     def is_stopped(self) -> bool:
         """Whether the table is not carried any more."""
         return bool(self.progress.error)
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether somebody lets the table wait."""
+        return self.request is not None and self.request.pauses
+
+    @property
+    def is_dropped(self) -> bool:
+        """Whether somebody has dropped the table from the target."""
+        return self.request is not None and self.request.has_dropped
+
+    @property
+    def state(self) -> str:
+        """How it is if it does not go on, in a word; else ""."""
+        states = {"stopped": self.is_stopped, "dropped": self.is_dropped, "paused": self.is_paused}
+        return next((word for word, is_so in states.items() if is_so), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +94,10 @@ class TableRow:
     @property
     def state(self) -> str:
         """How it is, in words."""
-        if self.is_stopped:
-            return "stopped"
+        states = {cell.state for cell in self.cells.values()}
+        for state in ("stopped", "paused", "dropped"):
+            if state in states:
+                return state
         return "unknown" if self.lag_seconds is None else "behind" if self.lag_seconds else "up to date"
 
     @property
@@ -160,6 +181,9 @@ def _table_rows(status: PipelineStatus, stages: Sequence[Stage]) -> Sequence[Tab
     found: dict[str, dict[str, Cell]] = {}
     for table in status.tables:
         if table.link in names:
-            found.setdefault(table.table, {})[table.link] = Cell(table, status.table_lag_seconds(table))
+            lag_seconds, request = status.table_lag_seconds(table), status.request(table.link, table.table)
+            skipped = status.skipped.get((table.link, table.table), 0)
+            found.setdefault(table.table, {})[table.link] = Cell(table, lag_seconds, request, skipped)
     rows = [TableRow(table, cells) for table, cells in found.items()]
-    return sorted(rows, key=lambda row: (not row.is_stopped, -(row.lag_seconds or 0), row.table))
+    order = {"stopped": 0, "paused": 1, "dropped": 1}
+    return sorted(rows, key=lambda row: (order.get(row.state, 2), -(row.lag_seconds or 0), row.table))

@@ -13,7 +13,14 @@ from penstock.core.lag import lag_seconds
 from penstock.ports.history import SAMPLE_SECONDS, SAMPLES_MAX
 from penstock.wiring.audits import named_audits, open_results, overdue_audits
 from penstock.wiring.identity import own_identity, require_identity
-from penstock.wiring.open import OBJECTS_LINK, open_history, open_lock, open_pipeline_state, open_snapshot_list
+from penstock.wiring.open import (
+    OBJECTS_LINK,
+    open_history,
+    open_lock,
+    open_pipeline_state,
+    open_snapshot_list,
+    open_table_actions,
+)
 from penstock.wiring.snapshots import newest_snapshots
 from penstock.wiring.source_status import ask_source
 from penstock.wiring.zone_status import ask_zones
@@ -25,12 +32,14 @@ if TYPE_CHECKING:
     from penstock.adapters.state.history import SqlHistory
     from penstock.adapters.state.snapshots import SqlSnapshots
     from penstock.adapters.state.store import SqlState
+    from penstock.adapters.state.table_actions import SqlTableActions
     from penstock.config.specs import PipelineSpec
     from penstock.ports.audit_results import AuditResult
     from penstock.ports.history import Sample, ServerCondition
     from penstock.ports.snapshots import Snapshot
     from penstock.ports.source_status import SourceStatus
     from penstock.ports.state import LinkProgress, State, TableProgress
+    from penstock.ports.table_actions import TableRequest
     from penstock.wiring.zone_status import ZoneStatus
 
 
@@ -59,15 +68,26 @@ class PipelineStatus:
     samples: Mapping[str, Sequence[Sample]] = field(default_factory=dict)
     audits: Sequence[AuditResult] = ()
     overdue_audits: Sequence[str] = ()
+    requests: Sequence[TableRequest] = ()
+    skipped: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+    def request(self, link: str, table: str) -> TableRequest | None:
+        """The newest request for a table at a link."""
+        return next((each for each in self.requests if (each.link, each.table) == (link, table)), None)
 
     def lag_seconds(self, link: LinkProgress) -> float | None:
         """How long ago the oldest change was committed that the link has not carried, at most; None if unknown."""
         return lag_seconds(link.behind_since_ms, self.now_ms)
 
     def table_lag_seconds(self, table: TableProgress) -> float | None:
-        """The same of one table; of a stopped one, since it stopped."""
+        """The same of one table; of a stopped or paused one since then, of one that is not loaded any more unknown."""
         if table.error:
             return lag_seconds(table.stopped_at_ms or None, self.now_ms)
+        request = self.request(table.link, table.table)
+        if request is not None and request.has_dropped:
+            return None
+        if request is not None and request.pauses:
+            return lag_seconds(request.ended_at_ms or request.asked_at_ms, self.now_ms)
         link = next((link for link in self.links if link.link == table.link), None)
         if table.behind_since_ms is None:
             return None if link is None else self.lag_seconds(link)
@@ -90,7 +110,7 @@ class PipelineStatus:
         return replace(self, sources=sources, links=links, zones=zones)
 
 
-_Opened: TypeAlias = "tuple[SqlState, SqlHistory, SqlSnapshots, SqlAuditResults]"
+_Opened: TypeAlias = "tuple[SqlState, SqlHistory, SqlSnapshots, SqlAuditResults, SqlTableActions]"
 
 
 class StatusReader:
@@ -109,7 +129,7 @@ class StatusReader:
         if self._opened is None and not _has_state(self._spec):
             return status
         try:
-            return self._read(status, *self._open())
+            return self._read(status, self._open())
         except PenstockError:
             self.close()
             raise
@@ -135,17 +155,17 @@ class StatusReader:
     def _open(self) -> _Opened:
         if self._opened is None:
             spec = self._spec
-            self._opened = open_pipeline_state(spec), open_history(spec), open_snapshot_list(spec), open_results(spec)
+            self._opened = (
+                open_pipeline_state(spec),
+                open_history(spec),
+                open_snapshot_list(spec),
+                open_results(spec),
+                open_table_actions(spec),
+            )
         return self._opened
 
-    def _read(
-        self,
-        status: PipelineStatus,
-        state: SqlState,
-        history: SqlHistory,
-        snapshots: SqlSnapshots,
-        audits: SqlAuditResults,
-    ) -> PipelineStatus:
+    def _read(self, status: PipelineStatus, opened: _Opened) -> PipelineStatus:
+        state, history, snapshots, audits, actions = opened
         samples = history.samples(status.now_ms - SAMPLES_MAX * SAMPLE_SECONDS * 1000)
         named = named_audits(self._spec)
         results = [each for each in audits.newest() if each.audit in named]
@@ -162,6 +182,8 @@ class StatusReader:
             audits=results,
             overdue_audits=overdue_audits(named, results, running_since_ms, status.now_ms) if status.holder else (),
             samples={name: found for name, found in samples.items() if name in self._names},
+            requests=[each for each in actions.requests() if each.link in self._names],
+            skipped=actions.skipped_counts(),
         )
 
 

@@ -11,7 +11,7 @@ from penstock.core.errors import UsageError
 from penstock.core.snapshots import Wanted
 from penstock.core.tables import TableId
 from penstock.wiring.capture_kinds import capture_kind
-from penstock.wiring.open import open_snapshot_list
+from penstock.wiring.open import open_snapshot_list, open_table_actions
 from penstock.wiring.refreshing import new_snapshot
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ def ask_for_snapshots(spec: PipelineSpec, tables: Sequence[str], options: Snapsh
     if _never_ran(spec):
         message = "this pipeline has not run yet, and its first start decides by `start` which rows it reads"
         raise UsageError(message, "start it: penstock run FILE")
+    if not options.full_refresh:
+        _refuse_dropped(spec, tables)
     asked = [new_snapshot(source_of(spec, table), table, options) for table in tables]
     for each in asked:
         source = spec.source(each.source)
@@ -92,6 +94,16 @@ def source_of(spec: PipelineSpec, table: str) -> str:
     message = f"{table} is a table of {', '.join(names)}" if names else f"no source of the file carries {table}"
     hint = "give each table as schema.name, as `tables` of its source matches it"
     raise UsageError(message, hint)
+
+
+def _refuse_dropped(spec: PipelineSpec, tables: Sequence[str]) -> None:
+    """Raise UsageError for a table that a target has forgotten: rows alone would not let it begin anew there."""
+    with closing(open_table_actions(spec)) as actions:
+        dropped = {each.table: each.link for each in actions.requests() if each.has_dropped}
+    for table in tables:
+        if table in dropped:
+            message = f"{table} was dropped at {dropped[table]}, and comes back there only from its beginning"
+            raise UsageError(message, f"type: penstock snapshot FILE {table} --full-refresh")
 
 
 def _never_ran(spec: PipelineSpec) -> bool:

@@ -210,3 +210,33 @@ AUDIT_RESULTS = Table(
     Column("seconds", Double, nullable=False),
     _text("why"),
 )
+
+TABLE_REQUESTS = Table(
+    "table_requests",
+    METADATA,
+    _name("pipeline", 64),
+    _name("link", 160),
+    _name("table_name", 200),
+    _text("request_id"),
+    _text("action"),
+    _text("asked_by"),
+    _text("stage"),
+    _integer("asked_at_ms"),
+    _integer("ended_at_ms"),
+    _text("told"),
+)
+
+SKIPPED_CHANGES = Table(
+    "skipped_changes",
+    METADATA,
+    _name("pipeline", 64),
+    _name("link", 160),
+    _name("topic", 249),
+    Column("topic_partition", BigInteger, primary_key=True, autoincrement=False),
+    Column("topic_offset", BigInteger, primary_key=True, autoincrement=False),
+    _text("table_name"),
+    _text("changed_row"),
+    _text("reason"),
+    _text("request_id"),
+    _integer("skipped_at_ms"),
+)

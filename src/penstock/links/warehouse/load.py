@@ -21,15 +21,19 @@ from penstock.links.counts import CarriedRows
 from penstock.links.objects.retention import require_files
 from penstock.links.warehouse.set_aside import SetAside
 from penstock.links.warehouse.side_by_side import SideBySide
+from penstock.links.warehouse.skipping import Passed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, MutableSet
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableSet
 
     from penstock.core.batches import Batch
     from penstock.core.tables import TableSchema
+    from penstock.links.warehouse.skipping import ChangeSkipper
+    from penstock.links.warehouse.table_control import TableControl
     from penstock.ports.registry import Registry
     from penstock.ports.sink import Loaded, Sink
     from penstock.ports.state import State
+    from penstock.ports.table_actions import SkippedChange
 
 Messages: TypeAlias = "Sequence[tuple[int, bytes]]"
 """Offsets of the batch topic and the messages there, in order."""
@@ -80,6 +84,7 @@ class WarehouseLoader:
         self._counts = CarriedRows(link, state)
         self._wanted = wanted
         self._read = read
+        self._control: TableControl | None = None
         self._aside = SetAside()
         self._remembered: dict[TableId, int] = {}
         self._next = 0
@@ -91,20 +96,24 @@ class WarehouseLoader:
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def start(self, files_from: int = 0) -> int:
+    def start(self, files_from: int = 0, control: TableControl | None = None) -> int:
         """Return the offset of the batch topic to read from; tables that wait are tried again.
 
+        `control`, which `close` closes, brings what people ask for of single tables.
         Raises PositionError if files are gone that the target needs: those of batches before `files_from` may be.
         """
+        self._control = control
         self._next = self._finished_next = self._sink.batch_offset()
         # Who sets the link's offset back has everything read from there.
-        waiting = {table: offset for table, offset in self._sink.waiting().items() if offset < self._next}
-        self._remembered = waiting
-        self._aside = SetAside(waiting)
+        self._remembered = {table: at for table, at in self._sink.waiting().items() if at < self._next}
+        self._aside = SetAside(self._remembered)
+        waiting = {table: at for table, at in self._remembered.items() if not self._aside.is_dropped(table)}
         require_files(self._link, min([self._next, *waiting.values()]), files_from)
         for table in self._state.stopped_tables(self._link):
             if TableId.parse(table) not in self._aside:
                 self._state.resume_table(self._link, table)
+        if self._control is not None:
+            self._control.begin(self, self._sink)
         self._counts.add({}, self._next)
         # A message that is in comes again: without any, nothing would try the tables that wait.
         return max(0, self._next - 1) if waiting else self._next
@@ -124,6 +133,8 @@ class WarehouseLoader:
             self._thread.join()
             # What is in the target counts, whatever ended the link.
             self._counts.add({})
+        if self._control is not None:
+            self._control.close()
         self._side_by_side.close()
         self._registry.close()
 
@@ -133,6 +144,7 @@ class WarehouseLoader:
         Returns how many rows were new.
         """
         with self._publish_token:
+            self._obey()
             loaded = self._pass(messages, None)
             if messages:
                 self._next = max(self._next, messages[-1][0] + 1)
@@ -142,10 +154,51 @@ class WarehouseLoader:
                     self._finish(loaded)
             return _sum_rows(loaded) + self._catch_up()
 
+    def pause_table(self, table: TableId) -> None:
+        """See `ControlledLoader`."""
+        if not self._aside.is_refused(table):
+            self._state.resume_table(self._link, str(table))
+        self._aside.pause(table, self._next)
+        self._finish({})
+
+    def release_table(self, table: TableId) -> bool:
+        """See `ControlledLoader`."""
+        return self._aside.try_now(table)
+
+    def drop_table(self, table: TableId) -> None:
+        """See `ControlledLoader`."""
+        self._aside.drop(table)
+        self._anew.add(table)
+        self._finish({})
+        self._state.resume_table(self._link, str(table))
+
+    def has_dropped(self, table: TableId) -> bool:
+        """See `ControlledLoader`."""
+        return self._aside.is_dropped(table)
+
+    def skip_change(self, table: TableId, skipper: ChangeSkipper, kept: SkippedChange | None) -> Passed:
+        """See `ControlledLoader`. It looks through 500 batches from where the table waits."""
+        if not self.release_table(table):
+            told = "it has not stopped here, so there is no change to pass over"
+            return Passed(0, "" if kept else told, is_done=kept is not None)
+        passed = skipper.skip(self._batches_of(table, self._aside.offsets()[table]), self._schemas, kept)
+        self._counts.gather(count_rows({}, table, passed.rows, 0))
+        return passed
+
+    def _batches_of(self, table: TableId, start: int) -> Iterator[Batch]:
+        for messages in self._read(start, min(self._next, start + _BATCHES_AT_ONCE)):
+            batches = (read_batch(*each) for each in messages)
+            yield from (each for each in batches if each.table == table and self._wanted(each.source, table))
+
+    def _obey(self) -> None:
+        if self._control is not None:
+            self._control.obey(self, self._sink)
+
     def _keep_trying(self, failed: Callable[[BaseException], None]) -> None:
         try:
             while not self._closing.wait(_TICK_SECONDS):
                 with self._publish_token:
+                    self._obey()
                     self._catch_up()
                     if self._finished_next < self._next:
                         self._finish({})
@@ -197,9 +250,13 @@ class WarehouseLoader:
             self._finish({})
 
     def _begin_anew(self, offset: int, batch: Batch) -> None:
-        """If a refused table begins anew with `batch`, let it go on there: nothing from before counts any more."""
-        begins = batch.kind is SchemaChangeKind.CREATE and self._aside.lacks(batch.table, offset - 1)
-        if begins and (self._aside.is_refused(batch.table) or batch.table in self._anew):
+        """If a refused or a dropped table begins anew with `batch`, let it go on there: nothing from before counts."""
+        if batch.kind is not SchemaChangeKind.CREATE:
+            return
+        is_refused = self._aside.is_refused(batch.table) or batch.table in self._anew
+        # A message that comes a second time is from before the table was dropped.
+        was_dropped = self._aside.is_dropped(batch.table) and offset >= self._next
+        if was_dropped or (is_refused and self._aside.lacks(batch.table, offset - 1)):
             self._aside.skip(batch.table, offset)
             self._anew.add(batch.table)
 
@@ -285,7 +342,11 @@ class WarehouseLoader:
         One that is past it was there when it was done; the target does it once.
         """
         names = {name: TableId.parse(name) for move in batch.moves for name in (move.origin, move.table)}
-        carried = {name for name, table in names.items() if self._wanted(batch.source, table)}
+        carried = {
+            name
+            for name, table in names.items()
+            if self._wanted(batch.source, table) and not self._aside.is_dropped(table)
+        }
         moves = [move for move in batch.moves if {move.origin, move.table} <= carried]
         involved = {names[name] for move in moves for name in (move.origin, move.table)}
         going = {table for table in involved if self._goes(table, offset, again)}

@@ -14,35 +14,43 @@ _FIRST_PAUSE_SECONDS = 5.0
 _LONGEST_PAUSE_SECONDS = 300.0
 _NOW = float("-inf")
 
+DROPPED = -1
+"""The offset of a table that the link has forgotten: nothing of it is needed, from nowhere on, until it begins anew."""
+
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
     """A table that waits: every batch of it before `offset` of the batch topic is in, and none behind it.
 
     `try_at` is when it is tried again, None for not before the next start. With `ties`, tables
-    that one statement renames together with it, it goes on when one of them does.
+    that one statement renames together with it, it goes on when one of them does. One that
+    `is_paused` waits until somebody lets it go on, over starts too.
     """
 
     offset: int
     try_at: float | None
     pause_seconds: float = 0.0
     ties: frozenset[TableId] = frozenset()
+    is_paused: bool = False
 
 
 class SetAside:
     """The tables that wait. Times are those of one clock, in seconds."""
 
     def __init__(self, offsets: Mapping[TableId, int] | None = None) -> None:
-        """Begin with tables that wait at these offsets, and may all be tried at once."""
-        self._tables = {table: Waiting(offset, _NOW) for table, offset in (offsets or {}).items()}
+        """Begin with tables that wait at these offsets, and may be tried at once unless they are dropped."""
+        given = offsets or {}
+        self._tables = {table: Waiting(offset, _NOW) for table, offset in given.items() if offset != DROPPED}
+        self._dropped = {table for table, offset in given.items() if offset == DROPPED}
 
     def __contains__(self, table: TableId) -> bool:
-        """Whether the table waits."""
-        return table in self._tables
+        """Whether the table does not go on with the others."""
+        return table in self._tables or table in self._dropped
 
     def offsets(self) -> dict[TableId, int]:
-        """Where each table waits."""
-        return {table: waiting.offset for table, waiting in self._tables.items()}
+        """Where each table waits, or DROPPED."""
+        waiting = {table: waiting.offset for table, waiting in self._tables.items()}
+        return {**waiting, **dict.fromkeys(self._dropped, DROPPED)}
 
     def lacks(self, table: TableId, offset: int) -> bool:
         """Whether the table waits, and what is at `offset` is not in it."""
@@ -64,10 +72,32 @@ class SetAside:
     def is_refused(self, table: TableId) -> bool:
         """Whether the table waits for the next start, on its own account."""
         waiting = self._tables.get(table)
-        return waiting is not None and waiting.try_at is None and not waiting.ties
+        return waiting is not None and waiting.try_at is None and not waiting.ties and not waiting.is_paused
+
+    def pause(self, table: TableId, offset: int) -> None:
+        """Let a table wait until `skip` lets it go on: where it waits already, else at `offset`."""
+        before = self._tables.get(table)
+        self._tables[table] = Waiting(offset if before is None else before.offset, None, is_paused=True)
+
+    def try_now(self, table: TableId) -> bool:
+        """Let a table go on at once from where it waits; False if it does not wait."""
+        if table not in self._tables:
+            return False
+        self.skip(table, self._tables[table].offset)
+        return True
+
+    def drop(self, table: TableId) -> None:
+        """Forget a table, until `skip` says where it begins anew."""
+        self._tables.pop(table, None)
+        self._dropped.add(table)
+
+    def is_dropped(self, table: TableId) -> bool:
+        """Whether the table is forgotten."""
+        return table in self._dropped
 
     def skip(self, table: TableId, offset: int) -> None:
-        """Let a table that waits go on at `offset` at once, without what lies before it."""
+        """Let a table that waits or is dropped go on at `offset` at once, without what lies before it."""
+        self._dropped.discard(table)
         self._tables[table] = Waiting(offset, _NOW)
 
     def due(self, now: float) -> set[TableId]:

@@ -22,15 +22,59 @@ function show(html) {
     const scrolled = there?.querySelector(".scroll");
     const left = scrolled?.scrollLeft ?? 0;
     const focused = scrolled && document.activeElement === scrolled;
+    const pressed = there?.contains(document.activeElement) ? { ...document.activeElement.dataset } : {};
     if (there) there.replaceWith(part);
     else if (before) before.after(part);
     else live.prepend(part);
     const scroll = part.querySelector(".scroll");
     if (scroll) scroll.scrollLeft = left;
     if (scroll && focused) scroll.focus({ preventScroll: true });
+    if (pressed.action) buttonLike(part, pressed)?.focus({ preventScroll: true });
     before = part;
   }
 }
+
+// Who was on a button of a table stays at that table, though it may be another button by now.
+function buttonLike(part, pressed) {
+  const same = [...part.querySelectorAll("button[data-action]")].filter(
+    (button) => button.dataset.table === pressed.table && button.dataset.link === pressed.link);
+  return same.find((button) => button.dataset.action === pressed.action) ?? same[0];
+}
+
+const told = document.getElementById("told");
+// A button that is disabled would lose the keyboard.
+const underWay = new Set();
+
+async function act(button) {
+  const { action, table, link } = button.dataset;
+  const question = {
+    drop: `${link} will forget how far ${table} is loaded, and load no more of it until a snapshot with --full-refresh. Drop it?`,
+    skip: `The change at which ${table} stopped at ${link} will be passed over, and kept with its reason. Skip it?`,
+  }[action];
+  const name = JSON.stringify([action, table, link]);
+  if (underWay.has(name) || (question && !window.confirm(question))) return;
+  underWay.add(name);
+  let text;
+  try {
+    const answer = await fetch("/tables", {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify({ action, table, link }),
+    });
+    const said = await answer.json();
+    text = said.told ?? `${said.error}. What to do: ${said.hint}`;
+  } catch {
+    text = "Nobody answered: nothing was asked for.";
+  }
+  told.textContent = text;
+  told.hidden = false;
+  underWay.delete(name);
+}
+
+live.addEventListener("click", (event) => {
+  const button = event.target.closest("button[data-action]");
+  if (button) act(button);
+});
 
 const events = new EventSource("/events/");
 events.onmessage = (event) => {

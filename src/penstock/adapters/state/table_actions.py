@@ -1,0 +1,168 @@
+"""What people ask for of tables (ports/table_actions.TableActions), in the state database."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from sqlalchemy import func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from penstock.adapters.state.database import open_engine, transaction
+from penstock.adapters.state.migrate import migrate
+from penstock.adapters.state.tables import SKIPPED_CHANGES, TABLE_REQUESTS
+from penstock.adapters.state.upserts import upsert
+from penstock.core.errors import PenstockError, UsageError
+from penstock.ports.table_actions import Action, SkippedChange, Stage, TableRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sqlalchemy import ColumnElement, Engine
+
+_WRITE = "BEGIN IMMEDIATE"
+
+
+def open_table_actions(url: str, pipeline: str) -> SqlTableActions:
+    """Open the state database at `url`, as `open_state` does."""
+    engine = open_engine(url)
+    try:
+        migrate(engine)
+    except BaseException:
+        engine.dispose()
+        raise
+    return SqlTableActions(engine, pipeline)
+
+
+class SqlTableActions:
+    """A `TableActions`. Every method raises UnavailableError when the database is away, busy or full."""
+
+    def __init__(self, engine: Engine, pipeline: str) -> None:
+        """Take over an engine whose database has this release's tables."""
+        self._engine = engine
+        self._pipeline = pipeline
+
+    def ask(self, request: TableRequest) -> None:
+        """See ports/table_actions.TableActions."""
+        table = TABLE_REQUESTS
+        there = [table.c.pipeline == self._pipeline, table.c.link == request.link, table.c.table_name == request.table]
+        row = {
+            "request_id": request.id,
+            "action": request.action,
+            "asked_by": request.asked_by,
+            "stage": Stage.ASKED,
+            "asked_at_ms": _now_ms(),
+            "ended_at_ms": 0,
+            "told": "",
+        }
+        try:
+            with transaction(self._engine, _WRITE) as connection:
+                free = update(table).where(*there, table.c.stage != Stage.BEGUN).values(row)
+                if connection.execute(free).rowcount:
+                    return
+                key = {"pipeline": self._pipeline, "link": request.link, "table_name": request.table}
+                connection.execute(insert(table).values({**key, **row}))
+        except PenstockError as error:
+            if not isinstance(error.__cause__, IntegrityError):
+                raise
+            message = f"something else is being done to {request.table} at {request.link}"
+            hint = f"wait until it has ended; see it: penstock table FILE {request.table}"
+            raise UsageError(message, hint) from error
+
+    def begin(self, request: TableRequest) -> bool:
+        """See ports/table_actions.TableActions."""
+        return self._move(request, {"stage": Stage.BEGUN})
+
+    def end(self, request: TableRequest, stage: Stage, told: str) -> None:
+        """See ports/table_actions.TableActions."""
+        self._move(request, {"stage": stage, "told": told, "ended_at_ms": _now_ms()})
+
+    def requests(self, link: str | None = None) -> Sequence[TableRequest]:
+        """See ports/table_actions.TableActions."""
+        table = TABLE_REQUESTS
+        query = select(table).where(table.c.pipeline == self._pipeline)
+        if link is not None:
+            query = query.where(table.c.link == link)
+        with transaction(self._engine) as connection:
+            rows = connection.execute(query.order_by(table.c.link, table.c.table_name)).all()
+        return [
+            TableRequest(
+                row.request_id,
+                row.link,
+                row.table_name,
+                Action(row.action),
+                row.asked_by,
+                Stage(row.stage),
+                row.asked_at_ms,
+                row.ended_at_ms,
+                row.told,
+            )
+            for row in rows
+        ]
+
+    def keep_skipped(self, change: SkippedChange) -> None:
+        """See ports/table_actions.TableActions."""
+        row = {
+            "pipeline": self._pipeline,
+            "link": change.link,
+            "topic": change.topic,
+            "topic_partition": change.partition,
+            "topic_offset": change.offset,
+            "table_name": change.table,
+            "changed_row": change.row,
+            "reason": change.reason,
+            "request_id": change.request,
+            "skipped_at_ms": _now_ms(),
+        }
+        with transaction(self._engine) as connection:
+            upsert(connection, SKIPPED_CHANGES, [row])
+
+    def skipped(self, link: str, table: str) -> Sequence[SkippedChange]:
+        """See ports/table_actions.TableActions."""
+        kept = SKIPPED_CHANGES
+        query = select(kept).where(kept.c.pipeline == self._pipeline, kept.c.link == link, kept.c.table_name == table)
+        with transaction(self._engine) as connection:
+            rows = connection.execute(query.order_by(kept.c.skipped_at_ms, kept.c.topic_offset)).all()
+        return [
+            SkippedChange(
+                row.link,
+                row.table_name,
+                row.topic,
+                row.topic_partition,
+                row.topic_offset,
+                row.changed_row,
+                row.reason,
+                row.request_id,
+                row.skipped_at_ms,
+            )
+            for row in rows
+        ]
+
+    def skipped_counts(self) -> Mapping[tuple[str, str], int]:
+        """See ports/table_actions.TableActions."""
+        kept = SKIPPED_CHANGES
+        query = select(kept.c.link, kept.c.table_name, func.count()).where(kept.c.pipeline == self._pipeline)
+        with transaction(self._engine) as connection:
+            rows = connection.execute(query.group_by(kept.c.link, kept.c.table_name)).all()
+        return {(str(link), str(table)): int(count) for link, table, count in rows}
+
+    def close(self) -> None:
+        """Drop the connections. Safe to call twice."""
+        self._engine.dispose()
+
+    def _move(self, request: TableRequest, values: Mapping[str, object]) -> bool:
+        with transaction(self._engine) as connection:
+            return bool(connection.execute(update(TABLE_REQUESTS).where(*self._is(request)).values(values)).rowcount)
+
+    def _is(self, request: TableRequest) -> list[ColumnElement[bool]]:
+        table = TABLE_REQUESTS
+        return [
+            table.c.pipeline == self._pipeline,
+            table.c.link == request.link,
+            table.c.table_name == request.table,
+            table.c.request_id == request.id,
+        ]
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,114 @@
+"""`penstock table`: let one table wait, go on, pass a change over, or be forgotten by its target."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import sys
+from contextlib import closing
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
+from penstock.core.errors import UsageError
+from penstock.ports.table_actions import Action, Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from penstock.config.specs import PipelineSpec
+    from penstock.ports.table_actions import SkippedChange, TableRequest
+
+app = typer.Typer()
+
+_AWAIT_SECONDS = 10.0
+
+
+@app.command()
+def table(
+    file: ConfigFile,
+    name: Annotated[str, typer.Argument(metavar="TABLE", help="A table of a source, as schema.name.")],
+    action: Annotated[Action | None, typer.Argument(metavar="[ACTION]", help="pause, resume, skip or drop.")] = None,
+    *,
+    link: Annotated[str | None, typer.Option("--link", help="At this link only, by default at all it is for.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Drop without asking.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with stable keys.")] = False,
+) -> None:
+    """Show how a table is, or have links that load it do something with it; the others go on.
+
+    pause lets it wait, and nothing is lost; resume lets it go on, or be tried again
+    at once; skip passes over the one change that the target refuses, and keeps it;
+    drop forgets how far it is loaded, until penstock snapshot FILE TABLE --full-refresh.
+    The running pipeline does it within a second, or the next one that is started.
+    """
+    # Imported here so that `table --help` need not wait for SQLAlchemy.
+    from penstock.config.load import load  # noqa: PLC0415
+    from penstock.wiring.pipeline_status import read_status  # noqa: PLC0415
+    from penstock.wiring.table_requests import ask_for_action, await_requests, links_of  # noqa: PLC0415
+
+    spec = load(file)
+    links = links_of(spec, name, link)
+    if action is None:
+        _show(spec, name, links, as_json=as_json)
+        return
+    if action is Action.DROP and not yes:
+        _confirm(name, links)
+    asked = ask_for_action(spec, name, action, link, getpass.getuser())
+    is_running = bool(read_status(spec).holder)
+    found = await_requests(spec, asked, _AWAIT_SECONDS if is_running else 0.0)
+    _print(found, (), as_json=as_json)
+    if any(each.stage is Stage.REFUSED for each in found):
+        raise typer.Exit(1)
+    if any(each.is_open for each in found) and not as_json:
+        _say_open(file, name, is_running=is_running)
+
+
+def _confirm(name: str, links: Sequence[str]) -> None:
+    """Ask whoever sits there. Raises UsageError where nobody does, and Abort for no."""
+    what = f"{', '.join(links)} will forget how far {name} is loaded, and load no more of it until a snapshot"
+    if not sys.stdin.isatty():
+        raise UsageError(what, "to drop it without being asked, give --yes")
+    typer.confirm(f"{what}. Drop it?", abort=True)
+
+
+def _show(spec: PipelineSpec, name: str, links: Sequence[str], *, as_json: bool) -> None:
+    from penstock.wiring.open import open_table_actions  # noqa: PLC0415 - see `table`
+
+    with closing(open_table_actions(spec)) as actions:
+        requests = [each for each in actions.requests() if each.table == name and each.link in links]
+        skipped = [change for link in links for change in actions.skipped(link, name)]
+    _print(requests, skipped, as_json=as_json)
+    if not requests and not skipped and not as_json:
+        typer.echo(
+            f"nobody has asked for anything of {name} at {', '.join(links)}; see how it is: penstock status FILE"
+        )
+
+
+def _print(requests: Sequence[TableRequest], skipped: Sequence[SkippedChange], *, as_json: bool) -> None:
+    from penstock.cli.console import format_time, open_console  # noqa: PLC0415 - see `table`
+
+    if as_json:
+        told = {"requests": [asdict(each) for each in requests], "skipped": [asdict(each) for each in skipped]}
+        typer.echo(json.dumps(told, indent=2))
+        return
+    lines = []
+    for each in requests:
+        said = each.told or "the link has not done it yet"
+        when = format_time(each.asked_at_ms)
+        lines.append(f"{each.table} at {each.link}: {each.action} {each.stage} ({each.asked_by}, {when}): {said}")
+    for change in skipped:
+        place = f"{change.topic}/{change.partition} offset {change.offset}"
+        lines.append(f"{change.table} at {change.link}: skipped {place} at {format_time(change.skipped_at_ms)}")
+        lines += [f"  {change.reason}", f"  {change.row}"]
+    for line in lines:
+        open_console().print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def _say_open(file: Path, name: str, *, is_running: bool) -> None:
+    from penstock.cli.console import say_note  # noqa: PLC0415 - see `table`
+
+    then = f"see what comes of it: penstock table {file} {name}"
+    say_note(then if is_running else f"nobody runs the pipeline; to have it done: penstock run {file}; {then}")

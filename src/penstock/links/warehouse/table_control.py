@@ -1,0 +1,140 @@
+"""What people ask for of single tables of a loading link: to wait, to go on, to pass a change over, to be forgotten."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Protocol, assert_never
+
+import structlog
+
+from penstock.core.errors import UnavailableError
+from penstock.core.tables import TableId
+from penstock.links.warehouse.skipping import ChangeSkipper, passed_over
+from penstock.ports.table_actions import Action, SkippedChange, Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from penstock.links.warehouse.skipping import FoundChange, Passed
+    from penstock.ports.objects import ObjectStore
+    from penstock.ports.sink import Sink
+    from penstock.ports.table_actions import TableActions, TableRequest
+
+_log = structlog.get_logger()
+
+_PERIOD_SECONDS = 1.0
+
+
+class ControlledLoader(Protocol):
+    """What a loader does to one table. It is called by whoever loads, between two loads."""
+
+    def pause_table(self, table: TableId) -> None:
+        """Let it wait from here on."""
+        ...
+
+    def release_table(self, table: TableId) -> bool:
+        """Let one that waits go on at once, or be tried again; False if it does not wait."""
+        ...
+
+    def skip_change(self, table: TableId, skipper: ChangeSkipper, kept: SkippedChange | None) -> Passed:
+        """Bring it up to the change that the target refuses, and past it, with `skipper`, which gets `kept`."""
+        ...
+
+    def drop_table(self, table: TableId) -> None:
+        """Forget what is loaded of it, and load nothing more of it until it begins anew."""
+        ...
+
+    def has_dropped(self, table: TableId) -> bool:
+        """Whether it is forgotten."""
+        ...
+
+
+class TableControl:
+    """Reads requests about once a second, and does them. While the state database is away, what was asked for holds."""
+
+    def __init__(
+        self,
+        link: str,
+        actions: TableActions,
+        objects: ObjectStore,
+        hides: Callable[[TableId, str], bool],
+    ) -> None:
+        """Serve `link`, which this closes nothing of. `hides` says of a column whether nobody is to see its values."""
+        self._link = link
+        self._actions = actions
+        self._objects = objects
+        self._hides = hides
+        self._look_at = 0.0
+        self._is_away = False
+
+    def begin(self, loader: ControlledLoader, sink: Sink) -> None:
+        """Let the tables wait that are paused, and do what is open. Raises UnavailableError."""
+        for request in self._actions.requests(self._link):
+            if request.pauses:
+                loader.pause_table(TableId.parse(request.table))
+        self._do_all(loader, sink)
+
+    def obey(self, loader: ControlledLoader, sink: Sink) -> None:
+        """Do what was asked for since the last time, if that was a second ago."""
+        if time.monotonic() < self._look_at:
+            return
+        try:
+            self._do_all(loader, sink)
+            self._is_away = False
+        except UnavailableError as error:
+            if not self._is_away:
+                _log.warning("requests for tables wait", link=self._link, error=error.message, hint=error.hint)
+            self._is_away = True
+        self._look_at = time.monotonic() + _PERIOD_SECONDS
+
+    def close(self) -> None:
+        """Let go of the state database."""
+        self._actions.close()
+
+    def _do_all(self, loader: ControlledLoader, sink: Sink) -> None:
+        for request in self._actions.requests(self._link):
+            if request.has_dropped and not loader.has_dropped(TableId.parse(request.table)):
+                self._actions.end(request, Stage.OVER, "it began anew, and goes on")
+            if not request.is_open or not self._actions.begin(request):
+                continue
+            is_done, told = self._do(request, loader, sink)
+            stage = Stage.DONE if is_done else Stage.REFUSED
+            self._actions.end(request, stage, told)
+            event = {"table": request.table, "action": request.action.value, "stage": stage.value, "told": told}
+            _log.info("request for a table ended", link=self._link, **event)
+
+    def _do(self, request: TableRequest, loader: ControlledLoader, sink: Sink) -> tuple[bool, str]:
+        table = TableId.parse(request.table)
+        if loader.has_dropped(table) and request.action is not Action.DROP:
+            return False, f"it is dropped here; to bring it back: penstock snapshot FILE {table} --full-refresh"
+        match request.action:
+            case Action.PAUSE:
+                loader.pause_table(table)
+                return True, "it waits until somebody lets it go on"
+            case Action.RESUME:
+                return True, "it goes on" if loader.release_table(table) else "it did not wait, and goes on"
+            case Action.SKIP:
+                return self._skip(request, loader, sink)
+            case Action.DROP:
+                loader.drop_table(table)
+                return True, "it is forgotten; the target's table stays as it is"
+            case never:
+                assert_never(never)
+
+    def _skip(self, request: TableRequest, loader: ControlledLoader, sink: Sink) -> tuple[bool, str]:
+        table = TableId.parse(request.table)
+        skipped = self._actions.skipped(self._link, request.table)
+        kept = next((change for change in skipped if change.request == request.id), None)
+
+        def keep(found: FoundChange) -> None:
+            batch = found.batch
+            place = (batch.topic, batch.partition, found.offset)
+            self._actions.keep_skipped(
+                SkippedChange(self._link, request.table, *place, found.row, found.reason, request.id)
+            )
+
+        skipper = ChangeSkipper(sink, self._objects, keep, lambda column: self._hides(table, column))
+        passed, told = loader.skip_change(table, skipper, kept), "nothing of it is refused any more; it goes on"
+        if kept is not None:
+            told = passed_over(kept.topic, kept.partition, kept.offset, kept.reason)
+        return passed.is_done, passed.told or told
