@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from penstock.cli.audit_stages import refuse_without_file, stage_lines
 from penstock.cli.console import format_seconds, open_console, say_note
 from penstock.cli.option_groups import grouped
 
@@ -29,6 +30,7 @@ app = typer.Typer()
 _BELOW, _FAILED = 3, 1
 _SHOWN_ROWS = 20
 _REPAIR_SECONDS = 300.0
+_SUSPECTS_MIN = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,7 @@ class UrlOptions:
         typer.Option(help="SHA-256 of columns with borders, or MD5 of their texts one after the other."),
     ] = "sha256"
     partition_size: Annotated[int, typer.Option(min=1, help="About so many rows have a signature.")] = 10_000
+    rows_max: Annotated[int, typer.Option(min=1, max=1_000_000, help="At most so many rows are named.")] = 1000
     k: Annotated[int, typer.Option("--k", min=1, max=64, help="MinHash values of a partition.")] = 16
 
 
@@ -72,6 +75,9 @@ def audit(
     repair: Annotated[
         bool, typer.Option("--repair", help="Have the rows that differ published again, then audit once more.")
     ] = False,
+    stages: Annotated[
+        bool, typer.Option("--stages", help="Audit topics and files too, and say where each row is wrong first.")
+    ] = False,
     html: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the report as one HTML file, too.", show_default=False)
     ] = None,
@@ -83,16 +89,21 @@ def audit(
     databases compute signatures; rows travel only where those differ. Nothing is
     written to either. With --from, --to and --table it compares any two tables.
 
+    --stages audits the topic and the files of each table as well, and names the
+    first of them in which each row is wrong, with the newest message of that row.
+
     --repair asks the running pipeline to read exactly the rows that were named
     again, and to publish them, or that they are gone; without it nothing changes.
 
     Exit code 0: all that was compared is equal. 3: a table scores below the
-    threshold of its audit. 1: a table lags or cannot be read, so nobody knows.
+    threshold of its audit, or a stage before it differs. 1: a table lags or cannot be read, so nobody knows.
     """
     from penstock.core.audit.report import describe  # noqa: PLC0415 - `audit --help` need not wait for it
     from penstock.core.audit.report_html import render_html  # noqa: PLC0415 - as above
 
-    reports = _audit_tables(urls) if file is None else _audit_pipeline(file, urls, repair=repair)
+    if file is None and (stages or repair):
+        refuse_without_file()
+    reports = _audit_tables(urls) if file is None else _audit_pipeline(file, urls, repair=repair, stages=stages)
     if html is not None:
         html.write_text(render_html(reports), encoding="utf-8")
     if as_json:
@@ -103,7 +114,7 @@ def audit(
     raise typer.Exit(_exit_code(reports))
 
 
-def _audit_pipeline(file: Path, urls: UrlOptions, *, repair: bool) -> Sequence[AuditReport]:
+def _audit_pipeline(file: Path, urls: UrlOptions, *, repair: bool, stages: bool) -> Sequence[AuditReport]:
     # Imported here so that `audit --help` need not wait for databases' drivers.
     from penstock.config.load import load  # noqa: PLC0415
     from penstock.core.errors import UsageError  # noqa: PLC0415
@@ -118,19 +129,19 @@ def _audit_pipeline(file: Path, urls: UrlOptions, *, repair: bool) -> Sequence[A
     is_running = bool(repair and read_status(spec).holder)
     with reach_embedded(spec, say_note) as reached:
         audits = require_audits(spec)
-        reports = [_run(reached, name, each) for name, each in audits.items()]
+        reports = [_run(reached, name, each, stages=stages) for name, each in audits.items()]
         if repair and _repair(spec, reports, is_running=is_running):
-            return [_run(reached, name, each) for name, each in audits.items()]
+            return [_run(reached, name, each, stages=stages) for name, each in audits.items()]
         return reports
 
 
-def _run(spec: PipelineSpec, name: str, audit: AuditSpec) -> AuditReport:
+def _run(spec: PipelineSpec, name: str, audit: AuditSpec, *, stages: bool) -> AuditReport:
     """Audit, and keep what was found, so that `penstock status` tells it."""
     from penstock.core.errors import PenstockError  # noqa: PLC0415 - as above
     from penstock.wiring.audit import run_audit  # noqa: PLC0415
     from penstock.wiring.audits import open_results, results_of  # noqa: PLC0415
 
-    report = run_audit(spec, audit, _say_nothing)
+    report = run_audit(spec, audit, _say_nothing, stages=stages)
     try:
         with closing(open_results(spec)) as results:
             results.add(results_of(name, report))
@@ -176,12 +187,12 @@ def _audit_tables(urls: UrlOptions) -> Sequence[AuditReport]:
             (urls.to_url, urls.to_table or urls.table, urls.to_password_env),
         )
     )
-    bounds = Bounds(urls.partition_size, urls.k)
+    bounds = Bounds(urls.partition_size, urls.k, max(_SUSPECTS_MIN, urls.rows_max), urls.rows_max)
     return [audit_urls(source, target, bounds, key=tuple(urls.key or ()), form=urls.form)]
 
 
 def _exit_code(reports: Sequence[AuditReport]) -> int:
-    if any(report.below for report in reports):
+    if any(report.below or report.wrong_between for report in reports):
         return _BELOW
     return _FAILED if any(report.unknown for report in reports) else 0
 
@@ -231,7 +242,7 @@ def _lines(table: TableFindings) -> Sequence[str]:
         lines.append(f"{table.table}: {table.not_narrowed} more partitions differ whose rows were not looked at")
     if table.in_flight:
         lines.append(f"{table.table}: {table.in_flight} rows changed all the while, so nothing is known of them")
-    return lines
+    return [*lines, *stage_lines(table)]
 
 
 def _row_line(names: Sequence[str], row: DivergentRow) -> str:

@@ -4,63 +4,53 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from penstock.core.audit.findings import DivergentRow, TableFindings
+from penstock.core.audit.findings import TableFindings
 from penstock.core.audit.report import AuditReport
 from penstock.core.audit.scores import Score
 from penstock.core.audit.table_plan import plan_table
 from penstock.core.errors import PenstockError, UsageError
-from penstock.core.transforms.column_patterns import ColumnPatterns
-from penstock.links.audit.compare import Bounds
 from penstock.links.audit.table import Databases, audit_table
 from penstock.links.audit.target_state import TargetState
 from penstock.wiring.audit_progress import LinkProgress
+from penstock.wiring.audit_stages import StageAudits
+from penstock.wiring.audited_link import AuditedLink, treatments, with_masks
 from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.pipeline_status import read_status
 from penstock.wiring.sink_kinds.table import sql_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from penstock.config.audits import AuditSpec
     from penstock.config.specs import LinkSpec, PipelineSpec, SourceSpec
     from penstock.core.tables import TableId
-    from penstock.ports.audited import AuditedDatabase, AuditedSource
+    from penstock.ports.audited import AuditedSource
 
-_MASKED = "(masked)"
 _NO_SUCH = "has no such table"
 
 
-@dataclass(frozen=True, slots=True)
-class AuditedLink:
-    """What is open while a link is audited. `stopped` says of tables why they do not go on."""
-
-    spec: PipelineSpec
-    audit: AuditSpec
-    link: LinkSpec
-    source: AuditedSource
-    target: AuditedDatabase
-    state: TargetState
-    progress: LinkProgress
-    stopped: Mapping[str, str]
-
-
-def run_audit(spec: PipelineSpec, audit: AuditSpec, say: Callable[[str], None]) -> AuditReport:
+def run_audit(spec: PipelineSpec, audit: AuditSpec, say: Callable[[str], None], *, stages: bool = False) -> AuditReport:
     """Audit what `audit` names; `say` is told of each table. The pipeline's Kafka must be reachable.
 
-    A table that cannot be read is a part of the report. Raises UsageError for a
-    link or sink that cannot be audited, and UnavailableError for a server that is away.
+    With `stages` what lies between source and target is audited, too. A table that
+    cannot be read is a part of the report. Raises UsageError for a link or sink that
+    cannot be audited, and UnavailableError for a server that is away.
     """
     began, began_at_ms = time.monotonic(), time.time_ns() // 1_000_000
     with ExitStack() as stack:
         opened = _open(spec, audit, stack)
+        between = stack.enter_context(closing(StageAudits(opened))) if stages else None
         tables = []
         for table in _tables(opened):
             say(str(table))
             at = time.monotonic()
             found = _audit_safely(opened, table)
+            if between is not None:
+                found = replace(found, stages=between.audit(table, found))
+            found = with_masks(spec, table, found)
             tables.append(replace(found, seconds=time.monotonic() - at, position=str(opened.source.position)))
     seconds = time.monotonic() - began
     names = (spec.pipeline, audit.source, audit.sink)
@@ -120,14 +110,12 @@ def _audit(opened: AuditedLink, table: TableId) -> TableFindings:
     plan = plan_table(schema, known, (opened.source.dialect, opened.target.dialect), excluded)
     if plan.source is not None:
         plan = replace(plan, source=replace(plan.source, rows=opened.source.rows_of(schema)))
-    audit = opened.audit
-    bounds = Bounds(audit.partition_size, audit.hashes, max(10_000, audit.rows_max), audit.rows_max)
     databases = Databases(opened.source, opened.target)
-    found = audit_table(str(table), databases, plan, bounds, lambda: _await_target(opened, table))
+    found = audit_table(str(table), databases, plan, opened.bounds, lambda: _await_target(opened, table))
     if known.out_of_range:
         note = f"{known.out_of_range} values became others as `overflow` of the link says, and are compared as such"
         found = replace(found, why="; ".join(part for part in (found.why, note) if part))
-    return replace(found, rows=tuple(_with_masks(opened.spec, table, found, row) for row in found.rows))
+    return found
 
 
 def _await_target(opened: AuditedLink, table: TableId) -> str:
@@ -140,28 +128,9 @@ def _await_target(opened: AuditedLink, table: TableId) -> str:
 
 
 def _excluded(audit: AuditSpec, link: LinkSpec, table: TableId) -> Callable[[str], str]:
-    said = [("the audit's exclude_columns names it", audit.excluded), *_treatments(link)]
+    said = [("the audit's exclude_columns names it", audit.excluded), *treatments(link)]
 
     def why(column: str) -> str:
         return next((text for text, patterns in said if patterns.matches(table, column)), "")
 
     return why
-
-
-def _treatments(link: LinkSpec) -> list[tuple[str, ColumnPatterns]]:
-    rules = link.columns
-    masks = [mask.columns for mask in rules.mask]
-    lists = [("drops", rules.drop), ("hashes", rules.hash), *(("masks", columns) for columns in masks)]
-    return [(f"the link {verb} it", ColumnPatterns(columns)) for verb, columns in lists if columns]
-
-
-def _with_masks(spec: PipelineSpec, table: TableId, found: TableFindings, row: DivergentRow) -> DivergentRow:
-    """Hide what any link of the source hides from its target."""
-    rules = [each for link in spec.links for _, each in _treatments(link)]
-
-    def is_hidden(column: str) -> bool:
-        return any(patterns.matches(table, column) for patterns in rules)
-
-    key = tuple(_MASKED if is_hidden(name) else text for name, text in zip(found.key, row.key, strict=True))
-    columns = {name: (_MASKED, _MASKED) if is_hidden(name) else both for name, both in row.columns.items()}
-    return replace(row, key=key, columns=columns)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from penstock.config.specs import LinkSpec, PipelineSpec
+    from penstock.core.audit.findings import Stage
     from penstock.core.positions import Position
 
 _POLL_SECONDS: Final = 0.2
@@ -35,18 +36,22 @@ class LinkProgress:
         """Drop the connection to Kafka."""
         self._log.close()
 
-    def await_passed(self, position: Position, seconds: float) -> str:
-        """Wait, at most `seconds`, until the target has all that was committed before `position`.
+    def await_passed(self, position: Position, seconds: float, stage: Stage = "target") -> str:
+        """Wait, at most `seconds`, until the stage has all that was committed before `position`.
 
         Return "", or what is behind. Raises UnavailableError when Kafka does not answer.
         """
         deadline = time.monotonic() + seconds
         if not self._wait(lambda: self._is_captured(position), deadline):
             return f"the capture of {self._link.source} has not reached {position} in {seconds:g} s"
+        if stage == "topic":
+            return ""
         self._announced.read()
         ends = self._log.ends([place for places in self._announced.by_table().values() for place in places])
         if not self._wait(lambda: self._is_in_files(ends), deadline):
             return f"what was captured before {position} was not in files in {seconds:g} s"
+        if stage == "files":
+            return ""
         end = committed_end(self._spec, self._log, OBJECTS_LINK, batch_topic(self._spec))
         if not self._wait(lambda: self._is_loaded(end), deadline):
             return f"{self._link.sink} has not loaded what was committed before {position} in {seconds:g} s"

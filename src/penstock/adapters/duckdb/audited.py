@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from penstock.core.audit.dialects import AuditDialect
 
-_LIMITS = ReadLimits()
+_LIMITS = ReadLimits(seconds_max=3600.0)
+"""As for the other databases: a signature of all rows takes minutes where there are hundreds of millions."""
 
 
 class AuditedDuckdb:

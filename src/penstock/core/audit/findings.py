@@ -17,6 +17,7 @@ RowKey: TypeAlias = tuple[str | None, ...]
 Hashes: TypeAlias = tuple[str, ...]
 """Of the rows with one key, sorted: more than one where a key is there several times."""
 RowState: TypeAlias = Literal["missing", "extra", "different"]
+Stage: TypeAlias = Literal["topic", "files", "target"]
 TableState: TypeAlias = Literal["equal", "different", "lagging", "not compared", "failed"]
 
 
@@ -64,12 +65,37 @@ class NotCompared:
 
 
 @dataclass(frozen=True, slots=True)
+class LastMessage:
+    """The newest message of a row's key. `position` is its place in the source's log, "" where only a file is left."""
+
+    topic: str
+    partition: int
+    offset: int
+    position: str
+    op: str
+
+
+@dataclass(frozen=True, slots=True)
+class StagedRow:
+    """A row that is wrong somewhere. Nothing is known of it in the stages `unknown_in`, which are before `first_wrong`.
+
+    `message` is None where neither topic nor files have one of it any more.
+    """
+
+    key: RowKey
+    first_wrong: Stage
+    unknown_in: tuple[Stage, ...] = ()
+    message: LastMessage | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class TableFindings:
     """One table's part of a report. `score` is None where nothing could be said.
 
     `rows` are the first of `wrong_rows`. `in_flight` counts rows that changed all the while they were looked at, so
     that nothing is known of them; `not_narrowed` partitions of which no rows are named.
     `repair_keys` are the keys of `rows` as `repair_key` writes them; nobody is shown them.
+    `stages` is None unless the stages before the target were audited, too.
     """
 
     table: str
@@ -89,6 +115,20 @@ class TableFindings:
     repair_keys: tuple[str, ...] = ()
     position: str = ""
     seconds: float = 0.0
+    stages: StagesFound | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StagesFound:
+    """A table by stage: `stages` has the findings of those before the target, `rows` what is wrong in any of them."""
+
+    stages: tuple[tuple[Stage, TableFindings], ...] = ()
+    rows: tuple[StagedRow, ...] = ()
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether a stage before the target differs from the source."""
+        return any(found.state == "different" for _, found in self.stages)
 
 
 def row_state(source: Hashes, target: Hashes) -> RowState:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from penstock.core.audit.side import AuditColumn, AuditSide
 
 WORDS: Final = 4
+VALUE_CHARACTERS: Final = 200
+"""So much of a value is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,17 +83,31 @@ def rows_query(side: AuditSide, ranges: Sequence[KeyRange], width: int) -> str:
     return f"SELECT {listed} FROM {side.rows}{_where(side, ranges)}"  # noqa: S608 - names are quoted
 
 
-def keys_query(side: AuditSide, keys: Sequence[tuple[str | None, ...]], *, values: bool = False) -> str:
-    """Return the query for key and hash, and all values as texts if `values`, of the rows with one of `keys`.
+def keys_query(
+    side: AuditSide, keys: Sequence[tuple[str | None, ...]], *, values: bool = False, more: Sequence[str] = ()
+) -> str:
+    """Return the query for key and hash of the rows with one of `keys`; `read_value` reads what follows if `values`.
 
-    Where a database takes two keys for equal that are not, it may give others too.
+    `more` are columns that follow. Where a database takes two keys for equal that are not, it may give others too.
     """
     listed = [*(side.text(column) for column in side.key), side.row_hash()]
     if values:
-        listed += [side.text(column) for column in side.columns]
-    condition = " OR ".join(f"({_key_condition(side, key)})" for key in keys)
+        listed += [part for column in side.columns for part in _value_parts(side, column)]
+    listed += [side.dialect.quoted(name) for name in more]
+    condition = _keys_condition(side, keys)
     where = f"{side.where} AND ({condition})" if side.where else condition
     return f"SELECT {', '.join(listed)} FROM {side.rows} WHERE {where}"  # noqa: S608 - names are quoted
+
+
+def read_value(row: Sequence[Any], key: int, place: int) -> tuple[str | None, str | None, int]:
+    """Return the value at `place` of a row that `keys_query` gave of a table with `key` key columns.
+
+    That is the beginning of its text, the hash of a text that is longer than that, else
+    None, and the text's length in characters: equal values give equal ones.
+    """
+    beginning, digest, length = row[key + 1 + place * 3 : key + 4 + place * 3]
+    text = None if beginning is None else str(beginning)
+    return text, None if digest is None else str(digest), int(length or 0)
 
 
 def ranges_of(partitions: Iterable[int | None], width: int) -> list[KeyRange]:
@@ -143,6 +159,21 @@ def _where(side: AuditSide, ranges: Sequence[KeyRange] | None = None) -> str:
 
 def _in_range(value: str, wanted: KeyRange) -> str:
     return f"{value} IS NULL" if wanted.low is None else f"{value} BETWEEN {wanted.low} AND {wanted.high}"
+
+
+def _value_parts(side: AuditSide, column: AuditColumn) -> tuple[str, str, str]:
+    """What `read_value` reads: so much of a row travels at most, however long its values are."""
+    text = side.text(column)
+    digest = side.dialect.hashes["sha256"].format(text)
+    is_long = f"CHAR_LENGTH({text}) > {VALUE_CHARACTERS}"
+    return f"SUBSTR({text}, 1, {VALUE_CHARACTERS})", f"CASE WHEN {is_long} THEN {digest} END", f"CHAR_LENGTH({text})"
+
+
+def _keys_condition(side: AuditSide, keys: Sequence[tuple[str | None, ...]]) -> str:
+    numbers = [key[0] for key in keys if key[0] is not None]
+    if len(side.key) == 1 and side.key[0].kind == "integer" and len(numbers) == len(keys):
+        return f"{side.dialect.quoted(side.key[0].name)} IN ({', '.join(numbers)})"
+    return " OR ".join(f"({_key_condition(side, key)})" for key in keys)
 
 
 def _key_condition(side: AuditSide, key: tuple[str | None, ...]) -> str:

@@ -10,7 +10,7 @@ from penstock.core.audit.scores import Score
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.core.audit.findings import TableFindings
+    from penstock.core.audit.findings import StagesFound, TableFindings
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +41,11 @@ class AuditReport:
         """The tables of which nothing can be said, though they were to be compared: they lag, or could not be read."""
         return tuple(table for table in self.tables if table.state in {"lagging", "failed"})
 
+    @property
+    def wrong_between(self) -> tuple[TableFindings, ...]:
+        """The tables that differ from the source in a stage before the target."""
+        return tuple(table for table in self.tables if table.stages is not None and table.stages.is_wrong)
+
     def _is_below(self, table: TableFindings) -> bool:
         if table.score is None:
             return False
@@ -66,7 +71,7 @@ def describe(reports: Sequence[AuditReport]) -> dict[str, object]:
     """Return what `penstock audit --json` prints; keys are never renamed."""
     tables = [table for report in reports for table in report.tables]
     return {
-        "passed": not any(report.below or report.unknown for report in reports),
+        "passed": not any(report.below or report.unknown or report.wrong_between for report in reports),
         **_score(overall([table for table in tables if table.score is not None])),
         "began_at_ms": min((report.began_at_ms for report in reports), default=0),
         "seconds": round(sum(report.seconds for report in reports), 3),
@@ -104,6 +109,33 @@ def _table(report: AuditReport, table: TableFindings) -> dict[str, object]:
         "why": table.why,
         "position": table.position,
         "seconds": round(table.seconds, 3),
+        "stages": None if table.stages is None else _stages(table.stages),
+    }
+
+
+def _stages(found: StagesFound) -> dict[str, object]:
+    return {
+        "audited": [
+            {
+                "stage": stage,
+                "state": each.state,
+                **_score(each.score),
+                "rows": each.target_rows,
+                "divergent_rows": each.wrong_rows,
+                "not_compared": [asdict(column) for column in each.not_compared],
+                "why": each.why,
+            }
+            for stage, each in found.stages
+        ],
+        "rows": [
+            {
+                "key": list(row.key),
+                "first_wrong": row.first_wrong,
+                "unknown_in": list(row.unknown_in),
+                "message": None if row.message is None else asdict(row.message),
+            }
+            for row in found.rows
+        ],
     }
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from penstock.core.audit.findings import Comparison, Suspect
+from penstock.core.audit.minhash import matching_share
 from penstock.core.audit.queries import (
     KeyRange,
     Signature,
@@ -21,16 +24,21 @@ from penstock.core.audit.queries import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from penstock.core.audit.side import AuditSide
     from penstock.ports.audited import AuditedDatabase
+
+Rows: TypeAlias = "Sequence[Sequence[Any]]"
 
 PARTITIONS_MAX: Final = 4096
 """Signatures that travel at once, per side."""
 _LEAF_ROWS: Final = 200
 """A partition of so few rows is not cut again: their hashes travel."""
+_ROWS_AT_ONCE: Final = 20_000
+"""So many hashes of rows travel at once, per side."""
 _NARROWER: Final = 64
+_UNLIKE_ROWS: Final = 4 * _NARROWER
 _RANGES_AT_ONCE: Final = 100
 _NOTHING: Final = Signature(0, (0, 0, 0, 0))
 
@@ -84,18 +92,22 @@ def _signatures(
     pair: Pair, width: int, partitions: Sequence[int | None] | None, k: int, of_width: int = 0
 ) -> dict[int | None, tuple[Signature, Signature]]:
     """Return both sides' signatures of partitions `width` wide, within `partitions` of `of_width` (None: of all)."""
-    if partitions is None:
-        mine, theirs = (
-            read_signatures(database.fetch(signature_query(side, width, None, k)))
-            for database, side in ((pair.source, pair.source_side), (pair.target, pair.target_side))
-        )
-        return _both(mine, theirs)
     found: dict[int | None, tuple[Signature, Signature]] = {}
-    for ranges in _groups(ranges_of(partitions, of_width)):
-        mine = read_signatures(pair.source.fetch(signature_query(pair.source_side, width, ranges, k)))
-        theirs = read_signatures(pair.target.fetch(signature_query(pair.target_side, width, ranges, k)))
-        found |= _both(mine, theirs)
+    for ranges in [None] if partitions is None else _groups(ranges_of(partitions, of_width)):
+        found |= _both(*(read_signatures(rows) for rows in _fetch(pair, partial(_signatures_of, width, ranges, k))))
     return found
+
+
+def _signatures_of(width: int, ranges: Sequence[KeyRange] | None, k: int, side: AuditSide) -> str:
+    return signature_query(side, width, ranges, k)
+
+
+def _fetch(pair: Pair, query: Callable[[AuditSide], str]) -> tuple[Rows, Rows]:
+    """Ask both sides at once: each is a server or a file of its own, and in a snapshot of its own."""
+    with ThreadPoolExecutor(1) as other:
+        theirs = other.submit(pair.target.fetch, query(pair.target_side))
+        mine = pair.source.fetch(query(pair.source_side))
+        return mine, theirs.result()
 
 
 def _both(
@@ -115,7 +127,8 @@ def _narrow(
         level, at = {number: unequal[number] for number in some}, width
         while level:
             leaves = [number for number, both in level.items() if _is_leaf(number, both, at)]
-            suspects += _diff_rows(pair, leaves, at, width)
+            for few in _few_rows(leaves, level):
+                suspects += _diff_rows(pair, few, at, width)
             rest = [number for number in level if number not in set(leaves)]
             narrower = -(-at // _NARROWER)
             found = _signatures(pair, narrower, rest, 0, at) if rest else {}
@@ -125,21 +138,46 @@ def _narrow(
 
 
 def _is_leaf(number: int | None, both: tuple[Signature, Signature], width: int) -> bool:
-    return number is None or width == 1 or max(side.count for side in both) <= _LEAF_ROWS
+    """Whether to compare row by row: there are few, or so many differ that next to no narrower partition is equal."""
+    rows = max(side.count for side in both)
+    unlike = 1 - matching_share(both[0].minima, both[1].minima) if both[0].minima and both[1].minima else 0.0
+    return (
+        number is None or width == 1 or rows <= _LEAF_ROWS or (unlike * rows > _UNLIKE_ROWS and rows <= _ROWS_AT_ONCE)
+    )
+
+
+def _few_rows(
+    leaves: Sequence[int | None], level: Mapping[int | None, tuple[Signature, Signature]]
+) -> Iterator[Sequence[int | None]]:
+    """Yield `leaves` in groups whose rows are few enough to travel at once."""
+    some: list[int | None] = []
+    rows = 0
+    for number in leaves:
+        count = max(side.count for side in level[number])
+        if some and (rows + count > _ROWS_AT_ONCE or len(some) == _RANGES_AT_ONCE):
+            yield some
+            some, rows = [], 0
+        some.append(number)
+        rows += count
+    if some:
+        yield some
 
 
 def _diff_rows(pair: Pair, leaves: Sequence[int | None], at: int, width: int) -> Iterator[Suspect]:
     """Compare row by row in `leaves`, which are `at` wide."""
     places = len(pair.source_side.key)
-    for ranges in _groups(ranges_of(leaves, at)):
-        mine = index_by_key(pair.source.fetch(rows_query(pair.source_side, ranges, width)), places)
-        theirs = index_by_key(pair.target.fetch(rows_query(pair.target_side, ranges, width)), places)
-        for key in {**mine, **theirs}:
-            rows, others = mine.get(key, []), theirs.get(key, [])
-            source, target = (tuple(sorted(str(row[places]) for row in side)) for side in (rows, others))
-            if source != target:
-                partition = (rows or others)[0][places + 1]
-                yield Suspect(key, None if partition is None else int(partition), source, target)
+    found = _fetch(pair, partial(_rows_of, ranges_of(leaves, at), width))
+    mine, theirs = (index_by_key(rows, places) for rows in found)
+    for key in {**mine, **theirs}:
+        rows, others = mine.get(key, []), theirs.get(key, [])
+        source, target = (tuple(sorted(str(row[places]) for row in side)) for side in (rows, others))
+        if source != target:
+            partition = (rows or others)[0][places + 1]
+            yield Suspect(key, None if partition is None else int(partition), source, target)
+
+
+def _rows_of(ranges: Sequence[KeyRange], width: int, side: AuditSide) -> str:
+    return rows_query(side, ranges, width)
 
 
 def _groups(ranges: Sequence[KeyRange]) -> Iterator[Sequence[KeyRange]]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from penstock.core.audit.findings import DivergentRow, row_state
-from penstock.core.audit.queries import index_by_key, keys_query
+from penstock.core.audit.queries import index_by_key, keys_query, read_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,10 +26,8 @@ if TYPE_CHECKING:
 
 _LOOKS: Final = 3
 _ROUNDS_MAX: Final = 20
-_KEYS_AT_ONCE: Final = 200
-_ROWS_AT_ONCE: Final = 20
+_KEYS_AT_ONCE: Final = 1000
 _PAUSE_SECONDS: Final = 0.2
-_SHOWN_CHARACTERS: Final = 200
 
 T = TypeVar("T")
 
@@ -74,17 +72,17 @@ def describe_rows(pair: Pair, wrong: Sequence[Suspect]) -> Iterator[DivergentRow
     """Yield what is wrong with each row, with the values of the columns that differ, cut where they are long."""
     names = [column.name for column in pair.source_side.columns]
     places = len(pair.source_side.key)
-    for some in _groups(wrong, _ROWS_AT_ONCE):
+    for some in _groups(wrong, _KEYS_AT_ONCE):
         keys = [suspect.key for suspect in some]
         mine = _read(pair.source, pair.source_side, keys, values=True)
         theirs = _read(pair.target, pair.target_side, keys, values=True)
         for suspect in some:
-            source, target = (found.get(suspect.key, ((),))[0][places + 1 :] for found in (mine, theirs))
-            differing = {
-                name: (_shown(value), _shown(other))
-                for name, value, other in zip(names, source, target, strict=False)
-                if value != other
-            }
+            row, other = (found.get(suspect.key, ((),))[0] for found in (mine, theirs))
+            differing: dict[str, tuple[str | None, str | None]] = {}
+            for place, name in enumerate(names if row and other else ()):
+                values = read_value(row, places, place), read_value(other, places, place)
+                if values[0] != values[1]:
+                    differing[name] = (_shown(*values[0]), _shown(*values[1]))
             yield DivergentRow(suspect.key, row_state(suspect.source, suspect.target), differing)
 
 
@@ -100,11 +98,8 @@ def _read_again(pair: Pair, suspects: Mapping[RowKey, Suspect]) -> dict[RowKey, 
     }
 
 
-def _shown(value: object) -> str | None:
-    text = None if value is None else str(value)
-    if text is None or len(text) <= _SHOWN_CHARACTERS:
-        return text
-    return f"{text[:_SHOWN_CHARACTERS]}... ({len(text)} characters)"
+def _shown(text: str | None, digest: str | None, length: int) -> str | None:
+    return text if digest is None else f"{text}... ({length} characters)"
 
 
 def _hashes(pair: Pair, found: Mapping[RowKey, Sequence[Sequence[object]]], key: RowKey) -> tuple[str, ...]:

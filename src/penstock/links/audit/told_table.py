@@ -1,0 +1,78 @@
+"""What captures have told of one table: its topics, and from where on its rows count."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.core.positions import timeline_of
+from penstock.core.schema_changes import SchemaChangeKind, read_schema_change
+from penstock.core.timelines import TimelineBegan, timeline_starts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.core.positions import Order
+    from penstock.core.schema_changes import SchemaChange
+    from penstock.core.tables import TableId
+    from penstock.ports.topics import TopicLog
+
+_BEGINNINGS = frozenset({SchemaChangeKind.TRUNCATE, SchemaChangeKind.CREATE, SchemaChangeKind.DROP})
+
+
+@dataclass(frozen=True, slots=True)
+class ToldTable:
+    """The table's topics, oldest first, each with its partitions; changes before `begins` in the log count no more.
+
+    `refusal` says why its changes cannot be folded, "" if they can.
+    """
+
+    topics: tuple[tuple[str, int], ...] = ()
+    begins: Order | None = None
+    refusal: str = ""
+
+
+class ToldTables:
+    """Reads the schemas topic, and the one of timelines, of a pipeline. What was read is never changed."""
+
+    def __init__(self, log: TopicLog, schemas_topic: str, timelines_topic: str) -> None:
+        """Read nothing yet."""
+        self._log = log
+        self._topics = (schemas_topic, timelines_topic)
+        self._read_to = dict.fromkeys(self._topics, 0)
+        self._changes: list[SchemaChange] = []
+        self._timelines: list[TimelineBegan] = []
+
+    def read(self) -> None:
+        """Read what is new. Raises UnavailableError."""
+        schemas, timelines = self._topics
+        self._changes += [read_schema_change(schemas, *message) for message in self._new(schemas)]
+        self._timelines += [TimelineBegan.from_json(value) for _, value in self._new(timelines)]
+
+    def of(self, source: str, table: TableId) -> ToldTable:
+        """What is known of a table."""
+        topics: dict[str, int] = {}
+        begins, refusal, last = None, "", ""
+        for change in self._changes:
+            if (change.source, change.table) != (source, table):
+                continue
+            if change.topic in topics and change.topic != last:
+                refusal = f"it went back to the topic {change.topic}, which it had before"
+            last = change.topic
+            topics[last] = change.partitions
+            if change.kind in _BEGINNINGS:
+                begins, refusal = change.order, ""
+            elif change.kind is SchemaChangeKind.RENAME:
+                refusal = "its rows came from another table by RENAME, whose topic is not looked into"
+        return ToldTable(tuple(topics.items()), begins, refusal)
+
+    def timelines(self, source: str, topic: str, partition: int) -> tuple[tuple[int, int], ...]:
+        """The offsets at which timelines begin in a partition, each with its timeline."""
+        first = min((timeline_of(each.order) for each in self._changes if each.topic == topic), default=0)
+        mine = [timeline for timeline in self._timelines if timeline.source == source]
+        return timeline_starts(mine, topic, partition, first)
+
+    def _new(self, topic: str) -> Sequence[tuple[int, bytes]]:
+        end = self._log.ends([(topic, 0)]).get((topic, 0), 0)
+        start, self._read_to[topic] = self._read_to[topic], max(end, self._read_to[topic])
+        return [each for messages in self._log.read(topic, 0, start, end) for each in messages]
