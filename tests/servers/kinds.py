@@ -13,10 +13,15 @@ from tests.servers.clouds import CLOUDS
 if TYPE_CHECKING:
     from _pytest.mark import ParameterSet
 
-TARGETS = ("duckdb", "postgres", "redshift")
+TARGETS = ("duckdb", "postgres", "redshift", "snowflake")
 STATE_DATABASES = ("sqlite", "postgres", "mariadb", "mysql_server")
 
-on_every_target = pytest.mark.parametrize("place", TARGETS, indirect=True)
+NIGHTLY_TARGETS = ("snowflake",)
+"""Targets whose stand-in takes too long for every change."""
+
+on_every_target = pytest.mark.parametrize(
+    "place", [pytest.param(t, marks=pytest.mark.nightly) if t in NIGHTLY_TARGETS else t for t in TARGETS], indirect=True
+)
 on_every_database = pytest.mark.parametrize("state_url", STATE_DATABASES, indirect=True)
 on_every_cloud = pytest.mark.parametrize("cloud", tuple(CLOUDS), indirect=True)
 

@@ -100,7 +100,8 @@ def test_a_file_that_is_not_what_its_batch_says_is_refused_whole(place: Place, s
     with pytest.raises(TableStoppedError, match=rf"shop\.orders stopped at {re.escape(bad.path)}"):
         sink.load(TABLE, [schema_change(1), good, bad], SCHEMAS)
 
-    assert place.tables() == []
+    # Where definitions commit by themselves the empty table is there.
+    assert place.tables() == (["shop.orders"] if place.defines_ahead else [])
     assert sink.positions(TABLE) == {}
 
 

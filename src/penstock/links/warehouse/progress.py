@@ -324,4 +324,4 @@ class TargetProgress:
         if tables is None:
             return where, values
         listed = ", ".join("?" for _ in tables)
-        return f"{where} AND source_table IN ({listed})", [*values, *map(str, tables)]
+        return f"{where} AND {self._quoted('source_table')} IN ({listed})", [*values, *map(str, tables)]
