@@ -20,6 +20,7 @@ from snowflake.connector.errors import ProgrammingError
 from sqlglot import exp
 
 from penstock.dev.snowflake import streams
+from penstock.dev.snowflake.functions import replace_functions
 from penstock.dev.snowflake.renames import parse_rename
 from penstock.dev.snowflake.statements import (
     AbortTransaction,
@@ -221,7 +222,7 @@ class Session:
             return {}
 
     def _rewritten(self, command: str) -> str:
-        command = replace_has_data(command)
+        command = replace_functions(replace_has_data(command))
         if _DDL.match(command):
             command = _BINARY.sub("BINARY", command)
         if _PRIVILEGES.search(command):

@@ -47,7 +47,7 @@ class TreatedColumns:
         if self._rules and not self._is_active:
             names = ("pipeline", "source", "source_table", "history")
             columns = ", ".join(f"{self._quoted(name)} {self._warehouse.dialect.any_text} NOT NULL" for name in names)
-            self._warehouse.run(f"CREATE TABLE {self._path} ({columns})")
+            self._warehouse.run(f"CREATE TABLE IF NOT EXISTS {self._path} ({columns})")
             self._is_active = True
 
     @property

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.config.secrets import secret
-from penstock.core.errors import UsageError
 from penstock.core.warehouse.landing import LandingZone
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ class SnowflakeTablesKind:
     sink: SnowflakeSinkSpec
     connections: int = 1
     transaction_rows_max: int | None = None
-    can_be_audited: bool = False
+    can_be_audited: bool = True
 
     def explain(self) -> Iterator[str]:
         """See `SinkKind`."""
@@ -104,8 +103,9 @@ class SnowflakeTablesKind:
 
     def open_audited(self) -> AuditedDatabase:
         """See `SqlKind`."""
-        message = f"the sink {self.sink.name} is of kind snowflake, which is not audited in this release"
-        raise UsageError(message, "audit a sink of kind duckdb or postgres")
+        from penstock.adapters.snowflake.audited import AuditedSnowflake  # noqa: PLC0415 - slow to import
+
+        return AuditedSnowflake(_account(self.sink))
 
 
 def _place(sink: SnowflakeSinkSpec) -> Iterator[str]:
