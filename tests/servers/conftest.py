@@ -18,7 +18,7 @@ import pymysql
 import pytest
 from tests.servers.azurite import AzuriteServer, start_azurite
 from tests.servers.clouds import CLOUDS, CloudPlace
-from tests.servers.kinds import STATE_DATABASES, TARGETS, first
+from tests.servers.kinds import DAILY_TARGETS, STATE_DATABASES, first
 from tests.servers.postgres_chain import PostgresChain, making_chains
 from tests.servers.redshift_case import log_in
 from tests.servers.shared_servers import DOOR, RunServers, ServersElsewhere
@@ -211,7 +211,7 @@ def snowflake_place(snowflake: SnowflakeServer, fresh_name: str, tmp_path: Path)
         yield place
 
 
-@pytest.fixture(params=first(1, *TARGETS))
+@pytest.fixture(params=first(1, *DAILY_TARGETS))
 def place(request: pytest.FixtureRequest, fresh_name: str, tmp_path: Path) -> Iterator[Place]:
     """An empty target of each kind, and a place for its files."""
     if request.param in {"redshift", "snowflake"}:

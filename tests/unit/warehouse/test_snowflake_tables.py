@@ -11,6 +11,9 @@ import pyarrow as pa
 import pytest
 import sqlglot
 
+from penstock.core.audit.queries import KeyRange, keys_query, rows_query, signature_query
+from penstock.core.audit.side import AuditColumn, AuditSide
+from penstock.core.audit.snowflake import SNOWFLAKE as AUDITED
 from penstock.core.batches import Batch
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import BytesType, Column, DecimalType, IntegerType, TableId, TableSchema, TextType, VectorType
@@ -24,6 +27,8 @@ from penstock.core.warehouse.target_table import TargetTable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from penstock.core.audit.dialects import Kind
 
 TABLE = TableId("shop", "orders")
 ID = Column("id", IntegerType(32, unsigned=False), nullable=False)
@@ -141,3 +146,30 @@ def test_where_definitions_commit_whatever_may_define_something_begins_a_transac
 ) -> None:
     assert [len(part) for part in plan_transactions(batches(*given), 100, apart=True)] == sizes
     assert len(plan_transactions(batches(*given), 100)) == 1
+
+
+def test_signatures_of_an_audit_are_snowflake_s_sql() -> None:
+    kinds: tuple[Kind, ...] = (
+        "boolean",
+        "integer",
+        "decimal",
+        "float",
+        "text",
+        "bytes",
+        "date",
+        "datetime",
+        "timestamp",
+    )
+    columns = tuple(AuditColumn(f"c{number}", kind) for number, kind in enumerate(kinds))
+    for cut, key in (("integer", columns[1]), ("wide", columns[1]), ("hash", columns[4])):
+        side = AuditSide(AUDITED, '"shop"."orders"', columns, (key,), cut)  # type: ignore[arg-type]  # a member of Cut
+
+        signatures, rows, keys = parsed(
+            signature_query(side, 8, [KeyRange(0, 7)], 2),
+            rows_query(side, [KeyRange(None, None)], 8),
+            keys_query(side, [("1",), (None,)], values=True),
+        )
+
+        # Snowflake has no operators for bits, no DIV, and no TRIM(LEADING ...).
+        assert not any(word in signatures + rows + keys for word in (" & ", " DIV ", "LEADING", "TRAILING"))
+        assert "TO_NUMBER(SUBSTR(h, 1, 8), 'XXXXXXXX') AS w0" in signatures

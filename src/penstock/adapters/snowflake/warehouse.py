@@ -141,7 +141,16 @@ class SnowflakeWarehouse:
         )
         found = self.fetch(query, [table.schema, table.name])
         grants = [Grant(str(what), f"ROLE {quote_name(SNOWFLAKE, str(role))}") for what, role in found]
-        return Attributes(tuple(self.columns(table)), grants=tuple(grants))
+        of_table = "FROM information_schema.tables WHERE table_schema = ? AND table_name = ?"
+        comments = self.fetch(f"SELECT COALESCE(comment, '') {of_table}", [table.schema, table.name])
+        of_columns = "SELECT column_name, COALESCE(comment, '') FROM information_schema.columns"
+        columns = self.fetch(f"{of_columns} WHERE table_schema = ? AND table_name = ?", [table.schema, table.name])
+        return Attributes(
+            tuple(self.columns(table)),
+            comment="".join(str(comment) for (comment,) in comments),
+            column_comments={str(name): str(comment) for name, comment in columns if comment},
+            grants=tuple(grants),
+        )
 
     def dependents(self, table: TableId) -> Sequence[Dependent]:
         """See `Warehouse`: views look for names whenever they are read, and Snowflake does not say cheaply which do."""

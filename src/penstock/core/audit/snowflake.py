@@ -41,7 +41,8 @@ SNOWFLAKE: Final = AuditDialect(
     divide=_DIVIDE,
     divide_wide=_DIVIDE,
     bytes_length="OCTET_LENGTH({0})",
-    as_text="CAST({0} AS VARCHAR)",
+    # All of these are whole numbers; the stand-in's sums are not.
+    as_text="CAST(CAST({0} AS NUMBER(38, 0)) AS VARCHAR)",
     text_literal="HEX_DECODE_STRING('{0}')",
     bytes_literal="TO_BINARY('{0}', 'HEX')",
 )

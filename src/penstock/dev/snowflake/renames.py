@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from penstock.dev.snowflake.statements import RefusedError
 from penstock.dev.snowflake.streams import has_table, require_table
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ class Rename:
         if self.if_exists and not has_table(duck, old):
             return "Statement executed successfully."
         require_table(duck, old)
+        if has_table(duck, new):
+            message = f"Object '{new.name}' already exists."
+            raise RefusedError(message)
         if old.schema == new.schema:
             quoted = new.name.replace('"', '""')
             duck.execute(f'ALTER TABLE {old} RENAME TO "{quoted}"')
