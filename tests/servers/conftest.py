@@ -18,11 +18,11 @@ import pymysql
 import pytest
 from tests.servers.azurite import AzuriteServer, start_azurite
 from tests.servers.clouds import CLOUDS, CloudPlace
-from tests.servers.kinds import STATE_DATABASES, TARGETS, first
+from tests.servers.kinds import DAILY_TARGETS, STATE_DATABASES, first
 from tests.servers.postgres_chain import PostgresChain, making_chains
 from tests.servers.redshift_case import log_in
 from tests.servers.shared_servers import DOOR, RunServers, ServersElsewhere
-from tests.servers.sink_case import DuckdbTarget, Place, PostgresTarget, RedshiftTarget
+from tests.servers.sink_case import DuckdbTarget, Place, PostgresTarget, RedshiftTarget, snowflake_target
 
 from penstock.adapters.objects.store import ObjectsSpec, open_objects
 from penstock.adapters.postgres.connection import PostgresServer as PostgresLogin
@@ -203,11 +203,19 @@ def redshift_place(redshift: RedshiftServer, s3: S3Server, fresh_name: str) -> I
         connection.execute(f"DROP DATABASE {fresh_name}".encode())
 
 
-@pytest.fixture(params=first(1, *TARGETS))
+@pytest.fixture
+def snowflake_place(snowflake: SnowflakeServer, fresh_name: str, tmp_path: Path) -> Iterator[Place]:
+    """An empty database of a Snowflake, and a place for its files."""
+    objects = open_objects(ObjectsSpec((tmp_path / "objects").as_uri()))
+    with contextlib.closing(Place(snowflake_target(snowflake, fresh_name), objects)) as place:
+        yield place
+
+
+@pytest.fixture(params=first(1, *DAILY_TARGETS))
 def place(request: pytest.FixtureRequest, fresh_name: str, tmp_path: Path) -> Iterator[Place]:
     """An empty target of each kind, and a place for its files."""
-    if request.param == "redshift":
-        yield request.getfixturevalue("redshift_place")
+    if request.param in {"redshift", "snowflake"}:
+        yield request.getfixturevalue(f"{request.param}_place")
         return
     objects = open_objects(ObjectsSpec((tmp_path / "objects").as_uri()))
     if request.param == "duckdb":

@@ -13,10 +13,16 @@ from tests.servers.clouds import CLOUDS
 if TYPE_CHECKING:
     from _pytest.mark import ParameterSet
 
-TARGETS = ("duckdb", "postgres", "redshift")
+TARGETS = ("duckdb", "postgres", "redshift", "snowflake")
 STATE_DATABASES = ("sqlite", "postgres", "mariadb", "mysql_server")
 
-on_every_target = pytest.mark.parametrize("place", TARGETS, indirect=True)
+NIGHTLY_TARGETS = ("snowflake",)
+"""Targets whose stand-in takes seconds for a test: only those of what can differ run on them, and every night."""
+DAILY_TARGETS = tuple(target for target in TARGETS if target not in NIGHTLY_TARGETS)
+
+on_every_target = pytest.mark.parametrize(
+    "place", [pytest.param(t, marks=pytest.mark.nightly) if t in NIGHTLY_TARGETS else t for t in TARGETS], indirect=True
+)
 on_every_database = pytest.mark.parametrize("state_url", STATE_DATABASES, indirect=True)
 on_every_cloud = pytest.mark.parametrize("cloud", tuple(CLOUDS), indirect=True)
 

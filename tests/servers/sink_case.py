@@ -13,6 +13,8 @@ from penstock.adapters.duckdb.database import DuckdbLimits
 from penstock.adapters.duckdb.warehouse import DuckdbWarehouse
 from penstock.adapters.postgres.warehouse import PostgresWarehouse
 from penstock.adapters.redshift.warehouse import RedshiftLoads, RedshiftWarehouse
+from penstock.adapters.snowflake.connection import SnowflakeAccount
+from penstock.adapters.snowflake.warehouse import SnowflakeWarehouse
 from penstock.core.batches import Batch
 from penstock.core.file_formats import PARQUET, FileFormat, render_as
 from penstock.core.files import file_schema, object_key
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from penstock.adapters.redshift.connection import RedshiftCluster
     from penstock.core.warehouse.dialect import Dialect
     from penstock.core.warehouse.redshift_copy import CopyRights
+    from penstock.dev.snowflake import SnowflakeServer
     from penstock.ports.warehouse import Value, Warehouse
 
 TOPIC = "shopdb.shop.orders"
@@ -108,6 +111,25 @@ class RedshiftTarget:
 
 
 @dataclass(frozen=True, slots=True)
+class SnowflakeTarget:
+    """A database of a Snowflake."""
+
+    account: SnowflakeAccount
+
+    def connect(self, owner: str) -> Warehouse:
+        """See `Target`."""
+        pipeline, _, source = owner.partition("/")
+        return SnowflakeWarehouse(self.account, pipeline, source)
+
+
+def snowflake_target(server: SnowflakeServer, name: str) -> SnowflakeTarget:
+    """A database of its own on a stand-in. DuckDB, behind that, takes a schema with its database's name for it."""
+    where = (server.account, server.host, server.port, "http")
+    account = SnowflakeAccount(*where, server.user, f"DB_{name.upper()}", "WH", password=server.password)
+    return SnowflakeTarget(account)
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """A target and the store its files are in, which are written as `format` says."""
 
@@ -120,6 +142,11 @@ class Place:
     def state(self) -> str:
         """The schema of the state tables of what comes from `shopdb`."""
         return "penstock_shop_shopdb" if isinstance(self.target, RedshiftTarget) else "penstock"
+
+    @property
+    def defines_ahead(self) -> bool:
+        """Whether definitions commit by themselves, and so come ahead of the rows that need them."""
+        return isinstance(self.target, SnowflakeTarget)
 
     def open(self, source: str = "shopdb", rules: LoadRules = RULES) -> SqlSink:
         """A sink for what comes from `source`."""

@@ -100,7 +100,8 @@ def test_a_file_that_is_not_what_its_batch_says_is_refused_whole(place: Place, s
     with pytest.raises(TableStoppedError, match=rf"shop\.orders stopped at {re.escape(bad.path)}"):
         sink.load(TABLE, [schema_change(1), good, bad], SCHEMAS)
 
-    assert place.tables() == []
+    # Where definitions commit by themselves the empty table is there.
+    assert place.tables() == (["shop.orders"] if place.defines_ahead else [])
     assert sink.positions(TABLE) == {}
 
 
@@ -113,7 +114,7 @@ def test_a_later_topic_takes_over_and_an_older_one_that_comes_late_undoes_nothin
     sink.load(TABLE, [schema_change(1), place.batch(2, [("u", "b", 9)])], SCHEMAS)
 
     assert rows_in(sink) == [("a", 2**40), ("b", 9)]
-    assert place.columns()["qty"] == "BIGINT"
+    assert place.columns()["qty"] == ("NUMBER" if place.defines_ahead else "BIGINT")
     assert sink.positions(TABLE) == {(TOPIC, 0): 3, (f"{TOPIC}.2", 0): 1}
 
 
@@ -152,8 +153,10 @@ def test_a_change_that_the_target_cannot_follow_stops_the_table_and_loses_nothin
     with pytest.raises(TableStoppedError, match="qty went and title came in one step"):
         sink.load(TABLE, [place.batch(1, [("u", "a", 2)]), schema_change(3, 2)], SCHEMAS)
 
-    assert rows_in(sink) == [("a", 1)]
-    assert sink.load(TABLE, [place.batch(1, [("u", "a", 2)])], SCHEMAS).rows == 1
+    # Where definitions commit by themselves, what came before this one is committed, too.
+    loaded = 1 if place.defines_ahead else 0
+    assert rows_in(sink) == [("a", 1 + loaded)]
+    assert sink.load(TABLE, [place.batch(1, [("u", "a", 2)])], SCHEMAS).rows == 1 - loaded
 
 
 def test_a_default_that_only_the_source_knows_stops_the_table(place: Place) -> None:

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
-import time
 from contextlib import closing
 from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
-import snowflake.connector
 from tests.servers.chain import Chain, make_chain
 from tests.servers.cut_warehouse import CutError
+from tests.servers.snowflake_case import Landed, lead_to_snowflake
 
 from penstock.adapters.snowflake.connection import SnowflakeDatabase
 from penstock.core.errors import UsageError
@@ -30,90 +27,6 @@ if TYPE_CHECKING:
     from penstock.embedded.mariadb import MariadbServer
     from penstock.ports.warehouse import Value
 
-_RUN_SECONDS = 30.0
-os.environ["SNOWFLAKE_PASSWORD"] = "unused: the stand-in takes any"
-
-
-class Landed:
-    """A chain whose sink is a landing zone."""
-
-    def __init__(self, chain: Chain, server: SnowflakeServer) -> None:
-        self.chain = chain
-        # DuckDB, behind the stand-in, takes a schema with its database's name for that.
-        self.connection = snowflake.connector.connect(
-            account=server.account,
-            user=server.user,
-            password=server.password,
-            host=server.host,
-            port=server.port,
-            protocol="http",
-            database=f"DB_{chain.name}".upper(),
-            login_timeout=30,
-            network_timeout=60,
-        )
-
-    def ask(self, statement: str) -> list[tuple[object, ...]]:
-        cursor = self.connection.cursor()
-        cursor.execute(statement)
-        return [tuple(row) for row in cursor.fetchall()]
-
-    def source(self, table: str) -> list[tuple[object, ...]]:
-        with self.chain.cursor() as cursor:
-            cursor.execute(f"SELECT * FROM {table} ORDER BY id")
-            return list(cursor.fetchall())
-
-    def public(self, table: str) -> list[tuple[object, ...]]:
-        return self.ask(f'SELECT * FROM "{self.chain.name}"."{table}" ORDER BY "id"')
-
-    def messages(self, table: str) -> list[tuple[object, ...]]:
-        query = f'SELECT "message", "partition", "offset" FROM "landing"."{self.chain.name}.{table}"'
-        return self.ask(f'{query} ORDER BY "position", "offset"')
-
-    def folded(self, table: str) -> set[str]:
-        """The keys that are left when the messages are done one after the other."""
-        keys: set[str] = set()
-        for text, *_ in self.messages(table):
-            message = json.loads(str(text))
-            if message["op"] in {"truncate", "create"}:
-                keys.clear()
-            elif message["op"] == "d":
-                keys.discard(message["row"]["id"])
-            elif message["op"] in {"c", "r", "u"}:
-                keys.add(message["row"]["id"])
-        return keys
-
-    def merge(self) -> None:
-        """Run every task once, and wait until no stream has anything."""
-        query = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'landing'"
-        names = [str(row[0]) for row in self.ask(query)]
-        tables = [name for name in names if not name.endswith(("/stream", "/task"))]
-        for name in tables:
-            self.ask(f'EXECUTE TASK "landing"."{name}/task"')
-        end = time.monotonic() + _RUN_SECONDS
-        for name in tables:
-            while self.ask(f'SELECT SYSTEM$STREAM_HAS_DATA(\'"landing"."{name}/stream"\')') == [(True,)]:
-                assert time.monotonic() < end, self.ask("SELECT * FROM TABLE(INFORMATION_SCHEMA.TASK_HISTORY())")
-                time.sleep(0.1)
-
-    @property
-    def link(self) -> str:
-        return self.chain.spec.links[0].name
-
-    def until_it_ran(self, state: str) -> None:
-        """Wait until the newest run of a task has ended in `state`."""
-        end = time.monotonic() + _RUN_SECONDS
-        query = (
-            f"SELECT state FROM TABLE(INFORMATION_SCHEMA.TASK_HISTORY()) WHERE database_name = 'DB_{self.chain.name}'"
-        )
-        while self.ask(query.upper())[:1] != [(state,)]:
-            assert time.monotonic() < end
-            time.sleep(0.1)
-
-    def agrees(self, table: str) -> None:
-        rows = self.source(table)
-        assert self.folded(table) == {str(row[0]) for row in rows}
-        assert self.public(table) == rows
-
 
 @pytest.fixture
 def landed(
@@ -123,17 +36,8 @@ def landed(
     fresh_database: str,
     chain_parts: tuple[KafkaBroker, str, int],
 ) -> Iterator[Landed]:
-    chain = make_chain(tmp_path, fresh_database, mariadb, chain_parts)
-    server = snowflake
-    sink = (
-        f"{{name: wh, kind: snowflake, account: {server.account}, user: {server.user}, "
-        f"password_env: SNOWFLAKE_PASSWORD, database: DB_{chain.name.upper()}, warehouse: WH, "
-        f"host: {server.host}, port: {server.port}, protocol: http}}"
-    )
-    text = chain.file.read_text()
-    chain.file.write_text(text.replace(f"{{name: wh, kind: duckdb, path: {tmp_path / chain.name}/wh.duckdb}}", sink))
-    assert sink in chain.file.read_text()
-    there = Landed(chain, server)
+    """A landing zone."""
+    there = lead_to_snowflake(make_chain(tmp_path, fresh_database, mariadb, chain_parts), snowflake)
     with closing(there.connection):
         yield there
 

@@ -144,6 +144,8 @@ class DeltaSinkSpec(Spec):
 class SnowflakeSinkSpec(Spec):
     """A database of a Snowflake account: messages land in the schema `landing`, and tasks merge them into tables.
 
+    With `landing: false` the tables are loaded as those of other warehouses are.
+
     The login is by `password_env` or by `private_key_file`. The `warehouse` runs
     loads and tasks, these by `schedule`, as CREATE TASK takes it. The roles `readers`
     may read landing and public tables, and nobody else may write to landing tables.
@@ -160,7 +162,7 @@ class SnowflakeSinkSpec(Spec):
     database: Text
     warehouse: Text
     role: Text | None = None
-    landing: Text = "landing"
+    landing: Text | Literal[False] = "landing"
     readers: tuple[Text, ...] = ()
     schedule: Annotated[str, Field(pattern=r"^([1-9][0-9]* (SECONDS?|MINUTES?|HOURS?)|USING CRON [^']+)$")] = "1 MINUTE"
     host: Text | None = None
@@ -171,6 +173,14 @@ class SnowflakeSinkSpec(Spec):
     def _has_one_login(self) -> SnowflakeSinkSpec:
         if (self.password_env is None) == (self.private_key_file is None):
             message = "give either password_env or private_key_file"
+            raise ValueError(message)
+        return self
+
+    @model_validator(mode="after")
+    def _has_a_zone_for_its_settings(self) -> SnowflakeSinkSpec:
+        given = {"readers", "schedule"} & self.model_fields_set
+        if self.landing is False and given:
+            message = f"{' and '.join(sorted(given))} of a landing zone, and the sink says landing: false: take one out"
             raise ValueError(message)
         return self
 

@@ -6,10 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.config.link_tables import one_schema, target_patterns
-from penstock.config.sinks import SnowflakeSinkSpec
 from penstock.wiring.restored_files import open_restoring_store
-from penstock.wiring.sink_kinds.snowflake import SnowflakeKind
-from penstock.wiring.sink_kinds.table import sql_kind
+from penstock.wiring.sink_kinds.table import landing_kind, sql_kind
 
 if TYPE_CHECKING:
     from penstock.config.specs import LinkSpec, PipelineSpec
@@ -17,6 +15,7 @@ if TYPE_CHECKING:
     from penstock.ports.landing import LandingDatabase
     from penstock.ports.sink import Sink
     from penstock.ports.warehouse import Warehouse
+    from penstock.wiring.sink_kinds.snowflake import SnowflakeKind
 
 
 def open_sink(spec: PipelineSpec, link: LinkSpec, *, serve_queries: bool = True) -> Sink:
@@ -24,8 +23,8 @@ def open_sink(spec: PipelineSpec, link: LinkSpec, *, serve_queries: bool = True)
     from penstock.links.warehouse.sink import SqlSink  # noqa: PLC0415 - drivers are slow to import
 
     sink = spec.sink(link.sink)
-    if isinstance(sink, SnowflakeSinkSpec):
-        return in_its_schema(spec, link, _open_landing(spec, link, sink))
+    if zone := landing_kind(spec, sink):
+        return in_its_schema(spec, link, _open_landing(spec, link, zone))
     kind = sql_kind(spec, sink)
     rules = load_rules(spec, link)
     if kind.transaction_rows_max is not None:
@@ -37,8 +36,8 @@ def open_sink(spec: PipelineSpec, link: LinkSpec, *, serve_queries: bool = True)
 def open_state_database(spec: PipelineSpec, link: LinkSpec) -> Warehouse | LandingDatabase:
     """Where the target of `link` says how far it is; to read, whoever loads it meanwhile."""
     sink = spec.sink(link.sink)
-    if isinstance(sink, SnowflakeSinkSpec):
-        return SnowflakeKind(spec, sink).open()
+    if zone := landing_kind(spec, sink):
+        return zone.open()
     return sql_kind(spec, sink).open(link, serve_queries=False)
 
 
@@ -87,12 +86,11 @@ def load_rules(spec: PipelineSpec, link: LinkSpec) -> LoadRules:
 
 def _connections(spec: PipelineSpec, link: LinkSpec) -> int:
     sink = spec.sink(link.sink)
-    return 1 if isinstance(sink, SnowflakeSinkSpec) else sql_kind(spec, sink).connections
+    return 1 if landing_kind(spec, sink) else sql_kind(spec, sink).connections
 
 
-def _open_landing(spec: PipelineSpec, link: LinkSpec, sink: SnowflakeSinkSpec) -> Sink:
+def _open_landing(spec: PipelineSpec, link: LinkSpec, kind: SnowflakeKind) -> Sink:
     from penstock.links.warehouse.landing_sink import LandingSink  # noqa: PLC0415 - drivers are slow to import
 
-    kind = SnowflakeKind(spec, sink)
     whose = (spec.pipeline, link.source)
     return LandingSink(kind.open(), kind.zone, whose, open_restoring_store(spec), load_rules(spec, link))

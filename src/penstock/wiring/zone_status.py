@@ -6,15 +6,15 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.config.sinks import SnowflakeSinkSpec
 from penstock.core.errors import PenstockError
-from penstock.wiring.sink_kinds.snowflake import SnowflakeKind
+from penstock.wiring.sink_kinds.table import landing_kind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.config.specs import LinkSpec, PipelineSpec
     from penstock.core.warehouse.landing_state import Trouble
+    from penstock.wiring.sink_kinds.snowflake import SnowflakeKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +34,7 @@ def ask_zones(spec: PipelineSpec) -> Sequence[ZoneStatus]:
 
 def zone_links(spec: PipelineSpec) -> Sequence[tuple[LinkSpec, SnowflakeKind]]:
     """The links that lead into a landing zone."""
-    sinks = [(link, spec.sink(link.sink)) for link in spec.links]
-    return [(link, SnowflakeKind(spec, sink)) for link, sink in sinks if isinstance(sink, SnowflakeSinkSpec)]
+    return [(link, kind) for link in spec.links if (kind := landing_kind(spec, spec.sink(link.sink)))]
 
 
 def ask_zone(link: LinkSpec, kind: SnowflakeKind) -> ZoneStatus:

@@ -90,7 +90,7 @@ def test_redshift_keeps_how_rows_are_spread_and_sorted_and_who_may_read_them() -
         'ALTER TABLE "shop"."__penstock_copy" RENAME TO "orders"',
         "COMMENT ON TABLE \"shop\".\"orders\" IS 'it''s'",
         'COMMENT ON COLUMN "shop"."orders"."name" IS \'whose\'',
-        'GRANT SELECT ON "shop"."orders" TO "reader"',
+        'GRANT SELECT ON TABLE "shop"."orders" TO "reader"',
         'ALTER TABLE "shop"."orders" OWNER TO "etl"',
     )
 

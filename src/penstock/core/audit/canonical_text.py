@@ -99,10 +99,10 @@ def _float_text(dialect: AuditDialect, column: str) -> str:
     printed = dialect.float_text.format(column)
     mantissa = f"REPLACE({dialect.mantissa.format(printed)}, '-', '')"
     digits = f"REPLACE({mantissa}, '.', '')"
-    significant = f"TRIM(LEADING '0' FROM {digits})"
+    significant = dialect.without_zeros_before.format(digits)
     point = f"POSITION('.' IN {mantissa})"
     whole = f"CASE WHEN {point} > 0 THEN {point} - 1 ELSE LENGTH({mantissa}) END"
     exponent = f"({dialect.exponent.format(printed)}) + ({whole}) - LENGTH({digits}) + LENGTH({significant})"
     sign = f"CASE WHEN {column} < 0 THEN '-' ELSE '' END"
-    parts = (sign, f"TRIM(TRAILING '0' FROM {significant})", "'e'", dialect.as_text.format(exponent))
+    parts = (sign, dialect.without_zeros_behind.format(significant), "'e'", dialect.as_text.format(exponent))
     return f"CASE WHEN {column} = 0 THEN '0' ELSE {dialect.joined(parts)} END"

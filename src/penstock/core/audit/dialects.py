@@ -56,6 +56,8 @@ class AuditDialect:
     as_text: str
     text_literal: str
     bytes_literal: str
+    without_zeros_before: str = "TRIM(LEADING '0' FROM {0})"
+    without_zeros_behind: str = "TRIM(TRAILING '0' FROM {0})"
     has_concat: bool = False
     fence: str = ""
     zero_dates: bool = False

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.core.tables import DateTimeType, DateType, DecimalType, EnumType, SetType, TextType, TimestampType
 from penstock.core.warehouse.dialect import DUCKDB
-from penstock.core.warehouse.dialects import POSTGRES
+from penstock.core.warehouse.dialects import POSTGRES, SNOWFLAKE
 
 if TYPE_CHECKING:
     from penstock.core.audit.dialects import AuditDialect
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 AS_IT_IS: Final = "{0}"
 """The value of a column, which stands in place of `{0}`."""
 
-_WAREHOUSES: Final = {"duckdb": DUCKDB, "postgres": POSTGRES}
+_WAREHOUSES: Final = {"duckdb": DUCKDB, "postgres": POSTGRES, "snowflake": SNOWFLAKE}
 _UTF8: Final = "CAST(CONVERT({0} USING utf8mb4) AS BINARY)"
 _HAS_NUL: Final = f"INSTR({_UTF8}, CHAR(0)) > 0"
 _WITHOUT_NUL: Final = f"CONVERT(REPLACE({_UTF8}, CHAR(0), '') USING utf8mb4)"

@@ -66,7 +66,7 @@ def signature_query(side: AuditSide, width: int, ranges: Sequence[KeyRange] | No
     split = ", ".join(f"{word} AS w{number}" for number, word in enumerate(words(side.dialect, "h")))
     parted = f"SELECT p, v, {split} FROM ({hashed}) AS r{fence}"  # noqa: S608 - names are quoted
     sums = [as_text(f"SUM(w{number})") for number in range(WORDS)]
-    minima = [as_text(f"MIN(((w3 * {a} + {b}) % {MODULUS}) & {MASK})") for a, b in coefficients(k)]
+    minima = [as_text(f"MIN(((w3 * {a} + {b}) % {MODULUS}) % {MASK + 1})") for a, b in coefficients(k)]
     listed = ", ".join([as_text("p"), as_text("COUNT(*)"), as_text("MIN(v)"), as_text("MAX(v)"), *sums, *minima])
     return f"SELECT {listed} FROM ({parted}) AS s GROUP BY p"  # noqa: S608 - names are quoted
 

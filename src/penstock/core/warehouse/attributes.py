@@ -94,6 +94,6 @@ def plan_attributes(dialect: Dialect, path: str, columns: Collection[str], kept:
         if not grant.column or grant.column.casefold() in there:
             column = f" ({quote_name(dialect, grant.column)})" if grant.column else ""
             option = " WITH GRANT OPTION" if grant.grantable else ""
-            yield f"GRANT {grant.privilege}{column} ON {path} TO {grant.grantee}{option}"
+            yield f"GRANT {grant.privilege}{column} ON TABLE {path} TO {grant.grantee}{option}"
     if kept.owner:
         yield f"ALTER TABLE {path} OWNER TO {quote_name(dialect, kept.owner)}"

@@ -78,7 +78,10 @@ class Dialect:
     index. `moves_tables`: ALTER TABLE can move a table to another schema.
     `distinct_on`: SELECT DISTINCT ON is there, and quick. `tables_together`: how many tables with a few rows
     each are best loaded in one transaction. `scratch` is what can be
-    made TEMPORARY of a query's rows. `deletes_using`: the table of a DELETE has no
+    made TEMPORARY of a query's rows; QUERY where nothing can in a transaction. `definitions_commit`: a statement
+    that defines something commits what is open, so that it has to come ahead of the transaction that needs it.
+    `renames_to_path`: a table that gets another name goes to the session's schema unless the name says which one.
+    `deletes_using`: the table of a DELETE has no
     alias, and other tables are read by USING. `any_text` is a text of any length
     that there may be, and `locks_tables` says that who writes a row locks its table.
     """
@@ -124,7 +127,9 @@ class Dialect:
     moves_tables: bool = False
     distinct_on: bool = False
     tables_together: int = 1
-    scratch: Literal["TABLE", "VIEW"] = "TABLE"
+    scratch: Literal["TABLE", "VIEW", "QUERY"] = "TABLE"
+    definitions_commit: bool = False
+    renames_to_path: bool = False
     deletes_using: bool = False
     any_text: str = "VARCHAR"
     locks_tables: bool = False
@@ -230,7 +235,7 @@ def may_have_become(dialect: Dialect, seen: str, type_: str) -> bool:
     Where the dialect changes nothing but lengths, that is `type_` but for its
     length; so may be what is written as the dialect writes no type.
     """
-    if dialect.retypes_in_transaction:
+    if dialect.retypes_in_transaction and not dialect.definitions_commit:
         return False
     if dialect.retypes & {Retype.ANY, Retype.WIDER}:
         return True

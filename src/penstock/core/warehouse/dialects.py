@@ -167,6 +167,9 @@ SNOWFLAKE: Final = Dialect(
     retypes=frozenset({Retype.LONGER_TEXT, Retype.LONGER_BINARY, Retype.MORE_DIGITS}),
     replace_as="CREATE OR REPLACE TABLE {path} {columns} COPY GRANTS AS {select}",
     fills_by_default=False,
+    scratch="QUERY",
+    definitions_commit=True,
+    renames_to_path=True,
 )
 """Snowflake. A column that is added gets its value by an UPDATE: a DEFAULT there may be no expression.
 

@@ -42,7 +42,7 @@ from penstock.core.warehouse.target_table import TargetTable
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from penstock.core.tables import Column, TableId, TableSchema
+    from penstock.core.tables import Column, ColumnType, TableId, TableSchema
 
 COLUMNS: Final = {
     "message": "VARIANT",
@@ -265,22 +265,30 @@ def _identifier(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_$]*", name) else quote_name(SNOWFLAKE, name)
 
 
-def _path(name: str) -> str:
-    """Return the value of a column in a message, as VARIANT; SQL NULL where the message has none."""
+def json_value(row: str, name: str) -> str:
+    """Return the value called `name` of a JSON object, as VARIANT; SQL NULL where the object has none."""
     if re.search(r"[\"'\\]", name):
         # A path has no way to write these.
-        return f'GET("message":row, {quote_text(name, SNOWFLAKE)})'
-    return f'"message":row."{name}"'
+        return f"GET({row}, {quote_text(name, SNOWFLAKE)})"
+    return f'{row}{"." if ":" in row else ":"}"{name}"'
+
+
+def typed_value(value: str, type_: ColumnType, name: str) -> str:
+    """Return a `value` of JSON, which is a text, as one of `type_`, which Snowflake calls `name`."""
+    text = f"{value}::VARCHAR"
+    if isinstance(type_, _TEXTS):
+        return text
+    if isinstance(type_, (BytesType, GeometryType)):
+        return f"TO_BINARY({text}, 'HEX')"
+    if isinstance(type_, VectorType):
+        return f"CAST(PARSE_JSON({text}) AS {name})"
+    return f"CAST({text} AS {name})"
+
+
+def _path(name: str) -> str:
+    return json_value('"message":row', name)
 
 
 def _typed(schema: TableSchema, column: Column) -> str:
     """Return the value of a column in a message, as the public table has it."""
-    text = f"{_path(column.name)}::VARCHAR"
-    type_ = column_type(SNOWFLAKE, schema, column)
-    if isinstance(column.type, _TEXTS):
-        return text
-    if isinstance(column.type, (BytesType, GeometryType)):
-        return f"TO_BINARY({text}, 'HEX')"
-    if isinstance(column.type, VectorType):
-        return f"CAST(PARSE_JSON({text}) AS {type_})"
-    return f"CAST({text} AS {type_})"
+    return typed_value(_path(column.name), column.type, column_type(SNOWFLAKE, schema, column))

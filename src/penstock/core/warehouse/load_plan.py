@@ -127,16 +127,18 @@ def plan_steps(
     return steps
 
 
-def plan_transactions(batches: Sequence[Batch], rows_max: int) -> list[Sequence[Batch]]:
+def plan_transactions(batches: Sequence[Batch], rows_max: int, *, apart: bool = False) -> list[Sequence[Batch]]:
     """Return `batches` in their order, in parts of at most `rows_max` rows, unless a single batch has more.
 
     A part is a transaction of its own: what a warehouse keeps of an open one, to be
-    able to undo it, may be far more than its rows.
+    able to undo it, may be far more than its rows. Where they have to be `apart`,
+    whatever may change the table's definition begins a part.
     """
     parts: list[list[Batch]] = [[]]
     rows = 0
     for batch in batches:
-        if parts[-1] and rows + batch.rows > rows_max:
+        changes = apart and bool(parts[-1]) and not _has_same_columns(parts[-1][-1], batch)
+        if parts[-1] and (changes or rows + batch.rows > rows_max):
             parts.append([])
             rows = 0
         parts[-1].append(batch)
@@ -156,6 +158,12 @@ def plan_positions(positions: Mapping[tuple[str, int], int], batches: Sequence[B
         if batch.end_offset > (batch.start_offset if known is None else known):
             moved[place] = batch.end_offset
     return moved
+
+
+def _has_same_columns(before: Batch, batch: Batch) -> bool:
+    """Whether nothing becomes of the table between two batches."""
+    kinds = {before.kind, batch.kind}
+    return before.schema_id == batch.schema_id and kinds == {SchemaChangeKind.SCHEMA} and not batch.column_renames
 
 
 def _go_together(step: Step, batch: Batch) -> bool:

@@ -32,6 +32,13 @@ def render_rows(schema: TableSchema, batch: Batch, rows: pa.Table) -> Iterator[s
         yield json.dumps({"message": {"op": op, "row": row}, **place, "offset": offset}, ensure_ascii=False)
 
 
+def render_staged_rows(rows: pa.Table) -> Iterator[str]:
+    """Yield each of `rows`, laid out as files, as an object of texts, with all of its columns."""
+    names = rows.column_names
+    for values in zip(*(_texts(rows.column(name)) for name in names), strict=True):
+        yield json.dumps(dict(zip(names, values, strict=True)), ensure_ascii=False)
+
+
 def render_barrier(batch: Batch) -> str:
     """Return the entry of a landing table that says what became of the whole table."""
     position = render_position(batch.last_order)

@@ -38,8 +38,12 @@ class Lacking:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """Statements, to be run in this order: make `WHOLE`, count rows that stay without a value, drop it."""
+    """Statements, in this order: make the table, if there is one, count rows that stay without a value, drop it.
 
+    `whole` is the (quoted) name of the table with one whole row for each key, or the query for them in brackets.
+    """
+
+    whole: str
     create: str
     count_orphans: str
     drop: str
@@ -50,8 +54,8 @@ def plan_completion(
 ) -> Completion:
     """Return how to make rows of `staged`, laid out as files of `arriving`, whole.
 
-    The temporary table `WHOLE` has the newest change of each key, in the same
-    layout but for `LACKS`, and can be merged in place of `staged`. A column that
+    The temporary table `WHOLE`, or a query, has the newest change of each key, in the
+    same layout but for `LACKS`, and can be merged in place of `staged`. A column that
     a changed row lacks has the value it had before: in an older staged row, else
     in the target. One that a created row lacks has its default. Raises
     TableStoppedError where only the source knows that.
@@ -63,14 +67,18 @@ def plan_completion(
     same_row = same_key(dialect, arriving, "r", "t")
     unknown = " OR ".join(f"r.{newest.unknown(column)} = 1" for column in newest.changed) or "1 = 0"
     whole, is_orphan = quote_name(dialect, WHOLE), quote_name(dialect, _UNKNOWN)
-    create = (
-        f"CREATE TEMPORARY {dialect.scratch} {whole} AS SELECT {', '.join(columns)}, r.{op}, r.{offset}, "  # noqa: S608 - names are quoted
+    query = (
+        f"SELECT {', '.join(columns)}, r.{op}, r.{offset}, "  # noqa: S608 - names are quoted
         f"CASE WHEN r.{op} <> 'd' AND t.{key} IS NULL AND ({unknown}) THEN 1 ELSE 0 END AS {is_orphan} "
         f"FROM ({newest.select(staged)}) AS r LEFT JOIN {target.path(dialect)} AS t ON {same_row} "
         f"WHERE r.{quote_name(dialect, _LATEST)} = 1"
     )
+    if dialect.scratch == "QUERY":
+        count = f"SELECT COUNT(*) FROM ({query}) AS s WHERE {is_orphan} = 1"  # noqa: S608 - names are quoted
+        return Completion(f"({query})", "", count, "")
+    create = f"CREATE TEMPORARY {dialect.scratch} {whole} AS {query}"
     count = f"SELECT COUNT(*) FROM {whole} WHERE {is_orphan} = 1"  # noqa: S608 - names are quoted
-    return Completion(create, count, f"DROP {dialect.scratch} {whole}")
+    return Completion(whole, create, count, f"DROP {dialect.scratch} {whole}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,7 +83,7 @@ def plan_renames(dialect: Dialect, catalog: str, renames: Mapping[TableId, Table
     aside = {old: TableId(old.schema, f"__penstock_renamed_{number}") for number, old in enumerate(renames)}
     statements = [_plan_rename(dialect, catalog, old, new) for old, new in aside.items()]
     for old, new in renames.items():
-        if old.schema == new.schema:
+        if old.schema == new.schema or dialect.renames_to_path:
             statements.append(_plan_rename(dialect, catalog, aside[old], new))
             continue
         here, there = (quote_name(dialect, catalog, table.schema, table.name) for table in (aside[old], new))
@@ -182,6 +182,27 @@ def plan_merge(dialect: Dialect, target: TargetTable, arriving: TableSchema, sta
     ]
 
 
+def plan_whole_merge(dialect: Dialect, target: TargetTable, arriving: TableSchema, whole: str) -> str:
+    """Return one statement that does what `plan_merge` does, with the rows of a query that reads the table itself.
+
+    `whole` has one row for each key. The table, and the rows, have a key.
+    """
+    _check_kind(target.schema, arriving)
+    check_key(target.schema, arriving)
+    names, values = project_rows(dialect, target, arriving)
+    op = f"s.{quote_name(dialect, OP)}"
+    gone = "" if target.deletes == "soft" else f"WHEN MATCHED AND {op} = 'd' THEN DELETE "
+    kept = "" if target.deletes == "soft" else f" AND {op} <> 'd'"
+    key = {quote_name(dialect, name).casefold() for name in arriving.key}
+    pairs = zip(names, values, strict=True)
+    assigned = ", ".join(f"{name} = {value}" for name, value in pairs if name.casefold() not in key)
+    update = f"WHEN MATCHED THEN UPDATE SET {assigned} " if assigned else ""
+    return (
+        f"MERGE INTO {target.path(dialect)} AS t USING {whole} AS s ON {same_key(dialect, arriving, 's', 't')} {gone}"  # noqa: S608 - names are quoted
+        f"{update}WHEN NOT MATCHED{kept} THEN INSERT ({', '.join(names)}) VALUES ({', '.join(values)})"
+    )
+
+
 def newest_rows(dialect: Dialect, schema: TableSchema, staged: str) -> str:
     """Return what a statement reads `s` from: for each key the staged row with the highest offset."""
     listed = ", ".join(quote_name(dialect, name) for name in schema.key)
@@ -211,7 +232,8 @@ def plan_delete(dialect: Dialect, target: TargetTable, arriving: TableSchema, st
 
 def _plan_rename(dialect: Dialect, catalog: str, old: TableId, new: TableId) -> str:
     path = quote_name(dialect, catalog, old.schema, old.name)
-    return f"ALTER TABLE {path} RENAME TO {quote_name(dialect, new.name)}"
+    name = quote_name(dialect, new.schema if dialect.renames_to_path else "", new.name)
+    return f"ALTER TABLE {path} RENAME TO {name}"
 
 
 def _with_fill_value(column: Column, old: Column | None) -> Column:

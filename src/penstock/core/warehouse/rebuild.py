@@ -34,7 +34,8 @@ def plan_rebuild(dialect: Dialect, target: TargetTable, after: TableSchema, arou
     """
     new = replace(target, schema=after)
     _refuse_losses(target, around)
-    path, name = target.path(dialect), quote_name(dialect, after.table.name)
+    path, schema = target.path(dialect), after.table.schema if dialect.renames_to_path else ""
+    name = quote_name(dialect, schema, after.table.name)
     copy = replace(new, schema=replace(after, table=TableId(after.table.schema, _COPY))).path(dialect)
     definition = new.definition(dialect, around.attributes.spread)
     names = ", ".join(quote_name(dialect, column) for column in new.column_names)

@@ -20,6 +20,8 @@ from snowflake.connector.errors import ProgrammingError
 from sqlglot import exp
 
 from penstock.dev.snowflake import streams
+from penstock.dev.snowflake.functions import replace_functions
+from penstock.dev.snowflake.renames import parse_rename
 from penstock.dev.snowflake.statements import (
     AbortTransaction,
     AlterTask,
@@ -137,6 +139,8 @@ class Session:
             return self._say(cursor, [{"status": "Statement executed successfully."}])
         if _DDL.match(command) and self._open:
             self._commit(lambda: self._duck.execute("COMMIT"))
+        if rename := parse_rename(command):
+            return self._say(cursor, [{"status": rename.carry_out(self._duck, self._name)}])
         used = self._used(command) if _WRITES.match(command) else {}
         streams.require_fresh(self._duck, used)
         if used and not self._open:
@@ -218,7 +222,7 @@ class Session:
             return {}
 
     def _rewritten(self, command: str) -> str:
-        command = replace_has_data(command)
+        command = replace_functions(replace_has_data(command))
         if _DDL.match(command):
             command = _BINARY.sub("BINARY", command)
         if _PRIVILEGES.search(command):
@@ -249,7 +253,7 @@ class Session:
         match statement:
             case CreateStream(text, table):
                 name, base = self._name(text), self._name(table)
-                self._require(base)
+                streams.require_table(self._duck, base)
                 streams.prepare(self._duck, name.database)
                 answer = streams.create_stream(self._duck, name, base, statement)
             case Grant():
@@ -281,13 +285,6 @@ class Session:
             message = f"{kind.capitalize()} '{name.name}' does not exist or not authorized."
             raise RefusedError(message)
         return f"{name.name} successfully dropped."
-
-    def _require(self, table: Name) -> None:
-        try:
-            self._duck.execute(f"SELECT 1 FROM {table} LIMIT 0")  # noqa: S608 - the name is quoted
-        except duckdb.CatalogException as error:
-            message = f"Table '{table.name}' does not exist or not authorized."
-            raise RefusedError(message) from error
 
     def _show(self, kind: str, like: str, schema: str) -> list[dict[str, Any]]:
         where = parse_name(

@@ -71,6 +71,19 @@ def prepare(duck: Duck, database: str) -> None:
     duck.execute(f"ALTER TABLE {ours}.streams ADD COLUMN IF NOT EXISTS is_stale BOOLEAN DEFAULT FALSE")
 
 
+def has_table(duck: Duck, table: Name) -> bool:
+    """Whether there is a table of this name."""
+    query = "SELECT 1 FROM information_schema.tables WHERE table_catalog = ? AND table_schema = ? AND table_name = ?"
+    return bool(duck.execute(query, [table.database, table.schema, table.name]).fetchall())
+
+
+def require_table(duck: Duck, table: Name) -> None:
+    """Refuse a statement about a table that is not there."""
+    if not has_table(duck, table):
+        message = f"Table '{table.name}' does not exist or not authorized."
+        raise RefusedError(message)
+
+
 def create_stream(duck: Duck, name: Name, base: Name, statement: CreateStream) -> str:
     """Make a stream; return what Snowflake says then."""
     ours = f'"{name.database}"._penstock.streams'

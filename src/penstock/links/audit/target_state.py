@@ -23,7 +23,8 @@ class TargetState:
     def __init__(self, database: AuditedDatabase, pipeline: str, source: str) -> None:
         """Ask `database`, which the caller renews and closes. Both names are of letters, digits, `_` and `-`."""
         self._database = database
-        self._mine = f"pipeline = '{pipeline}' AND source = '{source}'"
+        named = (database.dialect.quoted(name) for name in ("pipeline", "source"))
+        self._mine = " AND ".join(f"{name} = '{value}'" for name, value in zip(named, (pipeline, source), strict=True))
 
     def batch_offset(self) -> int:
         """From which offset of the batch topic the target reads on, as is committed now."""
@@ -59,4 +60,5 @@ class TargetState:
         if not self._database.fetch(f"SELECT 1 FROM information_schema.tables WHERE {exists}"):  # noqa: S608 - ours
             return ()
         quoted = ", ".join(self._database.dialect.quoted(name) for name in columns.split(", "))
-        return self._database.fetch(f"SELECT {quoted} FROM {_SCHEMA}.{table} WHERE {self._mine}")  # noqa: S608 - ours
+        path = self._database.dialect.quoted(_SCHEMA, table)
+        return self._database.fetch(f"SELECT {quoted} FROM {path} WHERE {self._mine}")  # noqa: S608 - ours

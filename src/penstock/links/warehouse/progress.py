@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from penstock.core.errors import FULL_REFRESH, PositionError, TableStoppedError
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import TableId
+from penstock.core.warehouse.definitions import render_again
 from penstock.core.warehouse.dialect import quote_name
 from penstock.core.warehouse.load_plan import SchemaInPlace
 from penstock.core.warehouse.schema_text import parse_schema, render_schema
@@ -169,7 +170,7 @@ class TargetProgress:
         for name, (type_, default) in _LATER_COLUMNS.items():
             if name not in found:
                 column = f"{self._column(name, type_)} DEFAULT {default}"
-                self._warehouse.run(f"ALTER TABLE {self._table('tables')} ADD COLUMN {column}")
+                self._define(f"ALTER TABLE {self._table('tables')} ADD COLUMN {column}")
 
     def batch_offset(self) -> int:
         """Return where to read on in the batch topic; 0 at first."""
@@ -280,7 +281,12 @@ class TargetProgress:
 
     def _create(self, table: str) -> None:
         listed = ", ".join(f"{self._column(name, type_)} NOT NULL" for name, type_ in _TABLES[table].items())
-        self._warehouse.run(f"CREATE TABLE {self._table(table)} ({listed})")
+        self._define(f"CREATE TABLE {self._table(table)} ({listed})")
+
+    def _define(self, statement: str) -> None:
+        """Define something; where no transaction keeps others from it, they may be quicker."""
+        again = self._warehouse.dialect.definitions_commit
+        self._warehouse.run(render_again(statement) if again else statement)
 
     def _columns(self, table: str = "tables") -> set[Value]:
         query = "SELECT column_name FROM information_schema.columns WHERE table_schema = ? AND table_name = ?"
@@ -324,4 +330,4 @@ class TargetProgress:
         if tables is None:
             return where, values
         listed = ", ".join("?" for _ in tables)
-        return f"{where} AND source_table IN ({listed})", [*values, *map(str, tables)]
+        return f"{where} AND {self._quoted('source_table')} IN ({listed})", [*values, *map(str, tables)]

@@ -18,12 +18,13 @@ from penstock.core.transforms.column_rules import ColumnRules
 from penstock.core.warehouse.dialect import quote_name
 from penstock.core.warehouse.load_plan import SchemaInPlace, plan_positions, plan_steps, plan_transactions
 from penstock.core.warehouse.overflow import fit_rows, fit_schema
-from penstock.core.warehouse.partial_rows import WHOLE, Lacking, plan_completion
-from penstock.core.warehouse.planner import keep_fill_values, plan_delete, plan_merge, plan_truncate
+from penstock.core.warehouse.partial_rows import Lacking
+from penstock.core.warehouse.planner import keep_fill_values, plan_truncate
 from penstock.core.warehouse.state_schema import state_schema
 from penstock.core.warehouse.target_table import LogPlace
-from penstock.links.warehouse.barriers import dropped_note, log_place, out_of_range_note, refuse_orphans, rename_origin
-from penstock.links.warehouse.direct_copy import copies_directly, keys_of, living_rows
+from penstock.links.warehouse.barriers import dropped_note, log_place, out_of_range_note, rename_origin
+from penstock.links.warehouse.definitions import Definitions, DefinitionsAheadError, Unfinished
+from penstock.links.warehouse.merges import Merges
 from penstock.links.warehouse.pieces import count_changes, find_lacking, newest_rows, read_pieces
 from penstock.links.warehouse.progress import TableState, TargetProgress, check_behind_barrier, require_rows
 from penstock.links.warehouse.target_tables import AheadOfTransactionError, TargetTables
@@ -34,13 +35,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
-    import pyarrow as pa
-
     from penstock.core.batches import Batch
     from penstock.core.schema_changes import Move
     from penstock.core.tables import TableSchema
     from penstock.core.warehouse.load_plan import Deletes, DroppedTables, Overflow, Step
-    from penstock.core.warehouse.target_table import TargetTable
     from penstock.ports.objects import ObjectStore
     from penstock.ports.warehouse import Warehouse
 
@@ -102,8 +100,13 @@ class SqlSink:
         self._progress = TargetProgress(warehouse, pipeline, source)
         self._tables = TargetTables(warehouse, rules.deletes, state_schema(warehouse.dialect, pipeline, source))
         self._columns = TreatedColumns(warehouse, pipeline, source, rules.columns)
+        self._definitions = Definitions(warehouse, pipeline, source)
+        self._merges = Merges(warehouse)
         try:
-            warehouse.transact(self._create_state)
+            if self._dialect.definitions_commit:
+                self._create_state()
+            else:
+                warehouse.transact(self._create_state)
         except BaseException:
             warehouse.close()
             raise
@@ -140,7 +143,8 @@ class SqlSink:
         done, note = _Counts(), None
         share = self._rules.shared_by(at_once)
         try:
-            for part in plan_transactions(batches, self._rules.transaction_rows_max):
+            apart = self._dialect.definitions_commit
+            for part in plan_transactions(batches, self._rules.transaction_rows_max, apart=apart):
                 ((counts, told),) = self._transact(partial(self._load, {table: part}, schemas, share), [table])
                 _COMMITTED.maybe_crash()
                 done = _Counts(done.changes + counts.changes, done.out_of_range + counts.out_of_range)
@@ -160,14 +164,15 @@ class SqlSink:
         """See `Sink`."""
         tables = list(work)
         load = partial(self._load, work, schemas, self._rules.shared_by(len(work)))
+        self._tables.begin()
         try:
             outcomes = self._warehouse.transact(load, tables, lock_seconds=_GROUP_LOCK_SECONDS)
-        except (AheadOfTransactionError, RefusedStatementError) as error:
+        except (AheadOfTransactionError, DefinitionsAheadError, RefusedStatementError) as error:
             reason, hint = f"it cannot be loaded together with others: {error}", "load it alone"
             raise TableStoppedError(str(tables[0]), "", "the target's table", reason, hint) from error
         _COMMITTED.maybe_crash()
-        now_ms = time.time_ns() // 1_000_000
-        loaded = (Loaded(counts.changes, now_ms, note, counts.out_of_range) for counts, note in outcomes)
+        at = time.time_ns() // 1_000_000
+        loaded = (Loaded(counts.changes, at, note, counts.out_of_range) for counts, note in outcomes)
         return dict(zip(tables, loaded, strict=True))
 
     def rename(self, moves: Sequence[Move], order: tuple[int, int, int], schemas: Mapping[int, TableSchema]) -> None:
@@ -185,14 +190,31 @@ class SqlSink:
     def _create_state(self) -> None:
         self._progress.create()
         self._columns.create()
+        if self._dialect.definitions_commit:
+            self._definitions.create()
 
     def _transact(self, work: Callable[[], T], tables: Sequence[TableId]) -> T:
         """Do `work`, and first what it turns out to need ahead of its transaction."""
         while True:
+            self._definitions.carry_out(tables)
             try:
-                return self._warehouse.transact(work, tables)
+                done = self._warehouse.transact(partial(self._attempt, work, tables), tables)
             except AheadOfTransactionError as ahead:
                 self._tables.run_ahead(ahead)
+                continue
+            if not isinstance(done, Unfinished):
+                return done
+            self._definitions.add(done)
+
+    def _attempt(self, work: Callable[[], T], tables: Sequence[TableId]) -> T | Unfinished:
+        """Do `work`; or plan what has to be defined first, in the transaction that says what tables are after it."""
+        self._tables.begin()
+        try:
+            return work()
+        except DefinitionsAheadError as ahead:
+            for table, state in ahead.states.items():
+                self._progress.set_table(table, state)
+            return self._definitions.plan(tables, ahead.statements)
 
     def _fitted(self, schemas: Mapping[int, TableSchema]) -> dict[int, TableSchema]:
         return {number: fit_schema(self._dialect, schema, self._rules.overflow) for number, schema in schemas.items()}
@@ -209,12 +231,11 @@ class SqlSink:
     def _load_table(
         self, table: TableId, batches: Sequence[Batch], schemas: Mapping[int, TableSchema], share: LoadRules
     ) -> tuple[_Counts, str | None]:
-        counts = _Counts()
-        positions = self._progress.positions(table)
+        counts, positions = _Counts(), self._progress.positions(table)
         steps = self._steps(positions, batches, schemas, share)
         known = self._known(table, steps[0]) if steps else None
         if known and not known.ended and known.deletes != self._rules.deletes:
-            self._progress.set_table(table, self._tables.settle_deletes(known))
+            self._progress.set_table(table, self._defined(self._tables.settle_deletes(known)))
         for arriving in steps:
             filed = schemas[arriving.schema_id]
             step, schema = self._columns.treat(table, self._progress.table(table), arriving, filed)
@@ -240,6 +261,7 @@ class SqlSink:
             self._progress.set_table(table, origins[renames[table]].end(order))
         for move in moves:
             self._settle(origins[TableId.parse(move.table)], move, order, schemas[move.schema_id])
+        self._tables.define_ahead({})
 
     def _settle(self, origin: TableState, move: Move, order: tuple[int, int, int], schema: TableSchema) -> None:
         """Give a table, which has its new name by now, the schema and the state that belong to it."""
@@ -256,7 +278,7 @@ class SqlSink:
             self._take_rows(table, step, schema, counts)
         elif known is None or known.has_before_it(step):
             fitted = fit_schema(self._dialect, schema, self._rules.overflow)
-            self._progress.set_table(table, self._cross_barrier(step, fitted, known))
+            self._progress.set_table(table, self._defined(self._cross_barrier(step, fitted, known)))
 
     def _take_rows(self, table: TableId, step: Step, schema: TableSchema, counts: _Counts) -> None:
         """Bring the schema and the rows of `step` in."""
@@ -267,13 +289,13 @@ class SqlSink:
         files = self._files(fitted, step) if step.has_rows else None
         if files is not None:
             with self._checked(files, schema, step) as staged:
-                self._merge(self._tables.target(state), fitted, staged, Lacking((), ()))
+                self._merges.merge(self._tables.target(state), fitted, staged, Lacking((), ()))
                 counts.changes += self._count_changes(step, fitted, staged)
         elif (rows := read_pieces(self._objects, schema, step.pieces, timed=state.deletes == "soft")) is not None:
             held = fit_rows(self._dialect, schema, rows, self._rules.overflow)
             state = replace(state, out_of_range=state.out_of_range + held.changed)
             newest, lacking = newest_rows(fitted, held.rows), find_lacking(schema, rows)
-            self._bring_in(self._tables.target(state), fitted, newest, lacking)
+            self._merges.bring_in(self._tables.target(state), fitted, newest, lacking)
             counts.changes += count_changes(rows)
             counts.out_of_range += held.changed
         if state != known:
@@ -327,12 +349,18 @@ class SqlSink:
         if known is None:
             self._tables.create(schema)
             in_place = SchemaInPlace(step.schema_id, step.last_order)
-            return TableState(schema, in_place, deletes=self._rules.deletes)
+            return self._defined(TableState(schema, in_place, deletes=self._rules.deletes))
         if not known.in_place.gives_way_to(step):
             return replace(known, in_place=known.in_place.after(step))
         before = self._tables.rename_columns(known, step.column_renames)
         self._tables.migrate(before, schema, log_place(step))
-        return replace(before, schema=keep_fill_values(before.schema, schema), in_place=known.in_place.after(step))
+        after = keep_fill_values(before.schema, schema)
+        return self._defined(replace(before, schema=after, in_place=known.in_place.after(step)))
+
+    def _defined(self, state: TableState) -> TableState:
+        """Return the state that a table has once all is done that was planned, which may have to come ahead."""
+        self._tables.define_ahead({state.schema.table: state})
+        return state
 
     def _cross_barrier(self, step: Step, schema: TableSchema, known: TableState | None) -> TableState:
         """Begin, empty or end the table; return what is known of it then. It is done at most once."""
@@ -361,27 +389,6 @@ class SqlSink:
         if known and known.out_of_range and not known.ended:
             return out_of_range_note(known.out_of_range, self._dialect, self._rules.overflow)
         return dropped_note(known, batches, is_kept=lambda: self._warehouse.exists(table))
-
-    def _bring_in(self, target: TargetTable, arriving: TableSchema, rows: pa.Table, lacking: Lacking) -> None:
-        add = self._warehouse.adding()
-        if add is None or lacking or not copies_directly(self._dialect, target, arriving):
-            with self._warehouse.staged(arriving, rows) as staged:
-                self._merge(target, arriving, staged, lacking)
-            return
-        with self._warehouse.staged(*keys_of(arriving, rows)) as staged:
-            self._tables.run([plan_delete(self._dialect, target, arriving, staged)])
-        add(target, living_rows(target, rows))
-
-    def _merge(self, target: TargetTable, arriving: TableSchema, staged: str, lacking: Lacking) -> None:
-        if not lacking:
-            self._tables.run(plan_merge(self._dialect, target, arriving, staged))
-            return
-        completion = plan_completion(self._dialect, target, arriving, staged, lacking)
-        self._warehouse.run(completion.create)
-        ((orphans,),) = self._warehouse.fetch(completion.count_orphans)
-        refuse_orphans(arriving.table, int(orphans or 0))
-        whole = quote_name(self._dialect, WHOLE)
-        self._tables.run([*plan_merge(self._dialect, target, arriving, whole), completion.drop])
 
     def _known(self, table: TableId, step: Step | None = None) -> TableState | None:
         """Return what is known of the table, which must be there as it was left, unless `step` makes it anew."""

@@ -9,6 +9,7 @@ from penstock.core.errors import FULL_REFRESH, TableStoppedError
 from penstock.core.warehouse.alter import keeps_shape, needs_rebuild, plan_migration
 from penstock.core.warehouse.attributes import Attributes, plan_attributes
 from penstock.core.warehouse.columns import check_names, column_type, define_columns
+from penstock.core.warehouse.definitions import is_definition
 from penstock.core.warehouse.dialect import may_have_become
 from penstock.core.warehouse.migration import Around, Migration
 from penstock.core.warehouse.planner import (
@@ -21,6 +22,7 @@ from penstock.core.warehouse.planner import (
 )
 from penstock.core.warehouse.rebuild import plan_rebuild
 from penstock.core.warehouse.target_table import TargetTable, table_path
+from penstock.links.warehouse.definitions import DefinitionsAheadError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,6 +53,10 @@ class TargetTables:
         self._deletes = deletes
         self._state = state
         self._done_ahead: set[str] = set()
+        self._planned: list[str] = []
+        self._dropped: set[TableId] = set()
+        self._moved: dict[TableId, TableId] = {}
+        self._old_columns: Sequence[tuple[str, str]] = ()
 
     def target(self, state: TableState) -> TargetTable:
         """The table as it is."""
@@ -80,13 +86,22 @@ class TargetTables:
             hint = f"put it back as it was, with the values that it had, in {path}, and run again; or {FULL_REFRESH}"
             raise TableStoppedError(str(table), column.name, "the target's table", reason, hint)
 
+    def begin(self) -> None:
+        """Forget what an earlier transaction, which was rolled back, had planned to come ahead of it."""
+        self._planned, self._dropped, self._moved, self._old_columns = [], set(), {}, ()
+
+    def define_ahead(self, states: Mapping[TableId, TableState]) -> None:
+        """Raise DefinitionsAheadError if anything was planned to come ahead; `states` is what tables are after it."""
+        if self._planned:
+            raise DefinitionsAheadError(self._planned, states)
+
     def check_types(self, schema: TableSchema) -> None:
         """Raise TableStoppedError unless rows of `schema` can be staged: a table's older or newer one, too."""
         define_columns(self._dialect, schema, self._deletes)
 
     def refuse_foreign(self, table: TableId) -> None:
         """Raise TableStoppedError if there is a table of this name; call it for a name that none of ours has."""
-        if self._warehouse.exists(table):
+        if table not in self._dropped and self._warehouse.exists(table):
             reason = "the target has a table of this name that is not ours (upper and lower case do not count)"
             hint = "drop or rename that table, or load this one into another target"
             raise TableStoppedError(str(table), "", "the target's table", reason, hint)
@@ -120,18 +135,21 @@ class TargetTables:
         """Drop the table if it is there."""
         if self._warehouse.exists(state.schema.table):
             self.run(plan_drop(self._dialect, self.target(state)))
+            self._dropped.add(state.schema.table)
 
     def rename(self, renames: Mapping[TableId, TableId]) -> None:
         """Give tables (old name to new) other names. Who could read a name before can read it after."""
         kept = {table: self._warehouse.attributes(table) for table in renames.values() if self._warehouse.exists(table)}
+        origins = {new: old for old, new in renames.items()}
         for table in set(renames.values()) - set(renames):
             self._make_schema(table.schema)
         self.run(plan_renames(self._dialect, self._warehouse.catalog, renames))
         for table, attributes in kept.items():
             path = table_path(self._dialect, self._warehouse.catalog, table)
-            columns = list(self._warehouse.columns(table))
+            columns = list(self._warehouse.columns(origins[table] if self._planned else table))
             # Its indexes went with the rows, and have their names still.
             self.run([*plan_attributes(self._dialect, path, columns, replace(attributes, indexes=(), owner=""))])
+        self._moved = origins if self._planned else {}
 
     def rename_columns(self, state: TableState, names: Sequence[tuple[str, str]]) -> TableState:
         """Give columns (old, new) other names; return the table as it is then."""
@@ -141,6 +159,7 @@ class TargetTables:
         gone = frozenset(new.casefold() for _, new in names) - renamed
         statements = tuple(plan_column_renames(self._dialect, self.target(state), names))
         self._carry_out(Migration(statements, going=gone, renamed=renamed), state.schema)
+        self._old_columns = [(new, old) for old, new in names] if self._planned else ()
         return replace(state, schema=state.schema.with_columns_renamed(names))
 
     def settle_deletes(self, state: TableState) -> TableState:
@@ -161,31 +180,39 @@ class TargetTables:
 
     def plan(self, state: TableState, after: TableSchema, place: LogPlace) -> Migration:
         """Plan `migrate`. It reads, and changes nothing."""
-        target = self.target(state)
-        probe = f"SELECT 1 FROM {target.path(self._dialect)} LIMIT 1"  # noqa: S608 - the name is quoted
+        target, before = self.target(state), self._as_it_is(state.schema)
+        there = replace(target, schema=before)
+        probe = f"SELECT 1 FROM {there.path(self._dialect)} LIMIT 1"  # noqa: S608 - the name is quoted
         has_rows = bool(self._warehouse.fetch(probe))
-        before = state.schema
         keeps = keeps_shape(self._dialect, before, after)
         remade = needs_rebuild(self._dialect, before, after) if has_rows else not keeps
         attributes = self._attributes(before) if remade else Attributes()
-        return plan_migration(self._dialect, target, after, Around(place, has_rows, attributes))
+        around = Around(place, has_rows, attributes)
+        change = plan_migration(self._dialect, target, after, around)
+        if not self._planned:
+            return change
+        return replace(change, checks=plan_migration(self._dialect, there, self._as_it_is(after), around).checks)
 
     def check(self, change: Migration, schema: TableSchema) -> None:
         """Raise TableStoppedError where a change cannot be made to what is there. It reads, and changes nothing."""
         if change.statements or change.ahead:
-            change.check_dependents(schema, self._warehouse.dependents(schema.table))
+            change.check_dependents(schema, self._warehouse.dependents(self._as_it_is(schema).table))
         for check in change.checks:
             for row in self._warehouse.fetch(check.query):
                 raise check.refusal(schema, row)
 
     def run(self, statements: Sequence[str]) -> None:
-        """Run statements in order."""
+        """Run statements in order; from the first one on that would commit what is open, plan them to come ahead."""
         for statement in statements:
-            self._warehouse.run(statement)
+            if self._planned or (self._dialect.definitions_commit and is_definition(statement)):
+                self._planned.append(statement)
+            else:
+                self._warehouse.run(statement)
 
     def run_ahead(self, error: AheadOfTransactionError) -> None:
         """Run what has to be done before the transaction, which is over."""
-        self.run(error.statements)
+        for statement in error.statements:
+            self._warehouse.run(statement)
         self._done_ahead.update(error.statements)
 
     def _attributes(self, schema: TableSchema) -> Attributes:
@@ -203,4 +230,9 @@ class TargetTables:
 
     def _make_schema(self, name: str) -> None:
         if not self._warehouse.has_schema(name):
-            self._warehouse.run(plan_schema(self._dialect, self._warehouse.catalog, name))
+            self.run([plan_schema(self._dialect, self._warehouse.catalog, name)])
+
+    def _as_it_is(self, schema: TableSchema) -> TableSchema:
+        """Return the schema with the names that table and columns still have, where renames are only planned."""
+        named = schema.with_columns_renamed(self._old_columns) if self._old_columns else schema
+        return replace(named, table=self._moved.get(schema.table, schema.table))

@@ -46,8 +46,8 @@ class TreatedColumns:
         self._is_active = self._warehouse.exists(self._table)
         if self._rules and not self._is_active:
             names = ("pipeline", "source", "source_table", "history")
-            columns = ", ".join(f"{name} {self._warehouse.dialect.any_text} NOT NULL" for name in names)
-            self._warehouse.run(f"CREATE TABLE {self._path} ({columns})")
+            columns = ", ".join(f"{self._quoted(name)} {self._warehouse.dialect.any_text} NOT NULL" for name in names)
+            self._warehouse.run(f"CREATE TABLE IF NOT EXISTS {self._path} ({columns})")
             self._is_active = True
 
     @property
@@ -93,7 +93,7 @@ class TreatedColumns:
 
     def _history(self, table: TableId, known: TableState | None) -> ColumnHistory:
         where, values = self._where(table)
-        query = f"SELECT history FROM {self._path} WHERE {where}"  # noqa: S608 - names of ours
+        query = f"SELECT {self._quoted('history')} FROM {self._path} WHERE {where}"  # noqa: S608 - names of ours
         for (text,) in self._warehouse.fetch(query, values):
             return ColumnHistory.from_json(unpacked(str(text)))
         return first_history(known)
@@ -101,8 +101,14 @@ class TreatedColumns:
     def _keep(self, table: TableId, history: ColumnHistory) -> None:
         where, values = self._where(table)
         self._warehouse.run(f"DELETE FROM {self._path} WHERE {where}", values)  # noqa: S608 - names of ours
-        insert = f"INSERT INTO {self._path} (pipeline, source, source_table, history) VALUES (?, ?, ?, ?)"  # noqa: S608 - names of ours
+        names = self._quoted("pipeline", "source", "source_table", "history")
+        insert = f"INSERT INTO {self._path} ({names}) VALUES (?, ?, ?, ?)"  # noqa: S608 - names of ours
         self._warehouse.run(insert, [*values, packed(history.to_json())])
 
     def _where(self, table: TableId) -> tuple[str, list[Value]]:
-        return "pipeline = ? AND source = ? AND source_table = ?", [*self._mine.values(), str(table)]
+        names = ("pipeline", "source", "source_table")
+        where = " AND ".join(f"{self._quoted(name)} = ?" for name in names)
+        return where, [*self._mine.values(), str(table)]
+
+    def _quoted(self, *names: str) -> str:
+        return ", ".join(quote_name(self._warehouse.dialect, name) for name in names)

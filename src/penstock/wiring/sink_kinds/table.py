@@ -10,7 +10,7 @@ from penstock.wiring.sink_kinds.delta import DeltaKind
 from penstock.wiring.sink_kinds.duckdb import DuckdbKind
 from penstock.wiring.sink_kinds.postgres import PostgresKind
 from penstock.wiring.sink_kinds.redshift import RedshiftKind
-from penstock.wiring.sink_kinds.snowflake import SnowflakeKind
+from penstock.wiring.sink_kinds.snowflake import SnowflakeKind, SnowflakeTablesKind
 
 if TYPE_CHECKING:
     from penstock.config.sinks import SinkSpec
@@ -25,7 +25,14 @@ def sink_kind(spec: PipelineSpec, sink: SinkSpec) -> SinkKind:
 
 def queried_kind(spec: PipelineSpec, sink: SinkSpec) -> QueriedKind:
     """Return a `sink` that answers SQL as its kind sees it. Raises UsageError for Delta tables, which Spark asks."""
-    return SnowflakeKind(spec, sink) if isinstance(sink, SnowflakeSinkSpec) else sql_kind(spec, sink)
+    return landing_kind(spec, sink) or sql_kind(spec, sink)
+
+
+def landing_kind(spec: PipelineSpec, sink: SinkSpec) -> SnowflakeKind | None:
+    """Return a `sink` with a landing zone as its kind sees it; None for others."""
+    if isinstance(sink, SnowflakeSinkSpec) and sink.landing is not False:
+        return SnowflakeKind(spec, sink)
+    return None
 
 
 def sql_kind(spec: PipelineSpec, sink: SinkSpec) -> SqlKind:
@@ -40,6 +47,8 @@ def sql_kind(spec: PipelineSpec, sink: SinkSpec) -> SqlKind:
         case DeltaSinkSpec():
             message = "changes of Delta tables are no SQL, but entries in their logs"
             raise UsageError(message, "see what each load did in the table's log: DESCRIBE HISTORY")
+        case SnowflakeSinkSpec(landing=False):
+            return SnowflakeTablesKind(spec, sink)
         case SnowflakeSinkSpec():
             message = "tables of Snowflake are merged by its own tasks"
             raise UsageError(message, "see their SQL: penstock snowflake plan FILE")

@@ -1,0 +1,128 @@
+"""Definitions of tables that go ahead of the transaction which needs them, where they commit by themselves.
+
+The table `definitions` of the target's state schema has a row for each list of
+statements that is not done to its end: about which tables, and how many of them
+are done. It comes in the transaction that says what the tables are afterwards, so
+that a run which ends anywhere is followed by one that goes on there. Until then
+nothing else is done to those tables.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.core.tables import TableId
+from penstock.core.warehouse.definitions import parse_column_rename, render_again
+from penstock.core.warehouse.dialect import quote_name
+from penstock.core.warehouse.state_schema import state_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from penstock.links.warehouse.progress import TableState
+    from penstock.ports.warehouse import Value, Warehouse
+
+_TABLE = "definitions"
+_COLUMNS = ("pipeline", "source", "number", "tables", "statements", "done")
+
+
+class DefinitionsAheadError(Exception):
+    """Definitions have to come ahead of the transaction that raised this; `states` says what tables are after them."""
+
+    def __init__(self, statements: Sequence[str], states: Mapping[TableId, TableState]) -> None:
+        """Ask for `statements`."""
+        super().__init__(statements, states)
+        self.statements = tuple(statements)
+        self.states = dict(states)
+
+
+@dataclass(slots=True)
+class Unfinished:
+    """Statements about some tables, of which the first `done` ones are done, and the next may be."""
+
+    number: int
+    tables: frozenset[TableId]
+    statements: tuple[str, ...]
+    done: int = 0
+    is_in_doubt: bool = False
+
+
+class Definitions:
+    """The unfinished definitions of one pipeline and source, for one connection that loads."""
+
+    def __init__(self, warehouse: Warehouse, pipeline: str, source: str) -> None:
+        """Use `warehouse`, which the caller closes."""
+        self._warehouse = warehouse
+        self._mine: dict[str, Value] = {"pipeline": pipeline, "source": source}
+        self._table = TableId(state_schema(warehouse.dialect, pipeline, source), _TABLE)
+        self._path = quote_name(warehouse.dialect, warehouse.catalog, self._table.schema, _TABLE)
+        self._unfinished: list[Unfinished] = []
+
+    def create(self) -> None:
+        """Make the table if it is missing, and read what an earlier run left. The schema is there."""
+        if not self._warehouse.exists(self._table):
+            text = self._warehouse.dialect.any_text
+            types = {"number": "BIGINT", "done": "BIGINT"}
+            columns = ", ".join(f"{self._quoted(name)} {types.get(name, text)} NOT NULL" for name in _COLUMNS)
+            self._warehouse.run(f"CREATE TABLE IF NOT EXISTS {self._path} ({columns})")
+        where, values = self._where()
+        listed = self._quoted("number", "tables", "statements", "done")
+        query = f"SELECT {listed} FROM {self._path} WHERE {where} ORDER BY {self._quoted('number')}"  # noqa: S608 - names of ours
+        for number, tables, given, done in self._warehouse.fetch(query, values):
+            about = frozenset(TableId.parse(name) for name in json.loads(str(tables)))
+            left = Unfinished(int(number), about, tuple(json.loads(str(given))), int(done), is_in_doubt=True)
+            self._unfinished.append(left)
+
+    def plan(self, tables: Sequence[TableId], statements: Sequence[str]) -> Unfinished:
+        """Write, in the caller's transaction, what is to be done about `tables` behind it; then `add` it."""
+        number = max((each.number for each in self._unfinished), default=0) + 1
+        names = json.dumps(sorted(map(str, tables)))
+        insert = f"INSERT INTO {self._path} ({self._quoted(*_COLUMNS)}) VALUES (?, ?, ?, ?, ?, 0)"  # noqa: S608 - names of ours
+        self._warehouse.run(insert, [*self._mine.values(), number, names, json.dumps(list(statements))])
+        return Unfinished(number, frozenset(tables), tuple(statements))
+
+    def add(self, planned: Unfinished) -> None:
+        """Take what was planned in a transaction that is committed by now."""
+        self._unfinished.append(planned)
+
+    def carry_out(self, tables: Sequence[TableId]) -> None:
+        """Do what is unfinished about `tables`, in order. Raises what the statements raise, and goes on there then."""
+        for each in [each for each in self._unfinished if each.tables & set(tables)]:
+            self._carry_out(each)
+            where, values = self._where(each)
+            self._warehouse.run(f"DELETE FROM {self._path} WHERE {where}", values)  # noqa: S608 - names of ours
+            self._unfinished.remove(each)
+
+    def _carry_out(self, each: Unfinished) -> None:
+        where, values = self._where(each)
+        while each.done < len(each.statements):
+            statement = each.statements[each.done]
+            if not each.is_in_doubt:
+                each.is_in_doubt = True
+                self._warehouse.run(statement)
+            elif not self._is_renamed(statement):
+                self._warehouse.run(render_again(statement))
+            each.done += 1
+            if each.done < len(each.statements):
+                update = f"UPDATE {self._path} SET {self._quoted('done')} = {each.done} WHERE {where}"  # noqa: S608 - names of ours
+                self._warehouse.run(update, values)
+            each.is_in_doubt = False
+
+    def _is_renamed(self, statement: str) -> bool:
+        """Whether a statement renames a column that has its new name already."""
+        rename = parse_column_rename(statement)
+        if rename is None:
+            return False
+        *_, schema, name = rename.path
+        return rename.old not in self._warehouse.columns(TableId(schema, name))
+
+    def _where(self, each: Unfinished | None = None) -> tuple[str, list[Value]]:
+        where, values = " AND ".join(f"{self._quoted(name)} = ?" for name in self._mine), list(self._mine.values())
+        return (
+            (where, values) if each is None else (f"{where} AND {self._quoted('number')} = ?", [*values, each.number])
+        )
+
+    def _quoted(self, *names: str) -> str:
+        return ", ".join(quote_name(self._warehouse.dialect, name) for name in names)

@@ -1,0 +1,48 @@
+"""A Snowflake sink has a landing zone, or says that it wants none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.config.load import parse
+from penstock.core.errors import ConfigError
+from penstock.wiring.audits import named_audits
+from penstock.wiring.sink_kinds.table import sink_kind
+from penstock.wiring.zone_status import zone_links
+
+if TYPE_CHECKING:
+    from penstock.config.specs import PipelineSpec
+
+FILE = """\
+pipeline: shop
+sources: [{{name: s, kind: mysql, host: h, user: u, password_env: P, tables: ["shop.*"]}}]
+sinks:
+  - {{name: sf, kind: snowflake, account: a, user: u, password_env: Q, database: d, warehouse: w{more}}}
+links: [{{from: s, to: sf}}]
+"""
+
+
+def read(more: str) -> PipelineSpec:
+    return parse(FILE.format(more=more), "shop.yaml", Path("/etc/penstock"))
+
+
+@pytest.mark.parametrize(
+    ("more", "zones", "said"), [("", 1, "landing  messages"), (", landing: false", 0, "loads    ")]
+)
+def test_messages_land_unless_the_sink_says_landing_false(more: str, zones: int, said: str) -> None:
+    spec = read(more)
+
+    assert len(zone_links(spec)) == zones
+    assert any(line.startswith(said) for line in sink_kind(spec, spec.sinks[0]).explain())
+    assert len(named_audits(spec)) == 1 - zones
+
+
+def test_settings_of_a_landing_zone_are_refused_where_there_is_none() -> None:
+    with pytest.raises(ConfigError) as refused:
+        read(", landing: false, schedule: 1 MINUTE, readers: [R]")
+
+    (mistake,) = refused.value.mistakes
+    assert "readers and schedule of a landing zone, and the sink says landing: false: take one out" in mistake
