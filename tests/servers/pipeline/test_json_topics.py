@@ -164,6 +164,7 @@ def _by_id(entry: tuple[str, Row]) -> int:
     return int(entry[1]["id"])
 
 
+@pytest.mark.nightly
 def test_a_format_that_is_changed_later_is_refused(make_postgres: Callable[..., PostgresChain]) -> None:
     chain = make_postgres("CREATE TABLE t (id int PRIMARY KEY)", "INSERT INTO t VALUES (1)")
     chain.carry()
