@@ -6,6 +6,7 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from typer.testing import CliRunner
 
 from penstock.adapters.kafka.cluster import create_topics
@@ -46,6 +47,7 @@ def test_topics_are_made_and_kept_as_the_file_says(make_postgres: Callable[..., 
         "CREATE TABLE kept (id int PRIMARY KEY)",
         "INSERT INTO kept SELECT generate_series(1, 30)",
         "CREATE TABLE bare (a int)",
+        "ALTER TABLE bare REPLICA IDENTITY FULL",
         "CREATE TABLE short (id int PRIMARY KEY)",
         "CREATE TABLE other (id int PRIMARY KEY)",
         more="    format: json",
@@ -107,6 +109,7 @@ def test_topics_are_made_and_kept_as_the_file_says(make_postgres: Callable[..., 
     assert keeper.read([short])[short].settings["retention.ms"] == str(14 * _DAY_MS)
 
 
+@pytest.mark.nightly
 def test_the_command_says_in_words_what_it_would_set_and_what_it_cannot(
     make_postgres: Callable[..., PostgresChain],
 ) -> None:
