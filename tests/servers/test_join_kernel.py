@@ -53,7 +53,7 @@ def streams_of(seed: int, *, remembered: bool, optional: bool) -> Streams:
         rng,
         inputs,
         random_plan(rng, inputs),
-        values=40 if optional and remembered else 12,
+        values=24 if optional and remembered else 12,
         truncates=0.002,
         deletes=0.1,
     )

@@ -1,4 +1,4 @@
-"""`penstock deadletters`: what spolts could not process, shown and replayed."""
+"""`penstock deadletters`: what spolts and joins could not process, shown, and that of spolts replayed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from penstock.links.spolts.replay import FoundLetter, Replayed
 
-app = typer.Typer(no_args_is_help=True, help="Show and replay what spolts could not process.")
+app = typer.Typer(no_args_is_help=True, help="Show what spolts and joins could not process; replay that of spolts.")
 
 _FAILED = 1
 _SHOWN_CHARACTERS = 80
@@ -24,9 +24,11 @@ _SHOWN_CHARACTERS = 80
 @app.command()
 def show(
     file: ConfigFile,
-    spolt: Annotated[str | None, typer.Argument(metavar="SPOLT", help="One spolt; all of them if left out.")] = None,
+    spolt: Annotated[
+        str | None, typer.Argument(metavar="LINK", help="One spolt or join; all of them if left out.")
+    ] = None,
     *,
-    last: Annotated[int, typer.Option("--last", metavar="N", min=1, help="Of each spolt the newest N.")] = 1000,
+    last: Annotated[int, typer.Option("--last", metavar="N", min=1, help="Of each the newest N.")] = 1000,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with stable keys.")] = False,
 ) -> None:
     """List dead letters: where each came from, why it is one, and whether it was replayed."""
@@ -37,7 +39,7 @@ def show(
     from penstock.wiring.dead_letters import find_letters  # noqa: PLC0415
 
     spec = load(file)
-    names = [each.name for each in spec.spolts] if spolt is None else [spolt]
+    names = [*(join.name for join in spec.joins), *(each.name for each in spec.spolts)] if spolt is None else [spolt]
     with reach_embedded(spec, say_note) as reached:
         found = {name: find_letters(reached, name, last) for name in names}
     if as_json:

@@ -9,13 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.core.joins.algebra import JoinState
-from penstock.links.joins.decode import JoinDecoder
+from penstock.links.joins.decode import JoinDecoder, sort_out
 from penstock.wiring.open import open_registry, open_topic_log
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from penstock.config.specs import PipelineSpec
+    from penstock.core.joins.unreadable import Unreadable
     from penstock.jobs.link import JoinWork
     from penstock.ports.messages import MessageLog
 
@@ -31,11 +32,12 @@ def join_in_process(spec: PipelineSpec, work: JoinWork) -> None:
         begins, ends = log.begins(partitions), log.ends(partitions)
         known = {place: work.places.get(place, begin) for place, begin in begins.items()}
         state = JoinState(len(work.job.streams), work.job.plan.optional)
-        state.apply(_events(log, decoder, begins, known))
+        state.apply(_events(log, decoder, begins, known)[0])
         if any(ends[place] > known[place] for place in partitions):
-            differences = state.apply(_events(log, decoder, known, ends))
+            events, unreadable = _events(log, decoder, known, ends)
+            differences = state.apply(events)
             _write_down(work, work.batch + 1)
-            work.take(work.batch + 1, dict(ends), differences)
+            work.take(work.batch + 1, dict(ends), differences, unreadable)
 
 
 def _write_down(work: JoinWork, batch: int) -> None:
@@ -47,11 +49,11 @@ def _write_down(work: JoinWork, batch: int) -> None:
 
 def _events(
     log: MessageLog, decoder: JoinDecoder, start: Mapping[tuple[str, int], int], end: Mapping[tuple[str, int], int]
-) -> list[pa.RecordBatch]:
+) -> tuple[list[pa.RecordBatch], list[Unreadable]]:
     ranges = {place: (start[place], end[place]) for place in start if start[place] < end[place]}
-    events: list[pa.RecordBatch] = []
+    decoded: list[pa.RecordBatch | Unreadable] = []
     for (topic, partition), raws in log.read_messages(ranges, _BYTES_MAX).items() if ranges else ():
         offsets = np.array([raw.offset for raw in raws], np.int64)
         values = pa.array([raw.value for raw in raws], pa.binary())
-        events += decoder.decode(topic, partition, offsets, values)
-    return events
+        decoded += decoder.decode(topic, partition, offsets, values)
+    return sort_out(decoded)

@@ -14,11 +14,12 @@ from penstock.wiring.joins import forget_older_states, open_join
 from penstock.wiring.open import create_ledgers
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import pyarrow as pa
 
     from penstock.config.specs import PipelineSpec
+    from penstock.core.joins.unreadable import Unreadable
     from penstock.links.joins.publish import JoinPublisher
     from penstock.ports.state import State
 
@@ -57,9 +58,18 @@ class JoinLink:
             self._publisher.close()
             self._publisher = None
 
-    def _take(self, batch: int, places: Mapping[tuple[str, int], int], differences: pa.Table) -> None:
+    def _take(
+        self,
+        batch: int,
+        places: Mapping[tuple[str, int], int],
+        differences: pa.Table,
+        unreadable: Sequence[Unreadable],
+    ) -> None:
         if self._publisher is not None:
-            count = self._publisher.publish(batch, places, differences)
+            count = self._publisher.publish(batch, places, differences, unreadable)
+            for each in unreadable:
+                place = f"{each.topic}/{each.partition} offset {each.offset}"
+                _log.warning("message set aside as a dead letter", join=self.name, message=place, reason=each.reason)
             if count:
                 self._counts.add({self.name: (count, time.time_ns() // 1_000_000)})
             _log.info("join published", join=self.name, batch=batch, changes=count)

@@ -32,18 +32,23 @@ class MessagePacker:
         import pyarrow as pa  # noqa: PLC0415 - see the module's docstring
 
         from penstock.core.joins.blocks import pack_events  # noqa: PLC0415
+        from penstock.core.joins.unreadable import BUCKET, pack_unreadable  # noqa: PLC0415
+        from penstock.links.joins.decode import sort_out  # noqa: PLC0415
 
         decoder = _decoder(self)
-        events = [
+        events, unreadable = sort_out(
             each
             for batch in batches
             for place, offsets, values in _by_partition(batch)
             for each in decoder.decode(*place, offsets, values)
-        ]
-        if not events:
-            return
+        )
         by = "row_key" if self.job.plan.remembered else "join_key"
-        buckets, blocks = zip(*pack_events(events, by), strict=True)
+        packed = list(pack_events(events, by)) if events else []
+        if unreadable:
+            packed.append((BUCKET, pack_unreadable(unreadable)))
+        if not packed:
+            return
+        buckets, blocks = zip(*packed, strict=True)
         columns: dict[str, pa.Array[Any]] = {
             "bucket": pa.array(buckets, pa.int32()),
             "block": pa.array(blocks, pa.binary()),

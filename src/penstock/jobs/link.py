@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from penstock.core.joins.unreadable import Unreadable
     from penstock.links.joins.spec import JoinJob
 
 
@@ -93,8 +94,9 @@ class JoinWork:
 
     `checkpoint` is the state's, the runner's own; `places` are those that are taken:
     the first offset of each (topic, partition) that is not. `take` gets the number of a
-    micro-batch, the places that it comes to, and its differences
-    (core/joins/blocks.unpack_differences), unless it `has` that micro-batch already.
+    micro-batch, the places that it comes to, its differences
+    (core/joins/blocks.unpack_differences) and the messages that could not be read,
+    unless it `has` that micro-batch already.
     """
 
     job: JoinJob
@@ -102,7 +104,7 @@ class JoinWork:
     places: Mapping[tuple[str, int], int]
     batch: int
     has: Callable[[int], bool]
-    take: Callable[[int, Mapping[tuple[str, int], int], pa.Table], None]
+    take: Callable[[int, Mapping[tuple[str, int], int], pa.Table, Sequence[Unreadable]], None]
 
 
 Work: TypeAlias = PlannedWork | MessageWork | JoinWork

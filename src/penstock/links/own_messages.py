@@ -51,12 +51,13 @@ class CaptureMessages:
 
 
 class JoinMessages:
-    """What a join writes: changes of its output, and schema-change events in a topic that captures write to too."""
+    """What a join writes: changes of its output, dead letters, and schema-change events beside those of captures."""
 
-    def __init__(self, join: str, schemas_topic: str, value_schema: Callable[[int], str]) -> None:
+    def __init__(self, join: str, schemas_topic: str, letters_topic: str, value_schema: Callable[[int], str]) -> None:
         """Know schemas by `value_schema`, as CaptureMessages does."""
         self._join = join
         self._schemas_topic = schemas_topic
+        self._letters_topic = letters_topic
         self._value_schema = value_schema
 
     def is_shared(self, topic: str) -> bool:
@@ -67,6 +68,8 @@ class JoinMessages:
         """See ports/publisher.MessageCheck. Raises UnavailableError while the registry is away."""
         if topic == self._schemas_topic:
             return _json_fault(value, SchemaChange.from_json, "schema-change event")
+        if topic == self._letters_topic:
+            return ""
         return read_change(value, self._join, self._value_schema)[0]
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.core.errors import PenstockError, PositionError
 from penstock.core.joins.blocks import unpack_differences
+from penstock.core.joins.unreadable import split_blocks
 from penstock.jobs.join_tasks import MessagePacker
 from penstock.spark.finisher import note_of
 from penstock.spark.join_kernel import BLOCKS, join_blocks, stateful_session
@@ -71,8 +72,9 @@ class JoinFinisher:
                 frame.write.format("noop").mode("overwrite").save()
                 return
             blocks: Any = frame.toArrow().column(0)
-            differences = unpack_differences([block.as_py() for block in blocks], len(self.work.job.streams))
-            self.work.take(batch, read_places(self.work.checkpoint, batch), differences)
+            found, unreadable = split_blocks([block.as_py() for block in blocks])
+            differences = unpack_differences(found, len(self.work.job.streams))
+            self.work.take(batch, read_places(self.work.checkpoint, batch), differences, unreadable)
         except BaseException as error:  # noqa: BLE001 - it is kept, and told
             self.error = told_error(str(error)) or error
             raise RuntimeError(note_of(self.error)) from None

@@ -45,7 +45,7 @@ def _link_families(overview: Overview) -> Sequence[Family]:
     backlog_bytes = Family("penstock_link_backlog_bytes", "gauge", "Bytes of the link's log ahead of it.")
     messages = Family("penstock_link_backlog_messages", "gauge", "Messages ahead of the link.")
     failures = Family("penstock_link_failures_total", "counter", "How often the link failed since the run began.")
-    letters = Family("penstock_dead_letters_total", "counter", "Messages that a spolt could not process.")
+    letters = Family("penstock_dead_letters_total", "counter", "Messages that a spolt or a join could not process.")
     updated = Family("penstock_link_updated_timestamp_seconds", "gauge", "When the link was last measured.")
     for stage in overview.stages:
         labels = {"link": stage.name, "kind": stage.kind}

@@ -1,4 +1,4 @@
-"""The dead letters of a pipeline's spolts: read, and replayed."""
+"""The dead letters of a pipeline's spolts and joins: read, and those of spolts replayed."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ if TYPE_CHECKING:
 
 
 def find_letters(spec: PipelineSpec, spolt: str, last: int) -> Sequence[FoundLetter]:
-    """The `last` dead letters of a spolt, oldest first. Raises UsageError if there is no such spolt."""
-    job = spolt_job(spec, spolt)
+    """The `last` dead letters of a spolt or a join, oldest first. Raises UsageError if there is none of that name."""
+    is_join = spolt in {join.name for join in spec.joins}
+    replay_link = None if is_join else spolt_job(spec, spolt).spolt.replay_link
     with closing(open_topic_log(spec)) as log:
-        found = committed_position(spec, log, job.spolt.replay_link)
+        found = None if replay_link is None else committed_position(spec, log, replay_link)
         record = ReplayRecord() if found is None else ReplayRecord.from_mapping(found)
         return deque(read_letters(log, log, dead_letters_topic(spec, spolt), record), maxlen=last)
 

@@ -62,4 +62,5 @@ class JoinMirror:
             is_behind=ahead > 0,
             carried_ms=max(carried, default=0),
             lag_messages=ahead,
+            dead_letters=0 if record is None else record.letters,
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.adapters.kafka.described import forgetful_topics
+from penstock.adapters.kafka.topics import letters_topic
 from penstock.core.avro.schemas import table_schema
 from penstock.core.errors import UnavailableError, UnknownStreamError, UsageError
 from penstock.core.joins.upgrade import REBUILD, column_renames, fit_plan, made_join
@@ -133,9 +134,10 @@ def open_join(spec: PipelineSpec, name: str, epoch: int, *, may_wait: bool) -> O
         publisher = open_publisher(spec, name, epoch, log=log)
         failed = opened.enter_context(ExitStack())
         failed.callback(publisher.close)
-        publisher.create_topics([target.topic, schema_changes_topic(spec)])
+        letters = letters_topic(spec.pipeline, name)
+        publisher.create_topics([target.topic, schema_changes_topic(spec), letters])
         shape = log.shapes([target.topic])[target.topic]
-        made = JoinTarget(name, job.plan, target, shape[1], schema_changes_topic(spec))
+        made = JoinTarget(name, job.plan, target, shape[1], schema_changes_topic(spec), letters)
         checkpoint = checkpoint_of(spec, name, next_record.generation)
         result = OpenedJoin(job, JoinPublisher(publisher, made, next_record, announcement), checkpoint)
         failed.pop_all()

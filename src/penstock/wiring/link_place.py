@@ -16,7 +16,7 @@ class LinkPlace:
     `carried_ms` is the commit time of the newest change it has carried, 0 if
     unknown. `tables` maps those whose standing differs from the link's own to
     whether they are behind, and to the commit time of their newest change.
-    `dead_letters` counts those of a spolt.
+    `dead_letters` counts those of a spolt or a join.
     """
 
     position: str = ""

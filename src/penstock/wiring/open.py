@@ -159,7 +159,7 @@ def _own_messages(spec: PipelineSpec, link: str) -> MessageCheck:
             return registry.value_schema(schema_id)
 
     if link in {join.name for join in spec.joins}:
-        return JoinMessages(link, schema_changes_topic(spec), value_schema)
+        return JoinMessages(link, schema_changes_topic(spec), letters_topic(spec.pipeline, link), value_schema)
     return CaptureMessages(link, schema_changes_topic(spec), value_schema)
 
 

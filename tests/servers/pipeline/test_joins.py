@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
+from confluent_kafka import Producer
 from tests.servers.pipeline.joined_reviews import BUSINESSES, REVIEWS, add_join, join_in_source
 from typer.testing import CliRunner
 
+from penstock.cli.deadletters import app as deadletters
 from penstock.cli.joinery import app
 from penstock.core.errors import PenstockError, UsageError
 from penstock.wiring.pipeline_status import read_status
@@ -198,3 +201,44 @@ def test_what_a_worker_of_spark_finds_wrong_is_told_in_its_own_words(
 
     assert "were renamed" in ended.value.message
     assert not ended.value.retryable
+
+
+def test_a_message_that_cannot_be_read_is_a_dead_letter_and_the_rest_goes_on(
+    make_case: Callable[..., PipelineCase],
+) -> None:
+    assert_set_aside(with_join(make_case()))
+
+
+@pytest.mark.nightly
+def test_a_worker_of_spark_sets_aside_what_it_cannot_read(
+    make_case: Callable[..., PipelineCase], spark: SparkSession
+) -> None:
+    del spark
+    assert_set_aside(with_join(make_case()))
+
+
+def assert_set_aside(case: PipelineCase) -> None:
+    """Put messages of others into a topic: the join publishes the rest, and shows them as dead letters."""
+    name = name_of(case)
+    case.write(*FIRST)
+    case.run_once()
+    before = len(case.messages()[f"{name}.joined.{name}"])
+    business, review = (f"db.{case.database}.{table}" for table in ("business", "user_review"))
+    case.write("UPDATE business SET city = 'Berlin' WHERE business_id = 1")
+    case.run_once(only="db")
+    producer = Producer({"bootstrap.servers": case.bootstrap_servers})
+    for value in (b"hello", case.messages()[review][0], b""):
+        producer.produce(business, value, key=b"key")
+    assert producer.flush(30) == 0
+
+    case.run_once(only=name)
+
+    assert len(case.messages()[f"{name}.joined.{name}"]) == before + 2
+    assert [record["letters"] for record in case.records(name)][-1] == 3
+    shown = CliRunner().invoke(deadletters, ["show", str(case.file), name, "--json"])
+    letters = json.loads(shown.stdout)["letters"]
+    assert {each["topic"] for each in letters} == {business}
+    assert "hello" in [each["value_text"] for each in letters]
+    assert f"it is not of db.{case.database}.business" in [each["error"] for each in letters]
+    (link,) = [each for each in read_status(case.spec).links if each.link == name]
+    assert link.dead_letters == 3

@@ -42,6 +42,7 @@ Key = tuple[Any, ...]
 def random_inputs(rng: Random) -> list[JoinInput]:
     """Two to five tables of some cardinality: their keys are numbers, or their join keys, or both."""
     optional = rng.choice([0, 0.5, 1])
+    conditions = rng.choice([[""], [""], _CONDITIONS])
     kinds = [rng.choice(_KINDS) for _ in range(rng.choice([1, 1, 2]))]
     inputs = []
     for index in range(rng.choice([2, 2, 2, 3, 3, 4, 5])):
@@ -58,7 +59,7 @@ def random_inputs(rng: Random) -> list[JoinInput]:
         aliases = tuple((name, f"{name}_of_{index}") for name in aliased if name not in exclude)
         given = JoinInput(f"db.shop.t{index}", table_of(index, tuple(columns), key), names, exclude, aliases)
         is_optional = index > 0 and rng.random() < optional
-        inputs.append(replace(given, is_optional=is_optional, where=rng.choice(_CONDITIONS)))
+        inputs.append(replace(given, is_optional=is_optional, where=rng.choice(conditions)))
     return inputs
 
 
@@ -75,7 +76,7 @@ def random_plan(rng: Random, inputs: list[JoinInput]) -> JoinPlan:
         for column in each.table.columns
         if column.name not in each.exclude and not column.nullable
     )
-    return plan_join(inputs, JoinOutput(TableId("joined", "rows"), names[: rng.randint(1, len(names))]))
+    return plan_join(inputs, JoinOutput(TableId("joined", "rows"), names[: rng.randint(1, max(1, len(names)))]))
 
 
 def order_of(place: int) -> tuple[int, int, int]:

@@ -34,6 +34,7 @@ final class JoinProcessor extends StatefulProcessor<Integer, Row, byte[]> {
 
   @Override public scala.collection.Iterator<byte[]> handleInputRows(
       Integer bucket, scala.collection.Iterator<Row> rows, TimerValues timers) {
+    if (bucket == Kernel.ASIDE) return rows.map(row -> row.<byte[]>getAs(1));
     Intake intake = new Intake(state.getValue(MARKS));
     while (rows.hasNext()) intake.add(rows.next().<byte[]>getAs(1));
     LinkedHashMap<Key, List<Event>> byKey = new LinkedHashMap<>();

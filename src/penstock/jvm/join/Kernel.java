@@ -10,6 +10,9 @@ import org.apache.spark.sql.streaming.TimeMode;
 
 /** What Python calls: blocks of events in, blocks of differences out. */
 public final class Kernel {
+  /** The bucket of blocks that are no events: they are given back as they are. */
+  static final int ASIDE = -1;
+
   private Kernel() {}
 
   /**

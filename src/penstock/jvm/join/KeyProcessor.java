@@ -43,6 +43,7 @@ final class KeyProcessor extends StatefulProcessor<Integer, Row, Row> {
 
   @Override public scala.collection.Iterator<Row> handleInputRows(
       Integer bucket, scala.collection.Iterator<Row> rows, TimerValues timers) {
+    if (bucket == Kernel.ASIDE) return rows;
     Intake intake = new Intake(state.getValue(MARKS));
     while (rows.hasNext()) intake.add(rows.next().<byte[]>getAs(1));
     if (!intake.truncates.isEmpty()) forget(intake.truncates);

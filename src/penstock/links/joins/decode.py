@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -13,22 +13,28 @@ from penstock.core.avro.envelope_decode import decode_rows
 from penstock.core.avro.schemas import table_schema
 from penstock.core.avro.wire import schema_ids
 from penstock.core.changes import Op
-from penstock.core.errors import PenstockError
+from penstock.core.errors import CorruptLogError, PenstockError
 from penstock.core.joins.events import Changed, row_events, truncate_event
+from penstock.core.joins.unreadable import Unreadable
 from penstock.core.schema_changes import SchemaChangeKind, read_schema_change
 from penstock.core.timelines import timelines_at
 from penstock.core.topic_fingerprints import foreign_message
 from penstock.links.objects.in_order import read_orders
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from penstock.core.avro.arrays import Integers
     from penstock.core.schema_changes import SchemaChange
+    from penstock.core.tables import TableSchema
     from penstock.links.joins.spec import JoinJob, JoinStream
 
 _EMPTYING = {SchemaChangeKind.TRUNCATE, SchemaChangeKind.CREATE, SchemaChangeKind.DROP}
 """After these, a table has none of the rows that it had."""
+
+
+UNREADABLE_MAX: Final = 1_000
+"""Of one micro-batch, in one task: where there are more, something else is wrong."""
 
 
 class JoinDecoder:
@@ -39,11 +45,13 @@ class JoinDecoder:
         self._job = job
         self._value_schema = value_schema
 
-    def decode(self, topic: str, partition: int, offsets: Integers, values: pa.BinaryArray) -> Iterator[pa.RecordBatch]:
-        """Yield the events of messages of one partition, in their order.
+    def decode(
+        self, topic: str, partition: int, offsets: Integers, values: pa.BinaryArray
+    ) -> Iterator[pa.RecordBatch | Unreadable]:
+        """Yield the events of messages of one partition, in their order, and those that are no changes of the input.
 
         A tombstone is passed over: a delete came before it. Raises PenstockError for
-        messages that do not decode or that the join's plan does not fit any more.
+        rows that the join's plan does not fit any more.
         """
         if topic == self._job.schemas_topic:
             for offset, value in zip(offsets.tolist(), values.to_pylist(), strict=True):
@@ -51,8 +59,24 @@ class JoinDecoder:
             return
         if values.null_count:
             offsets, values = offsets[np.asarray(values.is_valid())], values.drop_null()
-        if not len(values):
-            return
+        if len(values):
+            yield from self._decode(topic, partition, offsets, values)
+
+    def _decode(
+        self, topic: str, partition: int, offsets: Integers, values: pa.BinaryArray
+    ) -> Iterator[pa.RecordBatch | Unreadable]:
+        """Read messages together, and those that cannot be read so by halves, down to the ones that are to blame."""
+        try:
+            yield from list(self._rows(topic, partition, offsets, values))
+        except CorruptLogError as error:
+            if len(values) == 1:
+                yield Unreadable(topic, partition, int(offsets[0]), values[0].as_py(), error.message)
+                return
+            half = len(values) // 2
+            yield from self._decode(topic, partition, offsets[:half], values.slice(0, half))
+            yield from self._decode(topic, partition, offsets[half:], values.slice(half))
+
+    def _rows(self, topic: str, partition: int, offsets: Integers, values: pa.BinaryArray) -> Iterator[pa.RecordBatch]:
         ids = schema_ids(values)
         edges = [0, *(np.flatnonzero(np.diff(ids)) + 1).tolist(), len(ids)]
         for start, end in pairwise(edges):
@@ -66,12 +90,12 @@ class JoinDecoder:
     ) -> pa.RecordBatch:
         stream = self._job.streams[index]
         text = self._value_schema(schema_id)
-        schema = table_schema(text)
+        schema = _own_schema(text)
         decoded = decode_rows(schema, text, values)
         is_own = np.asarray(pc.equal(decoded.source, pa.scalar(stream.source))) & (schema.table == stream.table)
         if not is_own.all():
-            offset = int(offsets[int(np.argmin(is_own))])
-            raise foreign_message(stream.topic, partition, offset, f"it is not of {stream.source}.{stream.table}")
+            reason = f"it is not of {stream.source}.{stream.table}"
+            raise _no_change(reason)
         timelines = timelines_at(stream.timelines[partition], offsets)
         orders = read_orders(decoded, timelines)
         is_deleted = np.asarray(pc.equal(decoded.op, pa.scalar(Op.DELETE.value)), np.bool_)
@@ -92,6 +116,35 @@ class JoinDecoder:
                 raise _ends(self._job, stream, f"it goes on in {told.topic}, with a type that readers cannot read on")
             if told.kind in _EMPTYING:
                 yield truncate_event(index, offset, told.order)
+
+
+def sort_out(decoded: Iterable[pa.RecordBatch | Unreadable]) -> tuple[list[pa.RecordBatch], list[Unreadable]]:
+    """Events, and messages that are none. Raises PositionError for more than UNREADABLE_MAX of the latter."""
+    events: list[pa.RecordBatch] = []
+    unreadable: list[Unreadable] = []
+    for each in decoded:
+        if isinstance(each, Unreadable):
+            unreadable.append(each)
+        else:
+            events.append(each)
+        if len(unreadable) > UNREADABLE_MAX:
+            last = unreadable[-1]
+            fault = f"it and {UNREADABLE_MAX} before it cannot be read: {last.reason}"
+            raise foreign_message(last.topic, last.partition, last.offset, fault)
+    return events, unreadable
+
+
+def _own_schema(text: str) -> TableSchema:
+    """The table of a schema. Raises CorruptLogError for one that captures do not write with."""
+    try:
+        return table_schema(text)
+    except PenstockError as error:
+        reason = f"its schema is none of a table: {error.message}"
+        raise _no_change(reason) from error
+
+
+def _no_change(reason: str) -> CorruptLogError:
+    return CorruptLogError(reason, "let only Penstock write to this topic")
 
 
 def _ends(job: JoinJob, stream: JoinStream, reason: str) -> PenstockError:

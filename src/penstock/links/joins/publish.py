@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,12 +14,15 @@ from penstock.core.avro.envelope_encode import EncodableTable, encode_changes
 from penstock.core.changes import Messages, RowBatch
 from penstock.core.joins.changes import output_changes
 from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
+from penstock.core.spolts.raw import Letter, RawMessage
+from penstock.links.spolts.publish import letter_messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from penstock.core.joins.changes import OutputRows
     from penstock.core.joins.plan import JoinPlan
+    from penstock.core.joins.unreadable import Unreadable
     from penstock.core.positions import Order
     from penstock.links.joins.record import JoinRecord
     from penstock.ports.publisher import Publisher
@@ -29,13 +33,17 @@ _MESSAGE_ROWS_MAX = 50_000
 
 @dataclass(frozen=True, slots=True)
 class JoinTarget:
-    """What a join writes: the table of `plan`, as `registered`, called the source `name`, in so many partitions."""
+    """What a join writes: the table of `plan`, as `registered`, called the source `name`, in so many partitions.
+
+    Messages of its inputs that cannot be read go to `letters_topic`.
+    """
 
     name: str
     plan: JoinPlan
     registered: RegisteredTable
     partitions: int
     schemas_topic: str
+    letters_topic: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +92,20 @@ class JoinPublisher:
         """Whether a micro-batch is published already."""
         return batch <= self.record.batch
 
-    def publish(self, batch: int, places: Mapping[tuple[str, int], int], differences: pa.Table) -> int:
+    def publish(
+        self,
+        batch: int,
+        places: Mapping[tuple[str, int], int],
+        differences: pa.Table,
+        unreadable: Sequence[Unreadable] = (),
+    ) -> int:
         """Commit what a micro-batch makes of the output, which brings it to `places`; return how many changes."""
         changes = output_changes(self._target.plan, differences)
-        record = replace(self.record, batch=batch, places=dict(places))
+        letters = self.record.letters + len(unreadable)
+        record = replace(self.record, batch=batch, places=dict(places), letters=letters)
         count = sum(len(each) for each in changes)
-        self._publisher.publish(self._messages(changes, batch), record.to_mapping)
+        messages = chain(self._messages(changes, batch), self._letters(unreadable))
+        self._publisher.publish(messages, record.to_mapping)
         self._publisher.settle()
         self.record = record
         return count
@@ -97,6 +113,14 @@ class JoinPublisher:
     def close(self) -> None:
         """Let go of Kafka."""
         self._publisher.close()
+
+    def _letters(self, unreadable: Sequence[Unreadable]) -> Sequence[Messages]:
+        now_ms = _now_ms()
+        raws = [RawMessage(each.topic, each.partition, each.offset, 0, None, each.value) for each in unreadable]
+        letters = [
+            Letter(raw, self._target.name, each.reason, now_ms) for raw, each in zip(raws, unreadable, strict=True)
+        ]
+        return letter_messages(self._target.letters_topic, letters)
 
     def _messages(self, changes: Sequence[OutputRows], batch: int) -> Iterator[Messages]:
         registered, schema = self._target.registered, self._target.plan.output

@@ -24,6 +24,7 @@ class JoinRecord:
     it was made of, `ids` what tells each input from others of its name (KIP-516).
     `made` is what the state keeps and the output shows of it, which `upgrades` changes
     of the file have changed in this generation.
+    `letters` counts the messages that could not be read.
     """
 
     epoch: int
@@ -35,6 +36,7 @@ class JoinRecord:
     ids: Mapping[str, str] = field(default_factory=dict)
     made: MadeJoin | None = None
     upgrades: int = 0
+    letters: int = 0
 
     def to_mapping(self) -> dict[str, object]:
         """The record as JSON values."""
@@ -48,6 +50,7 @@ class JoinRecord:
             "ids": dict(self.ids),
             "made": None if self.made is None else self.made.to_mapping(),
             "upgrades": self.upgrades,
+            "letters": self.letters,
         }
 
     @classmethod
@@ -69,4 +72,5 @@ class JoinRecord:
             ids={str(topic): str(topic_id) for topic, topic_id in ids.items()},
             made=MadeJoin.from_mapping(made) if isinstance(made, dict) else None,
             upgrades=int(str(record.get("upgrades", 0))),
+            letters=int(str(record.get("letters", 0))),
         )

@@ -17,7 +17,7 @@ from penstock.core.errors import UsageError
 from penstock.core.joins import batch_join
 from penstock.core.joins.events import TRUNCATE
 from penstock.core.positions import file_number
-from penstock.links.joins.decode import JoinDecoder
+from penstock.links.joins.decode import JoinDecoder, sort_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -109,7 +109,8 @@ def _load_inputs(
             raise UsageError(message, f"to keep those to come: set retention.ms=-1 and retention.bytes=-1 on {topic}")
     ranges = {place: (0, end) for place, end in record.places.items()}
     for (topic, partition), offsets, values in _stretches(topics, ranges):
-        for events in decoder.decode(topic, partition, offsets, values):
+        # What the join could not read either is in its dead letters.
+        for events in sort_out(decoder.decode(topic, partition, offsets, values))[0]:
             index = int(events.column("input")[0].as_py())
             if int(events.column("op")[0].as_py()) == TRUNCATE:
                 place = (int(events.column("place")[0].as_py()), int(events.column("place_row")[0].as_py()))

@@ -1,0 +1,46 @@
+"""Messages of inputs that cannot be read, on their way past the join to its dead letters."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+BUCKET: Final = -1
+"""The bucket of their blocks, which the kernel gives back as they are."""
+
+_MARK: Final = (-1).to_bytes(4, "little", signed=True)
+"""Stands where a block of differences has its count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A message that is no change of its input, and why."""
+
+    topic: str
+    partition: int
+    offset: int
+    value: bytes
+    reason: str
+
+
+def pack_unreadable(messages: Sequence[Unreadable]) -> bytes:
+    """One block for messages."""
+    said = [[m.topic, m.partition, m.offset, base64.b64encode(m.value).decode(), m.reason] for m in messages]
+    return _MARK + json.dumps(said).encode()
+
+
+def split_blocks(blocks: Sequence[bytes]) -> tuple[Sequence[bytes], Sequence[Unreadable]]:
+    """The blocks of differences, and the messages of the others in the order of their places."""
+    messages = [
+        Unreadable(topic, partition, offset, base64.b64decode(value), reason)
+        for block in blocks
+        if block[:4] == _MARK
+        for topic, partition, offset, value, reason in json.loads(block[4:])
+    ]
+    differences = [block for block in blocks if block[:4] != _MARK]
+    return differences, sorted(messages, key=lambda each: (each.topic, each.partition, each.offset))
