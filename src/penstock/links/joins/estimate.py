@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -13,6 +14,7 @@ from penstock.core.avro.envelope_decode import decode_rows
 from penstock.core.avro.schemas import table_schema
 from penstock.core.avro.wire import schema_ids
 from penstock.core.changes import Op
+from penstock.core.errors import CorruptLogError
 from penstock.core.joins.keys import key_bytes
 from penstock.core.joins.rows import encode_stored, find_seen
 
@@ -62,7 +64,7 @@ def estimate_state(
     ends: Mapping[Place, int],
     value_schema: Callable[[int], str],
 ) -> Sequence[InputEstimate]:
-    """Look at a thousand messages or so of each input. Raises PenstockError for messages that do not decode."""
+    """Look at a thousand messages or so of each input."""
     estimates = []
     for given, stream in zip(job.plan.inputs, job.streams, strict=True):
         places = [place for place in begins if place[0] == stream.topic]
@@ -87,10 +89,12 @@ def _sample(
             start = begin + (end - begin) * number // _WINDOWS
             stretches[place] = (start, min(start + _WINDOW_OFFSETS, begin + (end - begin) * (number + 1) // _WINDOWS))
         values = pa.array([value for _, _, _, value in scan(stretches) if value is not None], pa.binary())
-        ids = schema_ids(values) if len(values) else np.empty(0, np.int64)
-        for schema_id in np.unique(ids).tolist():
-            text = value_schema(schema_id)
-            yield decode_rows(table_schema(text), text, values.filter(pa.array(ids == schema_id)))
+        # What cannot be read will be in the join's dead letters.
+        with suppress(CorruptLogError):
+            ids = schema_ids(values) if len(values) else np.empty(0, np.int64)
+            for schema_id in np.unique(ids).tolist():
+                text = value_schema(schema_id)
+                yield decode_rows(table_schema(text), text, values.filter(pa.array(ids == schema_id)))
 
 
 def _rows_of_change(decoded: DecodedRows) -> int:
