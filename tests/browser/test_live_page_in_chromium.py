@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Dialog
 
 
 @pytest.fixture
@@ -114,10 +115,15 @@ def test_nothing_is_dropped_without_a_yes(browser: Browser, live: tuple[Shop, st
         actions.ask(TableRequest("1", "shopdb-to-warehouse", "shop.orders", Action.PAUSE, "ann"))
         with visitor(browser) as page:
             asked: list[str] = []
-            page.on("dialog", lambda dialog: (asked.append(dialog.message), dialog.dismiss()))
+            page.on("dialog", partial(_say_no, asked))
             page.goto(url)
             page.get_by_role("button", name="Drop shop.orders at shopdb-to-warehouse").click()
             expect(page.get_by_role("button", name="Drop shop.orders at shopdb-to-warehouse")).to_be_enabled()
 
         assert "will forget how far shop.orders is loaded" in asked[0]
         assert [each.action for each in actions.requests()] == [Action.PAUSE]
+
+
+def _say_no(asked: list[str], dialog: Dialog) -> None:
+    asked.append(dialog.message)
+    dialog.dismiss()

@@ -19,7 +19,8 @@ import typer
 from typer.core import TyperGroup
 
 from penstock.cli.console import say_error, say_note
-from penstock.core.errors import PenstockError
+from penstock.core.errors import PenstockError, UsageError
+from penstock.core.extras import extra_of, how_to_install
 from penstock.release import RELEASE
 
 if TYPE_CHECKING:
@@ -119,6 +120,12 @@ class LazyCommands(TyperGroup):
         except PenstockError as error:
             say_error(error.message, error.hint, error.error_code)
             raise typer.Exit(error.exit_code) from error
+        except ModuleNotFoundError as error:
+            extra = extra_of(error.name)
+            if extra is None:
+                raise _defect(error) from error
+            say_error(f"this needs the package {error.name}, which is not installed", how_to_install(extra))
+            raise typer.Exit(UsageError.exit_code) from error
         except OSError as error:
             if error.errno != errno.ENOSPC:
                 raise _defect(error) from error

@@ -12,6 +12,7 @@ from penstock.config.crosschecks import find_conflicts
 from penstock.config.join_steps import steps_of
 from penstock.config.joins import JoinSpec
 from penstock.config.mysql_source import MysqlSourceSpec
+from penstock.config.packages import require_packages
 from penstock.config.postgres_source import PostgresSourceSpec
 from penstock.config.sinks import SinkSpec
 from penstock.config.spec import Spec, known_keys
@@ -52,9 +53,11 @@ def load(path: Path) -> PipelineSpec:
     """Read the pipeline in the file at `path`, its paths made absolute from the file's directory.
 
     Raises ConfigError with all the mistakes, in the order of their lines, and
-    UsageError when the file cannot be read.
+    UsageError when the file cannot be read, or asks for a package that is not installed.
     """
-    return parse(_read(path), str(path), path.resolve().parent)
+    spec = parse(_read(path), str(path), path.resolve().parent)
+    require_packages(spec)
+    return spec
 
 
 def parse(text: str, file: str, directory: Path) -> PipelineSpec:
