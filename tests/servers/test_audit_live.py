@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from penstock.ports.audit_results import AuditResult
 
 ROWS = 2000
+MINUTES = 2.0
+"""For how long audits look for false alarms, at night."""
 
 
 @pytest.fixture
@@ -81,6 +83,37 @@ def test_only_rows_that_are_wrong_are_named_while_others_change_all_the_time(
     assert (quiet.state, quiet.rows) == ("equal", ())
     assert {(row.key, row.state) for row in found.rows} == {(("1600",), "different"), (("1700",), "missing")}
     assert found.state == "different"
+
+
+@pytest.mark.nightly
+def test_audits_all_the_while_find_what_is_corrupted_and_raise_no_false_alarm_under_many_writes(
+    chain: Chain, postgres: PostgresServer
+) -> None:
+    writes, rng = 0, random.Random(7)  # noqa: S311 - not for secrets
+
+    def write() -> None:
+        nonlocal writes
+        with chain.cursor() as cursor:
+            while not stop.is_set():
+                ids = ",".join(str(rng.randint(1, 1400)) for _ in range(50))
+                writes += cursor.execute(f"UPDATE orders SET total = total + 1 WHERE id IN ({ids})")
+                for statement in _random_statements(rng):
+                    writes += cursor.execute(statement)
+
+    began, stop, rounds = time.monotonic(), threading.Event(), 0
+    with _running(stop, write, lambda: _carry(chain, stop)):
+        while time.monotonic() - began < MINUTES * 60:
+            quiet = _audit(chain)
+            assert (quiet.state, quiet.rows) in {("equal", ()), ("lagging", ())}, quiet
+            _corrupt(chain, postgres)
+            found = _audit(chain)
+            assert {(row.key, row.state) for row in found.rows} == {(("1600",), "different"), (("1700",), "missing")}
+            _mend(postgres, chain.name)
+            rounds += 1
+    seconds = time.monotonic() - began
+
+    assert rounds > 1
+    print(f"{rounds} rounds, {writes / seconds:.0f} rows written per second, {seconds:.0f} s")  # noqa: T201 - a measured figure
 
 
 @pytest.mark.parametrize("overflow", ["null", "clamp"])
@@ -182,5 +215,15 @@ def _audit(chain: Chain) -> TableFindings:
 def _corrupt(chain: Chain, postgres: PostgresServer) -> None:
     login = f"host={postgres.host} port={postgres.port} user={postgres.user} password={postgres.password}"
     with psycopg.connect(f"{login} dbname={postgres.database}", autocommit=True, connect_timeout=10) as connection:
+        kept = f"SELECT * FROM {chain.name}.orders WHERE id = 1700"
+        connection.execute(f"CREATE TABLE IF NOT EXISTS {chain.name}.kept AS {kept}".encode())
         connection.execute(f"UPDATE {chain.name}.orders SET total = total + 0.01 WHERE id = 1600".encode())
         connection.execute(f"DELETE FROM {chain.name}.orders WHERE id = 1700".encode())
+
+
+def _mend(postgres: PostgresServer, schema: str) -> None:
+    """Undo `_corrupt` behind the pipeline's back, in the row that was changed and the one that is gone."""
+    login = f"host={postgres.host} port={postgres.port} user={postgres.user} password={postgres.password}"
+    with psycopg.connect(f"{login} dbname={postgres.database}", autocommit=True, connect_timeout=10) as connection:
+        connection.execute(f"UPDATE {schema}.orders SET total = total - 0.01 WHERE id = 1600".encode())
+        connection.execute(f"INSERT INTO {schema}.orders SELECT * FROM {schema}.kept".encode())

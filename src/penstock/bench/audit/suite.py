@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from penstock.adapters.mysql.catalog import read_tables
 from penstock.adapters.mysql.connection import ask, connect
-from penstock.bench.audit.tables import TABLE, change_rows, duckdb_file, make_tables, open_postgres
+from penstock.bench.audit.tables import COLUMNS, TABLE, change_rows, duckdb_file, make_tables, open_postgres
 from penstock.bench.bench import Bench
 from penstock.bench.capture.workload import login
 from penstock.bench.figure import Figure
 from penstock.bench.marks import await_mark
 from penstock.bench.meter import Meter
-from penstock.bench.peers.reladiff import PROGRAM, VERSION, ensure_reladiff
+from penstock.bench.peers.reladiff_install import PROGRAM, VERSION, ensure_reladiff
 from penstock.bench.versions import python_versions
 from penstock.core.audit.dialects import MARIADB
 from penstock.core.audit.found_tables import FoundTable, columns_of, plan_found
@@ -131,7 +131,7 @@ def _peer_command(lab: Lab, target: str) -> Sequence[str]:
         "duckdb": {"driver": "duckdb", "filepath": str(duckdb_file(lab))},
     }
     connections = [json.dumps(mysql), json.dumps(targets[target])]
-    return [str(ensure_reladiff()), str(PROGRAM), *connections, str(TABLE), "id", str(lab.settings.rows)]
+    return [str(ensure_reladiff()), str(PROGRAM), *connections, str(TABLE), ",".join(COLUMNS), str(lab.settings.rows)]
 
 
 def _source_figure(lab: Lab) -> Figure:

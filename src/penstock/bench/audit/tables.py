@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from penstock.dev.postgres import PostgresServer as RunningPostgres
 
 TABLE: Final = TableId("bench_audit", "orders")
+COLUMNS: Final = ("id", "customer", "quantity", "price", "ordered_at", "remark", "status", "details")
 _ROWS_AT_ONCE: Final = 10_000
-_COLUMNS: Final = (
+_DEFINITIONS: Final = (
     "id BIGINT NOT NULL PRIMARY KEY, customer VARCHAR(64), quantity INTEGER, price DECIMAL(12,2),"
     " ordered_at TIMESTAMP(6), remark TEXT, status SMALLINT, details TEXT"
 )
@@ -45,14 +46,14 @@ def make_tables(lab: Lab) -> None:
         closing(duckdb.connect(str(duckdb_file(lab)))) as file,
         postgres.cursor() as cursor,
     ):
-        for statement in (f"CREATE SCHEMA {TABLE.schema}", f"CREATE TABLE {TABLE} ({_COLUMNS})"):
+        for statement in (f"CREATE SCHEMA {TABLE.schema}", f"CREATE TABLE {TABLE} ({_DEFINITIONS})"):
             postgres.execute(statement.encode())
             file.execute(statement)
         for rows in _read(lab):
             with cursor.copy(f"COPY {TABLE} FROM STDIN".encode()) as copy:
                 for row in rows:
                     copy.write_row(row)
-            arrived = pa.table([pa.array(column) for column in zip(*rows, strict=True)], names=list("abcdefgh"))
+            arrived = pa.table([pa.array(column) for column in zip(*rows, strict=True)], names=list(COLUMNS))
             file.register("arrived", arrived)
             file.execute(f"INSERT INTO {TABLE} SELECT * FROM arrived")  # noqa: S608 - our own names
             file.unregister("arrived")
