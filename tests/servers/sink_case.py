@@ -13,7 +13,7 @@ from penstock.adapters.duckdb.database import DuckdbLimits
 from penstock.adapters.duckdb.warehouse import DuckdbWarehouse
 from penstock.adapters.postgres.warehouse import PostgresWarehouse
 from penstock.adapters.redshift.warehouse import RedshiftLoads, RedshiftWarehouse
-from penstock.adapters.snowflake.connection import SnowflakeAccount
+from penstock.adapters.snowflake.account import SnowflakeAccount
 from penstock.adapters.snowflake.warehouse import SnowflakeWarehouse
 from penstock.core.batches import Batch
 from penstock.core.file_formats import PARQUET, FileFormat, render_as

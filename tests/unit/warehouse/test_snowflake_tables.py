@@ -15,11 +15,12 @@ from penstock.core.audit.queries import KeyRange, keys_query, rows_query, signat
 from penstock.core.audit.side import AuditColumn, AuditSide
 from penstock.core.audit.snowflake import SNOWFLAKE as AUDITED
 from penstock.core.batches import Batch
+from penstock.core.errors import TableStoppedError
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import BytesType, Column, DecimalType, IntegerType, TableId, TableSchema, TextType, VectorType
 from penstock.core.warehouse.dialects import SNOWFLAKE
 from penstock.core.warehouse.load_plan import plan_transactions
-from penstock.core.warehouse.messages import render_staged_rows
+from penstock.core.warehouse.messages import render_staged_rows, require_fitting
 from penstock.core.warehouse.partial_rows import Lacking, plan_completion
 from penstock.core.warehouse.planner import plan_renames, plan_whole_merge
 from penstock.core.warehouse.staged_texts import plan_staging, plan_staging_table, render_staged
@@ -173,3 +174,12 @@ def test_signatures_of_an_audit_are_snowflake_s_sql() -> None:
         # Snowflake has no operators for bits, no DIV, and no TRIM(LEADING ...).
         assert not any(word in signatures + rows + keys for word in (" & ", " DIV ", "LEADING", "TRAILING"))
         assert "TO_NUMBER(SUBSTR(h, 1, 8), 'XXXXXXXX') AS w0" in signatures
+
+
+def test_a_row_that_no_variant_holds_is_named_with_its_largest_value() -> None:
+    texts = ['{"id": "1", "note": "a"}', '{"id": "2", "note": "' + "x" * (1 << 24) + '", "none": null}']
+    fitting = require_fitting(schema(ID), iter(texts))
+
+    assert next(fitting) == texts[0]
+    with pytest.raises(TableStoppedError, match=r"orders\.note stopped .* a row \(id = '2'\) has 16777253 bytes"):
+        next(fitting)

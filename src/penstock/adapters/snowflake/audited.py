@@ -10,7 +10,7 @@ from penstock.core.audit.snowflake import SNOWFLAKE
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.adapters.snowflake.connection import SnowflakeAccount
+    from penstock.adapters.snowflake.account import SnowflakeAccount
     from penstock.core.audit.dialects import AuditDialect
 
 

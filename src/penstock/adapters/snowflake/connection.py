@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, Protocol
 
-from penstock.core.errors import (
-    ConflictError,
-    PenstockError,
-    RefusedStatementError,
-    SinkError,
-    UnavailableError,
-    UsageError,
-)
+from penstock.adapters.snowflake.errors import explain
+from penstock.core.errors import PenstockError, UsageError
 from penstock.core.warehouse.dialect import quote_name
 from penstock.core.warehouse.dialects import SNOWFLAKE
 
@@ -23,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from types import ModuleType
 
+    from penstock.adapters.snowflake.account import SnowflakeAccount
     from penstock.core.warehouse.dialect import Dialect
     from penstock.ports.warehouse import Value
 
@@ -41,32 +35,7 @@ SESSION: Final[Mapping[str, str | int | bool]] = {
 """What statements depend on, whatever the account or the user sets."""
 _LOGIN_SECONDS = 30
 _NETWORK_SECONDS = 120
-_LOGIN_REFUSED = {250001, 390100, 390101, 390144, 390189, 390201, 394300}
-_OF_STATEMENTS = {1003, 1063, 2003, 2043, 3001, 100035, 100038, 100046, 100078, 100132}
-"""Syntax, what is not there, rights, and values that do not fit."""
-_CONFLICTS = {625, 630}
-"""A statement that was aborted for another transaction, or gave up waiting for its lock."""
 _INSTALL = 'install it beside Penstock: pip install "snowflake-connector-python>=4,<5"'
-
-
-@dataclass(frozen=True, slots=True)
-class SnowflakeAccount:
-    """A database of an account and our login to it: by `password`, or by the key in `private_key_file` (PEM)."""
-
-    account: str
-    host: str | None
-    port: int
-    protocol: str
-    user: str
-    database: str
-    virtual_warehouse: str
-    role: str | None = None
-    password: str | None = field(default=None, repr=False)
-    private_key_file: str | None = None
-
-    def __str__(self) -> str:
-        """Where it is, without the password."""
-        return f"snowflake://{self.user}@{self.host or self.account}/{self.database}"
 
 
 class Cursor(Protocol):
@@ -203,24 +172,7 @@ class SnowflakeDatabase:
         return cursor
 
     def _explain(self, error: Exception) -> PenstockError:
-        """Turn the connector's error into ours."""
-        number = getattr(error, "errno", None)
-        errors = self._driver.errors
-        cause = " ".join(str(error).split())
-        if number in _LOGIN_REFUSED and "Failed to connect" in cause and "could not connect" in cause.casefold():
-            return UnavailableError(f"{self._account} is away: {cause}", "a rerun goes on from here")
-        if number in _LOGIN_REFUSED:
-            hint = "look at account, user, role, and the password or the key of the sink"
-            return SinkError(f"{self._account} does not let us in: {cause}", hint)
-        if number in _CONFLICTS:
-            hint = "a rerun goes on from here; see that no other pipeline has the same name and database"
-            return ConflictError(f"{self._account} had another writer at the same time: {cause}", hint)
-        if number in _OF_STATEMENTS or isinstance(error, errors.IntegrityError):
-            hint = "see that the sink's role owns our schemas and may use its warehouse, and run again"
-            return RefusedStatementError(f"{self._account} refused a statement: {cause}", hint)
-        if isinstance(error, errors.OperationalError | errors.InterfaceError | errors.HttpError):
-            return UnavailableError(f"{self._account} is away: {cause}", "a rerun goes on from here")
-        return SinkError(f"{self._account} refused a statement: {cause}", "run again; report it if it stays")
+        return explain(self._account, error, self._driver.errors)
 
 
 def _driver() -> ModuleType:

@@ -14,7 +14,7 @@ from penstock.core.errors import RefusedStatementError, UsageError
 from penstock.ports.queries import QueryResult
 
 if TYPE_CHECKING:
-    from penstock.adapters.snowflake.connection import SnowflakeAccount
+    from penstock.adapters.snowflake.account import SnowflakeAccount
     from penstock.ports.queries import ReadLimits
 
 _READS: Final = re.compile(r"\s*(SELECT|SHOW|DESCRIBE|DESC|EXPLAIN)\b", re.IGNORECASE)

@@ -14,7 +14,7 @@ from penstock.core.files import staged_columns
 from penstock.core.warehouse.attributes import Attributes, Grant
 from penstock.core.warehouse.dialect import quote_name
 from penstock.core.warehouse.dialects import SNOWFLAKE
-from penstock.core.warehouse.messages import render_staged_rows, split_texts
+from penstock.core.warehouse.messages import render_staged_rows, require_fitting, split_texts
 from penstock.core.warehouse.staged_texts import plan_staging, plan_staging_table, plan_unstaging, render_staged
 from penstock.core.warehouse.state_schema import state_schema
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from penstock.adapters.snowflake.connection import SnowflakeAccount
+    from penstock.adapters.snowflake.account import SnowflakeAccount
     from penstock.core.batches import Batch
     from penstock.core.tables import TableId, TableSchema
     from penstock.core.warehouse.dialect import Dialect
@@ -101,7 +101,7 @@ class SnowflakeWarehouse:
     def staged(self, schema: TableSchema, rows: pa.Table) -> Iterator[str]:
         """See `Warehouse`."""
         path = quote_name(SNOWFLAKE, self._state, self._staging)
-        for array in split_texts(render_staged_rows(rows), _STAGED_BYTES):
+        for array in split_texts(require_fitting(schema, render_staged_rows(rows)), _STAGED_BYTES):
             self.run(plan_staging(path), [array])
         try:
             yield render_staged(path, schema, staged_columns(schema, rows.column_names))

@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from penstock.core.files import LACKS, OFFSET, OP
+from penstock.core.warehouse.columns import stopped
 from penstock.core.warehouse.landing import render_position
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from penstock.core.batches import Batch
+    from penstock.core.errors import TableStoppedError
     from penstock.core.tables import TableSchema
+
+_VARIANT_BYTES_MAX: Final = 16_777_216
 
 
 def render_rows(schema: TableSchema, batch: Batch, rows: pa.Table) -> Iterator[str]:
@@ -50,6 +54,14 @@ def render_schema_change(order: tuple[int, int, int]) -> str:
     return json.dumps({"message": {"op": "schema"}, "position": render_position(order)})
 
 
+def require_fitting(schema: TableSchema, texts: Iterator[str]) -> Iterator[str]:
+    """Yield `texts`, each of which has a row; TableStoppedError for the first that no VARIANT holds."""
+    for text in texts:
+        if len(text) > _VARIANT_BYTES_MAX or len(text.encode()) > _VARIANT_BYTES_MAX:
+            raise _too_large(schema, text)
+        yield text
+
+
 def split_texts(texts: Iterator[str], bytes_max: int) -> Iterator[str]:
     """Yield JSON arrays of `texts`, in order, none of them much larger than `bytes_max` unless one text is."""
     held: list[str] = []
@@ -63,6 +75,18 @@ def split_texts(texts: Iterator[str], bytes_max: int) -> Iterator[str]:
         size += length
     if held:
         yield f"[{','.join(held)}]"
+
+
+def _too_large(schema: TableSchema, text: str) -> TableStoppedError:
+    """Name the row and its largest value; a VARIANT holds 16 MiB (SQL reference, "Semi-structured data types")."""
+    given = json.loads(text)
+    row = given["message"]["row"] if "message" in given else given
+    largest = max(row, key=lambda name: len(row[name] or ""))
+    key = ", ".join(f"{name} = {row.get(name)!r}" for name in schema.key)
+    of = f" ({key})" if key else ""
+    reason = f"a row{of} has {len(text.encode())} bytes as JSON, and VARIANT holds {_VARIANT_BYTES_MAX}"
+    hint = "make the value smaller in the source, or leave the table out of the link's `tables`"
+    return stopped(schema, largest, reason, hint)
 
 
 def _texts(column: pa.ChunkedArray[Any]) -> list[str | None]:

@@ -12,7 +12,13 @@ from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.warehouse.alter import plan_migration
 from penstock.core.warehouse.landing import plan_end, plan_landed_merge, plan_landing, plan_table, plan_task
 from penstock.core.warehouse.load_plan import SchemaInPlace, plan_positions, plan_steps
-from penstock.core.warehouse.messages import render_barrier, render_rows, render_schema_change, split_texts
+from penstock.core.warehouse.messages import (
+    render_barrier,
+    render_rows,
+    render_schema_change,
+    require_fitting,
+    split_texts,
+)
 from penstock.core.warehouse.migration import Around
 from penstock.core.warehouse.planner import keep_fill_values, plan_column_renames, plan_drop
 from penstock.core.warehouse.target_table import TargetTable
@@ -149,7 +155,8 @@ class LandingSink:
                 rows = read_pieces(self._objects, schema, [piece])
                 if rows is not None:
                     _require_whole_inserts(schema, rows)
-                    for array in split_texts(render_rows(schema, piece.batch, rows), _INSERT_BYTES):
+                    messages = require_fitting(schema, render_rows(schema, piece.batch, rows))
+                    for array in split_texts(messages, _INSERT_BYTES):
                         self._database.run(insert, [array])
                     changes += count_changes(rows)
             self._remember(table, step, state)

@@ -12,7 +12,8 @@ from penstock.core.warehouse.landing import LandingZone
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.adapters.snowflake.connection import SnowflakeAccount, SnowflakeDatabase
+    from penstock.adapters.snowflake.account import SnowflakeAccount
+    from penstock.adapters.snowflake.connection import SnowflakeDatabase
     from penstock.config.sinks import SnowflakeSinkSpec
     from penstock.config.specs import LinkSpec, PipelineSpec
     from penstock.ports.audited import AuditedDatabase
@@ -124,7 +125,7 @@ def _examine(account: SnowflakeAccount) -> str:
 
 def _account(sink: SnowflakeSinkSpec) -> SnowflakeAccount:
     """The database and our login to it."""
-    from penstock.adapters.snowflake.connection import SnowflakeAccount  # noqa: PLC0415 - slow to import
+    from penstock.adapters.snowflake.account import SnowflakeAccount  # noqa: PLC0415 - slow to import
 
     return SnowflakeAccount(
         sink.account,

@@ -1,0 +1,57 @@
+"""Errors of Snowflake's connector as ours, told apart by their numbers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from penstock.core.errors import ConflictError, PenstockError, RefusedStatementError, SinkError, UnavailableError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from penstock.adapters.snowflake.account import SnowflakeAccount
+
+_LOGIN_REFUSED: Final = {250001, 390100, 390101, 390144, 390189, 390201, 394300}
+_OF_STATEMENTS: Final = {1003, 1063, 100035, 100038, 100046, 100078, 100132}
+"""Syntax, and values that do not fit."""
+_NO_RIGHTS: Final = {2003, 2043, 3001}
+"""What is not there, or is not shown to this role; and insufficient privileges."""
+_NO_WAREHOUSE: Final = {606, 90073}
+"""No virtual warehouse that runs: it is suspended and may not resume, or over the quota of a resource monitor."""
+_CONFLICTS: Final = {625, 630}
+"""A statement that was aborted for another transaction, or gave up waiting for its lock."""
+
+
+def explain(account: SnowflakeAccount, error: Exception, errors: ModuleType) -> PenstockError:
+    """Turn an error of the connector, whose `errors` are given, into ours."""
+    number = getattr(error, "errno", None)
+    cause = " ".join(str(error).split())
+    if number in _LOGIN_REFUSED:
+        return _explain_login(account, cause)
+    if number in _CONFLICTS:
+        hint = "a rerun goes on from here; see that no other pipeline has the same name and database"
+        return ConflictError(f"{account} had another writer at the same time: {cause}", hint)
+    if number in _NO_WAREHOUSE:
+        alter = f"ALTER WAREHOUSE {account.virtual_warehouse}"
+        hint = f"in Snowflake: {alter} RESUME, or {alter} SET AUTO_RESUME = TRUE; or raise its quota"
+        return UnavailableError(f"{account} has no virtual warehouse that runs: {cause}", hint)
+    if number in _NO_RIGHTS | _OF_STATEMENTS or isinstance(error, errors.IntegrityError):
+        return RefusedStatementError(f"{account} refused a statement: {cause}", _hint(account, number))
+    if isinstance(error, errors.OperationalError | errors.InterfaceError | errors.HttpError):
+        return UnavailableError(f"{account} is away: {cause}", "a rerun goes on from here")
+    return SinkError(f"{account} refused a statement: {cause}", "run again; report it if it stays")
+
+
+def _explain_login(account: SnowflakeAccount, cause: str) -> PenstockError:
+    if "Failed to connect" in cause and "could not connect" in cause.casefold():
+        return UnavailableError(f"{account} is away: {cause}", "a rerun goes on from here")
+    hint = "look at account, user, role, and the password or the key of the sink"
+    return SinkError(f"{account} does not let us in: {cause}", hint)
+
+
+def _hint(account: SnowflakeAccount, number: int | None) -> str:
+    if number not in _NO_RIGHTS:
+        return "see what the error names, and run again"
+    role = account.role or "the user's default role"
+    rights = f"CREATE SCHEMA ON DATABASE {account.database}, USAGE ON WAREHOUSE {account.virtual_warehouse}"
+    return f"grant {role} what the error names ({rights}, OWNERSHIP of what Penstock made), and run again"
