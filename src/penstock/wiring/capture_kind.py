@@ -104,8 +104,8 @@ class CaptureKind(Protocol):
         """What carries snapshots beside a capture that has begun; None where it cannot."""
         ...
 
-    def rows(self, source: SourceSpec) -> RowReader:
-        """What reads rows again; nothing is connected yet, and whoever takes it closes it."""
+    def rows(self, source: SourceSpec, pipeline: str) -> RowReader:
+        """What reads rows again for `pipeline`; nothing is connected yet, and whoever takes it closes it."""
         ...
 
     def on_top_of(self, base: Position, position: Position) -> Position:

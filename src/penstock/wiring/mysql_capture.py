@@ -23,6 +23,7 @@ from penstock.core.mysql.log.heartbeats import HeartbeatWatch
 from penstock.core.mysql.log.read_from import on_top_of
 from penstock.core.mysql.statements.evolution import refusal_of_types
 from penstock.core.positions import binlog_position
+from penstock.core.snapshot_copies import copies_owner, is_copy, snapshot_of
 from penstock.links.capture.mysql.cascades import CascadeWatch
 from penstock.links.capture.mysql.log_reading import BinlogReading
 from penstock.links.capture.mysql.statements import StatementHandler
@@ -141,9 +142,11 @@ class MysqlCapture:
     ) -> LogStream:
         """See CaptureKind."""
         source = mysql_source(spec.source)
-        carried = wanted_rows(source)
+        carried, owner = wanted_rows(source), copies_owner(spec.pipeline.pipeline, source.name)
 
         def wanted(table: TableId) -> bool:
+            if is_copy(table):
+                return bool(snapshot_of(table, owner))
             return carried(table) or (table_catalog is not None and table_catalog.unlogged.watches(table))
 
         begin, prepared_bytes_max = binlog_position(position), source.prepared_xa_mebibytes_max << 20
@@ -153,21 +156,24 @@ class MysqlCapture:
 
     def reading(self, spec: CaptureSpec, begin: Position, table_catalog: TableCatalog) -> LogReading:
         """See CaptureKind."""
-        del table_catalog
         heartbeat, watch = mysql_source(spec.source).heartbeat, None
         if heartbeat is not None:
             newest = binlog_position(begin).heartbeat
             watch = HeartbeatWatch(heartbeat.table_id, spec.pipeline.pipeline, newest)
-        return BinlogReading(begin, watch)
+        return BinlogReading(begin, watch, table_catalog.copied)
 
     def refreshing(self, spec: CaptureSpec, capture: OpenCapture) -> Refresher | None:
         """See CaptureKind."""
-        reader = self.rows(spec.source)
+        copied = capture.parts.table_catalog.copied
+        copied.owner = copies_owner(spec.pipeline.pipeline, spec.source_name)
+        copied.snapshots = capture.snapshots
+        reader = self.rows(spec.source, spec.pipeline.pipeline)
         return open_refresher(spec, capture, reader, lambda: wanted_by_itself(capture, reader.tables()))
 
-    def rows(self, source: SourceSpec) -> RowReader:
+    def rows(self, source: SourceSpec, pipeline: str) -> RowReader:
         """See CaptureKind."""
-        return MysqlRowReader(mysql_server(source), mysql_source(source).policy)
+        owner = copies_owner(pipeline, source.name)
+        return MysqlRowReader(mysql_server(source), mysql_source(source).policy, owner)
 
     def on_top_of(self, base: Position, position: Position) -> Position:
         """See CaptureKind."""

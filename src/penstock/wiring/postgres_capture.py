@@ -165,8 +165,9 @@ class PostgresCapture:
 
         return open_refresher(spec, capture, reader, added)
 
-    def rows(self, source: SourceSpec) -> RowReader:
+    def rows(self, source: SourceSpec, pipeline: str) -> RowReader:
         """See CaptureKind."""
+        del pipeline
         return self._rows(source, tuple)
 
     def _rows(self, source: SourceSpec, committed: Callable[[], Sequence[int]]) -> PostgresRowReader:

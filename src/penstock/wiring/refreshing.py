@@ -36,7 +36,10 @@ def open_refresher(
     except BaseException:
         snapshots.close()
         raise
-    return Refresher(capture, reader, snapshots, ThreadPoolExecutor(1, "snapshot").submit)
+    refresher = Refresher(capture, reader, snapshots, ThreadPoolExecutor(1, "snapshot").submit)
+    # What a process that was killed left behind.
+    refresher.sweep(capture.snapshots)
+    return refresher
 
 
 def new_snapshot(source: str, table: str, options: SnapshotOptions) -> Snapshot:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from penstock.core.avro.envelope_encode import encode_changes
 from penstock.core.changes import Messages
 from penstock.core.errors import TableStoppedError
-from penstock.core.key_changes import message_order, split_key_changes
+from penstock.core.key_changes import logged_order, split_key_changes
 from penstock.core.publication import Publication, StoppedTable, count_rows, merge_by_topic
 from penstock.links.capture.sendable import require_sendable
 
@@ -91,7 +91,7 @@ class ChangeCollector:
                 keys, values = encode_changes(encodable, batch, processed_at_ms)
                 if batch.after_lacks:
                     parts.setdefault(topic, []).extend(keys.to_pylist())
-                encoded.append(Messages(topic, keys, values, message_order(batch)))
+                encoded.append(Messages(topic, keys, values, logged_order(batch)))
         return encoded
 
 

@@ -9,29 +9,25 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias, assert_never
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, assert_never
 
-import numpy as np
-import pyarrow as pa
-
-from penstock.core.avro.envelope_encode import encode_changes
-from penstock.core.changes import Messages
-from penstock.core.errors import PenstockError, TableStoppedError, UnavailableError, UsageError
+from penstock.core.errors import PenstockError, UnavailableError, UsageError
 from penstock.core.publication import StoppedTable
-from penstock.core.snapshots import SnapshotProgress, Status, Wanted, Window, require_key
+from penstock.core.snapshots import Method, SnapshotProgress, Status, Wanted, Window, require_key
 from penstock.core.tables import TableId
-from penstock.links.capture.sendable import require_sendable
+from penstock.links.capture.chunk_messages import GivesWayInPartError, SnapshotError, chunk_messages, require_came
 from penstock.links.capture.table_return import announce_anew
 from penstock.ports.snapshots import Chunk, ChunkOrder, Definition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from concurrent.futures import Future
 
-    from penstock.core.changes import RowBatch
     from penstock.core.log_items import LoggedStatement
     from penstock.core.positions import Position
     from penstock.core.publication import Publication
+    from penstock.core.tables import TableSchema
     from penstock.links.capture.open_capture import OpenCapture
     from penstock.ports.snapshots import RowReader, Snapshot, SnapshotList
 
@@ -40,8 +36,15 @@ _ATTEMPTS_MAX = 10
 _PAUSE_SECONDS_MAX = 30.0
 _SMALLER = 4
 _What: TypeAlias = "Chunk | Definition"
-Start: TypeAlias = "Callable[[Callable[[], _What]], Future[_What]]"
-"""Runs one thing after the other, beside the capture: `submit` of an executor with one thread."""
+_Answer = TypeVar("_Answer")
+
+
+class Start(Protocol):
+    """Runs one thing after the other, beside the capture: `submit` of an executor with one thread."""
+
+    def __call__(self, question: Callable[[], _Answer], /) -> Future[_Answer]:
+        """Have `question` asked."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,16 @@ class _Reading:
     table: TableId
     topic: str
     future: Future[_What]
+    window: Window
+
+
+@dataclass(frozen=True, slots=True)
+class _Locked:
+    """The table that a snapshot has locked; what the log tells of it since it began anew makes `window` void."""
+
+    snapshot: Snapshot
+    table: TableId
+    topic: str
     window: Window
 
 
@@ -71,6 +84,7 @@ class Refresher:
         self._start = start
         self._current: Snapshot | None = None
         self._reading: _Reading | None = None
+        self._locked: _Locked | None = None
         self._failures: dict[str, int] = {}
         self._chunk_rows: dict[str, int] = {}
         self._not_before: dict[str, float] = {}
@@ -94,6 +108,8 @@ class Refresher:
 
     def saw(self, publication: Publication) -> None:
         """Note what was published; its rows are newer than those of a chunk that is being read."""
+        if self._locked is not None and any(m.topic == self._locked.topic and len(m) for m in publication.messages):
+            self._locked.window.void()
         if self._reading is not None:
             for messages in publication.messages:
                 if messages.topic == self._reading.topic:
@@ -102,8 +118,14 @@ class Refresher:
 
     def saw_statement(self, statement: LoggedStatement) -> None:
         """Note that the capture is past a statement."""
-        if self._reading is not None and self._capture.parts.statements.concerns(statement, self._reading.table):
-            self._reading.window.void()
+        for each in (self._reading, self._locked):
+            if each is not None and self._capture.parts.statements.concerns(statement, each.table):
+                each.window.void()
+
+    def sweep(self, kept: Collection[str]) -> None:
+        """Have dropped what other snapshots than those `kept` have left behind in the source."""
+        ids = frozenset(kept)
+        self._start(lambda: self._reader.sweep(ids))
 
     def close(self) -> None:
         """Let go of the state database and of the source."""
@@ -126,9 +148,15 @@ class Refresher:
             return
         now = time.monotonic()
         ready = [s for s in found.values() if s.wanted is Wanted.RUN]
-        self._current = min(ready, key=lambda s: max(self._not_before.get(s.id, 0.0), now), default=None)
-        if self._reading is not None and self._reading.snapshot.id not in {s.id for s in ready}:
+        locked = None if self._locked is None else self._locked.snapshot
+        # Nobody waits longer than needs be for a table that is locked.
+        order = {s.id: (locked is None or s.id != locked.id, max(self._not_before.get(s.id, 0.0), now)) for s in ready}
+        self._current = min(ready, key=lambda s: order[s.id], default=None)
+        if self._reading is not None and self._reading.snapshot.id not in order:
+            self._unlock(self._reading.snapshot)
             self._reading = None
+        elif locked is not None and locked.id not in order:
+            self._unlock(locked)
 
     def _reconcile(self, id_: str, progress: SnapshotProgress, known: Snapshot | None) -> None:
         if progress.is_done:
@@ -146,23 +174,45 @@ class Refresher:
         table, table_catalog = TableId.parse(snapshot.table), self._capture.parts.table_catalog
         progress = self._capture.snapshots.get(snapshot.id)
         is_carried = table_catalog.schema_change(table) is not None and str(table) not in self._capture.stopped
-        begins = snapshot.options.full_refresh and progress is None
+        locks = snapshot.options.method is Method.FULL_LOCK
+        begins = not self._has_locked(snapshot) if locks else snapshot.options.full_refresh and progress is None
+        question: Callable[[], _What]
         try:
             if begins or not is_carried:
-                self._require_may_begin(snapshot, progress)
-                topic, future = "", self._start(lambda: self._reader.define(table, boundary))
+                self._require_may_begin(snapshot, None if is_carried else progress)
+                look = self._reader.lock if locks else self._reader.define
+                topic, question = "", partial(look, table, boundary)
             else:
                 encodable, topic = table_catalog.encodable(table)
-                require_key(encodable.schema)
-                cursor = "" if progress is None else progress.cursor
-                count = self._chunk_rows.get(snapshot.id, snapshot.options.chunk_rows)
-                options = replace(snapshot.options, chunk_rows=count)
-                order = ChunkOrder(encodable.schema, options, cursor, boundary)
-                future = self._start(lambda: self._reader.read(order))
+                if not locks:
+                    require_key(encodable.schema)
+                if snapshot.options.method is Method.BLACKHOLE and progress is None:
+                    # Who reads the log must know whose rows come.
+                    progress = self._capture.snapshots[snapshot.id] = SnapshotProgress(snapshot.table)
+                    self._capture.advance(boundary)
+                order = self._order(snapshot, encodable.schema, progress, boundary)
+                question = partial(self._reader.read, order)
         except UsageError as error:
             self._end(snapshot, Status.FAILED, boundary, error)
         else:
-            self._reading = _Reading(snapshot, table, topic, future, Window())
+            self._reading = _Reading(snapshot, table, topic, self._start(question), Window())
+
+    def _order(
+        self, snapshot: Snapshot, schema: TableSchema, progress: SnapshotProgress | None, low: Position
+    ) -> ChunkOrder:
+        count = self._chunk_rows.get(snapshot.id, snapshot.options.chunk_rows)
+        options = replace(snapshot.options, chunk_rows=count)
+        return ChunkOrder(schema, options, "" if progress is None else progress.cursor, low, snapshot.id)
+
+    def _has_locked(self, snapshot: Snapshot) -> bool:
+        locked = self._locked
+        return locked is not None and locked.snapshot.id == snapshot.id and self._reader.holds(locked.table)
+
+    def _unlock(self, snapshot: Snapshot) -> None:
+        """Let go of the table if `snapshot` has locked it; whoever wants it still begins again."""
+        if snapshot.options.method is Method.FULL_LOCK:
+            self._locked = None
+            self._start(self._reader.release)
 
     def _require_may_begin(self, snapshot: Snapshot, progress: SnapshotProgress | None) -> None:
         table = TableId.parse(snapshot.table)
@@ -185,6 +235,11 @@ class Refresher:
             # It is read again.
             self._reading = None
             return
+        if self._locked is not None and self._locked.window.is_void:
+            self._reading = None
+            message = f"the lock of {reading.table} was lost, and the table written to, before all of it was read"
+            self._fail(reading.snapshot, UnavailableError(message, "it is locked again, and begun again"), boundary)
+            return
         try:
             found = reading.future.result()
         except PenstockError as error:
@@ -202,65 +257,46 @@ class Refresher:
                     self._publish(reading, found, boundary)
                 case _:
                     assert_never(found)
-        except _SnapshotError as error:
+        except SnapshotError as error:
             self._fail(reading.snapshot, error.cause, boundary)
 
     def _return_table(self, snapshot: Snapshot, found: Definition, boundary: Position) -> None:
         """Begin a table that had stopped or is new without rows; live changes of it flow from here on."""
         try:
-            schema_change = announce_anew(self._capture, found, boundary)
+            schema_change = announce_anew(self._capture, found, boundary, snapshot.options.method)
         except UsageError as error:
-            raise _SnapshotError(error) from error
+            raise SnapshotError(error) from error
         self._capture.snapshots[snapshot.id] = SnapshotProgress(snapshot.table, fills=True)
         self._capture.begin_anew(boundary, schema_change)
+        if snapshot.options.method is Method.FULL_LOCK:
+            self._locked = _Locked(snapshot, found.schema.table, schema_change.topic, Window())
 
     def _publish(self, reading: _Reading, chunk: Chunk, boundary: Position) -> None:
         snapshot = reading.snapshot
         before = self._capture.snapshots.get(snapshot.id) or SnapshotProgress(snapshot.table)
+        require_came(self._capture, snapshot, chunk)
         try:
-            messages = self._messages(reading, chunk, boundary)
-        except _GivesWayInPartError as error:
+            messages = chunk_messages(self._capture, reading.table, chunk, reading.window, boundary)
+        except GivesWayInPartError as error:
             self._read_less(snapshot, boundary, error)
             return
         if snapshot.id in self._chunk_rows:
             self._chunk_rows[snapshot.id] = min(self._chunk_rows[snapshot.id] * _SMALLER, snapshot.options.chunk_rows)
-        read = sum(len(batch) for batch in (chunk.rows, chunk.gone) if batch is not None)
+        read = chunk.copied + sum(len(batch) for batch in (chunk.rows, chunk.gone) if batch is not None)
         cursor = before.cursor if chunk.cursor is None else chunk.cursor
         after = replace(before, cursor=cursor, rows=before.rows + read, is_done=chunk.cursor is None)
         self._capture.snapshots[snapshot.id] = after
         count = sum(map(len, messages))
         self._capture.refresh(boundary, messages, {snapshot.table: (count, 0)} if count else {})
-        self._failures.pop(snapshot.id, None)
+        if after.is_done:
+            self._unlock(snapshot)
+        if after.is_done or snapshot.options.method is not Method.FULL_LOCK:
+            self._failures.pop(snapshot.id, None)
         if snapshot.options.rows_per_second:
             self._not_before[snapshot.id] = time.monotonic() + read / snapshot.options.rows_per_second
             # While it waits another one goes on.
             self._look_at = 0.0
         self._note(snapshot, after, chunk.rows_expected)
-
-    def _messages(self, reading: _Reading, chunk: Chunk, boundary: Position) -> list[Messages]:
-        """Encode what of a chunk holds at `boundary`."""
-        catalog = self._capture.parts.table_catalog
-        encodable, topic = catalog.encodable(reading.table)
-        row, now_ms, messages = self._capture.refresh_row(boundary), time.time_ns() // 1_000_000, []
-        for batch in (chunk.rows, chunk.gone):
-            if batch is None or not len(batch):
-                continue
-            try:
-                keys, values = encode_changes(encodable, _placed(batch, boundary, row), now_ms)
-            except PenstockError as error:
-                raise _SnapshotError(error) from error
-            listed = keys.to_pylist()
-            if reading.window.has_parts_of(listed):
-                raise _GivesWayInPartError
-            kept = reading.window.unchanged(listed)
-            if kept:
-                indices = pa.array(kept, pa.int64())
-                messages.append(Messages(topic, keys.take(indices), values.take(indices), [row] * len(kept)))
-        try:
-            require_sendable(reading.table, messages, str(boundary), catalog.message_bytes_max)
-        except TableStoppedError as error:
-            raise _SnapshotError(error) from error
-        return messages
 
     def _read_less(self, snapshot: Snapshot, boundary: Position, cause: Exception) -> None:
         """Read a smaller chunk, which is read sooner; of one row alone, try again later."""
@@ -294,6 +330,7 @@ class Refresher:
 
     def _fail(self, snapshot: Snapshot, error: PenstockError, boundary: Position) -> None:
         """Try again later, if that may help, or end the snapshot."""
+        self._unlock(snapshot)
         failures = self._failures[snapshot.id] = self._failures.get(snapshot.id, 0) + 1
         if not error.retryable or failures >= _ATTEMPTS_MAX:
             self._end(snapshot, Status.FAILED, boundary, error)
@@ -306,7 +343,10 @@ class Refresher:
         if self._reading is not None and self._reading.snapshot.id == snapshot.id:
             self._reading = None
         self._current = None
+        self._unlock(snapshot)
         progress = self._capture.snapshots.pop(snapshot.id, None)
+        if snapshot.options.method is Method.BLACKHOLE:
+            self.sweep(self._capture.snapshots)
         if progress is not None:
             self._stop_unfilled(progress, "its snapshot was cancelled" if error is None else error.message)
             self._capture.advance(boundary)
@@ -329,25 +369,6 @@ class Refresher:
             self._list.tell(snapshot)
         except UnavailableError:
             self._look_at = 0.0
-
-
-class _SnapshotError(Exception):
-    """What ends a snapshot and leaves the capture as it is."""
-
-    def __init__(self, cause: PenstockError) -> None:
-        super().__init__(cause)
-        self.cause = cause
-
-
-class _GivesWayInPartError(Exception):
-    """A row of a chunk would give way to a change that lacks some of its values: neither of the two has them all."""
-
-
-def _placed(batch: RowBatch, position: Position, row: int) -> RowBatch:
-    """Give a batch the place in the log at which it holds."""
-    count, place = len(batch), position.refresh_place
-    offsets, rows = np.full(count, place.offset, np.int64), np.full(count, row, np.int32)
-    return replace(batch, file=place.file, offsets=offsets, rows=rows)
 
 
 def wanted_by_itself(capture: OpenCapture, tables: Sequence[TableId]) -> list[TableId]:
