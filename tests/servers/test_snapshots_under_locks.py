@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.servers.capture_processes import spawn_capture
 from tests.servers.chain import Chain, make_chain
+from tests.servers.test_snapshot_keys import with_blackhole
 from tests.servers.test_snapshots import ask, carry_tables, source_rows, statuses, writers
 
 from penstock.adapters.mysql.connection import MysqlServer
@@ -42,12 +43,10 @@ def chain(
     """A pipeline that carries all tables of its database, on a server with the engine BLACKHOLE."""
     chain = make_chain(tmp_path, fresh_database, mariadb, (kafka, schematizer, tracker_server.port))
     carry_tables(chain, f"{chain.name}.*", "never")
-    if not source_rows(chain, _HAS_ENGINE):
-        chain.write("INSTALL SONAME 'ha_blackhole'")
+    with_blackhole(chain)
     return chain
 
 
-_HAS_ENGINE = "SELECT 1 FROM information_schema.ENGINES WHERE ENGINE = 'BLACKHOLE'"
 _LEFT = "SELECT TABLE_NAME FROM information_schema.TABLES WHERE TABLE_SCHEMA = 'penstock' AND ENGINE = 'BLACKHOLE'"
 
 
@@ -97,6 +96,7 @@ def test_a_table_without_a_key_comes_whole_with_a_full_lock_and_whoever_writes_g
     assert sorted(chain.query("SELECT n FROM {schema}.keyless")) == source_rows(chain, "SELECT n FROM keyless")
 
 
+@pytest.mark.nightly
 def test_a_full_lock_that_is_paused_lets_go_and_begins_again(chain: Chain) -> None:
     chain.write("CREATE TABLE keyless (n INT)", "INSERT INTO keyless VALUES (1), (2), (3)")
     chain.start()
