@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Sequence
 
     from penstock.core.changes import RowBatch
     from penstock.core.positions import Position
@@ -93,8 +93,8 @@ class RowReader(Protocol):
         """Let go of the table that is locked, if one is."""
         ...
 
-    def sweep(self, kept: Collection[str]) -> None:
-        """Drop what snapshots other than those `kept` have left behind in the source. Raises as `read` does."""
+    def sweep(self, is_over: Callable[[str], bool]) -> None:
+        """Drop what snapshots with ids that are over have left behind in the source. Raises as `read` does."""
         ...
 
     def tables(self) -> Sequence[TableId]:

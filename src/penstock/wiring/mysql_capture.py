@@ -27,13 +27,13 @@ from penstock.core.snapshot_copies import copies_owner, is_copy, snapshot_of
 from penstock.links.capture.mysql.cascades import CascadeWatch
 from penstock.links.capture.mysql.log_reading import BinlogReading
 from penstock.links.capture.mysql.statements import StatementHandler
-from penstock.links.capture.refresher import wanted_by_itself
+from penstock.links.capture.refreshers import wanted_by_itself
 from penstock.wiring.mysql_audited import AuditedMysqlSource
 from penstock.wiring.mysql_fitness import examine_source, require_fit_source
 from penstock.wiring.mysql_log import MysqlLog
 from penstock.wiring.mysql_status import read_source_status
 from penstock.wiring.open import mysql_server, mysql_source, open_tracker
-from penstock.wiring.refreshing import open_refresher
+from penstock.wiring.refreshing import open_refreshers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from penstock.core.refusals import Refusal
     from penstock.core.tables import TableId, TableSchema
     from penstock.links.capture.open_capture import OpenCapture
-    from penstock.links.capture.refresher import Refresher
+    from penstock.links.capture.refreshers import Refreshers
     from penstock.links.capture.spec import CaptureSpec
     from penstock.links.capture.table_catalog import TableCatalog
     from penstock.ports.audited import AuditedSource
@@ -162,13 +162,13 @@ class MysqlCapture:
             watch = HeartbeatWatch(heartbeat.table_id, spec.pipeline.pipeline, newest)
         return BinlogReading(begin, watch, table_catalog.copied)
 
-    def refreshing(self, spec: CaptureSpec, capture: OpenCapture) -> Refresher | None:
+    def refreshing(self, spec: CaptureSpec, capture: OpenCapture) -> Refreshers | None:
         """See CaptureKind."""
         copied = capture.parts.table_catalog.copied
         copied.owner = copies_owner(spec.pipeline.pipeline, spec.source_name)
         copied.snapshots = capture.snapshots
-        reader = self.rows(spec.source, spec.pipeline.pipeline)
-        return open_refresher(spec, capture, reader, lambda: wanted_by_itself(capture, reader.tables()))
+        readers = [self.rows(spec.source, spec.pipeline.pipeline) for _ in range(spec.source.snapshot_tables)]
+        return open_refreshers(spec, capture, readers, lambda: wanted_by_itself(capture, readers[0].tables()))
 
     def rows(self, source: SourceSpec, pipeline: str) -> RowReader:
         """See CaptureKind."""

@@ -20,7 +20,7 @@ from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
 from penstock.core.snapshot_copies import CopiedRows, copy_table
 from penstock.core.snapshots import SnapshotOptions, Status, Wanted
 from penstock.links.capture.open_capture import CaptureParts, OpenCapture
-from penstock.links.capture.refresher import Refresher
+from penstock.links.capture.refreshers import Refreshers
 from penstock.links.capture.table_catalog import TableCatalog
 from penstock.ports.registry import RegisteredTable
 from penstock.ports.snapshots import Snapshot
@@ -158,7 +158,8 @@ class Snapshots:
 class Capture:
     """One process after the other that captures the table, and reads chunks when it is told to."""
 
-    def __init__(self, source: Source, snapshots: Snapshots) -> None:
+    def __init__(self, source: Source, snapshots: Snapshots, at_once: int = 2) -> None:
+        self.at_once = at_once
         self.source = source
         self.snapshots = snapshots
         self.topic = Topic(source.rows)
@@ -185,7 +186,7 @@ class Capture:
         self.capture.parts.table_catalog.copied = CopiedRows(_OWNER, self.capture.snapshots)
         # A lock goes with the process.
         self.reader.release()
-        self.refresher = Refresher(self.capture, self.reader, self.snapshots, self._submit)
+        self.refreshers = Refreshers(self.capture, self.snapshots, [(self.reader, self._submit)] * self.at_once)
         self.read_to = index_of(record.position)
 
     def _submit(self, question: Callable[[], _Answer], /) -> Future[_Answer]:
@@ -217,13 +218,14 @@ class Capture:
             touched = [part.keys.to_pylist()[0] for part in messages if part in self.touching]
             publication = Publication(messages, begin, self.source.at(end), 0, {}, {_TOPIC: touched})
             self.capture.publish(publication)
-            self.refresher.saw(publication)
+            self.refreshers.saw(publication)
             self.read_to = end
 
     def step(self) -> None:
-        self.refresher._look_at = 0.0
-        self.refresher._not_before.clear()
-        self.refresher.step(self.source.at(self.read_to))
+        for each in self.refreshers._refreshers:
+            each._look_at = 0.0
+            each._known.not_before.clear()
+        self.refreshers.step(self.source.at(self.read_to))
 
     def stop_table(self) -> None:
         self.capture.stopped[str(TABLE)] = StoppedTable("here", "it cannot be carried", "mend it")

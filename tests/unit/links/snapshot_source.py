@@ -17,7 +17,7 @@ from penstock.core.tables import Column, IntegerType, TableId, TableSchema
 from penstock.ports.snapshots import Chunk, ChunkOrder, Definition
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from penstock.core.positions import Position
 
@@ -139,7 +139,7 @@ class Reader:
         self._holds = self._source.is_locked = False
         self._rest = None
 
-    def sweep(self, kept: Collection[str]) -> None:
+    def sweep(self, is_over: Callable[[str], bool]) -> None:
         """Nothing is made."""
 
     def check(self, table: TableId, options: SnapshotOptions) -> None:

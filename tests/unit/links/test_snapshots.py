@@ -28,7 +28,7 @@ def test_a_row_that_changed_since_the_low_place_gives_way() -> None:
 
 
 def test_a_snapshot_tells_of_its_first_chunk_at_once_whatever_was_told_just_before() -> None:
-    capture = Capture(Source({key: key for key in range(6)}), Snapshots())
+    capture = Capture(Source({key: key for key in range(6)}), Snapshots(), at_once=1)
     for number in (1, 2):
         capture.snapshots.add(request(number, SnapshotOptions(chunk_rows=5)))
 
@@ -42,6 +42,18 @@ def test_a_snapshot_tells_of_its_first_chunk_at_once_whatever_was_told_just_befo
     assert (first.status, first.rows) == (Status.DONE, 6)
     assert (second.status, second.rows, second.rows_expected) == (Status.RUNNING, 5, 6)
     assert second.started_at_ms > 0
+
+
+def test_as_many_tables_are_read_at_once_as_there_are_readers_and_each_by_one() -> None:
+    capture = Capture(Source({1: 1}), Snapshots(), at_once=2)
+    for number, table in enumerate(("shop.orders", "shop.lines", "shop.users")):
+        capture.snapshots.add(request(number, SnapshotOptions(), table))
+
+    capture.step()
+
+    reading = [each._reading.snapshot.table for each in capture.refreshers._refreshers if each._reading]
+    assert reading == ["shop.orders", "shop.lines"]
+    assert len(capture.pending) == 2
 
 
 @pytest.mark.parametrize("method", Method)
@@ -210,7 +222,7 @@ class World:
             capture.step()
             capture.read()
             capture.carry(100)
-            if not capture.snapshots.all(is_open=True) and not capture.refresher.is_busy:
+            if not capture.snapshots.all(is_open=True) and not capture.refreshers.is_busy:
                 break
         assert not capture.snapshots.all(is_open=True)
 

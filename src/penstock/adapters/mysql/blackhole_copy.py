@@ -32,7 +32,7 @@ from penstock.core.tables import TableId
 from penstock.ports.snapshots import Chunk
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from penstock.core.tables import TableSchema
     from penstock.ports.snapshots import ChunkOrder
@@ -114,14 +114,14 @@ class BlackholeCopier:
         _log.info("copied under a lock", table=str(schema.table), rows=copied, lock_ms=round(took_ms, 1))
         return Chunk(None, None, high, cursor, expected, copied, begin)
 
-    def sweep(self, kept: Collection[str]) -> None:
-        """Drop copies of ours that are not of the snapshots `kept`."""
+    def sweep(self, is_over: Callable[[str], bool]) -> None:
+        """Drop copies of ours whose snapshots are over."""
         where = f"TABLE_SCHEMA = {self._connection.escape(COPIES_SCHEMA)}"
         names = ask(self._connection, f"SELECT TABLE_NAME FROM information_schema.TABLES WHERE {where}")  # noqa: S608
         for (name,) in names:
             table = TableId(COPIES_SCHEMA, str(name))
             id_ = snapshot_of(table, self._owner)
-            if id_ and id_ not in kept:
+            if id_ and is_over(id_):
                 self._drop(table)
 
     def _next(self, order: ChunkOrder, rows: int) -> tuple[str, Sequence[bytes], int | None]:

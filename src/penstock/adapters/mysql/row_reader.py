@@ -38,7 +38,7 @@ from penstock.core.snapshots import Method, require_key
 from penstock.ports.snapshots import Chunk, ChunkOrder, Definition
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from penstock.core.positions import Position
     from penstock.core.snapshots import SnapshotOptions
@@ -135,10 +135,10 @@ class MysqlRowReader:
             self._locked[0].close()
         self._locked = None
 
-    def sweep(self, kept: Collection[str]) -> None:
+    def sweep(self, is_over: Callable[[str], bool]) -> None:
         """See ports/snapshots.RowReader."""
         with contextlib.closing(self._connect_copier()) as copier:
-            copier.sweep(kept)
+            copier.sweep(is_over)
 
     def tables(self) -> Sequence[TableId]:
         """See ports/snapshots.RowReader."""

@@ -8,7 +8,7 @@ nothing but the rows of a chunk that is read is held in memory.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, assert_never
 
@@ -21,7 +21,7 @@ from penstock.links.capture.table_return import announce_anew
 from penstock.ports.snapshots import Chunk, ChunkOrder, Definition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable
     from concurrent.futures import Future
 
     from penstock.core.log_items import LoggedStatement
@@ -68,15 +68,30 @@ class _Locked:
     window: Window
 
 
+@dataclass(slots=True)
+class Known:
+    """What all refreshers of a capture know of its snapshots, by their ids; `taken` says by which of them."""
+
+    taken: dict[str, Refresher] = field(default_factory=dict)
+    failures: dict[str, int] = field(default_factory=dict)
+    chunk_rows: dict[str, int] = field(default_factory=dict)
+    not_before: dict[str, float] = field(default_factory=dict)
+    tell_at: dict[str, float] = field(default_factory=dict)
+
+
 class Refresher:
     """Carries one snapshot after the other, the oldest first; it is told of all that its capture publishes.
+
+    Several may serve a capture, and share what they know: each takes snapshots that no other one has.
 
     What goes wrong with a snapshot ends it, or is tried again later, and never
     the capture. A snapshot that ends before a table that it fills has all its
     rows stops that table.
     """
 
-    def __init__(self, capture: OpenCapture, reader: RowReader, snapshots: SnapshotList, start: Start) -> None:
+    def __init__(
+        self, capture: OpenCapture, reader: RowReader, snapshots: SnapshotList, start: Start, known: Known
+    ) -> None:
         """Serve `capture`: what `start` runs uses `reader`, and nobody else does."""
         self._capture = capture
         self._reader = reader
@@ -85,10 +100,7 @@ class Refresher:
         self._current: Snapshot | None = None
         self._reading: _Reading | None = None
         self._locked: _Locked | None = None
-        self._failures: dict[str, int] = {}
-        self._chunk_rows: dict[str, int] = {}
-        self._not_before: dict[str, float] = {}
-        self._tell_at: dict[str, float] = {}
+        self._known = known
         self._look_at = 0.0
 
     @property
@@ -122,14 +134,8 @@ class Refresher:
             if each is not None and self._capture.parts.statements.concerns(statement, each.table):
                 each.window.void()
 
-    def sweep(self, kept: Collection[str]) -> None:
-        """Have dropped what other snapshots than those `kept` have left behind in the source."""
-        ids = frozenset(kept)
-        self._start(lambda: self._reader.sweep(ids))
-
     def close(self) -> None:
-        """Let go of the state database and of the source."""
-        self._list.close()
+        """Let go of the source."""
         self._reader.close()
 
     def _look(self, boundary: Position) -> None:
@@ -138,6 +144,7 @@ class Refresher:
             found = {s.id: s for s in self._list.all(self._capture.parts.table_catalog.source, is_open=True)}
             for id_, progress in list(self._capture.snapshots.items()):
                 self._reconcile(id_, progress, found.pop(id_) if progress.is_done and id_ in found else found.get(id_))
+            found = {id_: each for id_, each in found.items() if self._known.taken.get(id_, self) is self}
             for snapshot in list(found.values()):
                 if snapshot.wanted is Wanted.CANCEL:
                     self._end(found.pop(snapshot.id), Status.CANCELLED, boundary)
@@ -150,13 +157,23 @@ class Refresher:
         ready = [s for s in found.values() if s.wanted is Wanted.RUN]
         locked = None if self._locked is None else self._locked.snapshot
         # Nobody waits longer than needs be for a table that is locked.
-        order = {s.id: (locked is None or s.id != locked.id, max(self._not_before.get(s.id, 0.0), now)) for s in ready}
+        not_before = {s.id: max(self._known.not_before.get(s.id, 0.0), now) for s in ready}
+        order = {s.id: (locked is None or s.id != locked.id, not_before[s.id]) for s in ready}
         self._current = min(ready, key=lambda s: order[s.id], default=None)
         if self._reading is not None and self._reading.snapshot.id not in order:
             self._unlock(self._reading.snapshot)
             self._reading = None
         elif locked is not None and locked.id not in order:
             self._unlock(locked)
+        self._take_over()
+
+    def _take_over(self) -> None:
+        """Have other refreshers leave to us what we are at, and nothing else."""
+        read = None if self._reading is None else self._reading.snapshot
+        mine = {each.id for each in (self._current, read) if each is not None}
+        for id_ in [id_ for id_, owner in self._known.taken.items() if owner is self]:
+            del self._known.taken[id_]
+        self._known.taken.update(dict.fromkeys(mine, self))
 
     def _reconcile(self, id_: str, progress: SnapshotProgress, known: Snapshot | None) -> None:
         if progress.is_done:
@@ -169,7 +186,7 @@ class Refresher:
             del self._capture.snapshots[id_]
 
     def _begin(self, snapshot: Snapshot, boundary: Position) -> None:
-        if self._not_before.get(snapshot.id, 0.0) > time.monotonic():
+        if self._known.not_before.get(snapshot.id, 0.0) > time.monotonic():
             return
         table, table_catalog = TableId.parse(snapshot.table), self._capture.parts.table_catalog
         progress = self._capture.snapshots.get(snapshot.id)
@@ -200,7 +217,7 @@ class Refresher:
     def _order(
         self, snapshot: Snapshot, schema: TableSchema, progress: SnapshotProgress | None, low: Position
     ) -> ChunkOrder:
-        count = self._chunk_rows.get(snapshot.id, snapshot.options.chunk_rows)
+        count = self._known.chunk_rows.get(snapshot.id, snapshot.options.chunk_rows)
         options = replace(snapshot.options, chunk_rows=count)
         return ChunkOrder(schema, options, "" if progress is None else progress.cursor, low, snapshot.id)
 
@@ -280,8 +297,9 @@ class Refresher:
         except GivesWayInPartError as error:
             self._read_less(snapshot, boundary, error)
             return
-        if snapshot.id in self._chunk_rows:
-            self._chunk_rows[snapshot.id] = min(self._chunk_rows[snapshot.id] * _SMALLER, snapshot.options.chunk_rows)
+        if snapshot.id in self._known.chunk_rows:
+            more = self._known.chunk_rows[snapshot.id] * _SMALLER
+            self._known.chunk_rows[snapshot.id] = min(more, snapshot.options.chunk_rows)
         read = chunk.copied + sum(len(batch) for batch in (chunk.rows, chunk.gone) if batch is not None)
         cursor = before.cursor if chunk.cursor is None else chunk.cursor
         after = replace(before, cursor=cursor, rows=before.rows + read, is_done=chunk.cursor is None)
@@ -291,17 +309,17 @@ class Refresher:
         if after.is_done:
             self._unlock(snapshot)
         if after.is_done or snapshot.options.method is not Method.FULL_LOCK:
-            self._failures.pop(snapshot.id, None)
+            self._known.failures.pop(snapshot.id, None)
         if snapshot.options.rows_per_second:
-            self._not_before[snapshot.id] = time.monotonic() + read / snapshot.options.rows_per_second
+            self._known.not_before[snapshot.id] = time.monotonic() + read / snapshot.options.rows_per_second
             # While it waits another one goes on.
             self._look_at = 0.0
         self._note(snapshot, after, chunk.rows_expected)
 
     def _read_less(self, snapshot: Snapshot, boundary: Position, cause: Exception) -> None:
         """Read a smaller chunk, which is read sooner; of one row alone, try again later."""
-        count = self._chunk_rows.get(snapshot.id, snapshot.options.chunk_rows)
-        self._chunk_rows[snapshot.id] = max(1, count // _SMALLER)
+        count = self._known.chunk_rows.get(snapshot.id, snapshot.options.chunk_rows)
+        self._known.chunk_rows[snapshot.id] = max(1, count // _SMALLER)
         if count == 1:
             message = f"a row of {snapshot.table} changes whenever it is read, and the log lacks values of it"
             error = UnavailableError(message, "take the snapshot when that row is written less often")
@@ -322,8 +340,8 @@ class Refresher:
             hint="",
         )
         self._current = None if progress.is_done else current
-        if progress.is_done or time.monotonic() >= self._tell_at.get(snapshot.id, 0.0):
-            self._tell_at[snapshot.id] = time.monotonic() + _LOOK_SECONDS
+        if progress.is_done or time.monotonic() >= self._known.tell_at.get(snapshot.id, 0.0):
+            self._known.tell_at[snapshot.id] = time.monotonic() + _LOOK_SECONDS
             self._tell(current)
         if progress.is_done:
             self._look_at = 0.0
@@ -331,11 +349,11 @@ class Refresher:
     def _fail(self, snapshot: Snapshot, error: PenstockError, boundary: Position) -> None:
         """Try again later, if that may help, or end the snapshot."""
         self._unlock(snapshot)
-        failures = self._failures[snapshot.id] = self._failures.get(snapshot.id, 0) + 1
+        failures = self._known.failures[snapshot.id] = self._known.failures.get(snapshot.id, 0) + 1
         if not error.retryable or failures >= _ATTEMPTS_MAX:
             self._end(snapshot, Status.FAILED, boundary, error)
             return
-        self._not_before[snapshot.id] = time.monotonic() + min(2.0 ** (failures - 2), _PAUSE_SECONDS_MAX)
+        self._known.not_before[snapshot.id] = time.monotonic() + min(2.0 ** (failures - 2), _PAUSE_SECONDS_MAX)
         self._tell(replace(snapshot, status=Status.RUNNING, error=error.message, hint=error.hint))
 
     def _end(self, snapshot: Snapshot, status: Status, boundary: Position, error: PenstockError | None = None) -> None:
@@ -346,7 +364,7 @@ class Refresher:
         self._unlock(snapshot)
         progress = self._capture.snapshots.pop(snapshot.id, None)
         if snapshot.options.method is Method.BLACKHOLE:
-            self.sweep(self._capture.snapshots)
+            self._start(partial(self._reader.sweep, snapshot.id.__eq__))
         if progress is not None:
             self._stop_unfilled(progress, "its snapshot was cancelled" if error is None else error.message)
             self._capture.advance(boundary)
@@ -369,23 +387,3 @@ class Refresher:
             self._list.tell(snapshot)
         except UnavailableError:
             self._look_at = 0.0
-
-
-def wanted_by_itself(capture: OpenCapture, tables: Sequence[TableId]) -> list[TableId]:
-    """Those of the source's `tables` that are to be carried and were never told of: the config has added them.
-
-    A table that was made behind the place that the capture has reached is not there yet.
-    """
-    return sorted(capture.parts.table_catalog.tracker.describe(never_told_of(capture, tables)))
-
-
-def never_told_of(capture: OpenCapture, tables: Sequence[TableId]) -> list[TableId]:
-    """Those of the source's `tables` that are to be carried, were never told of, and have not stopped."""
-    table_catalog = capture.parts.table_catalog
-    return [
-        table
-        for table in tables
-        if table_catalog.wanted(table)
-        and table_catalog.schema_change(table) is None
-        and str(table) not in capture.stopped
-    ]

@@ -35,7 +35,7 @@ from penstock.core.tables import TableId
 from penstock.ports.snapshots import Chunk, ChunkOrder, Definition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from penstock.adapters.postgres.connection import PostgresServer
     from penstock.adapters.postgres.source.catalog import SourceTable
@@ -121,7 +121,7 @@ class PostgresRowReader:
     def release(self) -> None:
         """See ports/snapshots.RowReader: nothing is ever locked."""
 
-    def sweep(self, kept: Collection[str]) -> None:
+    def sweep(self, is_over: Callable[[str], bool]) -> None:
         """See ports/snapshots.RowReader: nothing is ever made."""
 
     def tables(self) -> Sequence[TableId]:
