@@ -373,12 +373,10 @@ class Refresher:
         self._look_at = 0.0
 
     def _stop_unfilled(self, progress: SnapshotProgress, reason: str) -> None:
-        if (
-            progress.fills
-            and self._capture.parts.table_catalog.schema_change(TableId.parse(progress.table)) is not None
-        ):
+        schema = self._capture.parts.table_catalog.announced_schema(TableId.parse(progress.table))
+        if progress.fills and schema is not None:
             message = f"table {progress.table} lacks rows: {reason}"
-            hint = f"penstock snapshot FILE {progress.table}"
+            hint = f"penstock snapshot FILE {progress.table}{'' if schema.key else ' --full-lock'}"
             self._capture.stopped.setdefault(progress.table, StoppedTable(str(self._capture.position), message, hint))
 
     def _tell(self, snapshot: Snapshot) -> None:
