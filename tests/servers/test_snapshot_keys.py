@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import random
+import signal
 import threading
 from contextlib import ExitStack, closing, contextmanager
 from typing import TYPE_CHECKING
 
+import duckdb
 import pymysql
 import pytest
 import yaml
 from pymysql.constants import ER
+from tests.servers.capture_processes import spawn_capture
 from tests.servers.chain import Chain, make_chain
 from tests.servers.conftest import state_database
 
-from penstock.core.snapshots import SnapshotOptions, Status
+from penstock.core.snapshots import Method, SnapshotOptions, Status
 from penstock.embedded.mysql import OracleMysql, start_mysql
 from penstock.wiring.open import open_topic_log
 from penstock.wiring.snapshots import ask_for_snapshots, read_snapshots
@@ -166,8 +169,9 @@ def check_equal(chain: Chain, tables: list[str]) -> None:
     assert found == {table: versions(chain, table) for table in tables}
 
 
-def ask(chain: Chain, tables: list[str]) -> None:
-    ask_for_snapshots(chain.spec, [f"{chain.name}.{table}" for table in tables], SnapshotOptions(chunk_rows=3))
+def ask(chain: Chain, tables: list[str], method: Method = Method.READ_ONLY) -> None:
+    options = SnapshotOptions(chunk_rows=3, method=method)
+    ask_for_snapshots(chain.spec, [f"{chain.name}.{table}" for table in tables], options)
 
 
 @pytest.mark.parametrize(
@@ -200,3 +204,98 @@ def test_tables_with_any_key_come_whole_and_once_in_small_chunks_and_again_while
     assert {table: count for table, (count, _) in first.items()} == {
         table: len(found) for table, (_, found) in first.items()
     }
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("any_source", "kinds"),
+    [
+        pytest.param("mariadb", KEYS | MARIADB_KEYS, id="mariadb"),
+        pytest.param("mysql_server", KEYS | MYSQL_KEYS, id="mysql"),
+    ],
+    indirect=["any_source"],
+)
+def test_tables_with_any_key_come_whole_through_the_log_of_the_source_while_keys_change(
+    chain: Chain, kinds: dict[str, tuple[str, str]]
+) -> None:
+    with_blackhole(chain)
+    tables = make_tables(chain, kinds)
+    chain.start()
+    carry_tables(chain, f"{chain.name}.*")
+
+    ask(chain, tables, Method.BLACKHOLE)
+    with writers(chain, kinds, seed=8):
+        chain.capture()
+    chain.carry()
+
+    check_equal(chain, tables)
+
+
+def with_blackhole(chain: Chain) -> None:
+    """Have the server know the engine; MySQL does by itself."""
+    with chain.cursor() as cursor:
+        if not cursor.execute("SELECT 1 FROM information_schema.ENGINES WHERE ENGINE = 'BLACKHOLE'"):
+            cursor.execute("INSTALL SONAME 'ha_blackhole'")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("method", [Method.BLACKHOLE, Method.FULL_LOCK])
+@pytest.mark.parametrize("any_source", ["mariadb", "mysql_server"], indirect=True)
+def test_rows_that_are_read_under_a_lock_have_every_value_whatever_the_columns_are(
+    chain: Chain, method: Method
+) -> None:
+    with_blackhole(chain)
+    chain.write(
+        "CREATE TABLE parents (id INT PRIMARY KEY)",
+        "INSERT INTO parents VALUES (1), (2)",
+        "CREATE TABLE first (id INT PRIMARY KEY, parent INT, kind ENUM('a', 'b') NOT NULL DEFAULT 'b', "
+        "flags SET('x', 'y'), at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3), day DATE, amount DECIMAL(20, 5), "
+        "doubled INT AS (id * 2) VIRTUAL, tripled INT AS (id * 3) STORED, doc JSON, words TEXT, raw BLOB, bits BIT(9), "
+        "latin VARCHAR(9) CHARACTER SET latin1 DEFAULT 'ö', FULLTEXT (words), KEY (tripled), CHECK (id > 0), "
+        "FOREIGN KEY (parent) REFERENCES parents (id))",
+        "INSERT INTO first (id, parent, kind, flags, day, amount, doc, words, raw, bits) VALUES "
+        "(1, 1, 'a', 'x,y', '2024-02-29', -1.5, '{\"a\": [1, null]}', 'ein wort', X'00FF', b'100000001'), "
+        "(2, NULL, 'b', NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+        "CREATE TABLE parted (id INT, day DATE, PRIMARY KEY (day, id)) PARTITION BY HASH (id) PARTITIONS 3",
+        "INSERT INTO parted VALUES (1, '2024-01-01'), (2, '2024-01-01'), (3, '1999-01-01')",
+    )
+    carry_tables(chain, f"{chain.name}.*")
+    chain.start()
+    chain.carry()
+    tables = ["first", "parted"]
+    whole = {table: chain.query(f"SELECT * FROM {{schema}}.{table} ORDER BY id") for table in tables}
+    with duckdb.connect(str(chain.spec.home / "wh.duckdb")) as target:
+        for table in tables:
+            target.execute(f"DELETE FROM {chain.name}.{table}")
+
+    ask(chain, tables, method)
+    chain.carry()
+
+    assert all(len(rows) > 1 for rows in whole.values())
+    assert {table: chain.query(f"SELECT * FROM {{schema}}.{table} ORDER BY id") for table in tables} == whole
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("any_source", ["mariadb", "mysql_server"], indirect=True)
+def test_a_table_that_is_altered_while_it_is_copied_comes_whole_and_one_that_is_dropped_says_so(chain: Chain) -> None:
+    with_blackhole(chain)
+    chain.write("CREATE TABLE first (id INT PRIMARY KEY, n INT)", "CREATE TABLE gone (id INT PRIMARY KEY, n INT)")
+    for table in ("first", "gone"):
+        chain.write(f"INSERT INTO {table} VALUES {', '.join(f'({n}, {n})' for n in range(1, 901))}")
+    carry_tables(chain, f"{chain.name}.*")
+    chain.start()
+    chain.carry()
+    options = SnapshotOptions(chunk_rows=50, method=Method.BLACKHOLE)
+    ask_for_snapshots(chain.spec, [f"{chain.name}.first", f"{chain.name}.gone"], options)
+
+    died = spawn_capture(chain, 2, "snapshot.refreshed:5")
+    chain.write("ALTER TABLE first ADD m INT DEFAULT 5", "UPDATE first SET m = id", "DROP TABLE gone")
+    chain.capture(3)
+    chain.write_objects()
+    chain.load()
+
+    assert died == -signal.SIGKILL
+    found = {each.table.partition(".")[2]: each for each in read_snapshots(chain.spec)}
+    assert {table: each.status for table, each in found.items()} == {"first": Status.DONE, "gone": Status.FAILED}
+    assert "dropped or renamed" in found["gone"].error or "has no table" in found["gone"].error
+    assert sorted(chain.query("SELECT id, m FROM {schema}.first")) == [(n, n) for n in range(1, 901)]

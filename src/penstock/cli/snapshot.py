@@ -16,6 +16,7 @@ from penstock.cli.option_groups import grouped
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from penstock.core.snapshots import SnapshotOptions
     from penstock.ports.snapshots import Snapshot
 
 app = typer.Typer()
@@ -42,6 +43,19 @@ class Rows:
 
 
 @dataclass(frozen=True)
+class Locks:
+    """How rows are read: by default without a lock (MySQL and MariaDB know all three ways)."""
+
+    blackhole: Annotated[
+        bool, typer.Option("--blackhole", help="Let the source copy rows into its own log, under short locks.")
+    ] = False
+    lock_ms: Annotated[int, typer.Option("--lock-ms", metavar="N", help="How long such a lock may last.")] = 200
+    full_lock: Annotated[
+        bool, typer.Option("--full-lock", help="Lock the table until all of it is read; it needs no primary key.")
+    ] = False
+
+
+@dataclass(frozen=True)
 class Action:
     """What to do with snapshots that were asked for before."""
 
@@ -64,14 +78,16 @@ def snapshot(
     tables: Tables = None,
     *,
     rows: Rows,
+    locks: Locks,
     action: Action,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with stable keys.")] = False,
 ) -> None:
     """Read rows of tables again, and publish them in their topics, while live changes go on.
 
     The running pipeline does it, or the next one that is started: this command
-    asks for it and ends. Nothing is written to the source and no row locked. A
-    table that stopped, or that is new in the file, goes on with it, from nothing.
+    asks for it and ends. Without --blackhole and --full-lock nothing is written to
+    the source and no row locked. A table that stopped, or that is new in the file,
+    goes on with it, from nothing.
     """
     # Imported here so that `snapshot --help` need not wait for SQLAlchemy.
     from penstock.cli.snapshot_request import change_snapshots, request_snapshots  # noqa: PLC0415
@@ -92,9 +108,29 @@ def snapshot(
         case [what]:
             found = change_snapshots(spec, named, what)
         case _:
-            typed = (rows.where, rows.keys, rows.chunk_rows, rows.rows_per_second)
-            found = request_snapshots(spec, named, typed, full_refresh=rows.full_refresh)
+            found = request_snapshots(spec, named, _options(rows, locks), rows.keys)
     _show(found, file, as_json=as_json)
+
+
+def _options(rows: Rows, locks: Locks) -> SnapshotOptions:
+    from penstock.core.errors import UsageError  # noqa: PLC0415 - see `snapshot`
+    from penstock.core.snapshots import LOCK_MS, Method, SnapshotOptions  # noqa: PLC0415
+
+    if locks.blackhole and locks.full_lock:
+        message = "--blackhole and --full-lock exclude each other"
+        raise UsageError(message, "give --full-lock for a table without a primary key, else --blackhole")
+    if locks.lock_ms != LOCK_MS and not locks.blackhole:
+        message = "--lock-ms is for the locks of --blackhole"
+        raise UsageError(message, "give --blackhole, too, or leave --lock-ms out")
+    method = Method.BLACKHOLE if locks.blackhole else Method.FULL_LOCK if locks.full_lock else Method.READ_ONLY
+    return SnapshotOptions(
+        where=rows.where,
+        chunk_rows=rows.chunk_rows,
+        rows_per_second=rows.rows_per_second,
+        full_refresh=rows.full_refresh or locks.full_lock,
+        method=method,
+        lock_ms=locks.lock_ms,
+    )
 
 
 def _show(found: Sequence[Snapshot], file: Path, *, as_json: bool) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.core.errors import UsageError
-from penstock.core.snapshots import CHUNK_ROWS_MAX, KEYS_MAX, SnapshotOptions, Wanted
+from penstock.core.snapshots import CHUNK_ROWS_MAX, KEYS_MAX, LOCK_MS_MAX, LOCK_MS_MIN, Method, Wanted
 from penstock.wiring.snapshots import ask_for_snapshots, want_snapshots
 
 if TYPE_CHECKING:
@@ -14,27 +15,37 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from penstock.config.specs import PipelineSpec
+    from penstock.core.snapshots import SnapshotOptions
     from penstock.ports.snapshots import Snapshot
 
 _WANTED = {"pause": Wanted.PAUSE, "resume": Wanted.RUN, "cancel": Wanted.CANCEL}
 
 
 def request_snapshots(
-    spec: PipelineSpec, tables: Sequence[str], typed: tuple[str, Path | None, int, int], *, full_refresh: bool
+    spec: PipelineSpec, tables: Sequence[str], typed: SnapshotOptions, keys_file: Path | None
 ) -> Sequence[Snapshot]:
-    """Ask for snapshots with --where, --keys, --chunk-rows, --rows-per-second and --full-refresh as `typed`."""
-    where, keys_file, chunk_rows, rows_per_second = typed
-    if full_refresh and (where or keys_file is not None):
-        message = "--full-refresh empties the table in targets, and only some of its rows would come back"
+    """Ask for snapshots with the options `typed`, of the keys in `keys_file` if there is one."""
+    is_part = bool(typed.where) or keys_file is not None
+    if typed.full_refresh and is_part:
+        message = "--full-refresh and --full-lock empty the table in targets, and only some of its rows would come back"
         raise UsageError(message, "leave --where and --keys out")
-    if not 1 <= chunk_rows <= CHUNK_ROWS_MAX or rows_per_second < 0:
-        message = f"--chunk-rows {chunk_rows} or --rows-per-second {rows_per_second} is out of its range"
+    if not 1 <= typed.chunk_rows <= CHUNK_ROWS_MAX or typed.rows_per_second < 0:
+        message = f"--chunk-rows {typed.chunk_rows} or --rows-per-second {typed.rows_per_second} is out of its range"
         raise UsageError(message, f"--chunk-rows may be 1 to {CHUNK_ROWS_MAX:,}, --rows-per-second 0 or more")
-    if keys_file is not None and (where or len(tables) > 1):
+    if not LOCK_MS_MIN <= typed.lock_ms <= LOCK_MS_MAX:
+        message = f"--lock-ms {typed.lock_ms} is out of its range"
+        raise UsageError(message, f"--lock-ms may be {LOCK_MS_MIN} to {LOCK_MS_MAX:,}")
+    if typed.method is Method.FULL_LOCK and typed.rows_per_second:
+        message = "--full-lock keeps the table locked until all of it is read, and --rows-per-second would draw it out"
+        raise UsageError(message, "leave --rows-per-second out")
+    if typed.method is Method.BLACKHOLE and keys_file is not None:
+        message = "--blackhole copies rows that are there, and of --keys some may have gone"
+        raise UsageError(message, "leave --blackhole out: --keys locks nothing")
+    if keys_file is not None and (typed.where or len(tables) > 1):
         message = "--keys are of one table, and say already which rows are meant"
         raise UsageError(message, "name one table, and leave --where out")
     keys = () if keys_file is None else _read_keys(keys_file)
-    return ask_for_snapshots(spec, tables, SnapshotOptions(where, keys, chunk_rows, rows_per_second, full_refresh))
+    return ask_for_snapshots(spec, tables, replace(typed, keys=keys))
 
 
 def change_snapshots(spec: PipelineSpec, tables: Sequence[str], what: str) -> Sequence[Snapshot]:

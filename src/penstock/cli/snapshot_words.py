@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.cli.console import format_seconds
-from penstock.core.snapshots import Status, Wanted
+from penstock.core.snapshots import Method, Status, Wanted
 
 if TYPE_CHECKING:
     from penstock.ports.snapshots import Snapshot
@@ -27,6 +27,8 @@ def describe_snapshot(snapshot: Snapshot, now_ms: int) -> dict[str, object]:
         "chunk_rows": options.chunk_rows,
         "rows_per_second_max": options.rows_per_second or None,
         "full_refresh": options.full_refresh,
+        "method": options.method,
+        "lock_ms": options.lock_ms if options.method is Method.BLACKHOLE else None,
         "rows": snapshot.rows,
         "rows_expected": snapshot.rows_expected,
         "seconds_left": seconds_left(snapshot, now_ms),

@@ -9,7 +9,16 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import AfterValidator, Field
 
 from penstock.config.rules import EnvironmentName, SourceName, TableList  # noqa: TC001 - pydantic reads them
-from penstock.config.spec import Port, SnapshotCommitSeconds, Spec, Start, TailSliceSeconds, Text, TlsSpec
+from penstock.config.spec import (
+    Port,
+    SnapshotCommitSeconds,
+    SnapshotTables,
+    Spec,
+    Start,
+    TailSliceSeconds,
+    Text,
+    TlsSpec,
+)
 from penstock.core.changes import MessageFormat  # noqa: TC001 - pydantic reads it from a field's annotation
 from penstock.core.patterns import TablePatterns
 from penstock.core.system_schemas import MYSQL as SYSTEM_SCHEMAS
@@ -81,7 +90,7 @@ class MysqlSourceSpec(Spec):
     task reads and publishes all of it. An initial snapshot that takes longer than
     `snapshot_commit_seconds` is committed in pieces. A table that `tables` has more than
     at the last start gets a snapshot by itself, with `snapshot: when-needed` one that has
-    stopped, too; with `never` none does.
+    stopped, too; with `never` none does; `snapshot_tables` of them are read at once.
     `retention_warning_hours` is how soon the binlog that we need may be purged
     before we warn. `format` is how messages are written: see docs/json-topics.md.
     Without `heartbeat` nothing is written to the source. `tracker` is the schema
@@ -108,6 +117,7 @@ class MysqlSourceSpec(Spec):
     publish_interval_ms: Annotated[int, Field(strict=True, ge=0, le=10_000)] | None = None
     backlog_tasks: Annotated[int, Field(strict=True, ge=1, le=BACKLOG_TASKS_MAX)] = 1
     snapshot_commit_seconds: SnapshotCommitSeconds = 300
+    snapshot_tables: SnapshotTables = 2
     retention_warning_hours: Annotated[float, Field(strict=True, ge=0, le=8760)] = 24.0
     heartbeat: HeartbeatSpec | None = None
     tracker: TrackerSpec | None = None

@@ -8,6 +8,7 @@ partitions, and a delete of the one might come behind a create of the other.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -70,6 +71,11 @@ def message_order(batch: RowBatch) -> npt.NDArray[np.int64]:
         raise LogError(message, f"lower binlog_row_event_max_size in the source, and {START_ANEW}")
     is_create = np.int64(batch.op is Op.CREATE)
     return (batch.offsets << (_ROW_BITS + 1)) | (batch.rows.astype(np.int64) << 1) | is_create
+
+
+def logged_order(batch: RowBatch) -> npt.NDArray[np.int64]:
+    """Return what `message_order` does, for rows that stand in the log: those of a copy there have places, too."""
+    return message_order(replace(batch, op=Op.CREATE) if batch.op is Op.READ else batch)
 
 
 def order_of_one(op: Op, offset: int, row: int) -> int | None:

@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from penstock.core.snapshot_copies import is_copy
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -22,7 +24,7 @@ class TablePatterns:
     A table matches if one of the patterns matches it and none that begins with
     `!` does; their order does not matter. The schema ends at the first dot; one with
     a dot in its name can be written with %2E in its place, as we print it.
-    `system_schemas` never match (core/system_schemas.py). Pickles.
+    `system_schemas` never match (core/system_schemas.py), nor do tables that a snapshot makes. Pickles.
     """
 
     patterns: tuple[str, ...]
@@ -58,7 +60,7 @@ class TablePatterns:
         return answer
 
     def _match(self, table: TableId) -> bool:
-        if table.schema in self.system_schemas:
+        if table.schema in self.system_schemas or is_copy(table):
             return False
         names = {table.dotted, str(table)}
         return any(map(self._wanted.fullmatch, names)) and not any(map(self._unwanted.fullmatch, names))

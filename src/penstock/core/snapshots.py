@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 CHUNK_ROWS: Final = 4_000
 CHUNK_ROWS_MAX: Final = 100_000
 KEYS_MAX: Final = 100_000
+LOCK_MS: Final = 200
+LOCK_MS_MIN: Final = 10
+LOCK_MS_MAX: Final = 10_000
+_FIRST_LOCKED_ROWS: Final = 200
+_LOCK_SHARE: Final = 0.5
+_GROWTH_MAX: Final = 2.0
 _WINDOW_KEYS_MAX: Final = 1_000_000
 _WHERE_LETTERS_MAX: Final = 16_384
 
@@ -36,6 +42,19 @@ class Wanted(StrEnum):
     RUN = "run"
     PAUSE = "pause"
     CANCEL = "cancel"
+
+
+class Method(StrEnum):
+    """How rows are read: the choice of whoever asks.
+
+    `READ_ONLY` reads chunks between two places of the log. `BLACKHOLE` has the source
+    copy chunks into a table that keeps no rows, under a short lock: the log itself then
+    has them, in its own order. `FULL_LOCK` locks the table until all of it is read.
+    """
+
+    READ_ONLY = "read-only"
+    BLACKHOLE = "blackhole"
+    FULL_LOCK = "full-lock"
 
 
 class Status(StrEnum):
@@ -61,7 +80,8 @@ class SnapshotOptions:
     `where` is a condition in the source's SQL, "" for every row; `keys`, where
     there are any, are the primary keys that are read in place of all rows, each as JSON text.
     `rows_per_second` is the most, 0 for no limit. With `full_refresh` targets empty the
-    table before they get its rows.
+    table before they get its rows, as they always do with the method `FULL_LOCK`. A lock
+    of the method `BLACKHOLE` is to last `lock_ms` at most.
     """
 
     where: str = ""
@@ -69,6 +89,8 @@ class SnapshotOptions:
     chunk_rows: int = CHUNK_ROWS
     rows_per_second: int = 0
     full_refresh: bool = False
+    method: Method = Method.READ_ONLY
+    lock_ms: int = LOCK_MS
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +204,27 @@ class Window:
         return [index for index, key in enumerate(keys) if key not in self._changed]
 
 
+def first_locked_rows(rows_max: int) -> int:
+    """How many rows to copy under the first lock, when nobody knows yet how long that takes."""
+    return min(rows_max, _FIRST_LOCKED_ROWS)
+
+
+def next_locked_rows(rows: int, took_ms: float, lock_ms: int, rows_max: int) -> int:
+    """How many rows to copy under the next lock, if `rows` of them `took_ms`.
+
+    Half the limit is aimed at, so that a server that is twice as slow for a moment
+    keeps within it. It grows slowly and shrinks at once.
+    """
+    factor = min(_GROWTH_MAX, lock_ms * _LOCK_SHARE / max(took_ms, 0.001))
+    return max(1, min(int(rows * factor), rows_max))
+
+
 def require_key(schema: TableSchema) -> None:
     """Raise UsageError for a table without a primary key: nobody could tell which of its rows changed meanwhile."""
     if not schema.key:
         message = f"table {schema.table} has no primary key, by which a snapshot reads its rows and tells them apart"
-        raise UsageError(message, "give it one in the source: ALTER TABLE ... ADD PRIMARY KEY (...)")
+        hint = (
+            f"type: penstock snapshot FILE {schema.table} --full-lock (MySQL and MariaDB: nobody writes to the table "
+            "until all of it is read); or give it a key in the source: ALTER TABLE ... ADD PRIMARY KEY (...)"
+        )
+        raise UsageError(message, hint)

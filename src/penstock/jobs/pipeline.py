@@ -15,6 +15,7 @@ from penstock.wiring.heartbeat import Heartbeats
 from penstock.wiring.identity import claim_state
 from penstock.wiring.mirror import Conditions, Mirror
 from penstock.wiring.open import open_pipeline_state
+from penstock.wiring.refresh_mirror import RefreshMirror
 from penstock.wiring.scheduled_audits import ScheduledAudits
 from penstock.wiring.scheduled_police import ScheduledPolice
 from penstock.wiring.spolts import spolt_stages
@@ -41,7 +42,13 @@ def run_pipeline(run: PipelineRun, runner: Runner) -> None:
     epoch = next_epoch(run.spec)
     with closing(open_pipeline_state(run.spec)) as state:
         claim_state(run.spec, state)
-        with Mirror(run.spec, conditions), _heartbeats(run, epoch, state), plan_audits(run), _police(run):
+        with (
+            Mirror(run.spec, conditions),
+            RefreshMirror(run.spec),
+            _heartbeats(run, epoch, state),
+            plan_audits(run),
+            _police(run),
+        ):
             first: PenstockError | None = None
             for stage in plan_stages(run, runner, epoch, state):
                 # What a link that gives up has brought in before is carried all the same.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from penstock.core.changes import RowBatch
     from penstock.core.positions import Position
@@ -18,13 +18,15 @@ if TYPE_CHECKING:
 class ChunkOrder:
     """Which rows of a table to read: those of `options` from `cursor` on, `options.chunk_rows` at most.
 
-    They must be as they were at `low` or later. `schema` is what the table looks like there.
+    They must be as they were at `low` or later. `schema` is what the table looks like there,
+    and `snapshot_id` the snapshot that they are of.
     """
 
     schema: TableSchema
     options: SnapshotOptions
     cursor: str
     low: Position
+    snapshot_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,8 @@ class Chunk:
     `rows` is a READ batch and `gone` a DELETE batch of listed keys that are not
     there, None for none; their places in the log mean nothing. `cursor` is where
     the next chunk begins, None if there is none. `rows_expected` is about how many rows there are in all.
+    With the method `BLACKHOLE` there are no `rows`: the log itself has them, `copied` of
+    them, behind the place `copied_from`.
     """
 
     rows: RowBatch | None
@@ -41,6 +45,8 @@ class Chunk:
     high: Position
     cursor: str | None
     rows_expected: int | None = None
+    copied: int = 0
+    copied_from: Position | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +59,10 @@ class Definition:
 
 
 class RowReader(Protocol):
-    """Reads rows of a source again, without writing to it or locking rows. One thread at a time may use it."""
+    """Reads rows of a source again; with the method `READ_ONLY` without writing to it or locking rows.
+
+    One thread at a time may use it.
+    """
 
     def read(self, order: ChunkOrder) -> Chunk:
         """Read the chunk.
@@ -66,6 +75,26 @@ class RowReader(Protocol):
 
     def define(self, table: TableId, low: Position) -> Definition:
         """Look at a table's definition, at `low` or later. Raises UsageError if there is no such table."""
+        ...
+
+    def lock(self, table: TableId, low: Position) -> Definition:
+        """Have nobody change `table` until `release`, and look at its definition as `define` does.
+
+        `read` then hands out its rows, with the method `FULL_LOCK`. Raises
+        UnavailableError where the lock is not to be had soon, and UsageError where we may not have it.
+        """
+        ...
+
+    def holds(self, table: TableId) -> bool:
+        """Whether `table` is locked, as far as we know."""
+        ...
+
+    def release(self) -> None:
+        """Let go of the table that is locked, if one is."""
+        ...
+
+    def sweep(self, is_over: Callable[[str], bool]) -> None:
+        """Drop what snapshots with ids that are over have left behind in the source. Raises as `read` does."""
         ...
 
     def tables(self) -> Sequence[TableId]:

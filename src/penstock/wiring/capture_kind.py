@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from penstock.core.refusals import Refusal
     from penstock.core.tables import TableId, TableSchema
     from penstock.links.capture.open_capture import OpenCapture
-    from penstock.links.capture.refresher import Refresher
+    from penstock.links.capture.refreshers import Refreshers
     from penstock.links.capture.spec import CaptureSpec
     from penstock.links.capture.table_catalog import TableCatalog
     from penstock.ports.audited import AuditedSource
@@ -100,12 +100,12 @@ class CaptureKind(Protocol):
         """What reads the items of a stream that begins at `begin`, where tables are as `table_catalog` knows."""
         ...
 
-    def refreshing(self, spec: CaptureSpec, capture: OpenCapture) -> Refresher | None:
+    def refreshing(self, spec: CaptureSpec, capture: OpenCapture) -> Refreshers | None:
         """What carries snapshots beside a capture that has begun; None where it cannot."""
         ...
 
-    def rows(self, source: SourceSpec) -> RowReader:
-        """What reads rows again; nothing is connected yet, and whoever takes it closes it."""
+    def rows(self, source: SourceSpec, pipeline: str) -> RowReader:
+        """What reads rows again for `pipeline`; nothing is connected yet, and whoever takes it closes it."""
         ...
 
     def on_top_of(self, base: Position, position: Position) -> Position:

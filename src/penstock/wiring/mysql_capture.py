@@ -23,16 +23,17 @@ from penstock.core.mysql.log.heartbeats import HeartbeatWatch
 from penstock.core.mysql.log.read_from import on_top_of
 from penstock.core.mysql.statements.evolution import refusal_of_types
 from penstock.core.positions import binlog_position
+from penstock.core.snapshot_copies import copies_owner, is_copy, snapshot_of
 from penstock.links.capture.mysql.cascades import CascadeWatch
 from penstock.links.capture.mysql.log_reading import BinlogReading
 from penstock.links.capture.mysql.statements import StatementHandler
-from penstock.links.capture.refresher import wanted_by_itself
+from penstock.links.capture.refreshers import wanted_by_itself
 from penstock.wiring.mysql_audited import AuditedMysqlSource
 from penstock.wiring.mysql_fitness import examine_source, require_fit_source
 from penstock.wiring.mysql_log import MysqlLog
 from penstock.wiring.mysql_status import read_source_status
 from penstock.wiring.open import mysql_server, mysql_source, open_tracker
-from penstock.wiring.refreshing import open_refresher
+from penstock.wiring.refreshing import open_refreshers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from penstock.core.refusals import Refusal
     from penstock.core.tables import TableId, TableSchema
     from penstock.links.capture.open_capture import OpenCapture
-    from penstock.links.capture.refresher import Refresher
+    from penstock.links.capture.refreshers import Refreshers
     from penstock.links.capture.spec import CaptureSpec
     from penstock.links.capture.table_catalog import TableCatalog
     from penstock.ports.audited import AuditedSource
@@ -143,9 +144,11 @@ class MysqlCapture:
     ) -> LogStream:
         """See CaptureKind."""
         source = mysql_source(spec.source)
-        carried = wanted_rows(source)
+        carried, owner = wanted_rows(source), copies_owner(spec.pipeline.pipeline, source.name)
 
         def wanted(table: TableId) -> bool:
+            if is_copy(table):
+                return bool(snapshot_of(table, owner))
             return carried(table) or (table_catalog is not None and table_catalog.unlogged.watches(table))
 
         begin, prepared_bytes_max = binlog_position(position), source.prepared_xa_mebibytes_max << 20
@@ -155,21 +158,24 @@ class MysqlCapture:
 
     def reading(self, spec: CaptureSpec, begin: Position, table_catalog: TableCatalog) -> LogReading:
         """See CaptureKind."""
-        del table_catalog
         heartbeat, watch = mysql_source(spec.source).heartbeat, None
         if heartbeat is not None:
             newest = binlog_position(begin).heartbeat
             watch = HeartbeatWatch(heartbeat.table_id, spec.pipeline.pipeline, newest)
-        return BinlogReading(begin, watch)
+        return BinlogReading(begin, watch, table_catalog.copied)
 
-    def refreshing(self, spec: CaptureSpec, capture: OpenCapture) -> Refresher | None:
+    def refreshing(self, spec: CaptureSpec, capture: OpenCapture) -> Refreshers | None:
         """See CaptureKind."""
-        reader = self.rows(spec.source)
-        return open_refresher(spec, capture, reader, lambda: wanted_by_itself(capture, reader.tables()))
+        copied = capture.parts.table_catalog.copied
+        copied.owner = copies_owner(spec.pipeline.pipeline, spec.source_name)
+        copied.snapshots = capture.snapshots
+        readers = [self.rows(spec.source, spec.pipeline.pipeline) for _ in range(spec.source.snapshot_tables)]
+        return open_refreshers(spec, capture, readers, lambda: wanted_by_itself(capture, readers[0].tables()))
 
-    def rows(self, source: SourceSpec) -> RowReader:
+    def rows(self, source: SourceSpec, pipeline: str) -> RowReader:
         """See CaptureKind."""
-        return MysqlRowReader(mysql_server(source), mysql_source(source).policy)
+        owner = copies_owner(pipeline, source.name)
+        return MysqlRowReader(mysql_server(source), mysql_source(source).policy, owner)
 
     def on_top_of(self, base: Position, position: Position) -> Position:
         """See CaptureKind."""

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from penstock.ports.lock import Lock
     from penstock.ports.objects import ObjectStore
     from penstock.ports.publisher import MessageCheck, Publisher
+    from penstock.ports.refreshes import Refreshes
     from penstock.ports.registry import Registry
     from penstock.ports.subjects import Subjects
     from penstock.ports.topics import TopicTail
@@ -245,6 +246,16 @@ def open_registry(spec: PipelineSpec) -> Registry:
 def open_subjects(spec: PipelineSpec) -> Subjects:
     """A client of the Schematizer, for topics that people name."""
     return _open_http_registry(spec)
+
+
+def open_refreshes(spec: PipelineSpec) -> Refreshes:
+    """A client of the Schematizer, for what it is told of snapshots."""
+    if spec.schematizer is None:
+        message = "Schematizer"
+        raise _not_started(message)
+    from penstock.adapters.registry.refreshes import HttpRefreshes  # noqa: PLC0415 - see the module's docstring
+
+    return HttpRefreshes(registry_access(spec.schematizer))
 
 
 def _open_http_registry(spec: PipelineSpec) -> HttpRegistry:

@@ -31,11 +31,11 @@ from penstock.core.tables import TableId
 from penstock.links.capture.postgres.log_reading import PostgresReading
 from penstock.links.capture.postgres.registered_catalog import RegisteredCatalog
 from penstock.links.capture.postgres.replay import RelationReplay
-from penstock.links.capture.refresher import never_told_of
+from penstock.links.capture.refreshers import never_told_of
 from penstock.ports.tracker import AllLogged
 from penstock.wiring.postgres_checks import examine_postgres, read_postgres_status, require_fit_postgres
 from penstock.wiring.postgres_server import postgres_source, source_server
-from penstock.wiring.refreshing import open_refresher
+from penstock.wiring.refreshing import open_refreshers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from penstock.core.refusals import Refusal
     from penstock.core.tables import TableSchema
     from penstock.links.capture.open_capture import OpenCapture
-    from penstock.links.capture.refresher import Refresher
+    from penstock.links.capture.refreshers import Refreshers
     from penstock.links.capture.spec import CaptureSpec
     from penstock.links.capture.table_catalog import TableCatalog
     from penstock.ports.audited import AuditedSource
@@ -155,18 +155,20 @@ class PostgresCapture:
         """See CaptureKind."""
         return PostgresReading(wal_position(begin), _catalog(table_catalog), spec.source.patterns.matches)
 
-    def refreshing(self, spec: CaptureSpec, capture: OpenCapture) -> Refresher | None:
+    def refreshing(self, spec: CaptureSpec, capture: OpenCapture) -> Refreshers | None:
         """See CaptureKind. A table whose rows are all in the log needs no snapshot: it begins with its first row."""
-        reader = self._rows(spec.source, _catalog(capture.parts.table_catalog).committed)
+        committed = _catalog(capture.parts.table_catalog).committed
+        readers = [self._rows(spec.source, committed) for _ in range(spec.source.snapshot_tables)]
 
         def added() -> Sequence[TableId]:
-            found = reader.tables_lacking_rows(wal_position(capture.position))
+            found = readers[0].tables_lacking_rows(wal_position(capture.position))
             return never_told_of(capture, found)
 
-        return open_refresher(spec, capture, reader, added)
+        return open_refreshers(spec, capture, readers, added)
 
-    def rows(self, source: SourceSpec) -> RowReader:
+    def rows(self, source: SourceSpec, pipeline: str) -> RowReader:
         """See CaptureKind."""
+        del pipeline
         return self._rows(source, tuple)
 
     def _rows(self, source: SourceSpec, committed: Callable[[], Sequence[int]]) -> PostgresRowReader:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from penstock.core.errors import PenstockError
 from penstock.core.snapshots import SnapshotOptions, Status, Wanted
-from penstock.links.capture.refresher import Refresher
+from penstock.links.capture.refreshers import Refreshers
 from penstock.ports.snapshots import Snapshot
 from penstock.wiring.open import open_snapshot_list
 
@@ -21,9 +23,9 @@ if TYPE_CHECKING:
     from penstock.ports.snapshots import RowReader, SnapshotList
 
 
-def open_refresher(
-    spec: CaptureSpec, capture: OpenCapture, reader: RowReader, added: Callable[[], Sequence[TableId]]
-) -> Refresher | None:
+def open_refreshers(
+    spec: CaptureSpec, capture: OpenCapture, readers: Sequence[RowReader], added: Callable[[], Sequence[TableId]]
+) -> Refreshers | None:
     """Carry the snapshots of a capture that has begun; None where brokers cannot commit them with their progress.
 
     `added` looks for the tables that the source has and the capture was never told of.
@@ -32,11 +34,15 @@ def open_refresher(
         return None
     snapshots = open_snapshot_list(spec.pipeline)
     try:
+        # What a process that was killed left behind. Where that fails now, the next start does it.
+        with suppress(PenstockError):
+            readers[0].sweep(lambda id_: id_ not in capture.snapshots)
         _ask_by_itself(spec.source, capture, snapshots, added)
     except BaseException:
         snapshots.close()
         raise
-    return Refresher(capture, reader, snapshots, ThreadPoolExecutor(1, "snapshot").submit)
+    started = [(reader, ThreadPoolExecutor(1, "snapshot").submit) for reader in readers]
+    return Refreshers(capture, snapshots, started)
 
 
 def new_snapshot(source: str, table: str, options: SnapshotOptions) -> Snapshot:

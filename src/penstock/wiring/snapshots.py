@@ -44,7 +44,7 @@ def ask_for_snapshots(spec: PipelineSpec, tables: Sequence[str], options: Snapsh
     asked = [new_snapshot(source_of(spec, table), table, options) for table in tables]
     for each in asked:
         source = spec.source(each.source)
-        with closing(capture_kind(source).rows(source)) as reader:
+        with closing(capture_kind(source).rows(source, spec.pipeline)) as reader:
             reader.check(TableId.parse(each.table), options)
     with closing(open_snapshot_list(spec)) as snapshots:
         busy = {(each.source, each.table) for each in snapshots.all(is_open=True)}

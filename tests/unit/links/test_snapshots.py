@@ -6,12 +6,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 
+import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from tests.unit.links.snapshot_model import Capture, KilledError, Snapshots, Source, index_of, request
+from tests.unit.links.snapshot_model import Capture, KilledError, Snapshots, request
+from tests.unit.links.snapshot_source import Source, index_of
 
 from penstock.core.publication import CaptureRecord
-from penstock.core.snapshots import SnapshotOptions, Status, Wanted, Window
+from penstock.core.snapshots import Method, SnapshotOptions, Status, Wanted, Window, next_locked_rows
 
 _KEYS = 12
 _ROUNDS = 60
@@ -26,9 +28,9 @@ def test_a_row_that_changed_since_the_low_place_gives_way() -> None:
 
 
 def test_a_snapshot_tells_of_its_first_chunk_at_once_whatever_was_told_just_before() -> None:
-    capture = Capture(Source({key: key for key in range(6)}), Snapshots())
-    for number in (1, 2):
-        capture.snapshots.known[f"s{number}"] = request(number, SnapshotOptions(chunk_rows=5))
+    capture = Capture(Source({key: key for key in range(6)}), Snapshots(), at_once=1)
+    for asked in (request(number, SnapshotOptions(chunk_rows=5)) for number in (1, 2)):
+        capture.snapshots.known[asked.id] = asked
 
     # Each has two chunks; then the second is at its first.
     for _ in range(4):
@@ -40,6 +42,80 @@ def test_a_snapshot_tells_of_its_first_chunk_at_once_whatever_was_told_just_befo
     assert (first.status, first.rows) == (Status.DONE, 6)
     assert (second.status, second.rows, second.rows_expected) == (Status.RUNNING, 5, 6)
     assert second.started_at_ms > 0
+
+
+def test_as_many_tables_are_read_at_once_as_there_are_readers_and_each_by_one() -> None:
+    capture = Capture(Source({1: 1}), Snapshots(), at_once=2)
+    for number, table in enumerate(("shop.orders", "shop.lines", "shop.users")):
+        capture.snapshots.add(request(number, SnapshotOptions(), table))
+
+    capture.step()
+
+    reading = [each._reading.snapshot.table for each in capture.refreshers._refreshers if each._reading]
+    assert reading == ["shop.orders", "shop.lines"]
+    assert len(capture.pending) == 2
+
+
+@pytest.mark.parametrize("method", Method)
+def test_a_snapshot_of_any_method_reads_all_rows_and_lets_go_of_the_table(method: Method) -> None:
+    capture = Capture(Source({key: key for key in range(7)}), Snapshots())
+    capture.snapshots.add(request(1, SnapshotOptions(chunk_rows=2, method=method)))
+
+    for _ in range(12):
+        capture.step()
+        capture.read()
+        capture.carry(1)
+
+    (snapshot,) = capture.snapshots.all()
+    assert (snapshot.status, snapshot.rows) == (Status.DONE, 7)
+    assert capture.topic.folded == capture.source.rows
+    assert not capture.source.is_locked
+
+
+def test_rows_that_come_behind_a_lock_that_was_lost_do_not_count() -> None:
+    capture = Capture(Source({key: key for key in range(7)}), Snapshots())
+    capture.snapshots.add(request(1, SnapshotOptions(chunk_rows=1, method=Method.FULL_LOCK)))
+    for _ in range(3):
+        capture.step()
+        capture.read()
+    assert capture.topic.folded == {0: 0}
+
+    capture.source.is_locked = False
+    capture.source.write({5: 99})
+    capture.carry(1)
+    found = []
+    for _ in range(12):
+        capture.step()
+        capture.read()
+        found.append(capture.topic.folded.get(5, 99))
+
+    assert set(found) == {99}
+    assert capture.topic.folded == capture.source.rows
+
+
+def test_a_copy_that_does_not_come_in_the_log_ends_its_snapshot() -> None:
+    capture = Capture(Source({1: 1}), Snapshots())
+    capture.snapshots.add(request(1, SnapshotOptions(method=Method.BLACKHOLE)))
+    capture.step()
+    capture.read()
+    capture.source.log[-1].clear()
+
+    capture.carry(1)
+    capture.step()
+
+    (snapshot,) = capture.snapshots.all()
+    assert snapshot.status is Status.FAILED
+    assert "its log has none of them" in snapshot.error
+
+
+@given(st.integers(1, 5000), st.floats(0, 1e5), st.integers(10, 10_000), st.integers(1, 100_000))
+def test_rows_under_a_lock_shrink_at_once_and_grow_slowly(rows: int, took_ms: float, lock_ms: int, most: int) -> None:
+    found = next_locked_rows(rows, took_ms, lock_ms, most)
+
+    assert 1 <= found <= most
+    assert found <= 2 * rows
+    if took_ms > lock_ms:
+        assert found <= max(1, rows / 2)
 
 
 @dataclass
@@ -95,11 +171,20 @@ class World:
 
     def write(self) -> None:
         """Write rows, or touch some that stay as they are."""
+        if self.waits_for_lock():
+            return
         keys = self.random.sample(range(_KEYS), self.random.randint(1, 3))
         if self.random.random() < 0.3:
             self.capture.source.touch(keys)
         else:
             self.capture.source.write({key: self.random.choice((None, self.random.randint(0, 99))) for key in keys})
+
+    def waits_for_lock(self) -> bool:
+        """Whether nothing can be written now: into a locked table only where the lock is lost, now and then."""
+        if self.capture.source.is_locked and self.random.random() < 0.7:
+            return True
+        self.capture.source.is_locked = False
+        return False
 
     def want(self) -> None:
         """Pause, cancel or let go on what is under way."""
@@ -114,7 +199,7 @@ class World:
 
     def cascade(self) -> None:
         """Change rows, or let them go, as a foreign key does."""
-        if not self.cascades:
+        if not self.cascades or self.waits_for_lock():
             return
         keys = self.random.sample(range(_KEYS), self.random.randint(1, 3))
         goes = self.random.random() < 0.4
@@ -125,7 +210,10 @@ class World:
             self.asked += 1
             keys = tuple(str(key) for key in self.random.sample(range(_KEYS), 5)) if self.random.random() < 0.25 else ()
             begins = not keys and self.random.random() < 0.25
-            options = SnapshotOptions(keys=keys, chunk_rows=self.random.randint(1, 5), full_refresh=begins)
+            method = Method.READ_ONLY if keys else self.random.choice(list(Method))
+            options = SnapshotOptions(
+                keys=keys, chunk_rows=self.random.randint(1, 5), full_refresh=begins, method=method
+            )
             self.capture.snapshots.add(request(self.asked, options))
 
     def kill(self) -> None:
@@ -163,7 +251,7 @@ class World:
             capture.step()
             capture.read()
             capture.carry(100)
-            if not capture.snapshots.all(is_open=True) and not capture.refresher.is_busy:
+            if not capture.snapshots.all(is_open=True) and not capture.refreshers.is_busy:
                 break
         assert not capture.snapshots.all(is_open=True)
 

@@ -17,7 +17,7 @@ from penstock.core.mysql.types.text_values import select_expression
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
-    from penstock.core.tables import TableSchema
+    from penstock.core.tables import TableId, TableSchema
 
 _BATCH_BYTES = 16 << 20
 
@@ -45,6 +45,17 @@ def stream_rows(
     finally:
         if not finished:
             _stop_query(server, number, cursor)
+
+
+def rows_expected(connection: pymysql.Connection, table: TableId) -> int:
+    """About how many rows there are, as the server estimates."""
+    names = ", ".join(connection.escape(name) for name in (table.schema, table.name))
+    rows = ask(
+        connection,
+        "SELECT COALESCE(MAX(TABLE_ROWS), 0) FROM information_schema.TABLES "  # noqa: S608 - escaped
+        f"WHERE (TABLE_SCHEMA, TABLE_NAME) = ({names})",
+    )
+    return int(rows[0][0])
 
 
 def _fetch(cursor: SSCursor, rows_max: int) -> list[tuple[bytes | None, ...]]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import time
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, assert_never
 
 import pymysql
 from pymysql.constants import ER
 
+from penstock.adapters.mysql.blackhole_copy import BlackholeCopier
 from penstock.adapters.mysql.catalog import (
     quote,
     quote_table,
@@ -22,20 +23,22 @@ from penstock.adapters.mysql.catalog import (
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect, error_code, explain, server_of
 from penstock.adapters.mysql.history import end_of_log
 from penstock.adapters.mysql.initial_snapshot import SILENCE_SECONDS
-from penstock.adapters.mysql.printed_rows import select_rows, stream_rows
+from penstock.adapters.mysql.key_order import is_behind, key_of, read_cursor, write_cursor
+from penstock.adapters.mysql.printed_rows import rows_expected, select_rows, stream_rows
 from penstock.adapters.mysql.read_batches import deleted_batch, read_batch
+from penstock.adapters.mysql.table_lock import LockedTable
 from penstock.adapters.mysql.tracker_dump import PartDump
 from penstock.adapters.mysql.write_locks import WAITING, is_denied, writes_locked
 from penstock.core.errors import UnavailableError, UnfitServerError, UsageError
 from penstock.core.keys import read_key
 from penstock.core.mysql.statements.touched import Touched
-from penstock.core.mysql.types.key_literals import literal, literal_of
+from penstock.core.mysql.types.key_literals import literal_of
 from penstock.core.positions import BinlogPosition, file_number
-from penstock.core.snapshots import require_key
+from penstock.core.snapshots import Method, require_key
 from penstock.ports.snapshots import Chunk, ChunkOrder, Definition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from penstock.core.positions import Position
     from penstock.core.snapshots import SnapshotOptions
@@ -56,16 +59,31 @@ _GONE = frozenset({ER.NO_SUCH_TABLE, ER.BAD_DB_ERROR})
 
 
 class MysqlRowReader:
-    """A `RowReader` over one connection, which is opened when it is needed and again when it was lost."""
+    """A `RowReader` over connections that are opened when they are needed and again when they were lost."""
 
-    def __init__(self, server: MysqlServer, policy: TablePolicy) -> None:
-        """Read from `server`; tables are shaped as `policy` wants them."""
+    def __init__(self, server: MysqlServer, policy: TablePolicy, owner: str) -> None:
+        """Read from `server`; tables are shaped as `policy` wants them, and copies are those of `owner`."""
         self._server = server
         self._policy = policy
+        self._owner = owner
         self._connection: pymysql.Connection | None = None
+        self._copier: BlackholeCopier | None = None
+        self._locked_rows: dict[str, int] = {}
+        self._locked: tuple[LockedTable, Position] | None = None
 
     def read(self, order: ChunkOrder) -> Chunk:
         """See ports/snapshots.RowReader."""
+        match order.options.method:
+            case Method.BLACKHOLE:
+                return self._copy(order)
+            case Method.FULL_LOCK:
+                return self._read_locked(order)
+            case Method.READ_ONLY:
+                return self._read_between(order)
+            case other:
+                assert_never(other)
+
+    def _read_between(self, order: ChunkOrder) -> Chunk:
         with self._transaction(order.schema.table, order.low) as connection:
             table = order.schema.table
             with contextlib.closing(self._connect()) as other:
@@ -77,7 +95,7 @@ class MysqlRowReader:
                 raise UnavailableError(message, "it is read again when the capture has come to the change")
             if engine != _ENGINE:
                 message = f"the engine {engine} of {table} cannot be read as it was at a place of the log"
-                raise UsageError(message, f"ALTER TABLE {quote_table(table)} ENGINE={_ENGINE}")
+                raise UsageError(message, _other_methods(table))
             if order.options.keys:
                 return self._read_keys(connection, order, high)
             return self._read_slice(connection, order, high)
@@ -85,10 +103,42 @@ class MysqlRowReader:
     def define(self, table: TableId, low: Position) -> Definition:
         """See ports/snapshots.RowReader."""
         with self._transaction(table, low) as connection, contextlib.closing(self._connect()) as other:
-            schema, _ = self._look_at(other, table)
-            touched = Touched(tables=frozenset({table}), schemas=frozenset({table.schema}))
-            dump = PartDump(touched, read_creates_of(other, touched)).to_json()
-            return Definition(schema, dump, end_of_log(connection))
+            return replace(self._definition(other, table), high=end_of_log(connection))
+
+    def _definition(self, connection: pymysql.Connection, table: TableId) -> Definition:
+        schema, _ = self._look_at(connection, table)
+        touched = Touched(tables=frozenset({table}), schemas=frozenset({table.schema}))
+        dump = PartDump(touched, read_creates_of(connection, touched)).to_json()
+        return Definition(schema, dump, end_of_log(connection))
+
+    def lock(self, table: TableId, low: Position) -> Definition:
+        """See ports/snapshots.RowReader: all that is in the log before the lock is committed, at `low` or later."""
+        del low
+        self.release()
+        locked = LockedTable(self._connect(), table)
+        try:
+            with contextlib.closing(self._connect()) as other:
+                found = self._definition(other, table)
+        except BaseException:
+            locked.close()
+            raise
+        self._locked = locked, found.high
+        return found
+
+    def holds(self, table: TableId) -> bool:
+        """See ports/snapshots.RowReader."""
+        return self._locked is not None and self._locked[0].table == table and self._locked[0].is_held
+
+    def release(self) -> None:
+        """See ports/snapshots.RowReader."""
+        if self._locked is not None:
+            self._locked[0].close()
+        self._locked = None
+
+    def sweep(self, is_over: Callable[[str], bool]) -> None:
+        """See ports/snapshots.RowReader."""
+        with contextlib.closing(self._connect_copier()) as copier:
+            copier.sweep(is_over)
 
     def tables(self) -> Sequence[TableId]:
         """See ports/snapshots.RowReader."""
@@ -99,15 +149,28 @@ class MysqlRowReader:
         """Raise UsageError where a snapshot of `table` with `options` could not begin."""
         with contextlib.closing(self._connect()) as connection:
             schema, _ = self._look_at(connection, table)
+            if options.method is Method.FULL_LOCK:
+                # Where others write for long just now, it is tried again when its turn comes.
+                with contextlib.suppress(UnavailableError):
+                    LockedTable(self._connect(), table).close()
+                return
             require_key(schema)
             for line in options.keys:
                 read_key(schema, line)
             if options.where:
                 with _refusals_explained(options):
                     ask(connection, f"EXPLAIN {select_rows(schema)} WHERE (\n{options.where}\n)")
+        if options.method is Method.BLACKHOLE:
+            with contextlib.closing(self._connect_copier()) as copier:
+                copier.check(schema)
 
     def close(self) -> None:
-        """Drop the connection."""
+        """Drop the connections."""
+        self.release()
+        self._close_copier()
+        self._close_reading()
+
+    def _close_reading(self) -> None:
         if self._connection is not None and self._connection.open:
             self._connection.close()
         self._connection = None
@@ -131,7 +194,7 @@ class MysqlRowReader:
             yield connection
             ask(connection, "ROLLBACK")
         except BaseException as error:
-            self.close()
+            self._close_reading()
             if isinstance(error, pymysql.err.MySQLError):
                 raise explain(error, self._server) from error
             if error_code(error) in _GONE:
@@ -149,19 +212,58 @@ class MysqlRowReader:
             raise
         return connection
 
+    def _connect_copier(self) -> BlackholeCopier:
+        def look_at(table: TableId) -> TableSchema:
+            # The connection of the copier has locked tables, and may look at no others.
+            with contextlib.closing(self._connect()) as other:
+                return self._look_at(other, table)[0]
+
+        connection = self._connect()
+        try:
+            return BlackholeCopier(connection, self._owner, look_at, self._locked_rows)
+        except BaseException:
+            connection.close()
+            raise
+
+    def _open_copier(self) -> BlackholeCopier:
+        if self._copier is None:
+            self._copier = self._connect_copier()
+        return self._copier
+
+    def _close_copier(self) -> None:
+        if self._copier is not None:
+            self._copier.close()
+        self._copier = None
+
+    def _copy(self, order: ChunkOrder) -> Chunk:
+        """Have the source copy rows; whatever goes wrong, the next try begins with another connection."""
+        try:
+            with _refusals_explained(order.options):
+                return self._open_copier().copy(order)
+        except BaseException:
+            self._close_copier()
+            raise
+
+    def _read_locked(self, order: ChunkOrder) -> Chunk:
+        if self._locked is None:
+            message = f"the lock of {order.schema.table} is lost"
+            raise UnavailableError(message, "it is locked again, and read from the beginning")
+        locked, high = self._locked
+        return locked.read(order, high)
+
     def _read_slice(self, connection: pymysql.Connection, order: ChunkOrder, high: Position) -> Chunk:
         """Read the rows behind the cursor in the order of the primary key."""
         schema, count = order.schema, order.options.chunk_rows
-        behind, names = _read_cursor(schema, order.cursor), ", ".join(map(quote, schema.key))
+        behind, names = read_cursor(schema, order.cursor), ", ".join(map(quote, schema.key))
         wheres = [f"(\n{order.options.where}\n)"] if order.options.where else []
-        wheres += [_behind(schema, behind)] if behind else []
+        wheres += [is_behind(schema, behind)] if behind else []
         where = f" WHERE {' AND '.join(wheres)}" if wheres else ""
         sql = f"{select_rows(schema)}{where} ORDER BY {names} LIMIT {count}"
         with _refusals_explained(order.options):
             fetched, is_last = self._fetch(connection, sql, count)
         rows = read_batch(schema, fetched, str(high)) if fetched else None
-        expected = None if order.cursor else _rows_expected(connection, schema.table)
-        return Chunk(rows, None, high, None if is_last else _cursor(schema, fetched[-1]), expected)
+        expected = None if order.cursor else rows_expected(connection, schema.table)
+        return Chunk(rows, None, high, None if is_last else write_cursor(schema, key_of(schema, fetched[-1])), expected)
 
     def _read_keys(self, connection: pymysql.Connection, order: ChunkOrder, high: Position) -> Chunk:
         """Read the next of the listed rows; the cursor counts them."""
@@ -209,10 +311,17 @@ def _refusals_explained(options: SnapshotOptions) -> Iterator[None]:
     try:
         yield
     except UnfitServerError as error:
-        if not options.where:
+        if not options.where or not error_code(error) or is_denied(error):
             raise
         message = f"the server refused the condition {options.where!r}: {error.message}"
         raise UsageError(message, "give --where a condition on columns of the table, as behind WHERE") from error
+
+
+def _other_methods(table: TableId) -> str:
+    return (
+        f"type: penstock snapshot FILE {table} --blackhole (or --full-lock), which locks it; or in the source: "
+        f"ALTER TABLE {quote_table(table)} ENGINE={_ENGINE}"
+    )
 
 
 def _start_on_mariadb(connection: pymysql.Connection, low: Position, _: TableId) -> None:
@@ -270,46 +379,3 @@ def _wait_behind(deadline: float, low: Position) -> None:
         message = f"what is in the log before {low} is not to be seen by others yet"
         raise UnavailableError(message, "the server may wait for a semi-synchronous replica: see that one answers")
     time.sleep(_PAUSE_SECONDS)
-
-
-def _signature(schema: TableSchema) -> list[list[str]]:
-    """What the order of a table's rows depends on."""
-    columns = (schema.column(name) for name in schema.key)
-    return [[column.name, column.declaration, column.collation] for column in columns]
-
-
-def _cursor(schema: TableSchema, row: Sequence[bytes | None]) -> str:
-    """Write down behind which row the next chunk begins."""
-    printed = {column.name: value for column, value in zip(schema.columns, row, strict=True)}
-    return json.dumps({"key": _signature(schema), "behind": [(printed[name] or b"").hex() for name in schema.key]})
-
-
-def _read_cursor(schema: TableSchema, cursor: str) -> list[bytes]:
-    """Return the key of the last row that was read; nothing at the start, or if rows are in another order now."""
-    if not cursor:
-        return []
-    fields = json.loads(cursor)
-    return [bytes.fromhex(each) for each in fields["behind"]] if fields["key"] == _signature(schema) else []
-
-
-def _behind(schema: TableSchema, printed: Sequence[bytes]) -> str:
-    """Write the condition that a row's key is behind one, so that an index is used: (a > 1 OR (a = 1 AND b > 2))."""
-    columns = [schema.column(name) for name in schema.key]
-    literals = [literal(column, value) for column, value in zip(columns, printed, strict=True)]
-    names = [quote(column.name) for column in columns]
-    parts = []
-    for last in range(len(names)):
-        equal = [f"{name} = {value}" for name, value in zip(names[:last], literals[:last], strict=True)]
-        parts.append("(" + " AND ".join([*equal, f"{names[last]} > {literals[last]}"]) + ")")
-    return f"({' OR '.join(parts)})"
-
-
-def _rows_expected(connection: pymysql.Connection, table: TableId) -> int:
-    """About how many rows there are, as the server estimates."""
-    names = ", ".join(connection.escape(name) for name in (table.schema, table.name))
-    rows = ask(
-        connection,
-        "SELECT COALESCE(MAX(TABLE_ROWS), 0) FROM information_schema.TABLES "  # noqa: S608 - escaped
-        f"WHERE (TABLE_SCHEMA, TABLE_NAME) = ({names})",
-    )
-    return int(rows[0][0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import insert, select, update
 
@@ -13,7 +13,7 @@ from penstock.adapters.state.database import open_engine, transaction
 from penstock.adapters.state.migrate import migrate
 from penstock.adapters.state.tables import SNAPSHOTS
 from penstock.core.errors import UsageError
-from penstock.core.snapshots import SnapshotOptions, Status, Wanted
+from penstock.core.snapshots import Method, SnapshotOptions, Status, Wanted
 from penstock.ports.snapshots import Snapshot
 
 if TYPE_CHECKING:
@@ -113,12 +113,11 @@ class SqlSnapshots:
 
 
 def _snapshot(row: Row[tuple[object, ...]]) -> Snapshot:
-    options = json.loads(row.options)
     return Snapshot(
         id=row.snapshot_id,
         source=row.source,
         table=row.table_name,
-        options=SnapshotOptions(**{**options, "keys": tuple(options["keys"])}),
+        options=_options(json.loads(row.options)),
         wanted=Wanted(row.wanted),
         status=Status(row.status),
         rows=row.rows_done,
@@ -129,6 +128,12 @@ def _snapshot(row: Row[tuple[object, ...]]) -> Snapshot:
         error=row.error,
         hint=row.hint,
     )
+
+
+def _options(fields: dict[str, Any]) -> SnapshotOptions:
+    """Read options back; earlier releases knew one method."""
+    keys, method = tuple(fields["keys"]), Method(fields.get("method", Method.READ_ONLY))
+    return SnapshotOptions(**{**fields, "keys": keys, "method": method})
 
 
 def _now_ms() -> int:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from penstock.core.tables import TableSchema
     from penstock.core.warehouse.load_plan import Deletes
 
-REFRESH_OR_ANEW = f"{FULL_REFRESH}; without a primary key, {START_ANEW}"
+REFRESH_OR_ANEW = f"{FULL_REFRESH}; without a primary key, --full-lock in its place (MySQL, MariaDB), or {START_ANEW}"
 LOG_COLUMNS = {
     OP: Column("_op", TextType(2, "ascii"), nullable=False),
     FILE: Column("_file", TextType(255, "utf8mb4"), nullable=False),

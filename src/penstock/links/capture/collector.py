@@ -7,7 +7,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from penstock.core.errors import TableStoppedError
-from penstock.core.key_changes import message_order, split_key_changes
+from penstock.core.key_changes import logged_order, split_key_changes
 from penstock.core.message_format import changes_as_messages, encode_changes
 from penstock.core.publication import Publication, StoppedTable, count_rows, merge_by_topic
 from penstock.links.capture.sendable import require_sendable
@@ -102,7 +102,7 @@ class ChangeCollector:
                 encoded = encode_changes(encodable, batch, processed_at_ms)
                 if batch.after_lacks:
                     parts.setdefault(topic, []).extend(encoded[0].to_pylist())
-                messages.append(changes_as_messages(encodable, topic, batch.op, encoded, message_order(batch)))
+                messages.append(changes_as_messages(encodable, topic, batch.op, encoded, logged_order(batch)))
                 count += len(batch)
         return messages, count
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from penstock.core.positions import Position
     from penstock.links.capture.follow import LogFollower
     from penstock.links.capture.open_capture import OpenCapture
-    from penstock.links.capture.refresher import Refresher
+    from penstock.links.capture.refreshers import Refreshers
     from penstock.ports.log import LogStream
 
 _READ_WAIT_SECONDS = 0.2
@@ -44,7 +44,7 @@ class LiveCapture:
     """
 
     def __init__(
-        self, capture: OpenCapture, stream: LogStream, follower: LogFollower, refresher: Refresher | None = None
+        self, capture: OpenCapture, stream: LogStream, follower: LogFollower, refresher: Refreshers | None = None
     ) -> None:
         """Follow `stream`, which was opened at the capture's position; `refresher` carries the capture's snapshots."""
         self._refresher = refresher

@@ -8,29 +8,26 @@ nothing but the rows of a chunk that is read is held in memory.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias, assert_never
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, assert_never
 
-import numpy as np
-import pyarrow as pa
-
-from penstock.core.errors import PenstockError, TableStoppedError, UnavailableError, UsageError
-from penstock.core.message_format import changes_as_messages, encode_changes
-from penstock.core.snapshots import SnapshotProgress, Status, Wanted, Window, require_key
+from penstock.core.errors import PenstockError, UnavailableError, UsageError
+from penstock.core.snapshots import Method, SnapshotProgress, Status, Wanted, Window, require_key
 from penstock.core.tables import TableId
+from penstock.links.capture.chunk_messages import GivesWayInPartError, SnapshotError, chunk_messages, require_came
 from penstock.links.capture.rereads import ask_for_rereads, stop_unread
-from penstock.links.capture.sendable import require_sendable
 from penstock.links.capture.table_return import announce_anew
 from penstock.ports.snapshots import Chunk, ChunkOrder, Definition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from concurrent.futures import Future
 
-    from penstock.core.changes import Messages, RowBatch
     from penstock.core.log_items import LoggedStatement
     from penstock.core.positions import Position
     from penstock.core.publication import Publication
+    from penstock.core.tables import TableSchema
     from penstock.links.capture.open_capture import OpenCapture
     from penstock.ports.snapshots import RowReader, Snapshot, SnapshotList
 
@@ -39,8 +36,15 @@ _ATTEMPTS_MAX = 10
 _PAUSE_SECONDS_MAX = 30.0
 _SMALLER = 4
 _What: TypeAlias = "Chunk | Definition"
-Start: TypeAlias = "Callable[[Callable[[], _What]], Future[_What]]"
-"""Runs one thing after the other, beside the capture: `submit` of an executor with one thread."""
+_Answer = TypeVar("_Answer")
+
+
+class Start(Protocol):
+    """Runs one thing after the other, beside the capture: `submit` of an executor with one thread."""
+
+    def __call__(self, question: Callable[[], _Answer], /) -> Future[_Answer]:
+        """Have `question` asked."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +58,40 @@ class _Reading:
     window: Window
 
 
+@dataclass(frozen=True, slots=True)
+class _Locked:
+    """The table that a snapshot has locked; what the log tells of it since it began anew makes `window` void."""
+
+    snapshot: Snapshot
+    table: TableId
+    topic: str
+    window: Window
+
+
+@dataclass(slots=True)
+class Known:
+    """What all refreshers of a capture know of its snapshots, by their ids; `taken` says by which of them."""
+
+    taken: dict[str, Refresher] = field(default_factory=dict)
+    failures: dict[str, int] = field(default_factory=dict)
+    chunk_rows: dict[str, int] = field(default_factory=dict)
+    not_before: dict[str, float] = field(default_factory=dict)
+    tell_at: dict[str, float] = field(default_factory=dict)
+
+
 class Refresher:
     """Carries one snapshot after the other, the oldest first; it is told of all that its capture publishes.
+
+    Several may serve a capture, and share what they know: each takes snapshots that no other one has.
 
     What goes wrong with a snapshot ends it, or is tried again later, and never
     the capture. A snapshot that ends before a table that it fills has all its
     rows stops that table.
     """
 
-    def __init__(self, capture: OpenCapture, reader: RowReader, snapshots: SnapshotList, start: Start) -> None:
+    def __init__(
+        self, capture: OpenCapture, reader: RowReader, snapshots: SnapshotList, start: Start, known: Known
+    ) -> None:
         """Serve `capture`: what `start` runs uses `reader`, and nobody else does."""
         self._capture = capture
         self._reader = reader
@@ -70,10 +99,8 @@ class Refresher:
         self._start = start
         self._current: Snapshot | None = None
         self._reading: _Reading | None = None
-        self._failures: dict[str, int] = {}
-        self._chunk_rows: dict[str, int] = {}
-        self._not_before: dict[str, float] = {}
-        self._tell_at: dict[str, float] = {}
+        self._locked: _Locked | None = None
+        self._known = known
         self._look_at = 0.0
 
     @property
@@ -95,6 +122,8 @@ class Refresher:
         """Note what was published; its rows are newer than those of a chunk that is being read."""
         if publication.rereads:
             self._look_at = 0.0
+        if self._locked is not None and any(m.topic == self._locked.topic and len(m) for m in publication.messages):
+            self._locked.window.void()
         if self._reading is not None:
             for messages in publication.messages:
                 if messages.topic == self._reading.topic:
@@ -103,12 +132,12 @@ class Refresher:
 
     def saw_statement(self, statement: LoggedStatement) -> None:
         """Note that the capture is past a statement."""
-        if self._reading is not None and self._capture.parts.statements.concerns(statement, self._reading.table):
-            self._reading.window.void()
+        for each in (self._reading, self._locked):
+            if each is not None and self._capture.parts.statements.concerns(statement, each.table):
+                each.window.void()
 
     def close(self) -> None:
-        """Let go of the state database and of the source."""
-        self._list.close()
+        """Let go of the source."""
         self._reader.close()
 
     def _look(self, boundary: Position) -> None:
@@ -119,6 +148,7 @@ class Refresher:
             found |= {snapshot.id: snapshot for snapshot in asked}
             for id_, progress in list(self._capture.snapshots.items()):
                 self._reconcile(id_, progress, found.pop(id_) if progress.is_done and id_ in found else found.get(id_))
+            found = {id_: each for id_, each in found.items() if self._known.taken.get(id_, self) is self}
             for snapshot in list(found.values()):
                 if snapshot.wanted is Wanted.CANCEL:
                     self._end(found.pop(snapshot.id), Status.CANCELLED, boundary)
@@ -129,9 +159,25 @@ class Refresher:
             return
         now = time.monotonic()
         ready = [s for s in found.values() if s.wanted is Wanted.RUN]
-        self._current = min(ready, key=lambda s: max(self._not_before.get(s.id, 0.0), now), default=None)
-        if self._reading is not None and self._reading.snapshot.id not in {s.id for s in ready}:
+        locked = None if self._locked is None else self._locked.snapshot
+        # Nobody waits longer than needs be for a table that is locked.
+        not_before = {s.id: max(self._known.not_before.get(s.id, 0.0), now) for s in ready}
+        order = {s.id: (locked is None or s.id != locked.id, not_before[s.id]) for s in ready}
+        self._current = min(ready, key=lambda s: order[s.id], default=None)
+        if self._reading is not None and self._reading.snapshot.id not in order:
+            self._unlock(self._reading.snapshot)
             self._reading = None
+        elif locked is not None and locked.id not in order:
+            self._unlock(locked)
+        self._take_over()
+
+    def _take_over(self) -> None:
+        """Have other refreshers leave to us what we are at, and nothing else."""
+        read = None if self._reading is None else self._reading.snapshot
+        mine = {each.id for each in (self._current, read) if each is not None}
+        for id_ in [id_ for id_, owner in self._known.taken.items() if owner is self]:
+            del self._known.taken[id_]
+        self._known.taken.update(dict.fromkeys(mine, self))
 
     def _reconcile(self, id_: str, progress: SnapshotProgress, known: Snapshot | None) -> None:
         if progress.is_done:
@@ -144,28 +190,51 @@ class Refresher:
             del self._capture.snapshots[id_]
 
     def _begin(self, snapshot: Snapshot, boundary: Position) -> None:
-        if self._not_before.get(snapshot.id, 0.0) > time.monotonic():
+        if self._known.not_before.get(snapshot.id, 0.0) > time.monotonic():
             return
         table, table_catalog = TableId.parse(snapshot.table), self._capture.parts.table_catalog
         progress = self._capture.snapshots.get(snapshot.id)
         is_carried = table_catalog.schema_change(table) is not None and str(table) not in self._capture.stopped
-        begins = snapshot.options.full_refresh and (progress is None or (progress.mends and not progress.fills))
+        locks = snapshot.options.method is Method.FULL_LOCK
+        is_new = progress is None or (progress.mends and not progress.fills)
+        begins = not self._has_locked(snapshot) if locks else snapshot.options.full_refresh and is_new
+        question: Callable[[], _What]
         try:
             if begins or not is_carried:
-                self._require_may_begin(snapshot, None if is_carried and begins else progress)
-                topic, future = "", self._start(lambda: self._reader.define(table, boundary))
+                self._require_may_begin(snapshot, None if is_carried else progress)
+                look = self._reader.lock if locks else self._reader.define
+                topic, question = "", partial(look, table, boundary)
             else:
                 encodable, topic = table_catalog.encodable(table)
-                require_key(encodable.schema)
-                cursor = "" if progress is None else progress.cursor
-                count = self._chunk_rows.get(snapshot.id, snapshot.options.chunk_rows)
-                options = replace(snapshot.options, chunk_rows=count)
-                order = ChunkOrder(encodable.schema, options, cursor, boundary)
-                future = self._start(lambda: self._reader.read(order))
+                if not locks:
+                    require_key(encodable.schema)
+                if snapshot.options.method is Method.BLACKHOLE and progress is None:
+                    # Who reads the log must know whose rows come.
+                    progress = self._capture.snapshots[snapshot.id] = SnapshotProgress(snapshot.table)
+                    self._capture.advance(boundary)
+                order = self._order(snapshot, encodable.schema, progress, boundary)
+                question = partial(self._reader.read, order)
         except UsageError as error:
             self._end(snapshot, Status.FAILED, boundary, error)
         else:
-            self._reading = _Reading(snapshot, table, topic, future, Window())
+            self._reading = _Reading(snapshot, table, topic, self._start(question), Window())
+
+    def _order(
+        self, snapshot: Snapshot, schema: TableSchema, progress: SnapshotProgress | None, low: Position
+    ) -> ChunkOrder:
+        count = self._known.chunk_rows.get(snapshot.id, snapshot.options.chunk_rows)
+        options = replace(snapshot.options, chunk_rows=count)
+        return ChunkOrder(schema, options, "" if progress is None else progress.cursor, low, snapshot.id)
+
+    def _has_locked(self, snapshot: Snapshot) -> bool:
+        locked = self._locked
+        return locked is not None and locked.snapshot.id == snapshot.id and self._reader.holds(locked.table)
+
+    def _unlock(self, snapshot: Snapshot) -> None:
+        """Let go of the table if `snapshot` has locked it; whoever wants it still begins again."""
+        if snapshot.options.method is Method.FULL_LOCK:
+            self._locked = None
+            self._start(self._reader.release)
 
     def _require_may_begin(self, snapshot: Snapshot, progress: SnapshotProgress | None) -> None:
         table = TableId.parse(snapshot.table)
@@ -188,6 +257,11 @@ class Refresher:
             # It is read again.
             self._reading = None
             return
+        if self._locked is not None and self._locked.window.is_void:
+            self._reading = None
+            message = f"the lock of {reading.table} was lost, and the table written to, before all of it was read"
+            self._fail(reading.snapshot, UnavailableError(message, "it is locked again, and begun again"), boundary)
+            return
         try:
             found = reading.future.result()
         except PenstockError as error:
@@ -205,71 +279,52 @@ class Refresher:
                     self._publish(reading, found, boundary)
                 case _:
                     assert_never(found)
-        except _SnapshotError as error:
+        except SnapshotError as error:
             self._fail(reading.snapshot, error.cause, boundary)
 
     def _return_table(self, snapshot: Snapshot, found: Definition, boundary: Position) -> None:
         """Begin a table that had stopped or is new without rows; live changes of it flow from here on."""
         try:
-            schema_change = announce_anew(self._capture, found, boundary)
+            schema_change = announce_anew(self._capture, found, boundary, snapshot.options.method)
         except UsageError as error:
-            raise _SnapshotError(error) from error
+            raise SnapshotError(error) from error
         self._capture.snapshots[snapshot.id] = SnapshotProgress(snapshot.table, fills=True)
         self._capture.begin_anew(boundary, schema_change)
+        if snapshot.options.method is Method.FULL_LOCK:
+            self._locked = _Locked(snapshot, found.schema.table, schema_change.topic, Window())
 
     def _publish(self, reading: _Reading, chunk: Chunk, boundary: Position) -> None:
         snapshot = reading.snapshot
         before = self._capture.snapshots.get(snapshot.id) or SnapshotProgress(snapshot.table)
+        require_came(self._capture, snapshot, chunk)
         try:
-            messages = self._messages(reading, chunk, boundary)
-        except _GivesWayInPartError as error:
+            messages = chunk_messages(self._capture, reading.table, chunk, reading.window, boundary)
+        except GivesWayInPartError as error:
             self._read_less(snapshot, boundary, error)
             return
-        if snapshot.id in self._chunk_rows:
-            self._chunk_rows[snapshot.id] = min(self._chunk_rows[snapshot.id] * _SMALLER, snapshot.options.chunk_rows)
-        read = sum(len(batch) for batch in (chunk.rows, chunk.gone) if batch is not None)
+        if snapshot.id in self._known.chunk_rows:
+            more = self._known.chunk_rows[snapshot.id] * _SMALLER
+            self._known.chunk_rows[snapshot.id] = min(more, snapshot.options.chunk_rows)
+        read = chunk.copied + sum(len(batch) for batch in (chunk.rows, chunk.gone) if batch is not None)
         cursor = before.cursor if chunk.cursor is None else chunk.cursor
         after = replace(before, cursor=cursor, rows=before.rows + read, is_done=chunk.cursor is None)
         self._capture.snapshots[snapshot.id] = after
         count = sum(map(len, messages))
         self._capture.refresh(boundary, messages, {snapshot.table: (count, 0)} if count else {})
-        self._failures.pop(snapshot.id, None)
+        if after.is_done:
+            self._unlock(snapshot)
+        if after.is_done or snapshot.options.method is not Method.FULL_LOCK:
+            self._known.failures.pop(snapshot.id, None)
         if snapshot.options.rows_per_second:
-            self._not_before[snapshot.id] = time.monotonic() + read / snapshot.options.rows_per_second
+            self._known.not_before[snapshot.id] = time.monotonic() + read / snapshot.options.rows_per_second
             # While it waits another one goes on.
             self._look_at = 0.0
         self._note(snapshot, after, chunk.rows_expected)
 
-    def _messages(self, reading: _Reading, chunk: Chunk, boundary: Position) -> list[Messages]:
-        """Encode what of a chunk holds at `boundary`."""
-        catalog = self._capture.parts.table_catalog
-        encodable, topic = catalog.encodable(reading.table)
-        row, now_ms, messages = self._capture.refresh_row(boundary), time.time_ns() // 1_000_000, []
-        for batch in (chunk.rows, chunk.gone):
-            if batch is None or not len(batch):
-                continue
-            try:
-                keys, values = encode_changes(encodable, _placed(batch, boundary, row), now_ms)
-            except PenstockError as error:
-                raise _SnapshotError(error) from error
-            listed = keys.to_pylist()
-            if reading.window.has_parts_of(listed):
-                raise _GivesWayInPartError
-            kept = reading.window.unchanged(listed)
-            if kept:
-                indices = pa.array(kept, pa.int64())
-                encoded = (keys.take(indices), values.take(indices))
-                messages.append(changes_as_messages(encodable, topic, batch.op, encoded, [row] * len(kept)))
-        try:
-            require_sendable(reading.table, messages, str(boundary), catalog.message_bytes_max)
-        except TableStoppedError as error:
-            raise _SnapshotError(error) from error
-        return messages
-
     def _read_less(self, snapshot: Snapshot, boundary: Position, cause: Exception) -> None:
         """Read a smaller chunk, which is read sooner; of one row alone, try again later."""
-        count = self._chunk_rows.get(snapshot.id, snapshot.options.chunk_rows)
-        self._chunk_rows[snapshot.id] = max(1, count // _SMALLER)
+        count = self._known.chunk_rows.get(snapshot.id, snapshot.options.chunk_rows)
+        self._known.chunk_rows[snapshot.id] = max(1, count // _SMALLER)
         if count == 1:
             message = f"a row of {snapshot.table} changes whenever it is read, and the log lacks values of it"
             error = UnavailableError(message, "take the snapshot when that row is written less often")
@@ -290,19 +345,20 @@ class Refresher:
             hint="",
         )
         self._current = None if progress.is_done else current
-        if progress.is_done or time.monotonic() >= self._tell_at.get(snapshot.id, 0.0):
-            self._tell_at[snapshot.id] = time.monotonic() + _LOOK_SECONDS
+        if progress.is_done or time.monotonic() >= self._known.tell_at.get(snapshot.id, 0.0):
+            self._known.tell_at[snapshot.id] = time.monotonic() + _LOOK_SECONDS
             self._tell(current)
         if progress.is_done:
             self._look_at = 0.0
 
     def _fail(self, snapshot: Snapshot, error: PenstockError, boundary: Position) -> None:
         """Try again later, if that may help, or end the snapshot."""
-        failures = self._failures[snapshot.id] = self._failures.get(snapshot.id, 0) + 1
+        self._unlock(snapshot)
+        failures = self._known.failures[snapshot.id] = self._known.failures.get(snapshot.id, 0) + 1
         if not error.retryable or failures >= _ATTEMPTS_MAX:
             self._end(snapshot, Status.FAILED, boundary, error)
             return
-        self._not_before[snapshot.id] = time.monotonic() + min(2.0 ** (failures - 2), _PAUSE_SECONDS_MAX)
+        self._known.not_before[snapshot.id] = time.monotonic() + min(2.0 ** (failures - 2), _PAUSE_SECONDS_MAX)
         self._tell(replace(snapshot, status=Status.RUNNING, error=error.message, hint=error.hint))
 
     def _end(self, snapshot: Snapshot, status: Status, boundary: Position, error: PenstockError | None = None) -> None:
@@ -310,7 +366,10 @@ class Refresher:
         if self._reading is not None and self._reading.snapshot.id == snapshot.id:
             self._reading = None
         self._current = None
+        self._unlock(snapshot)
         progress = self._capture.snapshots.pop(snapshot.id, None)
+        if snapshot.options.method is Method.BLACKHOLE:
+            self._start(partial(self._reader.sweep, snapshot.id.__eq__))
         if progress is not None:
             stop_unread(self._capture, progress, "its snapshot was cancelled" if error is None else error.message)
             self._capture.advance(boundary)
@@ -324,42 +383,3 @@ class Refresher:
             self._list.tell(snapshot)
         except UnavailableError:
             self._look_at = 0.0
-
-
-class _SnapshotError(Exception):
-    """What ends a snapshot and leaves the capture as it is."""
-
-    def __init__(self, cause: PenstockError) -> None:
-        super().__init__(cause)
-        self.cause = cause
-
-
-class _GivesWayInPartError(Exception):
-    """A row of a chunk would give way to a change that lacks some of its values: neither of the two has them all."""
-
-
-def _placed(batch: RowBatch, position: Position, row: int) -> RowBatch:
-    """Give a batch the place in the log at which it holds."""
-    count, place = len(batch), position.refresh_place
-    offsets, rows = np.full(count, place.offset, np.int64), np.full(count, row, np.int32)
-    return replace(batch, file=place.file, offsets=offsets, rows=rows)
-
-
-def wanted_by_itself(capture: OpenCapture, tables: Sequence[TableId]) -> list[TableId]:
-    """Those of the source's `tables` that are to be carried and were never told of: the config has added them.
-
-    A table that was made behind the place that the capture has reached is not there yet.
-    """
-    return sorted(capture.parts.table_catalog.tracker.describe(never_told_of(capture, tables)))
-
-
-def never_told_of(capture: OpenCapture, tables: Sequence[TableId]) -> list[TableId]:
-    """Those of the source's `tables` that are to be carried, were never told of, and have not stopped."""
-    table_catalog = capture.parts.table_catalog
-    return [
-        table
-        for table in tables
-        if table_catalog.wanted(table)
-        and table_catalog.schema_change(table) is None
-        and str(table) not in capture.stopped
-    ]

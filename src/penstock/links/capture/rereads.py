@@ -54,9 +54,9 @@ def ask_for_rereads(
 
 def stop_unread(capture: OpenCapture, progress: SnapshotProgress, reason: str) -> None:
     """Stop the table of a snapshot that ended before its rows were those of the source."""
-    is_carried = capture.parts.table_catalog.schema_change(TableId.parse(progress.table)) is not None
-    if is_carried and (progress.fills or progress.mends):
+    schema = capture.parts.table_catalog.announced_schema(TableId.parse(progress.table))
+    if schema is not None and (progress.fills or progress.mends):
         lacks = "lacks rows" if progress.fills else "has rows that foreign keys changed since, unread"
         message = f"table {progress.table} {lacks}: {reason}"
-        hint = f"penstock snapshot FILE {progress.table}"
+        hint = f"penstock snapshot FILE {progress.table}{'' if schema.key else ' --full-lock'}"
         capture.stopped.setdefault(progress.table, StoppedTable(str(capture.position), message, hint))

@@ -11,6 +11,7 @@ from penstock.core.files import META_PREFIX
 from penstock.core.kafka.largest import LARGEST_BYTES
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.schema_difference import describe_difference
+from penstock.core.snapshot_copies import CopiedRows
 from penstock.core.tables import UnsupportedType
 from penstock.ports.tracker import AllLogged
 
@@ -53,6 +54,7 @@ class TableCatalog:
         self.source = source
         self.unlogged: UnloggedChanges = AllLogged()
         self.format: MessageFormat = "avro"
+        self.copied = CopiedRows()
         self.message_bytes_max: Callable[[str], int] = lambda _topic: LARGEST_BYTES
         self.wanted = wanted
         self.tracker = tracker

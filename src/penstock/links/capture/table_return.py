@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from penstock.core.errors import TRACKER_LIKE_SOURCE, TableStoppedError, UsageError
 from penstock.core.positions import in_timeline
 from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
-from penstock.core.snapshots import require_key
+from penstock.core.snapshots import Method, require_key
 
 if TYPE_CHECKING:
     from penstock.core.positions import Position
@@ -15,14 +15,15 @@ if TYPE_CHECKING:
     from penstock.ports.snapshots import Definition
 
 
-def announce_anew(capture: OpenCapture, found: Definition, position: Position) -> SchemaChange:
+def announce_anew(capture: OpenCapture, found: Definition, position: Position, method: Method) -> SchemaChange:
     """Bring tracker and registry to the table as it was `found`, and return what is to be told of it at `position`.
 
     While it is stopped or not told of, nobody asks the tracker about it: a crash in between harms nothing.
     Raises UsageError where the table cannot be carried.
     """
     table, table_catalog = found.schema.table, capture.parts.table_catalog
-    require_key(found.schema)
+    if method is not Method.FULL_LOCK:
+        require_key(found.schema)
     if table_catalog.tracker.table_schema(table) != found.schema:
         # Only whoever still has the link can commit, and may change the tracker.
         capture.advance(position)

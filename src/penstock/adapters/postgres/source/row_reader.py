@@ -30,7 +30,7 @@ from penstock.core.postgres.log_items import Transaction
 from penstock.core.postgres.relations import table_schema
 from penstock.core.postgres.rows import RowDecoder
 from penstock.core.postgres.visibility import VisibleTransactions
-from penstock.core.snapshots import require_key
+from penstock.core.snapshots import Method, require_key
 from penstock.core.tables import TableId
 from penstock.ports.snapshots import Chunk, ChunkOrder, Definition
 
@@ -108,6 +108,22 @@ class PostgresRowReader:
             high = self._mark()
             return Definition(self._shape(self._look_at(connection, table), None), "", high)
 
+    def lock(self, table: TableId, low: Position) -> Definition:
+        """See ports/snapshots.RowReader: `check` has refused it."""
+        del table, low
+        raise _only_mysql(Method.FULL_LOCK)
+
+    def holds(self, table: TableId) -> bool:
+        """See ports/snapshots.RowReader."""
+        del table
+        return False
+
+    def release(self) -> None:
+        """See ports/snapshots.RowReader: nothing is ever locked."""
+
+    def sweep(self, is_over: Callable[[str], bool]) -> None:
+        """See ports/snapshots.RowReader: nothing is ever made."""
+
     def tables(self) -> Sequence[TableId]:
         """See ports/snapshots.RowReader: those that are published, and that our user may read."""
         return [table for table, _ in self._published_tables()]
@@ -120,6 +136,8 @@ class PostgresRowReader:
 
     def check(self, table: TableId, options: SnapshotOptions) -> None:
         """See ports/snapshots.RowReader."""
+        if options.method is not Method.READ_ONLY:
+            raise _only_mysql(options.method)
         with self._transaction(table) as connection:
             found = self._look_at(connection, table)
             schema = self._shape(found, None)
@@ -288,6 +306,11 @@ class PostgresRowReader:
                 cells.append(parse_line(bytes(line)))
                 size_bytes += len(line)
         return cells, False
+
+
+def _only_mysql(method: Method) -> UsageError:
+    message = f"--{method} is for MySQL and MariaDB: a snapshot of PostgreSQL locks nothing and writes no rows"
+    return UsageError(message, f"leave --{method} out")
 
 
 def _no_table(server: PostgresServer, table: TableId) -> UsageError:

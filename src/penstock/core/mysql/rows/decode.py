@@ -224,7 +224,7 @@ def _batch(
     return RowBatch(
         schema=schema,
         op=block.op,
-        before=None if block.op is Op.CREATE else rows[0],
+        before=None if block.op in {Op.CREATE, Op.READ} else rows[0],
         after=None if block.op is Op.DELETE else rows[-1],
         file=block.file,
         offsets=block.rows_offsets[event],

@@ -58,7 +58,7 @@ def find_lacking(schema: TableSchema, op: Op, images: Sequence[Sequence[int]], w
     if op is Op.UPDATE:
         there[1] |= {index for index in there[0] if not _is_stale(schema.columns[index], written)}
     lacking = [tuple(sorted({*range(width)} - image)) for image in there]
-    found = Lacking(() if op is Op.CREATE else lacking[0], () if op is Op.DELETE else lacking[-1])
+    found = Lacking(() if op in {Op.CREATE, Op.READ} else lacking[0], () if op is Op.DELETE else lacking[-1])
     if any(lacking):
         _check_table(schema, {*found.before, *found.after}, where)
         for index in found.after:

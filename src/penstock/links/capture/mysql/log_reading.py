@@ -8,6 +8,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, assert_never, cast
 
+from penstock.core.changes import Op
 from penstock.core.log_items import LogPassed, RowsRead, StatementRead, TransactionsRead
 from penstock.core.mysql.log.log_items import (
     FewTransactions,
@@ -20,7 +21,8 @@ from penstock.core.mysql.log.log_items import (
 from penstock.core.mysql.rows.decode import batch_key, decode_rows
 from penstock.core.mysql.rows.few_rows import FewRows
 from penstock.core.mysql.types.logged_rows import RowsLogged
-from penstock.core.positions import binlog_position
+from penstock.core.positions import binlog_position, file_number
+from penstock.core.snapshot_copies import CopiedRows, is_copy
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
@@ -31,8 +33,9 @@ if TYPE_CHECKING:
     from penstock.core.mysql.log.heartbeats import HeartbeatWatch
     from penstock.core.mysql.log.log_items import LogItem
     from penstock.core.mysql.rows.rows_block import RowsBlock
+    from penstock.core.mysql.types.logged_rows import TableMap
     from penstock.core.positions import BinlogPosition, Position
-    from penstock.core.tables import TableSchema
+    from penstock.core.tables import TableId, TableSchema
 
 _INFLATING_BYTES_MAX = 512 << 10
 _PADDED_BYTES_MAX = 8 << 20
@@ -46,10 +49,14 @@ class BinlogReading:
     heartbeats if it was given something that looks for them.
     """
 
-    def __init__(self, begin: Position, heartbeats: HeartbeatWatch | None = None) -> None:
-        """Begin at `begin`, outside of any transaction."""
+    def __init__(
+        self, begin: Position, heartbeats: HeartbeatWatch | None = None, copied: CopiedRows | None = None
+    ) -> None:
+        """Begin at `begin`, outside of any transaction; `copied` knows which rows are copies of others."""
         self._timeline = begin.timeline
         self._heartbeats = heartbeats
+        self._copied = CopiedRows() if copied is None else copied
+        self._copied_map: tuple[TableMap, TableMap] | None = None
         self._inside: TransactionBegan | None = None
         self._last: RowsLogged | None = None
         self._few_rows = FewRows()
@@ -63,7 +70,7 @@ class BinlogReading:
                 case RowsLogged():
                     self._watch(item)
                     self._last = item
-                    yield RowsRead(item)
+                    yield from map(RowsRead, self._originals([item]))
                 case TransactionEnded(end):
                     self._watch(item)
                     self._inside = None
@@ -71,7 +78,7 @@ class BinlogReading:
                 case TransactionsLogged(end=end, blocks=rows) | FewTransactions(end=end, rows=rows):
                     self._watch(item)
                     self._inside = None
-                    yield TransactionsRead(self._stamped(end), rows)
+                    yield TransactionsRead(self._stamped(end), self._originals(rows))
                 case StatementLogged():
                     begin = self._stamped(item.begin)
                     self._watch(item)
@@ -104,6 +111,27 @@ class BinlogReading:
     ) -> Messages | None:
         """See LogReading."""
         return self._few_rows.encode(table, topic, binlog_rows(rows), processed_at_ms)
+
+    def _originals(self, rows: Sequence[RowsLogged | RowsBlock]) -> Sequence[LoggedRows]:
+        """Return `rows` with those of copies as rows that were read of their originals, or without them."""
+        if not any(is_copy(each.table) for each in rows):
+            return rows
+        found: list[LoggedRows] = []
+        for each in rows:
+            original = self._copied.original(each.table) if is_copy(each.table) else None
+            if original is not None:
+                offset = each.offset if isinstance(each, RowsLogged) else int(each.offsets[-1])
+                self._copied.saw(each.table, file_number(each.file), offset)
+                found.append(replace(each, table_map=self._map_of(original, each.table_map), op=Op.READ))
+            elif not is_copy(each.table):
+                found.append(each)
+        return found
+
+    def _map_of(self, original: TableId, copied: TableMap) -> TableMap:
+        """The copy's layout as one of the original, of whose key it tells nothing; the same object for the same one."""
+        if self._copied_map is None or self._copied_map[0] is not copied:
+            self._copied_map = copied, replace(copied, table=original, key=None)
+        return self._copied_map[1]
 
     def _watch(self, item: LogItem) -> None:
         if self._heartbeats is not None:

@@ -40,7 +40,9 @@ from penstock.core.mysql.statements.touched import touched_by
 from penstock.core.publication import StoppedTable
 from penstock.core.refusals import Refusal
 from penstock.core.schema_changes import Move, SchemaChange, SchemaChangeKind
+from penstock.core.snapshot_copies import is_copy
 from penstock.core.system_schemas import MYSQL as SYSTEM_SCHEMAS
+from penstock.core.tables import TableId
 from penstock.links.capture.mysql.log_reading import binlog_statement
 from penstock.ports.replay import StatementOutcome
 from penstock.ports.state import TrackerDump
@@ -53,7 +55,7 @@ if TYPE_CHECKING:
     from penstock.core.mysql.statements.sql_tokens import Token
     from penstock.core.mysql.statements.touched import Touched
     from penstock.core.positions import Position
-    from penstock.core.tables import TableId, TableSchema
+    from penstock.core.tables import TableSchema
     from penstock.links.capture.mysql.source_objects import SourceObjects
     from penstock.links.capture.mysql.tracker import SchemaTracker
     from penstock.links.capture.table_catalog import TableCatalog
@@ -350,7 +352,12 @@ def _tokens_of(statement: StatementLogged) -> Sequence[Token]:
 
 
 def _is_of_server(ddl: TableDdl, default_schema: str) -> bool:
-    """Whether `ddl` is about the server's own schemas alone. They are in no dump, and the tracker lives by its own."""
+    """Whether `ddl` is about the server's own schemas alone, or about copies that a snapshot makes.
+
+    The former are in no dump, and the tracker lives by its own; the latter are no tables of anybody.
+    """
+    if ddl.tables and all(is_copy(TableId(schema or default_schema, name)) for schema, name in ddl.tables):
+        return True
     schemas = {schema or default_schema for schema, _ in ddl.tables} or {ddl.schema or default_schema}
     return ddl.action != "unknown" and schemas <= SYSTEM_SCHEMAS
 

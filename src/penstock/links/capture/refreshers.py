@@ -1,0 +1,76 @@
+"""The snapshots of one capture, several tables at once, and the tables that it should ask for by itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.links.capture.refresher import Known, Refresher
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from penstock.core.log_items import LoggedStatement
+    from penstock.core.positions import Position
+    from penstock.core.publication import Publication
+    from penstock.core.tables import TableId
+    from penstock.links.capture.open_capture import OpenCapture
+    from penstock.links.capture.refresher import Start
+    from penstock.ports.snapshots import RowReader, SnapshotList
+
+
+class Refreshers:
+    """As many snapshots at once as there are readers, each with a thread of its own: see Refresher."""
+
+    def __init__(
+        self, capture: OpenCapture, snapshots: SnapshotList, readers: Sequence[tuple[RowReader, Start]]
+    ) -> None:
+        """Serve `capture`: what runs beside it uses the reader that it comes with, and nobody else does."""
+        known = Known()
+        self._list = snapshots
+        self._refreshers = [Refresher(capture, reader, snapshots, start, known) for reader, start in readers]
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a snapshot is to go on, or may be."""
+        return any(each.is_busy for each in self._refreshers)
+
+    def step(self, boundary: Position) -> None:
+        """Go on as far as nothing has to be waited for. The log is read up to `boundary`, and that published."""
+        for each in self._refreshers:
+            each.step(boundary)
+
+    def saw(self, publication: Publication) -> None:
+        """Note what was published."""
+        for each in self._refreshers:
+            each.saw(publication)
+
+    def saw_statement(self, statement: LoggedStatement) -> None:
+        """Note that the capture is past a statement."""
+        for each in self._refreshers:
+            each.saw_statement(statement)
+
+    def close(self) -> None:
+        """Let go of the state database and of the source."""
+        self._list.close()
+        for each in self._refreshers:
+            each.close()
+
+
+def wanted_by_itself(capture: OpenCapture, tables: Sequence[TableId]) -> list[TableId]:
+    """Those of the source's `tables` that are to be carried and were never told of: the config has added them.
+
+    A table that was made behind the place that the capture has reached is not there yet.
+    """
+    return sorted(capture.parts.table_catalog.tracker.describe(never_told_of(capture, tables)))
+
+
+def never_told_of(capture: OpenCapture, tables: Sequence[TableId]) -> list[TableId]:
+    """Those of the source's `tables` that are to be carried, were never told of, and have not stopped."""
+    table_catalog = capture.parts.table_catalog
+    return [
+        table
+        for table in tables
+        if table_catalog.wanted(table)
+        and table_catalog.schema_change(table) is None
+        and str(table) not in capture.stopped
+    ]
