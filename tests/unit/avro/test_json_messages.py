@@ -252,6 +252,17 @@ def test_a_value_that_the_log_lacks_is_left_out_and_named_and_is_no_null() -> No
     assert decode_rows(partial, value_schema(partial), values).lacks.to_pylist() == ['["doc", "raw"]']
 
 
+def test_an_update_of_which_the_log_has_nothing_of_the_row_before_is_there() -> None:
+    partial = replace(ALL, partial_rows=True, key=())
+    created = batch_with(Op.CREATE, {"id": 1})
+    lacks = tuple(column.name for column in ALL.columns)
+    batch = replace(created, schema=partial, op=Op.UPDATE, before=created.after, before_lacks=lacks)
+
+    _, values = encoded(batch)
+
+    assert [message["__penstock_before"] for message in parsed(values)] == [{}]
+
+
 def test_a_place_in_the_log_of_postgresql_is_its_lsn() -> None:
     batch = replace(batch_of(1), file="wal.000022", offsets=np.array([0xB374D848], np.int64))
 

@@ -103,26 +103,31 @@ def decode_json_rows(schema: TableSchema, values: pa.BinaryArray) -> DecodedRows
 
 
 def _parse(schema: TableSchema, values: pa.BinaryArray) -> list[Fields]:
-    return [_parse_one(schema, index, value) for index, value in enumerate(values.to_pylist())]
+    table = str(schema.table)
+    return [_parse_one(table, index, value) for index, value in enumerate(values.to_pylist())]
 
 
-def _parse_one(schema: TableSchema, index: int, value: bytes | None) -> Fields:
+def _parse_one(table: str, index: int, value: bytes | None) -> Fields:
     try:
-        message = json.loads(value or b"", parse_constant=_refuse_constant)
+        message = _DECODER.decode((value or b"").decode())
     except ValueError as error:
         _refuse(index, f"is no JSON: {error}")
     if not isinstance(message, dict):
         _refuse(index, "is no JSON object")
     if message.get(OP) not in _OPS:
         _refuse(index, f"has no operation in {OP}")
-    if message.get(TABLE) != str(schema.table):
-        _refuse(index, f"is of table {message.get(TABLE)}, and its schema of {schema.table}")
+    if message.get(TABLE) != table:
+        _refuse(index, f"is of table {message.get(TABLE)}, and its schema of {table}")
     return message
 
 
 def _refuse_constant(name: str) -> NoReturn:
     message = f"{name} is no value of JSON"
     raise ValueError(message)
+
+
+_DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
+"""One for all messages: to make it takes longer than to use it."""
 
 
 def _top(message: Fields) -> _Image:
@@ -137,9 +142,23 @@ def _before(message: Fields) -> _Image | None:
 
 def _rows(schema: TableSchema, images: Sequence[_Image | None]) -> pa.RecordBatch:
     """Return one row for each image, null where there is none, and in what it lacks."""
-    columns = [_column(column, images) for column in schema.columns]
+    whole = [image.fields for image in images if image is not None and not image.lacks]
+    is_whole = len(whole) == len(images)
+    columns = [_whole_column(column, whole) if is_whole else None for column in schema.columns]
+    arrays = [
+        _column(column, images) if array is None else array
+        for column, array in zip(schema.columns, columns, strict=True)
+    ]
     nullable = pa.schema([field.with_nullable(nullable=True) for field in arrow_schema(schema)])
-    return pa.RecordBatch.from_arrays(columns, schema=nullable)
+    return pa.RecordBatch.from_arrays(arrays, schema=nullable)
+
+
+def _whole_column(column: Column, rows: Sequence[Fields]) -> ArrowArray | None:
+    """Return the values of rows that all have one, by the short way; None where `_column` must say what is wrong."""
+    try:
+        return json_values([row[column.name] for row in rows], column.type)
+    except (KeyError, *JSON_VALUE_ERRORS):
+        return None
 
 
 def _column(column: Column, images: Sequence[_Image | None]) -> ArrowArray:
@@ -178,17 +197,17 @@ def _lacking(images: Sequence[_Image | None]) -> pa.StringArray:
 
 def _texts(messages: Sequence[Fields], name: str) -> pa.StringArray:
     found = [message.get(name) for message in messages]
-    for index, text in enumerate(found):
-        if not isinstance(text, str):
-            _refuse(index, f"has no text in {name}")
+    if set(map(type, found)) - {str}:
+        _refuse(next(index for index, text in enumerate(found) if type(text) is not str), f"has no text in {name}")
     return pa.array(found, pa.string())
 
 
 def _numbers(messages: Sequence[Fields], name: str) -> Integers:
     found = [message.get(name) for message in messages]
-    for index, number in enumerate(found):
-        if not isinstance(number, int):
-            _refuse(index, f"has no integer in {name}")
+    if set(map(type, found)) - {int}:
+        _refuse(
+            next(index for index, number in enumerate(found) if type(number) is not int), f"has no integer in {name}"
+        )
     return np.array(found, np.int64)
 
 

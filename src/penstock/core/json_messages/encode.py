@@ -54,33 +54,36 @@ def encode_json_values(source: str, connector: str, schema_id: int, batch: RowBa
     Raises PenstockError when they come to 2 GiB or more.
     """
     row, lacks = (batch.after, batch.after_lacks) if batch.after is not None else (batch.before, batch.before_lacks)
+    count = len(batch)
     pieces = [*_own_fields(source, connector, batch)]
     if lacks:
-        pieces.append(repeat(f'"{LACKS}":{json.dumps(list(lacks))}'))
+        pieces.append(repeat(f'"{LACKS}":{json.dumps(list(lacks))}', count))
     if batch.op is Op.UPDATE and batch.before is not None:
         pieces.append(f'"{BEFORE}":{text}' for text in _objects(batch.schema, batch.before, batch.before_lacks))
         if batch.before_lacks:
-            pieces.append(repeat(f'"{BEFORE_LACKS}":{json.dumps(list(batch.before_lacks))}'))
+            pieces.append(repeat(f'"{BEFORE_LACKS}":{json.dumps(list(batch.before_lacks))}', count))
     if row is not None:
         pieces += _members(batch.schema, row, lacks)
     front = FRONT + str(schema_id).encode() + b","
-    # What repeats without end is beside what has one entry for each change.
-    return _binary(front + ",".join(members).encode() + b"}" for members in zip(*pieces, strict=False))
+    return _binary(front + ",".join(members).encode() + b"}" for members in zip(*pieces, strict=True))
 
 
 def _own_fields(source: str, connector: str, batch: RowBatch) -> Iterator[Iterable[str]]:
     constants = {OP: batch.op.value, SOURCE: source, TABLE: str(batch.schema.table)}
-    yield repeat(",".join(f'"{name}":{quote(text)}' for name, text in constants.items()))
+    yield repeat(",".join(f'"{name}":{quote(text)}' for name, text in constants.items()), len(batch))
     yield [f'"{TS_MS}":{number}' for number in batch.timestamps_ms.tolist()]
     yield [f'"{TRANSACTION}":{quote(text) if text else NULL}' for text in batch.gtids.to_pylist()]
     places = (place_text(connector, batch.file, offset) for offset in batch.offsets.tolist())
     yield [f'"{POSITION}":{quote(text)}' for text in places]
     yield [f'"{ROW}":{number}' for number in batch.rows.tolist()]
-    yield repeat(f'"{SERVER_ID}":{batch.server_id}')
+    yield repeat(f'"{SERVER_ID}":{batch.server_id}', len(batch))
 
 
-def _objects(schema: TableSchema, rows: pa.RecordBatch, lacks: Collection[str]) -> Iterator[str]:
+def _objects(schema: TableSchema, rows: pa.RecordBatch, lacks: Collection[str]) -> Iterable[str]:
     members = _members(schema, rows, lacks)
+    if not members:
+        # It is known that there was a row, and nothing else of it.
+        return repeat("{}", len(rows))
     return (f"{{{','.join(row)}}}" for row in zip(*members, strict=True))
 
 

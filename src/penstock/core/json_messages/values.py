@@ -47,11 +47,13 @@ def json_values(values: _Values, type_: ColumnType) -> ArrowArray:  # noqa: C901
     """Return values of JSON, None for NULL, in the Arrow type that carries `type_`; one of JSON_VALUE_ERRORS."""
     match type_:
         case IntegerType() | BitType() | YearType():
-            return pa.array(_each(values, _integer), arrow_type(type_))
+            plain = set(map(type, values)) <= {int, type(None)}
+            return pa.array(values if plain else _each(values, _integer), arrow_type(type_))
         case DecimalType():
             return pa.array(values, pa.string()).cast(arrow_type(type_))
         case FloatType():
-            return pa.array(_each(values, _float), pa.float64()).cast(arrow_type(type_))
+            plain = set(map(type, values)) <= {float, type(None)}
+            return pa.array(values if plain else _each(values, _float), pa.float64()).cast(arrow_type(type_))
         case TextType() | EnumType() | SetType() | PrintedType():
             return pa.array(values, pa.string())
         case BytesType() | GeometryType():
