@@ -15,8 +15,10 @@ from tests.unit.joins.joined_streams import Streams, random_plan, table_of
 from penstock.core.joins.algebra import JoinState
 from penstock.core.joins.blocks import pack_events, unpack_differences
 from penstock.core.joins.inputs import JoinInput
+from penstock.core.joins.shown_keys import split_key
 from penstock.core.tables import Column, IntegerType, TextType
 from penstock.spark.join_kernel import BLOCKS, join_blocks, stateful_session
+from penstock.spark.join_state import JoinStateReader
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -124,3 +126,28 @@ def test_the_kernel_finds_the_differences_that_the_algebra_finds(
     assert len(found) == BATCHES
     for mine, theirs in zip(found, expected, strict=True):
         assert gone_and_new(mine) == gone_and_new(theirs)
+
+
+def test_a_state_that_is_read_from_outside_has_the_rows_that_were_read(spark: SparkSession, tmp_path: Path) -> None:
+    streams = streams_of(9, remembered=True, optional=False)
+    for batch in range(2):
+        for _ in range(300):
+            streams.change()
+        write_blocks(tmp_path, batch, streams, streams.read_some(1.0))
+    run_query(spark, tmp_path, streams)
+    tables = list(streams.tables())
+    hottest = Counter((index, row["k"]) for index, table in enumerate(tables) for row in table.to_pylist())
+
+    reader = JoinStateReader(spark, tmp_path / "checkpoint")
+    contents = reader.contents(3, 1)
+    (top,) = contents.hottest
+    rows = reader.rows(streams.plan, top.join_key, 1000)
+
+    assert [each.rows for each in contents.inputs] == [len(table) for table in tables]
+    assert contents.remembered == len(tables[1])
+    assert top.rows == max(hottest.values())
+    key = int(split_key(top.join_key)[0])
+    assert Counter(row.input for row in rows) == Counter({i: n for (i, k), n in hottest.items() if k == key})
+    words = sorted(repr(row["word"]) for table in tables for row in table.to_pylist() if row["k"] == key)
+    assert sorted(repr(row.values["word"]) for row in rows) == words
+    assert contents.disk_bytes > 1000

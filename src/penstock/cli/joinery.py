@@ -7,14 +7,19 @@ from typing import TYPE_CHECKING
 import typer
 
 from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
+from penstock.cli.joinery_inspect import inspect
+from penstock.cli.joinery_verify import verify
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from penstock.config.joins import JoinSpec
+    from penstock.links.joins.estimate import InputEstimate
     from penstock.links.joins.spec import JoinJob
 
 app = typer.Typer(no_args_is_help=True, help="Look at joins of streams.")
+app.command()(inspect)
+app.command()(verify)
 
 
 @app.callback()
@@ -27,8 +32,9 @@ def check(file: ConfigFile) -> None:
     """Find the streams that a pipeline's joins read, and show what each join makes: fields, their types, the key.
 
     It says whether the declared pkey identifies a row, and which key takes its place
-    where it does not. It changes nothing. Streams are known once their source was
-    carried: run the pipeline first, with or without the join.
+    where it does not, and about how large the state will be. It changes nothing.
+    Streams are known once their source was carried: run the pipeline first, with or
+    without the join.
     """
     # Imported here so that `joinery check --help` need not wait for Kafka's library.
     from contextlib import closing  # noqa: PLC0415
@@ -37,7 +43,7 @@ def check(file: ConfigFile) -> None:
     from penstock.config.load import load  # noqa: PLC0415
     from penstock.core.errors import PenstockError, UsageError  # noqa: PLC0415
     from penstock.embedded.reach import reach_embedded  # noqa: PLC0415
-    from penstock.wiring.joins import forgetful_inputs, plan_of_join  # noqa: PLC0415
+    from penstock.wiring.joins import estimate_of_join, forgetful_inputs, plan_of_join  # noqa: PLC0415
     from penstock.wiring.open import open_registry, open_topic_log  # noqa: PLC0415
 
     spec = load(file)
@@ -54,14 +60,28 @@ def check(file: ConfigFile) -> None:
         for join in reached.joins:
             try:
                 job = plan_of_join(reached, join.name, log, registry)
+                estimates = estimate_of_join(log, registry, job)
             except PenstockError as error:
                 say_error(error.message, error.hint, error.error_code)
                 exit_codes.append(error.exit_code)
                 continue
-            for line in [*explain_join(join, job), *explain_forgetful(forgetful_inputs(log, job))]:
+            notes = [*explain_estimates(estimates), *explain_forgetful(forgetful_inputs(log, job))]
+            for line in [*explain_join(join, job), *notes]:
                 console.print(line, markup=False, highlight=False, soft_wrap=True)
     if exit_codes:
         raise typer.Exit(max(exit_codes))
+
+
+def explain_estimates(estimates: Sequence[InputEstimate]) -> Iterator[str]:
+    """Say how large the state will be."""
+    from penstock.cli.console import format_bytes  # noqa: PLC0415 - see `check`
+
+    whole = format_bytes(sum(each.size_bytes for each in estimates))
+    sampled = sum(each.sampled for each in estimates)
+    yield f"  state  about {whole} for what the topics hold now, by {sampled} of their messages:"
+    for each in estimates:
+        size = format_bytes(round(each.row_bytes))
+        yield f"         {each.topic}: about {each.rows} rows (at most {each.messages}) of {size}"
 
 
 def explain_forgetful(topics: Sequence[str]) -> Iterator[str]:

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 from penstock.adapters.kafka.described import forgetful_topics
 from penstock.adapters.kafka.topics import letters_topic
+from penstock.core.avro.schemas import table_schema
 from penstock.core.errors import UnavailableError, UnknownStreamError, UsageError
 from penstock.core.positions import timeline_of
 from penstock.core.schema_changes import read_schema_change
 from penstock.core.timelines import TimelineBegan, timeline_starts
 from penstock.core.topic_fingerprints import require_id
+from penstock.links.joins.estimate import estimate_state
 from penstock.links.joins.publish import JoinPublisher, JoinTarget
 from penstock.links.joins.record import NO_BATCH, JoinRecord
 from penstock.links.joins.resolve import resolve_join
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from penstock.adapters.kafka.reader import TopicReader
     from penstock.config.specs import PipelineSpec
     from penstock.core.schema_changes import SchemaChange
+    from penstock.core.tables import ColumnType
+    from penstock.links.joins.estimate import InputEstimate
     from penstock.links.joins.spec import JoinJob
     from penstock.ports.registry import Registry
 
@@ -52,6 +56,43 @@ def plan_of_join(spec: PipelineSpec, name: str, log: TopicReader, registry: Regi
     pinned = () if record is None else record.schema_ids
     announced = _announced(spec, log)
     return resolve_join(spec.join(name), announced, registry.value_schema, schema_changes_topic(spec), pinned)
+
+
+@dataclass(frozen=True, slots=True)
+class StandingJoin:
+    """A join as it stands, to be looked at while it runs.
+
+    `output` is its topic, `partitions` are those of its inputs, and its join keys are
+    of `join_key_types` in the first of them.
+    """
+
+    job: JoinJob
+    record: JoinRecord
+    output: str
+    partitions: Sequence[tuple[str, int]]
+    join_key_types: Sequence[ColumnType]
+
+
+def standing_join(spec: PipelineSpec, name: str, log: TopicReader, registry: Registry) -> StandingJoin:
+    """What a join has come to. Raises UsageError before its first record, and what `plan_of_join` raises."""
+    job = plan_of_join(spec, name, log, registry)
+    record = read_join_record(spec, log, name)
+    own = [told.topic for told in _announced(spec, log) if told.source == name]
+    if record is None or not own:
+        message = f"the join {name} has published nothing yet"
+        raise UsageError(message, "run the pipeline first: penstock run FILE")
+    if record.digest != job.plan.digest:
+        raise _changed(name)
+    job, partitions = _with_topics(spec, log, job, record)
+    first = table_schema(registry.value_schema(job.streams[0].schema_id))
+    types = [first.column(key).type for key in job.plan.inputs[0].join_keys]
+    return StandingJoin(job, record, own[-1], partitions, types)
+
+
+def _changed(name: str) -> UsageError:
+    message = f"the file of the join {name} was changed, and its state is of the join as it was"
+    hint = "give the output another `source`, and it is made beside this one; or put the file back as it was"
+    return UsageError(message, hint)
 
 
 def open_join(spec: PipelineSpec, name: str, epoch: int, *, may_wait: bool) -> OpenedJoin:
@@ -88,6 +129,13 @@ def open_join(spec: PipelineSpec, name: str, epoch: int, *, may_wait: bool) -> O
         return result
 
 
+def estimate_of_join(log: TopicReader, registry: Registry, job: JoinJob) -> Sequence[InputEstimate]:
+    """How large its state will be, input by input. Raises what `estimate_state` raises."""
+    shapes = log.shapes([stream.topic for stream in job.streams])
+    places = [(topic, number) for topic, (_, count) in shapes.items() for number in range(count)]
+    return estimate_state(job, log.scan, log.begins(places), log.ends(places), registry.value_schema)
+
+
 def forgetful_inputs(log: TopicReader, job: JoinJob) -> Sequence[str]:
     """The topics of a join from which it could not be made again for ever. Raises UnavailableError."""
     return forgetful_topics(log.admin, {stream.topic for stream in job.streams})
@@ -112,9 +160,7 @@ def _next_record(spec: PipelineSpec, job: JoinJob, epoch: int, record: JoinRecor
     if record is None:
         return fresh, True
     if record.digest != job.plan.digest:
-        message = f"the file of the join {job.name} was changed, and its state is of the join as it was"
-        hint = "give the output another `source`, and it is made beside this one; or put the file back as it was"
-        raise UsageError(message, hint)
+        raise _changed(job.name)
     if record.batch == NO_BATCH or record.batch in _offsets(checkpoint_of(spec, job.name, record.generation)):
         return replace(record, epoch=epoch), False
     # The state is lost, or older than the output: it is made again from the topics.

@@ -30,6 +30,16 @@ public final class Kernel {
         new JoinProcessor(inputs, optional, pageBytes), TimeMode.None(), OutputMode.Append(), Encoders.BINARY());
   }
 
+  /** Of each join key and input: how many rows it has and their bytes (Contents.SIZES). `blobs` has the state's keys and values. */
+  public static Dataset<Row> sizes(Dataset<Row> blobs) {
+    return blobs.flatMap(Contents.sizes(), Encoders.row(Contents.SIZES));
+  }
+
+  /** The rows that the state has of one join key (Contents.ROWS). */
+  public static Dataset<Row> rows(Dataset<Row> blobs, byte[] joinKey) {
+    return blobs.flatMap(Contents.rows(joinKey), Encoders.row(Contents.ROWS));
+  }
+
   private static KeyValueGroupedDataset<Integer, Row> grouped(Dataset<Row> blocks) {
     Encoder<Row> row = Encoders.row(blocks.schema());
     return blocks.groupBy("bucket").as(Encoders.INT(), row);

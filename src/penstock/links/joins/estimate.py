@@ -1,0 +1,116 @@
+"""How large the state of a join will be, from a sample of its topics' messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from penstock.core.avro.buffers import binary_offsets
+from penstock.core.avro.envelope_decode import decode_rows
+from penstock.core.avro.schemas import table_schema
+from penstock.core.avro.wire import schema_ids
+from penstock.core.changes import Op
+from penstock.core.joins.keys import key_bytes
+from penstock.core.joins.rows import encode_stored, find_seen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from penstock.core.avro.arrays import Integers
+    from penstock.core.avro.envelope_decode import DecodedRows
+    from penstock.core.joins.plan import PlannedInput
+    from penstock.links.joins.spec import JoinJob
+
+Place: TypeAlias = tuple[str, int]
+Scan: TypeAlias = "Callable[[Mapping[Place, tuple[int, int]]], Iterator[tuple[Place, int, bytes | None, bytes | None]]]"
+
+_WINDOWS = 4
+_WINDOW_OFFSETS = 250
+_PARTITIONS_MAX = 8
+_CELL_BYTES = 12
+"""Of a row, beside its key and what is kept of it: lengths, and its place in its source's log."""
+_GROUP_BYTES = 15
+"""Of a join key, beside the key: what its rows come to, input by input."""
+
+
+@dataclass(frozen=True, slots=True)
+class InputEstimate:
+    """What an input will take: about so many rows, `messages` at most, and so many bytes for each.
+
+    `sampled` is how many messages were looked at.
+    """
+
+    topic: str
+    messages: int
+    sampled: int
+    rows: int
+    row_bytes: float
+
+    @property
+    def size_bytes(self) -> int:
+        """What its rows take."""
+        return round(self.rows * self.row_bytes)
+
+
+def estimate_state(
+    job: JoinJob,
+    scan: Scan,
+    begins: Mapping[Place, int],
+    ends: Mapping[Place, int],
+    value_schema: Callable[[int], str],
+) -> Sequence[InputEstimate]:
+    """Look at a thousand messages or so of each input. Raises PenstockError for messages that do not decode."""
+    estimates = []
+    for given, stream in zip(job.plan.inputs, job.streams, strict=True):
+        places = [place for place in begins if place[0] == stream.topic]
+        messages = sum(ends[place] - begins[place] for place in places)
+        count, rows_of_change, sizes = 0, 0, list[float]()
+        for decoded in _sample(scan, {place: (begins[place], ends[place]) for place in places}, value_schema):
+            count += len(decoded)
+            rows_of_change += _rows_of_change(decoded)
+            sizes += _sizes(given, decoded)
+        rows = round(messages * max(0, rows_of_change) / count) if count else 0
+        estimates.append(InputEstimate(stream.topic, messages, count, rows, float(np.mean(sizes)) if sizes else 0.0))
+    return estimates
+
+
+def _sample(
+    scan: Scan, ranges: Mapping[Place, tuple[int, int]], value_schema: Callable[[int], str]
+) -> Iterator[DecodedRows]:
+    """Yield what a few stretches of a topic hold, which lie evenly over it."""
+    for number in range(_WINDOWS):
+        stretches = {}
+        for place, (begin, end) in sorted(ranges.items())[:_PARTITIONS_MAX]:
+            start = begin + (end - begin) * number // _WINDOWS
+            stretches[place] = (start, min(start + _WINDOW_OFFSETS, begin + (end - begin) * (number + 1) // _WINDOWS))
+        values = pa.array([value for _, _, _, value in scan(stretches) if value is not None], pa.binary())
+        ids = schema_ids(values) if len(values) else np.empty(0, np.int64)
+        for schema_id in np.unique(ids).tolist():
+            text = value_schema(schema_id)
+            yield decode_rows(table_schema(text), text, values.filter(pa.array(ids == schema_id)))
+
+
+def _rows_of_change(decoded: DecodedRows) -> int:
+    """How many more rows there are behind changes than before them."""
+    ops = decoded.op.to_pylist()
+    return sum(op in {Op.CREATE.value, Op.READ.value} for op in ops) - ops.count(Op.DELETE.value)
+
+
+def _sizes(given: PlannedInput, decoded: DecodedRows) -> list[float]:
+    """What each row takes in the state."""
+    rows = decoded.rows
+    if given.where:
+        rows = rows.filter(pa.array(find_seen(given, rows)))
+    keys = [key_bytes([rows.column(name) for name in names]) for names in (given.row_key, given.join_keys)]
+    row_key, join_key, stored = (_lengths(each) for each in (*keys, encode_stored(given, rows)))
+    size = row_key + join_key + stored + _CELL_BYTES + _GROUP_BYTES
+    if given.remembered:
+        size = size + row_key + join_key + _CELL_BYTES
+    return [float(each) for each in size]
+
+
+def _lengths(values: pa.BinaryArray) -> Integers:
+    return np.diff(binary_offsets(values)).astype(np.int64)

@@ -1,0 +1,183 @@
+"""Verifying a join: its output folded by key, beside one batch join of its topics as far as the output has come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.core.avro.envelope_decode import decode_rows
+from penstock.core.avro.schemas import table_schema
+from penstock.core.avro.wire import schema_ids
+from penstock.core.changes import Op
+from penstock.core.errors import UsageError
+from penstock.core.joins import batch_join
+from penstock.core.joins.events import TRUNCATE
+from penstock.core.positions import file_number
+from penstock.links.joins.decode import JoinDecoder, sort_out
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from penstock.core.avro.arrays import Integers
+    from penstock.core.joins.plan import JoinPlan
+    from penstock.links.joins.record import JoinRecord
+    from penstock.links.joins.spec import JoinJob
+    from penstock.ports.scratch import Scratch
+
+Place: TypeAlias = tuple[str, int]
+"""A topic and one of its partitions."""
+Ranges: TypeAlias = "Mapping[Place, tuple[int, int]]"
+
+_MESSAGES_AT_ONCE = 8192
+_ROWS_AT_ONCE = 16_384
+_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A key of the output whose rows are not the same: None for a row that is not there."""
+
+    key: Mapping[str, object]
+    expected: Mapping[str, object] | None
+    found: Mapping[str, object] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What came of a comparison: how many rows there are on both sides, and the first of what differs."""
+
+    expected: int
+    found: int
+    differing: int
+    shown: tuple[Difference, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class JoinTopics:
+    """How a join's topics are read: `scan` gives ((topic, partition), offset, key, value) of ranges.
+
+    `begins` says where its inputs begin, `output` which ranges its own topic has.
+    """
+
+    scan: Callable[[Ranges], Iterator[tuple[Place, int, bytes | None, bytes | None]]]
+    begins: Mapping[Place, int]
+    output: Ranges
+    value_schema: Callable[[int], str]
+
+
+def verify_join(
+    job: JoinJob, record: JoinRecord, topics: JoinTopics, scratch: Scratch, keys: int | None, salt: int
+) -> Verified:
+    """Compare what the output is at `record` with the join of the inputs up to the places that it names.
+
+    Of all keys of the output, or of about so many `keys`, chosen by `salt`. Raises
+    UsageError where a topic does not have all messages any more, PenstockError for
+    messages that do not decode, SinkError for a full disk.
+    """
+    plan = job.plan
+    for statement in batch_join.create_statements(plan):
+        scratch.run(statement)
+    emptied = _load_inputs(job, record, topics, scratch)
+    _load_output(job, record, topics, scratch)
+    sample = batch_join.EVERYTHING
+    if keys is not None:
+        sample = batch_join.Sample(keys / max(keys, scratch.value(batch_join.count_query(plan))), salt)
+    for statement in batch_join.fold_statements(plan, emptied, sample):
+        scratch.run(statement)
+    _join(plan, scratch, sample)
+    scratch.run(batch_join.compare_statement(plan))
+    expected, found = scratch.value(batch_join.EXPECTED_QUERY), scratch.value(batch_join.FOLDED_QUERY)
+    differing = scratch.value(batch_join.DIFFERENCES_QUERY)
+    rows = scratch.rows(f"SELECT expected, found FROM differences ORDER BY key LIMIT {_SHOWN}")  # noqa: S608 - a number
+    return Verified(expected, found, differing, tuple(_difference(plan, *row) for row in rows))
+
+
+def _load_inputs(
+    job: JoinJob, record: JoinRecord, topics: JoinTopics, scratch: Scratch
+) -> Mapping[int, tuple[int, int]]:
+    """Load the events of all inputs; return up to where in its log each was emptied, if it was."""
+    decoder, emptied = JoinDecoder(job, topics.value_schema), dict[int, tuple[int, int]]()
+    for (topic, partition), begin in topics.begins.items():
+        if begin and (topic, partition) in record.places:
+            message = f"the messages of {topic} before {partition}/{begin} are gone, so its join cannot be made again"
+            raise UsageError(message, f"to keep those to come: set retention.ms=-1 and retention.bytes=-1 on {topic}")
+    ranges = {place: (0, end) for place, end in record.places.items()}
+    for (topic, partition), offsets, values in _stretches(topics, ranges):
+        # What the join could not read is in its dead letters.
+        for events in sort_out(decoder.decode(topic, partition, offsets, values))[0]:
+            index = int(events.column("input")[0].as_py())
+            if int(events.column("op")[0].as_py()) == TRUNCATE:
+                place = (int(events.column("place")[0].as_py()), int(events.column("place_row")[0].as_py()))
+                emptied[index] = max(place, emptied.get(index, place))
+            else:
+                scratch.add(batch_join.event_table(index), batch_join.event_rows(job.plan, index, events))
+    return emptied
+
+
+def _load_output(job: JoinJob, record: JoinRecord, topics: JoinTopics, scratch: Scratch) -> None:
+    """Load what the output's state of this generation has published up to the record."""
+    first: dict[Place, int] = {}
+    for place, offsets, values in _stretches(topics, topics.output):
+        ids = schema_ids(values)
+        for schema_id in np.unique(ids).tolist():
+            chosen, text = ids == schema_id, topics.value_schema(schema_id)
+            decoded = decode_rows(table_schema(text), text, values.filter(pa.array(chosen)))
+            generations = np.array([file_number(str(file)) for file in decoded.file.to_pylist()], np.int64)
+            first[place] = min(int(generations.min()), first.get(place, record.generation))
+            counts = pa.array((generations == record.generation) & (decoded.pos <= record.batch + 1))
+            is_deleted: Any = pc.equal(decoded.op, pa.scalar(Op.DELETE.value))
+            own: Any = pa.array(offsets[chosen])
+            rows = batch_join.output_rows(
+                job.plan, place[1], own.filter(counts), is_deleted.filter(counts), decoded.rows.filter(counts)
+            )
+            scratch.add(batch_join.OUTPUT_TABLE, rows)
+    for place, (begin, _) in topics.output.items():
+        if begin and first.get(place, record.generation) >= record.generation:
+            raise _incomplete(place, begin)
+
+
+def _incomplete(place: Place, begin: int) -> UsageError:
+    """The first message that is there may not be the first one that the state of this generation published."""
+    message = f"the messages of {place[0]} before {place[1]}/{begin} are gone, so it cannot be folded by key"
+    hint = f"audit what it was loaded into; to keep the messages to come: set retention.ms=-1 on {place[0]}"
+    return UsageError(message, hint)
+
+
+def _stretches(topics: JoinTopics, ranges: Ranges) -> Iterator[tuple[Place, Integers, pa.BinaryArray]]:
+    """Yield messages of one partition at a time, in their order, a few thousand at most, and no tombstones."""
+    waiting: dict[Place, tuple[list[int], list[bytes]]] = {}
+    for place, offset, _, value in topics.scan(ranges):
+        if value is None:
+            continue
+        offsets, values = waiting.setdefault(place, ([], []))
+        offsets.append(offset)
+        values.append(value)
+        if len(offsets) == _MESSAGES_AT_ONCE:
+            del waiting[place]
+            yield place, np.array(offsets, np.int64), pa.array(values, pa.binary())
+    for place, (offsets, values) in waiting.items():
+        yield place, np.array(offsets, np.int64), pa.array(values, pa.binary())
+
+
+def _join(plan: JoinPlan, scratch: Scratch, sample: batch_join.Sample) -> None:
+    """Make the rows that are expected, a table of bytes first: a query may not be read while another one runs."""
+    scratch.run(f"CREATE TABLE joined AS {batch_join.join_query(plan, sample)}")
+    last = scratch.value("SELECT count(*) FROM joined")
+    for start in range(0, last, _ROWS_AT_ONCE):
+        query = f"SELECT * FROM joined WHERE rowid >= {start} AND rowid < {start + _ROWS_AT_ONCE}"  # noqa: S608 - numbers
+        for images in scratch.batches(query):
+            scratch.add(batch_join.EXPECTED_TABLE, batch_join.expected_rows(plan, images))
+
+
+def _difference(plan: JoinPlan, expected: object, found: object) -> Difference:
+    rows = [None if each is None else _row(plan, each) for each in (expected, found)]
+    key = {name: (rows[0] or rows[1] or {})[name] for name in plan.output.key}
+    return Difference(key, *rows)
+
+
+def _row(plan: JoinPlan, content: object) -> Mapping[str, object]:
+    return batch_join.shown_rows(plan, pa.array([content], pa.binary()))[0]
