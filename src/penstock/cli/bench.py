@@ -10,7 +10,7 @@ import typer
 
 app = typer.Typer()
 
-_NAMES = ("capture", "schematizer", "warehouse", "redshift", "steady", "snapshot")
+_NAMES = ("capture", "schematizer", "warehouse", "redshift", "steady", "snapshot", "joinery")
 _SECONDS_MAX = 86_400
 _ROWS_MIN = 1_000
 _MEGABYTES_MIN = 10
@@ -39,6 +39,7 @@ def bench(
     """
     # Imported here so that `bench --help` need not wait for Arrow and the drivers.
     from penstock.bench.capture.suite import CAPTURE  # noqa: PLC0415
+    from penstock.bench.joinery.suite import JOINERY  # noqa: PLC0415
     from penstock.bench.lab import Settings  # noqa: PLC0415
     from penstock.bench.picture import render_picture  # noqa: PLC0415
     from penstock.bench.redshift.suite import REDSHIFT  # noqa: PLC0415
@@ -50,7 +51,7 @@ def bench(
     from penstock.cli.console import open_console, say_note  # noqa: PLC0415
     from penstock.core.errors import UsageError  # noqa: PLC0415
 
-    benches = {chosen.name: chosen for chosen in (CAPTURE, SCHEMATIZER, WAREHOUSE, REDSHIFT, STEADY, SNAPSHOT)}
+    benches = {chosen.name: chosen for chosen in (CAPTURE, SCHEMATIZER, WAREHOUSE, REDSHIFT, STEADY, SNAPSHOT, JOINERY)}
     if name not in benches:
         message = f"there is no bench {name}"
         raise UsageError(message, f"choose from: {', '.join(benches)}")

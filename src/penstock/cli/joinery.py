@@ -8,6 +8,7 @@ import typer
 
 from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the annotations when it runs
 from penstock.cli.joinery_inspect import inspect
+from penstock.cli.joinery_rebuild import rebuild
 from penstock.cli.joinery_verify import verify
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Look at joins of streams.")
 app.command()(inspect)
 app.command()(verify)
+app.command()(rebuild)
 
 
 @app.callback()

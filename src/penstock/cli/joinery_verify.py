@@ -93,7 +93,7 @@ def explain_verification(name: str, found: JoinVerification, *, sampled: bool) -
     yield f"  {verified.differing} keys differ; the first of them:"
     for difference in verified.shown:
         yield from _explain_difference(difference)
-    yield "  to have the output made again: end the pipeline, and remove the join's folder below home/joins"
+    yield f"  to have it made again from its topics: penstock joinery rebuild FILE {name}"
 
 
 def _explain_difference(difference: Difference) -> Iterator[str]:

@@ -59,7 +59,7 @@ def _compile(jar: Path) -> None:
         scratch = Path(scratch_name)
         classes, part = scratch / "classes", scratch / "part.jar"
         libraries = f"{spark_home()}/jars/*"
-        command = [_compiler(), "--release", _RELEASE, "-nowarn", "-cp", libraries, "-d", str(classes)]
+        command = [java_compiler(), "--release", _RELEASE, "-nowarn", "-cp", libraries, "-d", str(classes)]
         sources = [str(source) for source in _sources()]
         log = cache_directory("jars") / "join-kernel.log"
         run_to_end("javac (the kernel of joins)", [*command, *sources], log, _COMPILE_SECONDS)
@@ -70,8 +70,8 @@ def _compile(jar: Path) -> None:
         part.rename(jar)
 
 
-def _compiler() -> str:
-    """The path of javac: JAVA_HOME's, else PATH's."""
+def java_compiler() -> str:
+    """The path of javac: JAVA_HOME's, else PATH's. Raises UsageError where there is none."""
     home = os.environ.get("JAVA_HOME", "")
     of_home = Path(home, "bin", "javac") if home else None
     found = str(of_home) if of_home is not None and of_home.is_file() else shutil.which("javac")

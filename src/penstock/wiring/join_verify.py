@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from penstock.adapters.duckdb.database import DuckdbLimits
 from penstock.adapters.duckdb.scratch import open_scratch
+from penstock.core.errors import UsageError
 from penstock.links.joins.verify import JoinTopics, verify_join
 from penstock.wiring.joins import standing_join
 from penstock.wiring.open import open_registry, open_topic_log
@@ -42,14 +43,19 @@ def run_verification(spec: PipelineSpec, name: str, keys: int | None, salt: int)
 def _verify(spec: PipelineSpec, name: str, keys: int | None, salt: int) -> JoinVerification:
     with closing(open_topic_log(spec)) as log, closing(open_registry(spec)) as registry:
         standing = standing_join(spec, name, log, registry)
-        (_, count) = log.shapes([standing.output])[standing.output]
-        own = [(standing.output, number) for number in range(count)]
+        shapes = log.shapes(standing.outputs)
+        gone = [topic for topic in standing.outputs if topic not in shapes]
+        if gone:
+            message = f"the topic {gone[0]} of the join {name} is not there, so it cannot be folded by key"
+            raise UsageError(message, "see what became of it")
+        own = [(topic, number) for topic in standing.outputs for number in range(shapes[topic][1])]
         begins, ends = log.begins(own), log.ends(own)
         topics = JoinTopics(
             scan=log.scan,
             begins=log.begins(standing.partitions),
             output={place: (begins[place], ends[place]) for place in own},
             value_schema=registry.value_schema,
+            renames=standing.renames,
         )
         spec.home.mkdir(parents=True, exist_ok=True)
         with open_scratch(spec.home, _LIMITS) as scratch:

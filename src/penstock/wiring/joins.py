@@ -11,12 +11,13 @@ from penstock.adapters.kafka.described import forgetful_topics
 from penstock.adapters.kafka.topics import letters_topic
 from penstock.core.avro.schemas import table_schema, value_schema
 from penstock.core.errors import UnavailableError, UnknownStreamError, UsageError
+from penstock.core.joins.upgrade import REBUILD, column_renames, fit_plan, made_join
 from penstock.core.positions import timeline_of
-from penstock.core.schema_changes import SchemaChange, read_schema_change
+from penstock.core.schema_changes import SchemaChange, SchemaChangeKind, read_schema_change
 from penstock.core.timelines import TimelineBegan, timeline_starts
 from penstock.core.topic_fingerprints import require_id
 from penstock.links.joins.estimate import estimate_state
-from penstock.links.joins.publish import JoinPublisher, JoinTarget
+from penstock.links.joins.publish import Announcement, JoinPublisher, JoinTarget
 from penstock.links.joins.record import NO_BATCH, JoinRecord
 from penstock.links.joins.resolve import resolve_join
 from penstock.wiring.open import (
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     from penstock.links.joins.estimate import InputEstimate
     from penstock.links.joins.spec import JoinJob
     from penstock.ports.registry import Registry
+
+_UPGRADE_ROW = 1 << 30
+"""Announcements of upgrades stand behind so many rows of a micro-batch, more than one can have."""
 
 
 NOT_MADE = -1
@@ -89,37 +93,48 @@ def _require_next_steps(spec: PipelineSpec, name: str, log: TopicReader, registr
 class StandingJoin:
     """A join as it stands, to be looked at while it runs.
 
-    `output` is its topic, `partitions` are those of its inputs, and its join keys are
-    of `join_key_types` in the first of them.
+    `outputs` are its topics, the newest last, `partitions` are those of its inputs, and
+    its join keys are of `join_key_types` in the first of them. `renames` say what fields
+    of the output are called now, by the schema that they were written with.
     """
 
     job: JoinJob
     record: JoinRecord
-    output: str
+    outputs: tuple[str, ...]
     partitions: Sequence[tuple[str, int]]
     join_key_types: Sequence[ColumnType]
+    renames: Mapping[int, Mapping[str, str]]
 
 
 def standing_join(spec: PipelineSpec, name: str, log: TopicReader, registry: Registry) -> StandingJoin:
     """What a join has come to. Raises UsageError before its first record, and what `plan_of_join` raises."""
     job = plan_of_join(spec, name, log, registry)
     record = read_join_record(spec, log, name)
-    own = [told.topic for told in _announced(spec, log) if told.source == name]
+    own = [told for told in _announced(spec, log) if told.source == name]
     if record is None or not own:
         message = f"the join {name} has published nothing yet"
         raise UsageError(message, "run the pipeline first: penstock run FILE")
+    job, partitions = _with_topics(spec, log, _on_its_state(spec, job, record, registry), record)
     if record.digest != job.plan.digest:
-        raise _changed(name)
-    job, partitions = _with_topics(spec, log, job, record)
+        message = f"the file of the join {name} was changed, and nothing was published since"
+        raise UsageError(message, "run the pipeline first: penstock run FILE; or put the file back as it was")
     first = table_schema(registry.value_schema(job.streams[0].schema_id))
     types = [first.column(key).type for key in job.plan.inputs[0].join_keys]
-    return StandingJoin(job, record, own[-1], partitions, types)
+    topics = tuple(dict.fromkeys(told.topic for told in own))
+    return StandingJoin(job, record, topics, partitions, types, _renames(own))
 
 
-def _changed(name: str) -> UsageError:
-    message = f"the file of the join {name} was changed, and its state is of the join as it was"
-    hint = "give the output another `source`, and it is made beside this one; or put the file back as it was"
-    return UsageError(message, hint)
+def _renames(own: Sequence[SchemaChange]) -> Mapping[int, Mapping[str, str]]:
+    """What fields of the output that have another name now are called, by the schema that they were written with."""
+    renames: dict[int, dict[str, str]] = {}
+    for told in own:
+        for before in renames.values():
+            pairs = dict(told.column_renames)
+            known = {old: pairs.get(new, new) for old, new in before.items()}
+            renamed = {old: new for old, new in pairs.items() if old not in before.values() and old not in before}
+            before.update({**known, **renamed})
+        renames[told.value_schema_id] = {}
+    return renames
 
 
 def open_join(spec: PipelineSpec, name: str, epoch: int, *, may_wait: bool) -> OpenedJoin:
@@ -140,8 +155,8 @@ def open_join(spec: PipelineSpec, name: str, epoch: int, *, may_wait: bool) -> O
             if may_wait:
                 raise UnavailableError(error.message, error.hint) from error
             raise
-        job, partitions = _with_topics(spec, log, job, record)
-        next_record, is_new = _next_record(spec, job, epoch, record)
+        job, partitions = _with_topics(spec, log, _on_its_state(spec, job, record, registry), record)
+        next_record, announcement = _next_record(spec, job, epoch, record)
         if next_record.batch == NO_BATCH and not _offsets(checkpoint_of(spec, name, next_record.generation)):
             _require_whole(log, job, partitions)
         target = registry.register(name, job.plan.output)
@@ -153,7 +168,7 @@ def open_join(spec: PipelineSpec, name: str, epoch: int, *, may_wait: bool) -> O
         shape = log.shapes([target.topic])[target.topic]
         made = JoinTarget(name, job.plan, target, shape[1], schema_changes_topic(spec), letters)
         checkpoint = checkpoint_of(spec, name, next_record.generation)
-        result = OpenedJoin(job, JoinPublisher(publisher, made, next_record, is_new=is_new), checkpoint)
+        result = OpenedJoin(job, JoinPublisher(publisher, made, next_record, announcement), checkpoint)
         failed.pop_all()
         return result
 
@@ -181,20 +196,49 @@ def read_join_record(spec: PipelineSpec, log: TopicReader, name: str) -> JoinRec
     return None if record is None else JoinRecord.from_mapping(record)
 
 
-def _next_record(spec: PipelineSpec, job: JoinJob, epoch: int, record: JoinRecord | None) -> tuple[JoinRecord, bool]:
-    """The record to go on from, and whether it is new: the first one, or that of a state in the place of a lost one."""
+def _next_record(
+    spec: PipelineSpec, job: JoinJob, epoch: int, record: JoinRecord | None
+) -> tuple[JoinRecord, Announcement | None]:
+    """The record to go on from, and what is announced with it: a new table, an empty one, or other columns."""
     ids = {stream.topic: stream.topic_id for stream in job.streams}
     schema_ids = tuple(stream.schema_id for stream in job.streams)
-    fresh = JoinRecord(epoch, 1, NO_BATCH, job.plan.digest, schema_ids, ids=ids)
+    made, digest = made_join(job.plan), job.plan.digest
+    fresh = JoinRecord(epoch, 1, NO_BATCH, digest, schema_ids, ids=ids, made=made)
     if record is None:
-        return fresh, True
-    if record.digest != job.plan.digest:
-        raise _changed(job.name)
-    if record.batch == NO_BATCH or record.batch in _offsets(checkpoint_of(spec, job.name, record.generation)):
-        return replace(record, epoch=epoch), False
+        return fresh, Announcement(SchemaChangeKind.SCHEMA, (1, 0, 0))
+    if _has_state(spec, job.name, record):
+        going_on = replace(record, epoch=epoch, digest=digest, made=made)
+        if record.digest == digest:
+            return going_on, None
+        if record.made is None:
+            message = f"the file of the join {job.name} was changed, and its state is of an older release"
+            raise UsageError(message, REBUILD)
+        # Behind all rows of the newest micro-batch, and before those of the next one.
+        order = (record.generation, record.batch + 1, _UPGRADE_ROW + record.upgrades)
+        announced = Announcement(SchemaChangeKind.SCHEMA, order, column_renames(job.plan, record.made))
+        return replace(going_on, upgrades=record.upgrades + 1), announced
     # The state is lost, or older than the output: it is made again from the topics.
     generation = record.generation + 1
-    return replace(fresh, generation=generation), True
+    kind = SchemaChangeKind.TRUNCATE if record.digest == digest else SchemaChangeKind.CREATE
+    return replace(fresh, generation=generation), Announcement(kind, (generation, 0, 0))
+
+
+def _has_state(spec: PipelineSpec, name: str, record: JoinRecord) -> bool:
+    """Whether the state that a record is of is there, or was not begun."""
+    return record.batch == NO_BATCH or record.batch in _offsets(checkpoint_of(spec, name, record.generation))
+
+
+def _on_its_state(spec: PipelineSpec, job: JoinJob, record: JoinRecord | None, registry: Registry) -> JoinJob:
+    """The join on the state that it has, which may keep more than its file asks for. Raises as `fit_plan`."""
+    if record is None or record.made is None or not _has_state(spec, job.name, record):
+        return job
+    tables = [table_schema(registry.value_schema(stream.schema_id)) for stream in job.streams]
+    return replace(job, plan=fit_plan(job.plan, tables, record.made))
+
+
+def remove_state(spec: PipelineSpec, name: str) -> None:
+    """Remove all states of a join, so that the next run makes it again. Whoever calls holds the leader's lock."""
+    shutil.rmtree(spec.home / "joins" / name, ignore_errors=True)
 
 
 def _offsets(checkpoint: Path) -> set[int]:

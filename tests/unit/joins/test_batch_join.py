@@ -92,7 +92,7 @@ def load(
         assert image is not None
         offsets = pa.array(range(offset, offset + len(part)), pa.int64())
         is_deleted = pa.array([part.op is Op.DELETE] * len(part))
-        scratch.add(batch_join.OUTPUT_TABLE, batch_join.output_rows(plan, 0, offsets, is_deleted, image))
+        scratch.add(batch_join.OUTPUT_TABLE, batch_join.output_rows(plan, offsets, is_deleted, image))
         offset += len(part)
     return emptied
 

@@ -164,14 +164,14 @@ def expected_rows(plan: JoinPlan, images: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([keys, encode_stored(_whole(plan), rows)], names=["key", "row"])
 
 
-def output_rows(
-    plan: JoinPlan, partition: int, offsets: ArrowArray, is_deleted: ArrowArray, rows: pa.RecordBatch
-) -> pa.RecordBatch:
-    """Messages of the output, with their rows, as rows of the table OUTPUT_TABLE."""
-    count = rows.num_rows
-    parts = pa.array([partition] * count, pa.int32())
+def output_rows(plan: JoinPlan, positions: ArrowArray, is_deleted: ArrowArray, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Messages of the output as rows of the table OUTPUT_TABLE: `positions` rise for each key, and none is there twice.
+
+    Their `rows` may lack columns, and have more than the output has now.
+    """
+    parts = pa.array([0] * rows.num_rows, pa.int32())
     pieces = [key_bytes([rows.column(name)]) for name in plan.output.key]
-    columns: list[Any] = [parts, offsets, is_deleted, *pieces, encode_stored(_whole(plan), rows)]
+    columns: list[Any] = [parts, positions, is_deleted, *pieces, encode_stored(_whole(plan), rows)]
     return pa.RecordBatch.from_arrays(columns, names=["part", "position", "is_deleted", *_pieces(plan), "row"])
 
 

@@ -61,6 +61,8 @@ def output_changes(plan: JoinPlan, differences: pa.Table) -> Sequence[OutputRows
     is_left[at[is_update]] = False
     updated_from, updated_to = at[is_update], np.flatnonzero(is_update)
     differs = _differ(plan, old.take(updated_from), new.take(updated_to))
+    if plan.keeps_more:
+        differs &= _look_other(before.take(updated_from), after.take(updated_to))
     updated_from, updated_to = updated_from[differs], updated_to[differs]
     found = [
         OutputRows(Op.DELETE, before.filter(pa.array(is_left)), None),
@@ -111,6 +113,16 @@ def _differ(plan: JoinPlan, old: pa.Table, new: pa.Table) -> Flags:
             if came_or_went.any():
                 differs |= came_or_went & (_is_visible(plan, index, before) | _is_visible(plan, index, after))
     return differs
+
+
+def _look_other(before: pa.RecordBatch, after: pa.RecordBatch) -> Flags:
+    """Whether rows of the output differ in any column."""
+    other = np.zeros(before.num_rows, np.bool_)
+    for old, new in zip(before.columns, after.columns, strict=True):
+        values: Any = old
+        changed: Any = pc.fill_null(pc.not_equal(values, new), pa.scalar(value=False))
+        other |= np.asarray(changed, np.bool_) | (np.asarray(old.is_valid()) != np.asarray(new.is_valid()))
+    return other
 
 
 def _is_visible(plan: JoinPlan, index: int, rows: pa.BinaryArray) -> Flags:

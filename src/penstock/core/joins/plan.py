@@ -74,6 +74,11 @@ class JoinPlan:
         return sum(1 << index for index, each in enumerate(self.inputs) if each.is_optional)
 
     @property
+    def keeps_more(self) -> bool:
+        """Whether columns are kept that are not in the output: they were, when the state was begun."""
+        return len(set(self.origins)) < sum(len(each.stored.columns) for each in self.inputs)
+
+    @property
     def digest(self) -> str:
         """Equal for plans that can go on with each other's state."""
         said = [

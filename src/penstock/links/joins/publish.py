@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from penstock.core.joins.changes import OutputRows
     from penstock.core.joins.plan import JoinPlan
     from penstock.core.joins.unreadable import Unreadable
+    from penstock.core.positions import Order
     from penstock.links.joins.record import JoinRecord
     from penstock.ports.publisher import Publisher
     from penstock.ports.registry import RegisteredTable
@@ -45,19 +46,29 @@ class JoinTarget:
     letters_topic: str
 
 
+@dataclass(frozen=True, slots=True)
+class Announcement:
+    """What becomes of the output's table before anything else is published, and its columns that get other names."""
+
+    kind: SchemaChangeKind
+    order: Order
+    renames: tuple[tuple[str, str], ...] = ()
+
+
 class JoinPublisher:
     """A join's end: it alone publishes for it."""
 
-    def __init__(self, publisher: Publisher, target: JoinTarget, record: JoinRecord, *, is_new: bool) -> None:
-        """Go on from `record`, which was committed before, or begin with it where it `is_new`."""
+    def __init__(
+        self, publisher: Publisher, target: JoinTarget, record: JoinRecord, announcement: Announcement | None
+    ) -> None:
+        """Go on from `record`: as it was committed before, or beginning with an announcement."""
         self._publisher = publisher
         self._target = target
         self.record = record
-        if is_new:
-            self._begin()
+        if announcement is not None:
+            self._announce(announcement)
 
-    def _begin(self) -> None:
-        """Announce the table, empty: what an earlier state made of it is gone."""
+    def _announce(self, announcement: Announcement) -> None:
         registered, record = self._target.registered, self.record
         schema_change = SchemaChange(
             source=self._target.name,
@@ -67,10 +78,11 @@ class JoinPublisher:
             key_schema_id=registered.key_schema_id,
             value_schema_id=registered.value_schema_id,
             partitions=self._target.partitions,
-            order=(record.generation, 0, 0),
-            kind=SchemaChangeKind.SCHEMA if record.generation == 1 else SchemaChangeKind.TRUNCATE,
+            order=announcement.order,
+            kind=announcement.kind,
             file=_file(record.generation),
             timestamp_ms=_now_ms(),
+            column_renames=announcement.renames,
         )
         told = Messages(self._target.schemas_topic, [None], [schema_change.to_json()], [0])
         self._publisher.publish([told], record.to_mapping)

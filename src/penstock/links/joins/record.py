@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from penstock.core.joins.upgrade import MadeJoin
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -20,6 +22,8 @@ class JoinRecord:
     `generation` counts the states that this output was made from: the rows of one are
     all there are, whatever was before. `digest` is the plan's, `schema_ids` those that
     it was made of, `ids` what tells each input from others of its name (KIP-516).
+    `made` is what the state keeps and the output shows of it, which `upgrades` changes
+    of the file have changed in this generation.
     `letters` counts the messages that could not be read.
     """
 
@@ -30,6 +34,8 @@ class JoinRecord:
     schema_ids: tuple[int, ...]
     places: Mapping[tuple[str, int], int] = field(default_factory=dict)
     ids: Mapping[str, str] = field(default_factory=dict)
+    made: MadeJoin | None = None
+    upgrades: int = 0
     letters: int = 0
 
     def to_mapping(self) -> dict[str, object]:
@@ -42,12 +48,16 @@ class JoinRecord:
             "schema_ids": list(self.schema_ids),
             "places": [[topic, partition, offset] for (topic, partition), offset in sorted(self.places.items())],
             "ids": dict(self.ids),
+            "made": None if self.made is None else self.made.to_mapping(),
+            "upgrades": self.upgrades,
             "letters": self.letters,
         }
 
     @classmethod
     def from_mapping(cls, record: Mapping[str, object]) -> JoinRecord:
         """Read a record back; KeyError or ValueError if it is not one of ours."""
+        # What older releases wrote does not say what is kept.
+        made = record.get("made")
         places, ids, schema_ids = record["places"], record["ids"], record["schema_ids"]
         if not (isinstance(places, list) and isinstance(ids, dict) and isinstance(schema_ids, list)):
             message = "a position record of a join without its places"
@@ -60,5 +70,7 @@ class JoinRecord:
             schema_ids=tuple(int(each) for each in schema_ids),
             places={(str(topic), int(partition)): int(offset) for topic, partition, offset in places},
             ids={str(topic): str(topic_id) for topic, topic_id in ids.items()},
+            made=MadeJoin.from_mapping(made) if isinstance(made, dict) else None,
+            upgrades=int(str(record.get("upgrades", 0))),
             letters=int(str(record.get("letters", 0))),
         )

@@ -20,7 +20,7 @@ from penstock.core.positions import file_number
 from penstock.links.joins.decode import JoinDecoder, sort_out
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from penstock.core.avro.arrays import Integers
     from penstock.core.joins.plan import JoinPlan
@@ -60,13 +60,15 @@ class Verified:
 class JoinTopics:
     """How a join's topics are read: `scan` gives ((topic, partition), offset, key, value) of ranges.
 
-    `begins` says where its inputs begin, `output` which ranges its own topic has.
+    `begins` says where its inputs begin, `output` which ranges its own topics have, and
+    `renames` how fields of messages with some schema are called now.
     """
 
     scan: Callable[[Ranges], Iterator[tuple[Place, int, bytes | None, bytes | None]]]
     begins: Mapping[Place, int]
     output: Ranges
     value_schema: Callable[[int], str]
+    renames: Mapping[int, Mapping[str, str]]
 
 
 def verify_join(
@@ -107,7 +109,7 @@ def _load_inputs(
             raise UsageError(message, f"to keep those to come: set retention.ms=-1 and retention.bytes=-1 on {topic}")
     ranges = {place: (0, end) for place, end in record.places.items()}
     for (topic, partition), offsets, values in _stretches(topics, ranges):
-        # What the join could not read is in its dead letters.
+        # What the join could not read either is in its dead letters.
         for events in sort_out(decoder.decode(topic, partition, offsets, values))[0]:
             index = int(events.column("input")[0].as_py())
             if int(events.column("op")[0].as_py()) == TRUNCATE:
@@ -130,14 +132,22 @@ def _load_output(job: JoinJob, record: JoinRecord, topics: JoinTopics, scratch: 
             first[place] = min(int(generations.min()), first.get(place, record.generation))
             counts = pa.array((generations == record.generation) & (decoded.pos <= record.batch + 1))
             is_deleted: Any = pc.equal(decoded.op, pa.scalar(Op.DELETE.value))
-            own: Any = pa.array(offsets[chosen])
+            new_names = topics.renames.get(schema_id, {})
+            renamed = decoded.rows.rename_columns([new_names.get(each, each) for each in decoded.rows.schema.names])
+            positions: Any = pa.array(_in_order(list(topics.output), place, offsets[chosen]))
             rows = batch_join.output_rows(
-                job.plan, place[1], own.filter(counts), is_deleted.filter(counts), decoded.rows.filter(counts)
+                job.plan, positions.filter(counts), is_deleted.filter(counts), renamed.filter(counts)
             )
             scratch.add(batch_join.OUTPUT_TABLE, rows)
     for place, (begin, _) in topics.output.items():
         if begin and first.get(place, record.generation) >= record.generation:
             raise _incomplete(place, begin)
+
+
+def _in_order(places: Sequence[Place], place: Place, offsets: Integers) -> Integers:
+    """Positions of messages, each its own, that rise for each key: with a topic's number, and behind it the offset."""
+    topics = list(dict.fromkeys(topic for topic, _ in places))
+    return (np.int64(topics.index(place[0])) << 52) | (np.int64(place[1]) << 40) | offsets
 
 
 def _incomplete(place: Place, begin: int) -> UsageError:

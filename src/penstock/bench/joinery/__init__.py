@@ -1,0 +1,1 @@
+"""What an un-windowed join of change streams costs, beside Flink SQL's."""

@@ -1,0 +1,60 @@
+"""What may change in a join's file without its state being made again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.unit.joins.test_plan import BUSINESS, BUSINESSES, REVIEW, REVIEWS, plan
+
+from penstock.core.errors import UsageError
+from penstock.core.joins.upgrade import MadeJoin, column_renames, fit_plan, made_join
+
+TABLES = [REVIEW, BUSINESS]
+
+
+def test_the_same_file_is_the_same_plan() -> None:
+    assert fit_plan(plan(), TABLES, made_join(plan())) == plan()
+
+
+def test_a_field_that_is_dropped_is_kept_and_not_shown() -> None:
+    fewer = plan(other=replace(BUSINESSES, exclude=("address", "name", "city")))
+
+    fitted = fit_plan(fewer, TABLES, made_join(plan()))
+
+    assert [column.name for column in fitted.output.columns] == ["biz_id", "stars", "review_id"]
+    assert [column.name for column in fitted.inputs[1].stored.columns] == ["city"]
+    assert fitted.keeps_more
+    # The next start has the same file, and a state that was fitted before.
+    assert fit_plan(fewer, TABLES, made_join(fitted)).digest == fitted.digest
+
+
+def test_a_changed_alias_is_told_as_another_name() -> None:
+    aliases = (*BUSINESSES.aliases, ("city", "town"))
+
+    fitted = fit_plan(plan(other=replace(BUSINESSES, aliases=aliases)), TABLES, made_join(plan()))
+
+    assert fitted.inputs == plan().inputs
+    assert column_renames(fitted, made_join(plan())) == (("city", "town"),)
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        (plan(other=replace(BUSINESSES, exclude=("address",))), "name was not in the output"),
+        (plan(first=replace(REVIEWS, join_keys=("stars",), exclude=("content", "biz_id"))), "join keys"),
+        (plan(other=replace(BUSINESSES, is_optional=True)), "conditions are others"),
+    ],
+)
+def test_what_the_state_cannot_do_names_the_command_that_rebuilds(changed: object, reason: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        fit_plan(changed, TABLES, made_join(plan()))  # type: ignore[arg-type]
+
+    assert reason in refused.value.message
+    assert "penstock joinery rebuild FILE JOIN" in refused.value.hint
+
+
+def test_what_is_kept_is_written_and_read() -> None:
+    made = made_join(plan())
+
+    assert MadeJoin.from_mapping(made.to_mapping()) == made
