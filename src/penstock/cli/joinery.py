@@ -45,7 +45,7 @@ def check(file: ConfigFile) -> None:
     from penstock.config.load import load  # noqa: PLC0415
     from penstock.core.errors import PenstockError, UsageError  # noqa: PLC0415
     from penstock.embedded.reach import reach_embedded  # noqa: PLC0415
-    from penstock.wiring.joins import estimate_of_join, forgetful_inputs, plan_of_join  # noqa: PLC0415
+    from penstock.wiring.joins import NOT_MADE, estimate_of_join, forgetful_inputs, plan_ahead  # noqa: PLC0415
     from penstock.wiring.open import open_registry, open_topic_log  # noqa: PLC0415
 
     spec = load(file)
@@ -61,13 +61,14 @@ def check(file: ConfigFile) -> None:
     ):
         for join in reached.joins:
             try:
-                job = plan_of_join(reached, join.name, log, registry)
-                estimates = estimate_of_join(log, registry, job)
+                job = plan_ahead(reached, join.name, log, registry)
+                is_made = all(stream.schema_id != NOT_MADE for stream in job.streams)
+                notes = list(explain_estimates(estimate_of_join(log, registry, job))) if is_made else []
+                notes += explain_forgetful(forgetful_inputs(log, job)) if is_made else ()
             except PenstockError as error:
                 say_error(error.message, error.hint, error.error_code)
                 exit_codes.append(error.exit_code)
                 continue
-            notes = [*explain_estimates(estimates), *explain_forgetful(forgetful_inputs(log, job))]
             for line in [*explain_join(join, job), *notes]:
                 console.print(line, markup=False, highlight=False, soft_wrap=True)
     if exit_codes:
@@ -103,7 +104,8 @@ def explain_join(join: JoinSpec, job: JoinJob) -> Iterator[str]:
     for stream, given in zip(job.streams, plan.inputs, strict=True):
         keys, own = ", ".join(given.join_keys), ", ".join(given.row_key)
         stored = ", ".join(column.name for column in given.stored.columns) or "keys alone"
-        yield f"  reads  {stream.topic} (schema_id {stream.schema_id}) by {keys}; its key is {own}; keeps {stored}"
+        schema = "not made yet" if stream.schema_id < 0 else f"schema_id {stream.schema_id}"
+        yield f"  reads  {stream.topic} ({schema}) by {keys}; its key is {own}; keeps {stored}"
         if given.where:
             yield f"         only rows where {given.where}"
         if given.is_optional:

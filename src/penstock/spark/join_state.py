@@ -79,6 +79,8 @@ class JoinStateReader:
             raise UsageError(message, "run the pipeline first: penstock run FILE")
         self.batch = max(batches)
         self._session = stateful_session(session)
+        # Stores of state report to a part of Spark that comes with its manager of queries.
+        self._streams = self._session.streams
         self._checkpoint = checkpoint
 
     def contents(self, inputs: int, hottest: int) -> JoinContents:

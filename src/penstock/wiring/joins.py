@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from penstock.adapters.kafka.described import forgetful_topics
 from penstock.adapters.kafka.topics import letters_topic
-from penstock.core.avro.schemas import table_schema
+from penstock.core.avro.schemas import table_schema, value_schema
 from penstock.core.errors import UnavailableError, UnknownStreamError, UsageError
 from penstock.core.joins.upgrade import REBUILD, column_renames, fit_plan, made_join
 from penstock.core.positions import timeline_of
-from penstock.core.schema_changes import SchemaChangeKind, read_schema_change
+from penstock.core.schema_changes import SchemaChange, SchemaChangeKind, read_schema_change
 from penstock.core.timelines import TimelineBegan, timeline_starts
 from penstock.core.topic_fingerprints import require_id
 from penstock.links.joins.estimate import estimate_state
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from penstock.adapters.kafka.reader import TopicReader
     from penstock.config.specs import PipelineSpec
-    from penstock.core.schema_changes import SchemaChange
     from penstock.core.tables import ColumnType
     from penstock.links.joins.estimate import InputEstimate
     from penstock.links.joins.spec import JoinJob
@@ -43,6 +42,10 @@ if TYPE_CHECKING:
 
 _UPGRADE_ROW = 1 << 30
 """Announcements of upgrades stand behind so many rows of a micro-batch, more than one can have."""
+
+
+NOT_MADE = -1
+"""The schema id of what a step has not made yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,30 @@ def plan_of_join(spec: PipelineSpec, name: str, log: TopicReader, registry: Regi
     pinned = () if record is None else record.schema_ids
     announced = _announced(spec, log)
     return resolve_join(spec.join(name), announced, registry.value_schema, schema_changes_topic(spec), pinned)
+
+
+def plan_ahead(spec: PipelineSpec, name: str, log: TopicReader, registry: Registry) -> JoinJob:
+    """How a join will be made, even before the step that it reads has made anything. Raises as `resolve_join`."""
+    join, announced = spec.join(name), _announced(spec, log)
+    topic = join.inputs[0].topic or ""
+    if not join.inputs[0].is_step or any(told.topic == topic for told in announced):
+        return plan_of_join(spec, name, log, registry)
+    step = plan_ahead(spec, topic.partition(".")[0], log, registry)
+    table = step.plan.output
+    told = SchemaChange(step.name, table.table, topic, "", None, NOT_MADE, 1, (1, 0, 0))
+
+    def schema_of(schema_id: int) -> str:
+        return value_schema(table) if schema_id == NOT_MADE else registry.value_schema(schema_id)
+
+    return resolve_join(join, [*announced, told], schema_of, schema_changes_topic(spec))
+
+
+def _require_next_steps(spec: PipelineSpec, name: str, log: TopicReader, registry: Registry) -> None:
+    """Raise as `resolve_join` for what comes after a step, before the step makes anything."""
+    for join in spec.joins:
+        if join.inputs[0].is_step and (join.inputs[0].topic or "").partition(".")[0] == name:
+            plan_ahead(spec, join.name, log, registry)
+            _require_next_steps(spec, join.name, log, registry)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +146,15 @@ def open_join(spec: PipelineSpec, name: str, epoch: int, *, may_wait: bool) -> O
     with ExitStack() as opened:
         log = opened.enter_context(closing(open_topic_log(spec)))
         registry = opened.enter_context(closing(open_registry(spec)))
+        record = read_join_record(spec, log, name)
         try:
             job = plan_of_join(spec, name, log, registry)
+            if record is None:
+                _require_next_steps(spec, name, log, registry)
         except UnknownStreamError as error:
             if may_wait:
                 raise UnavailableError(error.message, error.hint) from error
             raise
-        record = read_join_record(spec, log, name)
         job, partitions = _with_topics(spec, log, _on_its_state(spec, job, record, registry), record)
         next_record, announcement = _next_record(spec, job, epoch, record)
         if next_record.batch == NO_BATCH and not _offsets(checkpoint_of(spec, name, next_record.generation)):

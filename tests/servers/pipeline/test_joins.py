@@ -93,7 +93,7 @@ def test_check_shows_what_is_made_and_which_key_it_has(make_case: Callable[..., 
     assert "the pkey of the file, business_id, does not identify a row" in late.stdout
     assert "pkey: [review_id]" in late.stdout
     assert f"note   db.{case.database}.business throws old messages away" in late.stdout
-    assert f"db.{case.database}.user_review: about 4 rows (at most 5)" in late.stdout
+    assert f"db.{case.database}.user_review: about 4 rows (at most 4)" in late.stdout
     assert f"stars: decimal(2,1)  (Of 5 (from db.{case.database}.user_review.stars))" in late.stdout
 
 

@@ -141,7 +141,9 @@ def test_spark_joins_as_the_pipeline_without_it(make_case: Callable[..., Pipelin
 
 
 @pytest.mark.nightly
-def test_left_keys_that_no_stream_above_has_are_told(make_case: Callable[..., PipelineCase]) -> None:
+def test_what_a_later_step_cannot_join_is_told_before_anything_is_written(
+    make_case: Callable[..., PipelineCase],
+) -> None:
     case = with_join(make_case())
     file = case.file.parent / "business.yaml"
     file.write_text(file.read_text().replace("left_keys:\n  - owner_id", "left_keys:\n  - owner"))
@@ -149,3 +151,12 @@ def test_left_keys_that_no_stream_above_has_are_told(make_case: Callable[..., Pi
 
     with pytest.raises(UsageError, match="left_keys names owner, and no stream above has a field of that name"):
         case.run_once()
+
+    assert case.records(f"{name_of(case)}_step1") == []
+    told = CliRunner().invoke(app, ["check", str(case.file)])
+    assert told.exit_code == UsageError.exit_code
+    assert "left_keys names owner" in told.stderr
+    file.write_text(file.read_text().replace("left_keys:\n  - owner", "left_keys:\n  - owner_id"))
+    told = CliRunner().invoke(app, ["check", str(case.file)])
+    assert told.exit_code == 0
+    assert f"{name_of(case)}_step1 (not made yet) by owner_id" in told.stdout

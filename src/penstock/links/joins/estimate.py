@@ -67,34 +67,43 @@ def estimate_state(
     """Look at a thousand messages or so of each input."""
     estimates = []
     for given, stream in zip(job.plan.inputs, job.streams, strict=True):
-        places = [place for place in begins if place[0] == stream.topic]
-        messages = sum(ends[place] - begins[place] for place in places)
-        count, rows_of_change, sizes = 0, 0, list[float]()
-        for decoded in _sample(scan, {place: (begins[place], ends[place]) for place in places}, value_schema):
-            count += len(decoded)
-            rows_of_change += _rows_of_change(decoded)
-            sizes += _sizes(given, decoded)
+        ranges = {place: (begins[place], ends[place]) for place in sorted(begins) if place[0] == stream.topic}
+        offsets = sum(end - begin for begin, end in ranges.values())
+        seen, count, rows_of_change, sizes = 0, 0, 0, list[float]()
+        for stretches in _stretches(ranges):
+            seen += sum(end - start for start, end in stretches.values())
+            for decoded in _read(scan, stretches, value_schema):
+                count += len(decoded)
+                rows_of_change += _rows_of_change(decoded)
+                sizes += _sizes(given, decoded)
+        # Offsets are those of the ends of transactions, and of what was compacted away, too.
+        messages = round(offsets * count / seen) if seen else 0
         rows = round(messages * max(0, rows_of_change) / count) if count else 0
         estimates.append(InputEstimate(stream.topic, messages, count, rows, float(np.mean(sizes)) if sizes else 0.0))
     return estimates
 
 
-def _sample(
-    scan: Scan, ranges: Mapping[Place, tuple[int, int]], value_schema: Callable[[int], str]
-) -> Iterator[DecodedRows]:
-    """Yield what a few stretches of a topic hold, which lie evenly over it."""
+def _stretches(ranges: Mapping[Place, tuple[int, int]]) -> Iterator[Mapping[Place, tuple[int, int]]]:
+    """Yield a few stretches of a topic, which lie evenly over it."""
     for number in range(_WINDOWS):
         stretches = {}
-        for place, (begin, end) in sorted(ranges.items())[:_PARTITIONS_MAX]:
+        for place, (begin, end) in list(ranges.items())[:_PARTITIONS_MAX]:
             start = begin + (end - begin) * number // _WINDOWS
             stretches[place] = (start, min(start + _WINDOW_OFFSETS, begin + (end - begin) * (number + 1) // _WINDOWS))
-        values = pa.array([value for _, _, _, value in scan(stretches) if value is not None], pa.binary())
-        # What cannot be read will be in the join's dead letters.
-        with suppress(CorruptLogError):
-            ids = schema_ids(values) if len(values) else np.empty(0, np.int64)
-            for schema_id in np.unique(ids).tolist():
-                text = value_schema(schema_id)
-                yield decode_rows(table_schema(text), text, values.filter(pa.array(ids == schema_id)))
+        yield stretches
+
+
+def _read(
+    scan: Scan, stretches: Mapping[Place, tuple[int, int]], value_schema: Callable[[int], str]
+) -> Iterator[DecodedRows]:
+    """Yield the messages of stretches, those of one schema together."""
+    values = pa.array([value for _, _, _, value in scan(stretches) if value is not None], pa.binary())
+    # What cannot be read will be in the join's dead letters.
+    with suppress(CorruptLogError):
+        ids = schema_ids(values) if len(values) else np.empty(0, np.int64)
+        for schema_id in np.unique(ids).tolist():
+            text = value_schema(schema_id)
+            yield decode_rows(table_schema(text), text, values.filter(pa.array(ids == schema_id)))
 
 
 def _rows_of_change(decoded: DecodedRows) -> int:
