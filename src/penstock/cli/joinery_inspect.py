@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from penstock.core.joins.plan import JoinPlan
     from penstock.spark.join_state import JoinContents, StoredRow
     from penstock.wiring.joins import StandingJoin
 
@@ -46,6 +45,7 @@ def inspect(
     from penstock.cli.console import open_console, say_note  # noqa: PLC0415
     from penstock.cli.spark_session import plan_session  # noqa: PLC0415
     from penstock.config.load import load  # noqa: PLC0415
+    from penstock.core.joins.shown_keys import parse_key  # noqa: PLC0415
     from penstock.embedded.reach import reach_embedded  # noqa: PLC0415
     from penstock.spark.session import close_session, open_session  # noqa: PLC0415
     from penstock.wiring.joins import checkpoint_of, standing_join  # noqa: PLC0415
@@ -59,43 +59,44 @@ def inspect(
         closing(open_registry(reached)) as registry,
     ):
         standing = [standing_join(reached, each.name, log, registry) for each in chosen]
+    join_keys = [None if key is None else parse_key(each.join_key_types, key) for each in standing]
     session = open_session(replace(plan_session(spec, "penstock joinery inspect"), master="local[2]"))
     try:
-        for each in standing:
+        for each, join_key in zip(standing, join_keys, strict=True):
             checkpoint = checkpoint_of(spec, each.job.name, each.record.generation)
-            for line in _explain(session, each, checkpoint, key):
+            for line in _explain(session, each, checkpoint, join_key):
                 open_console().print(line, markup=False, highlight=False, soft_wrap=True)
     finally:
         close_session(session)
 
 
-def _explain(session: SparkSession, standing: StandingJoin, checkpoint: Path, key: str | None) -> Iterator[str]:
-    from penstock.core.joins.shown_keys import parse_key  # noqa: PLC0415 - see `inspect`
-    from penstock.spark.join_query import read_places  # noqa: PLC0415
+def _explain(session: SparkSession, standing: StandingJoin, checkpoint: Path, join_key: bytes | None) -> Iterator[str]:
+    from penstock.spark.join_query import read_places  # noqa: PLC0415 - see `inspect`
     from penstock.spark.join_state import JoinStateReader  # noqa: PLC0415
 
     plan = standing.job.plan
     reader = JoinStateReader(session, checkpoint)
     generation = standing.record.generation
     yield f"Join {standing.job.name}: its state at micro-batch {reader.batch} of generation {generation}"
-    if key is not None:
-        rows = reader.rows(plan, parse_key(standing.join_key_types, key), _ROWS_MAX)
-        yield from explain_rows(plan, key, rows)
+    if join_key is not None:
+        yield from explain_rows(standing, join_key, reader.rows(plan, join_key, _ROWS_MAX))
         return
     for (topic, partition), offset in sorted(read_places(checkpoint, reader.batch).items()):
         yield f"  read   {topic}/{partition} up to {offset}"
     yield from explain_contents(standing, reader.contents(len(plan.inputs), _HOTTEST))
 
 
-def explain_rows(plan: JoinPlan, key: str, rows: Sequence[StoredRow]) -> Iterator[str]:
+def explain_rows(standing: StandingJoin, join_key: bytes, rows: Sequence[StoredRow]) -> Iterator[str]:
     """Say which rows the state has of one join key."""
-    from penstock.core.joins.shown_keys import split_key  # noqa: PLC0415 - see `inspect`
+    from penstock.core.joins.shown_keys import show_key, split_key  # noqa: PLC0415 - see `inspect`
 
+    inputs = standing.job.plan.inputs
+    key = show_key(standing.join_key_types, join_key)
     yield f"  key    {key}: {len(rows) or 'no'} rows" + (" and maybe more" if len(rows) == _ROWS_MAX else "")
     for row in rows:
         values = ", ".join(f"{name}={value!r}" for name, value in row.values.items())
         row_key = ", ".join(each.decode("utf-8", "backslashreplace") for each in split_key(row.row_key))
-        yield f"         {plan.inputs[row.input].name}: key {row_key}; {values or 'nothing else is kept'}"
+        yield f"         {inputs[row.input].name}: key {row_key}; {values or 'nothing else is kept'}"
 
 
 def explain_contents(standing: StandingJoin, contents: JoinContents) -> Iterator[str]:

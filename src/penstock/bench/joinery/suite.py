@@ -37,6 +37,7 @@ _COMMIT_MS: Final = 5000
 _WAIT_SECONDS: Final = 3600.0
 _MILLION: Final = 1_000_000
 _MEBIBYTE: Final = 1 << 20
+_MARKS: Final = ("joined", "commits", "bytes")
 _FIRST_MTIME: Final = 1_700_000_000
 _TARGET_START, _TARGET_FURTHER = 1 / 0.65, 2.0
 
@@ -105,18 +106,16 @@ def _write_events(folder: Path, events: int, inputs: int, commits: int) -> None:
 
 def _run(name: str, command: Sequence[str], folder: Path, events: int) -> Joined:
     """Measure a program from its start to its end."""
-    begin = time.monotonic()
     child = start_child(name, command, folder / "log")
     try:
         with Meter(child.pid) as meter:
-            rows, commits = (int(await_mark(child, mark, _WAIT_SECONDS)) for mark in ("joined", "commits"))
+            begin = time.monotonic()
+            rows, commits, size = (int(await_mark(child, mark, _WAIT_SECONDS)) for mark in _MARKS)
             meter.sample()
-            seconds = time.monotonic() - begin
-            cpu = meter.cpu_between(begin, begin + seconds)
+            end = time.monotonic()
+            cpu, seconds = meter.cpu_between(begin, end), end - begin
     finally:
         child.kill()
-    files = [file for at in ("checkpoint", "checkpoints") for file in (folder / at).rglob("*") if file.is_file()]
-    size = sum(file.stat().st_size for file in files)
     return Joined(events, rows, commits, cpu, seconds, size, sum(peak.peak_bytes for peak in meter.peaks()))
 
 

@@ -1,4 +1,9 @@
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.stream.Stream;
 import org.apache.flink.api.common.functions.MapFunction;
 import org.apache.flink.api.common.typeinfo.TypeInformation;
 import org.apache.flink.api.common.typeinfo.Types;
@@ -21,10 +26,12 @@ import org.apache.flink.types.RowKind;
  *     FlinkJoin ROWS KEYS INPUTS PARALLELISM CHECKPOINT_MILLISECONDS FOLDER
  *
  * Event i is of input i mod INPUTS (bench/joinery/events.py has the same rule). Writes the marks "rows" (events),
- * "joined" (rows that the result has at the end) and "commits" (checkpoints that were completed).
+ * "joined" (rows that the result has at the end), "commits" (checkpoints that were completed) and "bytes" (the most that
+ * those took).
  */
 public class FlinkJoin {
-    private static final AtomicLong JOINED = new AtomicLong(), COMMITS = new AtomicLong();
+    private static final AtomicLong JOINED = new AtomicLong(), COMMITS = new AtomicLong(), BYTES = new AtomicLong();
+    private static volatile Path checkpoints;
 
     /** The events of one input, in their order. */
     static class ToRow implements MapFunction<Long, Row> {
@@ -54,12 +61,21 @@ public class FlinkJoin {
             return 0;
         }
 
-        @Override public void notifyCheckpointComplete(long id) { COMMITS.accumulateAndGet(id, Math::max); }
+        @Override public void notifyCheckpointComplete(long id) {
+            COMMITS.accumulateAndGet(id, Math::max);
+            // At its end the job removes them.
+            try (Stream<Path> files = Files.walk(checkpoints)) {
+                BYTES.accumulateAndGet(files.mapToLong(file -> file.toFile().isFile() ? file.toFile().length() : 0).sum(), Math::max);
+            } catch (IOException | UncheckedIOException gone) {
+                // A file went while we looked; the next checkpoint tells.
+            }
+        }
     }
 
     public static void main(String[] arguments) throws Exception {
         long rows = Long.parseLong(arguments[0]), keys = Long.parseLong(arguments[1]);
         int inputs = Integer.parseInt(arguments[2]), parallelism = Integer.parseInt(arguments[3]);
+        checkpoints = Path.of(arguments[5], "checkpoints");
         Configuration conf = new Configuration();
         conf.setString("state.backend.type", "rocksdb");
         conf.setString("execution.checkpointing.incremental", "true");
@@ -89,6 +105,7 @@ public class FlinkJoin {
         env.execute();
         System.out.println("mark joined " + JOINED.get());
         System.out.println("mark commits " + COMMITS.get());
+        System.out.println("mark bytes " + BYTES.get());
         System.out.println("mark rows " + rows);
     }
 }

@@ -73,6 +73,8 @@ def main(folder: Path, inputs: int, files_at_once: int) -> None:
     close_session(session)
     write_mark("joined", joined)
     write_mark("commits", commits)
+    files = (file for file in (folder / "checkpoint").rglob("*") if file.is_file())
+    write_mark("bytes", sum(file.stat().st_size for file in files))
 
 
 if __name__ == "__main__":
