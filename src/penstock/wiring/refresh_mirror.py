@@ -52,6 +52,7 @@ class RefreshMirror:
         self._thread.join(_STOP_SECONDS)
 
     def _run(self) -> None:
+        said = ""
         while not self._stop.is_set():
             try:
                 with ExitStack() as stack:
@@ -61,8 +62,10 @@ class RefreshMirror:
                         self.tell(snapshots, refreshes)
                     # What ended just now.
                     self.tell(snapshots, refreshes)
-            except UnavailableError as error:
-                _log.warning("the schematizer is not told of snapshots", error=error.message, hint=error.hint)
+            except PenstockError as error:
+                if error.message != said:
+                    _log.warning("the schematizer is not told of snapshots", error=error.message, hint=error.hint)
+                said = error.message
                 self._stop.wait(_PAUSE_SECONDS)
 
     def tell(self, snapshots: SnapshotList, refreshes: Refreshes) -> None:
