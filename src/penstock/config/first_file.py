@@ -44,7 +44,8 @@ class FirstFile:
 
 def render_first_file(answers: FirstFile) -> str:
     """Return the file's text, with a line on what else it may say."""
-    source = f"{answers.pipeline}db"
+    # A source's name has no hyphens, and neither name more than 48 characters.
+    source = f"{answers.pipeline[:40].replace('-', '_')}db"
     tables = ", ".join(_text(table) for table in answers.tables)
     lines = [
         "# A pipeline of Penstock: README.md and docs/run.md explain every part.",
