@@ -32,6 +32,7 @@ _TERMINATED = 128 + signal.SIGTERM
 
 _COMMANDS = {
     "demo": "Run the main job end to end on real local servers, with a live page.",
+    "init": "Write a pipeline's first file from some answers, and check it with its servers.",
     "run": "Run a pipeline until it is stopped; with --once, until it has caught up.",
     "check": "Explain a config; with --connect, verify servers, settings and grants.",
     "status": "Show links, positions, lag per table, retention and what is not well, running or not.",
@@ -170,8 +171,8 @@ def penstock(
 ) -> None:
     """Carry every committed change of a MySQL database through Kafka into a warehouse, on Spark.
 
-    Begin with "penstock demo". Then write a config, try it with "penstock check
-    FILE --connect", and start it with "penstock run FILE".
+    Begin with "penstock demo". Then write a config with "penstock init FILE", try it
+    with "penstock check FILE --connect", and start it with "penstock run FILE".
     """
 
 

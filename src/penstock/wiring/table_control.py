@@ -11,10 +11,17 @@ from penstock.wiring.restored_files import open_restoring_store
 
 if TYPE_CHECKING:
     from penstock.config.specs import LinkSpec, PipelineSpec
+    from penstock.core.tables import TableId
 
 
 def open_table_control(spec: PipelineSpec, link: LinkSpec) -> TableControl:
     """The requests of `link`; whoever takes it closes it."""
     rules = link.columns
-    hidden = ColumnPatterns((*rules.drop, *rules.hash, *(column for mask in rules.mask for column in mask.columns)))
-    return TableControl(link.name, open_table_actions(spec), open_restoring_store(spec), hidden.matches)
+    # Each list by itself: what one of them excepts, another may hide.
+    lists = (rules.drop, rules.hash, *(mask.columns for mask in rules.mask))
+    hidden = [ColumnPatterns(tuple(columns)) for columns in lists if columns]
+
+    def hides(table: TableId, column: str) -> bool:
+        return any(patterns.matches(table, column) for patterns in hidden)
+
+    return TableControl(link.name, open_table_actions(spec), open_restoring_store(spec), hides)

@@ -1,0 +1,190 @@
+"""`penstock init`: write a pipeline's first file, and see whether its servers can do it."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from penstock.cli.option_groups import grouped
+from penstock.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from penstock.config.first_file import FirstFile, Login, SourceKind
+
+app = typer.Typer()
+
+FirstFilePath = Annotated[Path, typer.Argument(metavar="FILE", help="Where to write it; nothing may be there yet.")]
+
+
+@dataclass(frozen=True)
+class From:
+    """The database that is captured."""
+
+    source: Annotated[str | None, typer.Option("--from", metavar="KIND", help="mysql (MariaDB too) or postgres.")] = (
+        None
+    )
+    host: Annotated[str | None, typer.Option(help="Its host.")] = None
+    port: Annotated[int | None, typer.Option(min=1, max=65535, help="Its port.", show_default="its kind's")] = None
+    user: Annotated[str | None, typer.Option(help="Whom to log in as.")] = None
+    password_env: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The environment variable that holds the password.")
+    ] = None
+    database: Annotated[str | None, typer.Option(help="Of PostgreSQL: which database.")] = None
+    tables: Annotated[
+        list[str] | None,
+        typer.Option("--table", metavar="PATTERN", help="Tables: shop.orders or shop.*; repeat it."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class To:
+    """The targets."""
+
+    to: Annotated[list[str] | None, typer.Option("--to", metavar="KIND", help="duckdb or postgres; repeat it.")] = None
+    path: Annotated[str | None, typer.Option(metavar="PATH", help="The DuckDB file.")] = None
+    to_host: Annotated[str | None, typer.Option(help="The target PostgreSQL's host.")] = None
+    to_port: Annotated[int, typer.Option(min=1, max=65535, help="Its port.")] = 5432
+    to_user: Annotated[str | None, typer.Option(help="Whom to log in there as.")] = None
+    to_password_env: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The environment variable that holds that password.")
+    ] = None
+    to_database: Annotated[str | None, typer.Option(help="Which database.")] = None
+
+
+@app.command()
+@grouped
+def init(
+    file: FirstFilePath = Path("pipeline.yaml"),
+    *,
+    origin: From,
+    target: To,
+    name: Annotated[str | None, typer.Option(help="The pipeline's name.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Ask nothing: take options, and defaults for the others.")] = False,
+) -> None:
+    """Write a pipeline's first file from some answers, and check it with its servers.
+
+    What an option says is not asked. Passwords are never asked for: the file names
+    the environment variables that hold them. Nothing is ever overwritten, and a
+    file that the servers do not allow yet stays, with what to do. Other targets,
+    and all else that a file may say, are in docs/targets.md and docs/run.md.
+    """
+    from penstock.config.first_file import render_first_file  # noqa: PLC0415 - --help need not wait for it
+    from penstock.config.load import load, parse  # noqa: PLC0415
+
+    if file.exists():
+        raise _is_there(file)
+    answers = _answers(_Questions(is_asking=not yes), origin, target, name)
+    text = render_first_file(answers)
+    parse(text, f"what {file} would be", file.resolve().parent)
+    try:
+        with file.open("x", encoding="utf-8") as written:
+            written.write(text)
+    except FileExistsError as error:
+        raise _is_there(file) from error
+    except OSError as error:
+        message = f"{file} cannot be written: {error.strerror}"
+        raise UsageError(message, "name a file in a directory that you may write to: penstock init FILE") from error
+    typer.echo(f"{file} is written")
+    load(file)
+    _check(file, [each.password_env for each in (answers.source, answers.postgres) if each is not None])
+
+
+@dataclass(frozen=True)
+class _Questions:
+    """Asks for what no option says, unless nobody is to be asked."""
+
+    is_asking: bool
+
+    def ask(self, given: str | None, question: str, option: str, default: str | None = None) -> str:
+        """Return what was given, answered, or is the default. Raises UsageError for none of them."""
+        if given is not None:
+            return given
+        if self.is_asking:
+            return str(typer.prompt(question, default=default))
+        if default is None:
+            message = f"--yes asks nothing, and {option} is not given"
+            raise UsageError(message, f"give {option}, or leave --yes out")
+        return default
+
+
+def _answers(questions: _Questions, origin: From, target: To, name: str | None) -> FirstFile:
+    from penstock.config.first_file import PORTS, FirstFile, Login  # noqa: PLC0415 - see `init`
+
+    kind = _kind(questions.ask(origin.source, "What is captured: mysql (MariaDB too) or postgres", "--from", "mysql"))
+    host = questions.ask(origin.host, "On which host", "--host", "127.0.0.1")
+    port = str(origin.port) if origin.port is not None else None
+    port = questions.ask(port, "Its port", "--port", str(PORTS[kind]))
+    database = questions.ask(origin.database, "Which database", "--database") if kind == "postgres" else ""
+    user = questions.ask(origin.user, "Whom to log in as", "--user", "penstock")
+    env = questions.ask(origin.password_env, _ENV, "--password-env", "SOURCE_PASSWORD")
+    source = Login(host, _port(port), user, env, database)
+    tables = origin.tables or _listed(questions.ask(None, "Which tables (shop.orders, shop.*)", "--table"))
+    kinds = target.to or _listed(questions.ask(None, "Into which targets: duckdb, postgres", "--to", "duckdb"))
+    if strange := sorted(set(kinds) - {"duckdb", "postgres"}):
+        message = f"a first file has targets of the kinds duckdb and postgres, not {', '.join(strange)}"
+        raise UsageError(message, "write one of those, and put others in by hand: docs/targets.md")
+    schema = tables[0].partition(".")[0].strip("!*?")
+    pipeline = questions.ask(name, "A name for the pipeline", "--name", schema or "shop")
+    path = None
+    if "duckdb" in kinds:
+        path = questions.ask(target.path, "The DuckDB file", "--path", f"{pipeline}.duckdb")
+    postgres = _target_login(questions, target, pipeline) if "postgres" in kinds else None
+    return FirstFile(pipeline, kind, source, tables, path, postgres)
+
+
+_ENV = "Which environment variable holds the password"
+
+
+def _target_login(questions: _Questions, target: To, pipeline: str) -> Login:
+    from penstock.config.first_file import Login  # noqa: PLC0415 - see `init`
+
+    return Login(
+        questions.ask(target.to_host, "The target PostgreSQL's host", "--to-host", "127.0.0.1"),
+        target.to_port,
+        questions.ask(target.to_user, "Whom to log in there as", "--to-user", "penstock"),
+        questions.ask(target.to_password_env, _ENV, "--to-password-env", "TARGET_PASSWORD"),
+        questions.ask(target.to_database, "Which database there", "--to-database", pipeline),
+    )
+
+
+def _kind(text: str) -> SourceKind:
+    match text.strip().lower():
+        case "mysql" | "mariadb":
+            return "mysql"
+        case "postgres" | "postgresql":
+            return "postgres"
+        case _:
+            message = f"{text} is no kind of source"
+            raise UsageError(message, "say mysql (for MariaDB too) or postgres")
+
+
+def _port(text: str) -> int:
+    if text.isdigit():
+        return int(text)
+    message = f"{text} is no port"
+    raise UsageError(message, "give a number from 1 to 65535")
+
+
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _is_there(file: Path) -> UsageError:
+    message = f"{file} is there already, and init overwrites nothing"
+    return UsageError(message, f"name another file: penstock init FILE; or check this one: penstock check {file}")
+
+
+def _check(file: Path, names: list[str]) -> None:
+    """Check the file with its servers, if the passwords are at hand."""
+    missing = [name for name in names if name not in os.environ]
+    if missing:
+        exports = "; ".join(f"export {name}=..." for name in missing)
+        typer.echo(f"its servers were not asked: {exports}; then type: penstock check {file} --connect")
+        return
+    from penstock.cli.check import check  # noqa: PLC0415 - see `init`
+
+    check(file, connect=True)

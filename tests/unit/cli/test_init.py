@@ -1,0 +1,130 @@
+"""`penstock init`: a first file from some answers, which is whole and overwrites nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from penstock.cli.main import app
+from penstock.config.first_file import FirstFile, Login, render_first_file
+from penstock.config.load import load, parse
+from penstock.config.mysql_source import MysqlSourceSpec
+from penstock.config.sinks import DuckdbSinkSpec, PostgresSinkSpec
+
+TEXTS = st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=20)
+HOSTS = st.one_of(st.sampled_from(["yes", "null", "1", "~", "# no", "a: b", "- x", "*a", "&b", "{}", "'", '"']), TEXTS)
+LOGINS = st.builds(Login, HOSTS, st.integers(1, 65535), HOSTS, st.from_regex(r"\A[A-Z_][A-Z0-9_]{0,20}\Z"), HOSTS)
+
+
+def init(file: Path, *options: str, answers: str = "") -> tuple[int, str]:
+    ran = CliRunner().invoke(app, ["init", str(file), *options], input=answers)
+    return ran.exit_code, " ".join(ran.output.split())
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.from_regex(r"\A[A-Za-z][A-Za-z0-9_-]{0,20}\Z"), LOGINS, st.sampled_from(["mysql", "postgres"]), LOGINS, HOSTS)
+def test_whatever_is_answered_the_file_says_just_that(
+    name: str, source: Login, kind: str, target: Login, path: str
+) -> None:
+    login = source if kind == "postgres" else Login(source.host, source.port, source.user, source.password_env)
+    answers = FirstFile(
+        name, "postgres" if kind == "postgres" else "mysql", login, ["shop.*", "!shop.log_*"], path, target
+    )
+
+    spec = parse(render_first_file(answers), "first.yaml", Path("/nowhere"))
+
+    (read,), (duckdb, postgres) = spec.sources, spec.sinks
+    assert spec.pipeline == name
+    assert (read.host, read.port, read.user, read.password_env) == (
+        source.host,
+        source.port,
+        source.user,
+        source.password_env,
+    )
+    assert isinstance(read, MysqlSourceSpec) or read.database == source.database
+    assert list(read.tables) == ["shop.*", "!shop.log_*"]
+    assert isinstance(duckdb, DuckdbSinkSpec)
+    assert isinstance(postgres, PostgresSinkSpec)
+    assert (postgres.host, postgres.database, postgres.user) == (target.host, target.database, target.user)
+    assert [(link.source, link.sink) for link in spec.links] == [(read.name, "duckdb"), (read.name, "postgres")]
+
+
+def test_it_asks_and_writes_a_file_that_loads(tmp_path: Path) -> None:
+    file = tmp_path / "shop.yaml"
+
+    code, told = init(file, answers="mysql\ndb.example\n\ncdc\nSHOP_PASSWORD\nshop.*, shop2.a\n\n\n\n")
+
+    spec = load(file)
+    assert code == 0
+    assert (spec.pipeline, spec.sources[0].host, spec.sources[0].port) == ("shop", "db.example", 3306)
+    assert (spec.sources[0].tables, [sink.name for sink in spec.sinks]) == (("shop.*", "shop2.a"), ["duckdb"])
+    assert f"export SHOP_PASSWORD=...; then type: penstock check {file} --connect" in told
+
+
+def test_with_yes_it_asks_nothing_and_takes_options(tmp_path: Path) -> None:
+    file = tmp_path / "shop.yaml"
+
+    code, _ = init(
+        file, "--yes", "--from", "postgres", "--host", "pg", "--database", "shop", "--table", "public.*", "--to",
+        "duckdb", "--to", "postgres", "--to-host", "dwh", "--name", "shop",
+    )  # fmt: skip
+
+    spec = load(file)
+    assert code == 0
+    assert (spec.sources[0].kind, spec.sources[0].port, spec.pipeline) == ("postgres", 5432, "shop")
+    assert [sink.kind for sink in spec.sinks] == ["duckdb", "postgres"]
+
+
+def test_it_checks_the_file_with_its_servers_and_leaves_it_where_they_do_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOURCE_PASSWORD", "none")
+    file = tmp_path / "shop.yaml"
+
+    code, told = init(file, "--yes", "--port", "1", "--table", "shop.*")
+
+    assert code != 0
+    assert "WRONG" in told
+    assert load(file).pipeline == "shop"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), "--yes asks nothing, and --table is not given"),
+        (("--from", "oracle"), "oracle is no kind of source"),
+        (("--from", "postgres", "--table", "a.b"), "--database is not given"),
+        (("--table", "a.b", "--to", "redshift"), "not redshift what to do: write one of those"),
+        (("--table", "a.b", "--name", "no name"), "mistake(s)"),
+        (("--table", "orders"), "mistake(s)"),
+        (("--table", "a.b", "--port", "99999"), "65535"),
+    ],
+)
+def test_what_makes_no_file_is_refused_and_nothing_is_written(
+    tmp_path: Path, options: tuple[str, ...], said: str
+) -> None:
+    code, told = init(tmp_path / "shop.yaml", "--yes", *options)
+
+    assert code == 2
+    assert said in told
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    file = tmp_path / "shop.yaml"
+    file.write_text("mine")
+
+    code, told = init(file, "--yes", "--table", "shop.*")
+
+    assert (code, file.read_text()) == (2, "mine")
+    assert "is there already, and init overwrites nothing" in told
+
+
+def test_a_place_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
+    code, told = init(tmp_path / "no" / "shop.yaml", "--yes", "--table", "shop.*")
+
+    assert (code, "cannot be written: No such file or directory" in told) == (2, True)

@@ -1,0 +1,47 @@
+"""What deploy/ has is what this release understands."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+UNIT = ROOT / "deploy" / "systemd" / "penstock@.service"
+CONTAINERFILE = ROOT / "deploy" / "container" / "Containerfile"
+ANALYZE = shutil.which("systemd-analyze")
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+
+
+@pytest.mark.skipif(ANALYZE is None, reason="this system has no systemd")
+def test_systemd_takes_the_unit(tmp_path: Path) -> None:
+    program = shutil.which("true")
+    unit = tmp_path / UNIT.name
+    unit.write_text(UNIT.read_text().replace("/opt/penstock/bin/penstock", str(program)))
+
+    checked = subprocess.run(
+        [str(ANALYZE), "verify", "--man=no", str(unit)], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert [line for line in checked.stderr.splitlines() if UNIT.name in line] == []
+
+
+def test_the_container_installs_extras_that_there_are_and_runs_commands_that_there_are() -> None:
+    text = CONTAINERFILE.read_text()
+
+    (extras,) = re.findall(r"^ARG EXTRAS=(\S+)$", text, re.MULTILINE)
+    assert set(extras.split(",")) <= set(EXTRAS)
+    assert 'CMD ["run", "/etc/penstock/pipeline.yaml"]' in text
+    assert re.search(r"^USER penstock$", text, re.MULTILINE)
+    assert not re.search(r"(?i)password|secret|token", text)
+
+
+def test_every_extra_for_users_is_in_the_documentation() -> None:
+    page = (ROOT / "docs" / "deploy.md").read_text()
+
+    documented = set(re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?`) \|", page, re.MULTILINE))))
+    assert documented >= set(EXTRAS) - {"bench", "dev"}
