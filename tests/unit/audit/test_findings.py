@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.core.audit.findings import Comparison, Suspect, score_of
-from penstock.core.audit.queries import KeyRange, Signature, first_hash_width, first_width, ranges_of
+from penstock.core.audit.queries import KeyRange, Signature, hash_cuts, number_cuts, ranges_of
 
 MINE = Signature(10, (1, 2, 3, 4), (5, 6))
 OTHER = Signature(10, (9, 9, 9, 9), (5, 7))
@@ -51,8 +51,8 @@ def test_neighbours_are_read_together_and_rows_without_a_key_by_themselves() -> 
 
 
 def test_sparse_keys_and_many_rows_do_not_make_more_partitions_than_may_travel() -> None:
-    assert first_width([("-5", "5"), (None, None)], 10, 100) == 10
-    assert first_width([("0", str(10**9))], 10, 100) == 10_000_001
-    assert first_width([(None, None), (None, None)], 10, 100) == 10
-    assert first_hash_width(10**9, 10, 1024) == 2**22
-    assert first_hash_width(0, 10, 1024) == 2**32
+    assert number_cuts([("-5", "5"), (None, None)], 10, 100).width == 10
+    assert number_cuts([("0", str(10**9))], 10, 100).width == 10_000_001
+    assert number_cuts([(None, None), (None, None)], 10, 100).width == 10
+    assert hash_cuts(10**9, 10, 1024).width == 2**22
+    assert hash_cuts(0, 10, 1024).width == 2**32

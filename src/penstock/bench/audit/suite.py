@@ -21,7 +21,7 @@ from penstock.bench.peers.reladiff_install import PROGRAM, VERSION, ensure_relad
 from penstock.bench.versions import python_versions
 from penstock.core.audit.dialects import MARIADB
 from penstock.core.audit.found_tables import FoundTable, columns_of, plan_found
-from penstock.core.audit.queries import extremes_query, first_width, signature_query
+from penstock.core.audit.queries import extremes_query, number_cuts, signature_query
 from penstock.core.errors import PenstockError
 from penstock.embedded.processes import start_child
 
@@ -145,7 +145,7 @@ def _source_figure(lab: Lab) -> Figure:
             message = "the bench's table cannot be audited"
             raise PenstockError(message, "this is a mistake in the bench: report it")
         ((low, high),) = ask(connection, extremes_query(side))
-        query = signature_query(side, first_width([(low, high)], 10_000, 4096), None, 16)
+        query = signature_query(side, number_cuts([(low, high)], 10_000, 4096).width, None, 16)
         ask(connection, query)
         begin = time.monotonic()
         ask(connection, query)

@@ -28,7 +28,7 @@ COLUMNS: Final = ("id", "customer", "quantity", "price", "ordered_at", "remark",
 _ROWS_AT_ONCE: Final = 10_000
 _DEFINITIONS: Final = (
     "id BIGINT NOT NULL PRIMARY KEY, customer VARCHAR(64), quantity INTEGER, price DECIMAL(12,2),"
-    " ordered_at TIMESTAMP(6), remark TEXT, status SMALLINT, details TEXT"
+    " ordered_at TIMESTAMP(6), remark TEXT, status INTEGER, details TEXT"
 )
 
 

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from penstock.core.audit.side import AuditColumn, AuditSide
 
 WORDS: Final = 4
+_PARTS_MAX: Final = 128
+_PART_KEYS_MIN: Final = 64
+_SIGNATURES_PER_PARTITION: Final = 4
+"""So many times the partitions that there may be are the parts."""
 VALUE_CHARACTERS: Final = 200
 """So much of a value is shown."""
 
@@ -126,17 +130,59 @@ def ranges_of(partitions: Iterable[int | None], width: int) -> list[KeyRange]:
     return ranges
 
 
-def first_width(extremes: Sequence[tuple[str | None, str | None]], size: int, partitions_max: int) -> int:
-    """Return how wide partitions of a whole number are: `size`, or more where there would be too many."""
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """How wide partitions are, and of how many equal parts each is: the signatures of parts are asked for."""
+
+    width: int
+    parts: int
+
+    @property
+    def part_width(self) -> int:
+        """How wide a part is."""
+        return self.width // self.parts
+
+
+def number_cuts(extremes: Sequence[tuple[str | None, str | None]], size: int, partitions_max: int) -> Cuts:
+    """Cut a whole number: partitions of `size`, or more where there would be too many, with parts as there is room."""
     found = [int(each) for pair in extremes for each in pair if each is not None]
     span = max(found) - min(found) + 1 if found else 1
-    return max(size, -(-span // partitions_max))
+    width = max(size, -(-span // partitions_max))
+    return Cuts(width, _parts(width, partitions_max * _SIGNATURES_PER_PARTITION // (-(-span // width))))
 
 
-def first_hash_width(rows: int, size: int, partitions_max: int) -> int:
-    """Return how many hashes partitions of about `size` of `rows` have."""
+def hash_cuts(rows: int, size: int, partitions_max: int) -> Cuts:
+    """Cut hashes, so that partitions have about `size` of `rows`."""
     partitions = min(max(1, -(-rows // size)), partitions_max)
-    return -(-HASH_VALUES // partitions)
+    parts = _parts(size, partitions_max * _SIGNATURES_PER_PARTITION // partitions)
+    # A multiple of the parts, so that none of them spans two partitions.
+    return Cuts(-(-HASH_VALUES // (partitions * parts)) * parts, parts)
+
+
+def merge_parts(signatures: Mapping[int | None, Signature], parts: int) -> dict[int | None, Signature]:
+    """Return the signatures of partitions from those of their parts."""
+    merged: dict[int | None, Signature] = {}
+    for number, part in signatures.items():
+        partition = None if number is None else number // parts
+        merged[partition] = _merged(merged[partition], part) if partition in merged else part
+    return merged
+
+
+def _parts(size: int, parts_max: int) -> int:
+    """Return in how many parts to cut: the most that divide `size` evenly, and have enough keys to be worth it."""
+    most = min(_PARTS_MAX, parts_max, size // _PART_KEYS_MIN)
+    return next((parts for parts in range(most, 1, -1) if size % parts == 0), 1)
+
+
+def _merged(one: Signature, other: Signature) -> Signature:
+    ends = [[int(each) for each in pair if each is not None] for pair in ((one.low, other.low), (one.high, other.high))]
+    return Signature(
+        one.count + other.count,
+        tuple(map(sum, zip(one.sums, other.sums, strict=True))),
+        tuple(map(min, one.minima, other.minima)),
+        str(min(ends[0])) if ends[0] else None,
+        str(max(ends[1])) if ends[1] else None,
+    )
 
 
 def _number(text: Any) -> int | None:  # noqa: ANN401 - whatever a driver gives

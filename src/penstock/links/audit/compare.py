@@ -14,9 +14,10 @@ from penstock.core.audit.queries import (
     Signature,
     count_query,
     extremes_query,
-    first_hash_width,
-    first_width,
+    hash_cuts,
     index_by_key,
+    merge_parts,
+    number_cuts,
     ranges_of,
     read_signatures,
     rows_query,
@@ -26,6 +27,7 @@ from penstock.core.audit.queries import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from penstock.core.audit.queries import Cuts
     from penstock.core.audit.side import AuditSide
     from penstock.ports.audited import AuditedDatabase
 
@@ -64,11 +66,15 @@ class Bounds:
 
 
 def compare(pair: Pair, bounds: Bounds) -> Comparison:
-    """Compare the two sides as they are in the databases' snapshots. Raises what their `fetch` does."""
-    width = _first_width(pair, bounds)
-    found = _signatures(pair, width, None, bounds.k)
+    """Compare the two sides as they are in the databases' snapshots. Raises what their `fetch` does.
+
+    One scan of each side tells which partitions differ, and in which of their parts.
+    """
+    cuts = _cuts(pair, bounds)
+    fine = _signatures(pair, cuts.part_width, None, bounds.k)
+    found = _both(*(merge_parts({number: both[side] for number, both in fine.items()}, cuts.parts) for side in (0, 1)))
     unequal = {number: both for number, both in found.items() if not both[0].equals(both[1])}
-    suspects, not_narrowed = _narrow(pair, width, unequal, bounds.suspects_max)
+    suspects, not_narrowed = _narrow(pair, cuts, fine, unequal, bounds.suspects_max)
     return Comparison(
         len(found) - len(unequal),
         unequal,
@@ -79,13 +85,13 @@ def compare(pair: Pair, bounds: Bounds) -> Comparison:
     )
 
 
-def _first_width(pair: Pair, bounds: Bounds) -> int:
+def _cuts(pair: Pair, bounds: Bounds) -> Cuts:
     sides = ((pair.source, pair.source_side), (pair.target, pair.target_side))
     if pair.source_side.cut == "hash":
         rows = int(pair.source.fetch(count_query(pair.source_side))[0][0])
-        return first_hash_width(rows, bounds.partition_size, PARTITIONS_MAX)
+        return hash_cuts(rows, bounds.partition_size, PARTITIONS_MAX)
     extremes = [database.fetch(extremes_query(side))[0] for database, side in sides]
-    return first_width([(low, high) for low, high in extremes], bounds.partition_size, PARTITIONS_MAX)
+    return number_cuts([(low, high) for low, high in extremes], bounds.partition_size, PARTITIONS_MAX)
 
 
 def _signatures(
@@ -117,18 +123,27 @@ def _both(
 
 
 def _narrow(
-    pair: Pair, width: int, unequal: Mapping[int | None, tuple[Signature, Signature]], suspects_max: int
+    pair: Pair,
+    cuts: Cuts,
+    fine: Mapping[int | None, tuple[Signature, Signature]],
+    unequal: Mapping[int | None, tuple[Signature, Signature]],
+    suspects_max: int,
 ) -> tuple[list[Suspect], set[int | None]]:
     """Return the rows that differ in `unequal` partitions, and the partitions that were not looked into."""
+    parts: dict[int | None, dict[int | None, tuple[Signature, Signature]]] = {number: {} for number in unequal}
+    for number, both in fine.items():
+        partition = None if number is None else number // cuts.parts
+        if partition in parts and not both[0].equals(both[1]):
+            parts[partition][number] = both
     suspects: list[Suspect] = []
-    todo = sorted(unequal, key=lambda number: (number is not None, number or 0))
+    todo = sorted(parts, key=lambda number: (number is not None, number or 0))
     while todo and len(suspects) < suspects_max:
         some, todo = todo[:_RANGES_AT_ONCE], todo[_RANGES_AT_ONCE:]
-        level, at = {number: unequal[number] for number in some}, width
+        level, at = {number: both for partition in some for number, both in parts[partition].items()}, cuts.part_width
         while level:
             leaves = [number for number, both in level.items() if _is_leaf(number, both, at)]
             for few in _few_rows(leaves, level):
-                suspects += _diff_rows(pair, few, at, width)
+                suspects += _diff_rows(pair, few, at, cuts.width)
             rest = [number for number in level if number not in set(leaves)]
             narrower = -(-at // _NARROWER)
             found = _signatures(pair, narrower, rest, 0, at) if rest else {}

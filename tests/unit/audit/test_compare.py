@@ -1,0 +1,62 @@
+"""Two tables compared by signatures of partitions and their parts: every row that differs is found, and no other."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import duckdb
+import pytest
+
+from penstock.adapters.duckdb.audited import AuditedDuckdb
+from penstock.core.audit.dialects import DUCKDB
+from penstock.core.audit.side import AuditColumn, AuditSide, Cut
+from penstock.links.audit.compare import Bounds, Pair, compare
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROWS = 3000
+COLUMNS = (AuditColumn("id", "integer"), AuditColumn("name", "text"))
+
+
+@pytest.mark.parametrize("cut", ["integer", "hash"])
+@pytest.mark.parametrize("count", [0, 1, 40, 1500])
+def test_rows_that_differ_are_found_whatever_their_number_and_the_cut(tmp_path: Path, cut: Cut, count: int) -> None:
+    rng = random.Random(count)  # noqa: S311 - not for secrets
+    changed = rng.sample(range(-ROWS // 2, ROWS // 2), count)
+    gone, other = changed[: count // 3], changed[count // 3 :]
+    pair = Pair(_open(tmp_path, "mine"), _open(tmp_path, "theirs", gone, other), _side(cut), _side(cut))
+
+    found = compare(pair, Bounds(partition_size=1280))
+
+    assert sorted(int(each.key[0] or "") for each in found.suspects) == sorted(changed)
+    assert {each.partition for each in found.suspects} == set(found.unequal)
+    assert (found.source_rows, found.target_rows) == (ROWS, ROWS - len(gone))
+    assert bool(found.unequal) == bool(count)
+
+
+def test_rows_with_the_same_key_and_without_one_are_found_too(tmp_path: Path) -> None:
+    mine, theirs = _open(tmp_path, "mine"), _open(tmp_path, "theirs")
+    with duckdb.connect(str(tmp_path / "theirs")) as connection:
+        connection.execute("INSERT INTO t VALUES (7, 'name 7'), (NULL, 'nobody')")
+
+    found = compare(Pair(mine, theirs, _side("integer"), _side("integer")), Bounds(partition_size=1280))
+
+    assert {each.key: (len(each.source), len(each.target)) for each in found.suspects} == {
+        ("7",): (1, 2),
+        (None,): (0, 1),
+    }
+
+
+def _open(home: Path, name: str, gone: list[int] | None = None, other: list[int] | None = None) -> AuditedDuckdb:
+    with duckdb.connect(str(home / name)) as connection:
+        numbers = f"range(-{ROWS // 2}, {ROWS // 2}) AS r(id)"
+        connection.execute(f"CREATE TABLE t AS SELECT id, 'name ' || id AS name FROM {numbers}")
+        connection.execute("DELETE FROM t WHERE id IN (SELECT unnest(?))", [gone or []])
+        connection.execute("UPDATE t SET name = 'another' WHERE id IN (SELECT unnest(?))", [other or []])
+    return AuditedDuckdb(home / name, home / "nobody.json")
+
+
+def _side(cut: Cut) -> AuditSide:
+    return AuditSide(DUCKDB, "t", COLUMNS, COLUMNS[:1], cut)
