@@ -54,7 +54,7 @@ COLUMNS: Final = {
 }
 """The columns of a landing table, in order, with their types."""
 _TEXTS = (TextType, EnumType, SetType, PrintedType)
-_ROW_OPS = "('c', 'r', 'u', 'd')"
+ROW_OPS = "('c', 'r', 'u', 'd')"
 _MERGED: Final = '"__penstock_merged"'
 """The place up to which messages are merged already."""
 _ORPHAN: Final = "a changed row lacks columns, and the public table has no row of its key; op "
@@ -169,7 +169,7 @@ def plan_landed_merge(zone: LandingZone, schema: TableSchema) -> str:
     selected = [op, *(f"{value} AS {name}" for value, name in zip(values.values(), names, strict=True))]
     selected += [each.is_unknown for each in kept]
     newest = f'ROW_NUMBER() OVER (PARTITION BY {parts} ORDER BY "position" DESC, "offset" DESC) = 1'
-    is_row = f'"message":op::VARCHAR IN {_ROW_OPS}'
+    is_row = f'"message":op::VARCHAR IN {ROW_OPS}'
     merged = f'MAX(CASE WHEN {is_row} THEN NULL ELSE "position" END) OVER () AS {_MERGED}'
     messages = f'SELECT "message", "position", "offset", {merged} FROM {zone.stream(schema.table)}'  # noqa: S608 - names are quoted
     where = f'{is_row} AND ({_MERGED} IS NULL OR "position" > {_MERGED})'
