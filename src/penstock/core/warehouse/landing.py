@@ -235,15 +235,19 @@ def _may_lack(schema: TableSchema, key: list[str]) -> dict[Column, str]:
     }
 
 
-def plan_landing(zone: LandingZone, table: TableId) -> str:
-    """Return the INSERT of messages: its one parameter is a JSON array of objects with all columns but the time."""
+def plan_landing(zone: LandingZone, table: TableId, copied: str = "") -> str:
+    """Return the INSERT of messages: its one parameter is a JSON array of objects with all columns but the time.
+
+    Or it has no parameter, and reads the objects in the column `row` of the (quoted) table `copied`.
+    """
+    messages, value = ("TABLE(FLATTEN(INPUT => PARSE_JSON(?)))", "f.value") if not copied else (copied, 'f."row"')
     cast = {"message": "", "topic": "::VARCHAR", "position": "::VARCHAR"}
     given = [name for name in COLUMNS if name != "loaded_at"]
-    values = ", ".join(f"f.value:{name}{cast.get(name, '::NUMBER(38, 0)')}" for name in given)
+    values = ", ".join(f"{value}:{name}{cast.get(name, '::NUMBER(38, 0)')}" for name in given)
     names = ", ".join(quote_name(SNOWFLAKE, name) for name in COLUMNS)
     return (
         f"INSERT INTO {zone.table(table)} ({names}) "  # noqa: S608 - names are quoted
-        f"SELECT {values}, SYSDATE() FROM TABLE(FLATTEN(INPUT => PARSE_JSON(?))) AS f"
+        f"SELECT {values}, SYSDATE() FROM {messages} AS f"
     )
 
 
