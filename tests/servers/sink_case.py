@@ -148,6 +148,11 @@ class Place:
         """Whether definitions commit by themselves, and so come ahead of the rows that need them."""
         return isinstance(self.target, SnowflakeTarget)
 
+    @property
+    def holds_nul(self) -> bool:
+        """Whether its texts have the character NUL."""
+        return isinstance(self.target, DuckdbTarget | SnowflakeTarget)
+
     def open(self, source: str = "shopdb", rules: LoadRules = RULES) -> SqlSink:
         """A sink for what comes from `source`."""
         sink = SqlSink(self.target.connect(f"shop/{source}"), "shop", source, self.objects, rules)

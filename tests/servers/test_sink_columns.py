@@ -277,7 +277,9 @@ def test_an_interrupted_load_leaves_what_was_known_of_the_columns(place: Place) 
 
     with pytest.raises(Exception, match="nowhere"):
         sink.load(TABLE, [good, replace(good, start_offset=2, end_offset=3, path="nowhere.parquet")], {2: after})
-    _assert_untouched(sink, place)
+    # Where definitions commit by themselves, what came before the second one is committed, too.
+    if not place.defines_ahead:
+        _assert_untouched(sink, place)
     sink.load(TABLE, [good], {2: after})
 
     assert rows_in(sink, "SELECT contact FROM shop.orders ORDER BY id") == [

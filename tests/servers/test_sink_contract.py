@@ -216,6 +216,9 @@ def test_a_thousand_files_are_one_load(place: Place) -> None:
 
 @on_every_target
 def test_sources_that_share_a_target_take_turns(place: Place) -> None:
+    if place.defines_ahead:
+        pytest.skip("the stand-in's own catalog takes one definition at a time, and fails the others")
+
     def load(source: str) -> None:
         mine = replace(FIRST, table=TableId("shop", source))
         sink = place.open(source)

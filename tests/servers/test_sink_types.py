@@ -146,6 +146,8 @@ def held(place: Place, value: object) -> object:
 @on_every_target
 @pytest.mark.parametrize("format_", [PARQUET, FileFormat("csv", "gzip")], ids=["parquet", "csv"])
 def test_values_arrive_as_they_are(place: Place, format_: FileFormat) -> None:
+    if place.defines_ahead:
+        pytest.skip("Snowflake's stand-in has no vectors, numbers of 64 bits, and no NULL in TIMESTAMP_LTZ")
     schema = of_types([type_ for type_, _ in CASES])
     longest = max(len(values) for _, values in CASES)
     rows = [[values[n] if n < len(values) else None for _, values in CASES] for n in range(longest)]
@@ -174,5 +176,5 @@ def test_a_decimal_of_65_digits_is_whole_or_refused(place: Place) -> None:
         load(place, schema, [[value]])
         assert [str(found) for (found,) in place.ask(f"SELECT c0 FROM {TABLE}")] == [str(value)]
     else:
-        with pytest.raises(TableStoppedError, match=r"(duckdb|redshift) holds 38 decimal digits"):
+        with pytest.raises(TableStoppedError, match=r"(duckdb|redshift|snowflake) holds 38 decimal digits"):
             load(place, schema, [[value]])

@@ -182,6 +182,16 @@ def test_readers_get_grants_and_who_else_may_write_to_a_landing_table_is_told(la
 
     assert [text.startswith("the role LOADER has INSERT") for text in problems(landed)] == [True]
 
+    table = f'"landing"."{chain.name}.t0"'
+    landed.ask(f'INSERT INTO {table} ("message") SELECT "message" FROM {table}')
+    assert [
+        plan.error
+        for plan in plan_zones(chain.spec)
+        if plan.error.startswith("1 messages in its landing table are not")
+    ]
+    landed.ask(f'DELETE FROM {table} WHERE "topic" IS NULL')
+    assert not any("are not ours" in plan.error for plan in plan_zones(chain.spec))
+
 
 @pytest.mark.nightly
 def test_a_task_that_fails_is_told_with_its_error_and_goes_on_once_that_is_mended(landed: Landed) -> None:

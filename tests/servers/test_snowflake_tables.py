@@ -126,24 +126,50 @@ def audited(snowflake: SnowflakeServer) -> Iterator[AuditedSnowflake]:
         yield opened
 
 
-@pytest.fixture
-def direct(
+@pytest.fixture(params=["landing: false"])
+def led(
+    request: pytest.FixtureRequest,
     snowflake: SnowflakeServer,
     tmp_path: Path,
     mariadb: MariadbServer,
     fresh_database: str,
     chain_parts: tuple[KafkaBroker, str, int],
 ) -> Iterator[Landed]:
-    """A pipeline into tables alone."""
+    """A pipeline into a sink with these settings."""
     chain = make_chain(tmp_path, fresh_database, mariadb, chain_parts)
-    there = lead_to_snowflake(chain, snowflake, ", landing: false")
+    there = lead_to_snowflake(chain, snowflake, f", {request.param}")
     with closing(there.connection):
         yield there
 
 
 @pytest.mark.nightly
-def test_a_pipeline_loads_tables_and_an_audit_names_the_row_that_somebody_changed(direct: Landed) -> None:
-    chain = direct.chain
+@pytest.mark.parametrize("led", ["load_by: copy", "landing: false, load_by: copy"], indirect=True)
+def test_rows_that_come_as_files_come_once(led: Landed) -> None:
+    chain = led.chain
+    chain.write(
+        "CREATE TABLE t0 (id INT PRIMARY KEY, note VARCHAR(40), bytes VARBINARY(8))",
+        "INSERT INTO t0 VALUES (1, 'it''s \\\\ \U0001f600', x'00ff'), (2, 'a\\nb', NULL), (3, NULL, x'')",
+    )
+    chain.start()
+    chain.carry()
+    # As if the process had ended before it could say that all batches are loaded.
+    led.ask('UPDATE "penstock"."batches" SET "next_batch_offset" = 0')
+    led.connection.commit()
+    chain.write("UPDATE t0 SET note = 'x' WHERE id = 2", "DELETE FROM t0 WHERE id = 3")
+    chain.carry()
+    if zone_links(chain.spec):
+        led.merge()
+        assert len(led.messages("t0")) == 5
+
+    assert led.public("t0") == led.source("t0")
+    of_ours = "table_schema = 'penstock' AND table_name LIKE 'staged%'"
+    ((staging,),) = led.ask(f"SELECT table_name FROM information_schema.tables WHERE {of_ours}")
+    assert led.ask(f'SELECT COUNT(*) FROM "penstock"."{staging}"') == [(0,)]
+
+
+@pytest.mark.nightly
+def test_a_pipeline_loads_tables_and_an_audit_names_the_row_that_somebody_changed(led: Landed) -> None:
+    chain = led.chain
     chain.write(
         "CREATE TABLE t0 (id INT PRIMARY KEY, note VARCHAR(40), price DECIMAL(10,2), at DATETIME(6), weight DOUBLE)",
         "INSERT INTO t0 SELECT seq, CONCAT('n', seq), seq / 4, '2024-02-29 23:59:59.000001', seq / 8 FROM seq_1_to_50",
@@ -153,13 +179,13 @@ def test_a_pipeline_loads_tables_and_an_audit_names_the_row_that_somebody_change
     chain.write("UPDATE t0 SET note = 'x' WHERE id = 3", "DELETE FROM t0 WHERE id = 4")
     chain.write("ALTER TABLE t0 ADD COLUMN more INT NOT NULL DEFAULT 7", "UPDATE t0 SET more = 8 WHERE id = 5")
     chain.carry()
-    assert direct.public("t0") == direct.source("t0")
+    assert led.public("t0") == led.source("t0")
     assert zone_links(chain.spec) == []
     chain.mirror()
     spec = AuditSpec(source=chain.source, sink="wh")
 
     (equal,) = run_audit(chain.spec, spec, lambda _: None).tables
-    direct.ask(f'UPDATE "{chain.name}"."t0" SET "price" = 0 WHERE "id" = 9')
+    led.ask(f'UPDATE "{chain.name}"."t0" SET "price" = 0 WHERE "id" = 9')
     (wrong,) = run_audit(chain.spec, spec, lambda _: None).tables
 
     assert (equal.state, equal.source_rows, equal.target_rows, equal.not_compared) == ("equal", 49, 49, ())

@@ -144,7 +144,8 @@ class DeltaSinkSpec(Spec):
 class SnowflakeSinkSpec(Spec):
     """A database of a Snowflake account: messages land in the schema `landing`, and tasks merge them into tables.
 
-    With `landing: false` the tables are loaded as those of other warehouses are.
+    With `landing: false` the tables are loaded as those of other warehouses are. `load_by`
+    says how rows come: as parameters of INSERT, or as files by PUT and COPY INTO.
 
     The login is by `password_env` or by `private_key_file`. The `warehouse` runs
     loads and tasks, these by `schedule`, as CREATE TASK takes it. The roles `readers`
@@ -163,6 +164,7 @@ class SnowflakeSinkSpec(Spec):
     warehouse: Text
     role: Text | None = None
     landing: Text | Literal[False] = "landing"
+    load_by: Literal["insert", "copy"] = "insert"
     readers: tuple[Text, ...] = ()
     schedule: Annotated[str, Field(pattern=r"^([1-9][0-9]* (SECONDS?|MINUTES?|HOURS?)|USING CRON [^']+)$")] = "1 MINUTE"
     host: Text | None = None

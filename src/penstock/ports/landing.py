@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 from penstock.ports.warehouse import StateDatabase
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from contextlib import AbstractContextManager
 
 
@@ -35,6 +35,13 @@ class LandingDatabase(StateDatabase, Protocol):
 
     def has_stream(self, schema: str, name: str) -> bool:
         """Whether there is such a stream."""
+        ...
+
+    def copied(self, texts: Iterator[str]) -> AbstractContextManager[str] | None:
+        """Let statements of a transaction read `texts`, JSON each, in the column `row` of the (quoted) table returned.
+
+        None, and `texts` are as they were, where rows are brought as parameters of statements.
+        """
         ...
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.core.errors import PenstockError, UsageError
 from penstock.core.warehouse.landing import plan_rebuild, plan_table
 from penstock.wiring.load_plans import TablePlan, present_tables
-from penstock.wiring.zone_status import ask_zone, zone_links
+from penstock.wiring.zone_status import ask_zone, find_foreign_rows, zone_links
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ def plan_zones(spec: PipelineSpec) -> Iterator[TablePlan]:
         zone = ask_zone(link, kind)
         if zone.unanswered:
             yield TablePlan(link.name, "", error=zone.unanswered, hint=zone.hint)
-        for trouble in zone.troubles:
+        for trouble in (*zone.troubles, *find_foreign_rows(link, kind)):
             yield TablePlan(link.name, trouble.table, error=trouble.text, hint=trouble.hint)
         for schema in present_tables(spec, link):
             try:

@@ -93,4 +93,4 @@ def _open_landing(spec: PipelineSpec, link: LinkSpec, kind: SnowflakeKind) -> Si
     from penstock.links.warehouse.landing_sink import LandingSink  # noqa: PLC0415 - drivers are slow to import
 
     whose = (spec.pipeline, link.source)
-    return LandingSink(kind.open(), kind.zone, whose, open_restoring_store(spec), load_rules(spec, link))
+    return LandingSink(kind.open_to_load(link), kind.zone, whose, open_restoring_store(spec), load_rules(spec, link))

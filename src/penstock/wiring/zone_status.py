@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -35,6 +35,23 @@ def ask_zones(spec: PipelineSpec) -> Sequence[ZoneStatus]:
 def zone_links(spec: PipelineSpec) -> Sequence[tuple[LinkSpec, SnowflakeKind]]:
     """The links that lead into a landing zone."""
     return [(link, kind) for link in spec.links if (kind := landing_kind(spec, spec.sink(link.sink)))]
+
+
+def find_foreign_rows(link: LinkSpec, kind: SnowflakeKind) -> Sequence[Trouble]:
+    """Look for messages that somebody else wrote, which reads every landing table. Nothing for a zone that is away."""
+    # Imported where they are used: drivers are slow to import.
+    from penstock.core.warehouse.landing_state import foreign_rows, plan_foreign_rows  # noqa: PLC0415
+    from penstock.links.warehouse.progress import TargetProgress  # noqa: PLC0415
+
+    found = []
+    with suppress(PenstockError), closing(kind.open()) as database:
+        progress = TargetProgress(database, kind.spec.pipeline, link.source)
+        for state in progress.tables() if progress.is_made() else ():
+            query = plan_foreign_rows(kind.zone, state.schema.table)
+            ((rows,),) = database.fetch(query, [kind.spec.pipeline, link.source])
+            if int(rows):
+                found.append(foreign_rows(state.schema.table, int(rows)))
+    return found
 
 
 def ask_zone(link: LinkSpec, kind: SnowflakeKind) -> ZoneStatus:

@@ -5,10 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+import sqlglot
 
 from penstock.core.tables import Column, IntegerType, TableId, TableSchema
 from penstock.core.warehouse.landing import LandingZone, plan_landed_merge
-from penstock.core.warehouse.landing_state import StreamFound, TaskFound, Writer, ZoneFound, find_troubles
+from penstock.core.warehouse.landing_state import (
+    StreamFound,
+    TaskFound,
+    Writer,
+    ZoneFound,
+    find_troubles,
+    plan_foreign_rows,
+)
 
 ZONE = LandingZone("landing", "load_wh", "30 SECONDS")
 SCHEMA = TableSchema(
@@ -75,3 +83,11 @@ def test_of_a_task_that_fails_for_a_stale_stream_the_remedy_is_the_streams() -> 
     (_, (_, _, hint)) = told(replace(TASK, error="stale"), StreamFound(is_stale=True))
 
     assert "penstock snowflake rebuild FILE shop.orders" in hint
+
+
+def test_messages_that_cannot_be_ours_are_counted_by_one_query_a_table() -> None:
+    query = plan_foreign_rows(LandingZone("landing", "WH", "1 MINUTE"), TableId("it's", "orders"))
+
+    assert query.count("?") == 2
+    assert "p.\"source_table\" = 'it''s.orders'" in query
+    assert not isinstance(sqlglot.parse_one(query, read="snowflake"), sqlglot.exp.Command)

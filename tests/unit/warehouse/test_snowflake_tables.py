@@ -20,10 +20,18 @@ from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.tables import BytesType, Column, DecimalType, IntegerType, TableId, TableSchema, TextType, VectorType
 from penstock.core.warehouse.dialects import SNOWFLAKE
 from penstock.core.warehouse.load_plan import plan_transactions
-from penstock.core.warehouse.messages import render_staged_rows, require_fitting
+from penstock.core.warehouse.messages import render_staged_rows, require_fitting, split_texts
 from penstock.core.warehouse.partial_rows import Lacking, plan_completion
 from penstock.core.warehouse.planner import plan_renames, plan_whole_merge
-from penstock.core.warehouse.staged_texts import plan_staging, plan_staging_table, render_staged
+from penstock.core.warehouse.staged_texts import (
+    plan_copy,
+    plan_put,
+    plan_stage,
+    plan_staging,
+    plan_staging_table,
+    render_staged,
+    stage_name,
+)
 from penstock.core.warehouse.target_table import TargetTable
 
 if TYPE_CHECKING:
@@ -183,3 +191,18 @@ def test_a_row_that_no_variant_holds_is_named_with_its_largest_value() -> None:
     assert next(fitting) == texts[0]
     with pytest.raises(TableStoppedError, match=r"orders\.note stopped .* a row \(id = '2'\) has 16777253 bytes"):
         next(fitting)
+
+
+def test_rows_that_come_as_files_are_put_and_copied() -> None:
+    stage, file = '"penstock"."staged_shop"', "/var/it's/a.json.gz"
+
+    assert stage_name("staged/shop/my-db") == "staged_shop_my_db"
+    assert plan_stage(stage) == f"CREATE TEMPORARY STAGE IF NOT EXISTS {stage}"
+    assert plan_put(file, stage) == (
+        f"PUT 'file:///var/it''s/a.json.gz' @{stage} AUTO_COMPRESS = FALSE SOURCE_COMPRESSION = GZIP"
+    )
+    (copy,) = parsed(plan_copy(PATH, stage, "a.json.gz"))
+    assert copy == (
+        f"COPY INTO {PATH} FROM @{stage}/a.json.gz FILE_FORMAT = (TYPE = JSON) PURGE = TRUE ON_ERROR = ABORT_STATEMENT"
+    )
+    assert list(split_texts(iter(["{}", "[1]", "2"]), 4, as_array=False)) == ["{}", "[1]\n2"]

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, Protocol
 
+from penstock.adapters.snowflake.copies import Copies
 from penstock.adapters.snowflake.errors import explain
 from penstock.core.errors import PenstockError, UsageError
 from penstock.core.warehouse.dialect import quote_name
@@ -14,6 +15,7 @@ from penstock.core.warehouse.dialects import SNOWFLAKE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from types import ModuleType
 
     from penstock.adapters.snowflake.account import SnowflakeAccount
@@ -65,6 +67,7 @@ class SnowflakeDatabase:
     def __init__(self, account: SnowflakeAccount) -> None:
         """Connect; raises UsageError without the connector, UnavailableError and SinkError as `_explain` says."""
         self._account = account
+        self._copies: Copies | None = None
         self._driver = _driver()
         given = {
             "account": account.account,
@@ -156,6 +159,14 @@ class SnowflakeDatabase:
         cursor = self.execute(f"SHOW STREAMS IN SCHEMA {quote_name(SNOWFLAKE, schema)}")
         at = [str(column[0]).lower() for column in cursor.description].index("name")
         return any(row[at] == name for row in cursor.fetchall())
+
+    def copy_through(self, schema: str, name: str) -> None:
+        """Bring rows as files from now on, through a table `name`. Outside of a transaction."""
+        self._copies = Copies(self, schema, name)
+
+    def copied(self, texts: Iterator[str]) -> AbstractContextManager[str] | None:
+        """See `LandingDatabase`."""
+        return self._copies.copied(texts) if self._copies else None
 
     def close(self) -> None:
         """See `LandingDatabase`."""

@@ -46,12 +46,16 @@ class SnowflakeWarehouse:
     again when a transaction is committed: Snowflake makes no table in one.
     """
 
-    def __init__(self, account: SnowflakeAccount, pipeline: str, source: str) -> None:
-        """Connect, for loads of this pipeline and source. Raises what `SnowflakeDatabase` raises."""
+    def __init__(self, account: SnowflakeAccount, pipeline: str, source: str, *, copies: bool = False) -> None:
+        """Connect, for loads of this pipeline and source, whose rows come as files where it `copies`.
+
+        Raises what `SnowflakeDatabase` raises.
+        """
         self._database = SnowflakeDatabase(account)
         self._transaction = re.sub(r"\W", "_", f"penstock_{pipeline}_{source}")
         self._state = state_schema(SNOWFLAKE, pipeline, source)
         self._staging = f"staged/{pipeline}/{source}"
+        self._copies = copies
         self._is_ready = False
 
     @property
@@ -85,6 +89,8 @@ class SnowflakeWarehouse:
         """Make the staging table. End what a killed load has left open: it has locks, and must not commit behind us."""
         if not self._is_ready:
             self._database.end_transactions(self._transaction)
+            if self._copies:
+                self._database.copy_through(self._state, self._staging)
             for statement in plan_staging_table(self._state, self._staging):
                 self.run(statement)
             self._is_ready = True
@@ -100,11 +106,16 @@ class SnowflakeWarehouse:
     @contextmanager
     def staged(self, schema: TableSchema, rows: pa.Table) -> Iterator[str]:
         """See `Warehouse`."""
-        path = quote_name(SNOWFLAKE, self._state, self._staging)
-        for array in split_texts(require_fitting(schema, render_staged_rows(rows)), _STAGED_BYTES):
+        path, columns = quote_name(SNOWFLAKE, self._state, self._staging), staged_columns(schema, rows.column_names)
+        texts = require_fitting(schema, render_staged_rows(rows))
+        if copied := self._database.copied(texts):
+            with copied:
+                yield render_staged(path, schema, columns)
+            return
+        for array in split_texts(texts, _STAGED_BYTES):
             self.run(plan_staging(path), [array])
         try:
-            yield render_staged(path, schema, staged_columns(schema, rows.column_names))
+            yield render_staged(path, schema, columns)
         finally:
             # After a failure the transaction is rolled back, and the rows with it.
             with suppress(PenstockError):

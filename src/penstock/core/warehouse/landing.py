@@ -54,7 +54,7 @@ COLUMNS: Final = {
 }
 """The columns of a landing table, in order, with their types."""
 _TEXTS = (TextType, EnumType, SetType, PrintedType)
-_ROW_OPS = "('c', 'r', 'u', 'd')"
+ROW_OPS = "('c', 'r', 'u', 'd')"
 _MERGED: Final = '"__penstock_merged"'
 """The place up to which messages are merged already."""
 _ORPHAN: Final = "a changed row lacks columns, and the public table has no row of its key; op "
@@ -169,7 +169,7 @@ def plan_landed_merge(zone: LandingZone, schema: TableSchema) -> str:
     selected = [op, *(f"{value} AS {name}" for value, name in zip(values.values(), names, strict=True))]
     selected += [each.is_unknown for each in kept]
     newest = f'ROW_NUMBER() OVER (PARTITION BY {parts} ORDER BY "position" DESC, "offset" DESC) = 1'
-    is_row = f'"message":op::VARCHAR IN {_ROW_OPS}'
+    is_row = f'"message":op::VARCHAR IN {ROW_OPS}'
     merged = f'MAX(CASE WHEN {is_row} THEN NULL ELSE "position" END) OVER () AS {_MERGED}'
     messages = f'SELECT "message", "position", "offset", {merged} FROM {zone.stream(schema.table)}'  # noqa: S608 - names are quoted
     where = f'{is_row} AND ({_MERGED} IS NULL OR "position" > {_MERGED})'
@@ -235,15 +235,19 @@ def _may_lack(schema: TableSchema, key: list[str]) -> dict[Column, str]:
     }
 
 
-def plan_landing(zone: LandingZone, table: TableId) -> str:
-    """Return the INSERT of messages: its one parameter is a JSON array of objects with all columns but the time."""
+def plan_landing(zone: LandingZone, table: TableId, copied: str = "") -> str:
+    """Return the INSERT of messages: its one parameter is a JSON array of objects with all columns but the time.
+
+    Or it has no parameter, and reads the objects in the column `row` of the (quoted) table `copied`.
+    """
+    messages, value = ("TABLE(FLATTEN(INPUT => PARSE_JSON(?)))", "f.value") if not copied else (copied, 'f."row"')
     cast = {"message": "", "topic": "::VARCHAR", "position": "::VARCHAR"}
     given = [name for name in COLUMNS if name != "loaded_at"]
-    values = ", ".join(f"f.value:{name}{cast.get(name, '::NUMBER(38, 0)')}" for name in given)
+    values = ", ".join(f"{value}:{name}{cast.get(name, '::NUMBER(38, 0)')}" for name in given)
     names = ", ".join(quote_name(SNOWFLAKE, name) for name in COLUMNS)
     return (
         f"INSERT INTO {zone.table(table)} ({names}) "  # noqa: S608 - names are quoted
-        f"SELECT {values}, SYSDATE() FROM TABLE(FLATTEN(INPUT => PARSE_JSON(?))) AS f"
+        f"SELECT {values}, SYSDATE() FROM {messages} AS f"
     )
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from penstock.core.warehouse.landing import plan_landed_merge, plan_revoke
+from penstock.core.warehouse.dialect import quote_name, quote_text
+from penstock.core.warehouse.dialects import SNOWFLAKE
+from penstock.core.warehouse.landing import ROW_OPS, plan_landed_merge, plan_revoke
+from penstock.core.warehouse.state_schema import state_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from penstock.core.tables import TableSchema
+    from penstock.core.tables import TableId, TableSchema
     from penstock.core.warehouse.landing import LandingZone
 
 
@@ -58,6 +61,31 @@ class Trouble:
     table: str
     text: str
     hint: str
+
+
+def plan_foreign_rows(zone: LandingZone, table: TableId) -> str:
+    """Return the query for how many messages of a table we cannot have loaded: its parameters are pipeline and source.
+
+    They stand nowhere in a topic, at a place that another one has too, or behind what is loaded.
+    """
+    names = {"pipeline": "?", "source": "?", "source_table": quote_text(str(table), SNOWFLAKE)}
+    ours = " AND ".join(f"p.{quote_name(SNOWFLAKE, name)} = {value}" for name, value in names.items())
+    place = ", ".join(f'm."{name}"' for name in ("topic", "partition", "offset"))
+    positions = quote_name(SNOWFLAKE, state_schema(SNOWFLAKE, "", ""), "positions")
+    same = 'p."topic" = m."topic" AND p."partition" = m."partition"'
+    found = (
+        f'SELECT m."offset" AS o, p."next_offset" AS e, COUNT(*) OVER (PARTITION BY {place}) AS n '  # noqa: S608 - names are quoted
+        f"FROM {zone.table(table)} AS m LEFT JOIN {positions} AS p ON {ours} AND {same} "
+        f'WHERE m."message":op::VARCHAR IN {ROW_OPS}'
+    )
+    return f"SELECT COUNT(*) FROM ({found}) AS f WHERE o IS NULL OR n > 1 OR o >= e"  # noqa: S608 - names are quoted
+
+
+def foreign_rows(table: TableId, rows: int) -> Trouble:
+    """Say that somebody else wrote messages."""
+    text = f"{rows} messages in its landing table are not ours, and the public table may have what they say"
+    hint = f"delete them from the landing table, then type: penstock snowflake rebuild FILE {table}"
+    return Trouble("error", str(table), text, hint)
 
 
 def find_troubles(zone: LandingZone, schema: TableSchema, found: ZoneFound) -> Iterator[Trouble]:

@@ -62,19 +62,19 @@ def require_fitting(schema: TableSchema, texts: Iterator[str]) -> Iterator[str]:
         yield text
 
 
-def split_texts(texts: Iterator[str], bytes_max: int) -> Iterator[str]:
-    """Yield JSON arrays of `texts`, in order, none of them much larger than `bytes_max` unless one text is."""
+def split_texts(texts: Iterator[str], bytes_max: int, *, as_array: bool = True) -> Iterator[str]:
+    """Yield JSON arrays of `texts`, or lines, in order, none much larger than `bytes_max` unless one text is."""
     held: list[str] = []
     size = 0
     for text in texts:
         length = len(text.encode())
         if held and size + length > bytes_max:
-            yield f"[{','.join(held)}]"
+            yield f"[{','.join(held)}]" if as_array else "\n".join(held)
             held, size = [], 0
         held.append(text)
         size += length
     if held:
-        yield f"[{','.join(held)}]"
+        yield f"[{','.join(held)}]" if as_array else "\n".join(held)
 
 
 def _too_large(schema: TableSchema, text: str) -> TableStoppedError:

@@ -5,10 +5,11 @@ Values are texts, as in messages of a landing zone, and are cast where statement
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from penstock.core.warehouse.columns import column_type
-from penstock.core.warehouse.dialect import quote_name
+from penstock.core.warehouse.dialect import quote_name, quote_text
 from penstock.core.warehouse.dialects import SNOWFLAKE
 from penstock.core.warehouse.landing import json_value, typed_value
 
@@ -32,6 +33,26 @@ def plan_staging_table(schema: str, name: str) -> list[str]:
 def plan_staging(path: str) -> str:
     """Return the INSERT of rows: its one parameter is a JSON array of objects."""
     return f"INSERT INTO {path} ({_ROW}) SELECT f.value FROM TABLE(FLATTEN(INPUT => PARSE_JSON(?))) AS f"  # noqa: S608 - the name is quoted
+
+
+def stage_name(name: str) -> str:
+    """Return the name of the stage beside the table `name`: PUT takes no other characters, in the stand-in at least."""
+    return re.sub(r"\W", "_", name)
+
+
+def plan_stage(stage: str) -> str:
+    """Return what makes a stage, which goes with the session."""
+    return f"CREATE TEMPORARY STAGE IF NOT EXISTS {stage}"
+
+
+def plan_put(file: str, stage: str) -> str:
+    """Return what sends a compressed file."""
+    return f"PUT {quote_text(f'file://{file}', SNOWFLAKE)} @{stage} AUTO_COMPRESS = FALSE SOURCE_COMPRESSION = GZIP"
+
+
+def plan_copy(path: str, stage: str, file: str) -> str:
+    """Return what adds the rows of a file of the stage to the table at `path`; any mistake in it ends the statement."""
+    return f"COPY INTO {path} FROM @{stage}/{file} FILE_FORMAT = (TYPE = JSON) PURGE = TRUE ON_ERROR = ABORT_STATEMENT"
 
 
 def plan_unstaging(path: str) -> str:

@@ -28,7 +28,7 @@ from penstock.links.warehouse.progress import TableState, TargetProgress, check_
 from penstock.ports.sink import Loaded
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -147,20 +147,28 @@ class LandingSink:
             return 0
         check_behind_barrier(known, step)
         state = self._follow_schema(step, schema, known)
-        insert, changes = plan_landing(self._zone, table), 0
+        changes = 0
         with self._database.transaction(self._name), self._progress.of_tables([table]):
             if known is not None and known.schema != state.schema:
-                self._database.run(insert, [f"[{render_schema_change(known.in_place.order)}]"])
+                entry = f"[{render_schema_change(known.in_place.order)}]"
+                self._database.run(plan_landing(self._zone, table), [entry])
             for piece in step.pieces:
                 rows = read_pieces(self._objects, schema, [piece])
                 if rows is not None:
                     _require_whole_inserts(schema, rows)
-                    messages = require_fitting(schema, render_rows(schema, piece.batch, rows))
-                    for array in split_texts(messages, _INSERT_BYTES):
-                        self._database.run(insert, [array])
+                    self._land(table, require_fitting(schema, render_rows(schema, piece.batch, rows)))
                     changes += count_changes(rows)
             self._remember(table, step, state)
         return changes
+
+    def _land(self, table: TableId, messages: Iterator[str]) -> None:
+        copied = self._database.copied(messages)
+        if copied is None:
+            for array in split_texts(messages, _INSERT_BYTES):
+                self._database.run(plan_landing(self._zone, table), [array])
+            return
+        with copied as staged:
+            self._database.run(plan_landing(self._zone, table, staged))
 
     def _remember(self, table: TableId, step: Step, state: TableState) -> None:
         self._progress.set_table(table, state)

@@ -51,6 +51,13 @@ class SnowflakeKind:
 
         return SnowflakeDatabase(self.account())
 
+    def open_to_load(self, link: LinkSpec) -> SnowflakeDatabase:
+        """Connect for the loads of `link`."""
+        database = self.open()
+        if self.sink.load_by == "copy":
+            database.copy_through("penstock", f"staged/{self.spec.pipeline}/{link.source}")
+        return database
+
     def query(self, statement: str, limits: ReadLimits) -> QueryResult:
         """See `QueriedKind`."""
         from penstock.adapters.snowflake.query import query  # noqa: PLC0415 - slow to import
@@ -90,7 +97,8 @@ class SnowflakeTablesKind:
         from penstock.adapters.snowflake.warehouse import SnowflakeWarehouse  # noqa: PLC0415 - slow to import
 
         del serve_queries
-        return SnowflakeWarehouse(_account(self.sink), self.spec.pipeline, link.source)
+        copies = self.sink.load_by == "copy"
+        return SnowflakeWarehouse(_account(self.sink), self.spec.pipeline, link.source, copies=copies)
 
     def open_to_read(self, link: LinkSpec) -> Warehouse:
         """See `SqlKind`. Snowflake has no sessions that only read, and what reads here begins no transaction."""
