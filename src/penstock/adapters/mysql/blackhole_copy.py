@@ -89,9 +89,11 @@ class BlackholeCopier:
         """Make a copy of `schema`, lock both and drop it again. Raises UsageError where any of that cannot be done."""
         copy = copy_table(self._owner, secrets.token_hex(6))
         self._make(copy, schema)
-        with contextlib.suppress(UnavailableError), self._locked(schema.table, copy):
-            self._insert(_Copying(schema, copy, "0 = 1"), "")
-        self._drop(copy)
+        try:
+            with contextlib.suppress(UnavailableError), self._locked(schema.table, copy):
+                self._insert(_Copying(schema, copy, "0 = 1"), "")
+        finally:
+            self._drop(copy)
 
     def copy(self, order: ChunkOrder) -> Chunk:
         """Copy the next chunk; behind the last one, drop the copy. Raises as `RowReader.read` does."""
@@ -191,7 +193,11 @@ class BlackholeCopier:
             with self._connection.cursor() as cursor:
                 return cursor.execute(sql)
         except pymysql.err.MySQLError as error:
-            raise explain(error, server_of(self._connection)) from error
+            told = explain(error, server_of(self._connection))
+            told.__cause__ = error
+            if isinstance(told, UnfitServerError) and is_denied(told):
+                raise self._denied(told, chunk.schema.table) from error
+            raise told from error
 
     @contextlib.contextmanager
     def _locked(self, table: TableId, copy: TableId) -> Iterator[None]:
@@ -224,12 +230,26 @@ class BlackholeCopier:
             type_, collation = types.get(column.name, (column.declaration, None))
             collate = f" COLLATE {collation}" if collation else ""
             columns.append(f"{quote(column.name)} {type_}{collate} {'NULL' if column.nullable else 'NOT NULL'}")
+        if _is_on(ask(self._connection, "SHOW VARIABLES LIKE 'sql_require_primary_key'")):
+            columns.append(f"PRIMARY KEY ({', '.join(map(quote, schema.key))})")
         try:
             self._drop(copy)
             self._make_schema()
             ask(self._connection, f"CREATE TABLE {quote_table(copy)} ({', '.join(columns)}) ENGINE=BLACKHOLE")
         except UnfitServerError as error:
             raise self._denied(error, schema.table) if is_denied(error) else error from error
+        self._require_engine(copy)
+
+    def _require_engine(self, copy: TableId) -> None:
+        """Raise UnfitServerError where the server took another engine, which would keep the rows."""
+        names = ", ".join(str(self._connection.escape(name)) for name in (copy.schema, copy.name))
+        asked = f"SELECT ENGINE FROM information_schema.TABLES WHERE (TABLE_SCHEMA, TABLE_NAME) = ({names})"  # noqa: S608
+        if [str(engine).upper() for (engine,) in ask(self._connection, asked)] != ["BLACKHOLE"]:
+            self._drop(copy)
+            message = f"{server_of(self._connection)} made {copy} with another engine than BLACKHOLE"
+            raise UnfitServerError(
+                message, "take it out of disabled_storage_engines, or take the snapshot without --blackhole"
+            )
 
     def _make_schema(self) -> None:
         name = self._connection.escape(COPIES_SCHEMA)
@@ -271,3 +291,8 @@ class BlackholeCopier:
     def _drop(self, copy: TableId) -> None:
         ask(self._connection, f"DROP TABLE IF EXISTS {quote_table(copy)}")
         self._made = None
+
+
+def _is_on(rows: Sequence[tuple[object, ...]]) -> bool:
+    """Whether a variable is there, and ON."""
+    return any(str(value).upper() == "ON" for _, value in rows)
