@@ -265,7 +265,9 @@ def test_a_load_that_ends_before_any_of_its_statements_goes_on_and_lands_nothing
 
     landed.agrees("t0")
     places = [message[1:] for message in landed.messages("t0")]
-    assert len(places) == len(set(places)) == 7
+    # Two changes of columns and the TRUNCATE stand at no place of a topic.
+    rows = [place for place in places if place != (None, None)]
+    assert (len(rows), len(set(rows)), len(places)) == (6, 6, 9)
     assert cuts > 30
 
 
