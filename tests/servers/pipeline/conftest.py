@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pymysql
 import pytest
 import yaml
+from tests.servers.pipeline.killing import children_of_home
+from tests.servers.pipeline.user_pipeline import UserPipeline
 
 from penstock.adapters.kafka.cluster import KafkaCluster
 from penstock.adapters.kafka.reader import TopicReader
@@ -30,7 +33,7 @@ from penstock.ports.queries import ReadLimits
 from penstock.wiring.sink_kinds.table import sql_kind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -217,3 +220,32 @@ def mysql_case(
     ) as connection:
         connection.cursor().execute(f"CREATE DATABASE {fresh_name}")
     return shared_servers.make_case(mysql_server, mysql_tracker_server, fresh_name)
+
+
+@pytest.fixture
+def user_pipeline(tmp_path: Path, mariadb: MariadbServer, fresh_database: str) -> Iterator[UserPipeline]:
+    pipeline = UserPipeline(tmp_path, fresh_database, mariadb)
+    source = {
+        "name": "db",
+        "kind": "mysql",
+        "host": mariadb.host,
+        "port": mariadb.port,
+        "user": mariadb.user,
+        "password_env": "CASE_PASSWORD",
+        "tables": [f"{fresh_database}.*"],
+        "start": "snapshot",
+    }
+    pipeline.file.write_text(
+        yaml.safe_dump(
+            {
+                "pipeline": fresh_database,
+                "home": str(pipeline.home),
+                "sources": [source],
+                "sinks": [{"name": "warehouse", "kind": "duckdb", "path": str(pipeline.warehouse)}],
+                "links": [{"from": "db", "to": "warehouse"}],
+            }
+        )
+    )
+    yield pipeline
+    for pid in children_of_home(pipeline.home):
+        os.kill(pid, signal.SIGKILL)

@@ -4,178 +4,27 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
-import pyarrow as pa
-import pymysql
 import pytest
 import yaml
 from tests.servers.pipeline.joined_reviews import BUSINESSES, REVIEWS, Workload, add_join, fold, join_in_source
 from tests.servers.pipeline.killing import alive, children_of_home, descendants, kill_everything, programs, wait_for
 
-from penstock.adapters.duckdb.query import query
-from penstock.adapters.duckdb.query_wire import run_file
-from penstock.adapters.kafka.cluster import KafkaCluster
-from penstock.adapters.kafka.reader import TopicReader
-from penstock.adapters.mysql.connection import MysqlServer
-from penstock.adapters.registry.client import HttpRegistry
-from penstock.core.avro.envelope_decode import decode_changes
-from penstock.core.avro.schemas import table_schema
-from penstock.core.avro.wire import schema_ids
-from penstock.core.errors import PenstockError
-from penstock.demo.compare import compare_all
-from penstock.embedded.kafka import start_kafka
-from penstock.embedded.schematizer import start_schematizer
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    import subprocess
+
+    from tests.servers.pipeline.user_pipeline import UserPipeline
 
     from penstock.embedded.kafka import KafkaBroker
-    from penstock.embedded.mariadb import MariadbServer
 
 RUN_SECONDS = 240
 ROWS = 3000
-
-
-@dataclass(frozen=True, slots=True)
-class UserPipeline:
-    """A pipeline whose servers are all embedded, run by the command line."""
-
-    directory: Path
-    database: str
-    server: MariadbServer
-
-    @property
-    def file(self) -> Path:
-        return self.directory / "pipeline.yaml"
-
-    @property
-    def home(self) -> Path:
-        return self.directory / "home"
-
-    @property
-    def warehouse(self) -> Path:
-        return self.directory / "warehouse.duckdb"
-
-    def start(self, *options: str) -> subprocess.Popen[bytes]:
-        """Start `penstock run` in a session of its own, so that all of it can be found again."""
-        with (self.directory / "run.log").open("ab") as log:
-            return subprocess.Popen(
-                [sys.executable, "-m", "penstock", "run", str(self.file), *options],
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-
-    def execute(self, *statements: str) -> None:
-        with closing(self.connect()) as connection, connection.cursor() as cursor:
-            for statement in statements:
-                cursor.execute(statement)
-
-    def query(self, sql: str) -> pa.Table:
-        return query(self.warehouse, run_file(self.home, "warehouse"), sql).rows
-
-    def version_of_first_row(self) -> int | None:
-        """Ask the warehouse; None while it does not answer, or has no such row or table yet."""
-        return self._number("SELECT version FROM {}.counters WHERE id = 1")
-
-    def ids_from_7_on(self) -> int | None:
-        """Ask the warehouse how many rows there are from the seventh on; None while it does not answer."""
-        return self._number("SELECT count(*) FROM {}.counters WHERE id >= 7")
-
-    def newest_id(self) -> int | None:
-        """Ask the warehouse for the largest id; None while it does not answer."""
-        return self._number("SELECT coalesce(max(id), 0) FROM {}.counters")
-
-    def _number(self, sql: str) -> int | None:
-        try:
-            (found,) = self.query(sql.format(self.database)).columns
-        except PenstockError:
-            return None
-        return int(found[0].as_py()) if len(found) else None
-
-    def rows(self, sql: str) -> list[tuple[object, ...]] | None:
-        """Ask the warehouse for rows; None while it does not answer, or has no such table yet."""
-        try:
-            return [tuple(row.values()) for row in self.query(sql).to_pylist()]
-        except PenstockError:
-            return None
-
-    def differences(self) -> dict[str, int]:
-        source = MysqlServer(self.server.host, self.server.port, self.server.user, self.server.password)
-        return {c.table: c.differences for c in compare_all(source, self.query, self.database)}
-
-    def changes(self) -> list[tuple[str, int, int]]:
-        """Return (op, id, version) of every message of the table `counters`, as Kafka holds them."""
-        images = self.images(f"db.{self.database}.counters")
-        return [
-            (op, *((before if op == "d" else after)[name] for name in ("id", "version")))
-            for op, before, after in images
-        ]
-
-    def images(self, topic: str) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
-        """Return (op, before, after) of every message of a topic with one partition."""
-        with start_kafka(self.home / "kafka") as kafka, start_schematizer(self.home / "schematizer") as schematizer:
-            log, registry = TopicReader(KafkaCluster(kafka.bootstrap_servers)), HttpRegistry(schematizer.url)
-            with closing(log), closing(registry):
-                end = log.ends([(topic, 0)])[topic, 0]
-                values = pa.array(
-                    [value for messages in log.read(topic, 0, 0, end) for _, value in messages], pa.binary()
-                )
-                text = registry.value_schema(int(schema_ids(values)[0]))
-                decoded = decode_changes(table_schema(text), text, values)
-        ops: list[Any] = decoded.op.to_pylist()
-        return list(zip(ops, decoded.before.to_pylist(), decoded.after.to_pylist(), strict=True))
-
-    def connect(self) -> pymysql.Connection:
-        server = self.server
-        return pymysql.connect(
-            host=server.host,
-            port=server.port,
-            user=server.user,
-            password=server.password,
-            database=self.database,
-            autocommit=True,
-            connect_timeout=10,
-            read_timeout=60,
-        )
-
-
-@pytest.fixture
-def user_pipeline(tmp_path: Path, mariadb: MariadbServer, fresh_database: str) -> Iterator[UserPipeline]:
-    pipeline = UserPipeline(tmp_path, fresh_database, mariadb)
-    source = {
-        "name": "db",
-        "kind": "mysql",
-        "host": mariadb.host,
-        "port": mariadb.port,
-        "user": mariadb.user,
-        "password_env": "CASE_PASSWORD",
-        "tables": [f"{fresh_database}.*"],
-        "start": "snapshot",
-    }
-    pipeline.file.write_text(
-        yaml.safe_dump(
-            {
-                "pipeline": fresh_database,
-                "home": str(pipeline.home),
-                "sources": [source],
-                "sinks": [{"name": "warehouse", "kind": "duckdb", "path": str(pipeline.warehouse)}],
-                "links": [{"from": "db", "to": "warehouse"}],
-            }
-        )
-    )
-    yield pipeline
-    for pid in children_of_home(pipeline.home):
-        os.kill(pid, signal.SIGKILL)
 
 
 @pytest.fixture
