@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from penstock.embedded.mariadb import MariadbServer
 
 
-@pytest.fixture
+@pytest.fixture(params=["avro", pytest.param("json", marks=pytest.mark.nightly)])
 def chain(
+    request: pytest.FixtureRequest,
     tmp_path: Path,
     mariadb: MariadbServer,
     fresh_database: str,
@@ -42,6 +43,9 @@ def chain(
 ) -> Chain:
     """A pipeline with one table, whose target has all of it; row 8 was changed last, and row 9 deleted."""
     made = make_chain(tmp_path, fresh_database, mariadb, chain_parts)
+    text = made.file.read_text()
+    made.file.write_text(text.replace("    kind: mysql\n", f"    kind: mysql\n    format: {request.param}\n"))
+    assert made.spec.sources[0].format == request.param
     _fill(made)
     return made
 
@@ -187,7 +191,7 @@ def _message_with(chain: Chain, text: bytes) -> tuple[str, int, int, bytes]:
             for (_, partition), end in ends.items()
             for messages in log.read(topic, partition, 0, end)
             for offset, value in messages
-            if text in value
+            if value and text in value
         ]
     return found[-1]
 

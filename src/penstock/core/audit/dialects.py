@@ -58,6 +58,7 @@ class AuditDialect:
     bytes_literal: str
     without_zeros_before: str = "TRIM(LEADING '0' FROM {0})"
     without_zeros_behind: str = "TRIM(TRAILING '0' FROM {0})"
+    characters: str = "CHAR_LENGTH({0})"
     has_concat: bool = False
     fence: str = ""
     zero_dates: bool = False

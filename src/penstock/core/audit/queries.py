@@ -211,8 +211,9 @@ def _value_parts(side: AuditSide, column: AuditColumn) -> tuple[str, str, str]:
     """What `read_value` reads: so much of a row travels at most, however long its values are."""
     text = side.text(column)
     digest = side.dialect.hashes["sha256"].format(text)
-    is_long = f"CHAR_LENGTH({text}) > {VALUE_CHARACTERS}"
-    return f"SUBSTR({text}, 1, {VALUE_CHARACTERS})", f"CASE WHEN {is_long} THEN {digest} END", f"CHAR_LENGTH({text})"
+    count = side.dialect.characters.format(text)
+    is_long = f"{count} > {VALUE_CHARACTERS}"
+    return f"SUBSTR({text}, 1, {VALUE_CHARACTERS})", f"CASE WHEN {is_long} THEN {digest} END", count
 
 
 def _keys_condition(side: AuditSide, keys: Sequence[tuple[str | None, ...]]) -> str:

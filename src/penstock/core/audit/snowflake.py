@@ -34,6 +34,7 @@ SNOWFLAKE: Final = AuditDialect(
     float_text="CAST(CAST({0} AS FLOAT) AS VARCHAR)",
     mantissa="SPLIT_PART({0}, 'e', 1)",
     exponent="CASE WHEN POSITION('e' IN {0}) > 0 THEN CAST(SPLIT_PART({0}, 'e', 2) AS INTEGER) ELSE 0 END",
+    characters="LENGTH({0})",
     without_zeros_before="REGEXP_REPLACE({0}, '^0+', '')",
     without_zeros_behind="REGEXP_REPLACE({0}, '0+$', '')",
     hashes=MappingProxyType({"sha256": "LEFT(SHA2({0}, 256), 32)", "classic": "MD5({0})"}),

@@ -11,10 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.core.audit.stage_columns import PLACE
-from penstock.core.avro.envelope_decode import decode_rows
-from penstock.core.avro.wire import schema_ids
 from penstock.core.errors import PenstockError
 from penstock.core.files import OFFSET, OP
+from penstock.core.message_format import decode_rows, schema_ids
 from penstock.core.timelines import timelines_at
 from penstock.core.topic_fingerprints import foreign_message
 from penstock.links.audit.table_changes import repeated
@@ -98,14 +97,19 @@ class TopicStage:
         self._next |= ends
 
     def _fold(self, place: tuple[str, int], fetched: Fetched) -> None:
-        """Fold messages that were fetched together; if one of them is not ours, one by one."""
-        values = pa.array(fetched.values, pa.binary())
+        """Fold messages that were fetched together; if one of them is not ours, one by one.
+
+        A tombstone, which is read as an empty value, is passed over: it changes no row.
+        """
+        values, offsets = pa.array(fetched.values, pa.binary()), np.array(fetched.offsets, np.int64)
+        is_row = np.asarray(pc.binary_length(values)) > 0
+        offsets, values = offsets[is_row], values.filter(pa.array(is_row))
         try:
-            stretches = list(self._decode(place, np.array(fetched.offsets, np.int64), values))
+            stretches = list(self._decode(place, offsets, values))
         except (PenstockError, ValueError) as error:
             if isinstance(error, PenstockError) and error.retryable:
                 raise
-            stretches = list(self._decode_one_by_one(place, fetched))
+            stretches = list(self._decode_one_by_one(place, offsets, values))
         for stretch in stretches:
             self._require_forward(place, stretch)
             rows = stretch.rows if self._begins is None else stretch.behind(self._begins)
@@ -143,9 +147,11 @@ class TopicStage:
                 rows = rows.append_column(name, array)
             yield _Stretch(schema_id, rows, those, read_orders(changes, timelines_at(timelines, those)))
 
-    def _decode_one_by_one(self, place: tuple[str, int], fetched: Fetched) -> Iterator[_Stretch]:
+    def _decode_one_by_one(
+        self, place: tuple[str, int], offsets: npt.NDArray[np.int64], values: pa.BinaryArray
+    ) -> Iterator[_Stretch]:
         """Pass by messages that no capture of the source can have written, and remember them."""
-        for offset, value in zip(fetched.offsets, fetched.values, strict=True):
+        for offset, value in zip(offsets.tolist(), values.to_pylist(), strict=True):
             fault, _ = read_change(value, self._changes.source, self._changes.registry.value_schema)
             if not fault:
                 try:

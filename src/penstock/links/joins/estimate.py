@@ -10,13 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.core.avro.buffers import binary_offsets
-from penstock.core.avro.envelope_decode import decode_rows
 from penstock.core.avro.schemas import table_schema
-from penstock.core.avro.wire import schema_ids
 from penstock.core.changes import Op
 from penstock.core.errors import CorruptLogError
 from penstock.core.joins.keys import key_bytes
 from penstock.core.joins.rows import encode_stored, find_seen
+from penstock.core.message_format import decode_rows, schema_ids
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -9,13 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.core.avro.envelope_decode import decode_rows
 from penstock.core.avro.schemas import table_schema
-from penstock.core.avro.wire import schema_ids
 from penstock.core.changes import Op
 from penstock.core.errors import UsageError
 from penstock.core.joins import batch_join
 from penstock.core.joins.events import TRUNCATE
+from penstock.core.message_format import decode_rows, schema_ids
 from penstock.core.positions import file_number
 from penstock.links.joins.decode import JoinDecoder, sort_out
 
