@@ -25,7 +25,7 @@ from penstock.core.warehouse.staged_texts import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from penstock.adapters.snowflake.connection import SnowflakeDatabase
+    from penstock.ports.warehouse import StateDatabase
 
 _FILE_BYTES: Final = 64 << 20
 """How much JSON a file has, which is compressed: from 100 to 250 MB compressed is what Snowflake advises at most."""
@@ -38,7 +38,7 @@ class Copies:
     none of them: what is loaded twice is told by positions. The stage goes with the session.
     """
 
-    def __init__(self, database: SnowflakeDatabase, schema: str, name: str) -> None:
+    def __init__(self, database: StateDatabase, schema: str, name: str) -> None:
         """Make the table `name` and the stage. Outside of a transaction."""
         self._database = database
         self._table = quote_name(SNOWFLAKE, schema, name)
