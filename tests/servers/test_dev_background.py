@@ -64,7 +64,7 @@ def test_a_service_that_nobody_knows_ends_up_with_exit_code_2_and_those_that_the
     up = _dev("up", "oracle", "--home", str(home))
 
     assert up.returncode == 2
-    assert "oracle is not a service that we know" in up.stderr
+    assert "oracle is no known service" in up.stderr
     assert "snowflake" in up.stderr
 
 

@@ -36,7 +36,7 @@ def told(chain: Chain) -> dict[str, str]:
 
 
 def follow(chain: Chain, table: str, mended: str) -> None:
-    """Do what a hint says: mend the cause, and have the rows read again."""
+    """Do what a hint says: remove the cause, and have the rows read again."""
     chain.write(mended)
     ask_for_snapshots(chain.spec, [f"{chain.name}.{table}"], SnapshotOptions())
     chain.carry()

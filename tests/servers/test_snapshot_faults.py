@@ -100,5 +100,5 @@ def test_a_table_that_our_user_may_not_read_is_named_when_a_snapshot_is_asked_fo
     chain.start()
     chain.write(f"REVOKE SELECT ON hidden FROM {chain.name}")
 
-    with pytest.raises(UsageError, match=r"has no table .*hidden, or does not show it to our user"):
+    with pytest.raises(UsageError, match=r"has no table .*hidden, or does not show it to the source's user"):
         ask(chain, "hidden")

@@ -33,7 +33,9 @@ def open_logs(directory: Path, *, console: bool) -> Path:
         to_file = RotatingFileHandler(file, maxBytes=_FILE_BYTES_MAX, backupCount=_FILES_MAX - 1, encoding="utf-8")
     except OSError as error:
         message = f"cannot write the log {file}: {error.strerror}"
-        raise UsageError(message, "check the config's home: it must be a directory that we may write to") from error
+        raise UsageError(
+            message, "check the config's home: it must be a directory that this user may write to"
+        ) from error
     to_file.setFormatter(_formatter(structlog.processors.JSONRenderer()))
     handlers: list[logging.Handler] = [to_file]
     if console:

@@ -61,7 +61,7 @@ def pin_sessions(engine: Engine) -> None:
             connection.commit()
         except engine.dialect.loaded_dbapi.Error as error:
             message = f"{where} broke a connection off: {error}"
-            raise UnavailableError(message, "check that the database runs and takes our login") from error
+            raise UnavailableError(message, "check that the database runs and takes the login") from error
         finally:
             cursor.close()
         require_kept(where, rows)

@@ -83,7 +83,7 @@ class Upkeep:
         ended.stop()
         if code == _USAGE_EXIT_CODE:
             message = f"penstock run refused to start:\n{self._log_end()}"
-            raise PenstockError(message, f"read {self._pipeline.log}, mend the cause and start the demo again")
+            raise PenstockError(message, f"read {self._pipeline.log}, remove the cause and start the demo again")
         self._count_restart("penstock run", f"ended with exit code {code} (see {self._pipeline.log.name})")
         self._next_start = time.monotonic() + _RESTART_SECONDS * self._restarts["penstock run"]
         self.start_pipeline()

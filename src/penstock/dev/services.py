@@ -46,7 +46,7 @@ def parse_service(name: str) -> Service:
         return Service(name)
     except ValueError as error:
         known = " ".join(service.value for service in Service)
-        message = f"{name} is not a service that we know"
+        message = f"{name} is no known service"
         raise UsageError(message, f"choose from: {known}") from error
 
 

@@ -169,7 +169,7 @@ def _verify_checksum(file: Path, jar: Jar) -> None:
     with file.open("rb") as opened:
         found = hashlib.file_digest(opened, "sha256").hexdigest()
     if found != jar.sha256:
-        message = f"the jar {file.name} is not the one we know: its SHA-256 is {found}, expected {jar.sha256}"
+        message = f"the jar {file.name} is not the expected one: its SHA-256 is {found}, expected {jar.sha256}"
         raise UsageError(message, "do not use it; ask whoever runs the package mirror of this network")
 
 

@@ -70,7 +70,7 @@ class KeptServer:
         why = "it died" if self._error is None else self._error.message
         if self._tries >= len(_PAUSES_SECONDS) and not tries_without_end:
             message = f"{self._name} was started again {self._tries} times in a row and does not stay: {why}"
-            hint = "mend the cause and run the pipeline again: it goes on where the targets stand"
+            hint = "remove the cause and run the pipeline again: it goes on where the targets stand"
             raise UnavailableError(message, hint if self._error is None else self._error.hint)
         pause = _PAUSES_SECONDS[min(self._tries, len(_PAUSES_SECONDS) - 1)]
         self._tries += 1

@@ -215,7 +215,7 @@ def _make_data(home: Path, command: Sequence[str], log: Path) -> None:
     # The program may fail without saying so by its exit code.
     if not any((home / "data" / "mysql").glob("global_priv.*")):
         message = f"the first start of MariaDB made no system tables under {home / 'data'}"
-        raise PenstockError(message, f"read {log}, mend the cause and try again")
+        raise PenstockError(message, f"read {log}, remove the cause and try again")
 
 
 @contextmanager

@@ -172,7 +172,7 @@ def _failed(what: str, log: Path) -> PenstockError:
         return UnavailableError(
             message, "free space there and start again: nothing is lost, it goes on where it stopped"
         )
-    return PenstockError(f"{what}{_said(log)}", f"read {log}, mend the cause and try again")
+    return PenstockError(f"{what}{_said(log)}", f"read {log}, remove the cause and try again")
 
 
 def _said(log: Path) -> str:

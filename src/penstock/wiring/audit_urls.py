@@ -99,7 +99,7 @@ def _find(database: AuditedDatabase, at: TableAt) -> FoundTable:
         return find_table(database, at.table)
     schema = read_tables(database.connection, [at.table]).get(at.table)
     if schema is None:
-        message = f"there is no table {at.table} in the {database.dialect.name} server, or we may not see it"
+        message = f"there is no table {at.table} in the {database.dialect.name} server, or the user may not see it"
         raise UsageError(message, "give --table SCHEMA.TABLE, as it is called there")
     return FoundTable(
         database.dialect, database.dialect.quoted(at.table.schema, at.table.name), columns_of(schema), schema.key

@@ -148,7 +148,7 @@ def _still_stands(spec: CaptureSpec, position: BinlogPosition) -> bool:
 
 def _find(connection: pymysql.Connection, spec: CaptureSpec, before: BinlogPosition, way: Way) -> FoundPlace:
     if before.rows_from:
-        message = f"we stand in the middle of the transaction at {before}: a part of it is published"
+        message = f"the capture stands in the middle of the transaction at {before}: a part of it is published"
         hint = (
             f"let the pipeline read the rest of it from the old master. If that is gone for ever, {START_ANEW}; "
             "smaller transactions are published whole"

@@ -18,6 +18,6 @@ def writable_ground(directory: Path) -> Path:
     """
     ground = next(parent for parent in (directory, *directory.parents) if parent.exists())
     if not ground.is_dir() or not os.access(ground, os.W_OK | os.X_OK):
-        message = f"{ground} is not a directory that we may write to"
+        message = f"{ground} is not a directory that this user may write to"
         raise UsageError(message, "correct its rights, or give another path in the config")
     return ground

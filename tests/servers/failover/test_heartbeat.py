@@ -114,7 +114,9 @@ def test_who_may_not_write_is_told_what_to_grant(server: MariadbServer) -> None:
     login = address(server)
     poor = type(login)(login.host, login.port, "poor", "p")
     with closing(connect(poor)) as connection:
-        with pytest.raises(UnfitServerError, match=r"penstock.heartbeat is not there, or we may not see it") as caught:
+        with pytest.raises(
+            UnfitServerError, match=r"penstock.heartbeat is not there, or the user may not see it"
+        ) as caught:
             writer(connection).prepare(0)
         assert "the next run makes it, if it may" in writer(connection).examine()
         assert "CREATE TABLE IF NOT EXISTS `penstock`.`heartbeat`" in caught.value.hint

@@ -103,7 +103,7 @@ def entry(message: Message) -> tuple[int, bytes]:
 def _judge(error: KafkaError, message: Message) -> None:
     """Raise what reading cannot go on from; the client itself tries again after the rest."""
     if error.code() == KafkaError._AUTO_OFFSET_RESET:  # noqa: SLF001
-        text = f"{message.topic()}/{message.partition()} no longer holds our offset: {error.str()}"
+        text = f"{message.topic()}/{message.partition()} no longer holds the offset to go on from: {error.str()}"
         raise PositionError(
             text,
             f"the topic was deleted or made anew, or its retention removed what this link had not read: {START_ANEW}",

@@ -84,7 +84,9 @@ class FileLock:
             return os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
             message = f"cannot write the lock file {self._path}: {error.strerror}"
-            raise UsageError(message, "check the config's home: it must be a directory that we may write to") from error
+            raise UsageError(
+                message, "check the config's home: it must be a directory that this user may write to"
+            ) from error
 
 
 def _try_lock(descriptor: int, operation: int) -> bool:

@@ -152,7 +152,7 @@ def _is_readable(gtids: str, flavour: Flavour) -> bool:
 
 
 def _begun_anew(server: MysqlServer, position: BinlogPosition, says: str, or_else: str = "") -> LogError:
-    message = f"the log of {server} is not the one in which we stood at {position}: {says}"
+    message = f"the log of {server} is not the one in which the capture stood at {position}: {says}"
     hint = (
         f"the log was reset, the server was restored from a backup, or another server answers{or_else}: start a new "
         "pipeline with an initial snapshot. If it is a new master that has replicated from the old one: "

@@ -66,7 +66,7 @@ class HeartbeatWriter:
         """Say whether `write` would work, without writing. Raises UnfitServerError where it would not."""
         self._require_master()
         if not self._has_table():
-            return f"{self._table} is not there, or we may not see it: the next run makes it, if it may"
+            return f"{self._table} is not there, or the user may not see it: the next run makes it, if it may"
         row = "(pipeline, serial, timestamp_ms, epoch) VALUES ('', 0, 0, 0)"
         self._ask(f"EXPLAIN INSERT INTO {quote_table(self._table)} {row} ON DUPLICATE KEY UPDATE serial = serial")
         return f"{self._table} can be written to"
@@ -150,5 +150,5 @@ class HeartbeatWriter:
             for statement in statements:
                 ask(self._connection, statement)
         except UnfitServerError as error:
-            message = f"the heartbeat's table {self._table} is not there, or we may not see it: {error.message}"
+            message = f"the heartbeat's table {self._table} is not there, or the user may not see it: {error.message}"
             raise UnfitServerError(message, f"make it: {'; '.join(statements)}; {self._grant()}") from error

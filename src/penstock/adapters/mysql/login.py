@@ -139,7 +139,7 @@ def _explain_tls(error: ssl.SSLError, server: str) -> PenstockError:
             hint = "check cert and key of `tls`: the server must know who signed them"
             return UnfitServerError(f"{server} ended the TLS handshake: {error}", hint)
         return UnavailableError(f"the TLS handshake with {server} broke: {error}", "check the network, and try again")
-    message = f"we do not trust the certificate of {server}: {error.verify_message}"
+    message = f"untrusted certificate of {server}: {error.verify_message}"
     # X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH of OpenSSL.
     if error.verify_code in {62, 64}:
         hint = "connect by a name that the certificate has, or check who signed it only: `tls: {verify: ca}`"

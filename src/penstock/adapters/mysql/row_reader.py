@@ -178,7 +178,7 @@ class MysqlRowReader:
     def _look_at(self, connection: pymysql.Connection, table: TableId) -> tuple[TableSchema, str]:
         schema = read_tables(connection, [table], self._policy).get(table)
         if schema is None:
-            message = f"{self._server} has no table {table}, or does not show it to our user"
+            message = f"{self._server} has no table {table}, or does not show it to the source's user"
             raise UsageError(message, "look at its name, and at our grants")
         return schema, read_create(connection, table)[1]
 
@@ -198,7 +198,7 @@ class MysqlRowReader:
             if isinstance(error, pymysql.err.MySQLError):
                 raise explain(error, self._server) from error
             if error_code(error) in _GONE:
-                message = f"{self._server} has no table {table}, or does not show it to our user"
+                message = f"{self._server} has no table {table}, or does not show it to the source's user"
                 raise UsageError(message, "look at its name, and at our grants") from error
             raise
 

@@ -191,7 +191,7 @@ class PostgresWarehouse:
         except errors.DataError as error:
             # The context has the line and the column: COPY __penstock_staged, line 3, column seen_at: "..."
             reason = f"{error.diag.message_primary} ({error.diag.context or 'no place is told'})"
-            hint = "mend the value in the source, or leave the table out of the link's `tables`"
+            hint = "correct the value in the source, or leave the table out of the link's `tables`"
             raise TableStoppedError(str(table), "", "the target's table", reason, hint) from error
         except psycopg.Error as error:
             raise explain(self._server, error) from error

@@ -322,7 +322,7 @@ class RedshiftWarehouse:
         with suppress(PenstockError):
             for file, line, column, value, reason in self.fetch(query):
                 place = f"{file}, line {line}, value {str(value)[:_SHOWN_CHARACTERS]!r}"
-                hint = "mend the value in the source, or leave the table out of the link's `tables`"
+                hint = "correct the value in the source, or leave the table out of the link's `tables`"
                 return TableStoppedError(failed.table, str(column), place, str(reason), hint)
         return failed
 

@@ -72,7 +72,7 @@ def explain(error: DBAPIError, engine: Engine) -> PenstockError:
     where = engine.url.render_as_string(hide_password=True)
     cause = str(error.orig).strip()
     if isinstance(error, OperationalError | InterfaceError) or error.connection_invalidated:
-        hint = "check that the database runs, takes our login, and has room on its disk"
+        hint = "check that the database runs, takes the login, and has room on its disk"
         return UnavailableError(f"the state database {where} failed: {cause}", hint)
     return PenstockError(
         f"the state database {where} refused a statement: {cause}",
@@ -87,7 +87,9 @@ def _sqlite_engine(url: URL) -> Engine:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             message = f"cannot make the directory {directory}: {error.strerror}"
-            raise UsageError(message, "check the config's home: it must be a directory that we may write to") from error
+            raise UsageError(
+                message, "check the config's home: it must be a directory that this user may write to"
+            ) from error
     engine = create_engine(url, connect_args={"timeout": _TIMEOUT_SECONDS})
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)

@@ -121,7 +121,7 @@ def _failures(table: str, task: TaskFound, stream: StreamFound | None) -> Iterat
     if stream is not None and stream.is_stale:
         hint = _rebuild(table)
     else:
-        hint = "mend what the error names; what landed waits in the stream, and is merged by the next run"
+        hint = "correct what the error names; what landed waits in the stream, and is merged by the next run"
     if not task.is_started:
         why = f" after its last run failed: {task.error}" if task.error else ""
         yield Trouble("error", table, f"its task is suspended{why}", f"{hint}; {_APPLY}, which lets it run again")

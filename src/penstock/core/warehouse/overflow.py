@@ -177,9 +177,9 @@ def _refusal(dialect: Dialect, schema: TableSchema, column: Column, row: pa.Tabl
     which = f"the row with {key}" if key else "a row"
     value, offset = row.column(column.name)[0].as_py(), row.column(OFFSET)[0].as_py()
     reason = f"{dialect.name} cannot hold {_shown(value)}{_why(dialect, value)}, of {which}, changed at offset {offset}"
-    hint = 'mend the value in the source, or say overflow: "null", or clamp, for the link'
+    hint = 'correct the value in the source, or say overflow: "null", or clamp, for the link'
     if column.name in schema.key:
-        hint = "mend the value in the source: in a key it can be neither NULL nor another one"
+        hint = "correct the value in the source: in a key it can be neither NULL nor another one"
     return TableStoppedError(str(schema.table), column.name, "the target's table", reason, hint)
 
 

@@ -21,7 +21,7 @@ def find_table(database: AuditedDatabase, table: TableId) -> FoundTable:
         f" WHERE {of_table} ORDER BY ordinal_position"
     )
     if not rows:
-        message = f"there is no table {table} in the {database.dialect.name} database, or we may not see it"
+        message = f"there is no table {table} in the {database.dialect.name} database, or the user may not see it"
         raise UsageError(message, "give --table SCHEMA.TABLE, as it is called there (--to-table for the second side)")
     keys = database.fetch(
         "SELECT k.column_name FROM information_schema.key_column_usage k"  # noqa: S608 - escaped

@@ -62,7 +62,7 @@ class ObjectsRecord:
             raise ValueError(message)  # noqa: TRY004 - bad data, not a bad call
         message_bytes = record.get("message_bytes", {})
         if not (isinstance(ids, dict) and isinstance(reached, list) and isinstance(message_bytes, dict)):
-            message = "a position record whose topics cannot be told"
+            message = "a position record whose topics cannot be read"
             raise ValueError(message)  # noqa: TRY004 - as above
         return cls(
             schemas_offset=int(str(record["schemas_offset"])),

@@ -221,7 +221,7 @@ class SpoltRunner:
         if self._deaths is not None:
             self._deaths.forget(raw.offset)
         message = f"spolt {self._job.spolt.name} failed on {raw.place}: {reason}"
-        hint = "mend the code, or set on_error: dead_letter, and run again: it goes on with this message"
+        hint = "correct the code, or set on_error: dead_letter, and run again: it goes on with this message"
         raise SpoltError(message, hint) from fault
 
 

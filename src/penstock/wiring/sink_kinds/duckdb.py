@@ -37,7 +37,7 @@ class DuckdbKind:
         """See `SinkKind`."""
         file = self.sink.path
         if file.exists() and not (file.is_file() and os.access(file, os.R_OK | os.W_OK)):
-            message = f"{file} is not a file that we may read and write"
+            message = f"{file} is not a file that this user may read and write"
             raise UsageError(message, "correct its rights, or give the sink another path")
         writable_ground(file.parent)
         return f"{file} can be written to" if file.exists() else f"{file} can be made"

@@ -314,7 +314,7 @@ def _only_mysql(method: Method) -> UsageError:
 
 
 def _no_table(server: PostgresServer, table: TableId) -> UsageError:
-    message = f"{server} has no table {table}, or does not show it to our user"
+    message = f"{server} has no table {table}, or does not show it to the source's user"
     return UsageError(message, "look at its name, and at our grants")
 
 

@@ -34,7 +34,8 @@ def incident(body: memoryview, place: LogCursor) -> LogError:
 def begun_anew(position: BinlogPosition, created: int) -> LogError:
     """Say that the file of `position` is another one of its name, begun at `created` (Unix seconds)."""
     now, before = (datetime.fromtimestamp(seconds, UTC).isoformat() for seconds in (created, position.file_created))
-    message = f"the log is not the one in which we stood at {position}: that file was begun at {before}, this at {now}"
+    begun = f"that file was begun at {before}, this at {now}"
+    message = f"the log is not the one in which the capture stood at {position}: {begun}"
     return LogError(message, f"the log was reset, or another server answers: {START_ANEW}")
 
 
