@@ -30,7 +30,7 @@ from penstock.wiring.open import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from penstock.adapters.kafka.reader import TopicReader
@@ -60,7 +60,8 @@ class OpenedJoin:
 def plan_of_join(spec: PipelineSpec, name: str, log: TopicReader, registry: Registry) -> JoinJob:
     """How a join is made now, of what was announced so far. Raises as `resolve_join`."""
     record = read_join_record(spec, log, name)
-    pinned = () if record is None else record.schema_ids
+    # Without its state a join is made again, of what its inputs are now.
+    pinned = record.schema_ids if record is not None and _has_state(spec, name, record) else ()
     announced = _announced(spec, log)
     return resolve_join(spec.join(name), announced, registry.value_schema, schema_changes_topic(spec), pinned)
 
@@ -83,10 +84,23 @@ def plan_ahead(spec: PipelineSpec, name: str, log: TopicReader, registry: Regist
 
 def _require_next_steps(spec: PipelineSpec, name: str, log: TopicReader, registry: Registry) -> None:
     """Raise as `resolve_join` for what comes after a step, before the step makes anything."""
+    for later in _later_steps(spec, name):
+        plan_ahead(spec, later, log, registry)
+
+
+def _later_steps(spec: PipelineSpec, name: str) -> Iterator[str]:
+    """The joins of the same file that read what `name` makes, one by way of the other."""
     for join in spec.joins:
         if join.inputs[0].is_step and (join.inputs[0].topic or "").partition(".")[0] == name:
-            plan_ahead(spec, join.name, log, registry)
-            _require_next_steps(spec, join.name, log, registry)
+            yield join.name
+            yield from _later_steps(spec, join.name)
+
+
+def _require_no_later_step(spec: PipelineSpec, name: str) -> None:
+    """Raise UsageError if another step reads a join whose fields change: its state is of those that were before."""
+    for later in _later_steps(spec, name):
+        message = f"the fields of {name} changed, and the state of the step {later} is of those before"
+        raise UsageError(message, REBUILD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +171,8 @@ def open_join(spec: PipelineSpec, name: str, epoch: int, *, may_wait: bool) -> O
             raise
         job, partitions = _with_topics(spec, log, _on_its_state(spec, job, record, registry), record)
         next_record, announcement = _next_record(spec, job, epoch, record)
+        if record is not None and announcement is not None and announcement.kind is SchemaChangeKind.SCHEMA:
+            _require_no_later_step(spec, name)
         if next_record.batch == NO_BATCH and not _offsets(checkpoint_of(spec, name, next_record.generation)):
             _require_whole(log, job, partitions)
         target = registry.register(name, job.plan.output)
@@ -206,7 +222,7 @@ def _next_record(
     fresh = JoinRecord(epoch, 1, NO_BATCH, digest, schema_ids, ids=ids, made=made)
     if record is None:
         return fresh, Announcement(SchemaChangeKind.SCHEMA, (1, 0, 0))
-    if _has_state(spec, job.name, record):
+    if _has_state(spec, job.name, record) and not (record.batch == NO_BATCH and record.digest != digest):
         going_on = replace(record, epoch=epoch, digest=digest, made=made)
         if record.digest == digest:
             return going_on, None
@@ -230,15 +246,24 @@ def _has_state(spec: PipelineSpec, name: str, record: JoinRecord) -> bool:
 
 def _on_its_state(spec: PipelineSpec, job: JoinJob, record: JoinRecord | None, registry: Registry) -> JoinJob:
     """The join on the state that it has, which may keep more than its file asks for. Raises as `fit_plan`."""
-    if record is None or record.made is None or not _has_state(spec, job.name, record):
+    if record is None or record.batch == NO_BATCH or not _has_state(spec, job.name, record):
+        return job
+    if list(record.ids) != list(dict.fromkeys(stream.topic for stream in job.streams)):
+        message = f"the inputs of the join {job.name} are others, or in another order, than those its state is of"
+        raise UsageError(message, REBUILD)
+    if record.made is None:
         return job
     tables = [table_schema(registry.value_schema(stream.schema_id)) for stream in job.streams]
     return replace(job, plan=fit_plan(job.plan, tables, record.made))
 
 
 def remove_state(spec: PipelineSpec, name: str) -> None:
-    """Remove all states of a join, so that the next run makes it again. Whoever calls holds the leader's lock."""
-    shutil.rmtree(spec.home / "joins" / name, ignore_errors=True)
+    """Remove all states of a join and of the steps that read it, so that the next run makes them again.
+
+    Whoever calls holds the leader's lock.
+    """
+    for each in (name, *_later_steps(spec, name)):
+        shutil.rmtree(spec.home / "joins" / each, ignore_errors=True)
 
 
 def _offsets(checkpoint: Path) -> set[int]:
@@ -276,7 +301,7 @@ def _with_topics(
             message = f"the topic {stream.topic}, which the join {job.name} reads, is not there"
             raise UsageError(message, "see what became of it; a topic that is gone cannot be joined")
         topic_id, count = shapes[stream.topic]
-        if record is not None:
+        if record is not None and stream.topic in record.ids:
             require_id(stream.topic, record.ids[stream.topic], topic_id)
         own = [timeline for timeline in timelines if timeline.source == stream.source]
         first = min(timeline_of(told.order) for told in announced if told.topic == stream.topic)

@@ -83,3 +83,32 @@ def test_a_join_that_cannot_go_on_is_rebuilt_when_it_is_told_to(make_case: Calla
     assert [(row["review_id"], row["name"]) for row in rows(case, name)] == [(10, "one"), (11, "one"), (12, "two")]
     verified = CliRunner().invoke(app, ["verify", str(case.file)])
     assert verified.exit_code == 0, verified.output
+
+
+@pytest.mark.nightly
+def test_other_inputs_are_refused_and_a_rebuild_takes_what_its_inputs_are_now(
+    make_case: Callable[..., PipelineCase],
+) -> None:
+    case = make_case()
+    name = add_join(case.file, case.database)
+    case.write(*_FIRST)
+    case.run_once()
+    file = case.file.parent / "business_review.yaml"
+    before = file.read_text()
+    swapped = yaml.safe_load(before)
+    swapped["join"].reverse()
+    file.write_text(yaml.safe_dump(swapped))
+
+    with pytest.raises(UsageError, match="are others, or in another order"):
+        case.run_once()
+    file.write_text(before)
+    case.write(
+        "ALTER TABLE business ADD COLUMN phone VARCHAR(9)", "UPDATE business SET phone = '4711' WHERE business_id = 1"
+    )
+    case.run_once()
+    assert "phone" not in rows(case, name)[0]
+    told = CliRunner().invoke(app, ["rebuild", str(case.file), name])
+    case.run_once()
+
+    assert told.exit_code == 0, told.output
+    assert [(row["review_id"], row["phone"]) for row in rows(case, name)] == [(10, "4711"), (11, "4711"), (12, None)]

@@ -21,7 +21,7 @@ from penstock.core.topic_fingerprints import foreign_message
 from penstock.links.objects.in_order import read_orders
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from penstock.core.avro.arrays import Integers
     from penstock.core.schema_changes import SchemaChange
@@ -33,7 +33,7 @@ _EMPTYING = {SchemaChangeKind.TRUNCATE, SchemaChangeKind.CREATE, SchemaChangeKin
 
 
 UNREADABLE_MAX: Final = 1_000
-"""Of one micro-batch, in one task: where there are more, something else is wrong."""
+"""Of one micro-batch: where there are more, something else is wrong."""
 
 
 class JoinDecoder:
@@ -126,11 +126,16 @@ def sort_out(decoded: Iterable[pa.RecordBatch | Unreadable]) -> tuple[list[pa.Re
             unreadable.append(each)
         else:
             events.append(each)
-        if len(unreadable) > UNREADABLE_MAX:
-            last = unreadable[-1]
-            fault = f"it and {UNREADABLE_MAX} before it cannot be read: {last.reason}"
-            raise foreign_message(last.topic, last.partition, last.offset, fault)
+        require_few(unreadable)
     return events, unreadable
+
+
+def require_few(unreadable: Sequence[Unreadable]) -> None:
+    """Raise PositionError for more than UNREADABLE_MAX messages that cannot be read."""
+    if len(unreadable) > UNREADABLE_MAX:
+        last = unreadable[-1]
+        fault = f"it and {len(unreadable) - 1} before it cannot be read: {last.reason}"
+        raise foreign_message(last.topic, last.partition, last.offset, fault)
 
 
 def _own_schema(text: str) -> TableSchema:

@@ -15,6 +15,7 @@ from penstock.core.changes import Messages, RowBatch
 from penstock.core.joins.changes import output_changes
 from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
 from penstock.core.spolts.raw import Letter, RawMessage
+from penstock.links.joins.decode import require_few
 from penstock.links.spolts.publish import letter_messages
 
 if TYPE_CHECKING:
@@ -99,7 +100,11 @@ class JoinPublisher:
         differences: pa.Table,
         unreadable: Sequence[Unreadable] = (),
     ) -> int:
-        """Commit what a micro-batch makes of the output, which brings it to `places`; return how many changes."""
+        """Commit what a micro-batch makes of the output, which brings it to `places`; return how many changes.
+
+        Raises PositionError for more messages that cannot be read than decode.UNREADABLE_MAX.
+        """
+        require_few(unreadable)
         changes = output_changes(self._target.plan, differences)
         letters = self.record.letters + len(unreadable)
         record = replace(self.record, batch=batch, places=dict(places), letters=letters)
