@@ -32,6 +32,8 @@ SESSION: Final[Mapping[str, str | int | bool]] = {
     "ERROR_ON_NONDETERMINISTIC_MERGE": True,
     "LOCK_TIMEOUT": 60,
     "STATEMENT_TIMEOUT_IN_SECONDS": 3600,
+    # What a run that was killed left under way must not be committed behind what the next one does.
+    "ABORT_DETACHED_QUERY": True,
     "QUERY_TAG": "penstock",
 }
 """What statements depend on, whatever the account or the user sets."""

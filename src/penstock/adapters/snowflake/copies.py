@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import gzip
 import uuid
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
-from penstock.core.errors import PenstockError, SinkError
+from penstock.core.errors import SinkError
 from penstock.core.warehouse.dialect import quote_name
 from penstock.core.warehouse.dialects import SNOWFLAKE
 from penstock.core.warehouse.messages import split_texts
@@ -58,11 +58,9 @@ class Copies:
         if int(there) != rows:
             message = f"COPY INTO brought {there} rows, and {rows} were sent"
             raise SinkError(message, "see that nobody else writes to the schema penstock, and run again")
-        try:
-            yield self._table
-        finally:
-            with suppress(PenstockError):
-                self._database.run(plan_unstaging(self._table))
+        yield self._table
+        # After a failure the transaction is rolled back, and the rows with it.
+        self._database.run(plan_unstaging(self._table))
 
     def _copy(self, file: Path, lines: str) -> None:
         with gzip.open(file, "wt", encoding="utf-8", compresslevel=1) as out:

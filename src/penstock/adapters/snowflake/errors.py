@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from penstock.adapters.snowflake.account import SnowflakeAccount
 
 _LOGIN_REFUSED: Final = {250001, 390100, 390101, 390144, 390189, 390201, 394300}
-_OF_STATEMENTS: Final = {1003, 1063, 100035, 100038, 100046, 100078, 100132}
-"""Syntax, and values that do not fit."""
+_OF_STATEMENTS: Final = {904, 1003, 1063, 100035, 100038, 100046, 100078, 100132}
+"""Names that are not there, syntax, and values that do not fit."""
 _NO_RIGHTS: Final = {2003, 2043, 3001}
 """What is not there, or is not shown to this role; and insufficient privileges."""
 _NO_WAREHOUSE: Final = {606, 90073}

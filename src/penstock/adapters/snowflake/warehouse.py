@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 import re
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from penstock.adapters.snowflake.connection import SnowflakeDatabase
-from penstock.core.errors import ConflictError, PenstockError, TableWaitsError
+from penstock.core.errors import ConflictError, TableWaitsError
 from penstock.core.files import staged_columns
 from penstock.core.warehouse.attributes import Attributes, Grant
 from penstock.core.warehouse.dialect import quote_name
@@ -114,12 +114,9 @@ class SnowflakeWarehouse:
             return
         for array in split_texts(texts, _STAGED_BYTES):
             self.run(plan_staging(path), [array])
-        try:
-            yield render_staged(path, schema, columns)
-        finally:
-            # After a failure the transaction is rolled back, and the rows with it.
-            with suppress(PenstockError):
-                self.run(plan_unstaging(path))
+        yield render_staged(path, schema, columns)
+        # After a failure the transaction is rolled back, and the rows with it.
+        self.run(plan_unstaging(path))
 
     def staged_files(self, schema: TableSchema, batches: Sequence[Batch]) -> None:
         """See `Warehouse`: rows are staged."""
