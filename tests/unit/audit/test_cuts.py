@@ -41,6 +41,12 @@ def test_a_partition_keeps_its_size_and_small_ones_have_no_parts() -> None:
     assert (small.width, small.parts) == (8, 1)
 
 
+def test_a_part_without_rows_takes_nothing_from_those_of_the_others() -> None:
+    empty, full = Signature(0, (0, 0, 0, 0), ()), Signature(2, (1, 2, 3, 4), (5, 6), "1", "2")
+
+    assert merge_parts({0: empty, 1: full}, 2) == merge_parts({0: full, 1: empty}, 2) == {0: full}
+
+
 def _signatures(rows: dict[int, int], width: int) -> dict[int | None, Signature]:
     found: dict[int | None, list[tuple[int, int]]] = {}
     for key, word in rows.items():

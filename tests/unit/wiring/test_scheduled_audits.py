@@ -14,7 +14,7 @@ import pytest
 from penstock.adapters.webhook.send import send
 from penstock.config.audits import AuditSpec
 from penstock.config.load import load
-from penstock.core.audit.findings import DivergentRow, TableFindings
+from penstock.core.audit.findings import DivergentRow, StagesFound, TableFindings
 from penstock.core.audit.report import AuditReport
 from penstock.core.audit.scores import Score
 from penstock.core.errors import UnavailableError, UsageError
@@ -101,6 +101,8 @@ def test_what_is_kept_has_the_whole_first_and_says_which_tables_are_below() -> N
     assert (kept[0].wrong_rows, kept[0].rows, kept[0].score) == (1, 29, 0.75)
     lagging = replace(BELOW, tables=(USERS, TableFindings("shop.maps", "lagging")))
     assert results_of(LINK, lagging)[0].state == "unknown"
+    unread = replace(USERS, stages=StagesFound((("topic", TableFindings("shop.users", "failed")),)))
+    assert results_of(LINK, replace(BELOW, tables=(unread,)))[0].state == "unknown"
 
 
 def test_a_webhook_whose_variable_is_not_set_stops_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,6 +49,8 @@ class TopicKeeper:
         try:
             known = self._admin.list_topics(timeout=REQUEST_TIMEOUT_SECONDS).topics
             there = sorted(topic for topic in topics if topic in known)
+            if not there:
+                return {}
             resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in there]
             answers = self._admin.describe_configs(resources, request_timeout=REQUEST_TIMEOUT_SECONDS)
             settings = {resource.name: answer.result() for resource, answer in answers.items()}

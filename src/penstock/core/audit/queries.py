@@ -179,7 +179,8 @@ def _merged(one: Signature, other: Signature) -> Signature:
     return Signature(
         one.count + other.count,
         tuple(map(sum, zip(one.sums, other.sums, strict=True))),
-        tuple(map(min, one.minima, other.minima)),
+        # Of no row there are none.
+        tuple(map(min, one.minima, other.minima)) if one.minima and other.minima else one.minima or other.minima,
         str(min(ends[0])) if ends[0] else None,
         str(max(ends[1])) if ends[1] else None,
     )

@@ -39,7 +39,7 @@ class AuditReport:
     @property
     def unknown(self) -> tuple[TableFindings, ...]:
         """The tables of which nothing can be said, though they were to be compared: they lag, or could not be read."""
-        return tuple(table for table in self.tables if table.state in {"lagging", "failed"})
+        return tuple(table for table in self.tables if {"lagging", "failed"} & {table.state, *_stage_states(table)})
 
     @property
     def wrong_between(self) -> tuple[TableFindings, ...]:
@@ -50,6 +50,10 @@ class AuditReport:
         if table.score is None:
             return False
         return table.score.score < self.threshold or (self.threshold == 1 and table.state == "different")
+
+
+def _stage_states(table: TableFindings) -> tuple[str, ...]:
+    return () if table.stages is None else tuple(found.state for _, found in table.stages.stages)
 
 
 def overall(tables: Sequence[TableFindings]) -> Score | None:

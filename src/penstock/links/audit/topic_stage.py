@@ -104,6 +104,8 @@ class TopicStage:
         values, offsets = pa.array(fetched.values, pa.binary()), np.array(fetched.offsets, np.int64)
         is_row = np.asarray(pc.binary_length(values)) > 0
         offsets, values = offsets[is_row], values.filter(pa.array(is_row))
+        if not len(values):
+            return
         try:
             stretches = list(self._decode(place, offsets, values))
         except (PenstockError, ValueError) as error:
