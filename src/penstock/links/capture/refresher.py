@@ -8,14 +8,15 @@ nothing but the rows of a chunk that is read is held in memory.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, assert_never
+from typing import TYPE_CHECKING, Protocol, TypeVar, assert_never
 
 from penstock.core.errors import PenstockError, UnavailableError, UsageError
 from penstock.core.snapshots import Method, SnapshotProgress, Status, Wanted, Window, require_key
 from penstock.core.tables import TableId
 from penstock.links.capture.chunk_messages import GivesWayInPartError, SnapshotError, chunk_messages, require_came
+from penstock.links.capture.refresher_state import Locked, Reading
 from penstock.links.capture.rereads import ask_for_rereads, stop_unread
 from penstock.links.capture.table_return import announce_anew
 from penstock.ports.snapshots import Chunk, ChunkOrder, Definition
@@ -29,13 +30,13 @@ if TYPE_CHECKING:
     from penstock.core.publication import Publication
     from penstock.core.tables import TableSchema
     from penstock.links.capture.open_capture import OpenCapture
+    from penstock.links.capture.refresher_state import Known, What
     from penstock.ports.snapshots import RowReader, Snapshot, SnapshotList
 
 _LOOK_SECONDS = 1.0
 _ATTEMPTS_MAX = 10
 _PAUSE_SECONDS_MAX = 30.0
 _SMALLER = 4
-_What: TypeAlias = "Chunk | Definition"
 _Answer = TypeVar("_Answer")
 
 
@@ -45,38 +46,6 @@ class Start(Protocol):
     def __call__(self, question: Callable[[], _Answer], /) -> Future[_Answer]:
         """Have `question` asked."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """What is being read for a snapshot, and what the log has told of its table since it began."""
-
-    snapshot: Snapshot
-    table: TableId
-    topic: str
-    future: Future[_What]
-    window: Window
-
-
-@dataclass(frozen=True, slots=True)
-class _Locked:
-    """The table that a snapshot has locked; what the log tells of it since it began anew makes `window` void."""
-
-    snapshot: Snapshot
-    table: TableId
-    topic: str
-    window: Window
-
-
-@dataclass(slots=True)
-class Known:
-    """What all refreshers of a capture know of its snapshots, by their ids; `taken` says by which of them."""
-
-    taken: dict[str, Refresher] = field(default_factory=dict)
-    failures: dict[str, int] = field(default_factory=dict)
-    chunk_rows: dict[str, int] = field(default_factory=dict)
-    not_before: dict[str, float] = field(default_factory=dict)
-    tell_at: dict[str, float] = field(default_factory=dict)
 
 
 class Refresher:
@@ -98,8 +67,8 @@ class Refresher:
         self._list = snapshots
         self._start = start
         self._current: Snapshot | None = None
-        self._reading: _Reading | None = None
-        self._locked: _Locked | None = None
+        self._reading: Reading | None = None
+        self._locked: Locked | None = None
         self._known = known
         self._look_at = 0.0
 
@@ -198,7 +167,7 @@ class Refresher:
         locks = snapshot.options.method is Method.FULL_LOCK
         is_new = progress is None or (progress.mends and not progress.fills)
         begins = not self._has_locked(snapshot) if locks else snapshot.options.full_refresh and is_new
-        question: Callable[[], _What]
+        question: Callable[[], What]
         try:
             if begins or not is_carried:
                 self._require_may_begin(snapshot, None if is_carried else progress)
@@ -217,7 +186,7 @@ class Refresher:
         except UsageError as error:
             self._end(snapshot, Status.FAILED, boundary, error)
         else:
-            self._reading = _Reading(snapshot, table, topic, self._start(question), Window())
+            self._reading = Reading(snapshot, table, topic, self._start(question), Window())
 
     def _order(
         self, snapshot: Snapshot, schema: TableSchema, progress: SnapshotProgress | None, low: Position
@@ -249,7 +218,7 @@ class Refresher:
             message = f"{table} is not carried now: it has stopped, was dropped, or is new"
             raise UsageError(message, "take a snapshot of all its rows first, without --where and --keys")
 
-    def _take(self, reading: _Reading, boundary: Position) -> None:
+    def _take(self, reading: Reading, boundary: Position) -> None:
         """Take what was read, once the log is read up to its high place."""
         if not reading.future.done():
             return
@@ -291,9 +260,9 @@ class Refresher:
         self._capture.snapshots[snapshot.id] = SnapshotProgress(snapshot.table, fills=True)
         self._capture.begin_anew(boundary, schema_change)
         if snapshot.options.method is Method.FULL_LOCK:
-            self._locked = _Locked(snapshot, found.schema.table, schema_change.topic, Window())
+            self._locked = Locked(snapshot, found.schema.table, schema_change.topic, Window())
 
-    def _publish(self, reading: _Reading, chunk: Chunk, boundary: Position) -> None:
+    def _publish(self, reading: Reading, chunk: Chunk, boundary: Position) -> None:
         snapshot = reading.snapshot
         before = self._capture.snapshots.get(snapshot.id) or SnapshotProgress(snapshot.table)
         require_came(self._capture, snapshot, chunk)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.links.capture.refresher import Known, Refresher
+from penstock.links.capture.refresher import Refresher
+from penstock.links.capture.refresher_state import Known
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
