@@ -93,6 +93,31 @@ def test_rows_that_come_behind_a_lock_that_was_lost_do_not_count() -> None:
     assert capture.topic.folded == capture.source.rows
 
 
+@pytest.mark.parametrize("steps", [1, 2, 3])
+def test_a_table_stays_locked_when_the_snapshot_of_another_that_waits_for_a_lock_is_cancelled(steps: int) -> None:
+    options = SnapshotOptions(chunk_rows=2, method=Method.FULL_LOCK)
+    capture = Capture(Source({key: key for key in range(7)}), Snapshots(), at_once=1)
+    capture.snapshots.add(request(1, options))
+    capture.snapshots.add(waiting := request(2, options, "shop.lines"))
+    for _ in range(steps):
+        capture.step()
+        capture.read()
+    assert capture.source.is_locked
+
+    capture.snapshots.want(waiting.id, Wanted.CANCEL)
+    capture.step()
+    capture.read()
+
+    assert capture.source.is_locked
+    for _ in range(9):
+        capture.step()
+        capture.read()
+    assert [each.status for each in capture.snapshots.all()] == [Status.DONE, Status.CANCELLED]
+    assert len(capture.topic.schema_changes) == 1
+    assert capture.topic.folded == capture.source.rows
+    assert not capture.source.is_locked
+
+
 def test_a_copy_that_does_not_come_in_the_log_ends_its_snapshot() -> None:
     capture = Capture(Source({1: 1}), Snapshots())
     capture.snapshots.add(request(1, SnapshotOptions(method=Method.BLACKHOLE)))

@@ -171,6 +171,9 @@ class Refresher:
         try:
             if begins or not is_carried:
                 self._require_may_begin(snapshot, None if is_carried else progress)
+                if locks:
+                    # The reader lets go of what it had locked.
+                    self._locked = None
                 look = self._reader.lock if locks else self._reader.define
                 topic, question = "", partial(look, table, boundary)
             else:
@@ -201,8 +204,13 @@ class Refresher:
 
     def _unlock(self, snapshot: Snapshot) -> None:
         """Let go of the table if `snapshot` has locked it; whoever wants it still begins again."""
-        if snapshot.options.method is Method.FULL_LOCK:
+        if snapshot.options.method is not Method.FULL_LOCK:
+            return
+        at = [each.snapshot for each in (self._locked, self._reading) if each is not None]
+        if self._locked is not None and self._locked.snapshot.id == snapshot.id:
             self._locked = None
+        # The reader has one lock, which may be that of another table.
+        if not any(each.id != snapshot.id and each.options.method is Method.FULL_LOCK for each in at):
             self._start(self._reader.release)
 
     def _require_may_begin(self, snapshot: Snapshot, progress: SnapshotProgress | None) -> None:
@@ -226,7 +234,9 @@ class Refresher:
             # It is read again.
             self._reading = None
             return
-        if self._locked is not None and self._locked.window.is_void:
+        # While it is being locked there is no topic yet.
+        is_under_lock = bool(reading.topic) and reading.snapshot.options.method is Method.FULL_LOCK
+        if is_under_lock and (self._locked is None or self._locked.window.is_void):
             self._reading = None
             message = f"the lock of {reading.table} was lost, and the table written to, before all of it was read"
             self._fail(reading.snapshot, UnavailableError(message, "it is locked again, and begun again"), boundary)
