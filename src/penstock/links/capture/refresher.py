@@ -346,12 +346,18 @@ class Refresher:
             self._reading = None
         self._current = None
         self._unlock(snapshot)
-        progress = self._capture.snapshots.pop(snapshot.id, None)
+        progress = self._capture.snapshots.get(snapshot.id)
+        if progress is not None:
+            try:
+                stop_unread(self._capture, progress, "its snapshot was cancelled" if error is None else error.message)
+            except UnavailableError:
+                # Without the Schematizer its table cannot be stopped: it ends at one of the next looks, or tries.
+                self._known.not_before[snapshot.id] = time.monotonic() + _LOOK_SECONDS
+                return
+            del self._capture.snapshots[snapshot.id]
+            self._capture.advance(boundary)
         if snapshot.options.method is Method.BLACKHOLE:
             self._start(partial(self._reader.sweep, snapshot.id.__eq__))
-        if progress is not None:
-            stop_unread(self._capture, progress, "its snapshot was cancelled" if error is None else error.message)
-            self._capture.advance(boundary)
         said, hint = ("", "") if error is None else (error.message, error.hint)
         self._tell(replace(snapshot, status=status, error=said, hint=hint))
         self._look_at = 0.0
