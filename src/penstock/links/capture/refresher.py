@@ -17,7 +17,7 @@ from penstock.core.snapshots import Method, SnapshotProgress, Status, Wanted, Wi
 from penstock.core.tables import TableId
 from penstock.links.capture.chunk_messages import GivesWayInPartError, SnapshotError, chunk_messages, require_came
 from penstock.links.capture.refresher_state import Locked, Reading
-from penstock.links.capture.rereads import ask_for_rereads, stop_unread
+from penstock.links.capture.rereads import ask_for_rereads, paused_tables, stop_unread
 from penstock.links.capture.table_return import announce_anew
 from penstock.ports.snapshots import Chunk, ChunkOrder, Definition
 
@@ -75,7 +75,7 @@ class Refresher:
     @property
     def is_busy(self) -> bool:
         """Whether a snapshot is to go on, or may be."""
-        return self._current is not None or bool(self._capture.rereads) or not self._look_at
+        return self._current is not None or bool(self._capture.rereads.keys() - self._known.paused) or not self._look_at
 
     def step(self, boundary: Position) -> None:
         """Go on as far as nothing has to be waited for. The log is read up to `boundary`, and that published."""
@@ -113,6 +113,7 @@ class Refresher:
         """See what is asked for, and bring what the state database says of us up to what is committed."""
         try:
             found = {s.id: s for s in self._list.all(self._capture.parts.table_catalog.source, is_open=True)}
+            self._known.paused = paused_tables(found.values())
             asked = ask_for_rereads(self._capture, self._list, found.values(), boundary)
             found |= {snapshot.id: snapshot for snapshot in asked}
             for id_, progress in list(self._capture.snapshots.items()):

@@ -38,10 +38,14 @@ class Locked:
 
 @dataclass(slots=True)
 class Known:
-    """What all refreshers of a capture know of its snapshots, by their ids; `taken` says by which of them."""
+    """What all refreshers of a capture know of its snapshots, by their ids; `taken` says by which of them.
+
+    `paused` are the tables whose snapshots wait for people.
+    """
 
     taken: dict[str, object] = field(default_factory=dict)
     failures: dict[str, int] = field(default_factory=dict)
     chunk_rows: dict[str, int] = field(default_factory=dict)
     not_before: dict[str, float] = field(default_factory=dict)
     tell_at: dict[str, float] = field(default_factory=dict)
+    paused: frozenset[str] = frozenset()
