@@ -73,52 +73,6 @@ def test_a_snapshot_of_any_method_reads_all_rows_and_lets_go_of_the_table(method
     assert not capture.source.is_locked
 
 
-def test_rows_that_come_behind_a_lock_that_was_lost_do_not_count() -> None:
-    capture = Capture(Source({key: key for key in range(7)}), Snapshots())
-    capture.snapshots.add(request(1, SnapshotOptions(chunk_rows=1, method=Method.FULL_LOCK)))
-    for _ in range(3):
-        capture.step()
-        capture.read()
-    assert capture.topic.folded == {0: 0}
-
-    capture.source.is_locked = False
-    capture.source.write({5: 99})
-    capture.carry(1)
-    found = []
-    for _ in range(12):
-        capture.step()
-        capture.read()
-        found.append(capture.topic.folded.get(5, 99))
-
-    assert set(found) == {99}
-    assert capture.topic.folded == capture.source.rows
-
-
-@pytest.mark.parametrize("steps", [1, 2, 3])
-def test_a_table_stays_locked_when_the_snapshot_of_another_that_waits_for_a_lock_is_cancelled(steps: int) -> None:
-    options = SnapshotOptions(chunk_rows=2, method=Method.FULL_LOCK)
-    capture = Capture(Source({key: key for key in range(7)}), Snapshots(), at_once=1)
-    capture.snapshots.add(request(1, options))
-    capture.snapshots.add(waiting := request(2, options, "shop.lines"))
-    for _ in range(steps):
-        capture.step()
-        capture.read()
-    assert capture.source.is_locked
-
-    capture.snapshots.want(waiting.id, Wanted.CANCEL)
-    capture.step()
-    capture.read()
-
-    assert capture.source.is_locked
-    for _ in range(9):
-        capture.step()
-        capture.read()
-    assert [each.status for each in capture.snapshots.all()] == [Status.DONE, Status.CANCELLED]
-    assert len(capture.topic.schema_changes) == 1
-    assert capture.topic.folded == capture.source.rows
-    assert not capture.source.is_locked
-
-
 def test_a_paused_snapshot_does_not_keep_a_capture_busy_whose_table_waits_to_be_read_again() -> None:
     capture = Capture(Source({key: key for key in range(7)}), Snapshots())
     capture.snapshots.add(asked := request(1, SnapshotOptions(chunk_rows=2)))

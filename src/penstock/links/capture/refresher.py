@@ -16,7 +16,7 @@ from penstock.core.errors import PenstockError, UnavailableError, UsageError
 from penstock.core.snapshots import Method, SnapshotProgress, Status, Wanted, Window, require_key
 from penstock.core.tables import TableId
 from penstock.links.capture.chunk_messages import GivesWayInPartError, SnapshotError, chunk_messages, require_came
-from penstock.links.capture.refresher_state import Locked, Reading
+from penstock.links.capture.refresher_state import Locked, Near, Reading, near_since
 from penstock.links.capture.rereads import ask_for_rereads, paused_tables, stop_unread
 from penstock.links.capture.table_return import announce_anew
 from penstock.ports.snapshots import Chunk, ChunkOrder, Definition
@@ -69,6 +69,7 @@ class Refresher:
         self._current: Snapshot | None = None
         self._reading: Reading | None = None
         self._locked: Locked | None = None
+        self._near: Near | None = None
         self._known = known
         self._look_at = 0.0
 
@@ -106,8 +107,14 @@ class Refresher:
                 each.window.void()
 
     def close(self) -> None:
-        """Let go of the source."""
-        self._reader.close()
+        """Let go of the source, now and behind what is under way there, which may be a lock, and does not count."""
+        is_under_way = self._reading is not None and not self._reading.future.done()
+        self._reading = self._locked = None
+        try:
+            self._reader.close()
+        finally:
+            if is_under_way:
+                self._start(self._reader.close)
 
     def _look(self, boundary: Position) -> None:
         """See what is asked for, and bring what the state database says of us up to what is committed."""
@@ -169,13 +176,15 @@ class Refresher:
         is_new = progress is None or (progress.mends and not progress.fills)
         begins = not self._has_locked(snapshot) if locks else snapshot.options.full_refresh and is_new
         question: Callable[[], What]
+        is_probe = False
         try:
             if begins or not is_carried:
                 self._require_may_begin(snapshot, None if is_carried else progress)
-                if locks:
+                is_probe = locks and (self._near is None or not self._near.holds(snapshot))
+                if locks and not is_probe:
                     # The reader lets go of what it had locked.
-                    self._locked = None
-                look = self._reader.lock if locks else self._reader.define
+                    self._locked = self._near = None
+                look = self._reader.lock if locks and not is_probe else self._reader.define
                 topic, question = "", partial(look, table, boundary)
             else:
                 encodable, topic = table_catalog.encodable(table)
@@ -190,7 +199,8 @@ class Refresher:
         except UsageError as error:
             self._end(snapshot, Status.FAILED, boundary, error)
         else:
-            self._reading = Reading(snapshot, table, topic, self._start(question), Window())
+            began = time.monotonic()
+            self._reading = Reading(snapshot, table, topic, self._start(question), Window(), began, is_probe)
 
     def _order(
         self, snapshot: Snapshot, schema: TableSchema, progress: SnapshotProgress | None, low: Position
@@ -203,11 +213,20 @@ class Refresher:
         locked = self._locked
         return locked is not None and locked.snapshot.id == snapshot.id and self._reader.holds(locked.table)
 
+    def _see_how_near(self, reading: Reading) -> None:
+        """Have the table locked next, unless the capture is far behind: those who write would wait for it."""
+        try:
+            self._near = near_since(reading)
+        except UnavailableError as error:
+            # This is no failed try.
+            self._tell(replace(reading.snapshot, status=Status.RUNNING, error=error.message, hint=error.hint))
+
     def _unlock(self, snapshot: Snapshot) -> None:
         """Let go of the table if `snapshot` has locked it; whoever wants it still begins again."""
         if snapshot.options.method is not Method.FULL_LOCK:
             return
-        at = [each.snapshot for each in (self._locked, self._reading) if each is not None]
+        reading = None if self._reading is None or self._reading.is_probe else self._reading
+        at = [each.snapshot for each in (self._locked, reading) if each is not None]
         if self._locked is not None and self._locked.snapshot.id == snapshot.id:
             self._locked = None
         # The reader has one lock, which may be that of another table.
@@ -253,6 +272,8 @@ class Refresher:
         self._reading = None
         try:
             match found:
+                case Definition() if reading.is_probe:
+                    self._see_how_near(reading)
                 case Definition():
                     self._return_table(reading.snapshot, found, boundary)
                 case Chunk():

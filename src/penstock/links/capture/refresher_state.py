@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
+
+from penstock.core.errors import UnavailableError
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -13,17 +16,24 @@ if TYPE_CHECKING:
     from penstock.ports.snapshots import Chunk, Definition, Snapshot
 
 What: TypeAlias = "Chunk | Definition"
+# The config may have publications ten seconds apart.
+_NEAR_SECONDS = 12.0
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What is being read for a snapshot, and what the log has told of its table since it began."""
+    """What is being read for a snapshot, and what the log has told of its table since it began, at `began`.
+
+    `is_probe` says that it is only looked how far the capture is behind the source.
+    """
 
     snapshot: Snapshot
     table: TableId
     topic: str
     future: Future[What]
     window: Window
+    began: float
+    is_probe: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +44,31 @@ class Locked:
     table: TableId
     topic: str
     window: Window
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """The capture was seen near the end of the source's log, for a snapshot that locks; that counts `until`."""
+
+    snapshot_id: str
+    until: float
+
+    def holds(self, snapshot: Snapshot) -> bool:
+        """Whether `snapshot` may lock its table now."""
+        return snapshot.id == self.snapshot_id and time.monotonic() < self.until
+
+
+def near_since(probe: Reading) -> Near:
+    """Tell that the capture has just come to where the source was when it was probed.
+
+    Raises UnavailableError if that took long.
+    """
+    now = time.monotonic()
+    behind = now - probe.began
+    if behind > _NEAR_SECONDS:
+        message = f"{probe.table} is not locked yet: the capture is about {behind:.0f} seconds behind the source"
+        raise UnavailableError(message, f"it is locked once that is less than {_NEAR_SECONDS:.0f} seconds")
+    return Near(probe.snapshot.id, now + _NEAR_SECONDS)
 
 
 @dataclass(slots=True)
