@@ -204,7 +204,9 @@ class BlackholeCopier:
         try:
             ask(self._connection, f"LOCK TABLES {quote_table(table)} READ, {quote_table(copy)} WRITE")
         except UnfitServerError as error:
-            raise self._denied(error, table) if is_denied(error) else error from error
+            if not is_denied(error):
+                raise
+            raise self._denied(error, table) from error
         except UnavailableError as error:
             if error_code(error) != ER.LOCK_WAIT_TIMEOUT:
                 raise
@@ -237,7 +239,9 @@ class BlackholeCopier:
             self._make_schema()
             ask(self._connection, f"CREATE TABLE {quote_table(copy)} ({', '.join(columns)}) ENGINE=BLACKHOLE")
         except UnfitServerError as error:
-            raise self._denied(error, schema.table) if is_denied(error) else error from error
+            if not is_denied(error):
+                raise
+            raise self._denied(error, schema.table) from error
         self._require_engine(copy)
 
     def _require_engine(self, copy: TableId) -> None:
