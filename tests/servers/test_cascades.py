@@ -130,7 +130,7 @@ FAMILY = (
         "FOREIGN KEY (p) REFERENCES parents (id) ON DELETE CASCADE ON UPDATE CASCADE)"
     ),
     (
-        "CREATE TABLE followers (id INT PRIMARY KEY, c INT, t VARCHAR(20) UNIQUE, "
+        "CREATE TABLE followers (id INT PRIMARY KEY, c INT, t VARCHAR(20) COLLATE utf8mb4_unicode_ci UNIQUE, "
         "FOREIGN KEY (c) REFERENCES parents (code) ON DELETE SET NULL ON UPDATE CASCADE)"
     ),
     (
@@ -142,7 +142,7 @@ FAMILY = (
         "FOREIGN KEY (a, b) REFERENCES keyed (p, n) ON DELETE SET NULL ON UPDATE CASCADE)"
     ),
     (
-        "CREATE TABLE grandkids (id INT PRIMARY KEY, k INT, f VARCHAR(20), "
+        "CREATE TABLE grandkids (id INT PRIMARY KEY, k INT, f VARCHAR(20) COLLATE utf8mb4_unicode_ci, "
         "FOREIGN KEY (k) REFERENCES kids (id) ON DELETE CASCADE, "
         "FOREIGN KEY (f) REFERENCES followers (t) ON DELETE SET NULL ON UPDATE CASCADE)"
     ),

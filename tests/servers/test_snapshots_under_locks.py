@@ -16,9 +16,11 @@ from tests.servers.test_snapshots import ask, carry_tables, source_rows, statuse
 from penstock.adapters.mysql.connection import MysqlServer
 from penstock.adapters.mysql.row_reader import MysqlRowReader
 from penstock.core.errors import UnfitServerError, UsageError
+from penstock.core.positions import BinlogPosition
 from penstock.core.snapshots import Method, SnapshotOptions, Status, Wanted
 from penstock.core.table_policy import DEFAULT_POLICY
 from penstock.core.tables import TableId
+from penstock.ports.snapshots import ChunkOrder
 from penstock.wiring.snapshots import read_snapshots, want_snapshots
 
 if TYPE_CHECKING:
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 
     from penstock.embedded.kafka import KafkaBroker
     from penstock.embedded.mariadb import MariadbServer
-    from penstock.ports.snapshots import ChunkOrder
 
 _OWNER = "0000abcd"
 
@@ -76,6 +77,28 @@ def test_a_blackhole_snapshot_that_is_killed_under_writes_comes_whole_and_leaves
     assert source_rows(chain, _LEFT) == []
     assert statuses(chain) == {"first": Status.DONE}
     assert sorted(chain.query("SELECT id, n FROM {schema}.first")) == source_rows(chain, "SELECT id, n FROM first")
+
+
+def test_a_blackhole_snapshot_ends_while_rows_are_added_behind_each_of_its_chunks(
+    chain: Chain, mariadb: MariadbServer
+) -> None:
+    chain.write("CREATE TABLE first (id INT PRIMARY KEY, n INT)", "INSERT INTO first SELECT seq, 0 FROM seq_1_to_12")
+    low, options = BinlogPosition("binlog.000001", 4), SnapshotOptions(chunk_rows=5, method=Method.BLACKHOLE)
+    server = MysqlServer(mariadb.host, mariadb.port, mariadb.user, mariadb.password)
+    copied, cursor = [], ""
+
+    with closing(MysqlRowReader(server, DEFAULT_POLICY, _OWNER)) as reader:
+        schema = reader.define(TableId(chain.name, "first"), low).schema
+        for number in range(20, 40):
+            chunk = reader.read(ChunkOrder(schema, options, cursor, low, "1" * 12))
+            copied.append(chunk.copied)
+            if chunk.cursor is None:
+                break
+            cursor = chunk.cursor
+            chain.write(f"INSERT INTO first VALUES ({number}, 0)")
+
+    assert copied == [5, 5, 4]
+    assert source_rows(chain, _LEFT) == []
 
 
 def test_a_table_without_a_key_comes_whole_with_a_full_lock_and_whoever_writes_goes_on_behind_it(chain: Chain) -> None:

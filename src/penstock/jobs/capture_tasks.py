@@ -157,14 +157,11 @@ class CapturePlanner:
         if self._stop is None:
             return True
         record = self._record()
-        if record is None or record.position.order < self._stop.order or record.rereads:
+        if record is None or record.position.order < self._stop.order:
             return True
-        return self._has_snapshots()
-
-    def _has_snapshots(self) -> bool:
         from penstock.wiring.snapshots import has_snapshots  # noqa: PLC0415
 
-        return has_snapshots(self._spec)
+        return has_snapshots(self._spec, record.rereads)
 
     def plan(self) -> Sequence[Task]:
         """Start, catch up file by file, or follow."""

@@ -10,12 +10,13 @@ from penstock.config.places import state_file
 from penstock.core.errors import UsageError
 from penstock.core.snapshots import Wanted
 from penstock.core.tables import TableId
+from penstock.links.capture.rereads import paused_tables
 from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.open import open_snapshot_list, open_table_actions
 from penstock.wiring.refreshing import new_snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from penstock.config.specs import PipelineSpec
     from penstock.core.snapshots import SnapshotOptions
@@ -23,12 +24,13 @@ if TYPE_CHECKING:
     from penstock.ports.snapshots import Snapshot, SnapshotList
 
 
-def has_snapshots(spec: CaptureSpec) -> bool:
-    """Whether a snapshot of the source is to go on."""
+def has_snapshots(spec: CaptureSpec, rereads: Collection[str]) -> bool:
+    """Whether a snapshot of the source is to go on, or to begin since rows of a table in `rereads` are read again."""
     if not spec.pipeline.kafka.transactions:
         return False
     with closing(open_snapshot_list(spec.pipeline)) as snapshots:
-        return any(each.wanted is not Wanted.PAUSE for each in snapshots.all(spec.source_name, is_open=True))
+        is_open = snapshots.all(spec.source_name, is_open=True)
+    return any(each.wanted is not Wanted.PAUSE for each in is_open) or not paused_tables(is_open).issuperset(rereads)
 
 
 def ask_for_snapshots(spec: PipelineSpec, tables: Sequence[str], options: SnapshotOptions) -> Sequence[Snapshot]:

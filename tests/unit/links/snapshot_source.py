@@ -175,7 +175,7 @@ class Reader:
         return [TABLE]
 
     def close(self) -> None:
-        """Nothing is open."""
+        self.release()
 
 
 def batch_of(op: Op, rows: Mapping[int, int | None]) -> RowBatch | None:

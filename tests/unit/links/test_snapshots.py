@@ -9,9 +9,10 @@ from random import Random
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from tests.unit.links.snapshot_model import Capture, KilledError, Snapshots, request
+from tests.unit.links.snapshot_model import Capture, KilledError, Snapshots, TableRegistry, request
 from tests.unit.links.snapshot_source import Source, index_of
 
+from penstock.core.errors import UnavailableError
 from penstock.core.publication import CaptureRecord
 from penstock.core.snapshots import Method, SnapshotOptions, Status, Wanted, Window, next_locked_rows
 
@@ -72,25 +73,57 @@ def test_a_snapshot_of_any_method_reads_all_rows_and_lets_go_of_the_table(method
     assert not capture.source.is_locked
 
 
-def test_rows_that_come_behind_a_lock_that_was_lost_do_not_count() -> None:
+def test_a_paused_snapshot_does_not_keep_a_capture_busy_whose_table_waits_to_be_read_again() -> None:
     capture = Capture(Source({key: key for key in range(7)}), Snapshots())
-    capture.snapshots.add(request(1, SnapshotOptions(chunk_rows=1, method=Method.FULL_LOCK)))
+    capture.snapshots.add(asked := request(1, SnapshotOptions(chunk_rows=2)))
+    capture.snapshots.want(asked.id, Wanted.PAUSE)
+    capture.source.cascade({1: 5})
+    capture.carry(1)
+
+    settle(capture)
+
+    assert capture.capture.rereads
+    assert not capture.refreshers.is_busy
+    capture.snapshots.want(asked.id, Wanted.RUN)
+    for _ in range(12):
+        settle(capture)
+    assert not capture.capture.rereads
+    assert capture.topic.folded == capture.source.rows
+
+
+def settle(capture: Capture) -> None:
+    """Take the next step, and have every refresher look at what is asked for."""
+    capture.step()
+    capture.read()
+    while any(each._look_at == 0.0 for each in capture.refreshers._refreshers):
+        capture.refreshers.step(capture.source.at(capture.read_to))
+
+
+def test_a_cancelled_snapshot_whose_table_cannot_be_stopped_now_ends_when_it_can(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    capture = Capture(Source({key: key for key in range(7)}), Snapshots(), at_once=1)
+    capture.snapshots.add(asked := request(1, SnapshotOptions(chunk_rows=2, full_refresh=True)))
     for _ in range(3):
         capture.step()
         capture.read()
-    assert capture.topic.folded == {0: 0}
 
-    capture.source.is_locked = False
-    capture.source.write({5: 99})
-    capture.carry(1)
-    found = []
-    for _ in range(12):
+    def away(_: int) -> str:
+        message = "the Schematizer is away"
+        raise UnavailableError(message, "start it")
+
+    capture.snapshots.want(asked.id, Wanted.CANCEL)
+    with monkeypatch.context() as patched:
+        patched.setattr(TableRegistry, "value_schema", lambda _, id_: away(id_))
         capture.step()
-        capture.read()
-        found.append(capture.topic.folded.get(5, 99))
+    assert not capture.snapshots.known[asked.id].status.has_ended
+    assert asked.id in capture.capture.snapshots
 
-    assert set(found) == {99}
-    assert capture.topic.folded == capture.source.rows
+    capture.step()
+
+    assert capture.snapshots.known[asked.id].status is Status.CANCELLED
+    record = CaptureRecord.from_mapping(capture.topic.record or {})
+    assert "its snapshot was cancelled" in record.stopped[asked.table].error
 
 
 def test_a_copy_that_does_not_come_in_the_log_ends_its_snapshot() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from penstock.core.errors import UsageError
@@ -74,6 +76,8 @@ def test_a_listed_value_is_what_the_log_has_of_it() -> None:
     assert literal_of(fixed, "0x00ff") == "X'00ff0000'"
     assert key_values(fixed, ["0x00ff"]).to_pylist() == [b"\0\xff\0\0"]
     assert literal_of(column(TextType(9, "latin1")), "ö") == "CONVERT(_utf8mb4 X'c3b6' USING latin1)"
+    sorted_ = replace(column(TextType(9, "latin1")), collation="latin1_german2_ci")
+    assert literal_of(sorted_, "ö") == "CONVERT(_utf8mb4 X'c3b6' USING latin1) COLLATE latin1_german2_ci"
     assert key_values(column(UNSIGNED), [2**64 - 1, "0"]).to_pylist() == [2**64 - 1, 0]
     with pytest.raises(ValueError, match="does not begin with 0x"):
         literal_of(fixed, "00ff")

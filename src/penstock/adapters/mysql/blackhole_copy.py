@@ -54,11 +54,15 @@ _TIME_LIMIT_REACHED: Final = frozenset({1969, ER.QUERY_INTERRUPTED})
 
 @dataclass(frozen=True, slots=True)
 class _Copying:
-    """What to copy: rows of the table `schema` that meet `where`, into `copy`."""
+    """What to copy: rows of the table `schema`, those that `where` names, into `copy`.
+
+    `last` is the last key, none for a chunk without an end.
+    """
 
     schema: TableSchema
     copy: TableId
     where: str
+    last: Sequence[bytes] = ()
 
 
 class BlackholeCopier:
@@ -104,13 +108,16 @@ class BlackholeCopier:
         rows_max = order.options.chunk_rows
         rows = self._locked_rows.get(order.snapshot_id, first_locked_rows(rows_max))
         begin = end_of_log(self._connection)
-        where, last, expected = self._next(order, rows)
-        copied, took_ms = 0, 0.0
-        if last:
-            copied, took_ms = self._copy(_Copying(schema, copy, where), order, rows)
-            self._locked_rows[order.snapshot_id] = next_locked_rows(rows, took_ms, order.options.lock_ms, rows_max)
+        expected = None if order.cursor else rows_expected(self._connection, schema.table)
+        chunk = self._next(order, copy, rows)
+        copied, took_ms = self._copy(chunk, order, rows)
         high = end_of_log(self._connection)
-        cursor = write_cursor(schema, last) if last else None
+        if not chunk.last and copied == rows:
+            # Others have added so many meanwhile that this was not the end: it comes again, up to a key.
+            cursor: str | None = order.cursor
+        else:
+            self._locked_rows[order.snapshot_id] = next_locked_rows(rows, took_ms, order.options.lock_ms, rows_max)
+            cursor = write_cursor(schema, chunk.last) if chunk.last else None
         if cursor is None:
             self._drop(copy)
         _log.info("copied under a lock", table=str(schema.table), rows=copied, lock_ms=round(took_ms, 1))
@@ -126,8 +133,12 @@ class BlackholeCopier:
             if id_ and is_over(id_):
                 self._drop(table)
 
-    def _next(self, order: ChunkOrder, rows: int) -> tuple[str, Sequence[bytes], int | None]:
-        """Find the next chunk without a lock: the condition on its rows, its last key (empty: no rows are left)."""
+    def _next(self, order: ChunkOrder, copy: TableId, rows: int) -> _Copying:
+        """Find the next chunk of `rows` rows without a lock; if so many are not left, it has no end.
+
+        So it has what others add until it is locked, and ends the snapshot: behind a key
+        there would be rows again. It also has rows of the log that were not yet to be seen.
+        """
         schema = order.schema
         behind = read_cursor(schema, order.cursor)
         given = [f"(\n{order.options.where}\n)"] if order.options.where else []
@@ -135,13 +146,11 @@ class BlackholeCopier:
         names = ", ".join(map(quote, schema.key))
         where = f" WHERE {' AND '.join(given)}" if given else ""
         expressions = ", ".join(select_expression(schema.column(name), quote(name)) for name in schema.key)
-        source = f"SELECT {expressions} FROM {quote_table(schema.table)}{where} ORDER BY"  # noqa: S608 - quoted
-        last = self._row(f"{source} {names} LIMIT {rows - 1}, 1")
-        if not last:
-            backwards = ", ".join(f"{quote(name)} DESC" for name in schema.key)
-            last = self._row(f"{source} {backwards} LIMIT 1")
-        chunk = [*given, is_up_to(schema, last)] if last else given
-        return " AND ".join(chunk), last, None if order.cursor else rows_expected(self._connection, schema.table)
+        source = f"SELECT {expressions} FROM {quote_table(schema.table)}{where}"  # noqa: S608 - quoted
+        last = self._row(f"{source} ORDER BY {names} LIMIT {rows - 1}, 1")
+        if last:
+            return _Copying(schema, copy, " AND ".join([*given, is_up_to(schema, last)]), last)
+        return _Copying(schema, copy, f"{' AND '.join(given) or '1 = 1'} ORDER BY {names} LIMIT {rows}")
 
     def _row(self, sql: str) -> list[bytes]:
         """Return the values of one row of a key as they are printed, none if there is no row."""
@@ -204,7 +213,9 @@ class BlackholeCopier:
         try:
             ask(self._connection, f"LOCK TABLES {quote_table(table)} READ, {quote_table(copy)} WRITE")
         except UnfitServerError as error:
-            raise self._denied(error, table) if is_denied(error) else error from error
+            if not is_denied(error):
+                raise
+            raise self._denied(error, table) from error
         except UnavailableError as error:
             if error_code(error) != ER.LOCK_WAIT_TIMEOUT:
                 raise
@@ -237,7 +248,9 @@ class BlackholeCopier:
             self._make_schema()
             ask(self._connection, f"CREATE TABLE {quote_table(copy)} ({', '.join(columns)}) ENGINE=BLACKHOLE")
         except UnfitServerError as error:
-            raise self._denied(error, schema.table) if is_denied(error) else error from error
+            if not is_denied(error):
+                raise
+            raise self._denied(error, schema.table) from error
         self._require_engine(copy)
 
     def _require_engine(self, copy: TableId) -> None:

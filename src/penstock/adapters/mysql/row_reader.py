@@ -165,10 +165,11 @@ class MysqlRowReader:
                 copier.check(schema)
 
     def close(self) -> None:
-        """Drop the connections."""
-        self.release()
-        self._close_copier()
-        self._close_reading()
+        """Drop the connections, each whatever goes wrong with another."""
+        with contextlib.ExitStack() as open_:
+            open_.callback(self._close_reading)
+            open_.callback(self._close_copier)
+            open_.callback(self.release)
 
     def _close_reading(self) -> None:
         if self._connection is not None and self._connection.open:

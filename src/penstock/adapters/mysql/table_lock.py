@@ -97,7 +97,8 @@ class LockedTable:
     def close(self) -> None:
         """End the lock. Safe to call twice."""
         if self._rows is not None:
-            with contextlib.suppress(PenstockError, pymysql.err.MySQLError):
+            # ValueError: another thread is in it, and finds the connection closed.
+            with contextlib.suppress(PenstockError, pymysql.err.MySQLError, ValueError):
                 self._rows.close()
             self._rows = None
         if self._connection.open:

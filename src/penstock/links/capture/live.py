@@ -88,6 +88,10 @@ class LiveCapture:
             self._follow(seconds, None)
         except Exception as error:  # noqa: BLE001 - it is raised again by the next tail slice
             self._failure = error
+        if self._refresher is not None and not self._recalled.is_set():
+            # Nobody may come back to this process: no table stays locked for that.
+            with suppress(Exception):
+                self._refresher.close()
 
     def _take_back(self) -> None:
         """End the thread between tail slices, and raise what ended it before."""

@@ -8,15 +8,16 @@ nothing but the rows of a chunk that is read is held in memory.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, assert_never
+from typing import TYPE_CHECKING, Protocol, TypeVar, assert_never
 
 from penstock.core.errors import PenstockError, UnavailableError, UsageError
 from penstock.core.snapshots import Method, SnapshotProgress, Status, Wanted, Window, require_key
 from penstock.core.tables import TableId
 from penstock.links.capture.chunk_messages import GivesWayInPartError, SnapshotError, chunk_messages, require_came
-from penstock.links.capture.rereads import ask_for_rereads, stop_unread
+from penstock.links.capture.refresher_state import Locked, Near, Reading, near_since
+from penstock.links.capture.rereads import ask_for_rereads, paused_tables, stop_unread
 from penstock.links.capture.table_return import announce_anew
 from penstock.ports.snapshots import Chunk, ChunkOrder, Definition
 
@@ -29,13 +30,13 @@ if TYPE_CHECKING:
     from penstock.core.publication import Publication
     from penstock.core.tables import TableSchema
     from penstock.links.capture.open_capture import OpenCapture
+    from penstock.links.capture.refresher_state import Known, What
     from penstock.ports.snapshots import RowReader, Snapshot, SnapshotList
 
 _LOOK_SECONDS = 1.0
 _ATTEMPTS_MAX = 10
 _PAUSE_SECONDS_MAX = 30.0
 _SMALLER = 4
-_What: TypeAlias = "Chunk | Definition"
 _Answer = TypeVar("_Answer")
 
 
@@ -45,38 +46,6 @@ class Start(Protocol):
     def __call__(self, question: Callable[[], _Answer], /) -> Future[_Answer]:
         """Have `question` asked."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """What is being read for a snapshot, and what the log has told of its table since it began."""
-
-    snapshot: Snapshot
-    table: TableId
-    topic: str
-    future: Future[_What]
-    window: Window
-
-
-@dataclass(frozen=True, slots=True)
-class _Locked:
-    """The table that a snapshot has locked; what the log tells of it since it began anew makes `window` void."""
-
-    snapshot: Snapshot
-    table: TableId
-    topic: str
-    window: Window
-
-
-@dataclass(slots=True)
-class Known:
-    """What all refreshers of a capture know of its snapshots, by their ids; `taken` says by which of them."""
-
-    taken: dict[str, Refresher] = field(default_factory=dict)
-    failures: dict[str, int] = field(default_factory=dict)
-    chunk_rows: dict[str, int] = field(default_factory=dict)
-    not_before: dict[str, float] = field(default_factory=dict)
-    tell_at: dict[str, float] = field(default_factory=dict)
 
 
 class Refresher:
@@ -98,15 +67,16 @@ class Refresher:
         self._list = snapshots
         self._start = start
         self._current: Snapshot | None = None
-        self._reading: _Reading | None = None
-        self._locked: _Locked | None = None
+        self._reading: Reading | None = None
+        self._locked: Locked | None = None
+        self._near: Near | None = None
         self._known = known
         self._look_at = 0.0
 
     @property
     def is_busy(self) -> bool:
         """Whether a snapshot is to go on, or may be."""
-        return self._current is not None or bool(self._capture.rereads) or not self._look_at
+        return self._current is not None or bool(self._capture.rereads.keys() - self._known.paused) or not self._look_at
 
     def step(self, boundary: Position) -> None:
         """Go on as far as nothing has to be waited for. The log is read up to `boundary`, and that published."""
@@ -137,13 +107,20 @@ class Refresher:
                 each.window.void()
 
     def close(self) -> None:
-        """Let go of the source."""
-        self._reader.close()
+        """Let go of the source, now and behind what is under way there, which may be a lock, and does not count."""
+        is_under_way = self._reading is not None and not self._reading.future.done()
+        self._reading = self._locked = None
+        try:
+            self._reader.close()
+        finally:
+            if is_under_way:
+                self._start(self._reader.close)
 
     def _look(self, boundary: Position) -> None:
         """See what is asked for, and bring what the state database says of us up to what is committed."""
         try:
             found = {s.id: s for s in self._list.all(self._capture.parts.table_catalog.source, is_open=True)}
+            self._known.paused = paused_tables(found.values())
             asked = ask_for_rereads(self._capture, self._list, found.values(), boundary)
             found |= {snapshot.id: snapshot for snapshot in asked}
             for id_, progress in list(self._capture.snapshots.items()):
@@ -198,11 +175,16 @@ class Refresher:
         locks = snapshot.options.method is Method.FULL_LOCK
         is_new = progress is None or (progress.mends and not progress.fills)
         begins = not self._has_locked(snapshot) if locks else snapshot.options.full_refresh and is_new
-        question: Callable[[], _What]
+        question: Callable[[], What]
+        is_probe = False
         try:
             if begins or not is_carried:
                 self._require_may_begin(snapshot, None if is_carried else progress)
-                look = self._reader.lock if locks else self._reader.define
+                is_probe = locks and (self._near is None or not self._near.holds(snapshot))
+                if locks and not is_probe:
+                    # The reader lets go of what it had locked.
+                    self._locked = self._near = None
+                look = self._reader.lock if locks and not is_probe else self._reader.define
                 topic, question = "", partial(look, table, boundary)
             else:
                 encodable, topic = table_catalog.encodable(table)
@@ -217,7 +199,8 @@ class Refresher:
         except UsageError as error:
             self._end(snapshot, Status.FAILED, boundary, error)
         else:
-            self._reading = _Reading(snapshot, table, topic, self._start(question), Window())
+            began = time.monotonic()
+            self._reading = Reading(snapshot, table, topic, self._start(question), Window(), began, is_probe)
 
     def _order(
         self, snapshot: Snapshot, schema: TableSchema, progress: SnapshotProgress | None, low: Position
@@ -230,10 +213,24 @@ class Refresher:
         locked = self._locked
         return locked is not None and locked.snapshot.id == snapshot.id and self._reader.holds(locked.table)
 
+    def _see_how_near(self, reading: Reading) -> None:
+        """Have the table locked next, unless the capture is far behind: those who write would wait for it."""
+        try:
+            self._near = near_since(reading)
+        except UnavailableError as error:
+            # This is no failed try.
+            self._tell(replace(reading.snapshot, status=Status.RUNNING, error=error.message, hint=error.hint))
+
     def _unlock(self, snapshot: Snapshot) -> None:
         """Let go of the table if `snapshot` has locked it; whoever wants it still begins again."""
-        if snapshot.options.method is Method.FULL_LOCK:
+        if snapshot.options.method is not Method.FULL_LOCK:
+            return
+        reading = None if self._reading is None or self._reading.is_probe else self._reading
+        at = [each.snapshot for each in (self._locked, reading) if each is not None]
+        if self._locked is not None and self._locked.snapshot.id == snapshot.id:
             self._locked = None
+        # The reader has one lock, which may be that of another table.
+        if not any(each.id != snapshot.id and each.options.method is Method.FULL_LOCK for each in at):
             self._start(self._reader.release)
 
     def _require_may_begin(self, snapshot: Snapshot, progress: SnapshotProgress | None) -> None:
@@ -249,7 +246,7 @@ class Refresher:
             message = f"{table} is not carried now: it has stopped, was dropped, or is new"
             raise UsageError(message, "take a snapshot of all its rows first, without --where and --keys")
 
-    def _take(self, reading: _Reading, boundary: Position) -> None:
+    def _take(self, reading: Reading, boundary: Position) -> None:
         """Take what was read, once the log is read up to its high place."""
         if not reading.future.done():
             return
@@ -257,7 +254,9 @@ class Refresher:
             # It is read again.
             self._reading = None
             return
-        if self._locked is not None and self._locked.window.is_void:
+        # While it is being locked there is no topic yet.
+        is_under_lock = bool(reading.topic) and reading.snapshot.options.method is Method.FULL_LOCK
+        if is_under_lock and (self._locked is None or self._locked.window.is_void):
             self._reading = None
             message = f"the lock of {reading.table} was lost, and the table written to, before all of it was read"
             self._fail(reading.snapshot, UnavailableError(message, "it is locked again, and begun again"), boundary)
@@ -273,6 +272,8 @@ class Refresher:
         self._reading = None
         try:
             match found:
+                case Definition() if reading.is_probe:
+                    self._see_how_near(reading)
                 case Definition():
                     self._return_table(reading.snapshot, found, boundary)
                 case Chunk():
@@ -291,9 +292,9 @@ class Refresher:
         self._capture.snapshots[snapshot.id] = SnapshotProgress(snapshot.table, fills=True)
         self._capture.begin_anew(boundary, schema_change)
         if snapshot.options.method is Method.FULL_LOCK:
-            self._locked = _Locked(snapshot, found.schema.table, schema_change.topic, Window())
+            self._locked = Locked(snapshot, found.schema.table, schema_change.topic, Window())
 
-    def _publish(self, reading: _Reading, chunk: Chunk, boundary: Position) -> None:
+    def _publish(self, reading: Reading, chunk: Chunk, boundary: Position) -> None:
         snapshot = reading.snapshot
         before = self._capture.snapshots.get(snapshot.id) or SnapshotProgress(snapshot.table)
         require_came(self._capture, snapshot, chunk)
@@ -367,12 +368,18 @@ class Refresher:
             self._reading = None
         self._current = None
         self._unlock(snapshot)
-        progress = self._capture.snapshots.pop(snapshot.id, None)
+        progress = self._capture.snapshots.get(snapshot.id)
+        if progress is not None:
+            try:
+                stop_unread(self._capture, progress, "its snapshot was cancelled" if error is None else error.message)
+            except UnavailableError:
+                # Without the Schematizer its table cannot be stopped: it ends at one of the next looks, or tries.
+                self._known.not_before[snapshot.id] = time.monotonic() + _LOOK_SECONDS
+                return
+            del self._capture.snapshots[snapshot.id]
+            self._capture.advance(boundary)
         if snapshot.options.method is Method.BLACKHOLE:
             self._start(partial(self._reader.sweep, snapshot.id.__eq__))
-        if progress is not None:
-            stop_unread(self._capture, progress, "its snapshot was cancelled" if error is None else error.message)
-            self._capture.advance(boundary)
         said, hint = ("", "") if error is None else (error.message, error.hint)
         self._tell(replace(snapshot, status=status, error=said, hint=hint))
         self._look_at = 0.0

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from penstock.links.capture.refresher import Known, Refresher
+from penstock.links.capture.refresher import Refresher
+from penstock.links.capture.refresher_state import Known
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,10 +52,14 @@ class Refreshers:
             each.saw_statement(statement)
 
     def close(self) -> None:
-        """Let go of the state database and of the source."""
-        self._list.close()
-        for each in self._refreshers:
-            each.close()
+        """Let go of the state database and of the source, of each whatever goes wrong with another.
+
+        Safe to call twice; whoever goes on nevertheless connects again.
+        """
+        with ExitStack() as open_:
+            open_.callback(self._list.close)
+            for each in self._refreshers:
+                open_.callback(each.close)
 
 
 def wanted_by_itself(capture: OpenCapture, tables: Sequence[TableId]) -> list[TableId]:

@@ -52,6 +52,11 @@ def ask_for_rereads(
     return asked
 
 
+def paused_tables(is_open: Collection[Snapshot]) -> frozenset[str]:
+    """The tables of which nothing is read until people let their snapshots go on, whatever is to be read again."""
+    return frozenset(each.table for each in is_open if each.wanted is Wanted.PAUSE)
+
+
 def stop_unread(capture: OpenCapture, progress: SnapshotProgress, reason: str) -> None:
     """Stop the table of a snapshot that ended before its rows were those of the source."""
     schema = capture.parts.table_catalog.announced_schema(TableId.parse(progress.table))

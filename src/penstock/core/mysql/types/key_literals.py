@@ -56,7 +56,9 @@ def literal_of(column: Column, value: object) -> str:
     """Return a value of `keys.read_key` as a literal. ValueError for one that the column does not hold."""
     match column.type:
         case TextType(charset=charset):
-            return f"CONVERT(_utf8mb4 X'{str(value).encode().hex()}' USING {charset})"
+            # What was converted is as strong as the column: without its collation the two conflict.
+            collate = f" COLLATE {column.collation}" if column.collation else ""
+            return f"CONVERT(_utf8mb4 X'{str(value).encode().hex()}' USING {charset}){collate}"
         case EnumType() | SetType():
             return f"_utf8mb4 X'{str(value).encode().hex()}'"
         case _:
