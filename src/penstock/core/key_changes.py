@@ -67,9 +67,7 @@ def message_order(batch: RowBatch) -> npt.NDArray[np.int64]:
         hint = f"write smaller transactions, as a binlog ends between two of them only, and {START_ANEW}"
         raise LogError(message, hint)
     if len(batch) and (int(batch.rows.max()) >> _ROW_BITS or int(batch.rows.min()) < 0):
-        message = (
-            f"{batch.file} has a rows event with row {int(batch.rows.max())}, beyond the largest, 16,777,216"
-        )
+        message = f"{batch.file} has a rows event with row {int(batch.rows.max())}, beyond the largest, 16,777,216"
         raise LogError(message, f"lower binlog_row_event_max_size in the source, and {START_ANEW}")
     is_create = np.int64(batch.op is Op.CREATE)
     return (batch.offsets << (_ROW_BITS + 1)) | (batch.rows.astype(np.int64) << 1) | is_create

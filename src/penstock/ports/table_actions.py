@@ -107,6 +107,10 @@ class TableActions(Protocol):
         """Keep a change that will be passed over. Safe to repeat."""
         ...
 
+    def forget_skipped(self, request: TableRequest) -> None:
+        """Forget the changes that were kept for a request: it passes over none. Safe to repeat."""
+        ...
+
     def skipped(self, link: str, table: str) -> Sequence[SkippedChange]:
         """What was passed over of a table, oldest first."""
         ...

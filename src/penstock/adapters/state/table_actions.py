@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from penstock.adapters.state.database import open_engine, transaction
@@ -116,6 +116,13 @@ class SqlTableActions:
         }
         with transaction(self._engine) as connection:
             upsert(connection, SKIPPED_CHANGES, [row])
+
+    def forget_skipped(self, request: TableRequest) -> None:
+        """See ports/table_actions.TableActions."""
+        kept = SKIPPED_CHANGES
+        mine = [kept.c.pipeline == self._pipeline, kept.c.link == request.link, kept.c.request_id == request.id]
+        with transaction(self._engine) as connection:
+            connection.execute(delete(kept).where(*mine))
 
     def skipped(self, link: str, table: str) -> Sequence[SkippedChange]:
         """See ports/table_actions.TableActions."""

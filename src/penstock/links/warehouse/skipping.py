@@ -35,11 +35,15 @@ HIDDEN = "(hidden, as the link hides the column)"
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """What came of a batch: how many rows were new, and what was passed over or hindered that; "" for neither."""
+    """What came of a batch: how many rows were new, and what was passed over or hindered that; "" for neither.
+
+    `is_held` says that a change is found and kept, and that somebody holds the table: try again.
+    """
 
     rows: int
     told: str = ""
     is_done: bool = True
+    is_held: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +93,8 @@ class ChangeSkipper:
                 break
             known = schemas({batch.schema_id})
             if kept is not None and _speaks_for(batch, kept):
-                self._go_past(batch, kept.offset, known)
-                break
+                hindered = self._go_past(batch, kept.offset, known)
+                return Passed(rows) if hindered is None else replace(hindered, rows=rows)
             passed = self._load(batch, known)
             rows += passed.rows
             if passed.told:
@@ -109,11 +113,18 @@ class ChangeSkipper:
         except TableStoppedError as error:
             return Passed(0, _why_not(error), is_done=False)
 
-    def _go_past(self, batch: Batch, offset: int, schemas: Mapping[int, TableSchema]) -> None:
-        """Let the target have everything of `batch` up to `offset`, which it has but for the change there."""
+    def _go_past(self, batch: Batch, offset: int, schemas: Mapping[int, TableSchema]) -> Passed | None:
+        """Let the target have everything of `batch` up to `offset`, which it has but for the change there.
+
+        Returns what hinders it, None for nothing.
+        """
         start = self._position(batch)
-        if start <= offset:
-            self._sink.load(batch.table, [_empty(batch, start, offset + 1)], schemas)
+        try:
+            if start <= offset:
+                self._sink.load(batch.table, [_empty(batch, start, offset + 1)], schemas)
+        except TableStoppedError as error:
+            return Passed(0, _why_not(error), is_done=False, is_held=error.retryable)
+        return None
 
     def _narrow(self, batch: Batch, schemas: Mapping[int, TableSchema]) -> Passed:
         start = self._position(batch)
@@ -142,7 +153,9 @@ class ChangeSkipper:
             return Passed(loaded)
         self._keep(FoundChange(batch, offsets[0], self._text(_between(rows, start, end)), refused.reason))
         _KEPT.maybe_crash()
-        self._go_past(batch, offsets[0], schemas)
+        hindered = self._go_past(batch, offsets[0], schemas)
+        if hindered is not None:
+            return replace(hindered, rows=loaded)
         _PASSED.maybe_crash()
         return Passed(loaded, passed_over(batch.topic, batch.partition, offsets[0], refused.reason))
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _log = structlog.get_logger()
 
 _PERIOD_SECONDS = 1.0
+_HELD_PERIODS = 5
+"""For so long a request waits that is to be tried again."""
 
 
 class ControlledLoader(Protocol):
@@ -65,6 +67,7 @@ class TableControl:
         self._objects = objects
         self._hides = hides
         self._look_at = 0.0
+        self._again_at: dict[str, float] = {}
         self._is_away = False
 
     def begin(self, loader: ControlledLoader, sink: Sink) -> None:
@@ -95,33 +98,38 @@ class TableControl:
         for request in self._actions.requests(self._link):
             if request.has_dropped and not loader.has_dropped(TableId.parse(request.table)):
                 self._actions.end(request, Stage.OVER, "it began anew, and goes on")
-            if not request.is_open or not self._actions.begin(request):
+            is_due = time.monotonic() >= self._again_at.get(request.id, 0.0)
+            if not request.is_open or not is_due or not self._actions.begin(request):
                 continue
-            is_done, told = self._do(request, loader, sink)
-            stage = Stage.DONE if is_done else Stage.REFUSED
+            stage, told = self._do(request, loader, sink)
+            if stage is Stage.BEGUN:
+                self._again_at[request.id] = time.monotonic() + _HELD_PERIODS * _PERIOD_SECONDS
+                continue
+            self._again_at.pop(request.id, None)
             self._actions.end(request, stage, told)
             event = {"table": request.table, "action": request.action.value, "stage": stage.value, "told": told}
             _log.info("request for a table ended", link=self._link, **event)
 
-    def _do(self, request: TableRequest, loader: ControlledLoader, sink: Sink) -> tuple[bool, str]:
+    def _do(self, request: TableRequest, loader: ControlledLoader, sink: Sink) -> tuple[Stage, str]:
+        """Do what `request` asks for; return how far it is then, BEGUN if it is to be tried again."""
         table = TableId.parse(request.table)
         if loader.has_dropped(table) and request.action is not Action.DROP:
-            return False, f"it is dropped here; to bring it back: penstock snapshot FILE {table} --full-refresh"
+            return Stage.REFUSED, f"it is dropped here; to bring it back: penstock snapshot FILE {table} --full-refresh"
         match request.action:
             case Action.PAUSE:
                 loader.pause_table(table)
-                return True, "it waits until somebody lets it go on"
+                return Stage.DONE, "it waits until somebody lets it go on"
             case Action.RESUME:
-                return True, "it goes on" if loader.release_table(table) else "it did not wait, and goes on"
+                return Stage.DONE, "it goes on" if loader.release_table(table) else "it did not wait, and goes on"
             case Action.SKIP:
                 return self._skip(request, loader, sink)
             case Action.DROP:
                 loader.drop_table(table)
-                return True, "it is forgotten; the target's table stays as it is"
+                return Stage.DONE, "it is forgotten; the target's table stays as it is"
             case never:
                 assert_never(never)
 
-    def _skip(self, request: TableRequest, loader: ControlledLoader, sink: Sink) -> tuple[bool, str]:
+    def _skip(self, request: TableRequest, loader: ControlledLoader, sink: Sink) -> tuple[Stage, str]:
         table = TableId.parse(request.table)
         skipped = self._actions.skipped(self._link, request.table)
         kept = next((change for change in skipped if change.request == request.id), None)
@@ -135,6 +143,11 @@ class TableControl:
 
         skipper = ChangeSkipper(sink, self._objects, keep, lambda column: self._hides(table, column))
         passed, told = loader.skip_change(table, skipper, kept), "nothing of it is refused any more; it goes on"
+        if passed.is_held:
+            return Stage.BEGUN, passed.told
+        if not passed.is_done:
+            self._actions.forget_skipped(request)
+            return Stage.REFUSED, passed.told
         if kept is not None:
             told = passed_over(kept.topic, kept.partition, kept.offset, kept.reason)
-        return passed.is_done, passed.told or told
+        return Stage.DONE, passed.told or told
