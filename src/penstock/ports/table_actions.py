@@ -87,8 +87,11 @@ class TableActions(Protocol):
     changes. What a link has loaded, and what it has dropped, its target knows.
     """
 
-    def ask(self, request: TableRequest) -> None:
-        """Ask for something, in the place of what was asked before. Raises UsageError while that is being done."""
+    def ask(self, *requests: TableRequest) -> None:
+        """Ask for some things, all or none, each in the place of what was asked before.
+
+        Raises UsageError while that is being done, and for a table that was dropped and has not begun anew.
+        """
         ...
 
     def begin(self, request: TableRequest) -> bool:

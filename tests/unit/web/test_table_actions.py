@@ -155,6 +155,19 @@ def test_a_table_on_which_something_is_being_done_takes_nothing_else(shop: Shop)
     assert (code, "something else is being done to shop.orders" in told) == (2, True)
 
 
+def test_of_two_links_none_is_asked_where_one_is_busy(shop: Shop) -> None:
+    shop.run()
+    with closing(open_table_actions(shop.spec)) as actions:
+        begun = TableRequest("1", "b", "shop.orders", Action.DROP, "ann")
+        actions.ask(begun)
+        actions.begin(begun)
+
+        with pytest.raises(UsageError, match="something else is being done"):
+            actions.ask(*(TableRequest(f"2{link}", link, "shop.orders", Action.PAUSE, "ann") for link in "ab"))
+
+    assert [(each.link, each.stage) for each in requests(shop)] == [("b", Stage.BEGUN)]
+
+
 def test_a_table_that_was_dropped_wants_a_full_refresh(shop: Shop) -> None:
     shop.run()
     ask_for_action(shop.spec, "shop.orders", Action.DROP, None, "ann")
