@@ -24,4 +24,4 @@ def open_table_control(spec: PipelineSpec, link: LinkSpec) -> TableControl:
     def hides(table: TableId, column: str) -> bool:
         return any(patterns.matches(table, column) for patterns in hidden)
 
-    return TableControl(link.name, open_table_actions(spec), open_restoring_store(spec), hides)
+    return TableControl(link.name, open_table_actions(spec), open_restoring_store(spec), hides, link.patterns.matches)
