@@ -217,6 +217,21 @@ def test_a_kill_in_a_skip_passes_over_one_change_and_no_other(link: Link, point:
     assert link.request().stage is Stage.DONE
 
 
+def test_a_skip_deletes_the_files_that_a_killed_one_left_and_no_others(link: Link) -> None:
+    link.place.do(UNIQUE)
+    made = batch(link, NEW, 1, *REFUSED)
+    folder = made.path.rpartition("/")[0]
+    for name in (LINK, f"{LINK}2"):
+        link.place.objects.put(f"{folder}/part-{name}/1.parquet", b"left")
+    link.load(made)
+
+    link.ask(Action.SKIP)
+
+    left = [key for key in link.place.objects.list("") if "part-" in key]
+    assert left == [f"{folder}/part-{LINK}2/1.parquet"]
+    assert link.rows(NEW) == [("a", 1), ("b", 2), ("d", 4)]
+
+
 def test_a_skip_that_was_killed_waits_while_somebody_holds_the_table_and_is_done_then(
     link: Link, monkeypatch: pytest.MonkeyPatch
 ) -> None:

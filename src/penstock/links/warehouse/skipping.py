@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from penstock.config.crash_points import CrashPoint
 from penstock.core.errors import TableStoppedError
-from penstock.core.files import OFFSET, render_file
+from penstock.core.files import OFFSET, key_folder, render_file
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.warehouse.load_plan import Piece
 from penstock.links.warehouse.pieces import read_pieces
@@ -66,12 +66,14 @@ class ChangeSkipper:
 
     def __init__(
         self,
+        link: str,
         sink: Sink,
         objects: ObjectStore,
         keep: Callable[[FoundChange], None],
         hides: Callable[[str], bool],
     ) -> None:
-        """Load into `sink`; `hides` says of a column whether nobody is to see its values."""
+        """Load into `sink` for `link`; `hides` says of a column whether nobody is to see its values."""
+        self._link = link
         self._sink = sink
         self._objects = objects
         self._keep = keep
@@ -128,6 +130,7 @@ class ChangeSkipper:
 
     def _narrow(self, batch: Batch, schemas: Mapping[int, TableSchema]) -> Passed:
         start = self._position(batch)
+        self._delete_parts(batch)
         # A table that is refused with no row at all is not refused for a change.
         self._sink.load(batch.table, [_empty(batch, start, start)], schemas)
         schema = schemas[batch.schema_id]
@@ -166,7 +169,7 @@ class ChangeSkipper:
         start, end = between
         part = _between(rows, start, end)
         content = render_file(schemas[batch.schema_id], part)
-        key = f"{batch.path.rpartition('/')[0]}/part-{start:020d}-{end:020d}-{batch.schema_id}.parquet"
+        key = f"{self._parts(batch)}{start:020d}-{end:020d}-{batch.schema_id}.parquet"
         named = replace(_empty(batch, start, end), rows=part.num_rows, path=key, format="parquet", compression="zstd")
         self._objects.put(key, content)
         try:
@@ -174,6 +177,16 @@ class ChangeSkipper:
             return self._sink.load(batch.table, [whole], schemas).rows
         finally:
             self._objects.delete([key])
+
+    def _parts(self, batch: Batch) -> str:
+        """How the files begin that this link makes, and no other, of parts of batches of the table."""
+        return f"{batch.path.rpartition('/')[0]}/part-{key_folder(self._link)}/"
+
+    def _delete_parts(self, batch: Batch) -> None:
+        """Delete the files that a try before this one has left, which was killed."""
+        left = self._objects.list(self._parts(batch))
+        if left:
+            self._objects.delete(left)
 
     def _position(self, batch: Batch) -> int:
         known = self._sink.positions(batch.table).get((batch.topic, batch.partition), batch.start_offset)

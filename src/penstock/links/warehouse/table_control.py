@@ -167,7 +167,7 @@ class TableControl:
                 SkippedChange(self._link, request.table, *place, found.row, found.reason, request.id)
             )
 
-        skipper = ChangeSkipper(sink, self._objects, keep, lambda column: self._hides(table, column))
+        skipper = ChangeSkipper(self._link, sink, self._objects, keep, lambda column: self._hides(table, column))
         passed, told = loader.skip_change(table, skipper, kept), "nothing of it is refused any more; it goes on"
         if passed.is_held:
             return Stage.BEGUN, passed.told
