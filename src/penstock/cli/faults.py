@@ -58,8 +58,8 @@ def faults(
     # Imported here so that `faults --help` need not wait for Arrow and the drivers.
     from penstock.bench.machine import describe_machine  # noqa: PLC0415
     from penstock.cli.console import say_note  # noqa: PLC0415
+    from penstock.faults.pick import fault_source  # noqa: PLC0415
     from penstock.faults.report import render, write_into  # noqa: PLC0415
-    from penstock.faults.sources import SOURCES  # noqa: PLC0415
     from penstock.faults.suite import run_suite  # noqa: PLC0415
     from penstock.faults.trials import TrialFile, choose_seed, require_clean  # noqa: PLC0415
     from penstock.faults.world import World  # noqa: PLC0415
@@ -72,7 +72,7 @@ def faults(
     home = Path(tempfile.mkdtemp(prefix="penstock-faults-"))
     say_note(f"seed {chosen}; logs and data in {home}")
     if len(trials) < count:
-        with World(home, SOURCES[source.value]) as world:
+        with World(home, fault_source(source.value)) as world:
             if not world.has_small_disk:
                 say_note("the disk of the state database is not filled: only root may mount a small one")
             numbers = range(len(trials), count)
@@ -88,9 +88,9 @@ def faults(
 def _require_known(source: str, names: Sequence[str]) -> None:
     from penstock.core.errors import UsageError  # noqa: PLC0415
     from penstock.faults.catalogue import all_faults  # noqa: PLC0415
-    from penstock.faults.sources import SOURCES  # noqa: PLC0415
+    from penstock.faults.pick import fault_source  # noqa: PLC0415
 
-    known = [fault.name for fault in all_faults(SOURCES[source], with_full_disk=True)]
+    known = [fault.name for fault in all_faults(fault_source(source), with_full_disk=True)]
     if unknown := [name for name in names if name not in known]:
         message = f"there is no fault {unknown[0]!r}"
         raise UsageError(message, "choose from:\n  " + "\n  ".join(known))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -80,14 +81,7 @@ def init(
     answers = _answers(_Questions(is_asking=not yes), origin, target, name)
     text = render_first_file(answers)
     parse(text, f"what {file} would be", file.resolve().parent)
-    try:
-        with file.open("x", encoding="utf-8") as written:
-            written.write(text)
-    except FileExistsError as error:
-        raise _is_there(file) from error
-    except OSError as error:
-        message = f"{file} cannot be written: {error.strerror}"
-        raise UsageError(message, "name a file in a directory that you may write to: penstock init FILE") from error
+    _write(file, text)
     typer.echo(f"{file} is written")
     load(file)
     _check(file, [each.password_env for each in (answers.source, answers.postgres) if each is not None])
@@ -123,7 +117,13 @@ def _answers(questions: _Questions, origin: From, target: To, name: str | None) 
     env = questions.ask(origin.password_env, _ENV, "--password-env", "SOURCE_PASSWORD")
     source = Login(host, _port(port), user, env, database)
     tables = origin.tables or _listed(questions.ask(None, "Which tables (shop.orders, shop.*)", "--table"))
+    if not tables:
+        message = "a pipeline with no table captures nothing"
+        raise UsageError(message, "name some: shop.orders, or shop.*")
     kinds = target.to or _listed(questions.ask(None, "Into which targets: duckdb, postgres", "--to", "duckdb"))
+    if not kinds:
+        message = "a pipeline with no target loads nothing"
+        raise UsageError(message, "name one: duckdb, or postgres")
     if strange := sorted(set(kinds) - {"duckdb", "postgres"}):
         message = f"a first file has targets of the kinds duckdb and postgres, not {', '.join(strange)}"
         raise UsageError(message, "write one of those, and put others in by hand: docs/targets.md")
@@ -171,6 +171,25 @@ def _port(text: str) -> int:
 
 def _listed(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _write(file: Path, text: str) -> None:
+    """Write `file` whole or not at all. Raises UsageError for one that is there, or cannot be written."""
+    unfinished = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        # A rename alone would replace what somebody else has put there meanwhile.
+        file.open("x").close()
+        unfinished.replace(file)
+    except FileExistsError as error:
+        raise _is_there(file) from error
+    except OSError as error:
+        message = f"{file} cannot be written: {error.strerror}"
+        hint = "name a file in a directory with room that you may write to: penstock init FILE"
+        raise UsageError(message, hint) from error
+    finally:
+        with suppress(OSError):
+            unfinished.unlink()
 
 
 def _is_there(file: Path) -> UsageError:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def require_packages(spec: PipelineSpec) -> None:
     """Raise UsageError, with what to type, for packages that are missing. They are not imported."""
     kinds = {source.kind for source in spec.sources} | {sink.kind for sink in spec.sinks}
-    wanted: set[str] = {kind for kind in ("postgres", "redshift") if kind in kinds}
+    wanted: set[str] = {kind for kind in ("postgres", "redshift", "snowflake") if kind in kinds}
     wanted |= {"zookeeper"} if spec.lock.zookeeper is not None else set()
     missing = sorted(extra for extra in wanted if find_spec(package_of(extra)) is None)
     if missing:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_EXTRAS = {"postgres": "psycopg", "redshift": "redshift_connector", "zookeeper": "kazoo"}
+_EXTRAS = {"postgres": "psycopg", "redshift": "redshift_connector", "snowflake": "snowflake", "zookeeper": "kazoo"}
 
 
 def package_of(extra: str) -> str:

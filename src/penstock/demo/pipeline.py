@@ -15,7 +15,7 @@ from penstock.adapters.duckdb.query_wire import read_run_file, run_file
 from penstock.config.load import load
 from penstock.core.errors import SinkError, UnavailableError
 from penstock.demo.schema import SCHEMA
-from penstock.demo.sources.pick import KINDS
+from penstock.demo.sources.pick import kind_of
 from penstock.embedded.processes import Child, start_child
 from penstock.wiring.open import open_pipeline_state
 
@@ -72,7 +72,7 @@ class DemoPipeline:
     @property
     def source_kind(self) -> SourceKind:
         """What starts the source."""
-        return KINDS[self.source]
+        return kind_of(self.source)
 
     @property
     def file(self) -> Path:

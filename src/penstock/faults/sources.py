@@ -5,12 +5,9 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-import psycopg
 import pymysql
 
 from penstock.adapters.mysql.connection import MysqlServer
-from penstock.adapters.postgres.connection import PostgresServer
-from penstock.dev import postgres
 from penstock.embedded import mariadb
 from penstock.embedded.ports import LOOPBACK
 from penstock.faults.workload import CREATE_TABLES, SCHEMA
@@ -23,8 +20,8 @@ if TYPE_CHECKING:
     from penstock.embedded.server import Server
 
 PASSWORD_ENV: Final = "FAULTS_PASSWORD"  # noqa: S105 - the variable's name
-_CONNECT_SECONDS: Final = 5
-_READ_SECONDS: Final = 30
+CONNECT_SECONDS: Final = 5
+READ_SECONDS: Final = 30
 
 
 class FaultSource(Protocol):
@@ -85,8 +82,8 @@ class MariadbSource:
             user=mariadb.USER,
             password=mariadb.PASSWORD,
             database=database,
-            connect_timeout=_CONNECT_SECONDS,
-            read_timeout=_READ_SECONDS,
+            connect_timeout=CONNECT_SECONDS,
+            read_timeout=READ_SECONDS,
         )
 
     def server(self, port: int) -> SourceServer:
@@ -97,54 +94,3 @@ class MariadbSource:
         """See FaultSource."""
         login = {"user": mariadb.USER, "password_env": PASSWORD_ENV}
         return {"kind": "mysql", "host": LOOPBACK, "port": port, **login, "tables": [f"{SCHEMA}.*"]}
-
-
-class PostgresSource:
-    """See FaultSource. Its tables have REPLICA IDENTITY FULL, so that a deletion says which version it takes away."""
-
-    password: str = postgres.PASSWORD
-    has_tracker: bool = False
-    unreached: tuple[str, ...] = ("tracker.", "statement.dumped", "statement.applied")
-    refused: type[Exception] = psycopg.Error
-
-    def start(self, folder: Path) -> Server:
-        """See FaultSource."""
-        return postgres.start_postgres(folder)
-
-    def create(self, port: int) -> None:
-        """See FaultSource."""
-        tables = ("accounts", "entries", "last_versions")
-        full = (f"ALTER TABLE {table} REPLICA IDENTITY FULL" for table in tables)
-        with closing(self._connect(port)) as connection:
-            for statement in (f"CREATE SCHEMA {SCHEMA}", *CREATE_TABLES, *full):
-                connection.execute(statement.encode())
-            connection.commit()
-
-    def connect(self, port: int) -> SourceConnection:
-        """See FaultSource."""
-        return self._connect(port)
-
-    def _connect(self, port: int) -> psycopg.Connection:
-        return psycopg.connect(
-            host=LOOPBACK,
-            port=port,
-            user=postgres.USER,
-            password=postgres.PASSWORD,
-            dbname=postgres.DATABASE,
-            connect_timeout=_CONNECT_SECONDS,
-            options=f"-c search_path={SCHEMA} -c statement_timeout={_READ_SECONDS}s",
-        )
-
-    def server(self, port: int) -> SourceServer:
-        """See FaultSource."""
-        tls = {"sslmode": "disable"}
-        return PostgresServer(LOOPBACK, port, postgres.DATABASE, postgres.USER, postgres.PASSWORD, tls)
-
-    def spec(self, port: int) -> Mapping[str, Any]:
-        """See FaultSource."""
-        login = {"database": postgres.DATABASE, "user": postgres.USER, "password_env": PASSWORD_ENV}
-        return {"kind": "postgres", "host": LOOPBACK, "port": port, **login, "tables": [f"{SCHEMA}.*"]}
-
-
-SOURCES: Final[Mapping[str, FaultSource]] = {"mysql": MariadbSource(), "postgres": PostgresSource()}
-"""By what the config calls the kind."""

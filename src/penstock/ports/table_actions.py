@@ -87,8 +87,11 @@ class TableActions(Protocol):
     changes. What a link has loaded, and what it has dropped, its target knows.
     """
 
-    def ask(self, request: TableRequest) -> None:
-        """Ask for something, in the place of what was asked before. Raises UsageError while that is being done."""
+    def ask(self, *requests: TableRequest) -> None:
+        """Ask for some things, all or none, each in the place of what was asked before.
+
+        Raises UsageError while that is being done, and for a table that was dropped and has not begun anew.
+        """
         ...
 
     def begin(self, request: TableRequest) -> bool:
@@ -105,6 +108,10 @@ class TableActions(Protocol):
 
     def keep_skipped(self, change: SkippedChange) -> None:
         """Keep a change that will be passed over. Safe to repeat."""
+        ...
+
+    def forget_skipped(self, request: TableRequest) -> None:
+        """Forget the changes that were kept for a request: it passes over none. Safe to repeat."""
         ...
 
     def skipped(self, link: str, table: str) -> Sequence[SkippedChange]:

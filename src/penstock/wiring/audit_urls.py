@@ -13,8 +13,6 @@ from penstock.adapters.duckdb.audited import AuditedDuckdb
 from penstock.adapters.mysql.audited import AuditedMysql
 from penstock.adapters.mysql.catalog import read_tables
 from penstock.adapters.mysql.connection import MysqlServer
-from penstock.adapters.postgres.audited import AuditedPostgres
-from penstock.adapters.postgres.connection import PostgresServer
 from penstock.core.audit.found_tables import FoundTable, columns_of, plan_found
 from penstock.core.audit.report import AuditReport
 from penstock.core.errors import UsageError
@@ -71,6 +69,10 @@ def _open(at: TableAt) -> AuditedDatabase:
         case "mysql" | "mariadb":
             return AuditedMysql(MysqlServer(host, url.port or _MYSQL_PORT, user, password))
         case "postgresql" | "postgres":
+            # Imported here as its driver is in an extra.
+            from penstock.adapters.postgres.audited import AuditedPostgres  # noqa: PLC0415
+            from penstock.adapters.postgres.connection import PostgresServer  # noqa: PLC0415
+
             database = unquote(url.path.lstrip("/")) or user
             tls = dict(parse_qsl(url.query))
             return AuditedPostgres(PostgresServer(host, url.port or _POSTGRES_PORT, database, user, password, tls))

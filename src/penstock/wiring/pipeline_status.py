@@ -12,6 +12,7 @@ from penstock.core.errors import PenstockError, UnavailableError, UsageError
 from penstock.core.lag import lag_seconds
 from penstock.ports.history import SAMPLE_SECONDS, SAMPLES_MAX
 from penstock.wiring.audits import named_audits, open_results, overdue_audits
+from penstock.wiring.carried_requests import carried_requests
 from penstock.wiring.identity import own_identity, require_identity
 from penstock.wiring.open import (
     OBJECTS_LINK,
@@ -182,7 +183,7 @@ class StatusReader:
             audits=results,
             overdue_audits=overdue_audits(named, results, running_since_ms, status.now_ms) if status.holder else (),
             samples={name: found for name, found in samples.items() if name in self._names},
-            requests=[each for each in actions.requests() if each.link in self._names],
+            requests=carried_requests(self._spec, actions),
             skipped=actions.skipped_counts(),
         )
 

@@ -36,6 +36,7 @@ class ServerWatch:
         """Know of no server yet."""
         self._spec = spec
         self._servers: dict[str, ServerCondition] = {}
+        self._telling = threading.Lock()
         self._told = threading.Event()
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._run, name="penstock-server-watch", daemon=True)
@@ -56,10 +57,11 @@ class ServerWatch:
 
     def tell(self, server: str, state: ServerState) -> None:
         """Take note that `server` is in `state` from now on."""
-        before = self._servers.get(server)
-        restarts = 0 if before is None else before.restarts + (state == "starting")
-        now_ms = time.time_ns() // 1_000_000
-        self._servers = {**self._servers, server: ServerCondition(server, state, now_ms, restarts)}
+        with self._telling:
+            before = self._servers.get(server)
+            restarts = 0 if before is None else before.restarts + (state == "starting")
+            now_ms = time.time_ns() // 1_000_000
+            self._servers = {**self._servers, server: ServerCondition(server, state, now_ms, restarts)}
         self._told.set()
 
     def _run(self) -> None:

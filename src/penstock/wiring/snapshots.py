@@ -12,6 +12,7 @@ from penstock.core.snapshots import Wanted
 from penstock.core.tables import TableId
 from penstock.links.capture.rereads import paused_tables
 from penstock.wiring.capture_kinds import capture_kind
+from penstock.wiring.carried_requests import carried_requests
 from penstock.wiring.open import open_snapshot_list, open_table_actions
 from penstock.wiring.refreshing import new_snapshot
 
@@ -101,7 +102,7 @@ def source_of(spec: PipelineSpec, table: str) -> str:
 def _refuse_dropped(spec: PipelineSpec, tables: Sequence[str]) -> None:
     """Raise UsageError for a table that a target has forgotten: rows alone would not let it begin anew there."""
     with closing(open_table_actions(spec)) as actions:
-        dropped = {each.table: each.link for each in actions.requests() if each.has_dropped}
+        dropped = {each.table: each.link for each in carried_requests(spec, actions) if each.has_dropped}
     for table in tables:
         if table in dropped:
             message = f"{table} was dropped at {dropped[table]}, and comes back there only from its beginning"

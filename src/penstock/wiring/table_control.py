@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from penstock.core.transforms.column_patterns import ColumnPatterns
 from penstock.links.warehouse.table_control import TableControl
+from penstock.wiring.carried_requests import carries
 from penstock.wiring.open import open_table_actions
 from penstock.wiring.restored_files import open_restoring_store
 
@@ -24,4 +25,7 @@ def open_table_control(spec: PipelineSpec, link: LinkSpec) -> TableControl:
     def hides(table: TableId, column: str) -> bool:
         return any(patterns.matches(table, column) for patterns in hidden)
 
-    return TableControl(link.name, open_table_actions(spec), open_restoring_store(spec), hides)
+    def wanted(table: TableId) -> bool:
+        return carries(spec, link, table)
+
+    return TableControl(link.name, open_table_actions(spec), open_restoring_store(spec), hides, wanted)

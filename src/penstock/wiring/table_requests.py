@@ -42,8 +42,7 @@ def ask_for_action(
         newest = {each.link: each for each in actions.requests() if each.table == table}
         meant = _meant(table, action, links, newest, progress)
         asked = [TableRequest(uuid.uuid4().hex[:12], each, table, action, asked_by) for each in meant]
-        for request in asked:
-            actions.ask(request)
+        actions.ask(*asked)
     return asked
 
 

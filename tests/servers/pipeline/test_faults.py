@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from penstock.faults.sources import SOURCES
+from penstock.faults.pick import fault_source
 from penstock.faults.suite import run_suite
 from penstock.faults.world import World
 
@@ -26,7 +26,7 @@ _FAULTS = (
 @pytest.mark.parametrize("faults", [_FAULTS[1:2], pytest.param(_FAULTS, marks=pytest.mark.nightly)], ids=len)
 def test_nothing_is_lost_or_doubled(tmp_path: Path, faults: tuple[str, ...]) -> None:
     said: list[str] = []
-    with World(tmp_path / "world", SOURCES["mysql"]) as world:
+    with World(tmp_path / "world", fault_source("mysql")) as world:
         trials = run_suite(world, 1, range(len(faults)), said.append, faults)
 
     assert {trial.fault for trial in trials} == set(faults)

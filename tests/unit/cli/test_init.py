@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,26 @@ def test_what_makes_no_file_is_refused_and_nothing_is_written(
 
     assert code == 2
     assert said in told
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("answers", ["mysql\nh\n\n\n\n,\n", "mysql\nh\n\n\n\nshop.*\n , \n"])
+def test_a_list_with_nothing_in_it_is_refused(tmp_path: Path, answers: str) -> None:
+    code, told = init(tmp_path / "shop.yaml", answers=answers)
+
+    assert (code, "what to do: name" in told) == (2, True)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_finds_no_room_is_not_left_in_half(tmp_path: Path) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20, before[1]))
+    try:
+        code, told = init(tmp_path / "shop.yaml", "--yes", "--table", "shop.*")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+    assert (code, "shop.yaml cannot be written" in told) == (2, True)
     assert list(tmp_path.iterdir()) == []
 
 

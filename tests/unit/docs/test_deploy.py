@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from penstock.core.errors import UsageError
+
 ROOT = Path(__file__).parents[3]
 UNIT = ROOT / "deploy" / "systemd" / "penstock@.service"
 CONTAINERFILE = ROOT / "deploy" / "container" / "Containerfile"
@@ -28,6 +30,14 @@ def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     )
 
     assert [line for line in checked.stderr.splitlines() if UNIT.name in line] == []
+
+
+def test_a_file_that_cannot_work_does_not_start_the_unit_for_ever() -> None:
+    text = UNIT.read_text()
+
+    # systemd does not look at the exit codes of what runs before ExecStart.
+    assert "ExecStartPre" not in text
+    assert f"RestartPreventExitStatus={UsageError.exit_code}\n" in text
 
 
 def test_the_container_installs_extras_that_there_are_and_runs_commands_that_there_are() -> None:

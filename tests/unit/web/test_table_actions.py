@@ -13,10 +13,11 @@ from tests.unit.web.test_endpoints import look, status
 from typer.testing import CliRunner
 
 from penstock.cli.main import app
-from penstock.core.errors import UsageError
+from penstock.core.errors import PenstockError, UsageError
 from penstock.core.snapshots import SnapshotOptions
 from penstock.ports.table_actions import Action, SkippedChange, Stage, TableRequest
 from penstock.wiring.open import open_pipeline_state, open_table_actions
+from penstock.wiring.pipeline_status import read_status
 from penstock.wiring.snapshots import ask_for_snapshots
 from penstock.wiring.table_requests import ask_for_action
 
@@ -153,6 +154,42 @@ def test_a_table_on_which_something_is_being_done_takes_nothing_else(shop: Shop)
     code, told = table(shop, "shop.orders", "pause")
 
     assert (code, "something else is being done to shop.orders" in told) == (2, True)
+
+
+def test_of_two_links_none_is_asked_where_one_is_busy(shop: Shop) -> None:
+    shop.run()
+    with closing(open_table_actions(shop.spec)) as actions:
+        begun = TableRequest("1", "b", "shop.orders", Action.DROP, "ann")
+        actions.ask(begun)
+        actions.begin(begun)
+
+        with pytest.raises(UsageError, match="something else is being done"):
+            actions.ask(*(TableRequest(f"2{link}", link, "shop.orders", Action.PAUSE, "ann") for link in "ab"))
+
+    assert [(each.link, each.stage) for each in requests(shop)] == [("b", Stage.BEGUN)]
+
+
+@pytest.mark.parametrize(
+    ("text", "without"),
+    [
+        ("to: warehouse}", 'to: warehouse, tables: ["!shop.orders", "shop.*"]}'),
+        ("tables: [shop.*]", 'tables: ["!shop.orders", "shop.*"]'),
+    ],
+)
+def test_a_dropped_table_that_is_left_out_is_not_told_and_hinders_no_snapshot(
+    shop: Shop, text: str, without: str
+) -> None:
+    shop.run()
+    ask_for_action(shop.spec, "shop.orders", Action.DROP, None, "ann")
+    end(shop)
+    before = read_status(shop.spec).requests
+
+    shop.file.write_text(shop.file.read_text().replace(text, without))
+
+    assert ([each.table for each in before], read_status(shop.spec).requests) == (["shop.orders"], [])
+    with pytest.raises(PenstockError) as refused:
+        ask_for_snapshots(shop.spec, ["shop.orders"], SnapshotOptions())
+    assert "dropped" not in refused.value.message
 
 
 def test_a_table_that_was_dropped_wants_a_full_refresh(shop: Shop) -> None:

@@ -12,6 +12,7 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from penstock.adapters.state.sqlite import use_write_ahead_log
 from penstock.config.database_urls import parse_database_url, pin_sessions
 from penstock.core.errors import PenstockError, UnavailableError, UsageError
+from penstock.core.extras import extra_of, how_to_install
 
 if TYPE_CHECKING:
     import sqlite3
@@ -48,7 +49,9 @@ def open_engine(url: str) -> Engine:
         engine = create_engine(parsed, connect_args=connect, pool_pre_ping=True, pool_size=2, max_overflow=2)
     except ModuleNotFoundError as error:
         message = f"the driver for a state database at {parsed.drivername} is not installed: {error.name}"
-        raise UsageError(message, f"type: pip install {error.name}") from error
+        extra = extra_of(error.name)
+        hint = f"type: pip install {error.name}" if extra is None else how_to_install(extra)
+        raise UsageError(message, hint) from error
     pin_sessions(engine)
     return engine
 

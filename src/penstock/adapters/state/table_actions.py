@@ -5,20 +5,20 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import and_, delete, func, insert, not_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from penstock.adapters.state.database import open_engine, transaction
 from penstock.adapters.state.migrate import migrate
 from penstock.adapters.state.tables import SKIPPED_CHANGES, TABLE_REQUESTS
 from penstock.adapters.state.upserts import upsert
-from penstock.core.errors import PenstockError, UsageError
+from penstock.core.errors import UsageError
 from penstock.ports.table_actions import Action, SkippedChange, Stage, TableRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from sqlalchemy import ColumnElement, Engine
+    from sqlalchemy import ColumnElement, Connection, Engine
 
 _WRITE = "BEGIN IMMEDIATE"
 
@@ -42,32 +42,11 @@ class SqlTableActions:
         self._engine = engine
         self._pipeline = pipeline
 
-    def ask(self, request: TableRequest) -> None:
+    def ask(self, *requests: TableRequest) -> None:
         """See ports/table_actions.TableActions."""
-        table = TABLE_REQUESTS
-        there = [table.c.pipeline == self._pipeline, table.c.link == request.link, table.c.table_name == request.table]
-        row = {
-            "request_id": request.id,
-            "action": request.action,
-            "asked_by": request.asked_by,
-            "stage": Stage.ASKED,
-            "asked_at_ms": _now_ms(),
-            "ended_at_ms": 0,
-            "told": "",
-        }
-        try:
-            with transaction(self._engine, _WRITE) as connection:
-                free = update(table).where(*there, table.c.stage != Stage.BEGUN).values(row)
-                if connection.execute(free).rowcount:
-                    return
-                key = {"pipeline": self._pipeline, "link": request.link, "table_name": request.table}
-                connection.execute(insert(table).values({**key, **row}))
-        except PenstockError as error:
-            if not isinstance(error.__cause__, IntegrityError):
-                raise
-            message = f"something else is being done to {request.table} at {request.link}"
-            hint = f"wait until it has ended; see it: penstock table FILE {request.table}"
-            raise UsageError(message, hint) from error
+        with transaction(self._engine, _WRITE) as connection:
+            for request in requests:
+                self._ask(connection, request)
 
     def begin(self, request: TableRequest) -> bool:
         """See ports/table_actions.TableActions."""
@@ -117,6 +96,13 @@ class SqlTableActions:
         with transaction(self._engine) as connection:
             upsert(connection, SKIPPED_CHANGES, [row])
 
+    def forget_skipped(self, request: TableRequest) -> None:
+        """See ports/table_actions.TableActions."""
+        kept = SKIPPED_CHANGES
+        mine = [kept.c.pipeline == self._pipeline, kept.c.link == request.link, kept.c.request_id == request.id]
+        with transaction(self._engine) as connection:
+            connection.execute(delete(kept).where(*mine))
+
     def skipped(self, link: str, table: str) -> Sequence[SkippedChange]:
         """See ports/table_actions.TableActions."""
         kept = SKIPPED_CHANGES
@@ -150,6 +136,35 @@ class SqlTableActions:
         """Drop the connections. Safe to call twice."""
         self._engine.dispose()
 
+    def _ask(self, connection: Connection, request: TableRequest) -> None:
+        table = TABLE_REQUESTS
+        key = {"pipeline": self._pipeline, "link": request.link, "table_name": request.table}
+        there = [table.c[name] == value for name, value in key.items()]
+        row = {
+            "request_id": request.id,
+            "action": request.action,
+            "asked_by": request.asked_by,
+            "stage": Stage.ASKED,
+            "asked_at_ms": _now_ms(),
+            "ended_at_ms": 0,
+            "told": "",
+        }
+        is_dropped = and_(table.c.action == Action.DROP, table.c.stage == Stage.DONE)
+        free = update(table).where(*there, table.c.stage != Stage.BEGUN, not_(is_dropped)).values(row)
+        if connection.execute(free).rowcount:
+            return
+        before = connection.execute(select(table.c.stage).where(*there)).scalar()
+        if before == Stage.DONE:
+            message = f"{request.table} is dropped at {request.link}"
+            raise UsageError(message, f"to bring it back: penstock snapshot FILE {request.table} --full-refresh")
+        try:
+            if before is None:
+                connection.execute(insert(table).values({**key, **row}))
+                return
+        except IntegrityError as error:
+            raise _is_busy(request) from error
+        raise _is_busy(request)
+
     def _move(self, request: TableRequest, values: Mapping[str, object]) -> bool:
         with transaction(self._engine) as connection:
             return bool(connection.execute(update(TABLE_REQUESTS).where(*self._is(request)).values(values)).rowcount)
@@ -162,6 +177,11 @@ class SqlTableActions:
             table.c.table_name == request.table,
             table.c.request_id == request.id,
         ]
+
+
+def _is_busy(request: TableRequest) -> UsageError:
+    message = f"something else is being done to {request.table} at {request.link}"
+    return UsageError(message, f"wait until it has ended; see it: penstock table FILE {request.table}")
 
 
 def _now_ms() -> int:

@@ -176,6 +176,10 @@ class WarehouseLoader:
         """See `ControlledLoader`."""
         return self._aside.is_dropped(table)
 
+    def dropped_tables(self) -> Collection[TableId]:
+        """See `ControlledLoader`."""
+        return {table for table in self._aside.offsets() if self._aside.is_dropped(table)}
+
     def skip_change(self, table: TableId, skipper: ChangeSkipper, kept: SkippedChange | None) -> Passed:
         """See `ControlledLoader`. It looks through 500 batches from where the table waits."""
         if not self.release_table(table):

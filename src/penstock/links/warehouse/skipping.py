@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from penstock.config.crash_points import CrashPoint
 from penstock.core.errors import TableStoppedError
-from penstock.core.files import OFFSET, render_file
+from penstock.core.files import OFFSET, key_folder, render_file
 from penstock.core.schema_changes import SchemaChangeKind
 from penstock.core.warehouse.load_plan import Piece
 from penstock.links.warehouse.pieces import read_pieces
@@ -35,11 +35,15 @@ HIDDEN = "(hidden, as the link hides the column)"
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """What came of a batch: how many rows were new, and what was passed over or hindered that; "" for neither."""
+    """What came of a batch: how many rows were new, and what was passed over or hindered that; "" for neither.
+
+    `is_held` says that a change is found and kept, and that somebody holds the table: try again.
+    """
 
     rows: int
     told: str = ""
     is_done: bool = True
+    is_held: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +66,14 @@ class ChangeSkipper:
 
     def __init__(
         self,
+        link: str,
         sink: Sink,
         objects: ObjectStore,
         keep: Callable[[FoundChange], None],
         hides: Callable[[str], bool],
     ) -> None:
-        """Load into `sink`; `hides` says of a column whether nobody is to see its values."""
+        """Load into `sink` for `link`; `hides` says of a column whether nobody is to see its values."""
+        self._link = link
         self._sink = sink
         self._objects = objects
         self._keep = keep
@@ -89,8 +95,8 @@ class ChangeSkipper:
                 break
             known = schemas({batch.schema_id})
             if kept is not None and _speaks_for(batch, kept):
-                self._go_past(batch, kept.offset, known)
-                break
+                hindered = self._go_past(batch, kept.offset, known)
+                return Passed(rows) if hindered is None else replace(hindered, rows=rows)
             passed = self._load(batch, known)
             rows += passed.rows
             if passed.told:
@@ -109,14 +115,22 @@ class ChangeSkipper:
         except TableStoppedError as error:
             return Passed(0, _why_not(error), is_done=False)
 
-    def _go_past(self, batch: Batch, offset: int, schemas: Mapping[int, TableSchema]) -> None:
-        """Let the target have everything of `batch` up to `offset`, which it has but for the change there."""
+    def _go_past(self, batch: Batch, offset: int, schemas: Mapping[int, TableSchema]) -> Passed | None:
+        """Let the target have everything of `batch` up to `offset`, which it has but for the change there.
+
+        Returns what hinders it, None for nothing.
+        """
         start = self._position(batch)
-        if start <= offset:
-            self._sink.load(batch.table, [_empty(batch, start, offset + 1)], schemas)
+        try:
+            if start <= offset:
+                self._sink.load(batch.table, [_empty(batch, start, offset + 1)], schemas)
+        except TableStoppedError as error:
+            return Passed(0, _why_not(error), is_done=False, is_held=error.retryable)
+        return None
 
     def _narrow(self, batch: Batch, schemas: Mapping[int, TableSchema]) -> Passed:
         start = self._position(batch)
+        self._delete_parts(batch)
         # A table that is refused with no row at all is not refused for a change.
         self._sink.load(batch.table, [_empty(batch, start, start)], schemas)
         schema = schemas[batch.schema_id]
@@ -142,7 +156,9 @@ class ChangeSkipper:
             return Passed(loaded)
         self._keep(FoundChange(batch, offsets[0], self._text(_between(rows, start, end)), refused.reason))
         _KEPT.maybe_crash()
-        self._go_past(batch, offsets[0], schemas)
+        hindered = self._go_past(batch, offsets[0], schemas)
+        if hindered is not None:
+            return replace(hindered, rows=loaded)
         _PASSED.maybe_crash()
         return Passed(loaded, passed_over(batch.topic, batch.partition, offsets[0], refused.reason))
 
@@ -153,7 +169,7 @@ class ChangeSkipper:
         start, end = between
         part = _between(rows, start, end)
         content = render_file(schemas[batch.schema_id], part)
-        key = f"{batch.path.rpartition('/')[0]}/part-{start:020d}-{end:020d}-{batch.schema_id}.parquet"
+        key = f"{self._parts(batch)}{start:020d}-{end:020d}-{batch.schema_id}.parquet"
         named = replace(_empty(batch, start, end), rows=part.num_rows, path=key, format="parquet", compression="zstd")
         self._objects.put(key, content)
         try:
@@ -161,6 +177,16 @@ class ChangeSkipper:
             return self._sink.load(batch.table, [whole], schemas).rows
         finally:
             self._objects.delete([key])
+
+    def _parts(self, batch: Batch) -> str:
+        """How the files begin that this link makes, and no other, of parts of batches of the table."""
+        return f"{batch.path.rpartition('/')[0]}/part-{key_folder(self._link)}/"
+
+    def _delete_parts(self, batch: Batch) -> None:
+        """Delete the files that a try before this one has left, which was killed."""
+        left = self._objects.list(self._parts(batch))
+        if left:
+            self._objects.delete(left)
 
     def _position(self, batch: Batch) -> int:
         known = self._sink.positions(batch.table).get((batch.topic, batch.partition), batch.start_offset)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import uuid
 from typing import TYPE_CHECKING, Protocol, assert_never
 
 import structlog
@@ -10,19 +11,21 @@ import structlog
 from penstock.core.errors import UnavailableError
 from penstock.core.tables import TableId
 from penstock.links.warehouse.skipping import ChangeSkipper, passed_over
-from penstock.ports.table_actions import Action, SkippedChange, Stage
+from penstock.ports.table_actions import Action, SkippedChange, Stage, TableRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from penstock.links.warehouse.skipping import FoundChange, Passed
     from penstock.ports.objects import ObjectStore
     from penstock.ports.sink import Sink
-    from penstock.ports.table_actions import TableActions, TableRequest
+    from penstock.ports.table_actions import TableActions
 
 _log = structlog.get_logger()
 
 _PERIOD_SECONDS = 1.0
+_HELD_PERIODS = 5
+"""For so long a request waits that is to be tried again."""
 
 
 class ControlledLoader(Protocol):
@@ -48,6 +51,10 @@ class ControlledLoader(Protocol):
         """Whether it is forgotten."""
         ...
 
+    def dropped_tables(self) -> Collection[TableId]:
+        """The tables that are forgotten."""
+        ...
+
 
 class TableControl:
     """Reads requests about once a second, and does them. While the state database is away, what was asked for holds."""
@@ -58,21 +65,31 @@ class TableControl:
         actions: TableActions,
         objects: ObjectStore,
         hides: Callable[[TableId, str], bool],
+        wanted: Callable[[TableId], bool],
     ) -> None:
-        """Serve `link`, which this closes nothing of. `hides` says of a column whether nobody is to see its values."""
+        """Serve `link`, which this closes nothing of, and which carries the tables that are `wanted`.
+
+        `hides` says of a column whether nobody is to see its values.
+        """
         self._link = link
         self._actions = actions
         self._objects = objects
         self._hides = hides
+        self._wanted = wanted
         self._look_at = 0.0
+        self._again_at: dict[str, float] = {}
         self._is_away = False
 
     def begin(self, loader: ControlledLoader, sink: Sink) -> None:
-        """Let the tables wait that are paused, and do what is open. Raises UnavailableError."""
+        """Let the tables wait that are paused, and do what is open. Raises UnavailableError.
+
+        A table that is left out of the link by now does not wait: it would hold up the deletion of files.
+        """
         for request in self._actions.requests(self._link):
-            if request.pauses:
+            if request.pauses and self._wanted(TableId.parse(request.table)):
                 loader.pause_table(TableId.parse(request.table))
         self._do_all(loader, sink)
+        self._mark_dropped(loader)
 
     def obey(self, loader: ControlledLoader, sink: Sink) -> None:
         """Do what was asked for since the last time, if that was a second ago."""
@@ -91,37 +108,54 @@ class TableControl:
         """Let go of the state database."""
         self._actions.close()
 
+    def _mark_dropped(self, loader: ControlledLoader) -> None:
+        """Have the state database say what is dropped in the target, where it was lost or is an older copy."""
+        known = {TableId.parse(each.table) for each in self._actions.requests(self._link) if each.has_dropped}
+        for table in sorted(set(loader.dropped_tables()) - known):
+            if not self._wanted(table):
+                continue
+            request = TableRequest(uuid.uuid4().hex[:12], self._link, str(table), Action.DROP, "penstock")
+            self._actions.ask(request)
+            self._actions.end(request, Stage.DONE, "the target's own record")
+
     def _do_all(self, loader: ControlledLoader, sink: Sink) -> None:
         for request in self._actions.requests(self._link):
             if request.has_dropped and not loader.has_dropped(TableId.parse(request.table)):
                 self._actions.end(request, Stage.OVER, "it began anew, and goes on")
-            if not request.is_open or not self._actions.begin(request):
+            is_due = time.monotonic() >= self._again_at.get(request.id, 0.0)
+            if not request.is_open or not is_due or not self._actions.begin(request):
                 continue
-            is_done, told = self._do(request, loader, sink)
-            stage = Stage.DONE if is_done else Stage.REFUSED
+            stage, told = self._do(request, loader, sink)
+            if stage is Stage.BEGUN:
+                self._again_at[request.id] = time.monotonic() + _HELD_PERIODS * _PERIOD_SECONDS
+                continue
+            self._again_at.pop(request.id, None)
             self._actions.end(request, stage, told)
             event = {"table": request.table, "action": request.action.value, "stage": stage.value, "told": told}
             _log.info("request for a table ended", link=self._link, **event)
 
-    def _do(self, request: TableRequest, loader: ControlledLoader, sink: Sink) -> tuple[bool, str]:
+    def _do(self, request: TableRequest, loader: ControlledLoader, sink: Sink) -> tuple[Stage, str]:
+        """Do what `request` asks for; return how far it is then, BEGUN if it is to be tried again."""
         table = TableId.parse(request.table)
+        if not self._wanted(table):
+            return Stage.REFUSED, "the link does not load it any more"
         if loader.has_dropped(table) and request.action is not Action.DROP:
-            return False, f"it is dropped here; to bring it back: penstock snapshot FILE {table} --full-refresh"
+            return Stage.REFUSED, f"it is dropped here; to bring it back: penstock snapshot FILE {table} --full-refresh"
         match request.action:
             case Action.PAUSE:
                 loader.pause_table(table)
-                return True, "it waits until somebody lets it go on"
+                return Stage.DONE, "it waits until somebody lets it go on"
             case Action.RESUME:
-                return True, "it goes on" if loader.release_table(table) else "it did not wait, and goes on"
+                return Stage.DONE, "it goes on" if loader.release_table(table) else "it did not wait, and goes on"
             case Action.SKIP:
                 return self._skip(request, loader, sink)
             case Action.DROP:
                 loader.drop_table(table)
-                return True, "it is forgotten; the target's table stays as it is"
+                return Stage.DONE, "it is forgotten; the target's table stays as it is"
             case never:
                 assert_never(never)
 
-    def _skip(self, request: TableRequest, loader: ControlledLoader, sink: Sink) -> tuple[bool, str]:
+    def _skip(self, request: TableRequest, loader: ControlledLoader, sink: Sink) -> tuple[Stage, str]:
         table = TableId.parse(request.table)
         skipped = self._actions.skipped(self._link, request.table)
         kept = next((change for change in skipped if change.request == request.id), None)
@@ -133,8 +167,13 @@ class TableControl:
                 SkippedChange(self._link, request.table, *place, found.row, found.reason, request.id)
             )
 
-        skipper = ChangeSkipper(sink, self._objects, keep, lambda column: self._hides(table, column))
+        skipper = ChangeSkipper(self._link, sink, self._objects, keep, lambda column: self._hides(table, column))
         passed, told = loader.skip_change(table, skipper, kept), "nothing of it is refused any more; it goes on"
+        if passed.is_held:
+            return Stage.BEGUN, passed.told
+        if not passed.is_done:
+            self._actions.forget_skipped(request)
+            return Stage.REFUSED, passed.told
         if kept is not None:
             told = passed_over(kept.topic, kept.partition, kept.offset, kept.reason)
-        return passed.is_done, passed.told or told
+        return Stage.DONE, passed.told or told

@@ -16,6 +16,7 @@ from sqlalchemy.orm.exc import StaleDataError
 
 from penstock.config.database_urls import parse_database_url, pin_sessions
 from penstock.core.errors import UnavailableError, UsageError
+from penstock.core.extras import extra_of, how_to_install
 from penstock.schematizer.storage.execution_options import FOR_WRITING
 from penstock.wiring.databases import use_write_ahead_log
 
@@ -139,7 +140,8 @@ def open_engine(url: str, *, create: bool = False) -> Engine:
         engine = sa.create_engine(parsed, isolation_level="READ COMMITTED", pool_pre_ping=True, connect_args=connect)
     except (ModuleNotFoundError, NoSuchModuleError) as error:
         message = f"the driver for a registry's database at {parsed.drivername} is not installed"
-        raise UsageError(message, _EXAMPLE) from error
+        extra = extra_of(error.name) if isinstance(error, ModuleNotFoundError) else None
+        raise UsageError(message, _EXAMPLE if extra is None else how_to_install(extra)) from error
     pin_sessions(engine)
     return engine
 

@@ -1,0 +1,20 @@
+"""Picks the source of a kind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.faults.sources import MariadbSource
+
+if TYPE_CHECKING:
+    from penstock.faults.sources import FaultSource
+
+
+def fault_source(kind: str) -> FaultSource:
+    """Return the source of what the config calls a kind."""
+    if kind == "mysql":
+        return MariadbSource()
+    # Imported here as its driver is in an extra.
+    from penstock.faults.postgres_source import PostgresSource  # noqa: PLC0415
+
+    return PostgresSource()

@@ -1,0 +1,52 @@
+"""What is written down of the embedded servers, which several threads tell of."""
+
+from __future__ import annotations
+
+import threading
+import time
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+from penstock.config.load import parse
+from penstock.wiring.server_watch import ServerWatch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+CONFIG = """\
+pipeline: shop
+sources:
+  - {name: shopdb, kind: mysql, host: h, user: cdc, password_env: SHOP_PASSWORD, tables: [shop.*]}
+sinks:
+  - {name: warehouse, kind: duckdb, path: shop.duckdb}
+links:
+  - {from: shopdb, to: warehouse}
+"""
+
+
+def test_nothing_is_lost_of_what_several_threads_tell_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("penstock.wiring.server_watch.time", SimpleNamespace(time_ns=_slow_clock))
+    watch = ServerWatch(parse(CONFIG, "shop.yaml", tmp_path))
+    times = 5
+
+    def tell() -> None:
+        for server in ("Kafka", "Schematizer") * times:
+            watch.tell(server, "starting")
+
+    threads = [threading.Thread(target=tell) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted((each.server, each.restarts) for each in watch._servers.values()) == [
+        (name, 4 * times - 1) for name in ("Kafka", "Schematizer")
+    ]
+
+
+def _slow_clock() -> int:
+    """Let the other threads have their turn."""
+    time.sleep(0.001)
+    return time.time_ns()
