@@ -228,6 +228,7 @@ def write_files(spec: PipelineSpec) -> None:
             if not plan.ranges and not plan.schema_changes:
                 return
             publisher.publish(plan, list(writer.write(plan.ranges)))
+            publisher.settle()
 
 
 def load_files(spec: PipelineSpec) -> None:
