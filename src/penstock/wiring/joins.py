@@ -61,7 +61,9 @@ def plan_of_join(spec: PipelineSpec, name: str, log: TopicReader, registry: Regi
     """How a join is made now, of what was announced so far. Raises as `resolve_join`."""
     record = read_join_record(spec, log, name)
     # Without its state a join is made again, of what its inputs are now.
-    pinned = record.schema_ids if record is not None and _has_state(spec, name, record) else ()
+    has_state = record is not None and _has_state(spec, name, record)
+    # A topic that is joined with itself is there once, and so is its schema.
+    pinned = dict(zip(record.ids, dict.fromkeys(record.schema_ids), strict=False)) if record and has_state else {}
     announced = _announced(spec, log)
     return resolve_join(spec.join(name), announced, registry.value_schema, schema_changes_topic(spec), pinned)
 

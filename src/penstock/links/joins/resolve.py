@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from penstock.core.avro.schemas import table_schema
@@ -12,7 +13,7 @@ from penstock.core.tables import TableId
 from penstock.links.joins.spec import JoinJob, JoinStream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from penstock.config.joins import JoinInputSpec, JoinSpec
     from penstock.core.schema_changes import SchemaChange
@@ -23,19 +24,15 @@ def resolve_join(
     announced: Sequence[SchemaChange],
     value_schema: Callable[[int], str],
     schemas_topic: str,
-    pinned: Sequence[int] = (),
+    pinned: Mapping[str, int] | None = None,
 ) -> JoinJob:
-    """Find the streams of a join and plan it, with the schemas `pinned` where it has a state already.
+    """Find the streams of a join and plan it; where it has a state, topics that it knows have the schemas `pinned`.
 
     Raises UnknownStreamError for streams that nobody has announced, UsageError for a
     join that cannot be made, and what `value_schema` raises.
     """
     streams = [_find(join, each, announced) for each in join.inputs]
-    if len(pinned) == len(streams):
-        streams = [
-            JoinStream(stream.source, stream.table, stream.topic, schema_id)
-            for stream, schema_id in zip(streams, pinned, strict=True)
-        ]
+    streams = [replace(each, schema_id=(pinned or {}).get(each.topic, each.schema_id)) for each in streams]
     inputs = [
         JoinInput(
             name=stream.topic,
