@@ -92,7 +92,7 @@ def test_a_jar_that_arrives_with_other_bytes_is_refused(tmp_path: Path) -> None:
     arrived = tmp_path / _JAR.file
     arrived.write_bytes(b"other")
 
-    with pytest.raises(UsageError, match="is not the one we know"):
+    with pytest.raises(UsageError, match="is not the expected one"):
         jars._verify_checksum(arrived, _JAR)
 
 
