@@ -149,6 +149,12 @@ class JoinSpec(Spec):
         return self.output.source
 
     @property
+    def step_before(self) -> str | None:
+        """The join of the same file that makes what this one reads first; None for the first of a file."""
+        first = self.inputs[0]
+        return first.topic.partition(".")[0] if first.is_step and first.topic else None
+
+    @property
     def topic_rule(self) -> TopicRule | None:
         """How the topic of its output is to be kept; None where the file says nothing of it."""
         hours, partitions = self.output.retention_hours, self.output.partitions

@@ -72,9 +72,9 @@ def plan_ahead(spec: PipelineSpec, name: str, log: TopicReader, registry: Regist
     """How a join will be made, even before the step that it reads has made anything. Raises as `resolve_join`."""
     join, announced = spec.join(name), _announced(spec, log)
     topic = join.inputs[0].topic or ""
-    if not join.inputs[0].is_step or any(told.topic == topic for told in announced):
+    if join.step_before is None or any(told.topic == topic for told in announced):
         return plan_of_join(spec, name, log, registry)
-    step = plan_ahead(spec, topic.partition(".")[0], log, registry)
+    step = plan_ahead(spec, join.step_before, log, registry)
     table = step.plan.output
     told = SchemaChange(step.name, table.table, topic, "", None, NOT_MADE, 1, (1, 0, 0))
 
@@ -93,7 +93,7 @@ def _require_next_steps(spec: PipelineSpec, name: str, log: TopicReader, registr
 def _later_steps(spec: PipelineSpec, name: str) -> Iterator[str]:
     """The joins of the same file that read what `name` makes, one by way of the other."""
     for join in spec.joins:
-        if join.inputs[0].is_step and (join.inputs[0].topic or "").partition(".")[0] == name:
+        if join.step_before == name:
             yield join.name
             yield from _later_steps(spec, join.name)
 

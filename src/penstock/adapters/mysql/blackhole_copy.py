@@ -22,6 +22,7 @@ from penstock.adapters.mysql.connection import ask, error_code, explain, server_
 from penstock.adapters.mysql.history import end_of_log
 from penstock.adapters.mysql.key_order import is_behind, is_up_to, read_cursor, write_cursor
 from penstock.adapters.mysql.printed_rows import rows_expected, stream_rows
+from penstock.adapters.mysql.table_lock import lock_is_held
 from penstock.adapters.mysql.write_locks import is_denied
 from penstock.core.errors import UnavailableError, UnfitServerError, UsageError
 from penstock.core.mysql.statements.describe import is_system_versioned
@@ -219,10 +220,7 @@ class BlackholeCopier:
         except UnavailableError as error:
             if error_code(error) != ER.LOCK_WAIT_TIMEOUT:
                 raise
-            message = f"the lock of {table} was not to be had in a second: a transaction that wrote to it is open"
-            raise UnavailableError(
-                message, "end long transactions of the source, or take the snapshot later"
-            ) from error
+            raise lock_is_held(table, "a second") from error
         try:
             yield
         finally:

@@ -61,10 +61,7 @@ class LockedTable:
             connection.close()
             if error_code(error) != ER.LOCK_WAIT_TIMEOUT:
                 raise
-            message = f"the lock of {table} was not to be had in 5 seconds: a transaction that wrote to it is open"
-            raise UnavailableError(
-                message, "end long transactions of the source, or take the snapshot later"
-            ) from error
+            raise lock_is_held(table, "5 seconds") from error
         except BaseException:
             connection.close()
             raise
@@ -103,3 +100,9 @@ class LockedTable:
             self._rows = None
         if self._connection.open:
             self._connection.close()
+
+
+def lock_is_held(table: TableId, waited: str) -> UnavailableError:
+    """Say that somebody else holds what the lock of a table waits for."""
+    message = f"the lock of {table} was not to be had in {waited}: a transaction that wrote to it is open"
+    return UnavailableError(message, "end long transactions of the source, or take the snapshot later")
