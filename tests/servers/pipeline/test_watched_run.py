@@ -166,6 +166,8 @@ def test_what_is_killed_is_seen_and_is_gone_when_it_has_recovered(
         asked.until_alerts("PenstockDown", fires=False, seconds=WAIT_SECONDS)
         watched.kill("org.apache.spark.deploy.SparkSubmit")
         asked.until_alerts("PenstockDown", fires=True, seconds=WAIT_SECONDS)
+        asked.until_alerts("PenstockDown", fires=False, seconds=WAIT_SECONDS)
+        watched.until_ready()
 
-    assert watched.run.wait(60) == 1
+    assert watched.run.poll() is None
     print(f"seen after {seen}")  # noqa: T201 - how soon, for who reads a nightly's output
