@@ -117,6 +117,11 @@ MARIADB: Final = AuditDialect(
 MYSQL: Final = replace(MARIADB, name="mysql")
 """MySQL 8 and later, in such a session. From 9.6 on it has no MD5()."""
 
+_DOUBLE = "CAST({0} AS DOUBLE PRECISION)"
+_PRINTED = f"CAST({_DOUBLE} AS TEXT)"
+_DIGITS = f"LENGTH(REPLACE(REPLACE(split_part({_PRINTED}, 'e', 1), '-', ''), '.', ''))"
+_ONE_DIGIT_LESS = f"ROUND(CAST({_PRINTED} AS NUMERIC), {_DIGITS} - 2 - CAST(split_part({_PRINTED}, 'e', 2) AS INTEGER))"
+
 POSTGRES: Final = AuditDialect(
     name="postgres",
     quote='"',
@@ -133,10 +138,15 @@ POSTGRES: Final = AuditDialect(
             "time": "CAST(CAST(EXTRACT(EPOCH FROM {0}) * 1000000 AS BIGINT) AS TEXT)",
         }
     ),
+    # From 2^54 on a number with fewer digits may be half-way between this double and the next. Where this one is
+    # even, others print those digits, since they read back as it; PostgreSQL never does. 1e300: nothing overflows.
     # NaN and infinity as others print them.
     float_text=(
-        "CASE CAST(CAST({0} AS DOUBLE PRECISION) AS TEXT) WHEN 'NaN' THEN 'nan' WHEN 'Infinity' THEN 'inf'"
-        " WHEN '-Infinity' THEN '-inf' ELSE CAST(CAST({0} AS DOUBLE PRECISION) AS TEXT) END"
+        f"CASE WHEN ABS({_DOUBLE}) < 18014398509481984 THEN {_PRINTED}"
+        f" WHEN {_PRINTED} = 'NaN' THEN 'nan' WHEN {_PRINTED} = 'Infinity' THEN 'inf'"
+        f" WHEN {_PRINTED} = '-Infinity' THEN '-inf' WHEN ABS({_DOUBLE}) >= 1e300 THEN {_PRINTED}"
+        f" WHEN CAST({_ONE_DIGIT_LESS} AS DOUBLE PRECISION) = {_DOUBLE} THEN CAST({_ONE_DIGIT_LESS} AS TEXT)"
+        f" ELSE {_PRINTED} END"
     ),
     mantissa="split_part({0}, 'e', 1)",
     exponent="CASE WHEN POSITION('e' IN {0}) > 0 THEN CAST(split_part({0}, 'e', 2) AS INTEGER) ELSE 0 END",
