@@ -16,6 +16,7 @@ from tests.servers.sink_case import (
     DuckdbTarget,
     PostgresTarget,
     RedshiftTarget,
+    SnowflakeTarget,
     rows_in,
     schema,
     schema_change,
@@ -109,11 +110,11 @@ def test_a_narrower_type_is_taken_where_every_value_fits_and_the_row_is_named_wh
 
     with pytest.raises(TableStoppedError, match=r"orders\.qty .* which a row does not fit \('b', 300\)"):
         sink.load(TABLE, [schema_change(5, 2)], schemas)
-    assert place.columns()["qty"] == "INTEGER"
+    assert place.columns()["qty"] in {"INTEGER", "NUMBER"}
     sink.load(TABLE, [write_batch(place, FIRST, 1, 2, [("b", 30, "u")]), schema_change(5, 3)], schemas)
 
     assert rows_in(sink) == [("a", 1), ("b", 30)]
-    assert place.columns()["qty"] in {"TINYINT", "SMALLINT"}
+    assert place.columns()["qty"] in {"TINYINT", "SMALLINT", "NUMBER"}
 
 
 def lesser(place: Place, **differences: object) -> SqlSink:
@@ -126,6 +127,8 @@ def lesser(place: Place, **differences: object) -> SqlSink:
 
 
 def test_a_table_that_is_made_anew_keeps_comments_and_indexes(place: Place) -> None:
+    if isinstance(place.target, SnowflakeTarget):
+        pytest.skip("the stand-in shows no comments, and Snowflake has no indexes")
     sink = lesser(place, retypes=frozenset())
     sink.load(TABLE, [write_batch(place, FIRST, 1, 0, [("a", 1, "c")])], SCHEMAS)
     place.do("COMMENT ON TABLE shop.orders IS 'it''s ours'", "COMMENT ON COLUMN shop.orders.qty IS 'how many'")
@@ -154,11 +157,13 @@ def test_types_that_change_in_no_transaction_change_ahead_of_it(place: Place) ->
     with pytest.raises(TableStoppedError, match="nowhere"):
         sink.load(TABLE, [schema_change(2, 1), bad], schemas)
 
-    assert sink._warehouse.columns(TABLE)["qty"] in {"BIGINT", "VARCHAR(20)"}
+    assert sink._warehouse.columns(TABLE)["qty"] in {"BIGINT", "NUMBER", "VARCHAR(20)"}
     assert place.ask(f"SELECT schema_id FROM {place.state}.tables") == [(1,)]
 
 
 def test_views_are_named_that_would_break_and_others_do_not_matter(place: Place) -> None:
+    if isinstance(place.target, SnowflakeTarget):
+        pytest.skip("Snowflake's views look for names whenever they are read")
     schemas = {1: FIRST, 5: schema()}
     sink = place.open()
     sink.load(TABLE, [write_batch(place, FIRST, 1, 0, [("a", 1, "c")])], schemas)
@@ -205,7 +210,8 @@ def test_an_empty_table_can_become_any_other_and_keeps_its_comment(place: Place)
     sink.load(TABLE, [schema_change(7)], {7: other})
 
     assert list(place.columns())[:2] == ["qty", "_op"]
-    assert sink._warehouse.attributes(TABLE).comment == "kept"
+    if not isinstance(place.target, SnowflakeTarget):  # Its stand-in shows no comments.
+        assert sink._warehouse.attributes(TABLE).comment == "kept"
 
 
 def test_a_default_with_the_character_nul_stops_its_table_where_texts_have_none(place: Place) -> None:
@@ -214,6 +220,8 @@ def test_a_default_with_the_character_nul_stops_its_table_where_texts_have_none(
     sink = place.open()
     sink.load(TABLE, [write_batch(place, FIRST, 1, 0, [("a", 1, "c")])], schemas)
 
+    if isinstance(place.target, SnowflakeTarget):
+        pytest.skip("Snowflake's texts have it; DuckDB, behind the stand-in, reads no such literal")
     if isinstance(place.target, DuckdbTarget):
         sink.load(TABLE, [schema_change(5, 1)], schemas)
         assert rows_in(sink) == [("a", 1, "a\x00b")]

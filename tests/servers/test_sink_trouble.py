@@ -18,6 +18,7 @@ from tests.servers.sink_case import (
     Place,
     PostgresTarget,
     RedshiftTarget,
+    SnowflakeTarget,
     rows_in,
     schema,
     write_batch,
@@ -49,8 +50,8 @@ def sink(place: Place) -> SqlSink:
 def test_a_table_that_somebody_altered_is_named_and_goes_on_once_it_is_mended(
     place: Place, sink: SqlSink, harm: str, said: str, mend: str
 ) -> None:
-    if isinstance(place.target, RedshiftTarget) and "TYPE" in harm:
-        pytest.skip("Redshift gives a column no other type")
+    if isinstance(place.target, RedshiftTarget | SnowflakeTarget) and "TYPE" in harm:
+        pytest.skip("Redshift gives a column no other type, and Snowflake's integers are all one type")
     place.do(f"ALTER TABLE shop.orders {harm}")
     more = [write_batch(place, FIRST, 1, 1, [("b", 2, "c")])]
 

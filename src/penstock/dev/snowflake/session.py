@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 _COMPILATION: Final = 1003
 _DOES_NOT_EXIST: Final = 2003
 _ABORTED: Final = 625
+_NULL: Final = 100072
+"""A NULL for a column that must not have one."""
 _DDL: Final = re.compile(r"\s*(CREATE|ALTER|DROP|TRUNCATE|COMMENT|GRANT|REVOKE)\b", re.IGNORECASE)
 _BEGIN: Final = re.compile(
     r"\s*(BEGIN|START)(\s+(WORK|TRANSACTION))?(\s+NAME\s+(?P<name>\w+))?\s*;?\s*$", re.IGNORECASE
@@ -105,6 +107,9 @@ class Session:
             raise ProgrammingError(msg=message, errno=errno, sqlstate="42000") from error
         except (duckdb.TransactionException, duckdb.ConstraintException) as error:
             self._rollback()
+            if "NOT NULL constraint" in str(error):
+                message = f"NULL result in a non-nullable column: {error}"
+                raise ProgrammingError(msg=message, errno=_NULL, sqlstate="22000") from error
             message = f"Statement was aborted because of another transaction: {error}"
             raise ProgrammingError(msg=message, errno=_ABORTED, sqlstate="57014") from error
 
