@@ -146,6 +146,10 @@ FAMILY = (
         "FOREIGN KEY (k) REFERENCES kids (id) ON DELETE CASCADE, "
         "FOREIGN KEY (f) REFERENCES followers (t) ON DELETE SET NULL ON UPDATE CASCADE)"
     ),
+    (
+        "CREATE TABLE fans (id INT PRIMARY KEY, f VARCHAR(20) COLLATE utf8mb4_unicode_ci, "
+        "FOREIGN KEY (f) REFERENCES followers (t) ON UPDATE CASCADE)"
+    ),
     "CREATE TABLE tree (id INT PRIMARY KEY, up INT, FOREIGN KEY (up) REFERENCES tree (id) ON DELETE CASCADE)",
 )
 COLUMNS = {
@@ -155,6 +159,7 @@ COLUMNS = {
     "keyed": "p, n",
     "pairs": "id, a, b",
     "grandkids": "id, k, f",
+    "fans": "id, f",
     "tree": "id, up",
 }
 
@@ -191,6 +196,7 @@ def test_rows_that_foreign_keys_change_are_read_again_and_a_table_without_a_key_
         "INSERT INTO keyed VALUES (1, 1), (2, 1), (3, 1)",
         "INSERT INTO pairs VALUES (1, 1, 1), (2, 2, 1), (3, 3, 1)",
         "INSERT INTO grandkids VALUES (1, 1, 'é'), (2, 2, 'b'), (3, 3, 'c')",
+        "INSERT INTO fans VALUES (3, 'c')",
         "INSERT INTO tree VALUES (1, NULL), (2, 1), (3, 2), (4, NULL)",
         "INSERT INTO keyless VALUES (1)",
         cascades="reread",
@@ -216,6 +222,7 @@ def test_rows_that_foreign_keys_change_are_read_again_and_a_table_without_a_key_
     # Where no row can have gone, only those are read that may have changed.
     wheres = {each.table.partition(".")[2]: each.options.where for each in done}
     assert sorted(wheres["followers"].split(" OR ")) == ["`c` = 31", "`c` IS NULL"]
+    assert "COLLATE utf8mb4_unicode_ci" in wheres["fans"]
     assert wheres["pairs"] == "`a` IS NULL AND `b` IS NULL"
     assert not any(each.options.full_refresh for each in done if each.options.where)
 
