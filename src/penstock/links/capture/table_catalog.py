@@ -112,7 +112,7 @@ class TableCatalog:
                     column.name,
                     position,
                     f"its type {column.type.declaration} cannot be carried exactly yet",
-                    f'change the type, or leave the table out with "!{schema.table}" under tables',
+                    f'change the type, then {READ_AGAIN}; or leave the table out with "!{schema.table}" under tables',
                 )
         return self._registry.register(self.source, schema)
 
