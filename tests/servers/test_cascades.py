@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -10,37 +11,58 @@ import pytest
 from tests.servers.chain import make_chain
 
 from penstock.core.snapshots import SnapshotOptions, Status
+from penstock.embedded.mysql import start_mysql
 from penstock.jobs.in_process import carry_link
 from penstock.wiring.snapshots import ask_for_snapshots, read_snapshots
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tests.servers.chain import Chain
 
+    from penstock.embedded.debian import DebianPackage
     from penstock.embedded.kafka import KafkaBroker
     from penstock.embedded.mariadb import MariadbServer
+    from penstock.embedded.mysql import OracleMysql
 
 _PARENT = "CREATE TABLE parents (id INT PRIMARY KEY, code INT UNIQUE, name VARCHAR(20))"
 _CHILD = "CREATE TABLE {} (id INT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES {} {})"
 
 
+# From MySQL 9.6 on the server does itself what foreign keys say, and logs it; before that, and if told to, InnoDB does.
+LOGGED, UNLOGGED = (pytest.param(kind, marks=pytest.mark.nightly) for kind in ("mysql_server", "innodb_mysql"))
+
+
+@pytest.fixture(scope="module")
+def innodb_mysql(servers_home: Path, mysql_package: DebianPackage) -> Iterator[OracleMysql]:
+    """A MySQL that leaves foreign keys to InnoDB, whose changes are not in the log."""
+    del mysql_package
+    with start_mysql(servers_home / "innodb_mysql", options=["--innodb-native-foreign-keys=ON"]) as server:
+        yield server
+
+
 @pytest.fixture
 def started(
-    mariadb: MariadbServer, chain_parts: tuple[KafkaBroker, str, int], fresh_database: str, tmp_path: Path
+    request: pytest.FixtureRequest, chain_parts: tuple[KafkaBroker, str, int], fresh_name: str, tmp_path: Path
 ) -> Callable[..., Chain]:
-    """Start a pipeline whose tables these statements make, and fill them."""
+    """Start a pipeline whose tables these statements make, and fill them: of MariaDB, if a test says no other."""
+    kind = getattr(request, "param", "mariadb")
+    server: MariadbServer | OracleMysql = request.getfixturevalue(kind)
+    kafka, schematizer, tracker_port = chain_parts
+    if kind != "mariadb":
+        tracker_port = request.getfixturevalue("mysql_tracker_server").port
+    chain = make_chain(tmp_path, fresh_name, server, (kafka, schematizer, tracker_port))
+    replace(chain, name="mysql").write(f"CREATE DATABASE {fresh_name}")
 
     def start(*statements: str, without: str = "", cascades: str = "stop") -> Chain:
-        chain = make_chain(tmp_path, fresh_database, mariadb, chain_parts)
         chain.file.write_text(
             chain.file.read_text().replace("start: snapshot", f"start: snapshot\n    cascades: {cascades}")
         )
         if without:
             text = chain.file.read_text()
-            wanted = f'["{fresh_database}.*"'
-            chain.file.write_text(text.replace(wanted, f'{wanted}, "!{fresh_database}.{without}"'))
+            wanted = f'["{fresh_name}.*"'
+            chain.file.write_text(text.replace(wanted, f'{wanted}, "!{fresh_name}.{without}"'))
         chain.write(_PARENT, "INSERT INTO parents VALUES (1, 10, 'a'), (2, 20, 'b'), (3, 30, 'c')", *statements)
         chain.start()
         chain.carry()
@@ -146,6 +168,10 @@ FAMILY = (
         "FOREIGN KEY (k) REFERENCES kids (id) ON DELETE CASCADE, "
         "FOREIGN KEY (f) REFERENCES followers (t) ON DELETE SET NULL ON UPDATE CASCADE)"
     ),
+    (
+        "CREATE TABLE fans (id INT PRIMARY KEY, f VARCHAR(20) COLLATE utf8mb4_unicode_ci, "
+        "FOREIGN KEY (f) REFERENCES followers (t) ON UPDATE CASCADE)"
+    ),
     "CREATE TABLE tree (id INT PRIMARY KEY, up INT, FOREIGN KEY (up) REFERENCES tree (id) ON DELETE CASCADE)",
 )
 COLUMNS = {
@@ -155,6 +181,7 @@ COLUMNS = {
     "keyed": "p, n",
     "pairs": "id, a, b",
     "grandkids": "id, k, f",
+    "fans": "id, f",
     "tree": "id, up",
 }
 
@@ -180,6 +207,7 @@ def differences(chain: Chain) -> dict[str, object]:
     return found
 
 
+@pytest.mark.parametrize("started", ["mariadb", UNLOGGED], indirect=True)
 def test_rows_that_foreign_keys_change_are_read_again_and_a_table_without_a_key_stops(
     started: Callable[..., Chain],
 ) -> None:
@@ -191,6 +219,7 @@ def test_rows_that_foreign_keys_change_are_read_again_and_a_table_without_a_key_
         "INSERT INTO keyed VALUES (1, 1), (2, 1), (3, 1)",
         "INSERT INTO pairs VALUES (1, 1, 1), (2, 2, 1), (3, 3, 1)",
         "INSERT INTO grandkids VALUES (1, 1, 'é'), (2, 2, 'b'), (3, 3, 'c')",
+        "INSERT INTO fans VALUES (3, 'c')",
         "INSERT INTO tree VALUES (1, NULL), (2, 1), (3, 2), (4, NULL)",
         "INSERT INTO keyless VALUES (1)",
         cascades="reread",
@@ -216,6 +245,7 @@ def test_rows_that_foreign_keys_change_are_read_again_and_a_table_without_a_key_
     # Where no row can have gone, only those are read that may have changed.
     wheres = {each.table.partition(".")[2]: each.options.where for each in done}
     assert sorted(wheres["followers"].split(" OR ")) == ["`c` = 31", "`c` IS NULL"]
+    assert "COLLATE utf8mb4_unicode_ci" in wheres["fans"]
     assert wheres["pairs"] == "`a` IS NULL AND `b` IS NULL"
     assert not any(each.options.full_refresh for each in done if each.options.where)
 
@@ -255,7 +285,14 @@ def random_statement(random: Random) -> str:
 
 
 @pytest.mark.parametrize(
-    ("seed", "rounds"), [(1, 3), *(pytest.param(seed, 20, marks=pytest.mark.nightly) for seed in range(2, 6))]
+    ("started", "seed", "rounds"),
+    [
+        ("mariadb", 1, 3),
+        *(pytest.param("mariadb", seed, 20, marks=pytest.mark.nightly) for seed in range(2, 6)),
+        pytest.param("mysql_server", 6, 10, marks=pytest.mark.nightly),
+        pytest.param("innodb_mysql", 7, 10, marks=pytest.mark.nightly),
+    ],
+    indirect=["started"],
 )
 def test_whatever_foreign_keys_do_by_themselves_the_target_is_the_source(
     started: Callable[..., Chain], seed: int, rounds: int
@@ -280,6 +317,44 @@ def test_whatever_foreign_keys_do_by_themselves_the_target_is_the_source(
         settle(chain)
 
         assert differences(chain) == {}
+        assert stopped(chain) == {}
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("started", ["mariadb", LOGGED, UNLOGGED], indirect=True)
+def test_children_of_a_parent_that_is_not_carried_are_read_again_on_every_change_of_it(
+    started: Callable[..., Chain],
+) -> None:
+    chain = started(
+        "CREATE TABLE links (a INT, b INT, n INT, PRIMARY KEY (a, b), "
+        "FOREIGN KEY (b) REFERENCES parents (id) ON DELETE CASCADE ON UPDATE CASCADE)",
+        _CHILD.format("children", "parents (id)", "ON DELETE SET NULL ON UPDATE CASCADE"),
+        "CREATE TABLE grandchildren (id INT PRIMARY KEY, a INT, b INT, "
+        "FOREIGN KEY (a, b) REFERENCES links (a, b) ON DELETE CASCADE ON UPDATE CASCADE)",
+        "INSERT INTO links VALUES (1, 1, 1), (1, 2, 2), (2, 3, 3)",
+        "INSERT INTO children VALUES (1, 1), (2, 2), (3, 3)",
+        "INSERT INTO grandchildren VALUES (1, 1, 1), (2, 1, 2), (3, 2, 3)",
+        without="parents",
+        cascades="reread",
+    )
+
+    for statement, links, children, grandchildren in (
+        ("UPDATE parents SET name = 'x'", [(1, 1), (1, 2), (2, 3)], [(1, 1), (2, 2), (3, 3)], [(1, 1), (2, 2), (3, 3)]),
+        (
+            "UPDATE parents SET id = 9 WHERE id = 2",
+            [(1, 1), (1, 9), (2, 3)],
+            [(1, 1), (2, 9), (3, 3)],
+            [(1, 1), (2, 9), (3, 3)],
+        ),
+        ("DELETE FROM parents WHERE id = 9", [(1, 1), (2, 3)], [(1, 1), (2, None), (3, 3)], [(1, 1), (3, 3)]),
+        ("DELETE FROM parents", [], [(1, None), (2, None), (3, None)], []),
+    ):
+        chain.write(statement)
+        settle(chain)
+
+        assert sorted(chain.query("SELECT a, b FROM {schema}.links")) == links
+        assert chain.query("SELECT id, p FROM {schema}.children ORDER BY id") == children
+        assert chain.query("SELECT id, b FROM {schema}.grandchildren ORDER BY id") == grandchildren
         assert stopped(chain) == {}
 
 

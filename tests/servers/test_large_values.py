@@ -141,3 +141,71 @@ def test_a_row_that_is_too_large_ends_the_snapshot_of_its_table_and_nothing_else
     assert snapshot.status is Status.FAILED
     assert f"topic {topic_of(chain)} takes 1,000,000" in snapshot.error
     assert chain.query("SELECT id FROM {schema}.small ORDER BY id") == [(1,), (2,)]
+
+
+def test_with_large_values_in_the_object_store_every_row_comes_whole_and_no_table_stops(chain: Chain) -> None:
+    text = chain.file.read_text().replace("start: snapshot", "start: snapshot\n    large_values: objects")
+    chain.file.write_text(text)
+    insert_large(chain, 2)
+    admin = AdminClient(kafka_cluster(chain.spec).client_settings())
+    for answer in admin.create_topics([NewTopic(topic_of(chain), 1, 1)]).values():
+        answer.result(30)
+    limit(chain, 1_000_000)
+
+    chain.start()
+    chain.carry()
+    for row in range(3, 6):
+        insert_large(chain, row)
+    chain.write(
+        "BEGIN",
+        "INSERT INTO large VALUES (6, 'a', 'b')",
+        "UPDATE large SET id = 7 WHERE id = 3",
+        "DELETE FROM large WHERE id = 4",
+        "COMMIT",
+        "INSERT INTO small VALUES (2)",
+    )
+    chain.carry()
+    ask_for_snapshots(chain.spec, [f"{chain.name}.large"], SnapshotOptions())
+    chain.carry()
+
+    assert told(chain) == []
+    assert read_snapshots(chain.spec)[0].status is Status.DONE
+    with chain.cursor() as cursor:
+        cursor.execute("SELECT id, md5(a), md5(b) FROM large ORDER BY id")
+        there = list(cursor.fetchall())
+    assert [row[0] for row in there] == [1, 2, 5, 6, 7]
+    assert chain.query("SELECT id, md5(a), md5(b) FROM {schema}.large ORDER BY id") == there
+    chain.write("UPDATE large SET a = concat(a, 'x') WHERE id = 7")
+    chain.capture(2)
+    chain.capture(3)
+    chain.write_objects()
+    chain.load()
+    assert chain.query("SELECT octet_length(a) FROM {schema}.large WHERE id = 7") == [(HALF_BYTES + 1,)]
+
+
+@pytest.mark.nightly
+def test_a_row_of_128_mebibytes_which_no_broker_takes_is_the_same_in_the_target(chain: Chain) -> None:
+    text = chain.file.read_text().replace("start: snapshot", "start: snapshot\n    large_values: objects")
+    chain.file.write_text(text)
+    chain.write("ALTER TABLE large MODIFY a LONGBLOB")
+    chain.start()
+    chain.carry()
+
+    with chain.cursor() as cursor:
+        cursor.execute("SET SESSION sql_log_bin = 0")
+        cursor.execute("CREATE TEMPORARY TABLE made (a LONGBLOB)")
+        cursor.execute("INSERT INTO made VALUES (%s)", (os.urandom(1 << 20),))
+        for _ in range(7):
+            cursor.execute("UPDATE made SET a = concat(a, a)")
+        cursor.execute("SET SESSION sql_log_bin = 1")
+        cursor.execute("INSERT INTO large SELECT 2, a, 'b' FROM made")
+    chain.write("UPDATE large SET b = 'c' WHERE id = 2", "INSERT INTO small VALUES (2)")
+    chain.carry()
+
+    assert told(chain) == []
+    with chain.cursor() as cursor:
+        cursor.execute("SELECT id, octet_length(a), md5(a) FROM large ORDER BY id")
+        there = list(cursor.fetchall())
+    assert there[1][:2] == (2, 128 << 20)
+    assert chain.query("SELECT id, octet_length(a), md5(a) FROM {schema}.large ORDER BY id") == there
+    assert chain.query("SELECT b::VARCHAR FROM {schema}.large WHERE id = 2") == [("c",)]

@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field
 
 from penstock.config.rules import EnvironmentName, SourceName, TableList  # noqa: TC001 - pydantic reads them
 from penstock.config.spec import (
+    LargeValues,
     Port,
     SnapshotCommitSeconds,
     SnapshotTables,
@@ -106,6 +107,7 @@ class MysqlSourceSpec(Spec):
     tls: TlsSpec | None = None
     tables: TableList
     format: MessageFormat = "avro"
+    large_values: LargeValues = "stop"
     start: Start = "auto"
     snapshot: Literal["initial", "never", "when-needed"] = "initial"
     server_id: Annotated[int, Field(strict=True, ge=1, le=2**32 - 1 - SERVER_IDS_PER_SOURCE)] | None = None

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from penstock.config.rules import EnvironmentName, SourceName, TableList  # noqa: TC001 - as below
-from penstock.config.spec import Port, SnapshotCommitSeconds, SnapshotTables, Spec, TailSliceSeconds, Text, TlsSpec
+from penstock.config.spec import (
+    LargeValues,
+    Port,
+    SnapshotCommitSeconds,
+    SnapshotTables,
+    Spec,
+    TailSliceSeconds,
+    Text,
+    TlsSpec,
+)
 from penstock.core.changes import MessageFormat  # noqa: TC001 - pydantic reads it from a field's annotation
 from penstock.core.patterns import TablePatterns
 from penstock.core.postgres.types import SpecialValues  # noqa: TC001 - pydantic reads it from a field's annotation
@@ -33,7 +42,8 @@ class PostgresSourceSpec(Spec):
     A table that is wanted now, and was not at the last start, gets a snapshot by itself, with
     `snapshot: when-needed` one that has stopped as well, with `never` none.
     `wal_warning_mebibytes` is how much log the server may keep for us before we warn.
-    `format` is how messages are written: see docs/json-topics.md.
+    `format` is how messages are written: see docs/json-topics.md. `large_values` says what becomes
+    of a row that is larger than its topic takes: see docs/objects.md.
     """
 
     name: SourceName
@@ -46,6 +56,7 @@ class PostgresSourceSpec(Spec):
     tls: TlsSpec | None = None
     tables: TableList
     format: MessageFormat = "avro"
+    large_values: LargeValues = "stop"
     slot: Annotated[str, Field(pattern=r"^[a-z0-9_]{1,63}$")] | None = None
     publication: Annotated[str, Field(pattern=r"^[a-z_][a-z0-9_]{0,62}$")] | None = None
     special_values: SpecialValues = "stop"

@@ -32,6 +32,8 @@ def find_source_conflicts(pipeline: Mapping[str, object]) -> Iterator[Found]:
         if source.get("cascades") == "reread" and not has_transactions:
             text = "reads rows again in Kafka's transactions, and kafka.transactions is false: write stop in its place"
             yield ("sources", index, "cascades"), text
+        if source.get("large_values") == "objects":
+            yield from _large_values(("sources", index), source, has_transactions=has_transactions)
     if len(sources) > 1 and not has_transactions:
         text = "without transactions a pipeline has one source: leave it out, or write another file for each source"
         yield ("kafka", "transactions"), text
@@ -39,6 +41,16 @@ def find_source_conflicts(pipeline: Mapping[str, object]) -> Iterator[Found]:
         yield from _alike(("sources", second), one, other, f"sources[{first}]")
     yield from _link_schemas(pipeline)
     yield from _same_tables(pipeline)
+
+
+def _large_values(where: Location, source: Mapping[str, object], *, has_transactions: bool) -> Iterator[Found]:
+    """Readers of JSON would take what stands for a message for one; without transactions messages must come again."""
+    if source.get("format") == "json":
+        text = "is for topics in Avro, and the source's format is json: write stop in its place"
+        yield (*where, "large_values"), text
+    if not has_transactions:
+        text = "takes Kafka's transactions, and kafka.transactions is false: write stop in its place"
+        yield (*where, "large_values"), text
 
 
 def _trackers(pipeline: Mapping[str, object], sources: Sequence[Mapping[str, object]]) -> Iterator[Found]:

@@ -46,6 +46,9 @@ _MEANINGS = {
 }
 
 
+LargeValues: TypeAlias = Literal["stop", "objects"]
+"""What becomes of a row that is larger than its topic takes: its table stops, or the object store has its message."""
+
 SnapshotTables: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=8)]
 """How many tables snapshots read at once."""
 

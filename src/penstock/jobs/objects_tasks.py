@@ -44,7 +44,8 @@ class WriteFiles:
 
     def run(self) -> Iterator[object]:
         """Yield what to pass on, then a RangeWritten for each range."""
-        from penstock.links.objects.write import FileWriter  # noqa: PLC0415 - see the module's docstring
+        from penstock.links.large_messages import WholeLog  # noqa: PLC0415 - see the module's docstring
+        from penstock.links.objects.write import FileWriter  # noqa: PLC0415
         from penstock.wiring.files import file_rules  # noqa: PLC0415
 
         if self.passed_on is not None:
@@ -52,7 +53,8 @@ class WriteFiles:
         if not self.ranges:
             return
         kept = _kept_open(self.pipeline)
-        writer = FileWriter(self.pipeline.pipeline, kept.log, kept.registry, kept.objects, file_rules(self.pipeline))
+        log = WholeLog(kept.log, kept.objects)
+        writer = FileWriter(self.pipeline.pipeline, log, kept.registry, kept.objects, file_rules(self.pipeline))
         try:
             yield from writer.write(self.ranges)
         except BaseException:

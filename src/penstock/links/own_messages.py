@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from penstock.core.avro.schemas import table_schema
 from penstock.core.batches import Batch
-from penstock.core.errors import PenstockError
+from penstock.core.errors import CorruptLogError, PenstockError
+from penstock.core.large_messages import is_large, read_large
 from penstock.core.message_format import decode_changes, schema_ids
 from penstock.core.positions import file_number
 from penstock.core.publication import CaptureRecord
@@ -26,9 +27,18 @@ class CaptureMessages:
     """What the capture of one source writes: changes, and schema-change events in a topic that all captures share."""
 
     def __init__(
-        self, source: str, schemas_topic: str, value_schema: Callable[[int], str], message_format: MessageFormat
+        self,
+        source: str,
+        schemas_topic: str,
+        large_folder: str,
+        value_schema: Callable[[int], str],
+        message_format: MessageFormat,
     ) -> None:
-        """Know schemas by `value_schema` (ports/registry.Registry), which is asked only where something is wrong."""
+        """Know schemas by `value_schema` (ports/registry.Registry), which is asked only where something is wrong.
+
+        Large messages are in `large_folder` of the object store, which is not asked for them.
+        """
+        self._large_folder = large_folder
         self._source = source
         self._has_tombstones = message_format == "json"
         self._schemas_topic = schemas_topic
@@ -44,6 +54,8 @@ class CaptureMessages:
             return _json_fault(value, SchemaChange.from_json, "schema-change event")
         if value is None and self._has_tombstones:
             return ""
+        if value is not None and is_large(value):
+            return _large_fault(value, self._large_folder)
         fault, changes = read_change(value, self._source, self._value_schema)
         if changes is None:
             return fault
@@ -125,6 +137,14 @@ def read_change(
         return "its log file has no number", None
     name = str(changes.source[0])
     return ("", changes) if name == source else (f"it is of source {name!r}, not of {source!r}", None)
+
+
+def _large_fault(value: bytes, folder: str) -> str:
+    try:
+        key = read_large(value).key
+    except CorruptLogError as error:
+        return error.message
+    return "" if key.startswith(f"{folder}/") else f"it is at {key} of an object store, not in {folder}"
 
 
 def _json_fault(value: bytes | None, parse: Callable[[bytes], object], what: str) -> str:

@@ -22,6 +22,7 @@ from penstock.links.audit.table import Databases, audit_table
 from penstock.links.audit.table_changes import TableChanges
 from penstock.links.audit.told_table import ToldTables
 from penstock.links.audit.topic_stage import TopicStage
+from penstock.links.large_messages import WholeLog
 from penstock.links.objects.record import ObjectsRecord
 from penstock.wiring.open import (
     OBJECTS_LINK,
@@ -89,7 +90,7 @@ class StageAudits:
 
     def _stage(self, name: Stage, changes: TableChanges) -> TopicStage | FilesStage:
         if name == "topic":
-            return TopicStage(self._log, self._log.begins, self._told, changes)
+            return TopicStage(WholeLog(self._log, self._objects), self._log.begins, self._told, changes)
         return FilesStage(self._log, batch_topic(self._opened.spec), self._objects, changes, self._limits)
 
     def _limits(self) -> tuple[int, int]:

@@ -20,6 +20,7 @@ from penstock.wiring.mirrored import require_newest_kafka
 from penstock.wiring.open import (
     committed_end,
     kafka_cluster,
+    large_messages,
     open_pipeline_state,
     open_publisher,
     open_registry,
@@ -178,6 +179,8 @@ def open_table_catalog(spec: CaptureSpec, log: TopicReader) -> TableCatalog:
     table_catalog.format = spec.source.format
     table_catalog.unlogged = kind.unlogged(spec, tracker)
     table_catalog.message_bytes_max = TopicSizes(kafka_cluster(spec.pipeline))
+    if spec.source.large_values == "objects":
+        table_catalog.large_messages = large_messages(spec.pipeline, spec.source_name)
     return table_catalog
 
 

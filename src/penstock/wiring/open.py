@@ -13,6 +13,8 @@ from __future__ import annotations
 import json
 import os
 from contextlib import ExitStack, closing
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.adapters.kafka.cluster import KafkaCluster, create_topics
@@ -44,6 +46,7 @@ from penstock.config.places import (
 )
 from penstock.config.secrets import secret
 from penstock.core.errors import FencedError, UsageError
+from penstock.links.large_messages import LargeMessages, large_folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,6 +72,8 @@ if TYPE_CHECKING:
     from penstock.ports.topics import TopicTail
 
 OBJECTS_LINK = "objects"
+_LARGE_FILE_SECONDS = 300.0
+"""For a file of a gibibyte, or less."""
 _SAVE_SECONDS = 0.2
 """So that less than one publication in a hundred waits for a checkpoint, which takes longer than itself.
 
@@ -155,7 +160,8 @@ def _own_messages(spec: PipelineSpec, link: str) -> MessageCheck:
 
     if link in {join.name for join in spec.joins}:
         return JoinMessages(link, schema_changes_topic(spec), letters_topic(spec.pipeline, link), value_schema)
-    return CaptureMessages(link, schema_changes_topic(spec), value_schema, spec.source(link).format)
+    folder = large_folder(spec.pipeline, link)
+    return CaptureMessages(link, schema_changes_topic(spec), folder, value_schema, spec.source(link).format)
 
 
 def open_topic_log(spec: PipelineSpec) -> TopicReader:
@@ -305,7 +311,14 @@ def open_history(spec: PipelineSpec) -> SqlHistory:
 def open_object_store(spec: PipelineSpec) -> ObjectStore:
     """Where files are kept."""
     objects = spec.objects
-    return open_objects(ObjectsSpec(objects_url(spec), objects.endpoint or "", objects.region))
+    has_large = any(source.large_values == "objects" for source in spec.sources)
+    where = ObjectsSpec(objects_url(spec), objects.endpoint or "", objects.region)
+    return open_objects(replace(where, timeout_seconds=_LARGE_FILE_SECONDS) if has_large else where)
+
+
+def large_messages(spec: PipelineSpec, source: str) -> LargeMessages:
+    """Where messages of a source are kept that are larger than their topics take."""
+    return LargeMessages(spec.pipeline, source, partial(open_object_store, spec))
 
 
 def open_lake_store(spec: PipelineSpec, sink: DeltaSinkSpec) -> ObjectStore:

@@ -9,6 +9,7 @@ import structlog
 
 from penstock.core.batches import read_batch
 from penstock.core.errors import PenstockError, SinkError
+from penstock.links.large_messages import WholeLog
 from penstock.links.objects.rewrite import render_again
 from penstock.wiring.open import batch_topic, open_object_store, open_registry, open_topic_log
 
@@ -71,7 +72,7 @@ class RestoringStore:
         with closing(open_topic_log(self._spec)) as log, closing(open_registry(self._spec)) as registry:
             try:
                 batch = self._find(log, key)
-                content = None if batch is None else render_again(batch, log, registry)
+                content = None if batch is None else render_again(batch, WholeLog(log, self._objects), registry)
             except PenstockError as error:
                 if error.retryable:
                     raise

@@ -68,6 +68,11 @@ def test_each_source_has_its_own_tracker_or_a_private_one() -> None:
             file(", cascades: reread", more="kafka: {bootstrap_servers: 'k:1', transactions: false}"),
             "sources.0.cascades: reads rows again in Kafka's transactions",
         ),
+        (
+            file(", large_values: objects", more="kafka: {bootstrap_servers: 'k:1', transactions: false}"),
+            "sources.0.large_values: takes Kafka's transactions",
+        ),
+        (file(", large_values: objects, format: json"), "sources.0.large_values: is for topics in Avro"),
         (file(links="links: [{from: a, to: w}, {from: b, to: w}]"), "may both have a table shop.t in w"),
         (file(links="links: [{from: a, to: w}, {from: b, to: w, schema: shop}]"), "may both have a table shop.t"),
         (

@@ -19,7 +19,7 @@ def messages(*values: bytes | None) -> Messages:
 def test_a_message_is_too_large_that_stays_so_when_it_is_compressed() -> None:
     random = os.urandom(2_000)
 
-    assert too_large(messages(b"a", random, None), 1_000) == len(random)
-    assert too_large(messages(b"a" * 2_000, None), 1_000) == 0
-    assert too_large(messages(random), 2_000) == 0
-    assert too_large(messages(), 1_000) == 0
+    assert too_large(messages(b"a", random, None), 1_000) == [1]
+    assert too_large(messages(b"a" * 2_000, None), 1_000) == []
+    assert too_large(messages(random), 2_000) == []
+    assert too_large(messages(), 1_000) == []

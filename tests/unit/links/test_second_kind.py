@@ -164,7 +164,10 @@ def test_a_message_behind_a_position_in_a_wal_is_none_of_ours(
     publisher: MemoryPublisher, format_: MessageFormat
 ) -> None:
     test_a_source_of_another_kind_is_published_with_its_own_positions(publisher, 1000, format_)
-    check, message = CaptureMessages("pg", "schemas", lambda _: value_schema(USERS), format_), publisher.committed[-1]
+    check, message = (
+        CaptureMessages("pg", "schemas", "shop/large-messages/pg", lambda _: value_schema(USERS), format_),
+        publisher.committed[-1],
+    )
 
     before, behind = (CaptureRecord(replace(START, lsn=START.lsn + offset), 1, 0).to_mapping() for offset in (10, 20))
 

@@ -17,6 +17,7 @@ import pytest
 
 from penstock.config.spolts import InputSpec
 from penstock.core.errors import SpoltError
+from penstock.core.large_messages import place_in
 from penstock.links.spolts.plan import InputRange
 from penstock.links.spolts.time_limit import CallTimeoutError, time_limit
 from penstock.links.spolts.worker_deaths import DEATHS_MAX, WorkerDeaths, open_deaths
@@ -83,6 +84,30 @@ def test_a_message_that_takes_too_much_of_anything_is_at_fault_alone(
 
     assert result.values("out") == [1, 3]
     assert [(letter.index, letter.error.startswith(reason)) for letter in result.letters] == [(1, True)]
+
+
+def _as_it_is(message: Message) -> Message:
+    return message
+
+
+@spolt(batches=True)
+def _batch_as_it_is(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.select(["number"])
+
+
+@pytest.mark.parametrize(("code", "to"), [(_as_it_is, SAME), (_batch_as_it_is, "out")])
+def test_a_message_that_is_in_the_object_store_is_at_fault_with_its_place(
+    code: Callable[[Message], object], to: dict[str, str] | str
+) -> None:
+    large = place_in("shop/large-messages/src/in", b"a large message").to_value()
+    harness = Harness.of_function(code, to, {"topic": "in", "format": "avro"}, on_error="dead_letter")
+
+    result = harness.run([send("in", {"number": 1}), send("in", large), send("in", {"number": 3})])
+
+    assert result.values("out") == [{"number": 1}, {"number": 3}]
+    (letter,) = result.letters
+    assert letter.index == 1
+    assert "it is in the object store, at shop/large-messages/src/in/" in letter.error
 
 
 def test_it_stops_the_spolt_where_the_file_says_so() -> None:

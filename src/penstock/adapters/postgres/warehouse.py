@@ -16,6 +16,7 @@ from penstock.adapters.postgres.connection import PostgresServer, connect, expla
 from penstock.adapters.postgres.copy_text import render_csv
 from penstock.core.errors import PenstockError, SinkError, TableStoppedError, TableWaitsError, UnavailableError
 from penstock.core.files import staged_columns
+from penstock.core.warehouse.columns import CORRECT_VALUE
 from penstock.core.warehouse.dialect import Dialect, quote_name, render_type
 from penstock.core.warehouse.dialects import POSTGRES
 
@@ -191,7 +192,7 @@ class PostgresWarehouse:
         except errors.DataError as error:
             # The context has the line and the column: COPY __penstock_staged, line 3, column seen_at: "..."
             reason = f"{error.diag.message_primary} ({error.diag.context or 'no place is told'})"
-            hint = "correct the value in the source, or leave the table out of the link's `tables`"
+            hint = CORRECT_VALUE
             raise TableStoppedError(str(table), "", "the target's table", reason, hint) from error
         except psycopg.Error as error:
             raise explain(self._server, error) from error

@@ -32,6 +32,7 @@ from penstock.core.errors import (
 )
 from penstock.core.files import file_columns, staged_columns
 from penstock.core.tables import TableId
+from penstock.core.warehouse.columns import CORRECT_VALUE
 from penstock.core.warehouse.dialect import Dialect, quote_name, render_type
 from penstock.core.warehouse.dialects import REDSHIFT
 from penstock.core.warehouse.empty_binaries import mark_empty, may_confuse, plan_marked, plan_never_null
@@ -322,7 +323,7 @@ class RedshiftWarehouse:
         with suppress(PenstockError):
             for file, line, column, value, reason in self.fetch(query):
                 place = f"{file}, line {line}, value {str(value)[:_SHOWN_CHARACTERS]!r}"
-                hint = "correct the value in the source, or leave the table out of the link's `tables`"
+                hint = CORRECT_VALUE
                 return TableStoppedError(failed.table, str(column), place, str(reason), hint)
         return failed
 

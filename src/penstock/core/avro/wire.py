@@ -12,6 +12,7 @@ import numpy as np
 
 from penstock.core.avro.buffers import binary_octets, binary_offsets, valid_flags
 from penstock.core.errors import CorruptLogError
+from penstock.core.large_messages import is_large, read_large
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,8 +32,7 @@ def frame(schema_id: int) -> bytes:
 def split(message: bytes) -> tuple[int, bytes]:
     """Return the schema id and the Avro bytes of `message`; CorruptLogError when it is not framed."""
     if len(message) < FRAME_BYTES or message[0] != 0:
-        reason = f"a message does not begin with a schema id but with {message[:FRAME_BYTES]!r}"
-        raise CorruptLogError(reason, _HINT)
+        raise _not_framed(message)
     return _FRAME.unpack_from(message)[1], message[FRAME_BYTES:]
 
 
@@ -58,7 +58,17 @@ def schema_ids(values: pa.BinaryArray) -> Integers:
 def _require(values: pa.BinaryArray, framed: Flags) -> None:
     if not framed.all():
         index = int(np.flatnonzero(~framed)[0])
-        message = values[index]
-        shown = repr(message.as_py()[:FRAME_BYTES]) if message.is_valid else "nothing (it is a tombstone)"
-        reason = f"message {index} of {len(values)} does not begin with a schema id but with {shown}"
-        raise CorruptLogError(reason, _HINT)
+        raise _not_framed(values[index].as_py(), index, len(values))
+
+
+def _not_framed(message: bytes | None, index: int = 0, count: int = 0) -> CorruptLogError:
+    which = f"message {index} of {count}" if count else "a message"
+    if message is not None and is_large(message):
+        large = read_large(message)
+        reason = (
+            f"{which} is larger than its topic takes ({large.size_bytes:,} bytes): it is in the object store, at "
+            f"{large.key}, which spolts and joins do not read"
+        )
+        return CorruptLogError(reason, "read that file, or make the row smaller")
+    shown = "nothing (it is a tombstone)" if message is None else repr(message[:FRAME_BYTES])
+    return CorruptLogError(f"{which} does not begin with a schema id but with {shown}", _HINT)

@@ -23,13 +23,13 @@ def largest_of(messages: Messages) -> int:
     return int(pc.max(pc.binary_length(messages.values)).as_py() or 0)
 
 
-def too_large(messages: Messages, bytes_max: int) -> int:
-    """Return the bytes of a message that stays larger than `bytes_max` when it is compressed, 0 if there is none."""
+def too_large(messages: Messages, bytes_max: int) -> list[int]:
+    """Return the indices of messages that stay larger than `bytes_max` when they are compressed."""
     if largest_of(messages) <= bytes_max:
-        return 0
+        return []
     lengths = pc.binary_length(messages.values).fill_null(0).to_numpy()
-    for index in np.flatnonzero(lengths > bytes_max).tolist():
-        content = messages.values[index].as_buffer()
-        if len(_LZ4.compress(content)) > bytes_max:
-            return int(content.size)
-    return 0
+    return [
+        index
+        for index in np.flatnonzero(lengths > bytes_max).tolist()
+        if len(_LZ4.compress(messages.values[index].as_buffer())) > bytes_max
+    ]

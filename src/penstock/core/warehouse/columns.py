@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from penstock.core.warehouse.load_plan import Deletes
 
 REFRESH_OR_ANEW = f"{FULL_REFRESH}; without a primary key, --full-lock in its place (MySQL, MariaDB), or {START_ANEW}"
+_ANEW = f"then {REFRESH_OR_ANEW}"
+_LEAVE_OUT = "leave the table out of the link's `tables`"
+CORRECT_VALUE = f"{_LEAVE_OUT}; or correct the value in the source, {_ANEW}"
+"""What to do where a target refuses a value: the change that has it comes before the correction, for ever."""
 LOG_COLUMNS = {
     OP: Column("_op", TextType(2, "ascii"), nullable=False),
     FILE: Column("_file", TextType(255, "utf8mb4"), nullable=False),
@@ -60,9 +64,9 @@ def column_type(dialect: Dialect, schema: TableSchema, column: Column) -> str:
     try:
         return render_type(dialect, column.type)
     except ValueError as error:
-        hint = "change the column's type in the source, or leave the table out of the link's `tables`"
+        hint = f"{_LEAVE_OUT}; or change the column's type in the source, {_ANEW}"
         if can_fit(dialect, column):
-            hint = f'set `overflow` of the link to "null" or clamp, for values that have more digits; or {hint}'
+            hint = f'set `overflow` of the link to "null" or clamp, for values that have more digits; {hint}'
         raise stopped(schema, column.name, str(error), hint) from error
 
 
@@ -108,14 +112,14 @@ def check_names(dialect: Dialect, schema: TableSchema, deletes: Deletes) -> None
     for name in (schema.table.schema, schema.table.name, *(column.name for column in schema.columns)):
         if 0 < dialect.name_bytes_max < len(name.encode()):
             reason = f"{name!r} is longer than the {dialect.name_bytes_max} bytes that names have in {dialect.name}"
-            raise stopped(schema, name, reason, "give it a shorter name in the source, or leave the table out")
+            raise stopped(schema, name, reason, f"{_LEAVE_OUT}; or give it a shorter name in the source, {_ANEW}")
     for column in schema.columns:
         if column.name.casefold() in dialect.reserved_columns:
             reason = f"{dialect.name} keeps this name for a column of its own"
-            raise stopped(schema, column.name, reason, "rename the column in the source, or leave the table out")
+            raise stopped(schema, column.name, reason, f"{_LEAVE_OUT}; or rename the column in the source, {_ANEW}")
         if column.name.casefold() in seen:
             reason = "the target's table has a column of this name already, but for upper and lower case"
-            raise stopped(schema, column.name, reason, "rename the column, or give the table a primary key")
+            raise stopped(schema, column.name, reason, f"{_LEAVE_OUT}; or rename the column in the source, {_ANEW}")
         seen.add(column.name.casefold())
 
 

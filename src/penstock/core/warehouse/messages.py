@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from penstock.core.files import LACKS, OFFSET, OP
-from penstock.core.warehouse.columns import stopped
+from penstock.core.warehouse.columns import CORRECT_VALUE, stopped
 from penstock.core.warehouse.landing import render_position
 
 if TYPE_CHECKING:
@@ -85,8 +85,7 @@ def _too_large(schema: TableSchema, text: str) -> TableStoppedError:
     key = ", ".join(f"{name} = {row.get(name)!r}" for name in schema.key)
     of = f" ({key})" if key else ""
     reason = f"a row{of} has {len(text.encode())} bytes as JSON, and VARIANT holds {_VARIANT_BYTES_MAX}"
-    hint = "make the value smaller in the source, or leave the table out of the link's `tables`"
-    return stopped(schema, largest, reason, hint)
+    return stopped(schema, largest, reason, CORRECT_VALUE)
 
 
 def _texts(column: pa.ChunkedArray[Any]) -> list[str | None]:

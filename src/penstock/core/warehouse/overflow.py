@@ -35,6 +35,7 @@ from penstock.core.tables import (
     PrintedType,
     TimestampType,
 )
+from penstock.core.warehouse.columns import REFRESH_OR_ANEW
 from penstock.core.warehouse.limits import value_lengths
 
 if TYPE_CHECKING:
@@ -177,9 +178,11 @@ def _refusal(dialect: Dialect, schema: TableSchema, column: Column, row: pa.Tabl
     which = f"the row with {key}" if key else "a row"
     value, offset = row.column(column.name)[0].as_py(), row.column(OFFSET)[0].as_py()
     reason = f"{dialect.name} cannot hold {_shown(value)}{_why(dialect, value)}, of {which}, changed at offset {offset}"
-    hint = 'correct the value in the source, or say overflow: "null", or clamp, for the link'
+    hint = f"correct the value in the source, then {REFRESH_OR_ANEW}"
     if column.name in schema.key:
-        hint = "correct the value in the source: in a key it can be neither NULL nor another one"
+        hint = f"in a key it can be neither NULL nor another one: {hint}"
+    else:
+        hint = f'say overflow: "null", or clamp, for the link, and run again; or {hint}'
     return TableStoppedError(str(schema.table), column.name, "the target's table", reason, hint)
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from penstock.core.errors import PenstockError, TableStoppedError, UsageError
 from penstock.core.message_format import changes_as_messages, encode_changes
 from penstock.core.snapshot_copies import COPIES_SCHEMA
-from penstock.links.capture.sendable import require_sendable
+from penstock.links.capture.sendable import as_sendable
 
 if TYPE_CHECKING:
     from penstock.core.changes import Messages, RowBatch
@@ -59,10 +59,9 @@ def chunk_messages(
             encoded = (keys.take(indices), values.take(indices))
             messages.append(changes_as_messages(encodable, topic, batch.op, encoded, [row] * len(kept)))
     try:
-        require_sendable(table, messages, str(boundary), catalog.message_bytes_max)
+        return as_sendable(catalog, table, messages, str(boundary))
     except TableStoppedError as error:
         raise SnapshotError(error) from error
-    return messages
 
 
 def require_came(capture: OpenCapture, snapshot: Snapshot, chunk: Chunk) -> None:

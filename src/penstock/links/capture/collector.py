@@ -10,7 +10,7 @@ from penstock.core.errors import TableStoppedError
 from penstock.core.key_changes import logged_order, split_key_changes
 from penstock.core.message_format import changes_as_messages, encode_changes
 from penstock.core.publication import Publication, StoppedTable, count_rows, merge_by_topic
-from penstock.links.capture.sendable import require_sendable
+from penstock.links.capture.sendable import as_sendable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,7 +64,7 @@ class ChangeCollector:
                 continue
             try:
                 encoded, count = self._encode(table, table_events, parts)
-                require_sendable(table, encoded, str(begin), self._table_catalog.message_bytes_max)
+                encoded = as_sendable(self._table_catalog, table, encoded, str(begin))
             except TableStoppedError as error:
                 self.stopped[str(table)] = StoppedTable(str(begin), error.message, error.hint)
                 continue

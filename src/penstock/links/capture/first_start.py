@@ -17,7 +17,7 @@ from penstock.core.message_format import changes_as_messages, encode_changes
 from penstock.core.publication import CaptureRecord, StoppedTable, count_rows
 from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
 from penstock.links.capture.open_capture import CaptureParts, schema_change_messages
-from penstock.links.capture.sendable import require_sendable
+from penstock.links.capture.sendable import as_sendable
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
@@ -188,11 +188,9 @@ class _SnapshotPublication:
                 behind = replace(batch, rows=number_on(batch.rows, left_over, schema.table, self._snapshot.position))
                 encoded = encode_changes(encodable, behind, time.time_ns() // 1_000_000)
                 messages = changes_as_messages(encodable, registered.topic, batch.op, encoded, message_order(batch))
-                require_sendable(
-                    schema.table, [messages], str(self._snapshot.position), self._parts.table_catalog.message_bytes_max
-                )
+                sendable = as_sendable(catalog, schema.table, [messages], str(self._snapshot.position))
                 self._rows = count_rows(self._rows, schema.table, len(batch), int(batch.timestamps_ms[-1]))
-                yield messages
+                yield from sendable
 
     def _announce(self, schema_change: SchemaChange, left_over: int) -> list[Messages]:
         """Announce at the place of the copy, behind the rows that are left over of another one, which count from 0."""

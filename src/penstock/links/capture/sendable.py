@@ -1,43 +1,68 @@
-"""Stops a table whose row is larger than its topic takes, before a broker refuses it and the whole capture stops."""
+"""What becomes of a row that is larger than its topic takes, before a broker refuses it and the whole capture stops.
+
+Its table stops; or, with `large_values: objects`, its message is kept in the object store, and the topic
+says where.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+
+from penstock.core.changes import Messages
 from penstock.core.errors import READ_AGAIN, TableStoppedError
 from penstock.core.kafka.largest import ASKED_BYTES, LARGEST_BYTES, largest_of, too_large
+from penstock.links.large_messages import LARGEST_OBJECT_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterable
 
-    from penstock.core.changes import Messages
     from penstock.core.tables import TableId
+    from penstock.links.capture.table_catalog import TableCatalog
 
 _AROUND_BYTES: Final = 4096
 """What a batch of one message has beside the value: its head and a key."""
 
 
-def require_sendable(
-    table: TableId, encoded: Sequence[Messages], position: str, message_bytes_max: Callable[[str], int]
-) -> None:
-    """Raise TableStoppedError for a row of `table` that its topic does not take.
+def as_sendable(catalog: TableCatalog, table: TableId, encoded: Iterable[Messages], position: str) -> list[Messages]:
+    """Return messages of `table` that their topics take.
 
-    `message_bytes_max` tells what a topic takes; it is asked for large messages only.
+    Raises TableStoppedError for a row that its topic does not take, and, where such rows are
+    kept in the object store, what that raises.
     """
-    for messages in encoded:
-        if largest_of(messages) <= ASKED_BYTES:
-            continue
-        takes = message_bytes_max(messages.topic)
-        size = too_large(messages, min(takes, LARGEST_BYTES) - _AROUND_BYTES)
-        if size:
-            raise _stopped(table, messages.topic, position, size, takes)
+    return [_sendable(catalog, table, messages, position) for messages in encoded]
 
 
-def _stopped(table: TableId, topic: str, position: str, size: int, takes: int) -> TableStoppedError:
+def _sendable(catalog: TableCatalog, table: TableId, messages: Messages, position: str) -> Messages:
+    # What a topic takes is asked for large messages only.
+    if largest_of(messages) <= ASKED_BYTES:
+        return messages
+    takes = catalog.message_bytes_max(messages.topic)
+    large = too_large(messages, min(takes, LARGEST_BYTES) - _AROUND_BYTES)
+    if not large:
+        return messages
+    keys, values = messages.lists()
+    kept = list(values)
+    for index in large:
+        content = values[index] or b""
+        if catalog.large_messages is None or len(content) > LARGEST_OBJECT_BYTES:
+            raise _stopped(catalog, table, position, (messages.topic, len(content), takes))
+        kept[index] = catalog.large_messages.keep(messages.topic, content)
+    columns = pa.array(keys, pa.binary()), pa.array(kept, pa.binary())
+    return Messages(messages.topic, *columns, messages.order, messages.partition_hints, messages.headers)
+
+
+def _stopped(catalog: TableCatalog, table: TableId, position: str, sizes: tuple[str, int, int]) -> TableStoppedError:
+    topic, size, takes = sizes
     reason = f"a change of it is a message of {size:,} bytes, and topic {topic} takes {takes:,}"
-    enlarge = f"raise max.message.bytes of {topic} (kafka-configs.sh --alter --add-config max.message.bytes={2 * size})"
+    ways = [f"raise max.message.bytes of {topic} (kafka-configs.sh --alter --add-config max.message.bytes={2 * size})"]
     if size > LARGEST_BYTES - _AROUND_BYTES:
         reason = f"a change of it is a message of {size:,} bytes, and brokers take {LARGEST_BYTES:,} at most"
-        enlarge = "keep such values elsewhere, make the row smaller"
-    hint = f'{enlarge}, then {READ_AGAIN}; or leave it out with "!{table}"'
+        ways = ["keep such values elsewhere, and make the row smaller"]
+    if size > LARGEST_OBJECT_BYTES:
+        reason = f"a change of it is a message of {size:,} bytes, and {LARGEST_OBJECT_BYTES:,} are the most"
+    elif catalog.format == "avro":
+        ways.append(f"write `large_values: objects` into the file, at the source {catalog.source}")
+    hint = f'{", or ".join(ways)}; then {READ_AGAIN}; or leave it out with "!{table}"'
     return TableStoppedError(str(table), "", position, reason, hint)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.core.changes import MessageFormat
     from penstock.core.schema_changes import SchemaChange
     from penstock.core.tables import TableId, TableSchema
+    from penstock.links.large_messages import LargeMessages
     from penstock.ports.registry import RegisteredTable, Registry
     from penstock.ports.tracker import SchemaCatalog, UnloggedChanges
 
@@ -56,6 +57,7 @@ class TableCatalog:
         self.format: MessageFormat = "avro"
         self.copied = CopiedRows()
         self.message_bytes_max: Callable[[str], int] = lambda _topic: LARGEST_BYTES
+        self.large_messages: LargeMessages | None = None
         self.wanted = wanted
         self.tracker = tracker
         self._registry = registry
@@ -110,7 +112,7 @@ class TableCatalog:
                     column.name,
                     position,
                     f"its type {column.type.declaration} cannot be carried exactly yet",
-                    f'change the type, or leave the table out with "!{schema.table}" under tables',
+                    f'change the type, then {READ_AGAIN}; or leave the table out with "!{schema.table}" under tables',
                 )
         return self._registry.register(self.source, schema)
 

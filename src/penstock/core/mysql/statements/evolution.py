@@ -186,7 +186,7 @@ def _reads_alike(before: Column, after: Column) -> bool:
 def _added(column: Column) -> Refusal | None:
     if isinstance(column.type, UnsupportedType):
         reason = f"the new column is {column.type.declaration}, a type that cannot be carried"
-        return Refusal(column.name, reason, "give the column another type, or leave the table out")
+        return Refusal(column.name, reason, f"give the column another type, then {READ_AGAIN}; or leave the table out")
     if column.filled is not None:
         return None
     if column.default_is_expression:

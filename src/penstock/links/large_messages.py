@@ -1,0 +1,106 @@
+"""Messages that are larger than their topic takes: kept in the object store, and read from there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.core.errors import START_ANEW, PositionError, SinkError
+from penstock.core.files import key_folder
+from penstock.core.large_messages import any_large, is_large, place_in, read_large
+from penstock.ports.topics import Fetched
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+    from penstock.ports.objects import ObjectStore
+    from penstock.ports.topics import TopicLog
+
+LARGEST_OBJECT_BYTES = 1 << 30
+"""A larger message would not fit into what it is decoded with."""
+_FOLDER = "large-messages"
+
+
+def large_folder(pipeline: str, source: str) -> str:
+    """Return where the large messages of a source are kept."""
+    return f"{key_folder(pipeline)}/{_FOLDER}/{key_folder(source)}"
+
+
+@dataclass(frozen=True, slots=True)
+class LargeMessages:
+    """Keeps the large messages of one source. The store is opened when the first one comes."""
+
+    pipeline: str
+    source: str
+    open_store: Callable[[], ObjectStore]
+
+    def keep(self, topic: str, content: bytes) -> bytes:
+        """Write a message to the store; return what its topic gets in its place. Raises what the store raises."""
+        place = place_in(f"{large_folder(self.pipeline, self.source)}/{key_folder(topic)}", content)
+        self.open_store().put(place.key, content)
+        return place.to_value()
+
+
+class WholeLog:
+    """`log`, with large messages as they are. It implements the port `TopicLog`."""
+
+    def __init__(self, log: TopicLog, store: ObjectStore) -> None:
+        """Read what is in topics from `log`, the rest from `store`."""
+        self._log = log
+        self._store = store
+
+    def read(self, topic: str, partition: int, start: int, end: int) -> Iterator[Sequence[tuple[int, bytes]]]:
+        """See `TopicLog`; nobody reads topics of tables with it."""
+        return self._log.read(topic, partition, start, end)
+
+    def read_together(
+        self, ranges: Mapping[tuple[str, int], tuple[int, int]], bytes_max: int
+    ) -> Iterator[tuple[tuple[str, int], Fetched]]:
+        """See `TopicLog`: what large messages have counts, so that one range holds one of them too much at most.
+
+        Raises SinkError for one that the store does not have, and UnavailableError while the store is away.
+        """
+        room = dict.fromkeys(ranges, bytes_max)
+        for place, fetched in self._log.read_together(ranges, bytes_max):
+            taken = self._whole(place, fetched, room[place]) if any_large(fetched.values) else fetched
+            if room[place] > 0 and taken.offsets:
+                room[place] -= taken.size_bytes
+                yield place, taken
+
+    def ends(self, partitions: Sequence[tuple[str, int]]) -> Mapping[tuple[str, int], int]:
+        """See `TopicLog`."""
+        return self._log.ends(partitions)
+
+    def ids(self, topics: Collection[str]) -> Mapping[str, str]:
+        """See `TopicLog`."""
+        return self._log.ids(topics)
+
+    def close(self) -> None:
+        """See `TopicLog`."""
+        self._log.close()
+
+    def _whole(self, place: tuple[str, int], fetched: Fetched, room: int) -> Fetched:
+        """Return the first messages of a partition, as long as there is room."""
+        offsets: list[int] = []
+        values: list[bytes] = []
+        size = 0
+        for offset, value in zip(fetched.offsets, fetched.values, strict=True):
+            if size >= room:
+                break
+            values.append(self._get((*place, offset), value) if is_large(value) else value)
+            offsets.append(offset)
+            size += len(values[-1])
+        return Fetched(offsets, values, size)
+
+    def _get(self, place: tuple[str, int, int], value: bytes) -> bytes:
+        large = read_large(value)
+        where = f"{place[0]}/{place[1]} offset {place[2]}"
+        try:
+            content = self._store.get(large.key)
+        except SinkError as error:
+            message = f"the message of {where} is in the object store, and cannot be read there: {error.message}"
+            raise SinkError(message, error.hint) from error
+        if not large.is_content(content):
+            message = f"{large.key} in the object store is not the message of {where} that was written there"
+            raise PositionError(message, f"restore that file; if it cannot be had any more, {START_ANEW}")
+        return content
