@@ -33,13 +33,14 @@ def join_events(first: int, count: int, rows: int, keys: int, inputs: int) -> pa
     return _events(i, given, is_deleted, key, ids)
 
 
-def state_events(first: int, count: int, rows: int) -> pa.RecordBatch:
-    """Events `first` and so on of `rows` in all, every one of which is a row that stays, scattered over the join keys.
+def state_events(first: int, count: int) -> pa.RecordBatch:
+    """Events `first` and so on, every one of which is a row that stays: five for each join key, one behind the other.
 
-    There are five for each join key. One in 100 is of input 0; the others are of input 1.
+    That is the order of an initial snapshot of rows that were made with their parents.
+    One row in 100 is of input 0; the others are of input 1.
     """
     i: Integers = np.arange(first, first + count, dtype=np.int64)
-    key = ((i.astype(np.uint64) * _GOLDEN >> np.uint64(33)) % np.uint64(max(1, rows // _ROWS_PER_KEY))).astype(np.int64)
+    key = i // _ROWS_PER_KEY
     return _events(i, (i % _PARENT_EVERY != 0).astype(np.int64), np.zeros(count, np.bool_), key, i)
 
 

@@ -38,7 +38,7 @@ def measure_state(lab: Lab) -> Sequence[Figure]:
     """Join so many rows that stay, stop, and go on with a few more. Raises PenstockError if rows are missing then."""
     rows, folder = lab.settings.rows, lab.folder("state")
     lab.say(f"joinery: a state of {rows:,} rows")
-    write_rows(folder / "events", 0, rows, rows)
+    write_rows(folder / "events", 0, rows)
     child = start_child("our join", _command(folder), folder / "log")
     try:
         with Meter(child.pid) as meter:
@@ -50,7 +50,7 @@ def measure_state(lab: Lab) -> Sequence[Figure]:
     finally:
         child.kill()
     lab.say("joinery: again, with that state")
-    write_rows(folder / "events", rows, _MORE_ROWS, rows)
+    write_rows(folder / "events", rows, _MORE_ROWS)
     restarted, heap_again = restart(folder)
     return plan_state_figures(rows, cpu, (max(heap, heap_again), memory, size), restarted)
 
@@ -77,12 +77,12 @@ def plan_state_figures(
     ]
 
 
-def write_rows(folder: Path, first: int, count: int, rows: int) -> None:
+def write_rows(folder: Path, first: int, count: int) -> None:
     """Files of rows, behind those that are there; Spark reads them in the order of their times."""
     folder.mkdir(exist_ok=True)
     number = len(list(folder.iterdir()))
     for start in range(first, first + count, _FILE_ROWS):
-        events = state_events(start, min(_FILE_ROWS, first + count - start), rows)
+        events = state_events(start, min(_FILE_ROWS, first + count - start))
         file = folder / f"{number:05}.parquet"
         pq.write_table(pa.Table.from_batches([events]), file)
         os.utime(file, (_FIRST_MTIME + number, _FIRST_MTIME + number))

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     import pyarrow as pa
-    from pyspark.sql import SparkSession
 
 _EVENTS = (
     "input short, op short, part int, position long, place long, place_row int,"
@@ -81,9 +80,9 @@ def main(folder: Path, inputs: int, files_at_once: int) -> None:
     write_mark("bytes", sum(file.stat().st_size for file in files))
 
 
-def _heap_bytes(session: SparkSession) -> int:
+def _heap_bytes(session: Any) -> int:  # noqa: ANN401 - PySpark is imported in spark/ alone
     """What the JVM holds on to."""
-    jvm: Any = session._jvm  # noqa: SLF001 - PySpark has no other way to Java
+    jvm = session._jvm  # noqa: SLF001 - PySpark has no other way to Java
     jvm.System.gc()
     return int(jvm.java.lang.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed())
 
