@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,6 @@ from penstock.spark.join_kernel import BLOCKS, join_blocks, stateful_session
 from penstock.spark.join_state import JoinStateReader
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import DataFrame, SparkSession
 
 NUMBER, TEXT = IntegerType(64, unsigned=False), TextType(20, "utf8mb4")
@@ -126,6 +125,39 @@ def test_the_kernel_finds_the_differences_that_the_algebra_finds(
     assert len(found) == BATCHES
     for mine, theirs in zip(found, expected, strict=True):
         assert gone_and_new(mine) == gone_and_new(theirs)
+
+
+def write_file(spark: SparkSession, file: Path) -> tuple[int, bool]:
+    """Write a file as Spark writes those of a checkpoint; its permissions, and whether processes were started."""
+    jvm: Any = spark._jvm
+    conf = spark._jsparkSession.sessionState().newHadoopConf()
+    stat = Path(f"/proc/{jvm.java.lang.ProcessHandle.current().pid()}/stat")
+    before = pages_of_ended_children(stat)
+    path = jvm.org.apache.hadoop.fs.Path(str(file))
+    manager = jvm.org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.create(
+        path.getParent(), conf
+    )
+    stream = manager.createAtomic(path, False)  # noqa: FBT003 - Java has no names of arguments
+    stream.write(bytearray(b"abc"))
+    stream.close()
+    return file.stat().st_mode, pages_of_ended_children(stat) > before
+
+
+def pages_of_ended_children(stat: Path) -> int:
+    """Source: proc(5), cminflt."""
+    return int(stat.read_text().rpartition(")")[2].split()[8])
+
+
+def test_files_of_a_state_are_as_hadoop_makes_them_and_no_process_is_started_for_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    theirs, starts_some = write_file(spark.newSession(), tmp_path / "theirs")
+    ours, starts_any = write_file(stateful_session(spark), tmp_path / "ours")
+
+    assert ours == theirs
+    assert (starts_some, starts_any) == (True, False)
+    assert (tmp_path / ".ours.crc").read_bytes() == (tmp_path / ".theirs.crc").read_bytes()
+    assert (tmp_path / "ours").read_bytes() == b"abc"
 
 
 def test_a_state_that_is_read_from_outside_has_the_rows_that_were_read(spark: SparkSession, tmp_path: Path) -> None:

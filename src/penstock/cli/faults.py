@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
+
+from penstock.cli.option_groups import grouped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,15 +27,31 @@ class FaultsSource(StrEnum):
     POSTGRES = "postgres"
 
 
-_Source: TypeAlias = Annotated[
-    FaultsSource, typer.Option(help="What the pipeline reads: mysql starts a MariaDB, postgres a PostgreSQL.")
-]
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """The pipeline that is broken."""
+
+    source: Annotated[
+        FaultsSource, typer.Option(help="What the pipeline reads: mysql starts a MariaDB, postgres a PostgreSQL.")
+    ] = FaultsSource.MYSQL
+    joins: Annotated[
+        bool,
+        typer.Option("--joins", help="A join is one of its links, and there is one instance, which keeps its state."),
+    ] = False
+
+    @property
+    def words(self) -> str:
+        """What it is called in files."""
+        return f"{self.source.value} with a join" if self.joins else self.source.value
+
+
 _Write: TypeAlias = Annotated[
     Path | None, typer.Option("--write", metavar="FILE", help="Put the table between the marks of this document.")
 ]
 
 
 @app.command()
+@grouped
 def faults(
     *,
     count: Annotated[int, typer.Option("--faults", min=1, help="How many faults, one after the other.")] = 200,
@@ -44,7 +63,7 @@ def faults(
         Path | None,
         typer.Option("--keep", metavar="FILE", help="Keep each fault's outcome here; a run with the same goes on."),
     ] = None,
-    source: _Source = FaultsSource.MYSQL,
+    broken: Broken,
     write: _Write = None,
 ) -> None:
     """Break things and look: source, broker, ZooKeeper, Schematizer, tracker and two instances, on this machine.
@@ -64,15 +83,15 @@ def faults(
     from penstock.faults.trials import TrialFile, choose_seed, require_clean  # noqa: PLC0415
     from penstock.faults.world import World  # noqa: PLC0415
 
-    _require_known(source.value, only or ())
+    _require_known(broken, only or ())
     machine = describe_machine()
-    kept = TrialFile(keep, seed, source.value) if keep is not None else None
+    kept = TrialFile(keep, seed, broken.words) if keep is not None else None
     chosen = kept.seed if kept is not None else choose_seed() if seed is None else seed
     trials = list(kept.trials) if kept is not None else []
     home = Path(tempfile.mkdtemp(prefix="penstock-faults-"))
     say_note(f"seed {chosen}; logs and data in {home}")
     if len(trials) < count:
-        with World(home, fault_source(source.value)) as world:
+        with World(home, fault_source(broken.source.value), has_join=broken.joins) as world:
             if not world.has_small_disk:
                 say_note("the disk of the state database is not filled: only root may mount a small one")
             numbers = range(len(trials), count)
@@ -80,17 +99,18 @@ def faults(
     table = render(trials, chosen, machine, datetime.now(UTC).date().isoformat())
     typer.echo(table)
     if write is not None:
-        write_into(write, table, source.value)
+        write_into(write, table, broken.words)
     require_clean(trials, f"run it again with --seed {chosen}, and look into {home}")
     shutil.rmtree(home)
 
 
-def _require_known(source: str, names: Sequence[str]) -> None:
+def _require_known(broken: Broken, names: Sequence[str]) -> None:
     from penstock.core.errors import UsageError  # noqa: PLC0415
     from penstock.faults.catalogue import all_faults  # noqa: PLC0415
     from penstock.faults.pick import fault_source  # noqa: PLC0415
 
-    known = [fault.name for fault in all_faults(fault_source(source), with_full_disk=True)]
+    source = fault_source(broken.source.value)
+    known = [fault.name for fault in all_faults(source, with_full_disk=True, with_join=broken.joins)]
     if unknown := [name for name in names if name not in known]:
         message = f"there is no fault {unknown[0]!r}"
         raise UsageError(message, "choose from:\n  " + "\n  ".join(known))

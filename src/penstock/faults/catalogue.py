@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from penstock.core.errors import PenstockError
+from penstock.faults.joined import await_micro_batch, lose_states
 from penstock.faults.world import SESSION_SECONDS, World, parts_of
 from penstock.wiring.crash_points import crash_points
 
@@ -53,10 +54,10 @@ class Fault:
     run: Callable[[Scene], bool]
 
 
-def all_faults(source: FaultSource, *, with_full_disk: bool) -> Sequence[Fault]:
+def all_faults(source: FaultSource, *, with_full_disk: bool, with_join: bool = False) -> Sequence[Fault]:
     """Every fault of a pipeline from `source`, in a fixed order.
 
-    Those of a full disk need a small disk under the state database.
+    Those of a full disk need a small disk under the state database, and those of a join one in the pipeline.
     """
     parts = parts_of(source)
     faults = [
@@ -81,6 +82,11 @@ def all_faults(source: FaultSource, *, with_full_disk: bool) -> Sequence[Fault]:
     ]
     if with_full_disk:
         faults.append(Fault("the disk of the state database is full", _fill_disk))
+    if with_join:
+        faults += [
+            *(Fault(f"{name} in a micro-batch of the join", partial(_in_micro_batch, run)) for name, run in _IN_JOIN),
+            Fault("the state of the join is lost", _lose_join),
+        ]
     elsewhere = (*_ELSEWHERE, *source.unreached)
     points = [name for name in crash_points() if not name.startswith(elsewhere) and name not in _RESTORES]
     return [*faults, *(Fault(f"crash at {point}", partial(_crash, point)) for point in points)]
@@ -135,6 +141,26 @@ def _kill_server(part: str, scene: Scene) -> bool:
     time.sleep(scene.random.uniform(0, 3))
     scene.world.restart(part)
     return True
+
+
+_IN_JOIN: Final = (
+    ("kill -9 of the driver", _kill_driver),
+    ("kill -9 of Spark's JVM", _kill_jvm),
+    ("kill -9 of a Python worker", _kill_worker),
+    ("kill -9 of the broker", partial(_kill_server, "kafka")),
+)
+
+
+def _in_micro_batch(run: Callable[[Scene], bool], scene: Scene) -> bool:
+    await_micro_batch(scene.world.instances.leader().home)
+    time.sleep(scene.random.uniform(0, 0.5))
+    return run(scene)
+
+
+def _lose_join(scene: Scene) -> bool:
+    leader = scene.world.instances.leader()
+    leader.kill()
+    return lose_states(leader.home)
 
 
 def _kill_tracker_in_alter(scene: Scene) -> bool:

@@ -33,6 +33,11 @@ class Instance:
     child: Child
     started_at: float
 
+    @property
+    def home(self) -> Path:
+        """Where it keeps what is its own."""
+        return self.file.with_suffix("")
+
     def leads(self) -> bool:
         """Whether it runs the pipeline."""
         return self.child.alive() and _LEADS in self.child.log.read_text(errors="replace")

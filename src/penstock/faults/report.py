@@ -13,11 +13,16 @@ if TYPE_CHECKING:
 
     from penstock.faults.trials import Trial
 
-_WHERE: Final = {"mysql": "", "postgres": " on PostgreSQL"}
+_WHERE: Final = {
+    "mysql": "",
+    "postgres": " on PostgreSQL",
+    "mysql with a join": " with a join",
+    "postgres with a join": " on PostgreSQL with a join",
+}
 
 
 def marks(source: str) -> tuple[str, str]:
-    """The lines of a document between which the table of a kind of source stands."""
+    """The lines of a document between which the table of a kind of pipeline stands."""
     begin, end = (f"<!-- what `make faults` found{_WHERE[source]}: {place} -->" for place in ("begin", "end"))
     return begin, end
 

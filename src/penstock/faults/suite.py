@@ -40,12 +40,13 @@ def run_suite(
     what comes behind would be judged wrongly; or at Ctrl-C, without the fault that
     was under way. Raises PenstockError where a fault does not end.
     """
-    faults = [f for f in all_faults(world.source, with_full_disk=world.has_small_disk) if not only or f.name in only]
+    known = all_faults(world.source, with_full_disk=world.has_small_disk, with_join=world.joined is not None)
+    faults = [fault for fault in known if not only or fault.name in only]
     trials: list[Trial] = []
     prefix = f"db.{SCHEMA}"
     with (
         Workload(world.connect, f"{seed} {numbers.start}", refused=world.source.refused) as workload,
-        Witness(world.bootstrap_servers, world.schematizer, prefix) as witness,
+        Witness(world.bootstrap_servers, world.schematizer, prefix, world.joined) as witness,
     ):
         look = _Look(world, workload, witness)
         say("waiting for the first rows in the warehouse")
@@ -96,7 +97,7 @@ class _Look:
         differences: int | None = None
         while not missing and differences != 0 and time.monotonic() < deadline:
             self._world.instances.keep_running()
-            differences = self._world.differences()
+            differences = None if self._missing() else self._world.differences()
             time.sleep(_POLL_SECONDS)
         seconds = time.monotonic() - healed
         with closing(self._world.connect()) as connection:

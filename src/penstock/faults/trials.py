@@ -59,7 +59,7 @@ def choose_seed() -> int:
 
 
 class TrialFile:
-    """The trials of one seed and kind of source, a line of JSON each behind a first line with both."""
+    """The trials of one seed and kind of pipeline, a line of JSON each behind a first line with both."""
 
     def __init__(self, file: Path, seed: int | None, source: str) -> None:
         """Read what is there; a new file gets `seed`, or a random one.
@@ -82,8 +82,8 @@ class TrialFile:
             message = f"{file} does not have the trials of a fault suite: {error}"
             raise UsageError(message, "name another file") from error
         if read != source:
-            message = f"{file} has the trials of a {read} source, not of {source}"
-            raise UsageError(message, f"go on with --source {read}, or name another file")
+            message = f"{file} has the trials of {read}, not of {source}"
+            raise UsageError(message, "go on with the options that it was begun with, or name another file")
         if seed not in {None, found}:
             message = f"{file} has the trials of seed {found}, not of {seed}"
             raise UsageError(message, f"go on with --seed {found}, or name another file")

@@ -15,6 +15,7 @@ import httpx
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from penstock.core.errors import PenstockError, UnavailableError
+from penstock.faults.joined import OUTPUT_TOPIC
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Message
 
     from penstock.demo.sources.database import SourceConnection
+    from penstock.faults.joined import JoinedOutput
 
 _MAGIC: Final = 0
 _FRAME: Final = struct.Struct(">bI")
@@ -56,10 +58,13 @@ class Witness:
     It keeps what it has read: each `read` goes on behind the one before.
     """
 
-    def __init__(self, bootstrap_servers: str, schematizer: str, prefix: str) -> None:
+    def __init__(
+        self, bootstrap_servers: str, schematizer: str, prefix: str, joined: JoinedOutput | None = None
+    ) -> None:
         """Read the topics `prefix`.accounts and so on of a workload; schemas come from `schematizer`, a URL.
 
-        What was deleted before the tables were copied is known by the copy of `last_versions`.
+        What a join of them has published is handed to `joined`. What was deleted before
+        the tables were copied is known by the copy of `last_versions`.
         """
         self.tally = Tally()
         self._topics = {
@@ -67,6 +72,9 @@ class Witness:
             f"{prefix}.accounts": self._take_account,
             f"{prefix}.entries": self._take_entry,
         }
+        self._joined = joined
+        if joined is not None:
+            self._topics[OUTPUT_TOPIC] = self._take_joined
         self._schematizer = schematizer
         self._schemas: dict[int, object] = {}
         self._accounts: dict[int, _Row] = {}
@@ -199,6 +207,11 @@ class Witness:
             self._doubled(f"account {id_}: {op} of version {version} came behind {row.version}")
         row.version = max(row.version, version)
         row.is_there = op != "d"
+
+    def _take_joined(self, change: Mapping[str, object]) -> None:
+        wrong = "" if self._joined is None else self._joined.take(change)
+        if wrong:
+            self._doubled(wrong)
 
     def _lost(self, count: int, example: str) -> None:
         self.tally.lost += count

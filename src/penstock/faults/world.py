@@ -19,6 +19,7 @@ from penstock.embedded.mariadb import USER, Flavour, start_mariadb
 from penstock.embedded.ports import LOOPBACK, choose_port
 from penstock.embedded.schematizer import start_schematizer
 from penstock.faults.instances import Instances
+from penstock.faults.joined import NAME, JoinedOutput, write_join
 from penstock.faults.proxy import Proxy
 from penstock.faults.sources import PASSWORD_ENV, FaultSource
 from penstock.faults.workload import SCHEMA
@@ -45,12 +46,17 @@ def parts_of(source: FaultSource) -> tuple[str, ...]:
 class World:
     """The servers, their proxies and the pipeline's instances, inside a `with` block."""
 
-    def __init__(self, home: Path, source: FaultSource) -> None:
-        """Keep everything below `home`, which must be empty."""
+    def __init__(self, home: Path, source: FaultSource, *, has_join: bool = False) -> None:
+        """Keep everything below `home`, which must be empty.
+
+        With `has_join` a join is one of the pipeline's links, and there is one instance: a
+        second one would keep a state of its own, and make it anew whenever it leads.
+        """
         self.home = home
         self.source = source
         self.parts = parts_of(source)
         self.has_small_disk = False
+        self.joined = JoinedOutput() if has_join else None
         self.state_directory = home / "state"
         self.proxies: dict[str, Proxy] = {}
         self._servers: dict[str, Server] = {}
@@ -102,14 +108,15 @@ class World:
 
     def differences(self) -> int | None:
         """Rows that differ between source and warehouse; None while one of them does not answer."""
-        warehouse, asked = self.home / "warehouse.duckdb", self.instances.leader().file.with_suffix("")
-        where = run_file(asked, "warehouse")
+        warehouse = self.home / "warehouse.duckdb"
+        where = run_file(self.instances.leader().home, "warehouse")
         source = self.source.server(self._port("source"))
         try:
             compared = compare_all(source, lambda sql: query(warehouse, where, sql).rows, SCHEMA)
+            joined = self.joined.count_differing(self.connect(), warehouse, where) if self.joined else 0
         except PenstockError:
             return None
-        return sum(table.differences for table in compared)
+        return sum(table.differences for table in compared) + joined
 
     def _start_all(self) -> None:
         for part in self.parts:
@@ -126,7 +133,8 @@ class World:
             os.environ[_TRACKER_PASSWORD_ENV] = str(self._servers["tracker"].facts()["password"])
         self.state_directory.mkdir()
         self.has_small_disk = self._mount_small_disk()
-        self.instances = Instances((self._write_file("first"), self._write_file("second")))
+        names = ("first",) if self.joined else ("first", "second")
+        self.instances = Instances(tuple(map(self._write_file, names)))
         self._stack.callback(self.instances.stop)
 
     def _mount_small_disk(self) -> bool:
@@ -170,6 +178,9 @@ class World:
             "sinks": [{"name": "warehouse", "kind": "duckdb", "path": str(self.home / "warehouse.duckdb")}],
             "links": [{"from": "db", "to": "warehouse"}],
         }
+        if self.joined:
+            config["joins"] = [write_join(self.home)]
+            config["links"] = [{"from": "db", "to": "warehouse"}, {"from": NAME, "to": "warehouse"}]
         if self.source.has_tracker:
             login = {"host": LOOPBACK, "port": ports["tracker"], "user": USER}
             config["tracker"] = {**login, "password_env": _TRACKER_PASSWORD_ENV}

@@ -23,6 +23,8 @@ _SETTINGS = {
     f"{_STATE_STORE}.rocksdb.trackTotalNumberOfRows": "false",
     # Of the messages that go to Python, and of the blocks that come back; other links have few rows, and large ones.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
+    # Hadoop's own starts ten processes for each file of a checkpoint on a local disk.
+    "fs.AbstractFileSystem.file.impl": "io.penstock.join.LocalFiles",
     # Fixed with the first micro-batch of a state.
     "spark.sql.shuffle.partitions": "4",
 }

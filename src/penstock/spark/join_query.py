@@ -18,6 +18,7 @@ from penstock.core.joins.unreadable import split_blocks
 from penstock.jobs.join_tasks import MessagePacker
 from penstock.spark.finisher import note_of
 from penstock.spark.join_kernel import BLOCKS, join_blocks, stateful_session
+from penstock.spark.moved_state import settle_state
 from penstock.wiring.open import spark_kafka_options
 
 if TYPE_CHECKING:
@@ -81,7 +82,8 @@ class JoinFinisher:
 
 
 def start_join_query(place: QueryPlace, spec: PipelineSpec, work: JoinWork, finish: JoinFinisher) -> StreamingQuery:
-    """Start the query of a join, where its checkpoint stands."""
+    """Start the query of a join, where its checkpoint stands. Raises PositionError for one that is not Spark's."""
+    settle_state(work.checkpoint)
     session = stateful_session(place.session)
     options = {
         **spark_kafka_options(spec),

@@ -32,3 +32,18 @@ def test_nothing_is_lost_or_doubled(tmp_path: Path, faults: tuple[str, ...]) -> 
     assert {trial.fault for trial in trials} == set(faults)
     assert sum(trial.changes for trial in trials) > 0
     assert [trial for trial in trials if not trial.is_clean] == [], said
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+def test_a_join_is_the_sources_own_join_after_a_kill_and_without_its_state(tmp_path: Path) -> None:
+    said: list[str] = []
+    faults = ("kill -9 of the driver in a micro-batch of the join", "the state of the join is lost")
+    with World(tmp_path / "world", fault_source("mysql"), has_join=True) as world:
+        trials = run_suite(world, 1, range(len(faults)), said.append, faults)
+        assert world.joined is not None
+        joined = world.joined.rows()
+
+    assert {trial.fault for trial in trials} == set(faults)
+    assert joined
+    assert [trial for trial in trials if not trial.is_clean] == [], said

@@ -15,6 +15,7 @@ from penstock.core.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pyspark.sql import SparkSession
     from tests.servers.pipeline.conftest import PipelineCase
 
 _FIRST = (
@@ -112,3 +113,29 @@ def test_other_inputs_are_refused_and_a_rebuild_takes_what_its_inputs_are_now(
 
     assert told.exit_code == 0, told.output
     assert [(row["review_id"], row["phone"]) for row in rows(case, name)] == [(10, "4711"), (11, "4711"), (12, None)]
+
+
+@pytest.mark.nightly
+def test_a_join_goes_on_with_its_state_where_its_home_was_moved_to(
+    make_case: Callable[..., PipelineCase], spark: SparkSession
+) -> None:
+    del spark
+    case = make_case()
+    name = add_join(case.file, case.database)
+    case.write(*_FIRST)
+    case.run_once()
+    before = case.spec.home
+    config = yaml.safe_load(case.file.read_text())
+    case.file.write_text(yaml.safe_dump(config | {"home": str(before.with_name("moved"))}))
+
+    before.rename(case.spec.home)
+    case.write(
+        "UPDATE business SET city = 'Trier' WHERE business_id = 2", "DELETE FROM user_review WHERE review_id = 11"
+    )
+    case.run_once()
+
+    assert [(row["review_id"], row["city"]) for row in rows(case, name)] == [(10, "Ulm"), (12, "Trier")]
+    assert {record["generation"] for record in case.records(name)} == {1}
+    inspected = CliRunner().invoke(app, ["inspect", str(case.file), name])
+    assert inspected.exit_code == 0, inspected.output
+    assert not before.exists()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.bench.joinery.events import join_events
+from penstock.bench.joinery.events import join_events, state_events
+from penstock.bench.joinery.large import plan_state_figures
 from penstock.bench.joinery.suite import Joined, plan_figures
 from penstock.core.errors import UnavailableError
 
@@ -40,3 +41,25 @@ def test_a_peer_that_is_not_there_is_told() -> None:
 
     assert {figure.peer_value for figure in figures} == {None}
     assert {figure.note for figure in figures} == {"the peer could not be measured: no network"}
+
+
+def test_rows_of_a_state_all_stay_and_five_have_one_join_key() -> None:
+    events = state_events(0, 10_000)
+
+    assert state_events(4000, 50).equals(events.slice(4000, 50))
+    assert len(set(zip(events["input"].to_pylist(), events["row_key"].to_pylist(), strict=True))) == 10_000
+    assert events["op"].to_pylist().count(2) == 0
+    assert len(set(events["join_key"].to_pylist())) == 2000
+    assert events["input"].to_pylist().count(0) == 100
+
+
+def test_a_heap_over_the_bound_and_a_long_start_miss_their_targets() -> None:
+    figures = plan_state_figures(2_000_000, 40.0, (3 << 30, 4 << 30, 1 << 30), 61.0)
+
+    assert [(figure.value, figure.ok) for figure in figures] == [
+        (3072.0, False),
+        (4096.0, None),
+        (1024.0, None),
+        (20.0, None),
+        (61.0, False),
+    ]

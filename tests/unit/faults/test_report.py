@@ -73,7 +73,7 @@ def test_a_file_of_another_kind_of_source_is_refused(tmp_path: Path, head: str) 
     file = tmp_path / "trials.jsonl"
     file.write_text(head)
 
-    with pytest.raises(UsageError, match="of a mysql source, not of postgres"):
+    with pytest.raises(UsageError, match="of mysql, not of postgres"):
         TrialFile(file, 1, "postgres")
 
     assert TrialFile(file, 1, "mysql").trials == []
@@ -84,7 +84,7 @@ def test_a_new_file_remembers_its_kind_of_source(tmp_path: Path) -> None:
     TrialFile(file, 1, "postgres")
 
     assert TrialFile(file, None, "postgres").seed == 1
-    with pytest.raises(UsageError, match="of a postgres source, not of mysql"):
+    with pytest.raises(UsageError, match="of postgres, not of mysql"):
         TrialFile(file, None, "mysql")
 
 

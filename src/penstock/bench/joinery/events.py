@@ -11,11 +11,13 @@ from penstock.core.joins.events import DELETE, SCHEMA, UPSERT
 from penstock.core.joins.keys import key_bytes
 
 if TYPE_CHECKING:
-    from penstock.core.avro.arrays import Integers
+    from penstock.core.avro.arrays import Flags, Integers
 
 _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
 _DELETE_EVERY: Final = 50
 _ROW_BYTES: Final = 100
+_ROWS_PER_KEY: Final = 5
+_PARENT_EVERY: Final = 100
 
 
 def join_events(first: int, count: int, rows: int, keys: int, inputs: int) -> pa.RecordBatch:
@@ -28,6 +30,22 @@ def join_events(first: int, count: int, rows: int, keys: int, inputs: int) -> pa
     key = ((i.astype(np.uint64) * _GOLDEN >> np.uint64(33)) % np.uint64(keys)).astype(np.int64)
     given, is_deleted = i % inputs, i % _DELETE_EVERY == 0
     ids = np.where(given == 0, key, i % (rows // 2))
+    return _events(i, given, is_deleted, key, ids)
+
+
+def state_events(first: int, count: int) -> pa.RecordBatch:
+    """Events `first` and so on, every one of which is a row that stays: five for each join key, one behind the other.
+
+    That is the order of an initial snapshot of rows that were made with their parents.
+    One row in 100 is of input 0; the others are of input 1.
+    """
+    i: Integers = np.arange(first, first + count, dtype=np.int64)
+    key = i // _ROWS_PER_KEY
+    return _events(i, (i % _PARENT_EVERY != 0).astype(np.int64), np.zeros(count, np.bool_), key, i)
+
+
+def _events(i: Integers, given: Integers, is_deleted: Flags, key: Integers, ids: Integers) -> pa.RecordBatch:
+    count = len(i)
     content = [
         b"" if gone else b"x" * _ROW_BYTES + b"%d" % n for gone, n in zip(is_deleted.tolist(), i.tolist(), strict=True)
     ]

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from penstock.bench.bench import Bench
 from penstock.bench.figure import Better, Figure
 from penstock.bench.joinery.events import join_events
+from penstock.bench.joinery.large import measure_state
 from penstock.bench.marks import await_mark
 from penstock.bench.meter import Meter
 from penstock.bench.peers.flink_join import FlinkJoin, compile_flink_join, flink_command
@@ -163,4 +164,8 @@ def _versions(_: Lab) -> Mapping[str, str]:
     return {**python_versions(packages), "java": java_version(), **jar_versions(JarSet.FLINK, ["flink-runtime"])}
 
 
-JOINERY: Final = Bench("joinery", {"two": partial(measure, inputs=2), "five": partial(measure, inputs=5)}, _versions)
+JOINERY: Final = Bench(
+    "joinery",
+    {"two": partial(measure, inputs=2), "five": partial(measure, inputs=5), "state": measure_state},
+    _versions,
+)

@@ -60,6 +60,8 @@ def main(folder: Path, inputs: int, files_at_once: int) -> None:
         blocks: Any = frame.toArrow().column(0)
         differences = unpack_differences([block.as_py() for block in blocks], inputs)
         joined += differences["b0"].null_count - differences["a0"].null_count
+        if not commits:
+            write_mark("first", batch)
         commits = batch + 1
 
     source = stateful_session(session).readStream.schema(_EVENTS).option("maxFilesPerTrigger", files_at_once)
@@ -70,11 +72,19 @@ def main(folder: Path, inputs: int, files_at_once: int) -> None:
         "checkpointLocation", str(folder / "checkpoint")
     )
     writer.foreachBatch(take).trigger(availableNow=True).start().awaitTermination()
+    write_mark("heap", _heap_bytes(session))
     close_session(session)
     write_mark("joined", joined)
     write_mark("commits", commits)
     files = (file for file in (folder / "checkpoint").rglob("*") if file.is_file())
     write_mark("bytes", sum(file.stat().st_size for file in files))
+
+
+def _heap_bytes(session: Any) -> int:  # noqa: ANN401 - PySpark is imported in spark/ alone
+    """What the JVM holds on to."""
+    jvm = session._jvm  # noqa: SLF001 - PySpark has no other way to Java
+    jvm.System.gc()
+    return int(jvm.java.lang.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed())
 
 
 if __name__ == "__main__":

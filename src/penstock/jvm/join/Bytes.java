@@ -68,11 +68,17 @@ final class Bytes {
     }
 
     void int32(int value) {
-      for (int shift = 0; shift < 32; shift += 8) octet(value >> shift);
+      room(4);
+      bytes[length] = (byte) value;
+      bytes[length + 1] = (byte) (value >> 8);
+      bytes[length + 2] = (byte) (value >> 16);
+      bytes[length + 3] = (byte) (value >> 24);
+      length += 4;
     }
 
     void int64(long value) {
-      for (int shift = 0; shift < 64; shift += 8) octet((int) (value >> shift));
+      int32((int) value);
+      int32((int) (value >> 32));
     }
 
     void number(long value) {

@@ -1,0 +1,69 @@
+"""The join's topic, folded by the fault suite: each change fits the one before it; a new generation begins empty."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from penstock.faults.joined import JoinedOutput, await_micro_batch, lose_states
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def change(op: str, before: int | None, after: int | None, *, id_: int = 1, generation: int = 1) -> dict[str, object]:
+    def row(version: int | None) -> object:
+        return None if version is None else {"id": id_, "version": version, "note": "n", "last_version": None}
+
+    return {"op": op, "before": row(before), "after": row(after), "source": {"file": f"join.{generation:06}"}}
+
+
+def test_changes_that_fit_leave_the_newest_row_of_each_key() -> None:
+    output = JoinedOutput()
+
+    taken = [
+        output.take(change("c", None, 0)),
+        output.take(change("u", 0, 1)),
+        output.take(change("c", None, 5, id_=2)),
+        output.take(change("d", 5, None, id_=2)),
+    ]
+
+    assert taken == [""] * 4
+    assert output.rows() == {(1, 1, "n", None)}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [change("c", None, 0), change("u", 1, 2), change("d", 1, None), change("c", None, 0, id_=1, generation=0)],
+    ids=["came again", "other before", "deleted other", "older generation"],
+)
+def test_a_change_that_does_not_fit_is_named(wrong: dict[str, object]) -> None:
+    output = JoinedOutput()
+    output.take(change("c", None, 0))
+
+    assert "came behind" in output.take(wrong)
+
+
+def test_a_state_that_was_lost_begins_with_no_rows() -> None:
+    output = JoinedOutput()
+    output.take(change("c", None, 0))
+    output.take(change("c", None, 0, id_=2))
+
+    again = output.take(change("c", None, 7, generation=2))
+
+    assert again == ""
+    assert output.rows() == {(1, 7, "n", None)}
+
+
+def test_a_micro_batch_is_waited_for_and_a_state_is_lost_once(tmp_path: Path) -> None:
+    state = tmp_path / "joins" / "accounts_joined" / "1"
+    for folder, newest in (("offsets", 10), ("commits", 9)):
+        (state / folder).mkdir(parents=True)
+        for batch in range(newest + 1):
+            (state / folder / str(batch)).touch()
+
+    await_micro_batch(tmp_path)
+
+    assert lose_states(tmp_path)
+    assert not lose_states(tmp_path)
