@@ -9,7 +9,7 @@ from penstock.core.avro.schemas import table_schema
 from penstock.core.errors import READ_AGAIN, START_ANEW, PositionError, TableStoppedError
 from penstock.core.files import META_PREFIX
 from penstock.core.kafka.largest import LARGEST_BYTES
-from penstock.core.schema_changes import SchemaChangeKind
+from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
 from penstock.core.schema_difference import describe_difference
 from penstock.core.snapshot_copies import CopiedRows
 from penstock.core.tables import UnsupportedType
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from penstock.core.changes import MessageFormat
-    from penstock.core.schema_changes import SchemaChange
+    from penstock.core.positions import Order
     from penstock.core.tables import TableId, TableSchema
     from penstock.ports.registry import RegisteredTable, Registry
     from penstock.ports.tracker import SchemaCatalog, UnloggedChanges
@@ -99,6 +99,20 @@ class TableCatalog:
         if known is None:
             known = self._encodable[table] = self._look_up(table)
         return known
+
+    def event_of(self, schema: TableSchema, registered: RegisteredTable, partitions: int, order: Order) -> SchemaChange:
+        """The schema-change event that `schema` is in force from `order` on, in a topic of so many partitions."""
+        return SchemaChange(
+            source=self.source,
+            table=schema.table,
+            topic=registered.topic,
+            follows=registered.follows,
+            key_schema_id=registered.key_schema_id,
+            value_schema_id=registered.value_schema_id,
+            partitions=partitions,
+            format=self.format,
+            order=order,
+        )
 
     def register(self, schema: TableSchema, position: str) -> RegisteredTable:
         """Give the registry a table's schema. Raises TableStoppedError when a column cannot be carried."""
