@@ -11,8 +11,6 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-import structlog
-
 from penstock.core.lag import Lag, follow_lag, lag_seconds
 from penstock.ports.history import SAMPLE_SECONDS, Sample
 from penstock.ports.state import LinkProgress
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
     from penstock.ports.state import State
     from penstock.wiring.link_place import LinkMirror, LinkPlace
 
-_log = structlog.get_logger()
 
 _PERIOD_SECONDS = 2.0
 
