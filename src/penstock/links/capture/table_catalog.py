@@ -170,7 +170,7 @@ class TableCatalog:
                 "",
                 "its first row in the log",
                 "the log has rows of it, but neither its CREATE TABLE nor a snapshot of its older rows was seen",
-                "it was added to `tables` after the first start, or our user had no SELECT on it then, without which a "
+                "it was added to `tables` after the first start, or the user had no SELECT on it then, without which a "
                 f"table does not show: GRANT SELECT ON {table} if that lacks; type: penstock snapshot FILE {table}; "
                 f"or, where it has no primary key, {START_ANEW}",
             )

@@ -98,7 +98,7 @@ class RelationReplay:
                 after,
                 "the log has rows of it, and it had older ones that were not carried: it is older than the pipeline, "
                 "whose initial snapshot did not have it, or nobody wanted it when they came",
-                "it was added to `tables`, to the publication or to its schema since, or our user had no SELECT on it: "
+                "it was added to `tables`, to the publication or to its schema since, or the user had no SELECT on it: "
                 f"{READ_AGAIN}",
             )
         return (self._announce(changed, after, SchemaChangeKind.CREATE),)
