@@ -106,7 +106,7 @@ def test_a_lock_of_tables_is_waited_for_and_let_go(
 def test_whoever_may_hold_up_nobody_is_told_what_to_grant(
     root: pymysql.Connection, modest: MysqlServer, wanted: Callable[[TableId], bool]
 ) -> None:
-    with pytest.raises(UnfitServerError, match="hold up") as caught, open_initial_snapshot(modest, wanted):
+    with pytest.raises(UnfitServerError, match="lock out writers") as caught, open_initial_snapshot(modest, wanted):
         pass
 
     assert "GRANT RELOAD ON *.* TO modest" in caught.value.hint

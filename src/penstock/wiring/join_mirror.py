@@ -5,44 +5,27 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-import structlog
-
-from penstock.core.errors import PenstockError, UnavailableError
+from penstock.core.errors import UnavailableError
 from penstock.wiring.joins import plan_of_join, read_join_record
+from penstock.wiring.kafka_mirror import KafkaMirror
 from penstock.wiring.link_place import LinkPlace
-from penstock.wiring.open import open_registry, open_topic_log
+from penstock.wiring.open import open_registry
 
 if TYPE_CHECKING:
     from penstock.config.specs import PipelineSpec
     from penstock.ports.state import State
 
-_log = structlog.get_logger()
 
-
-class JoinMirror:
+class JoinMirror(KafkaMirror):
     """Compares the record of a join with the ends of its topics."""
 
     def __init__(self, spec: PipelineSpec, name: str, state: State) -> None:
         """Read nothing yet."""
-        self.name = name
-        self._spec = spec
-        self._state = state
-        self._topics = open_topic_log(spec)
+        super().__init__(spec, name, state)
         self._inputs: tuple[str, ...] = ()
 
-    def refresh(self) -> LinkPlace:
-        """Ask Kafka for the newest record and for the ends of the topics."""
-        try:
-            return self._measure()
-        except PenstockError as error:
-            _log.debug("mirror waits for Kafka", error=error.message)
-            return LinkPlace()
-
-    def close(self) -> None:
-        """Drop the connection to Kafka."""
-        self._topics.close()
-
-    def _measure(self) -> LinkPlace:
+    def measure(self) -> LinkPlace:
+        """See `KafkaMirror`."""
         record = read_join_record(self._spec, self._topics, self.name)
         if not self._inputs:
             with closing(open_registry(self._spec)) as registry:

@@ -59,13 +59,28 @@ class OpenedJoin:
 
 def plan_of_join(spec: PipelineSpec, name: str, log: TopicReader, registry: Registry) -> JoinJob:
     """How a join is made now, of what was announced so far. Raises as `resolve_join`."""
-    record = read_join_record(spec, log, name)
+    return _plan(spec, name, _read(spec, log, name), registry)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What Kafka has of a join: its position record, and the schema-change events of all tables."""
+
+    record: JoinRecord | None
+    announced: Sequence[SchemaChange]
+
+
+def _read(spec: PipelineSpec, log: TopicReader, name: str) -> _Read:
+    return _Read(read_join_record(spec, log, name), _announced(spec, log))
+
+
+def _plan(spec: PipelineSpec, name: str, read: _Read, registry: Registry) -> JoinJob:
+    record = read.record
     # Without its state a join is made again, of what its inputs are now.
     has_state = record is not None and _has_state(spec, name, record)
     # A topic that is joined with itself is there once, and so is its schema.
     pinned = dict(zip(record.ids, dict.fromkeys(record.schema_ids), strict=False)) if record and has_state else {}
-    announced = _announced(spec, log)
-    return resolve_join(spec.join(name), announced, registry.value_schema, schema_changes_topic(spec), pinned)
+    return resolve_join(spec.join(name), read.announced, registry.value_schema, schema_changes_topic(spec), pinned)
 
 
 def plan_ahead(spec: PipelineSpec, name: str, log: TopicReader, registry: Registry) -> JoinJob:
@@ -124,13 +139,13 @@ class StandingJoin:
 
 def standing_join(spec: PipelineSpec, name: str, log: TopicReader, registry: Registry) -> StandingJoin:
     """What a join has come to. Raises UsageError before its first record, and what `plan_of_join` raises."""
-    job = plan_of_join(spec, name, log, registry)
-    record = read_join_record(spec, log, name)
-    own = [told for told in _announced(spec, log) if told.source == name]
+    read = _read(spec, log, name)
+    job, record = _plan(spec, name, read, registry), read.record
+    own = [told for told in read.announced if told.source == name]
     if record is None or not own:
         message = f"the join {name} has published nothing yet"
         raise UsageError(message, "run the pipeline first: penstock run FILE")
-    job, partitions = _with_topics(spec, log, _on_its_state(spec, job, record, registry), record)
+    job, partitions = _with_topics(spec, log, _on_its_state(spec, job, record, registry), read)
     if record.digest != job.plan.digest:
         message = f"the file of the join {name} was changed, and nothing was published since"
         raise UsageError(message, "run the pipeline first: penstock run FILE; or put the file back as it was")
@@ -162,16 +177,17 @@ def open_join(spec: PipelineSpec, name: str, epoch: int, *, may_wait: bool) -> O
     with ExitStack() as opened:
         log = opened.enter_context(closing(open_topic_log(spec)))
         registry = opened.enter_context(closing(open_registry(spec)))
-        record = read_join_record(spec, log, name)
+        read = _read(spec, log, name)
+        record = read.record
         try:
-            job = plan_of_join(spec, name, log, registry)
+            job = _plan(spec, name, read, registry)
             if record is None:
                 _require_next_steps(spec, name, log, registry)
         except UnknownStreamError as error:
             if may_wait:
                 raise UnavailableError(error.message, error.hint) from error
             raise
-        job, partitions = _with_topics(spec, log, _on_its_state(spec, job, record, registry), record)
+        job, partitions = _with_topics(spec, log, _on_its_state(spec, job, record, registry), read)
         next_record, announcement = _next_record(spec, job, epoch, record)
         if record is not None and announcement is not None and announcement.kind is SchemaChangeKind.SCHEMA:
             _require_no_later_step(spec, name)
@@ -289,24 +305,23 @@ def _announced(spec: PipelineSpec, log: TopicReader) -> list[SchemaChange]:
 
 
 def _with_topics(
-    spec: PipelineSpec, log: TopicReader, job: JoinJob, record: JoinRecord | None
+    spec: PipelineSpec, log: TopicReader, job: JoinJob, read: _Read
 ) -> tuple[JoinJob, Sequence[tuple[str, int]]]:
     """Add what the brokers know of the inputs' topics, and return their partitions, too."""
     shapes = log.shapes([stream.topic for stream in job.streams])
     topic = failovers_topic(spec)
     end = log.ends([(topic, 0)]).get((topic, 0), 0)
     timelines = [TimelineBegan.from_json(value) for messages in log.read(topic, 0, 0, end) for _, value in messages]
-    announced = _announced(spec, log)
     streams = []
     for stream in job.streams:
         if stream.topic not in shapes:
             message = f"the topic {stream.topic}, which the join {job.name} reads, is not there"
             raise UsageError(message, "see what became of it; a topic that is gone cannot be joined")
         topic_id, count = shapes[stream.topic]
-        if record is not None and stream.topic in record.ids:
-            require_id(stream.topic, record.ids[stream.topic], topic_id)
+        if read.record is not None and stream.topic in read.record.ids:
+            require_id(stream.topic, read.record.ids[stream.topic], topic_id)
         own = [timeline for timeline in timelines if timeline.source == stream.source]
-        first = min(timeline_of(told.order) for told in announced if told.topic == stream.topic)
+        first = min(timeline_of(told.order) for told in read.announced if told.topic == stream.topic)
         starts = tuple(timeline_starts(own, stream.topic, partition, first) for partition in range(count))
         streams.append(replace(stream, topic_id=topic_id, timelines=starts))
     partitions = [(name, number) for name, (_, count) in shapes.items() for number in range(count)]

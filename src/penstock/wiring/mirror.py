@@ -6,18 +6,15 @@ by what lies ahead of it in its own log, idle or not: see `follow_lag`.
 
 from __future__ import annotations
 
-import threading
 import time
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Self, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-import structlog
-
-from penstock.core.errors import PenstockError
 from penstock.core.lag import Lag, follow_lag, lag_seconds
 from penstock.ports.history import SAMPLE_SECONDS, Sample
 from penstock.ports.state import LinkProgress
+from penstock.wiring.background_thread import BackgroundThread
 from penstock.wiring.capture_mirror import SourceMirror
 from penstock.wiring.catalog_watch import CatalogWatch
 from penstock.wiring.join_mirror import JoinMirror
@@ -31,14 +28,12 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from penstock.config.specs import PipelineSpec
+    from penstock.core.errors import PenstockError
     from penstock.ports.state import State
     from penstock.wiring.link_place import LinkMirror, LinkPlace
 
-_log = structlog.get_logger()
 
 _PERIOD_SECONDS = 2.0
-_PAUSE_SECONDS = 5.0
-_STOP_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +63,20 @@ Conditions: TypeAlias = dict[str, LinkCondition]
 """Every link that was started, by name. Written by the supervisor, read by the mirror."""
 
 
-class Mirror:
-    """A thread that mirrors a pipeline while a `with` block lasts."""
+class Mirror(BackgroundThread):
+    """Mirrors a pipeline. Nothing that moves data needs it: when its database is back, it goes on."""
+
+    waits = "mirror waits"
+    pause_seconds = 5.0
+    stop_seconds = 10.0
 
     def __init__(self, spec: PipelineSpec, conditions: Conditions) -> None:
         """Mirror the links of `spec` that are in `conditions`."""
+        super().__init__("penstock-mirror")
         self._spec = spec
         self._conditions = conditions
         self._catalogs = {source.name: CatalogWatch(spec, source) for source in spec.sources}
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="penstock-mirror", daemon=True)
-
-    def __enter__(self) -> Self:
-        """Begin."""
-        self._thread.start()
-        return self
+        self._watches = {source.name: RetentionWatch(source) for source in spec.sources}
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -91,22 +85,9 @@ class Mirror:
         for name, condition in self._conditions.items():
             if condition.state == "running":
                 self._conditions[name] = replace(condition, state="stopped")
-        self._stop.set()
-        self._thread.join(_STOP_SECONDS)
+        super().__exit__(kind, error, trace)
 
-    def _run(self) -> None:
-        watches = {source.name: RetentionWatch(source) for source in self._spec.sources}
-        stopping = False
-        while not stopping:
-            try:
-                self._mirror(watches)
-                stopping = True
-            except PenstockError as error:
-                # Nothing that moves data needs the mirror: when its database is back, it goes on.
-                _log.warning("mirror waits", error=error.message, hint=error.hint)
-                stopping = self._stop.wait(_PAUSE_SECONDS)
-
-    def _mirror(self, watches: Mapping[str, RetentionWatch]) -> None:
+    def work(self) -> float:
         """Mirror until we are to stop, and once more. An error ends it: what it has saved, only the database knows."""
         with ExitStack() as stack:
             state = stack.enter_context(closing(open_pipeline_state(self._spec)))
@@ -119,12 +100,13 @@ class Mirror:
                 for mirror in mirrors:
                     self._save(mirror, log)
                     if isinstance(mirror, SourceMirror):
-                        watches[mirror.name].look(mirror.position, is_snapshotting=mirror.is_snapshotting)
+                        self._watches[mirror.name].look(mirror.position, is_snapshotting=mirror.is_snapshotting)
                         if not mirror.is_snapshotting:
                             self._catalogs[mirror.name].look(state)
                 if time.monotonic() >= sample_at:
                     sample_at = time.monotonic() + SAMPLE_SECONDS
                     history.add_samples(log.samples())
+        return 0.0
 
     def _save(self, mirror: LinkMirror, log: ProgressLog) -> None:
         condition = self._conditions.get(mirror.name)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from contextlib import ExitStack, closing
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
 from penstock.core.errors import PenstockError, UnavailableError
 from penstock.core.snapshots import Status
+from penstock.wiring.background_thread import BackgroundThread
 from penstock.wiring.open import open_refreshes, open_snapshot_list
 from penstock.wiring.snapshots import newest_snapshots
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from penstock.config.specs import PipelineSpec
     from penstock.ports.refreshes import Refreshes
     from penstock.ports.snapshots import SnapshotList
@@ -24,49 +22,31 @@ if TYPE_CHECKING:
 _log = structlog.get_logger()
 
 _PERIOD_SECONDS: Final = 2.0
-_PAUSE_SECONDS: Final = 15.0
-_STOP_SECONDS: Final = 5.0
 
 
-class RefreshMirror:
-    """A thread that tells of snapshots while a `with` block lasts."""
+class RefreshMirror(BackgroundThread):
+    """Tells of snapshots."""
+
+    waits = "the schematizer is not told of snapshots"
+    pause_seconds = 15.0
+    stop_seconds = 5.0
 
     def __init__(self, spec: PipelineSpec) -> None:
         """Tell of the snapshots of `spec`."""
+        super().__init__("penstock-refreshes")
         self._spec = spec
         self._began_ms = time.time_ns() // 1_000_000
         self._told: dict[str, int] = {}
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="penstock-refreshes", daemon=True)
 
-    def __enter__(self) -> Self:
-        """Begin."""
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End, and do not wait for long."""
-        self._stop.set()
-        self._thread.join(_STOP_SECONDS)
-
-    def _run(self) -> None:
-        said = ""
-        while not self._stop.is_set():
-            try:
-                with ExitStack() as stack:
-                    snapshots = stack.enter_context(closing(open_snapshot_list(self._spec)))
-                    refreshes = stack.enter_context(closing(open_refreshes(self._spec)))
-                    while not self._stop.wait(_PERIOD_SECONDS):
-                        self.tell(snapshots, refreshes)
-                    # What ended just now.
-                    self.tell(snapshots, refreshes)
-            except PenstockError as error:
-                if error.message != said:
-                    _log.warning("the schematizer is not told of snapshots", error=error.message, hint=error.hint)
-                said = error.message
-                self._stop.wait(_PAUSE_SECONDS)
+    def work(self) -> float:
+        """Tell until we are to stop, and once more of what ended just now."""
+        with ExitStack() as stack:
+            snapshots = stack.enter_context(closing(open_snapshot_list(self._spec)))
+            refreshes = stack.enter_context(closing(open_refreshes(self._spec)))
+            while not self._stop.wait(_PERIOD_SECONDS):
+                self.tell(snapshots, refreshes)
+            self.tell(snapshots, refreshes)
+        return 0.0
 
     def tell(self, snapshots: SnapshotList, refreshes: Refreshes) -> None:
         """Tell of each snapshot that changed since it was told of; of those that ended before we began, nothing."""

@@ -6,11 +6,10 @@ the log and in `penstock status`, and the audit is tried again.
 
 from __future__ import annotations
 
-import threading
 import time
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
@@ -19,10 +18,11 @@ from penstock.core.errors import PenstockError
 from penstock.ports.audit_results import WHOLE, AuditResult
 from penstock.wiring.audit import run_audit
 from penstock.wiring.audits import named_audits, open_results, results_of, send_alert
+from penstock.wiring.background_thread import BackgroundThread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from types import TracebackType
+    from typing import Self
 
     from penstock.config.audits import AuditSpec
     from penstock.config.specs import PipelineSpec
@@ -33,48 +33,32 @@ _log = structlog.get_logger()
 _AGAIN_SECONDS: Final = 600
 """An audit that could not tell is tried again this soon, or at its next time if that is sooner."""
 
-_STATE_SECONDS: Final = 30.0
-_STOP_SECONDS: Final = 2.0
 _WAIT_SECONDS_MAX: Final = 3600.0
 
 
-class ScheduledAudits:
-    """A thread that audits, one at a time, while a `with` block lasts. The state database has the last times."""
+class ScheduledAudits(BackgroundThread):
+    """Audits, one at a time. The state database has the last times.
+
+    An audit that is under way at the end is not waited for: it writes nothing but its result.
+    """
+
+    waits = "audits wait for the state database"
+    pause_seconds = 30.0
 
     def __init__(self, spec: PipelineSpec) -> None:
         """Run the audits of `spec` that have a period. Raises UsageError for a webhook whose variable is not set."""
+        super().__init__("penstock-audits")
         self._spec = spec
         self._audits = {name: audit for name, audit in named_audits(spec).items() if audit.every}
         for audit in self._audits.values():
             if audit.webhook_env is not None:
                 secret(audit.webhook_env)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="penstock-audits", daemon=True)
 
     def __enter__(self) -> Self:
-        """Begin."""
-        if self._audits:
-            self._thread.start()
-        return self
+        """Begin, if there is anything to audit."""
+        return super().__enter__() if self._audits else self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """End. An audit that is under way is not waited for: it writes nothing but its result."""
-        self._stop.set()
-        if self._audits:
-            self._thread.join(_STOP_SECONDS)
-
-    def _run(self) -> None:
-        pause = 0.0
-        while not self._stop.wait(pause):
-            try:
-                pause = self._audit_what_is_due()
-            except PenstockError as error:
-                _log.warning("audits wait for the state database", error=error.message)
-                pause = _STATE_SECONDS
-
-    def _audit_what_is_due(self) -> float:
+    def work(self) -> float:
         """Audit, and return in how many seconds the next one is due."""
         for name, audit in self._audits.items():
             if not self._stop.is_set() and seconds_until(self._newest(), name, audit, _now_ms()) <= 0:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import closing
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import structlog
 
 from penstock.core.errors import PenstockError
 from penstock.ports.history import ServerCondition
+from penstock.wiring.background_thread import BackgroundThread
 from penstock.wiring.open import open_history
 
 if TYPE_CHECKING:
@@ -21,39 +22,33 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger()
 
-_PAUSE_SECONDS = 5.0
-_STOP_SECONDS = 2.0
 
-
-class ServerWatch:
-    """A thread that writes down what it is told while a `with` block lasts.
+class ServerWatch(BackgroundThread):
+    """Writes down what it is told while a `with` block lasts.
 
     Whoever tells it does not wait for the state database: a server is started
     again at once, also where that is away.
     """
 
+    waits = "the state of servers waits for its database"
+    pause_seconds = 5.0
+
     def __init__(self, spec: PipelineSpec) -> None:
         """Know of no server yet."""
+        super().__init__("penstock-server-watch")
         self._spec = spec
         self._servers: dict[str, ServerCondition] = {}
         self._telling = threading.Lock()
         self._told = threading.Event()
-        self._ends = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="penstock-server-watch", daemon=True)
-
-    def __enter__(self) -> Self:
-        """Begin."""
-        self._thread.start()
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Write down that none runs any more."""
         self._servers = {}
-        self._ends.set()
+        self._stop.set()
         self._told.set()
-        self._thread.join(_STOP_SECONDS)
+        super().__exit__(kind, error, trace)
 
     def tell(self, server: str, state: ServerState) -> None:
         """Take note that `server` is in `state` from now on."""
@@ -64,14 +59,21 @@ class ServerWatch:
             self._servers = {**self._servers, server: ServerCondition(server, state, now_ms, restarts)}
         self._told.set()
 
-    def _run(self) -> None:
-        while not self._ends.is_set():
+    def work(self) -> float:
+        """Write down what is told until we are to stop, and what was told last in any case."""
+        written: dict[str, ServerCondition] | None = None
+        while not self._stop.is_set() or written is not self._servers:
             self._told.wait()
             self._told.clear()
+            written = self._servers
             try:
                 with closing(open_history(self._spec)) as history:
-                    history.save_servers(list(self._servers.values()))
-            except PenstockError as error:
-                _log.debug("the state of servers waits for its database", error=error.message)
+                    history.save_servers(list(written.values()))
+            except PenstockError:
                 self._told.set()
-                self._ends.wait(_PAUSE_SECONDS)
+                raise
+        return 0.0
+
+    def tell_failure(self, error: PenstockError, failures: int) -> None:
+        """Log it for those who look for it alone: the database may be one of the servers, which just starts."""
+        _log.debug(self.waits, error=error.message, failures=failures)

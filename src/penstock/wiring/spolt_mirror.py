@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import structlog
-
-from penstock.core.errors import PenstockError
 from penstock.links.spolts.plan import SpoltPlanner
+from penstock.wiring.kafka_mirror import KafkaMirror
 from penstock.wiring.link_place import LinkPlace
-from penstock.wiring.open import open_topic_log, schema_changes_topic
+from penstock.wiring.open import schema_changes_topic
 from penstock.wiring.spolts import read_spolt_record
 
 if TYPE_CHECKING:
@@ -17,33 +15,17 @@ if TYPE_CHECKING:
     from penstock.config.spolts import SpoltSpec
     from penstock.ports.state import State
 
-_log = structlog.get_logger()
 
-
-class SpoltMirror:
+class SpoltMirror(KafkaMirror):
     """Compares the record of a spolt with the ends of its topics."""
 
     def __init__(self, spec: PipelineSpec, spolt: SpoltSpec, state: State) -> None:
         """Read nothing yet."""
-        self.name = spolt.name
-        self._spec = spec
-        self._state = state
-        self._topics = open_topic_log(spec)
+        super().__init__(spec, spolt.name, state)
         self._planner = SpoltPlanner(spolt, [each.name for each in spec.sources], schema_changes_topic(spec))
 
-    def refresh(self) -> LinkPlace:
-        """Ask Kafka for the newest record and for the ends of the topics."""
-        try:
-            return self._measure()
-        except PenstockError as error:
-            _log.debug("mirror waits for Kafka", error=error.message)
-            return LinkPlace()
-
-    def close(self) -> None:
-        """Drop the connection to Kafka."""
-        self._topics.close()
-
-    def _measure(self) -> LinkPlace:
+    def measure(self) -> LinkPlace:
+        """See `KafkaMirror`."""
         record = read_spolt_record(self._spec, self._topics, self.name)
         shapes = self._topics.shapes(list(self._planner.input_topics(self._topics)))
         places = [(topic, number) for topic, (_, count) in shapes.items() for number in range(count)]

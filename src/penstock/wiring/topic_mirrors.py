@@ -5,50 +5,31 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import structlog
-
 from penstock.adapters.kafka.topics import position_topic
 from penstock.core.batches import Batch
-from penstock.core.errors import PenstockError
 from penstock.links.objects.record import ObjectsRecord
+from penstock.wiring.kafka_mirror import KafkaMirror
 from penstock.wiring.link_place import LinkPlace
-from penstock.wiring.open import OBJECTS_LINK, batch_topic, committed_position, open_topic_log
+from penstock.wiring.open import OBJECTS_LINK, batch_topic, committed_position
 from penstock.wiring.table_topics import TableTopics
 
 if TYPE_CHECKING:
     from penstock.config.specs import LinkSpec, PipelineSpec
     from penstock.ports.state import State
 
-_log = structlog.get_logger()
 
-
-class ObjectsMirror:
+class ObjectsMirror(KafkaMirror):
     """Compares the record of the link that writes files with the ends of the topics."""
-
-    name = OBJECTS_LINK
 
     def __init__(self, spec: PipelineSpec, state: State) -> None:
         """Read nothing yet."""
-        self._spec = spec
-        self._state = state
-        self._topics = open_topic_log(spec)
+        super().__init__(spec, OBJECTS_LINK, state)
         self._announced = TableTopics(spec, self._topics)
         self._record = ObjectsRecord()
         self._record_end = -1
 
-    def refresh(self) -> LinkPlace:
-        """Ask Kafka for the newest record and for the ends of all topics."""
-        try:
-            return self._measure()
-        except PenstockError as error:
-            _log.debug("mirror waits for Kafka", error=error.message)
-            return LinkPlace()
-
-    def close(self) -> None:
-        """Drop the connection to Kafka."""
-        self._topics.close()
-
-    def _measure(self) -> LinkPlace:
+    def measure(self) -> LinkPlace:
+        """See `KafkaMirror`."""
         # What is announced after the record was read may be ahead of it, but is never taken for carried.
         self._read_record()
         self._announced.read()
@@ -81,7 +62,7 @@ class ObjectsMirror:
             self._record_end = end
 
 
-class WarehouseMirror:
+class WarehouseMirror(KafkaMirror):
     """Sums up the batches between the offset that a link has come to and the end of their topic.
 
     The link says in the state database which offset it reads next. What it has
@@ -91,41 +72,29 @@ class WarehouseMirror:
 
     def __init__(self, spec: PipelineSpec, link: LinkSpec, state: State) -> None:
         """Read nothing yet."""
-        self.name = link.name
+        super().__init__(spec, link.name, state)
         self._link = link
-        self._state = state
-        self._topics = open_topic_log(spec)
         self._topic = batch_topic(spec)
         self._loaded_to: int | None = None
         self._read_to = 0
         self._bytes = 0
         self._batches: Counter[str] = Counter()
 
-    def refresh(self) -> LinkPlace:
-        """Ask Kafka for new batches."""
-        try:
-            return self._measure()
-        except PenstockError as error:
-            _log.debug("mirror waits for Kafka", error=error.message)
-            self._loaded_to = None
-            return LinkPlace()
-
-    def close(self) -> None:
-        """Drop the connection to Kafka."""
-        self._topics.close()
-
-    def _measure(self) -> LinkPlace:
+    def measure(self) -> LinkPlace:
+        """See `KafkaMirror`."""
         place = self._state.place(self.name)
         if place is None:
             return LinkPlace()
-        if self._loaded_to is None or place < self._loaded_to:
+        # Sums that an error leaves half made are begun anew.
+        loaded_to, self._loaded_to = self._loaded_to, None
+        if loaded_to is None or place < loaded_to:
             # It begins again behind what it had loaded: with a table that waited.
-            self._loaded_to = self._read_to = place
+            loaded_to = self._read_to = place
             self._bytes, self._batches = 0, Counter()
         end = max(place, self._topics.ends([(self._topic, 0)]).get((self._topic, 0), 0))
         self._sum_up(self._read_to, end, 1)
         self._read_to = end
-        self._sum_up(self._loaded_to, place, -1)
+        self._sum_up(loaded_to, place, -1)
         self._loaded_to = place
         carried_ms = _newest_ms(self._state, self.name)
         tables = {

@@ -32,7 +32,7 @@ def test_an_unknown_event_is_skipped_only_if_it_says_that_it_may_be(log: LogWrit
 
 
 PARTS = ("PARTIAL_ROW_DATA", "set binlog_row_event_fragment_threshold on the server to 1 GB")
-NEWER = ("unknown type", "needs a newer release of us")
+NEWER = ("unknown type", "needs a newer release of Penstock")
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ from penstock.schematizer.registry.topic_names import (
     plan_topic_name,
 )
 from penstock.schematizer.registry.topic_rule import TopicFacts
-from penstock.schematizer.storage.database import Database, open_database
+from penstock.schematizer.storage.database import AuthoredDatabase, Database, open_database
 from penstock.schematizer.storage.models import Element, Status, SubjectVersion
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def database(tmp_path: Path) -> Iterator[Database]:
 
 
 def register(database: Database, table: TableSchema, namespace: str = "shopdb", *, pii: bool = False) -> Registered:
-    return register_table(database, shape_of_table(Registering(namespace, pii), table))
+    return register_table(AuthoredDatabase(database), shape_of_table(Registering(namespace, pii), table))
 
 
 def with_columns(*columns: Column) -> TableSchema:
@@ -311,7 +311,9 @@ def test_a_table_that_goes_back_on_one_topic_gets_its_columns_and_comments_back(
 
 def test_facts_of_a_topic_are_kept_and_another_cluster_or_base_opens_the_next_topic(database: Database) -> None:
     def facts(said: TopicFacts = TopicFacts()) -> str:  # noqa: B008 - it never changes
-        return register_table(database, shape_of_table(Registering("shopdb", facts=said), ORDERS)).topic
+        return register_table(
+            AuthoredDatabase(database), shape_of_table(Registering("shopdb", facts=said), ORDERS)
+        ).topic
 
     first = facts(TopicFacts(partitions=8, compacted=True))
     told = database.read(lambda session: read_topic(session, first))

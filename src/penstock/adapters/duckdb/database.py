@@ -11,6 +11,7 @@ import hashlib
 import re
 import threading
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from penstock.core.errors import RefusedStatementError, SinkError, UnavailableEr
 from penstock.core.warehouse.dialect import quote_text
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 CATALOG = "__penstock"
@@ -80,6 +82,20 @@ def enter(connection: duckdb.DuckDBPyConnection) -> None:
     """Make a connection or cursor resolve names in the file, and read and show instants in UTC."""
     connection.execute(f'USE "{CATALOG}"')
     connection.execute("SET TimeZone = 'UTC'")
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn what DuckDB raises in the block into errors of ours; see `explain`."""
+    try:
+        yield
+    except duckdb.Error as error:
+        raise explain(path, error) from error
+    except RuntimeError as error:
+        # What DuckDB makes of Ctrl-C while it works for the main thread.
+        if str(error) == "Query interrupted":
+            raise KeyboardInterrupt from error
+        raise
 
 
 def explain(path: Path, error: duckdb.Error) -> SinkError | UnavailableError:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import duckdb
-
-from penstock.adapters.duckdb.database import DuckdbLimits, explain, open_database
+from penstock.adapters.duckdb.database import DuckdbLimits, explained, open_database
 from penstock.core.audit.dialects import DUCKDB
 from penstock.core.files import OFFSET, OP
 
@@ -71,10 +69,8 @@ class DuckdbFoldedRows:
 
     def fetch(self, query: str) -> Sequence[Sequence[Any]]:
         """See FoldedRows."""
-        try:
+        with explained(self._path):
             return self._connection.execute(query).fetchall()
-        except duckdb.Error as error:
-            raise explain(self._path, error) from error
 
     def close(self) -> None:
         """See FoldedRows."""
@@ -89,7 +85,5 @@ class DuckdbFoldedRows:
             self._connection.unregister(_ARRIVED)
 
     def _run(self, statement: str) -> None:
-        try:
+        with explained(self._path):
             self._connection.execute(statement)
-        except duckdb.Error as error:
-            raise explain(self._path, error) from error

@@ -7,9 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import duckdb
-
-from penstock.adapters.duckdb.database import DuckdbLimits, explain, open_database
+from penstock.adapters.duckdb.database import DuckdbLimits, explained, open_database
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,19 +29,19 @@ class DuckdbScratch:
 
     def run(self, statement: str) -> None:
         """See ports/scratch.Scratch."""
-        with self._explained():
+        with explained(self._path):
             self._connection.execute(statement)
 
     def add(self, table: str, rows: pa.RecordBatch) -> None:
         """See ports/scratch.Scratch."""
-        with self._explained():
+        with explained(self._path):
             self._connection.register("added", rows)
             self._connection.execute(f'INSERT INTO "{table}" FROM added')
             self._connection.unregister("added")
 
     def batches(self, query: str) -> Sequence[pa.RecordBatch]:
         """See ports/scratch.Scratch."""
-        with self._explained():
+        with explained(self._path):
             found: pa.Table = self._connection.sql(query).to_arrow_table()
             return found.combine_chunks().to_batches()
 
@@ -54,15 +52,8 @@ class DuckdbScratch:
 
     def rows(self, query: str) -> Sequence[tuple[object, ...]]:
         """See ports/scratch.Scratch."""
-        with self._explained():
+        with explained(self._path):
             return self._connection.execute(query).fetchall()
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except duckdb.Error as error:
-            raise explain(self._path, error) from error
 
 
 @contextmanager

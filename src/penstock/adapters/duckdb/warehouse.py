@@ -11,7 +11,7 @@ from penstock.adapters.duckdb.catalog import find_dependents, read_attributes, r
 from penstock.adapters.duckdb.database import (
     CATALOG,
     DuckdbLimits,
-    explain,
+    explained,
     is_short_of_memory,
     open_database,
     write_lock,
@@ -83,7 +83,7 @@ class DuckdbWarehouse:
             raise TableWaitsError(str(tables[0]), "", "the target's table", error.message, error.hint) from error
 
     def _transact(self, work: Callable[[], T]) -> T:
-        with write_lock(self._path), self._explained():
+        with write_lock(self._path), explained(self._path):
             self._connection.execute("BEGIN TRANSACTION")
             done = False
             try:
@@ -99,18 +99,18 @@ class DuckdbWarehouse:
 
     def run(self, statement: str, values: Sequence[Value] = ()) -> None:
         """See `Warehouse`."""
-        with self._explained():
+        with explained(self._path):
             self._connection.execute(statement, list(values))
 
     def fetch(self, statement: str, values: Sequence[Value] = ()) -> list[tuple[Value, ...]]:
         """See `Warehouse`. A result is fetched to its end, as DuckDB wants before it runs the next statement."""
-        with self._explained():
+        with explained(self._path):
             return self._connection.execute(statement, list(values)).fetchall()
 
     @contextmanager
     def staged(self, schema: TableSchema, rows: pa.Table) -> Iterator[str]:  # noqa: ARG002 - the rows say it all
         """See `Warehouse`. The rows are read where they are, without a copy."""
-        with self._explained():
+        with explained(self._path):
             self._connection.register(_STAGED, rows)
         try:
             yield quote_name(DUCKDB, _STAGED)
@@ -162,17 +162,5 @@ class DuckdbWarehouse:
         if self._server:
             self._server.close()
             self._server = None
-        with self._explained():
+        with explained(self._path):
             self._connection.close()
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except duckdb.Error as error:
-            raise explain(self._path, error) from error
-        except RuntimeError as error:
-            # What DuckDB makes of Ctrl-C while it works for the main thread.
-            if str(error) == "Query interrupted":
-                raise KeyboardInterrupt from error
-            raise

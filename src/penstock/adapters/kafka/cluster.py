@@ -128,7 +128,7 @@ def explain(error: KafkaException | KafkaError, doing: str) -> PenstockError:
             f"{STOP_ONE}; this one has published nothing since",
         )
     if code in _REFUSED:
-        hint = _REFUSED_FOR.get(code, "check the topic's settings and our rights to it")
+        hint = _REFUSED_FOR.get(code, "check the topic's settings and what the pipeline may do with it")
         return PenstockError(f"Kafka refused {doing}: {cause.str()}", hint)
     hint = "check that the brokers run and can be reached"
     if code in _NOT_LET_IN:

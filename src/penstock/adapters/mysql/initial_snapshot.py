@@ -301,7 +301,9 @@ def _take_snapshot(
         if before == read_creates(connection, wanted):
             return Snapshot(position, schemas, before, int(now), int(server_id))
         ask(connection, "ROLLBACK")
-    message = f"tables of {server} were created, altered or dropped during each of {_ATTEMPTS} attempts to copy them"
+    message = (
+        f"tables of {server} were created, altered or dropped during each of {_ATTEMPTS} attempts to snapshot them"
+    )
     raise UnavailableError(message, "try again when the source's tables are not being changed")
 
 
@@ -317,8 +319,9 @@ def _start_on_mariadb(connection: pymysql.Connection, place: BinlogPosition, _: 
     except UnfitServerError as error:
         if not is_denied(error):
             raise
-        message = f"{server_of(connection)} has XA transactions, which a snapshot has to hold up, and may not"
-        raise UnfitServerError(message, "GRANT RELOAD ON *.* to our user, or start while there are none") from error
+        message = f"{server_of(connection)} has XA transactions, which a snapshot has to lock out, and its user may not"
+        hint = "GRANT RELOAD ON *.* to the source's `user`, or start while there are none"
+        raise UnfitServerError(message, hint) from error
 
 
 def _snapshot_on_mariadb(connection: pymysql.Connection) -> BinlogPosition:

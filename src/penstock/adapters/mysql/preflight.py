@@ -168,7 +168,8 @@ def _retention_finding(variables: Mapping[str, str]) -> Finding:
     if seconds == 0 or seconds >= _DAY_SECONDS:
         text = f"binlogs are kept for {seconds / _DAY_SECONDS:g} days" if seconds else "binlogs are kept for ever"
         return Finding("ok", "retention", text)
-    message = f"binlogs are kept for {seconds / 3600:.1f} hours: a pipeline that stands for longer must copy again"
+    kept = f"binlogs are kept for {seconds / 3600:.1f} hours"
+    message = f"{kept}: a pipeline that is stopped for longer begins anew with a snapshot"
     return Finding("warning", "retention", message, f"set binlog_expire_logs_seconds to some days {_IN_FILE}")
 
 

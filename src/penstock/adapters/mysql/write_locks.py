@@ -71,11 +71,11 @@ def _locked(connection: pymysql.Connection, tables: Sequence[TableId]) -> Iterat
                 ask(other, "LOCK TABLES " + ", ".join(f"{quote_table(table)} READ" for table in tables))
         except UnfitServerError as error:
             if error_code(error) == ER.NO_SUCH_TABLE:
-                message = f"a table of {server} was renamed or dropped when a copy was about to begin"
+                message = f"a table of {server} was renamed or dropped as its initial snapshot began"
                 raise UnavailableError(message, "try again when the source's tables are not being changed") from error
             if not is_denied(error):
                 raise
-            message = f"an initial snapshot has to hold up those who write to {server} for a moment, and may not"
+            message = f"an initial snapshot has to lock out writers of {server} for a moment, and {server.user} may not"
             hint = (
                 f"GRANT RELOAD ON *.* TO {server.user}; where the server refuses FLUSH TABLES WITH READ LOCK all the "
                 f"same, as Amazon RDS does, GRANT LOCK TABLES ON *.* TO {server.user}"

@@ -89,7 +89,7 @@ _KINDS: tuple[tuple[tuple[type[psycopg.Error], ...], type[PenstockError], str, s
         (errors.InsufficientPrivilege,),
         RefusedStatementError,
         "does not permit it",
-        "grant it: our user must own its tables, and needs CREATE on the database",
+        "grant it: the `user` of the sink must own its tables, and needs CREATE on the database",
     ),
     (
         (errors.ReadOnlySqlTransaction,),

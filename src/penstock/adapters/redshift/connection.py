@@ -40,7 +40,7 @@ _KINDS: Final[Sequence[tuple[tuple[str, ...], type[PenstockError], str, str]]] =
         ("42501",),
         RefusedStatementError,
         "does not permit it",
-        "grant it: our user must own its tables, and needs CREATE and TEMP on the database",
+        "grant it: the `user` of the sink must own its tables, and needs CREATE and TEMP on the database",
     ),
     (("25006",), UnavailableError, "is read-only", "point the sink at the producer, or make the database writable"),
     (

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, func, select
 
-from penstock.adapters.state.database import open_engine, transaction
-from penstock.adapters.state.migrate import migrate
+from penstock.adapters.state.database import transaction
+from penstock.adapters.state.migrate import open_current
 from penstock.adapters.state.tables import AUDIT_RESULTS
 from penstock.adapters.state.upserts import upsert
 from penstock.ports.audit_results import RESULTS_MAX, WHOLE, AuditResult
@@ -24,13 +24,7 @@ _WRITE = "BEGIN IMMEDIATE"
 
 def open_audit_results(url: str, pipeline: str) -> SqlAuditResults:
     """Open the state database at `url`, as `open_state` does."""
-    engine = open_engine(url)
-    try:
-        migrate(engine)
-    except BaseException:
-        engine.dispose()
-        raise
-    return SqlAuditResults(engine, pipeline)
+    return SqlAuditResults(open_current(url), pipeline)
 
 
 class SqlAuditResults:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, bindparam, select, update
 
-from penstock.adapters.state.database import open_engine, transaction
-from penstock.adapters.state.migrate import migrate
+from penstock.adapters.state.database import transaction
+from penstock.adapters.state.migrate import open_current
 from penstock.adapters.state.tables import PUBLISHED_RECORDS, PUBLISHED_TOPICS
 from penstock.adapters.state.upserts import upsert
 from penstock.core.errors import STOP_ONE, DisplacedError
@@ -29,13 +29,7 @@ _WRITE = "BEGIN IMMEDIATE"
 
 def open_checkpoints(url: str, pipeline: str, link: str) -> SqlCheckpoints:
     """Open the state database at `url`, as `open_state` does."""
-    engine = open_engine(url)
-    try:
-        migrate(engine)
-    except BaseException:
-        engine.dispose()
-        raise
-    return SqlCheckpoints(engine, pipeline, link)
+    return SqlCheckpoints(open_current(url), pipeline, link)
 
 
 class SqlCheckpoints:

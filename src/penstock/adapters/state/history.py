@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, select
 
-from penstock.adapters.state.database import open_engine, transaction
-from penstock.adapters.state.migrate import migrate
+from penstock.adapters.state.database import transaction
+from penstock.adapters.state.migrate import open_current
 from penstock.adapters.state.tables import LINK_SAMPLES, SERVER_CONDITION
 from penstock.adapters.state.upserts import upsert
 from penstock.ports.history import SAMPLE_SECONDS, SAMPLES_MAX, Sample, ServerCondition
@@ -23,13 +23,7 @@ _SLOT_MS = SAMPLE_SECONDS * 1000
 
 def open_history(url: str, pipeline: str) -> SqlHistory:
     """Open the state database at `url`, as `open_state` does."""
-    engine = open_engine(url)
-    try:
-        migrate(engine)
-    except BaseException:
-        engine.dispose()
-        raise
-    return SqlHistory(engine, pipeline)
+    return SqlHistory(open_current(url), pipeline)
 
 
 class SqlHistory:

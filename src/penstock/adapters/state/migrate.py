@@ -29,6 +29,17 @@ _LOCK_NUMBER = 0x70656E73  # "pens"; PostgreSQL names its advisory locks by numb
 _LOCK_SECONDS = 30
 
 
+def open_current(url: str) -> Engine:
+    """Open the state database at `url` and give it this release's tables; raises as `open_engine` and `migrate`."""
+    engine = open_engine(url)
+    try:
+        migrate(engine)
+    except BaseException:
+        engine.dispose()
+        raise
+    return engine
+
+
 def migrate(engine: Engine) -> None:
     """Apply the migrations that the database lacks, in the order of their revisions.
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import insert, select, update
 
-from penstock.adapters.state.database import open_engine, transaction
-from penstock.adapters.state.migrate import migrate
+from penstock.adapters.state.database import transaction
+from penstock.adapters.state.migrate import open_current
 from penstock.adapters.state.tables import SNAPSHOTS
 from penstock.core.errors import UsageError
 from penstock.core.snapshots import Method, SnapshotOptions, Status, Wanted
@@ -27,13 +27,7 @@ _WRITE = "BEGIN IMMEDIATE"
 
 def open_snapshots(url: str, pipeline: str) -> SqlSnapshots:
     """Open the state database at `url`, as `open_state` does."""
-    engine = open_engine(url)
-    try:
-        migrate(engine)
-    except BaseException:
-        engine.dispose()
-        raise
-    return SqlSnapshots(engine, pipeline)
+    return SqlSnapshots(open_current(url), pipeline)
 
 
 class SqlSnapshots:

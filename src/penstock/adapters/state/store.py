@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, assert_never
 
 from sqlalchemy import Table, delete, select, update
 
-from penstock.adapters.state.database import open_engine, transaction
-from penstock.adapters.state.migrate import migrate
+from penstock.adapters.state.database import transaction
+from penstock.adapters.state.migrate import open_current
 from penstock.adapters.state.tables import (
     DATA_EVENT_CHECKPOINT,
     GLOBAL_EVENT_STATE,
@@ -42,13 +42,7 @@ def open_state(url: str, pipeline: str) -> SqlState:
     Raises UsageError for a URL that cannot work or a database of a newer
     release, UnavailableError when the database is away.
     """
-    engine = open_engine(url)
-    try:
-        migrate(engine)
-    except BaseException:
-        engine.dispose()
-        raise
-    return SqlState(engine, pipeline)
+    return SqlState(open_current(url), pipeline)
 
 
 class SqlState:

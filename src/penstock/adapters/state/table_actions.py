@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from sqlalchemy import and_, delete, func, insert, not_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from penstock.adapters.state.database import open_engine, transaction
-from penstock.adapters.state.migrate import migrate
+from penstock.adapters.state.database import transaction
+from penstock.adapters.state.migrate import open_current
 from penstock.adapters.state.tables import SKIPPED_CHANGES, TABLE_REQUESTS
 from penstock.adapters.state.upserts import upsert
 from penstock.core.errors import UsageError
@@ -25,13 +25,7 @@ _WRITE = "BEGIN IMMEDIATE"
 
 def open_table_actions(url: str, pipeline: str) -> SqlTableActions:
     """Open the state database at `url`, as `open_state` does."""
-    engine = open_engine(url)
-    try:
-        migrate(engine)
-    except BaseException:
-        engine.dispose()
-        raise
-    return SqlTableActions(engine, pipeline)
+    return SqlTableActions(open_current(url), pipeline)
 
 
 class SqlTableActions:

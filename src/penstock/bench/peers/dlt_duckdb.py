@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from penstock.bench.peers.environments import ensure_peer
 from penstock.bench.programs.measured import measure_command
-from penstock.core.errors import PenstockError, UnavailableError
-from penstock.embedded.cache import cache_directory, locked
-from penstock.embedded.processes import run_to_end
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,22 +18,12 @@ _FOLDER: Final = Path(__file__).parent
 _KAFKA_VERSION: Final = "2.16.0"
 _PACKAGES: Final = (f"dlt[duckdb]=={VERSION}", "duckdb==2.0.0", "pyarrow==26.0.1", f"confluent-kafka=={_KAFKA_VERSION}")
 """DuckDB, Arrow and Kafka's client are those that we use ourselves."""
-_INSTALL_SECONDS: Final = 600.0
 _WAIT_SECONDS: Final = 3600.0
 
 
 def ensure_dlt() -> Path:
-    """Its Python, made and filled by pip first if this machine does not have it yet.
-
-    UnavailableError when the packages cannot be fetched.
-    """
-    home = cache_directory("peers") / f"dlt-{VERSION}-kafka-{_KAFKA_VERSION}"
-    with locked(home.with_name(f"{home.name}.lock")):
-        if not (home / "done").exists():
-            shutil.rmtree(home, ignore_errors=True)
-            _install(home)
-            (home / "done").touch()
-    return home / "bin" / "python"
+    """Its Python; see `ensure_peer`."""
+    return ensure_peer("dlt", f"{VERSION}-kafka-{_KAFKA_VERSION}", _PACKAGES)
 
 
 def measure_merge(files: Sequence[Path], database: Path, folder: Path, loads: int) -> Work:
@@ -57,14 +43,3 @@ def measure_topic_merge(
 def _measure(program: str, what: Sequence[str], database: Path, folder: Path, loads: int) -> Work:
     command = [str(ensure_dlt()), str(_FOLDER / program), *what, str(database), str(folder / "dlt"), str(loads)]
     return measure_command("dlt", command, folder / "dlt.log", _WAIT_SECONDS)
-
-
-def _install(home: Path) -> None:
-    log = home.with_name(f"{home.name}.log")
-    try:
-        run_to_end("venv", [sys.executable, "-m", "venv", str(home)], log, _INSTALL_SECONDS)
-        pip = [str(home / "bin" / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        run_to_end("pip", [*pip, *_PACKAGES], log, _INSTALL_SECONDS)
-    except PenstockError as error:
-        message = f"dlt cannot be installed: {error.message}"
-        raise UnavailableError(message, f"check the network or its proxy, see {log}") from error

@@ -159,30 +159,16 @@ class _SnapshotPublication:
         if schema.table in self._refused:
             reason = f"the schema tracker refused its definition: {self._refused[schema.table]}"
             raise TableStoppedError(str(schema.table), "", str(self._snapshot.position), reason, _ANOTHER_TRACKER)
-        source, registered = (
-            self._parts.table_catalog.source,
-            self._parts.table_catalog.register(schema, str(self._snapshot.position)),
-        )
+        catalog, partitions = self._parts.table_catalog, self._parts.partitions
+        registered = catalog.register(schema, str(self._snapshot.position))
         self._parts.publisher.create_topics([registered.topic])
         left_over = self._parts.publisher.left_over(registered.topic)
-        schema_change = SchemaChange(
-            source=source,
-            table=schema.table,
-            topic=registered.topic,
-            follows=registered.follows,
-            key_schema_id=registered.key_schema_id,
-            value_schema_id=registered.value_schema_id,
-            partitions=self._parts.partitions,
-            format=self._parts.table_catalog.format,
-            order=(0, 0, 0),
-            kind=SchemaChangeKind.SCHEMA
-            if self._parts.table_catalog.schema_change(schema.table) is None
-            else SchemaChangeKind.CREATE,
-        )
+        schema_change = catalog.event_of(schema, registered, partitions, (0, 0, 0))
+        if catalog.schema_change(schema.table) is not None:
+            schema_change = replace(schema_change, kind=SchemaChangeKind.CREATE)
         yield from self._announce(schema_change, left_over)
         ids = (registered.key_schema_id, registered.value_schema_id)
-        catalog = self._parts.table_catalog
-        encodable = EncodableTable(source, catalog.connector, schema, *ids, format=catalog.format)
+        encodable = EncodableTable(catalog.source, catalog.connector, schema, *ids, format=catalog.format)
         with closing(self._snapshot.rows(schema.table, _BATCH_ROWS)) as batches:
             for batch in batches:
                 behind = replace(batch, rows=number_on(batch.rows, left_over, schema.table, self._snapshot.position))

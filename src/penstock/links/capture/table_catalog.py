@@ -9,7 +9,7 @@ from penstock.core.avro.schemas import table_schema
 from penstock.core.errors import READ_AGAIN, START_ANEW, PositionError, TableStoppedError
 from penstock.core.files import META_PREFIX
 from penstock.core.kafka.largest import LARGEST_BYTES
-from penstock.core.schema_changes import SchemaChangeKind
+from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
 from penstock.core.schema_difference import describe_difference
 from penstock.core.snapshot_copies import CopiedRows
 from penstock.core.tables import UnsupportedType
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from penstock.core.changes import MessageFormat
-    from penstock.core.schema_changes import SchemaChange
+    from penstock.core.positions import Order
     from penstock.core.tables import TableId, TableSchema
     from penstock.links.large_messages import LargeMessages
     from penstock.ports.registry import RegisteredTable, Registry
@@ -102,6 +102,20 @@ class TableCatalog:
             known = self._encodable[table] = self._look_up(table)
         return known
 
+    def event_of(self, schema: TableSchema, registered: RegisteredTable, partitions: int, order: Order) -> SchemaChange:
+        """The schema-change event that `schema` is in force from `order` on, in a topic of so many partitions."""
+        return SchemaChange(
+            source=self.source,
+            table=schema.table,
+            topic=registered.topic,
+            follows=registered.follows,
+            key_schema_id=registered.key_schema_id,
+            value_schema_id=registered.value_schema_id,
+            partitions=partitions,
+            format=self.format,
+            order=order,
+        )
+
     def register(self, schema: TableSchema, position: str) -> RegisteredTable:
         """Give the registry a table's schema. Raises TableStoppedError when a column cannot be carried."""
         _require_other_names(schema, position)
@@ -158,7 +172,7 @@ class TableCatalog:
                 "",
                 "its first row in the log",
                 "the log has rows of it, but neither its CREATE TABLE nor a snapshot of its older rows was seen",
-                "it was added to `tables` after the first start, or our user had no SELECT on it then, without which a "
+                "it was added to `tables` after the first start, or the user had no SELECT on it then, without which a "
                 f"table does not show: GRANT SELECT ON {table} if that lacks; type: penstock snapshot FILE {table}; "
                 f"or, where it has no primary key, {START_ANEW}",
             )

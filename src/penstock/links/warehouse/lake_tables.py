@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from penstock.config.crash_points import CrashPoint
-from penstock.core.errors import FULL_REFRESH, ConflictError, TableStoppedError, UnavailableError
+from penstock.core.errors import ConflictError, TableStoppedError, UnavailableError
+from penstock.core.warehouse.columns import REFRESH_OR_ANEW
 from penstock.links.warehouse.lake_state import TableProgress
 
 if TYPE_CHECKING:
@@ -127,12 +128,7 @@ class LakeTables:
         left = self._lake_state.life(table)
         if left is True:
             reason = "somebody dropped it from the lake"
-            hint = (
-                f"{FULL_REFRESH}; or, to load its files again, delete the folder "
-                f"{self._lake_state.folder(table)} of the lake, write 0 for next_batch_offset into batches.json two "
-                "folders above, and run again"
-            )
-            raise TableStoppedError(str(table), "", "the target's table", reason, hint)
+            raise TableStoppedError(str(table), "", "the target's table", reason, REFRESH_OR_ANEW)
         return left if isinstance(left, TableProgress) else None
 
     def _claim(self, table: TableId, before: int) -> _Claim:

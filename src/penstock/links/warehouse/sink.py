@@ -20,7 +20,6 @@ from penstock.core.warehouse.load_plan import SchemaInPlace, plan_positions, pla
 from penstock.core.warehouse.overflow import fit_rows, fit_schema
 from penstock.core.warehouse.partial_rows import Lacking
 from penstock.core.warehouse.planner import keep_fill_values, plan_truncate
-from penstock.core.warehouse.state_schema import state_schema
 from penstock.core.warehouse.target_table import LogPlace
 from penstock.links.warehouse.barriers import dropped_note, log_place, out_of_range_note, rename_origin
 from penstock.links.warehouse.definitions import Definitions, DefinitionsAheadError, Unfinished
@@ -98,7 +97,7 @@ class SqlSink:
         self._objects = objects
         self._rules = rules
         self._progress = TargetProgress(warehouse, pipeline, source)
-        self._tables = TargetTables(warehouse, rules.deletes, state_schema(warehouse.dialect, pipeline, source))
+        self._tables = TargetTables(warehouse, rules.deletes)
         self._columns = TreatedColumns(warehouse, pipeline, source, rules.columns)
         self._definitions = Definitions(warehouse, pipeline, source)
         self._merges = Merges(warehouse)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from penstock.core.errors import FULL_REFRESH, TableStoppedError
 from penstock.core.warehouse.alter import keeps_shape, needs_rebuild, plan_migration
 from penstock.core.warehouse.attributes import Attributes, plan_attributes
-from penstock.core.warehouse.columns import check_names, column_type, define_columns
+from penstock.core.warehouse.columns import REFRESH_OR_ANEW, check_names, column_type, define_columns
 from penstock.core.warehouse.definitions import is_definition
 from penstock.core.warehouse.dialect import may_have_become
 from penstock.core.warehouse.migration import Around, Migration
@@ -46,12 +46,11 @@ class AheadOfTransactionError(Exception):
 class TargetTables:
     """Plans what becomes of tables, holds it against what is there, and does it."""
 
-    def __init__(self, warehouse: Warehouse, deletes: Deletes, state: str) -> None:
-        """Work over `warehouse`; tables that are made have these `deletes`, and the schema `state` has our notes."""
+    def __init__(self, warehouse: Warehouse, deletes: Deletes) -> None:
+        """Work over `warehouse`; tables that are made have these `deletes`."""
         self._warehouse = warehouse
         self._dialect = warehouse.dialect
         self._deletes = deletes
-        self._state = state
         self._done_ahead: set[str] = set()
         self._planned: list[str] = []
         self._dropped: set[TableId] = set()
@@ -67,12 +66,8 @@ class TargetTables:
         table = state.schema.table
         found = self._warehouse.columns(table)
         if not found:
-            hint = (
-                f"{FULL_REFRESH}; or, to load its files again, delete its rows in "
-                f"{self._state}.tables and {self._state}.positions of the target, set its next_batch_offset in "
-                f"{self._state}.waiting to 0, and run again"
-            )
-            raise TableStoppedError(str(table), "", "the target's table", "somebody dropped it from the target", hint)
+            reason = "somebody dropped it from the target"
+            raise TableStoppedError(str(table), "", "the target's table", reason, REFRESH_OR_ANEW)
         there = {name.casefold(): type_ for name, type_ in found.items()}
         target = self.target(state)
         path = target.path(self._dialect)

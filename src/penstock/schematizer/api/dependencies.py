@@ -6,7 +6,7 @@ from fastapi import Depends, Request
 
 from penstock.schematizer.api.answers import ErrorAnswer
 from penstock.schematizer.api.queries import author_of
-from penstock.schematizer.storage.database import Database
+from penstock.schematizer.storage.database import AuthoredDatabase, Database
 
 
 async def database_of(request: Request) -> Database:
@@ -17,7 +17,14 @@ async def database_of(request: Request) -> Database:
 
 
 Store = Annotated[Database, Depends(database_of)]
-Author = Annotated[str, Depends(author_of)]
+
+
+async def writer_of(store: Store, author: Annotated[str, Depends(author_of)]) -> AuthoredDatabase:
+    """Return the database as whoever sends a request writes to it."""
+    return AuthoredDatabase(store, author)
+
+
+Writer = Annotated[AuthoredDatabase, Depends(writer_of)]
 
 ERRORS: dict[int | str, dict[str, object]] = {
     404: {"model": ErrorAnswer, "description": "There is no such thing"},

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from penstock.schematizer.api.usage_queries import ClientQuery, UseQuery
+    from penstock.schematizer.storage.database import UnitOfWork
 
 _SEEN_AGAIN_AFTER_MS = 60_000
 _THINGS = {Role.PRODUCER: Thing.PRODUCER, Role.CONSUMER: Thing.CONSUMER}
@@ -39,25 +40,25 @@ class ClientAnnotations:
     expected_frequency_seconds: int | None = None
 
 
-def put_client(session: Session, author: str, role: Role, name: str, said: ClientAnnotations) -> ClientAnswer:
+def put_client(work: UnitOfWork, role: Role, name: str, said: ClientAnnotations) -> ClientAnswer:
     """Make a producer or consumer, or change the one there is. Raises RefusedError for one without an owner."""
     query = select(Client).where(Client.role == role, Client.name == name).with_for_update()
-    client = session.scalars(query).one_or_none()
+    client = work.session.scalars(query).one_or_none()
     if client is None:
         if not said.owner_email:
             message = f"the {role} {name!r} is new, and has no owner"
             raise RefusedError(Code.OWNER_REQUIRED, message, 'send "owner_email": the address of those who run it')
         client = Client(role=role, name=name, team="", owner_email="", created_at_ms=now_ms())
-        session.add(client)
+        work.session.add(client)
     place = HistoryPlace(_THINGS[role], entity=name)
     if said.owner_email is not None:
-        set_field(session, author, place, client, "owner_email", _owner(said.owner_email))
+        set_field(work, place, client, "owner_email", _owner(said.owner_email))
     if said.team is not None:
-        set_field(session, author, place, client, "team", clean(said.team))
+        set_field(work, place, client, "team", clean(said.team))
     expected = said.expected_frequency_seconds
     if expected is not None:
-        set_field(session, author, place, client, "expected_frequency_seconds", expected)
-    session.flush()
+        set_field(work, place, client, "expected_frequency_seconds", expected)
+    work.session.flush()
     return ClientAnswer.of(client)
 
 

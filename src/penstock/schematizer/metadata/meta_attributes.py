@@ -26,36 +26,37 @@ if TYPE_CHECKING:
     from sqlalchemy.sql.elements import ColumnElement
 
     from penstock.schematizer.api.paging import Window
+    from penstock.schematizer.storage.database import UnitOfWork
 
 _THINGS = {Scope.NAMESPACE: Thing.NAMESPACE, Scope.SOURCE: Thing.SOURCE, Scope.SCHEMA: Thing.SCHEMA}
 _ORDER = case({Scope.NAMESPACE.value: 0, Scope.SOURCE.value: 1}, value=MetaAttribute.scope, else_=2)
 
 
-def add_meta_attribute(session: Session, author: str, scoped: Scoped, schema_id: int) -> MetaAttributeAnswer:
+def add_meta_attribute(work: UnitOfWork, scoped: Scoped, schema_id: int) -> MetaAttributeAnswer:
     """Say that messages carry a meta attribute; saying it again changes nothing. Raises RefusedError."""
-    schema_by_id(session, schema_id)
+    schema_by_id(work.session, schema_id)
     query = _of(scoped).where(MetaAttribute.schema_id == schema_id)
-    attribute = session.scalars(query).one_or_none()
+    attribute = work.session.scalars(query).one_or_none()
     if attribute is None:
         attribute = MetaAttribute(
             scope=scoped.scope, entity_id=scoped.entity_id, schema_id=schema_id, created_at_ms=now_ms()
         )
-        session.add(attribute)
-        session.flush()
-        add_change(session, author, _place(session, scoped), "meta_attribute", ("", schema_id))
-    return _answer(session, attribute)
+        work.session.add(attribute)
+        work.session.flush()
+        add_change(work, _place(work.session, scoped), "meta_attribute", ("", schema_id))
+    return _answer(work.session, attribute)
 
 
-def delete_meta_attribute(session: Session, author: str, scoped: Scoped, schema_id: int) -> MetaAttributeAnswer:
+def delete_meta_attribute(work: UnitOfWork, scoped: Scoped, schema_id: int) -> MetaAttributeAnswer:
     """Say that messages carry a meta attribute no more. Raises RefusedError where it was never said of just that."""
     query = _of(scoped).where(MetaAttribute.schema_id == schema_id)
-    attribute = session.scalars(query).one_or_none() if 0 <= schema_id < 1 << 63 else None
+    attribute = work.session.scalars(query).one_or_none() if 0 <= schema_id < 1 << 63 else None
     if attribute is None:
         message = f"it has no meta attribute with the schema {schema_id}"
         raise RefusedError(Code.UNKNOWN_META_ATTRIBUTE, message, "see its meta attributes; a namespace has its own")
-    answer = _answer(session, attribute)
-    session.delete(attribute)
-    add_change(session, author, _place(session, scoped), "meta_attribute", (schema_id, ""))
+    answer = _answer(work.session, attribute)
+    work.session.delete(attribute)
+    add_change(work, _place(work.session, scoped), "meta_attribute", (schema_id, ""))
     return answer
 
 

@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from penstock.schematizer.api.queries import NoteQuery
+    from penstock.schematizer.storage.database import UnitOfWork
 
 _ID_MAX = (1 << 63) - 1
 
 
-def add_note(session: Session, author: str, schema_id: int, element: str, text: str) -> NoteAnswer:
+def add_note(work: UnitOfWork, schema_id: int, element: str, text: str) -> NoteAnswer:
     """Add a note on a schema, or on its element with this path. Raises RefusedError where there is no such thing."""
-    paths = {each.path for each in plan_elements(schema_by_id(session, schema_id), is_key=False)}
+    paths = {each.path for each in plan_elements(schema_by_id(work.session, schema_id), is_key=False)}
     if element and element not in paths:
         message = f"schema {schema_id} has no element {element[:80]!r}"
         raise RefusedError(Code.UNKNOWN_ELEMENT, message, f"see GET /v1/schemas/{schema_id}/elements")
@@ -36,23 +37,23 @@ def add_note(session: Session, author: str, schema_id: int, element: str, text: 
         schema_id=schema_id,
         element=element,
         text=_checked(text),
-        author=author,
+        author=work.author,
         created_at_ms=now,
         updated_at_ms=now,
     )
-    session.add(note)
-    session.flush()
-    add_change(session, author, _place(note), "text", ("", note.text))
-    enter(session, _place(note), note.id, "", note.text)
+    work.session.add(note)
+    work.session.flush()
+    add_change(work, _place(note), "text", ("", note.text))
+    enter(work.session, _place(note), note.id, "", note.text)
     return NoteAnswer.of(note)
 
 
-def change_note(session: Session, author: str, note_id: int, text: str) -> NoteAnswer:
+def change_note(work: UnitOfWork, note_id: int, text: str) -> NoteAnswer:
     """Give a note another text. Its author stays the first one; history tells who changed it."""
-    note = _note(session, note_id, lock=True)
-    if set_field(session, author, _place(note), note, "text", _checked(text)):
+    note = _note(work.session, note_id, lock=True)
+    if set_field(work, _place(note), note, "text", _checked(text)):
         note.updated_at_ms = now_ms()
-        enter(session, _place(note), note.id, "", note.text)
+        enter(work.session, _place(note), note.id, "", note.text)
     return NoteAnswer.of(note)
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from penstock.schematizer.api.usage_queries import NextRefreshQuery, RefreshQuery
+    from penstock.schematizer.storage.database import UnitOfWork
 
 PRIORITIES = {"low": 25, "medium": 50, "high": 75, "max": 100}
 _ID_MAX = (1 << 63) - 1
@@ -60,7 +61,7 @@ class Progress:
     offset: str | None = None
 
 
-def add_refresh(session: Session, author: str, source: Source, new_refresh: NewRefresh) -> RefreshAnswer:
+def add_refresh(work: UnitOfWork, source: Source, new_refresh: NewRefresh) -> RefreshAnswer:
     """Wish for a refresh of `source`."""
     now = now_ms()
     refresh = Refresh(
@@ -76,24 +77,22 @@ def add_refresh(session: Session, author: str, source: Source, new_refresh: NewR
         created_at_ms=now,
         updated_at_ms=now,
     )
-    session.add(refresh)
-    session.flush()
-    add_change(session, author, _place(refresh), "status", ("", refresh.status))
+    work.session.add(refresh)
+    work.session.flush()
+    add_change(work, _place(refresh), "status", ("", refresh.status))
     return RefreshAnswer.of(refresh)
 
 
-def move_refresh(
-    session: Session, author: str, refresh_id: int, status: RefreshStatus, progress: Progress
-) -> RefreshAnswer:
+def move_refresh(work: UnitOfWork, refresh_id: int, status: RefreshStatus, progress: Progress) -> RefreshAnswer:
     """Bring a refresh to another status, and keep how far it has come. Raises RefusedError where it cannot go there."""
-    refresh = find_refresh(session, refresh_id, lock=True)
+    refresh = find_refresh(work.session, refresh_id, lock=True)
     before = RefreshStatus(refresh.status)
     if status not in _NEXT[before]:
         message = f"refresh {refresh_id} is {before}, from which it cannot become {status}"
         allowed = ", ".join(sorted(_NEXT[before])) or "nothing: wish for another refresh"
         raise RefusedError(Code.ILLEGAL_TRANSITION, message, f"it can become {allowed}")
     _keep_progress(refresh, progress)
-    set_field(session, author, _place(refresh), refresh, "status", status.value)
+    set_field(work, _place(refresh), refresh, "status", status.value)
     refresh.updated_at_ms = now_ms()
     if status is RefreshStatus.IN_PROGRESS and refresh.started_at_ms is None:
         refresh.started_at_ms = refresh.updated_at_ms
@@ -113,10 +112,10 @@ def advance_refresh(session: Session, refresh_id: int, progress: Progress) -> Re
     return RefreshAnswer.of(refresh)
 
 
-def set_priority(session: Session, author: str, refresh_id: int, priority: int) -> RefreshAnswer:
+def set_priority(work: UnitOfWork, refresh_id: int, priority: int) -> RefreshAnswer:
     """Give a refresh another priority."""
-    refresh = find_refresh(session, refresh_id, lock=True)
-    if set_field(session, author, _place(refresh), refresh, "priority", priority):
+    refresh = find_refresh(work.session, refresh_id, lock=True)
+    if set_field(work, _place(refresh), refresh, "priority", priority):
         refresh.updated_at_ms = now_ms()
     return RefreshAnswer.of(refresh)
 

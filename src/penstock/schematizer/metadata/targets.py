@@ -28,18 +28,19 @@ if TYPE_CHECKING:
 
     from penstock.schematizer.api.paging import Window
     from penstock.schematizer.api.usage_queries import GroupQuery, TargetQuery
+    from penstock.schematizer.storage.database import UnitOfWork
 
 
-def put_target(session: Session, author: str, name: str, type_: str, destination: str) -> TargetAnswer:
+def put_target(work: UnitOfWork, name: str, type_: str, destination: str) -> TargetAnswer:
     """Make a data target, or say of the one there is what it is now."""
-    target = session.scalars(select(DataTarget).where(DataTarget.name == name).with_for_update()).one_or_none()
+    target = work.session.scalars(select(DataTarget).where(DataTarget.name == name).with_for_update()).one_or_none()
     if target is None:
         target = DataTarget(name=name, type="", destination="", created_at_ms=now_ms())
-        session.add(target)
+        work.session.add(target)
     place = HistoryPlace(Thing.DATA_TARGET, entity=name)
-    set_field(session, author, place, target, "type", type_)
-    set_field(session, author, place, target, "destination", clean(destination))
-    session.flush()
+    set_field(work, place, target, "type", type_)
+    set_field(work, place, target, "destination", clean(destination))
+    work.session.flush()
     return TargetAnswer.of(target)
 
 
@@ -53,17 +54,17 @@ def find_target(session: Session, name: str, *, lock: bool = False) -> DataTarge
     return target
 
 
-def delete_target(session: Session, author: str, name: str) -> TargetAnswer:
+def delete_target(work: UnitOfWork, name: str) -> TargetAnswer:
     """Forget a data target that no consumer group fills. Raises RefusedError."""
-    target = find_target(session, name, lock=True)
+    target = find_target(work.session, name, lock=True)
     query = select(ConsumerGroup.name).where(ConsumerGroup.data_target_id == target.id)
-    groups = session.scalars(query.order_by(ConsumerGroup.name)).all()
+    groups = work.session.scalars(query.order_by(ConsumerGroup.name)).all()
     if groups:
         message = f"data target {name!r} is filled by {', '.join(groups)}"
         raise RefusedError(Code.STILL_USED, message, "delete those consumer groups first")
     answer = TargetAnswer.of(target)
-    session.delete(target)
-    add_change(session, author, HistoryPlace(Thing.DATA_TARGET, entity=name), "name", (name, ""))
+    work.session.delete(target)
+    add_change(work, HistoryPlace(Thing.DATA_TARGET, entity=name), "name", (name, ""))
     return answer
 
 
@@ -76,20 +77,20 @@ def read_targets(session: Session, asked: TargetQuery) -> TargetList:
     return TargetList(items=[TargetAnswer.of(each) for each in found], next=following)
 
 
-def put_group(session: Session, author: str, name: str, data_target: str) -> GroupAnswer:
+def put_group(work: UnitOfWork, name: str, data_target: str) -> GroupAnswer:
     """Make a consumer group, or say of the one there is which data target it fills now."""
-    target = find_target(session, data_target, lock=True)
+    target = find_target(work.session, data_target, lock=True)
     query = select(ConsumerGroup).where(ConsumerGroup.name == name).with_for_update(of=ConsumerGroup)
-    group = session.scalars(query).one_or_none()
+    group = work.session.scalars(query).one_or_none()
     before = group.data_target.name if group else ""
     if group is None:
         group = ConsumerGroup(name=name, data_target=target, created_at_ms=now_ms())
-        session.add(group)
+        work.session.add(group)
     group.data_target = target
     if before != data_target:
         place = HistoryPlace(Thing.CONSUMER_GROUP, entity=name)
-        add_change(session, author, place, "data_target", (before, data_target))
-    session.flush()
+        add_change(work, place, "data_target", (before, data_target))
+    work.session.flush()
     return GroupAnswer.of(group)
 
 
@@ -103,15 +104,15 @@ def find_group(session: Session, name: str, *, lock: bool = False) -> ConsumerGr
     return group
 
 
-def delete_group(session: Session, author: str, name: str) -> GroupAnswer:
+def delete_group(work: UnitOfWork, name: str) -> GroupAnswer:
     """Forget a consumer group and what it reads."""
-    group = find_group(session, name, lock=True)
+    group = find_group(work.session, name, lock=True)
     answer = GroupAnswer.of(group)
-    for source in session.scalars(select(DataSource).where(DataSource.consumer_group_id == group.id)):
-        session.delete(source)
-    session.flush()
-    session.delete(group)
-    add_change(session, author, HistoryPlace(Thing.CONSUMER_GROUP, entity=name), "name", (name, ""))
+    for source in work.session.scalars(select(DataSource).where(DataSource.consumer_group_id == group.id)):
+        work.session.delete(source)
+    work.session.flush()
+    work.session.delete(group)
+    add_change(work, HistoryPlace(Thing.CONSUMER_GROUP, entity=name), "name", (name, ""))
     return answer
 
 
@@ -124,36 +125,36 @@ def read_groups(session: Session, asked: GroupQuery) -> GroupList:
     return GroupList(items=[GroupAnswer.of(each) for each in found], next=following)
 
 
-def add_data_source(session: Session, author: str, name: str, scoped: Scoped) -> DataSourceAnswer:
+def add_data_source(work: UnitOfWork, name: str, scoped: Scoped) -> DataSourceAnswer:
     """Say that a consumer group reads something; saying it again changes nothing."""
-    group = find_group(session, name, lock=True)
+    group = find_group(work.session, name, lock=True)
     query = select(DataSource).where(
         DataSource.consumer_group_id == group.id,
         DataSource.scope == scoped.scope,
         DataSource.entity_id == scoped.entity_id,
     )
-    source = session.scalars(query).one_or_none()
+    source = work.session.scalars(query).one_or_none()
     if source is None:
         source = DataSource(
             consumer_group=group, scope=scoped.scope, entity_id=scoped.entity_id, created_at_ms=now_ms()
         )
-        session.add(source)
-        session.flush()
-        _record(session, author, source, ("", name_scoped(session, source.scope, source.entity_id).text))
-    return _answer(session, source)
+        work.session.add(source)
+        work.session.flush()
+        _record(work, source, ("", name_scoped(work.session, source.scope, source.entity_id).text))
+    return _answer(work.session, source)
 
 
-def delete_data_source(session: Session, author: str, name: str, source_id: int) -> DataSourceAnswer:
+def delete_data_source(work: UnitOfWork, name: str, source_id: int) -> DataSourceAnswer:
     """Say that a consumer group reads something no more. Raises RefusedError if it never did."""
-    group = find_group(session, name, lock=True)
+    group = find_group(work.session, name, lock=True)
     query = select(DataSource).where(DataSource.consumer_group_id == group.id)
-    source = next((each for each in session.scalars(query) if each.id == source_id), None)
+    source = next((each for each in work.session.scalars(query) if each.id == source_id), None)
     if source is None:
         message = f"consumer group {name!r} has no data source {source_id}"
         raise RefusedError(Code.UNKNOWN_DATA_SOURCE, message, "see its data sources for those there are")
-    answer = _answer(session, source)
-    _record(session, author, source, (name_scoped(session, source.scope, source.entity_id).text, ""))
-    session.delete(source)
+    answer = _answer(work.session, source)
+    _record(work, source, (name_scoped(work.session, source.scope, source.entity_id).text, ""))
+    work.session.delete(source)
     return answer
 
 
@@ -164,9 +165,9 @@ def read_data_sources(session: Session, name: str, window: Window) -> DataSource
     return DataSourceList(items=[_answer(session, each) for each in found], next=following)
 
 
-def _record(session: Session, author: str, source: DataSource, values: tuple[str, str]) -> None:
+def _record(work: UnitOfWork, source: DataSource, values: tuple[str, str]) -> None:
     place = HistoryPlace(Thing.CONSUMER_GROUP, entity=source.consumer_group.name)
-    add_change(session, author, place, "data_source", values)
+    add_change(work, place, "data_source", values)
 
 
 def _answer(session: Session, source: DataSource) -> DataSourceAnswer:

@@ -14,19 +14,19 @@ from penstock.schematizer.storage.history import HistoryPlace, set_field
 from penstock.schematizer.storage.models import SchemaKind, Status, Subject, SubjectVersion, Thing
 
 if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
+    from penstock.schematizer.storage.database import UnitOfWork
 
 
-def set_facts(session: Session, author: str, name: str, facts: TopicFacts) -> TopicAnswer:
+def set_facts(work: UnitOfWork, name: str, facts: TopicFacts) -> TopicAnswer:
     """Keep facts of a topic; RefusedError if there is none."""
-    topic = find_topic(session, name, lock=True)
-    keep_facts(session, author, topic, facts)
+    topic = find_topic(work.session, name, lock=True)
+    keep_facts(work, topic, facts)
     return TopicAnswer.of(topic)
 
 
-def set_status(session: Session, author: str, name: str, schema_id: int, status: Status) -> TopicSchemaAnswer:
+def set_status(work: UnitOfWork, name: str, schema_id: int, status: Status) -> TopicSchemaAnswer:
     """Say whether a schema of a topic's values still counts there. Raises RefusedError where it is none."""
-    topic = find_topic(session, name)
+    topic = find_topic(work.session, name)
     query = (
         select(SubjectVersion)
         .join(Subject, Subject.id == SubjectVersion.subject_id)
@@ -37,7 +37,7 @@ def set_status(session: Session, author: str, name: str, schema_id: int, status:
             SubjectVersion.status != Status.DELETED,
         )
     )
-    found = session.scalars(query.with_for_update(of=Subject)).one_or_none() if schema_id < 1 << 63 else None
+    found = work.session.scalars(query.with_for_update(of=Subject)).one_or_none() if schema_id < 1 << 63 else None
     if found is None:
         message = f"topic {name!r} has no schema {schema_id} of its values"
         raise RefusedError(Code.UNKNOWN_SCHEMA, message, f"see GET /v1/topics/{name}/schemas; a key's always counts")
@@ -45,5 +45,5 @@ def set_status(session: Session, author: str, name: str, schema_id: int, status:
     place = HistoryPlace(
         Thing.SCHEMA, source.namespace.name, source.table_schema, source.table_name, entity=str(schema_id)
     )
-    set_field(session, author, place, found, "status", status.value)
+    set_field(work, place, found, "status", status.value)
     return TopicSchemaAnswer.of(found)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from penstock.core.tables import TableId
+    from penstock.schematizer.storage.database import UnitOfWork
 
 _EMAIL_CHARACTERS_MAX = 254
 _LOCAL_CHARACTERS_MAX = 64
@@ -28,9 +29,8 @@ _DOMAIN = re.compile(r"(?:(?!-)[\w-]{1,63}(?<!-)\.)+(?!-)[\w-]{1,63}(?<!-)")
 
 @dataclass(frozen=True, slots=True)
 class SourceAnnotations:
-    """What `author` says about a source: None leaves a part as it is, "" takes it away."""
+    """What somebody says about a source: None leaves a part as it is, "" takes it away."""
 
-    author: str = ""
     owner_email: str | None = None
     category: str | None = None
     doc: str | None = None
@@ -43,9 +43,8 @@ class SourceAnnotations:
 
 @dataclass(frozen=True, slots=True)
 class ElementAnnotations:
-    """What `author` says about an element: None leaves a part as it is."""
+    """What somebody says about an element: None leaves a part as it is."""
 
-    author: str = ""
     doc: str | None = None
     contains_pii: bool | None = None
 
@@ -70,11 +69,11 @@ def open_namespace(session: Session, name: str) -> Namespace:
     return namespace
 
 
-def set_rules(session: Session, name: str, author: str, rules: dict[str, bool]) -> Namespace:
+def set_rules(work: UnitOfWork, name: str, rules: dict[str, bool]) -> Namespace:
     """Set the rules of a namespace, making it if need be: those that `rules` names, by the names of its columns."""
-    namespace = open_namespace(session, name)
+    namespace = open_namespace(work.session, name)
     for rule, demanded in rules.items():
-        set_field(session, author, HistoryPlace(Thing.NAMESPACE, name), namespace, rule, demanded)
+        set_field(work, HistoryPlace(Thing.NAMESPACE, name), namespace, rule, demanded)
     return namespace
 
 
@@ -103,25 +102,25 @@ def find_element(session: Session, source: Source, name: str) -> Element:
     return element
 
 
-def document_source(session: Session, source: Source, said: SourceAnnotations) -> None:
+def document_source(work: UnitOfWork, source: Source, said: SourceAnnotations) -> None:
     """Keep what is said of `source`, which the caller has locked. Raises RefusedError for a wrong address."""
     place = HistoryPlace.of_source(source)
     if said.owner_email is not None:
-        set_field(session, said.author, place, source, "owner_email", check_email(said.owner_email))
+        set_field(work, place, source, "owner_email", check_email(said.owner_email))
     if said.category is not None:
-        set_field(session, said.author, place, source, "category", clean(said.category))
-    if said.doc is not None and set_field(session, said.author, place, source, "doc", clean(said.doc)):
-        enter_source(session, source)
+        set_field(work, place, source, "category", clean(said.category))
+    if said.doc is not None and set_field(work, place, source, "doc", clean(said.doc)):
+        enter_source(work.session, source)
 
 
-def document_element(session: Session, source: Source, name: str, said: ElementAnnotations) -> Element:
+def document_element(work: UnitOfWork, source: Source, name: str, said: ElementAnnotations) -> Element:
     """Keep what is said of an element of `source`, which the caller has locked."""
-    element = find_element(session, source, name)
+    element = find_element(work.session, source, name)
     place = HistoryPlace.of_source(source, name)
     if said.contains_pii is not None:
-        set_field(session, said.author, place, element, "contains_pii", said.contains_pii)
-    if said.doc is not None and set_field(session, said.author, place, element, "doc", clean(said.doc)):
-        enter(session, place, element.id, name, element.doc or element.comment)
+        set_field(work, place, element, "contains_pii", said.contains_pii)
+    if said.doc is not None and set_field(work, place, element, "doc", clean(said.doc)):
+        enter(work.session, place, element.id, name, element.doc or element.comment)
     return element
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.orm import Session
 
+    from penstock.schematizer.storage.database import UnitOfWork
     from penstock.schematizer.storage.models import Schema
 
 
@@ -65,20 +66,20 @@ class Described:
         return [replace(each, is_key=each.path in self.key_fields) for each in reversed(listed.values())]
 
 
-def describe_source(session: Session, source: Source, described: Described, author: str) -> None:
+def describe_source(work: UnitOfWork, source: Source, described: Described) -> None:
     """Make comment and elements of `source`, which the caller has locked, what it says; docs of people stay."""
-    is_new = session.scalar(select(Element.id).where(Element.source_id == source.id).limit(1)) is None
+    is_new = work.session.scalar(select(Element.id).where(Element.source_id == source.id).limit(1)) is None
     comment = described.comment
     if is_new:
         source.comment = comment
     else:
-        set_field(session, author, HistoryPlace.of_source(source), source, "comment", comment)
-    enter_source(session, source)
-    _keep_elements(session, source, described, author)
+        set_field(work, HistoryPlace.of_source(source), source, "comment", comment)
+    enter_source(work.session, source)
+    _keep_elements(work, source, described)
 
 
-def _keep_elements(session: Session, source: Source, described: Described, author: str) -> None:
-    known = {each.name: each for each in session.scalars(select(Element).where(Element.source_id == source.id))}
+def _keep_elements(work: UnitOfWork, source: Source, described: Described) -> None:
+    known = {each.name: each for each in work.session.scalars(select(Element).where(Element.source_id == source.id))}
     new = []
     for position, said in enumerate(described.elements()):
         element = known.pop(said.path, None)
@@ -86,21 +87,21 @@ def _keep_elements(session: Session, source: Source, described: Described, autho
             element = Element(source_id=source.id, name=said.path, comment=said.doc, doc="")
             new.append(element)
         else:
-            _keep_comment(session, source, element, author, said.doc)
+            _keep_comment(work, source, element, said.doc)
         element.position, element.type, element.is_present = position, said.type, True
         element.is_key = said.is_key
     for gone in known.values():
         gone.is_present = False
-    session.add_all(new)
-    session.flush()
+    work.session.add_all(new)
+    work.session.flush()
     for element in new:
-        enter_new(session, HistoryPlace.of_source(source, element.name), element.id, element.name, element.comment)
+        enter_new(work.session, HistoryPlace.of_source(source, element.name), element.id, element.name, element.comment)
 
 
-def _keep_comment(session: Session, source: Source, element: Element, author: str, comment: str) -> None:
+def _keep_comment(work: UnitOfWork, source: Source, element: Element, comment: str) -> None:
     place = HistoryPlace.of_source(source, element.name)
-    if set_field(session, author, place, element, "comment", comment):
-        enter(session, place, element.id, element.name, element.doc or comment)
+    if set_field(work, place, element, "comment", comment):
+        enter(work.session, place, element.id, element.name, element.doc or comment)
 
 
 def elements_of_schema(session: Session, schema_id: int) -> list[SchemaElement]:

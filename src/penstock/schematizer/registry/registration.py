@@ -41,7 +41,7 @@ from penstock.schematizer.registry.topic_rule import (
     same_key,
     topic_problems,
 )
-from penstock.schematizer.storage.database import Database, now_ms
+from penstock.schematizer.storage.database import AuthoredDatabase, UnitOfWork, now_ms
 from penstock.schematizer.storage.history import HistoryPlace
 from penstock.schematizer.storage.models import (
     Namespace,
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
 
-def register_table(database: Database, shape: TableShape, said: SourceAnnotations | None = None) -> Registered:
+def register_table(writer: AuthoredDatabase, shape: TableShape, said: SourceAnnotations | None = None) -> Registered:
     """Register `shape`. The newest shape of a table gets the same answer however often it is registered.
 
     What is `said` of the table beside its shape is kept in the same transaction.
@@ -70,12 +70,12 @@ def register_table(database: Database, shape: TableShape, said: SourceAnnotation
     """
     said = said or SourceAnnotations()
     if said.is_nothing and shape.facts.is_nothing:
-        known = database.read(lambda session: _find(session, shape))
+        known = writer.database.read(lambda session: _find(session, shape))
         if known is not None and known.is_newest:
             return replace(known.answer, known_as=known.registration_id)
     # What is compared here is known to the transaction, which holds up everybody else.
-    database.read(lambda session: check_table(session, shape))
-    return database.write(lambda session: _register(session, shape, said))
+    writer.database.read(lambda session: check_table(session, shape))
+    return writer.write(lambda work: _register(work, shape, said))
 
 
 def check_table(session: Session, shape: TableShape) -> Verdict:
@@ -165,33 +165,33 @@ def _find(session: Session, shape: TableShape) -> _Known | None:
     return _Known(Registered(topic, key_id, value_id, before or ""), registration_id, bool(is_newest))
 
 
-def _register(session: Session, shape: TableShape, said: SourceAnnotations) -> Registered:
+def _register(work: UnitOfWork, shape: TableShape, said: SourceAnnotations) -> Registered:
     if shape.facts.base_schema_id is not None:
-        schema_by_id(session, shape.facts.base_schema_id)
-    source = _locked_source(session, shape)
-    document_source(session, source, said)
-    known = _find(session, shape)
-    topic = _newest_topic(session, source)
+        schema_by_id(work.session, shape.facts.base_schema_id)
+    source = _locked_source(work.session, shape)
+    document_source(work, source, said)
+    known = _find(work.session, shape)
+    topic = _newest_topic(work.session, source)
     if known is None or not known.is_newest:
-        describe_source(session, source, Described(shape.value.text, shape.key_fields), said.author)
+        describe_source(work, source, Described(shape.value.text, shape.key_fields))
     if known is None:
         require_documentation(source)
         if topic:
-            open_subject(session, f"{topic.name}-value", topic)
-        problems = topic_problems(session, topic, shape) if topic else ()
+            open_subject(work.session, f"{topic.name}-value", topic)
+        problems = topic_problems(work.session, topic, shape) if topic else ()
         if topic is None or problems:
-            topic = _open_topic(session, source, topic, shape, problems)
+            topic = _open_topic(work.session, source, topic, shape, problems)
     assert topic is not None  # noqa: S101 - what is known has a topic
-    keep_facts(session, said.author, topic, shape.facts)
+    keep_facts(work, topic, shape.facts)
     if known is not None:
         if not known.is_newest:
-            _stand_at(session, topic, known.answer.value_schema_id)
+            _stand_at(work.session, topic, known.answer.value_schema_id)
         return known.answer
-    value = keep_schema(session, shape.value)
-    subject = open_subject(session, f"{topic.name}-value", topic)
-    if find_version(session, subject, shape.value) is None:
-        add_version(session, subject, value)
-    _stand_at(session, topic, value.id)
+    value = keep_schema(work.session, shape.value)
+    subject = open_subject(work.session, f"{topic.name}-value", topic)
+    if find_version(work.session, subject, shape.value) is None:
+        add_version(work.session, subject, value)
+    _stand_at(work.session, topic, value.id)
     return _answer(topic, value)
 
 

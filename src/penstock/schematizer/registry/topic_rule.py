@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from penstock.core.tables import TableId
     from penstock.schematizer.registry.schemas import ParsedSchema
+    from penstock.schematizer.storage.database import UnitOfWork
     from penstock.schematizer.storage.models import SubjectVersion, Topic
 
 # How penstock.core.compatibility begins a problem of a part of a schema.
@@ -119,14 +120,14 @@ def same_cluster(topic_type: str, facts: TopicFacts) -> bool:
     return facts.cluster_type is None or topic_type in {"", facts.cluster_type}
 
 
-def keep_facts(session: Session, author: str, topic: Topic, facts: TopicFacts) -> None:
+def keep_facts(work: UnitOfWork, topic: Topic, facts: TopicFacts) -> None:
     """Keep what is said of a topic, each change in the history."""
     source = topic.source
     place = HistoryPlace(Thing.TOPIC, source.namespace.name, source.table_schema, source.table_name, entity=topic.name)
     for name in ("cluster_type", "partitions", "compacted"):
         value = getattr(facts, name)
         if value is not None:
-            set_field(session, author, place, topic, name, value)
+            set_field(work, place, topic, name, value)
 
 
 def _fact_problems(session: Session, topic: Topic, shape: TableShape) -> Iterator[Problem]:

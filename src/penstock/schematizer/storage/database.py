@@ -87,6 +87,26 @@ class Database:
         self.engine.dispose()
 
 
+@dataclass(frozen=True, slots=True)
+class UnitOfWork:
+    """One transaction that changes what people said, and its `author`, "" for nobody."""
+
+    session: Session
+    author: str
+
+
+@dataclass(frozen=True, slots=True)
+class AuthoredDatabase:
+    """A database as one author writes to it."""
+
+    database: Database
+    author: str = ""
+
+    def write(self, work: Callable[[UnitOfWork], T]) -> T:
+        """Run `work` and commit it; see `Database.write`."""
+        return self.database.write(lambda session: work(UnitOfWork(session, self.author)))
+
+
 def open_database(url: str) -> Database:
     """Connect to the database at `url` (SQLAlchemy's notation) and bring its tables up to date.
 

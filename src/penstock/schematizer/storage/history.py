@@ -9,7 +9,7 @@ from penstock.schematizer.storage.database import now_ms
 from penstock.schematizer.storage.models import Change, Source, Thing
 
 if TYPE_CHECKING:
-    from sqlalchemy.orm import Session
+    from penstock.schematizer.storage.database import UnitOfWork
 
 FieldValue: TypeAlias = "str | bool | int | None"
 
@@ -33,25 +33,23 @@ class HistoryPlace:
         return cls(kind, source.namespace.name, source.table_schema, source.table_name, element)
 
 
-def set_field(session: Session, author: str, place: HistoryPlace, thing: object, field: str, value: FieldValue) -> bool:
+def set_field(work: UnitOfWork, place: HistoryPlace, thing: object, field: str, value: FieldValue) -> bool:
     """Set a field of `thing` and write that down; False, and nothing is done, if it has the value already."""
     before = getattr(thing, field)
     if before == value:
         return False
     setattr(thing, field, value)
-    add_change(session, author, place, field, (before, value))
+    add_change(work, place, field, (before, value))
     return True
 
 
-def add_change(
-    session: Session, author: str, place: HistoryPlace, field: str, values: tuple[FieldValue, FieldValue]
-) -> None:
+def add_change(work: UnitOfWork, place: HistoryPlace, field: str, values: tuple[FieldValue, FieldValue]) -> None:
     """Write down that `field` went from the first of `values` to the second."""
     before, after = (_text(value) for value in values)
-    session.add(
+    work.session.add(
         Change(
             at_ms=now_ms(),
-            author=author,
+            author=work.author,
             kind=place.kind,
             namespace=place.namespace,
             table_schema=place.table_schema,

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from penstock.schematizer.api.dependencies import ERRORS, Author, Store
+from penstock.schematizer.api.dependencies import ERRORS, Store, Writer
 from penstock.schematizer.api.queries import OwnerEmail, SchemaId, TopicName
 from penstock.schematizer.api.usage_answers import ClientAnswer, ClientList, UseAnswer, UseList
 from penstock.schematizer.api.usage_queries import ClientName, ClientQuery, PositiveInt, ShortText, UseQuery, new_name
@@ -77,10 +77,10 @@ def get_clients(store: Store, role: RoleOfPath, asked: Annotated[ClientQuery, Qu
 
 
 @_of_one_role.put("/{client}", summary="Make or change a producer or consumer")
-def put_one(store: Store, author: Author, role: RoleOfPath, client: ClientName, body: ClientRequest) -> ClientAnswer:
+def put_one(writer: Writer, role: RoleOfPath, client: ClientName, body: ClientRequest) -> ClientAnswer:
     """Say who answers for a producer or consumer, and how often it should be seen."""
     said = ClientAnnotations(body.team, body.owner_email, body.expected_frequency_seconds)
-    return store.write(lambda session: put_client(session, author, role, new_name(client), said))
+    return writer.write(lambda work: put_client(work, role, new_name(client), said))
 
 
 @_of_one_role.get("/{client}", summary="One producer or consumer")

@@ -4,11 +4,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
-from sqlalchemy.orm import Session
 
 from penstock.core.tables import TableId
 from penstock.schematizer.api.answers import NamespaceAnswer, SourceAnswer
-from penstock.schematizer.api.dependencies import ERRORS, Author, Store
+from penstock.schematizer.api.dependencies import ERRORS, Store, Writer
 from penstock.schematizer.api.documentation_answers import (
     CoverageAnswer,
     ElementAnswer,
@@ -40,6 +39,7 @@ from penstock.schematizer.registry.documentation import (
     set_rules,
 )
 from penstock.schematizer.registry.elements import elements_of_schema
+from penstock.schematizer.storage.database import UnitOfWork
 
 router = APIRouter(prefix="/v1", tags=["documentation"], responses=dict(ERRORS))
 SOURCE = "/sources/{namespace}/{table_schema}/{table_name}"
@@ -82,13 +82,13 @@ class ElementRequest(BaseModel):
 
 
 @router.put("/namespaces/{namespace}", summary="Set a namespace's rules")
-def put_namespace(store: Store, author: Author, namespace: NamespacePath, body: RulesRequest) -> NamespaceAnswer:
+def put_namespace(writer: Writer, namespace: NamespacePath, body: RulesRequest) -> NamespaceAnswer:
     """Set what registrations of new tables and shapes need; the namespace is made if there is none.
 
     Tables that are registered stay as they are, and are answered as before.
     """
     rules = {name: demanded for name, demanded in body.model_dump().items() if demanded is not None}
-    return store.write(lambda session: NamespaceAnswer.of(set_rules(session, namespace, author, rules)))
+    return writer.write(lambda work: NamespaceAnswer.of(set_rules(work, namespace, rules)))
 
 
 @router.get("/namespaces/{namespace}", summary="One namespace")
@@ -110,28 +110,26 @@ def get_source(store: Store, place: SourcePath) -> SourceAnswer:
 
 
 @router.put(SOURCE, summary="Document a source")
-def put_source(store: Store, author: Author, place: SourcePath, body: SourceRequest) -> SourceAnswer:
+def put_source(writer: Writer, place: SourcePath, body: SourceRequest) -> SourceAnswer:
     """Set owner, category and docs of a source. Its namespace's rules are kept."""
-    said = SourceAnnotations(author, body.owner_email, body.category, body.doc)
-    return store.write(lambda session: _document(session, place, said))
+    said = SourceAnnotations(body.owner_email, body.category, body.doc)
+    return writer.write(lambda work: _document(work, place, said))
 
 
-def _document(session: Session, place: tuple[str, TableId], said: SourceAnnotations) -> SourceAnswer:
-    source = find_source(session, *place, lock=True)
-    document_source(session, source, said)
+def _document(work: UnitOfWork, place: tuple[str, TableId], said: SourceAnnotations) -> SourceAnswer:
+    source = find_source(work.session, *place, lock=True)
+    document_source(work, source, said)
     require_documentation(source)
     return SourceAnswer.of(source)
 
 
 @router.put(SOURCE + "/elements/{element}", summary="Document an element")
-def put_element(
-    store: Store, author: Author, place: SourcePath, element: ElementPath, body: ElementRequest
-) -> ElementAnswer:
+def put_element(writer: Writer, place: SourcePath, element: ElementPath, body: ElementRequest) -> ElementAnswer:
     """Set docs of an element, and whether it holds personal data."""
-    said = ElementAnnotations(author, body.doc, body.contains_pii)
-    return store.write(
-        lambda session: ElementAnswer.of(
-            document_element(session, find_source(session, *place, lock=True), element, said)
+    said = ElementAnnotations(body.doc, body.contains_pii)
+    return writer.write(
+        lambda work: ElementAnswer.of(
+            document_element(work, find_source(work.session, *place, lock=True), element, said)
         )
     )
 

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from penstock.schematizer.api.dependencies import ERRORS, Author, Store
+from penstock.schematizer.api.dependencies import ERRORS, Store, Writer
 from penstock.schematizer.api.queries import NamespacePath, PageQuery, SchemaId
 from penstock.schematizer.api.usage_answers import MetaAttributeAnswer, MetaAttributeList
 from penstock.schematizer.metadata.meta_attributes import (
@@ -35,13 +35,11 @@ class MetaAttributeRequest(BaseModel):
 
 
 @router.post(_NAMESPACE, summary="Give a namespace a meta attribute")
-def post_of_namespace(
-    store: Store, author: Author, namespace: NamespacePath, body: MetaAttributeRequest
-) -> MetaAttributeAnswer:
+def post_of_namespace(writer: Writer, namespace: NamespacePath, body: MetaAttributeRequest) -> MetaAttributeAnswer:
     """Say that messages of every source of a namespace carry data of a schema beside their own."""
-    return store.write(
-        lambda session: add_meta_attribute(
-            session, author, Scoped(Scope.NAMESPACE, find_namespace(session, namespace).id), body.schema_id
+    return writer.write(
+        lambda work: add_meta_attribute(
+            work, Scoped(Scope.NAMESPACE, find_namespace(work.session, namespace).id), body.schema_id
         )
     )
 
@@ -57,23 +55,21 @@ def get_of_namespace(store: Store, namespace: NamespacePath, asked: Page) -> Met
 
 
 @router.delete(_NAMESPACE + "/{schema_id}", summary="Take a meta attribute from a namespace")
-def delete_of_namespace(
-    store: Store, author: Author, namespace: NamespacePath, schema_id: SchemaId
-) -> MetaAttributeAnswer:
+def delete_of_namespace(writer: Writer, namespace: NamespacePath, schema_id: SchemaId) -> MetaAttributeAnswer:
     """Say that messages of a namespace carry it no more; the answer is what it was."""
-    return store.write(
-        lambda session: delete_meta_attribute(
-            session, author, Scoped(Scope.NAMESPACE, find_namespace(session, namespace).id), schema_id
+    return writer.write(
+        lambda work: delete_meta_attribute(
+            work, Scoped(Scope.NAMESPACE, find_namespace(work.session, namespace).id), schema_id
         )
     )
 
 
 @router.post(_SOURCE, summary="Give a source a meta attribute")
-def post_of_source(store: Store, author: Author, place: SourcePath, body: MetaAttributeRequest) -> MetaAttributeAnswer:
+def post_of_source(writer: Writer, place: SourcePath, body: MetaAttributeRequest) -> MetaAttributeAnswer:
     """Say that messages of a source carry data of a schema beside their own."""
-    return store.write(
-        lambda session: add_meta_attribute(
-            session, author, Scoped(Scope.SOURCE, find_source(session, *place).id), body.schema_id
+    return writer.write(
+        lambda work: add_meta_attribute(
+            work, Scoped(Scope.SOURCE, find_source(work.session, *place).id), body.schema_id
         )
     )
 
@@ -89,23 +85,19 @@ def get_of_source(store: Store, place: SourcePath, asked: Page) -> MetaAttribute
 
 
 @router.delete(_SOURCE + "/{schema_id}", summary="Take a meta attribute from a source")
-def delete_of_source(store: Store, author: Author, place: SourcePath, schema_id: SchemaId) -> MetaAttributeAnswer:
+def delete_of_source(writer: Writer, place: SourcePath, schema_id: SchemaId) -> MetaAttributeAnswer:
     """Say that messages of a source carry it no more; the answer is what it was."""
-    return store.write(
-        lambda session: delete_meta_attribute(
-            session, author, Scoped(Scope.SOURCE, find_source(session, *place).id), schema_id
-        )
+    return writer.write(
+        lambda work: delete_meta_attribute(work, Scoped(Scope.SOURCE, find_source(work.session, *place).id), schema_id)
     )
 
 
 @router.post(_SCHEMA, summary="Give a schema a meta attribute")
-def post_of_schema(
-    store: Store, author: Author, schema_id: SchemaId, body: MetaAttributeRequest
-) -> MetaAttributeAnswer:
+def post_of_schema(writer: Writer, schema_id: SchemaId, body: MetaAttributeRequest) -> MetaAttributeAnswer:
     """Say that messages with this schema carry data of another one beside their own."""
-    return store.write(
-        lambda session: add_meta_attribute(
-            session, author, Scoped(Scope.SCHEMA, schema_by_id(session, schema_id).id), body.schema_id
+    return writer.write(
+        lambda work: add_meta_attribute(
+            work, Scoped(Scope.SCHEMA, schema_by_id(work.session, schema_id).id), body.schema_id
         )
     )
 
@@ -121,12 +113,10 @@ def get_of_schema(store: Store, schema_id: SchemaId, asked: Page) -> MetaAttribu
 
 
 @router.delete(_SCHEMA + "/{attribute_schema_id}", summary="Take a meta attribute from a schema")
-def delete_of_schema(
-    store: Store, author: Author, schema_id: SchemaId, attribute_schema_id: SchemaId
-) -> MetaAttributeAnswer:
+def delete_of_schema(writer: Writer, schema_id: SchemaId, attribute_schema_id: SchemaId) -> MetaAttributeAnswer:
     """Say that messages with a schema carry it no more; the answer is what it was."""
-    return store.write(
-        lambda session: delete_meta_attribute(
-            session, author, Scoped(Scope.SCHEMA, schema_by_id(session, schema_id).id), attribute_schema_id
+    return writer.write(
+        lambda work: delete_meta_attribute(
+            work, Scoped(Scope.SCHEMA, schema_by_id(work.session, schema_id).id), attribute_schema_id
         )
     )

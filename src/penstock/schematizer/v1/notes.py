@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from penstock.schematizer.api.dependencies import ERRORS, Author, Store
+from penstock.schematizer.api.dependencies import ERRORS, Store, Writer
 from penstock.schematizer.api.documentation_answers import ChangeList, FoundList, NoteAnswer, NoteList
 from penstock.schematizer.api.queries import HistoryQuery, NoteQuery, NoteText, SchemaId, SearchQuery
 from penstock.schematizer.metadata.documentation_catalog import read_found, read_history
@@ -33,9 +33,9 @@ class NoteRequest(NoteTextRequest):
 
 
 @router.post("/notes", summary="Add a note", responses=_MISSING)
-def post_note(store: Store, author: Author, body: NoteRequest) -> NoteAnswer:
+def post_note(writer: Writer, body: NoteRequest) -> NoteAnswer:
     """Remark something on a schema, or on one of its elements."""
-    return store.write(lambda session: add_note(session, author, body.schema_id, body.element, body.text))
+    return writer.write(lambda work: add_note(work, body.schema_id, body.element, body.text))
 
 
 @router.get("/notes", summary="List notes")
@@ -51,9 +51,9 @@ def get_note(store: Store, note_id: int) -> NoteAnswer:
 
 
 @router.put("/notes/{note_id}", summary="Change a note", responses=_MISSING)
-def put_note(store: Store, author: Author, note_id: int, body: NoteTextRequest) -> NoteAnswer:
+def put_note(writer: Writer, note_id: int, body: NoteTextRequest) -> NoteAnswer:
     """Give a note another text; the history keeps the one before."""
-    return store.write(lambda session: change_note(session, author, note_id, body.text))
+    return writer.write(lambda work: change_note(work, note_id, body.text))
 
 
 @router.get("/history", summary="Who changed what, when")

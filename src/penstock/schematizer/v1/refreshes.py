@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
-from penstock.schematizer.api.dependencies import ERRORS, Author, Store
+from penstock.schematizer.api.dependencies import ERRORS, Store, Writer
 from penstock.schematizer.api.usage_answers import RefreshAnswer, RefreshList
 from penstock.schematizer.api.usage_queries import (
     Count,
@@ -83,12 +83,12 @@ class StatusRequest(ProgressRequest):
 
 
 @router.post(SOURCE + "/refreshes", summary="Wish for a refresh")
-def post_refresh(store: Store, author: Author, place: SourcePath, body: RefreshRequest) -> RefreshAnswer:
+def post_refresh(writer: Writer, place: SourcePath, body: RefreshRequest) -> RefreshAnswer:
     """Wish for a source's rows to be read again, all or some of them."""
     new_refresh = NewRefresh(
         _number(body.priority), body.batch_rows, body.rows_per_second_max, body.rows_total, body.filter_condition
     )
-    return store.write(lambda session: add_refresh(session, author, find_source(session, *place), new_refresh))
+    return writer.write(lambda work: add_refresh(work, find_source(work.session, *place), new_refresh))
 
 
 @router.get("/refreshes", summary="List refreshes")
@@ -113,13 +113,13 @@ def get_refresh(store: Store, refresh_id: RefreshId) -> RefreshAnswer:
 
 
 @router.put(_ONE + "/status", summary="Bring a refresh to another status")
-def put_status(store: Store, author: Author, refresh_id: RefreshId, body: StatusRequest) -> RefreshAnswer:
+def put_status(writer: Writer, refresh_id: RefreshId, body: StatusRequest) -> RefreshAnswer:
     """Start, pause, resume or end a refresh.
 
     not_started becomes in_progress or failed; in_progress becomes paused, success or
     failed; paused becomes in_progress or failed. Nothing else is taken.
     """
-    return store.write(lambda session: move_refresh(session, author, refresh_id, body.status, body.progress()))
+    return writer.write(lambda work: move_refresh(work, refresh_id, body.status, body.progress()))
 
 
 @router.put(_ONE + "/progress", summary="Tell how far a refresh has come")
@@ -129,9 +129,9 @@ def put_progress(store: Store, refresh_id: RefreshId, body: ProgressRequest) -> 
 
 
 @router.put(_ONE + "/priority", summary="Give a refresh another priority")
-def put_priority(store: Store, author: Author, refresh_id: RefreshId, body: PriorityRequest) -> RefreshAnswer:
+def put_priority(writer: Writer, refresh_id: RefreshId, body: PriorityRequest) -> RefreshAnswer:
     """Bring a refresh forward, or let it wait longer."""
-    return store.write(lambda session: set_priority(session, author, refresh_id, _number(body.priority)))
+    return writer.write(lambda work: set_priority(work, refresh_id, _number(body.priority)))
 
 
 def _number(priority: str | int) -> int:

@@ -5,7 +5,7 @@ from pydantic import Field
 
 from penstock.core.tables import TableId
 from penstock.schematizer.api.answers import RegisteredAnswer, VerdictAnswer
-from penstock.schematizer.api.dependencies import ERRORS, Author, Store
+from penstock.schematizer.api.dependencies import ERRORS, Store, Writer
 from penstock.schematizer.registry.registration import check_table, register_table
 from penstock.schematizer.registry.tables import shape_of_avro, shape_of_table
 from penstock.schematizer.registry.topic_rule import TableShape
@@ -48,15 +48,15 @@ class PostgresRequest(Documented):
 
 
 @router.post("/schemas/avro", summary="Register Avro that is no table's")
-def post_avro(store: Store, author: Author, body: AvroRequest) -> RegisteredAnswer:
+def post_avro(writer: Writer, body: AvroRequest) -> RegisteredAnswer:
     """Register a stream by its schemas; the answer is that of `POST /v1/tables`, and so is the topic rule."""
-    return RegisteredAnswer.of(register_table(store, body.shape, body.said_by(author)))
+    return RegisteredAnswer.of(register_table(writer, body.shape, body.said))
 
 
 @router.post("/schemas/postgres", summary="Register a table by PostgreSQL's CREATE TABLE")
-def post_postgres(store: Store, author: Author, body: PostgresRequest) -> RegisteredAnswer:
+def post_postgres(writer: Writer, body: PostgresRequest) -> RegisteredAnswer:
     """Register the table that PostgreSQL's statements make; the answer is that of `POST /v1/tables`."""
-    return RegisteredAnswer.of(register_table(store, body.shape, body.said_by(author)))
+    return RegisteredAnswer.of(register_table(writer, body.shape, body.said))
 
 
 @router.post("/compatibility/schemas/avro", summary="Would Avro stay on its topic?")

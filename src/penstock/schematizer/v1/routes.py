@@ -16,7 +16,7 @@ from penstock.schematizer.api.answers import (
     TopicList,
     TopicSchemaList,
 )
-from penstock.schematizer.api.dependencies import ERRORS, Author, Store
+from penstock.schematizer.api.dependencies import ERRORS, Store, Writer
 from penstock.schematizer.api.queries import (
     Category,
     ClusterType,
@@ -74,9 +74,10 @@ class Documented(BaseModel):
     category: Category = None
     doc: Doc = None
 
-    def said_by(self, author: str) -> SourceAnnotations:
+    @property
+    def said(self) -> SourceAnnotations:
         """Return what `author` says of the table by it."""
-        return SourceAnnotations(author, self.owner_email, self.category, self.doc)
+        return SourceAnnotations(self.owner_email, self.category, self.doc)
 
     @property
     def registering(self) -> Registering:
@@ -106,7 +107,7 @@ router = APIRouter(prefix="/v1", tags=["schematizer"], responses={code: ERRORS[c
 
 
 @router.post("/tables", summary="Register a table")
-def post_table(store: Store, author: Author, body: TableRequest, request: Request) -> RegisteredAnswer:
+def post_table(writer: Writer, body: TableRequest, request: Request) -> RegisteredAnswer:
     """Register a table's shape and say which topic and schemas its changes take.
 
     The same shape gets the same answer for as long as the table has it. A shape
@@ -115,16 +116,16 @@ def post_table(store: Store, author: Author, body: TableRequest, request: Reques
     refused where the table lacks what its namespace demands; send it along.
     """
     shape = shape_of_texts(body.registering, body.key_schema, body.value_schema)
-    registered = register_table(store, shape, body.said_by(author))
+    registered = register_table(writer, shape, body.said)
     if registered.known_as is not None:
         remember(request.scope, Known(Ground.TABLE, registered.known_as))
     return RegisteredAnswer.of(registered)
 
 
 @router.post("/schemas/mysql", summary="Register a table by its CREATE TABLE")
-def post_create_table(store: Store, author: Author, body: CreateTableRequest) -> RegisteredAnswer:
+def post_create_table(writer: Writer, body: CreateTableRequest) -> RegisteredAnswer:
     """Register the table that a CREATE TABLE statement makes; the answer is that of `POST /v1/tables`."""
-    return RegisteredAnswer.of(register_table(store, shape_of_statement(body), body.said_by(author)))
+    return RegisteredAnswer.of(register_table(writer, shape_of_statement(body), body.said))
 
 
 def shape_of_statement(body: CreateTableRequest) -> TableShape:

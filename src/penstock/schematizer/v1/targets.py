@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.core.tables import TableId
 from penstock.schematizer.api.answers import TopicList
-from penstock.schematizer.api.dependencies import ERRORS, Author, Store
+from penstock.schematizer.api.dependencies import ERRORS, Store, Writer
 from penstock.schematizer.api.queries import PageQuery, SchemaId, TopicName
 from penstock.schematizer.api.usage_answers import (
     DataSourceAnswer,
@@ -82,9 +82,9 @@ class DataSourceRequest(BaseModel):
 
 
 @router.put(_TARGET, summary="Make or change a data target")
-def put_data_target(store: Store, author: Author, data_target: TargetName, body: TargetRequest) -> TargetAnswer:
+def put_data_target(writer: Writer, data_target: TargetName, body: TargetRequest) -> TargetAnswer:
     """Say what a data target is; it is made if there is none of this name."""
-    return store.write(lambda session: put_target(session, author, new_name(data_target), body.type, body.destination))
+    return writer.write(lambda work: put_target(work, new_name(data_target), body.type, body.destination))
 
 
 @router.get("/data_targets", summary="List data targets")
@@ -100,9 +100,9 @@ def get_data_target(store: Store, data_target: TargetName) -> TargetAnswer:
 
 
 @router.delete(_TARGET, summary="Forget a data target")
-def delete_data_target(store: Store, author: Author, data_target: TargetName) -> TargetAnswer:
+def delete_data_target(writer: Writer, data_target: TargetName) -> TargetAnswer:
     """Forget a data target that no consumer group fills any more; the answer is what it was."""
-    return store.write(lambda session: delete_target(session, author, data_target))
+    return writer.write(lambda work: delete_target(work, data_target))
 
 
 @router.get(_TARGET + "/topics", summary="Which topics a data target reads")
@@ -124,9 +124,9 @@ def get_targets_of_schema(store: Store, schema_id: SchemaId, asked: Page) -> Rea
 
 
 @router.put(_GROUP, summary="Make or change a consumer group")
-def put_consumer_group(store: Store, author: Author, consumer_group: GroupName, body: GroupRequest) -> GroupAnswer:
+def put_consumer_group(writer: Writer, consumer_group: GroupName, body: GroupRequest) -> GroupAnswer:
     """Say which data target a consumer group fills; the group is made if there is none of this name."""
-    return store.write(lambda session: put_group(session, author, new_name(consumer_group), body.data_target))
+    return writer.write(lambda work: put_group(work, new_name(consumer_group), body.data_target))
 
 
 @router.get("/consumer_groups", summary="List consumer groups")
@@ -142,21 +142,17 @@ def get_consumer_group(store: Store, consumer_group: GroupName) -> GroupAnswer:
 
 
 @router.delete(_GROUP, summary="Forget a consumer group")
-def delete_consumer_group(store: Store, author: Author, consumer_group: GroupName) -> GroupAnswer:
+def delete_consumer_group(writer: Writer, consumer_group: GroupName) -> GroupAnswer:
     """Forget a consumer group and what it reads; the answer is what it was."""
-    return store.write(lambda session: delete_group(session, author, consumer_group))
+    return writer.write(lambda work: delete_group(work, consumer_group))
 
 
 @router.post(_GROUP + "/data_sources", summary="Say what a consumer group reads")
-def post_data_source(
-    store: Store, author: Author, consumer_group: GroupName, body: DataSourceRequest
-) -> DataSourceAnswer:
+def post_data_source(writer: Writer, consumer_group: GroupName, body: DataSourceRequest) -> DataSourceAnswer:
     """Add something that a consumer group reads. Saying it again changes nothing."""
     table = TableId(body.table_schema, body.table_name)
-    return store.write(
-        lambda session: add_data_source(
-            session, author, consumer_group, find_scoped(session, body.namespace, table, body.topic)
-        )
+    return writer.write(
+        lambda work: add_data_source(work, consumer_group, find_scoped(work.session, body.namespace, table, body.topic))
     )
 
 
@@ -168,7 +164,7 @@ def get_data_sources(store: Store, consumer_group: GroupName, asked: Page) -> Da
 
 @router.delete(_GROUP + "/data_sources/{data_source_id}", summary="Say what a consumer group reads no more")
 def delete_source(
-    store: Store, author: Author, consumer_group: GroupName, data_source_id: Annotated[int, Path(examples=[1])]
+    writer: Writer, consumer_group: GroupName, data_source_id: Annotated[int, Path(examples=[1])]
 ) -> DataSourceAnswer:
     """Take away something that a consumer group reads; the answer is what it was."""
-    return store.write(lambda session: delete_data_source(session, author, consumer_group, data_source_id))
+    return writer.write(lambda work: delete_data_source(work, consumer_group, data_source_id))

@@ -6,7 +6,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from penstock.schematizer.api.answers import TopicAnswer, TopicSchemaAnswer
-from penstock.schematizer.api.dependencies import ERRORS, Author, Store
+from penstock.schematizer.api.dependencies import ERRORS, Writer
 from penstock.schematizer.api.queries import ClusterType, Compacted, Partitions, SchemaId, TopicName
 from penstock.schematizer.metadata.topics import set_facts, set_status
 from penstock.schematizer.registry.topic_rule import TopicFacts
@@ -42,19 +42,19 @@ class SchemaStatusRequest(BaseModel):
 
 
 @router.put("/topics/{name}", summary="Say facts of a topic")
-def put_topic(store: Store, author: Author, name: TopicName, body: FactsRequest) -> TopicAnswer:
+def put_topic(writer: Writer, name: TopicName, body: FactsRequest) -> TopicAnswer:
     """Keep what Kafka's topic is like. Nothing is changed in Kafka."""
     facts = TopicFacts(body.cluster_type, body.partitions, body.compacted)
-    return store.write(lambda session: set_facts(session, author, name, facts))
+    return writer.write(lambda work: set_facts(work, name, facts))
 
 
 @router.put("/topics/{name}/schemas/{schema_id}/status", summary="Say whether a schema still counts")
 def put_schema_status(
-    store: Store, author: Author, name: TopicName, schema_id: SchemaId, body: SchemaStatusRequest
+    writer: Writer, name: TopicName, schema_id: SchemaId, body: SchemaStatusRequest
 ) -> TopicSchemaAnswer:
     """Say what a schema of a topic's values may be used for.
 
     A table of the shape of a schema that is not read_and_write opens a new topic. New
     schemas need not be compatible with one that is disabled.
     """
-    return store.write(lambda session: set_status(session, author, name, schema_id, Status(body.status)))
+    return writer.write(lambda work: set_status(work, name, schema_id, Status(body.status)))

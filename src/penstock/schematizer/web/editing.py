@@ -10,7 +10,6 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import RedirectResponse, Response
-from sqlalchemy.orm import Session
 
 from penstock.core.tables import TableId
 from penstock.schematizer.api.dependencies import Store
@@ -28,6 +27,7 @@ from penstock.schematizer.registry.documentation import (
     require_documentation,
 )
 from penstock.schematizer.security.rights import Asking
+from penstock.schematizer.storage.database import AuthoredDatabase, UnitOfWork
 from penstock.schematizer.storage.words import clean
 from penstock.schematizer.v1.documentation import SourcePath
 from penstock.schematizer.web.links import fragment, link
@@ -80,7 +80,7 @@ class Draft:
 def post_source(request: Request, store: Store, place: SourcePath, form: Form) -> Response:
     """Keep owner, category and docs of a table."""
     try:
-        store.write(lambda session: _document_source(session, place, form))
+        _writer(store, form).write(lambda work: _document_source(work, place, form))
     except RefusedError as refused:
         return _source_again(request, store, place, Draft("source", form, refused))
     return _see_other(request, _source_link(place))
@@ -91,7 +91,7 @@ def post_column(request: Request, store: Store, place: SourcePath, form: Form) -
     """Keep docs of a column, and whether it holds personal data."""
     name = form.get("element", "")
     try:
-        store.write(lambda session: _document_element(session, place, name, form))
+        _writer(store, form).write(lambda work: _document_element(work, place, name, form))
     except RefusedError as refused:
         if refused.code is Code.UNKNOWN_ELEMENT:
             raise
@@ -104,7 +104,7 @@ def post_note(request: Request, store: Store, schema_id: SchemaId, asking: Askin
     """Add a note to a schema, or give one of its notes (`note_id`) another text."""
     note = form.get("note_id", "")
     try:
-        note_id = store.write(lambda session: _write_note(session, schema_id, note, form))
+        note_id = _writer(store, form).write(lambda work: _write_note(work, schema_id, note, form))
     except RefusedError as refused:
         if refused.code is Code.UNKNOWN_NOTE:
             raise
@@ -114,35 +114,35 @@ def post_note(request: Request, store: Store, schema_id: SchemaId, asking: Askin
     return _see_other(request, f"{link('schemas', str(schema_id))}#note-{note_id}")
 
 
-def _document_source(session: Session, place: tuple[str, TableId], form: Mapping[str, str]) -> None:
-    source = find_source(session, *place, lock=True)
+def _document_source(work: UnitOfWork, place: tuple[str, TableId], form: Mapping[str, str]) -> None:
+    source = find_source(work.session, *place, lock=True)
     now = {"owner_email": source.owner_email, "category": source.category, "doc": source.doc}
     said = {name: _written(form, name, value) for name, value in now.items()}
-    document_source(session, source, SourceAnnotations(_author(form), **said))
+    document_source(work, source, SourceAnnotations(**said))
     require_documentation(source)
 
 
-def _document_element(session: Session, place: tuple[str, TableId], name: str, form: Mapping[str, str]) -> None:
-    source = find_source(session, *place, lock=True)
-    element = find_element(session, source, name)
+def _document_element(work: UnitOfWork, place: tuple[str, TableId], name: str, form: Mapping[str, str]) -> None:
+    source = find_source(work.session, *place, lock=True)
+    element = find_element(work.session, source, name)
     now = {None: "", True: "true", False: "false"}[element.contains_pii]
     contains_pii = _PII.get(_written(form, "contains_pii", now) or "")
-    document_element(
-        session, source, name, ElementAnnotations(_author(form), _written(form, "doc", element.doc), contains_pii)
-    )
+    document_element(work, source, name, ElementAnnotations(_written(form, "doc", element.doc), contains_pii))
 
 
-def _write_note(session: Session, schema_id: int, note: str, form: Mapping[str, str]) -> int:
-    text, author = _short(form, "text"), _author(form)
+def _write_note(work: UnitOfWork, schema_id: int, note: str, form: Mapping[str, str]) -> int:
+    text = _short(form, "text")
     if not clean(text):
         raise FieldRefusedError(Code.INVALID_REQUEST, "text", "the note has no text", "write what there is to say")
     if not note:
-        return add_note(session, author, schema_id, form.get("element", ""), text).id
-    before = read_note(session, int(note)) if note.isascii() and note.isdecimal() and len(note) < _DIGITS_MAX else None
+        return add_note(work, schema_id, form.get("element", ""), text).id
+    before = (
+        read_note(work.session, int(note)) if note.isascii() and note.isdecimal() and len(note) < _DIGITS_MAX else None
+    )
     if before is None or before.schema_id != schema_id:
         raise RefusedError(Code.UNKNOWN_NOTE, f"schema {schema_id} has no note {note[:20]!r}", "open the page again")
     written = _written(form, "text", before.text)
-    return change_note(session, author, before.id, written).id if written is not None else before.id
+    return change_note(work, before.id, written).id if written is not None else before.id
 
 
 def _written(form: Mapping[str, str], name: str, now: str) -> str | None:
@@ -165,12 +165,12 @@ def _short(form: Mapping[str, str], name: str) -> str:
     return text
 
 
-def _author(form: Mapping[str, str]) -> str:
+def _writer(store: Store, form: Mapping[str, str]) -> AuthoredDatabase:
     author = form.get("author", "").strip()
     if len(author) > _AUTHOR_CHARACTERS_MAX or not author.isprintable():
         message = f"a name has up to {_AUTHOR_CHARACTERS_MAX} printable characters"
         raise FieldRefusedError(Code.INVALID_REQUEST, "author", message, "write your name, or nothing")
-    return author
+    return AuthoredDatabase(store, author)
 
 
 def _source_again(request: Request, store: Store, place: tuple[str, TableId], draft: Draft) -> Response:

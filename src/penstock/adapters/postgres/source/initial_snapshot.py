@@ -114,7 +114,7 @@ def _refusals(
     found = {}
     for table in carried:
         if table in unreadable:
-            found[table] = "our user may not read it", f"GRANT SELECT ON {table}, then {READ_AGAIN}"
+            found[table] = "the source's user may not read it", f"GRANT SELECT ON {table}, then {READ_AGAIN}"
         elif table not in published:
             hint = f"ALTER PUBLICATION {publication} ADD TABLE {table}, then {READ_AGAIN}; or leave it out of `tables`"
             found[table] = f"the publication {publication} does not have it, so its changes are not in the log", hint

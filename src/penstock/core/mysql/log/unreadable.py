@@ -59,12 +59,13 @@ def unknown(header: Header, place: LogCursor) -> LogError:
     """Name an event whose type we do not know, and which may not be ignored."""
     return LogError(
         f"an event of the unknown type {header.code} at {place}",
-        f"set binlog_format=ROW on the server, then {START_ANEW}; if it is ROW, the server needs a newer release of us",
+        f"set binlog_format=ROW on the server, then {START_ANEW}; "
+        "if it is ROW, the server needs a newer release of Penstock",
     )
 
 
 def unknown_charset(client: int, place: LogCursor) -> LogError:
     """Name a statement of a client whose collation we do not know, and that is not all ASCII."""
     message = f"a statement at {place} of a client with the collation {client}, whose character set this release lacks"
-    hint = f"have clients SET NAMES utf8mb4 before they write; then {START_ANEW}; or take a newer release of us"
+    hint = f"have clients SET NAMES utf8mb4 before they write; then {START_ANEW}; or take a newer release of Penstock"
     return LogError(message, hint)

@@ -57,7 +57,8 @@ _SAY_NAMES: Final = (
 )
 _SAY_INDEX: Final = (
     "if it has a multi-valued index, an index on an expression such as CAST(... AS UNSIGNED ARRAY), for which early "
-    f"releases of MySQL 8.0 log a column of its own, drop it; else the server needs a newer release of us; {READ_AGAIN}"
+    f"releases of MySQL 8.0 log a column of its own, drop it; "
+    f"else the server needs a newer release of Penstock; {READ_AGAIN}"
 )
 _HASH_NAME: Final = re.compile(r"DB_ROW_HASH_\d+")
 _HASH: Final = IntegerType(64, unsigned=True)

@@ -304,17 +304,7 @@ class StatementHandler:
 
     def _announce(self, statement: StatementLogged, schema: TableSchema, kind: SchemaChangeKind) -> SchemaChange:
         registered = self._table_catalog.register(schema, str(statement.begin))
-        schema_change = SchemaChange(
-            source=self._table_catalog.source,
-            table=schema.table,
-            topic=registered.topic,
-            follows=registered.follows,
-            key_schema_id=registered.key_schema_id,
-            value_schema_id=registered.value_schema_id,
-            partitions=self._partitions,
-            format=self._table_catalog.format,
-            order=statement.order,
-        )
+        schema_change = self._table_catalog.event_of(schema, registered, self._partitions, statement.order)
         return _told(statement, schema_change, kind)
 
     def _not_replayed(self, statement: StatementLogged, ddl: TableDdl, error: PenstockError) -> StatementOutcome:

@@ -98,7 +98,7 @@ class RelationReplay:
                 after,
                 "the log has rows of it, and it had older ones that were not carried: it is older than the pipeline, "
                 "whose initial snapshot did not have it, or nobody wanted it when they came",
-                "it was added to `tables`, to the publication or to its schema since, or our user had no SELECT on it: "
+                "it was added to `tables`, to the publication or to its schema since, or the user had no SELECT on it: "
                 f"{READ_AGAIN}",
             )
         return (self._announce(changed, after, SchemaChangeKind.CREATE),)
@@ -138,17 +138,7 @@ class RelationReplay:
 
     def _announce(self, changed: TablesChanged, schema: TableSchema, kind: SchemaChangeKind) -> SchemaChange:
         registered = self._table_catalog.register(schema, str(changed.begin))
-        schema_change = SchemaChange(
-            source=self._table_catalog.source,
-            table=schema.table,
-            topic=registered.topic,
-            follows=registered.follows,
-            key_schema_id=registered.key_schema_id,
-            value_schema_id=registered.value_schema_id,
-            partitions=self._partitions,
-            format=self._table_catalog.format,
-            order=changed.order,
-        )
+        schema_change = self._table_catalog.event_of(schema, registered, self._partitions, changed.order)
         return _told(changed, schema_change, kind)
 
 
