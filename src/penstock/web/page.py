@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -11,7 +12,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from penstock.web import charts
 
 if TYPE_CHECKING:
-    from penstock.web.snapshot import Snapshot
+    from collections.abc import Mapping
+
     from penstock.wiring.overview import Overview, Stage
 
 # Content Security Policy Level 3: nothing from elsewhere, nothing inline, in nobody's frame.
@@ -28,32 +30,28 @@ HEADERS = {
 TABLES_MAX = 200
 """Tables that the page shows: those with trouble first. `penstock status` shows all."""
 
+_PARTS = re.compile(r'(?=<section data-part=")')
+_NAME = re.compile(r'<section data-part="(\w+)"')
 _RECENT_MS = 600_000
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 _KIBI = 1024
 
 
-def render_page(snapshot: Snapshot | None, unanswered: str) -> str:
-    """The whole page, as of `snapshot`."""
-    stale = snapshot is None or snapshot.is_stale
-    pipeline = "Penstock" if snapshot is None else snapshot.overview.pipeline
-    parts = "" if snapshot is None else snapshot.parts
-    return (
-        _templates()
-        .get_template("page.html")
-        .render(pipeline=pipeline, parts=parts, unanswered=unanswered if stale else "")
-    )
+def render_page(pipeline: str, parts: Mapping[str, str], unanswered: str) -> str:
+    """The whole page; without `parts`, which are trusted, `unanswered` says why there is nothing."""
+    told = "" if parts else unanswered or "the state database has not answered for a while"
+    return _templates().get_template("page.html").render(pipeline=pipeline, parts="".join(parts.values()), told=told)
 
 
-def render_parts(overview: Overview, *, acts: bool = True) -> str:
-    """All that changes on the page; `acts` offers what may be done to tables."""
+def render_parts(overview: Overview, *, acts: bool = True) -> Mapping[str, str]:
+    """All that changes on the page, by the names of its parts; `acts` offers what may be done to tables."""
     now_ms = overview.status.now_ms
     recent = [
         stage
         for stage in overview.stages
         if stage.progress is not None and stage.state == "running" and stage.progress.failed_at_ms > now_ms - _RECENT_MS
     ]
-    return (
+    html = (
         _templates()
         .get_template("parts.html")
         .render(
@@ -69,6 +67,8 @@ def render_parts(overview: Overview, *, acts: bool = True) -> str:
             height=charts.HEIGHT,
         )
     )
+    sections = [section for section in _PARTS.split(html) if section.strip()]
+    return {_NAME.match(section)[1]: section for section in sections}  # type: ignore[index]  # each begins so
 
 
 def _charts(overview: Overview, stage: Stage) -> tuple[charts.Chart, charts.Chart]:
