@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from penstock.ports.history import DAY, HOUR
 from penstock.web import charts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from penstock.wiring.overview import Overview, Stage
 
@@ -60,7 +61,7 @@ def render_parts(overview: Overview, *, acts: bool = True) -> Mapping[str, str]:
             acts=acts,
             now_ms=now_ms,
             recent=recent,
-            charts=[(stage, *_charts(overview, stage)) for stage in overview.stages],
+            charts=[(stage, _charts(overview, stage)) for stage in overview.stages],
             tables=overview.tables[:TABLES_MAX],
             tables_left=max(0, len(overview.tables) - TABLES_MAX),
             width=charts.WIDTH,
@@ -71,9 +72,16 @@ def render_parts(overview: Overview, *, acts: bool = True) -> Mapping[str, str]:
     return {_NAME.match(section)[1]: section for section in sections}  # type: ignore[index]  # each begins so
 
 
-def _charts(overview: Overview, stage: Stage) -> tuple[charts.Chart, charts.Chart]:
-    samples, now_ms = overview.status.samples.get(stage.name, ()), overview.status.now_ms
-    return charts.draw(charts.throughput(samples), now_ms), charts.draw(charts.lag(samples), now_ms)
+def _charts(overview: Overview, stage: Stage) -> Sequence[tuple[str, str, charts.Chart, charts.Chart]]:
+    """What a link did in the last hour and day: the span, how long it is, throughput and lag."""
+    status = overview.status
+    spans = (("last hour", "1 h", HOUR, status.samples), ("last day", "24 h", DAY, status.day_samples))
+    drawn = []
+    for name, length, ring, of_links in spans:
+        samples = of_links.get(stage.name, ())
+        rows = charts.draw(charts.throughput(samples, ring), ring, status.now_ms)
+        drawn.append((name, length, rows, charts.draw(charts.lag(samples), ring, status.now_ms)))
+    return drawn
 
 
 @lru_cache(1)

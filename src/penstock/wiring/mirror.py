@@ -16,7 +16,7 @@ import structlog
 
 from penstock.core.errors import PenstockError
 from penstock.core.lag import Lag, follow_lag, lag_seconds
-from penstock.ports.history import SAMPLE_SECONDS, Sample
+from penstock.ports.history import HOUR, Sample
 from penstock.ports.state import LinkProgress
 from penstock.wiring.capture_mirror import SourceMirror
 from penstock.wiring.catalog_watch import CatalogWatch
@@ -123,7 +123,7 @@ class Mirror:
                         if not mirror.is_snapshotting:
                             self._catalogs[mirror.name].look(state)
                 if time.monotonic() >= sample_at:
-                    sample_at = time.monotonic() + SAMPLE_SECONDS
+                    sample_at = time.monotonic() + HOUR.seconds
                     history.add_samples(log.samples())
 
     def _save(self, mirror: LinkMirror, log: ProgressLog) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from penstock.config.places import state_file
 from penstock.core.errors import PenstockError, UnavailableError, UsageError
 from penstock.core.lag import lag_seconds
-from penstock.ports.history import SAMPLE_SECONDS, SAMPLES_MAX
+from penstock.ports.history import DAY, HOUR
 from penstock.wiring.audits import named_audits, open_results, overdue_audits
 from penstock.wiring.carried_requests import carried_requests
 from penstock.wiring.identity import own_identity, require_identity
@@ -67,6 +67,7 @@ class PipelineStatus:
     snapshots: Sequence[Snapshot] = ()
     servers: Sequence[ServerCondition] = ()
     samples: Mapping[str, Sequence[Sample]] = field(default_factory=dict)
+    day_samples: Mapping[str, Sequence[Sample]] = field(default_factory=dict)
     audits: Sequence[AuditResult] = ()
     overdue_audits: Sequence[str] = ()
     requests: Sequence[TableRequest] = ()
@@ -111,6 +112,9 @@ class PipelineStatus:
         return replace(self, sources=sources, links=links, zones=zones)
 
 
+_DAY_READ_MS = 60_000
+"""Samples of the day are five minutes apart: a reader that looks every second need not read them each time."""
+
 _Opened: TypeAlias = "tuple[SqlState, SqlHistory, SqlSnapshots, SqlAuditResults, SqlTableActions]"
 
 
@@ -122,6 +126,8 @@ class StatusReader:
         self._spec = spec
         self._opened: _Opened | None = None
         self._names = frozenset(link_names(spec))
+        self._day_samples: Mapping[str, Sequence[Sample]] = {}
+        self._day_until_ms = 0
 
     def read(self) -> PipelineStatus:
         """As `read_status`, without asking the sources. After an error, the next call connects anew."""
@@ -167,7 +173,10 @@ class StatusReader:
 
     def _read(self, status: PipelineStatus, opened: _Opened) -> PipelineStatus:
         state, history, snapshots, audits, actions = opened
-        samples = history.samples(status.now_ms - SAMPLES_MAX * SAMPLE_SECONDS * 1000)
+        samples = history.samples(HOUR, status.now_ms - HOUR.span_ms)
+        if status.now_ms >= self._day_until_ms:
+            self._day_samples = history.samples(DAY, status.now_ms - DAY.span_ms)
+            self._day_until_ms = status.now_ms + _DAY_READ_MS
         named = named_audits(self._spec)
         results = [each for each in audits.newest() if each.audit in named]
         links = [link for link in state.links() if link.link in self._names]
@@ -183,6 +192,7 @@ class StatusReader:
             audits=results,
             overdue_audits=overdue_audits(named, results, running_since_ms, status.now_ms) if status.holder else (),
             samples={name: found for name, found in samples.items() if name in self._names},
+            day_samples={name: found for name, found in self._day_samples.items() if name in self._names},
             requests=carried_requests(self._spec, actions),
             skipped=actions.skipped_counts(),
         )
