@@ -21,6 +21,7 @@ COMPACTION_LAG_MS: Final = "min.compaction.lag.ms"
 _FOR_EVER: Final = -1
 
 Outcome: TypeAlias = Literal["set", "drift", "refused"]
+OUTCOMES: tuple[Outcome, ...] = ("set", "drift", "refused")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,14 @@ class PolicyFinding:
     reason: str = ""
     hint: str = ""
 
+    @property
+    def text(self) -> str:
+        """What is not as it should be, or was not, in words."""
+        if self.outcome == "set":
+            return f"{self.what} was set from {self.found or 'nothing'} to {self.wanted}"
+        rest = f", and stays so: {self.reason}" if self.outcome == "refused" else ""
+        return f"{self.what} is {self.found or 'not set'}, and its rule says {self.wanted}{rest}"
+
 
 @dataclass(frozen=True, slots=True)
 class PolicyReport:
@@ -89,6 +98,18 @@ class PolicyReport:
     topics: int
     without_rule: tuple[str, ...] = ()
     findings: tuple[PolicyFinding, ...] = ()
+
+    def count(self, outcome: Outcome) -> int:
+        """How many findings came out so."""
+        return sum(each.outcome == outcome for each in self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyLook:
+    """When somebody looked last (Unix ms), and what that found."""
+
+    at_ms: int
+    report: PolicyReport
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from penstock.core.topic_policy import PolicyLook
+
 
 @dataclass(frozen=True, slots=True)
 class Ring:
@@ -65,6 +67,14 @@ class History(Protocol):
 
     def servers(self) -> Sequence[ServerCondition]:
         """The embedded servers, sorted by name."""
+        ...
+
+    def save_police(self, look: PolicyLook) -> None:
+        """Replace what the look before has found."""
+        ...
+
+    def police(self) -> PolicyLook | None:
+        """The newest look at how topics are kept, None if nobody ever looked."""
         ...
 
     def close(self) -> None:

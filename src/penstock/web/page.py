@@ -11,10 +11,13 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from penstock.ports.history import DAY, HOUR
 from penstock.web import charts
+from penstock.wiring.health import police_words
+from penstock.wiring.snapshot_progress import seconds_left, share_done, state_word
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from penstock.ports.snapshots import Snapshot as SnapshotOfTable
     from penstock.wiring.overview import Overview, Stage
 
 # Content Security Policy Level 3: nothing from elsewhere, nothing inline, in nobody's frame.
@@ -34,6 +37,8 @@ TABLES_MAX = 200
 _PARTS = re.compile(r'(?=<section data-part=")')
 _NAME = re.compile(r'<section data-part="(\w+)"')
 _RECENT_MS = 600_000
+_ENDED_LATELY_MS = 3_600_000
+_FINDINGS_MAX = 200
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 _KIBI = 1024
 
@@ -64,12 +69,26 @@ def render_parts(overview: Overview, *, acts: bool = True) -> Mapping[str, str]:
             charts=[(stage, _charts(overview, stage)) for stage in overview.stages],
             tables=overview.tables[:TABLES_MAX],
             tables_left=max(0, len(overview.tables) - TABLES_MAX),
+            snapshots=_snapshots(overview),
+            police=overview.status.police and police_words(overview.status.police, now_ms),
+            findings_max=_FINDINGS_MAX,
             width=charts.WIDTH,
             height=charts.HEIGHT,
         )
     )
     sections = [section for section in _PARTS.split(html) if section.strip()]
     return {_NAME.match(section)[1]: section for section in sections}  # type: ignore[index]  # each begins so
+
+
+def _snapshots(overview: Overview) -> Sequence[tuple[SnapshotOfTable, str, float | None, float | None]]:
+    """Snapshots that are under way or ended lately: how each is, its share and the seconds left."""
+    now_ms = overview.status.now_ms
+    shown = [
+        each
+        for each in overview.status.snapshots
+        if not each.status.has_ended or each.updated_at_ms > now_ms - _ENDED_LATELY_MS
+    ]
+    return [(each, state_word(each), share_done(each), seconds_left(each, now_ms)) for each in shown]
 
 
 def _charts(overview: Overview, stage: Stage) -> Sequence[tuple[str, str, charts.Chart, charts.Chart]]:

@@ -22,6 +22,7 @@ from penstock.wiring.open import (
     open_snapshot_list,
     open_table_actions,
 )
+from penstock.wiring.police_schedule import police_is_overdue
 from penstock.wiring.snapshots import newest_snapshots
 from penstock.wiring.source_status import ask_source
 from penstock.wiring.zone_status import ask_zones
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from penstock.adapters.state.store import SqlState
     from penstock.adapters.state.table_actions import SqlTableActions
     from penstock.config.specs import PipelineSpec
+    from penstock.core.topic_policy import PolicyLook
     from penstock.ports.audit_results import AuditResult
     from penstock.ports.history import Sample, ServerCondition
     from penstock.ports.snapshots import Snapshot
@@ -53,7 +55,8 @@ class PipelineStatus:
     are those of another pipeline, and what to do. `servers` are the embedded ones as
     they were when they were last written down, and nobody's while nothing runs. `audits`
     are the newest results of the file's audits; `overdue_audits` names those that did
-    not come although somebody runs the pipeline.
+    not come although somebody runs the pipeline. `police` is the newest look at how
+    topics are kept, None where the file has no rules or nobody looked so far.
     """
 
     holder: str | None
@@ -72,6 +75,8 @@ class PipelineStatus:
     overdue_audits: Sequence[str] = ()
     requests: Sequence[TableRequest] = ()
     skipped: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    police: PolicyLook | None = None
+    police_is_overdue: bool = False
 
     def request(self, link: str, table: str) -> TableRequest | None:
         """The newest request for a table at a link."""
@@ -180,6 +185,7 @@ class StatusReader:
         named = named_audits(self._spec)
         results = [each for each in audits.newest() if each.audit in named]
         links = [link for link in state.links() if link.link in self._names]
+        police = history.police() if self._spec.police is not None else None
         running_since_ms = max((link.running_since_ms for link in links), default=0)
         return replace(
             status,
@@ -193,6 +199,9 @@ class StatusReader:
             overdue_audits=overdue_audits(named, results, running_since_ms, status.now_ms) if status.holder else (),
             samples={name: found for name, found in samples.items() if name in self._names},
             day_samples={name: found for name, found in self._day_samples.items() if name in self._names},
+            police=police,
+            police_is_overdue=bool(status.holder)
+            and police_is_overdue(self._spec, police, running_since_ms, status.now_ms),
             requests=carried_requests(self._spec, actions),
             skipped=actions.skipped_counts(),
         )

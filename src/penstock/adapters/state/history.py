@@ -1,17 +1,19 @@
-"""The state database behind `penstock.ports.history.History`: two rings of samples per link, and embedded servers."""
+"""The state database behind `penstock.ports.history.History`: samples of links, embedded servers, police."""
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, select
 
 from penstock.adapters.state.database import open_engine, transaction
 from penstock.adapters.state.migrate import migrate
-from penstock.adapters.state.tables import LINK_SAMPLES, SERVER_CONDITION
+from penstock.adapters.state.tables import LINK_SAMPLES, POLICE_LOOKS, SERVER_CONDITION
 from penstock.adapters.state.upserts import upsert
+from penstock.core.topic_policy import PolicyFinding, PolicyLook, PolicyReport
 from penstock.ports.history import DAY, HOUR, Sample, ServerCondition
 
 if TYPE_CHECKING:
@@ -98,6 +100,32 @@ class SqlHistory:
                 lags.append(before[link].lag_seconds)
             found[link] = replace(sample, lag_seconds=max((lag for lag in lags if lag is not None), default=None))
         return found
+
+    def save_police(self, look: PolicyLook) -> None:
+        """Replace what the look before has found."""
+        told = {
+            "without_rule": look.report.without_rule,
+            "findings": [asdict(finding) for finding in look.report.findings],
+        }
+        row = {
+            "pipeline": self._pipeline,
+            "looked_at_ms": look.at_ms,
+            "topics": look.report.topics,
+            "report": json.dumps(told),
+        }
+        with transaction(self._engine) as connection:
+            upsert(connection, POLICE_LOOKS, [row])
+
+    def police(self) -> PolicyLook | None:
+        """The newest look at how topics are kept, None if nobody ever looked."""
+        wanted = select(POLICE_LOOKS).where(POLICE_LOOKS.c.pipeline == self._pipeline)
+        with transaction(self._engine) as connection:
+            row = connection.execute(wanted).one_or_none()
+        if row is None:
+            return None
+        told = json.loads(row.report)
+        findings = tuple(PolicyFinding(**finding) for finding in told["findings"])
+        return PolicyLook(row.looked_at_ms, PolicyReport(row.topics, tuple(told["without_rule"]), findings))
 
     def save_servers(self, servers: Sequence[ServerCondition]) -> None:
         """Replace what is known of the embedded servers, all of them in one step."""
