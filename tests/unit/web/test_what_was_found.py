@@ -30,7 +30,7 @@ def test_terminal_page_and_metrics_tell_of_what_police_snapshots_and_audits_foun
         terminal = " ".join(CliRunner().invoke(app, ["status", str(shop.file)]).stdout.split())
 
     problems = {each["text"]: (each["level"], each["subject"], each["hint"]) for each in told["problems"]}
-    drift = "retention.ms is 604800000, and its rule says 2592000000"
+    drift = "retention.ms is 7d, and its rule says 30d"
     assert problems[drift] == ("warning", TOPIC, "set it: penstock police FILE --apply")
     refused = "partitions is 4, and its rule says 8, and stays so: order of keys"
     assert problems[refused] == ("warning", TOPIC, "make it anew with 8")
