@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ssl
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
+from tests.servers.certificates import authority
 from tests.unit.web.shop import served
 from typer.testing import CliRunner
 
@@ -20,8 +23,8 @@ from penstock.wiring.pipeline_status import read_status
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
-    import httpx
     from tests.unit.web.shop import Shop
 
     from penstock.ports.table_actions import TableRequest
@@ -161,6 +164,35 @@ def test_a_page_for_other_machines_is_taken_with_users_and_tls(shop: Shop, web: 
     shop.file.write_text(f"{shop.file.read_text()}web: {web}\n")
 
     assert shop.spec.web is not None
+
+
+@pytest.mark.nightly
+def test_over_tls_and_by_a_name_of_its_own_the_page_is_read_and_acted_on(shop: Shop, tmp_path: Path) -> None:
+    users = give_users(shop)
+    signed = authority(tmp_path / "ca")
+    cert, key = signed.sign("page", "IP:127.0.0.1")
+    text = shop.file.read_text().replace("users: users.yaml", f"users: users.yaml, tls: {{cert: {cert}, key: {key}}}")
+    shop.file.write_text(text)
+    shop.run()
+    with served(shop) as client:
+        url = str(client.base_url).replace("http://", "https://").rstrip("/")
+        plain_is_served = _is_answered(client)
+        with httpx.Client(base_url=url, verify=ssl.create_default_context(cafile=signed.ca), trust_env=False) as safe:
+            # As a browser sends it that knows the machine by another name.
+            named = {"Host": "page.example", "Origin": "https://page.example", **users["writer"]}
+            read, acted = safe.get("/", headers=named), safe.post("/tables", json=PAUSE, headers=named)
+            foreign = safe.post("/tables", json=PAUSE, headers={**named, "Origin": "https://evil.example"})
+
+    assert not plain_is_served
+    assert [each.status_code for each in (read, acted, foreign)] == [200, 200, 403]
+
+
+def _is_answered(client: httpx.Client) -> bool:
+    try:
+        client.get("/healthz")
+    except httpx.HTTPError:
+        return False
+    return True
 
 
 def test_a_users_file_that_is_wrong_stops_the_start(shop: Shop) -> None:
