@@ -39,6 +39,7 @@ def run_once(pipeline: UserPipeline) -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(1000)
 def test_a_pipeline_that_lost_everything_goes_on_from_its_backup_and_carries_each_change_once(
     user_pipeline: UserPipeline,
 ) -> None:
@@ -47,8 +48,6 @@ def test_a_pipeline_that_lost_everything_goes_on_from_its_backup_and_carries_eac
         "CREATE TABLE counters (id INT PRIMARY KEY, version INT)",
         "INSERT INTO counters SELECT seq, 0 FROM seq_1_to_1000",
     )
-    run_once(pipeline)
-    pipeline.execute("UPDATE counters SET version = 1 WHERE id <= 100")
     run_once(pipeline)
     backup = commands("Back up", pipeline)
     run_shell(backup)
@@ -71,4 +70,4 @@ def test_a_pipeline_that_lost_everything_goes_on_from_its_backup_and_carries_eac
     assert (len(backup), len(restore)) == (2, 2)
     assert pipeline.differences() == {"counters": 0, "fresh": 0}
     # The topic as it was restored, and what the log has told since, each once.
-    assert len(pipeline.changes()) == 1000 + 100 + 50 + 1 + 10
+    assert len(pipeline.changes()) == 1000 + 50 + 1 + 10
