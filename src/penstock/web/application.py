@@ -7,13 +7,14 @@ import json
 from typing import TYPE_CHECKING
 
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import HTMLResponse, PlainTextResponse
+from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 from fastapi.staticfiles import StaticFiles
 
+from penstock.schematizer.refusals import Code, RefusedError
 from penstock.schematizer.security.rights import user_of
 from penstock.web.actions import TableActionRoute
 from penstock.web.exposition import CONTENT_TYPE
-from penstock.web.guard import ACTIONS, Guarded, may_act_somewhere, may_read
+from penstock.web.guard import ACTIONS, Guarded, is_anonymous, may_act_somewhere, may_read, refusal
 from penstock.web.page import HEADERS, render_page
 
 if TYPE_CHECKING:
@@ -35,7 +36,15 @@ def create_app(watcher: Watcher) -> FastAPI:
     @app.get("/")
     async def page(request: Request) -> Response:
         parts = _parts_for(watcher, request.scope)
-        return HTMLResponse(render_page(watcher.spec.pipeline, parts, watcher.unanswered), headers=HEADERS)
+        pipeline, is_nameless = watcher.spec.pipeline, is_anonymous(request.scope, watcher.spec)
+        html = render_page(pipeline, parts, watcher.unanswered, signs_in=is_nameless)
+        return HTMLResponse(html, headers=HEADERS)
+
+    @app.get("/sign-in")
+    async def sign_in(request: Request) -> Response:
+        if is_anonymous(request.scope, watcher.spec):
+            return refusal(RefusedError(Code.UNAUTHENTICATED, "nobody has signed in", "sign in"), is_json=False)
+        return RedirectResponse("/", 303)
 
     @app.get("/metrics")
     async def metrics() -> Response:

@@ -11,7 +11,7 @@ from penstock.schematizer.http.guard import check_host, check_origin
 from penstock.schematizer.http.protection import Protection
 from penstock.schematizer.refusals import Code, RefusedError
 from penstock.schematizer.security.access import ANYBODY, NOBODY, InNamespace, Role
-from penstock.schematizer.security.rights import USER
+from penstock.schematizer.security.rights import USER, user_of
 from penstock.schematizer.security.sign_in import SignIn
 
 if TYPE_CHECKING:
@@ -65,6 +65,11 @@ class Guarded:
         if scope["path"] in HEALTH and not authorization:
             return NOBODY
         return await self._sign_in.user(authorization, address)
+
+
+def is_anonymous(scope: Scope, spec: PipelineSpec) -> bool:
+    """Whether who asks has not signed in, and could: the users file lets everybody read."""
+    return spec.web is not None and spec.web.users is not None and not user_of(scope).name
 
 
 def may_read(user: User, spec: PipelineSpec) -> bool:

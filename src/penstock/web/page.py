@@ -43,10 +43,14 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 _KIBI = 1024
 
 
-def render_page(pipeline: str, parts: Mapping[str, str], unanswered: str) -> str:
-    """The whole page; without `parts`, which are trusted, `unanswered` says why there is nothing."""
+def render_page(pipeline: str, parts: Mapping[str, str], unanswered: str, *, signs_in: bool = False) -> str:
+    """The whole page; without `parts`, which are trusted, `unanswered` says why there is nothing.
+
+    With `signs_in` there is a link to do so.
+    """
     told = "" if parts else unanswered or "the state database has not answered for a while"
-    return _templates().get_template("page.html").render(pipeline=pipeline, parts="".join(parts.values()), told=told)
+    page = _templates().get_template("page.html")
+    return page.render(pipeline=pipeline, parts="".join(parts.values()), told=told, signs_in=signs_in)
 
 
 def render_parts(overview: Overview, *, acts: bool = True) -> Mapping[str, str]:

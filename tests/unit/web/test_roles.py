@@ -128,6 +128,22 @@ def test_nobody_reads_anything_without_signing_in_but_whether_it_is_well(shop: S
     assert (health.status_code, health.text) == (503, "not well; who signs in is told why\n")
 
 
+def test_where_everybody_may_read_who_signs_in_may_act(shop: Shop) -> None:
+    users = give_users(shop)
+    file = shop.file.with_name("users.yaml")
+    file.write_text(f"anonymous: read\n{file.read_text()}")
+    shop.run()
+    with served(shop) as client:
+        page, refused = client.get("/"), client.post("/tables", json=PAUSE, headers=own(client))
+        asked, signed_in = client.get("/sign-in"), client.get("/sign-in", headers=users["writer"])
+        again = client.get("/", headers=users["writer"])
+
+    assert (page.status_code, "data-action" in page.text, 'href="/sign-in"' in page.text) == (200, False, True)
+    assert (refused.status_code, requests(shop)) == (401, [])
+    assert (asked.status_code, signed_in.status_code, signed_in.headers["location"]) == (401, 303, "/")
+    assert ("data-action" in again.text, 'href="/sign-in"' in again.text) == (True, False)
+
+
 def test_whoever_guesses_passwords_is_held_off(shop: Shop) -> None:
     give_users(shop)
     with served(shop) as client:
