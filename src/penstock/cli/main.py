@@ -169,7 +169,7 @@ def penstock(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Carry every committed change of a MySQL or PostgreSQL database through Kafka into a warehouse, on Spark.
+    """Carry every committed change of a MySQL database through Kafka into a warehouse, on Spark.
 
     Begin with "penstock demo". Then write a config with "penstock init FILE", try it
     with "penstock check FILE --connect", and start it with "penstock run FILE".
