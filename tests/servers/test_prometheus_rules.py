@@ -10,9 +10,20 @@ from typing import TYPE_CHECKING
 import yaml
 from tests.servers.prometheus import DASHBOARD, RULES, dashboard_expressions, program, prometheus
 from tests.unit.web.shop import CONFIG, Shop, served, until
+from tests.unit.web.shop import RULES as TOPIC_RULES
 
 if TYPE_CHECKING:
     import pytest
+
+JOIN = """\
+join:
+  - {topic: shopdb.shop.orders, join_keys: [id]}
+  - {topic: shopdb.shop.customers, join_keys: [id]}
+output: {namespace: shop, source: business_review_join, doc: orders and customers, pkey: [id]}
+"""
+
+WHAT_IS_FOUND = {"PenstockAuditBelowThreshold", "PenstockSnapshotFailed", "PenstockTopicsNotAsTheirRules"}
+"""What fires over that which Shop.busy writes."""
 
 MONITORING = Path(__file__).parents[2] / "docs" / "monitoring.md"
 
@@ -22,12 +33,15 @@ def test_every_expression_is_answered_and_alerts_come_and_go_with_what_they_tell
 ) -> None:
     monkeypatch.setenv("SHOP_PASSWORD", "none")
     file = tmp_path / "shop.yaml"
-    file.write_text(CONFIG)
+    (tmp_path / "reviews.yaml").write_text(JOIN)
+    file.write_text(f"{CONFIG}joins: [reviews.yaml]\n{TOPIC_RULES}")
     shop = Shop(file)
     rules = [rule["expr"] for rule in yaml.safe_load(RULES.read_text())["groups"][0]["rules"]]
 
     with shop.held():
         shop.run()
+        shop.busy()
+        shop.link("business_review_join", lag_messages=3, dead_letters=1)
         with served(shop) as client, prometheus(tmp_path / "prometheus", client.base_url.netloc.decode()) as asked:
             until(lambda: asked.ask("penstock_running == 1"))
             for expression in rules:
@@ -35,6 +49,7 @@ def test_every_expression_is_answered_and_alerts_come_and_go_with_what_they_tell
             empty = [expression for expression in dashboard_expressions() if not asked.ask(expression)]
             # Nothing listens where the source should be.
             asked.until_alerts("PenstockSourceDown", fires=True)
+            asked.until_alerts("PenstockTopicsNotAsTheirRules", fires=True)
             well = asked.alerts()
             shop.servers("starting", "running", 1)
             shop.link("objects", state="retrying", error="Kafka is away", hint="wait", failures=1)
@@ -44,14 +59,14 @@ def test_every_expression_is_answered_and_alerts_come_and_go_with_what_they_tell
             asked.until_alerts("PenstockServerDown", fires=False)
             asked.until_alerts("PenstockLinkDown", fires=False)
 
-    assert well == {"PenstockSourceDown", "PenstockUnhealthy"}
+    assert well == {"PenstockSourceDown", "PenstockUnhealthy", *WHAT_IS_FOUND}
     # What this pipeline does not have: a source that answers, rates over minutes, spolts.
     assert {re.split(r"[{(]", expression)[0] for expression in empty} <= {
         "penstock_source_retention_seconds",
+        "penstock_source_log_bytes",
+        "penstock_source_lag_bytes",
         "sum by ",
         "increase",
-        "penstock_dead_letters_total",
-        "penstock_link_backlog_messages",
     }
 
 

@@ -152,6 +152,7 @@ def _explain_parts(spec: PipelineSpec) -> Iterator[str]:
     yield f"  lock         {_lock_place(spec)}"
     yield f"  objects      {objects_url(spec)}"
     yield from _explain_files(spec.objects)
+    yield f"  live page    {spec.web.meaning if spec.web else 'none'}"
 
 
 def _explain_files(objects: ObjectsSpec) -> Iterator[str]:

@@ -43,7 +43,8 @@ def police(
 def _show(report: PolicyReport, *, applied: bool) -> None:
     words = {"set": "set", "drift": "would set", "refused": "not set"}
     for each in report.findings:
-        typer.echo(f"{each.topic}: {words[each.outcome]} {each.what} from {each.found or 'nothing'} to {each.wanted}")
+        change = f"from {each.found_in_words} to {each.wanted_in_words}"
+        typer.echo(f"{each.topic}: {words[each.outcome]} {each.what} {change}")
         if each.reason:
             typer.echo(f"  why:        {each.reason}")
             typer.echo(f"  what to do: {each.hint}")

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.cli.console import format_seconds
-from penstock.core.snapshots import Method, Status, Wanted
+from penstock.core.snapshots import Method
+from penstock.wiring.snapshot_progress import seconds_left, state_word
 
 if TYPE_CHECKING:
     from penstock.ports.snapshots import Snapshot
-
-_WORDS = {Wanted.PAUSE: "pausing", Wanted.CANCEL: "being cancelled"}
 
 
 def describe_snapshot(snapshot: Snapshot, now_ms: int) -> dict[str, object]:
@@ -40,22 +39,9 @@ def describe_snapshot(snapshot: Snapshot, now_ms: int) -> dict[str, object]:
     }
 
 
-def seconds_left(snapshot: Snapshot, now_ms: int) -> float | None:
-    """About how long it takes until it is done, at the pace so far; None if nobody knows."""
-    if snapshot.status is not Status.RUNNING or not snapshot.rows or not snapshot.rows_expected:
-        return None
-    if snapshot.options.where or not snapshot.started_at_ms:
-        return None
-    spent = max(0, now_ms - snapshot.started_at_ms) / 1000
-    return round(spent * max(0, snapshot.rows_expected - snapshot.rows) / snapshot.rows, 1)
-
-
 def snapshot_line(snapshot: Snapshot, now_ms: int) -> str:
     """One snapshot in a line."""
-    status = snapshot.status if snapshot.status.has_ended else _WORDS.get(snapshot.wanted, snapshot.status)
-    if snapshot.status is Status.PAUSED and snapshot.wanted is Wanted.PAUSE:
-        status = Status.PAUSED
     of_about = f" of about {snapshot.rows_expected:,}" if snapshot.rows_expected and not snapshot.options.where else ""
     left = seconds_left(snapshot, now_ms)
     ahead = "" if left is None else f", {format_seconds(left)} left"
-    return f"{snapshot.table}: {status}, {snapshot.rows:,}{of_about} rows{ahead}"
+    return f"{snapshot.table}: {state_word(snapshot)}, {snapshot.rows:,}{of_about} rows{ahead}"

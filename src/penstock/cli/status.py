@@ -11,6 +11,7 @@ from penstock.cli.arguments import ConfigFile  # noqa: TC001 - Typer reads the a
 from penstock.cli.console import format_bytes, format_seconds, open_console
 from penstock.cli.snapshot_words import snapshot_line
 from penstock.cli.status_json import describe
+from penstock.wiring.health import police_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,6 +76,9 @@ def _print(console: Console, file: str, overview: Overview) -> None:
         console.print(_audit_table(status))
     if status.sources:
         console.print(_source_table(status.sources))
+    if status.police is not None:
+        line = f"police: {police_words(status.police, status.now_ms)}"
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
     for each in status.snapshots:
         if not each.status.has_ended:
             line = f"snapshot of {snapshot_line(each, status.now_ms)}"

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from penstock.core.retention import Retention
+    from penstock.core.topic_policy import PolicyLook
     from penstock.ports.source_status import SourceStatus
     from penstock.ports.state import LinkProgress, TableProgress
     from penstock.wiring.health import Problem
@@ -32,6 +33,7 @@ def describe(pipeline: str, status: PipelineStatus, problems: Sequence[Problem])
         "snapshots": [describe_snapshot(snapshot, status.now_ms) for snapshot in status.snapshots],
         "sources": [_describe_source(source) for source in status.sources],
         "audits": [asdict(each) for each in status.audits],
+        "police": None if status.police is None else _describe_police(status.police),
         "servers": [asdict(server) for server in status.servers],
     }
 
@@ -87,6 +89,10 @@ def _describe_source(source: SourceStatus) -> dict[str, object]:
         "retention": None if source.retention is None else _describe_retention(source.retention),
         "unanswered": source.unanswered or None,
     }
+
+
+def _describe_police(look: PolicyLook) -> dict[str, object]:
+    return {"looked_at_ms": look.at_ms, **asdict(look.report)}
 
 
 def _describe_retention(retention: Retention) -> dict[str, object]:

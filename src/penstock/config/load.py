@@ -146,6 +146,7 @@ def _with_absolute_paths(spec: PipelineSpec, directory: Path) -> PipelineSpec:
             "sources": sources,
             "sinks": sinks,
             "spolts": tuple(_absolute_spolt(spolt, directory) for spolt in spec.spolts),
+            "web": spec.web and spec.web.located(directory),
         }
     )
 

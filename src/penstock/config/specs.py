@@ -32,8 +32,9 @@ from penstock.config.rules import (
     spark_value,
 )
 from penstock.config.sinks import SinkSpec  # noqa: TC001 - as below
-from penstock.config.spec import Name, Port, Positive, Spec, Text
+from penstock.config.spec import Name, Positive, Spec, Text
 from penstock.config.spolts import SpoltSpec  # noqa: TC001 - pydantic reads it from a field's annotation
+from penstock.config.web import WebSpec
 from penstock.core.patterns import TablePatterns
 from penstock.core.warehouse.load_plan import (  # noqa: TC001 - pydantic reads them from fields' annotations
     Deletes,
@@ -177,17 +178,6 @@ class LinkSpec(Spec):
     def patterns(self) -> TablePatterns:
         """Which of the source's tables are wanted."""
         return TablePatterns(self.tables)
-
-
-class WebSpec(Spec):
-    """The live page, metrics and health of `penstock run`, on loopback. Without `port` a free one, the same each time.
-
-    `web: false` in the file turns it off: the pipeline's `web` is None then. Whoever reads
-    the page may pause, resume, skip and drop tables, unless `actions` is false.
-    """
-
-    port: Port | None = None
-    actions: bool = True
 
 
 class PipelineSpec(Spec):

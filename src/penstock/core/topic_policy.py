@@ -19,8 +19,11 @@ RETENTION_BYTES: Final = "retention.bytes"
 CLEANUP: Final = "cleanup.policy"
 COMPACTION_LAG_MS: Final = "min.compaction.lag.ms"
 _FOR_EVER: Final = -1
+_SPANS: Final = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000, " ms": 1}
+_SIZES: Final = {" GiB": 1 << 30, " MiB": 1 << 20, " KiB": 1 << 10, " bytes": 1}
 
 Outcome: TypeAlias = Literal["set", "drift", "refused"]
+OUTCOMES: tuple[Outcome, ...] = ("set", "drift", "refused")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,37 @@ class PolicyFinding:
     reason: str = ""
     hint: str = ""
 
+    @property
+    def text(self) -> str:
+        """What is not as it should be, or was not, in words."""
+        if self.outcome == "set":
+            return f"{self.what} was set from {self.found_in_words} to {self.wanted_in_words}"
+        rest = f", and stays so: {self.reason}" if self.outcome == "refused" else ""
+        return f"{self.what} is {self.found_in_words}, and its rule says {self.wanted_in_words}{rest}"
+
+    @property
+    def found_in_words(self) -> str:
+        """What was found, in the units of the config where Kafka counts milliseconds or bytes."""
+        return _in_words(self.what, self.found)
+
+    @property
+    def wanted_in_words(self) -> str:
+        """What is wanted, likewise."""
+        return _in_words(self.what, self.wanted)
+
+
+def _in_words(what: str, value: str) -> str:
+    """Write `604800000` of `retention.ms` as 7d, and what is no such number as it is."""
+    if not value:
+        return "not set"
+    if not what.endswith((".ms", ".bytes")) or not value.lstrip("-").isdecimal():
+        return value
+    number = int(value)
+    if number < 0:
+        return "forever" if what.endswith(".ms") else "unlimited"
+    units = _SPANS if what.endswith(".ms") else _SIZES
+    return next((f"{number // size}{unit}" for unit, size in units.items() if number and number % size == 0), value)
+
 
 @dataclass(frozen=True, slots=True)
 class PolicyReport:
@@ -89,6 +123,18 @@ class PolicyReport:
     topics: int
     without_rule: tuple[str, ...] = ()
     findings: tuple[PolicyFinding, ...] = ()
+
+    def count(self, outcome: Outcome) -> int:
+        """How many findings came out so."""
+        return sum(each.outcome == outcome for each in self.findings)
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyLook:
+    """When somebody looked last (Unix ms), and what that found."""
+
+    at_ms: int
+    report: PolicyReport
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from penstock.config.places import log_directory
 from penstock.core.errors import UsageError
 from penstock.embedded.ports import LOOPBACK, choose_port, is_free
 from penstock.embedded.processes import start_child
+from penstock.schematizer.security.users import read_users
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,11 +30,14 @@ _STOP_SECONDS = 2.0
 def plan_page(file: Path, spec: PipelineSpec) -> PageServer | None:
     """Choose the page's port; None if the file turns it off.
 
-    Raises UsageError when the port that the file names is in use. A free one is
-    remembered under home, and another one taken should it be in use.
+    Raises UsageError when the port that the file names is in use, and for a users file
+    that cannot work. A free port is remembered under home, and another one taken should
+    it be in use.
     """
     if spec.web is None:
         return None
+    if spec.web.users is not None:
+        read_users(spec.web.users)
     remembered = spec.home / "web.port"
     spec.home.mkdir(parents=True, exist_ok=True)
     if spec.web.port is None:
@@ -48,15 +52,15 @@ def plan_page(file: Path, spec: PipelineSpec) -> PageServer | None:
         message = f"the live page's port {spec.web.port} on {LOOPBACK} is in use by another process"
         hint = f"end that process (`ss -ltnp 'sport = :{spec.web.port}'` shows it), give `web: {{port: N}}` another"
         raise UsageError(message, f"{hint}, or turn the page off: `web: false`")
-    return PageServer(file, spec, port)
+    return PageServer(file, spec, spec.web.url(port), port)
 
 
 class PageServer:
     """`penstock web FILE` for the time of a `with` block. It is not waited for, and its end ends nothing else."""
 
-    def __init__(self, file: Path, spec: PipelineSpec, port: int) -> None:
+    def __init__(self, file: Path, spec: PipelineSpec, url: str, port: int) -> None:
         """Start nothing yet."""
-        self.url = f"http://{LOOPBACK}:{port}/"
+        self.url = url
         self._command = [sys.executable, "-m", "penstock.cli.main", "web", str(file), "--port", str(port)]
         self._output = log_directory(spec) / "web.log"
         self._child: Child | None = None

@@ -1,4 +1,4 @@
-"""What is remembered of a running pipeline for people and monitors: samples of the last hour, and its servers."""
+"""What is remembered of a running pipeline for people and monitors: samples of its links, and its servers."""
 
 from __future__ import annotations
 
@@ -8,11 +8,25 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-SAMPLE_SECONDS = 10
-"""How far samples are apart."""
+    from penstock.core.topic_policy import PolicyLook
 
-SAMPLES_MAX = 360
-"""How many samples are kept of each link: an hour of them."""
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """Samples of each link, `seconds` apart; of each link the newest `size` are kept."""
+
+    seconds: int
+    size: int
+
+    @property
+    def span_ms(self) -> int:
+        """How far back it reaches."""
+        return self.size * self.seconds * 1000
+
+
+HOUR = Ring(10, 360)
+DAY = Ring(300, 288)
+"""A sample of the day has the rows of the last one of its five minutes, and the greatest lag of them."""
 
 ServerState: TypeAlias = Literal["running", "starting", "down"]
 
@@ -40,11 +54,11 @@ class History(Protocol):
     """One pipeline's history. Nothing that moves data reads it; losing it costs charts."""
 
     def add_samples(self, samples: Mapping[str, Sample]) -> None:
-        """Keep a sample of each link; it takes the place of the one an hour older."""
+        """Keep a sample of each link in both rings, in the place of those an hour and a day older."""
         ...
 
-    def samples(self, since_ms: int) -> Mapping[str, Sequence[Sample]]:
-        """The samples of each link from `since_ms` on, oldest first."""
+    def samples(self, ring: Ring, since_ms: int) -> Mapping[str, Sequence[Sample]]:
+        """The samples of each link that `ring` has from `since_ms` on, oldest first."""
         ...
 
     def save_servers(self, servers: Sequence[ServerCondition]) -> None:
@@ -53,6 +67,14 @@ class History(Protocol):
 
     def servers(self) -> Sequence[ServerCondition]:
         """The embedded servers, sorted by name."""
+        ...
+
+    def save_police(self, look: PolicyLook) -> None:
+        """Replace what the look before has found."""
+        ...
+
+    def police(self) -> PolicyLook | None:
+        """The newest look at how topics are kept, None if nobody ever looked."""
         ...
 
     def close(self) -> None:

@@ -64,7 +64,7 @@ def serve(service: Service, announce: Callable[[str, int], None]) -> None:
     not answer.
     """
     if service.tls:
-        _check_tls(service.tls)
+        check_tls(service.tls)
     with listen(service.host, service.port) as listener:
         chosen = listener.getsockname()[1]
         host = f"[{service.host}]" if ":" in service.host else service.host
@@ -126,7 +126,7 @@ def web_settings(app: FastAPI, service: Service) -> uvicorn.Config:
     )
 
 
-def _check_tls(tls: Tls) -> None:
+def check_tls(tls: Tls) -> None:
     """Raise UsageError for files that are none of a certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
@@ -137,9 +137,7 @@ def _check_tls(tls: Tls) -> None:
     except (OSError, ssl.SSLError) as error:
         files = ", ".join(str(file) for file in (tls.certificate, tls.key, tls.client_ca) if file)
         message = f"TLS cannot be served with {files}: {error}"
-        raise UsageError(
-            message, "give --tls-certificate and --tls-key in PEM, the key without a passphrase"
-        ) from error
+        raise UsageError(message, "give the certificate and its key in PEM, the key without a passphrase") from error
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -1,22 +1,27 @@
-"""What the page may have done to tables: for its own scripts alone, and not where the file says `actions: false`.
+"""What the page may have done to tables: for its own scripts and who may act, and not with `actions: false`.
 
-A page from elsewhere that a browser on this machine shows may send requests here,
-too. Browsers say where a request comes from (Fetch Metadata, and Origin of RFC
-6454), and ask first (CORS) before they send JSON for another site; nobody here
-answers that.
+A page from elsewhere that a browser shows may send requests here, too. Browsers
+say where a request comes from (Fetch Metadata, and Origin of RFC 6454), which
+`penstock.web.guard` holds against our own address, and ask first (CORS) before
+they send JSON for another site; nobody here answers that.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 from fastapi.responses import JSONResponse
 
 from penstock.core.errors import PenstockError
+from penstock.core.snapshots import SnapshotOptions
 from penstock.ports.table_actions import Action
+from penstock.schematizer.refusals import RefusedError
+from penstock.schematizer.security.rights import user_of
+from penstock.web.guard import refusal, require_to_act
+from penstock.wiring.snapshots import ask_for_snapshots
 from penstock.wiring.table_requests import ask_for_action
 
 if TYPE_CHECKING:
@@ -26,6 +31,17 @@ if TYPE_CHECKING:
 
 _BODY_BYTES_MAX = 4096
 _AT_ONCE = 2
+SNAPSHOT: Final = "snapshot"
+_ACTIONS = (SNAPSHOT, *Action)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What somebody asks for: an `Action` at a link, or a snapshot, whose `link` is the table's source."""
+
+    table: str
+    link: str
+    action: str
 
 
 class TableActionRoute:
@@ -45,20 +61,28 @@ class TableActionRoute:
         asked = _parse(await _body(request))
         if asked is None:
             return _refuse(400, "this is no request for a table", "send table, link and action as JSON")
+        user = user_of(request.scope)
+        try:
+            require_to_act(user, self._spec, asked.link)
+        except RefusedError as refused:
+            return refusal(refused, is_json=True)
         if self._under_way >= _AT_ONCE:
             return _refuse(503, "other requests are under way", "try again in a moment")
         self._under_way += 1
         try:
-            return await asyncio.to_thread(self._ask, *asked)
+            return await asyncio.to_thread(self._ask, asked, user.name or "somebody")
         finally:
             self._under_way -= 1
 
-    def _ask(self, table: str, link: str, action: Action) -> Response:
+    def _ask(self, asked: _Asked, user: str) -> Response:
         try:
-            ask_for_action(self._spec, table, action, link, "somebody at the page")
+            if asked.action == SNAPSHOT:
+                ask_for_snapshots(self._spec, [asked.table], SnapshotOptions())
+            else:
+                ask_for_action(self._spec, asked.table, Action(asked.action), asked.link, f"{user} at the page")
         except PenstockError as error:
             return _refuse(409, error.message, error.hint)
-        return JSONResponse({"told": f"asked to {action} {table} at {link}"})
+        return JSONResponse({"told": f"asked to {asked.action} {asked.table} at {asked.link}"})
 
 
 def may_act(spec: PipelineSpec) -> bool:
@@ -67,12 +91,10 @@ def may_act(spec: PipelineSpec) -> bool:
 
 
 def comes_from_the_page(request: Request) -> bool:
-    """Whether a script of this very page sent the request, as far as a browser tells."""
+    """Whether a script in a browser sent the request; which page it was on, the guard has looked at."""
     headers = request.headers
-    origin = urlsplit(headers.get("origin", ""))
-    site = headers.get("sec-fetch-site", "same-origin")
     is_json = headers.get("content-type", "").partition(";")[0].strip() == "application/json"
-    return is_json and site == "same-origin" and origin.scheme == "http" and origin.netloc == headers.get("host")
+    return is_json and ("origin" in headers or "sec-fetch-site" in headers)
 
 
 async def _body(request: Request) -> bytes:
@@ -84,13 +106,14 @@ async def _body(request: Request) -> bytes:
     return body
 
 
-def _parse(body: bytes) -> tuple[str, str, Action] | None:
+def _parse(body: bytes) -> _Asked | None:
     try:
-        asked = json.loads(body)
-        table, link, action = asked["table"], asked["link"], Action(asked["action"])
+        told = json.loads(body)
+        table, link, action = told["table"], told["link"], told["action"]
     except (ValueError, KeyError, TypeError):
         return None
-    return (table, link, action) if isinstance(table, str) and isinstance(link, str) else None
+    are_texts = isinstance(table, str) and isinstance(link, str)
+    return _Asked(table, link, action) if are_texts and action in _ACTIONS else None
 
 
 def _refuse(status: int, message: str, hint: str) -> Response:

@@ -6,22 +6,26 @@ import asyncio
 import json
 from typing import TYPE_CHECKING
 
-from fastapi import FastAPI, Response
-from fastapi.responses import HTMLResponse, PlainTextResponse
+from fastapi import FastAPI, Request, Response
+from fastapi.responses import HTMLResponse, PlainTextResponse, RedirectResponse
 from fastapi.staticfiles import StaticFiles
 
+from penstock.schematizer.refusals import Code, RefusedError
+from penstock.schematizer.security.rights import user_of
 from penstock.web.actions import TableActionRoute
 from penstock.web.exposition import CONTENT_TYPE
+from penstock.web.guard import ACTIONS, Guarded, is_anonymous, may_act_somewhere, may_read, refusal
 from penstock.web.page import HEADERS, render_page
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from collections.abc import Mapping
+
+    from starlette.types import Receive, Scope, Send
 
     from penstock.web.watcher import Watcher
 
 _EVENT_SECONDS = 1.0
 _STREAMS_MAX = 16
-_LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
 def create_app(watcher: Watcher) -> FastAPI:
@@ -30,8 +34,17 @@ def create_app(watcher: Watcher) -> FastAPI:
 
     # All of them are coroutines that wait for nothing: no request takes a thread.
     @app.get("/")
-    async def page() -> Response:
-        return HTMLResponse(render_page(watcher.snapshot, watcher.unanswered), headers=HEADERS)
+    async def page(request: Request) -> Response:
+        parts = _parts_for(watcher, request.scope)
+        pipeline, is_nameless = watcher.spec.pipeline, is_anonymous(request.scope, watcher.spec)
+        html = render_page(pipeline, parts, watcher.unanswered, signs_in=is_nameless)
+        return HTMLResponse(html, headers=HEADERS)
+
+    @app.get("/sign-in")
+    async def sign_in(request: Request) -> Response:
+        if is_anonymous(request.scope, watcher.spec):
+            return refusal(RefusedError(Code.UNAUTHENTICATED, "nobody has signed in", "sign in"), is_json=False)
+        return RedirectResponse("/", 303)
 
     @app.get("/metrics")
     async def metrics() -> Response:
@@ -41,18 +54,18 @@ def create_app(watcher: Watcher) -> FastAPI:
         return Response(snapshot.metrics, media_type=CONTENT_TYPE)
 
     @app.get("/healthz")
-    async def healthz() -> Response:
-        return _answer(not_alive(watcher))
+    async def healthz(request: Request) -> Response:
+        return _answer(not_alive(watcher), tells=may_read(user_of(request.scope), watcher.spec))
 
     @app.get("/readyz")
-    async def readyz() -> Response:
-        return _answer(not_ready(watcher))
+    async def readyz(request: Request) -> Response:
+        return _answer(not_ready(watcher), tells=may_read(user_of(request.scope), watcher.spec))
 
-    app.add_route("/tables", TableActionRoute(watcher.spec).answer, methods=["POST"])
+    app.add_route(ACTIONS, TableActionRoute(watcher.spec).answer, methods=["POST"])
     app.mount("/events", Events(watcher))
     app.mount("/look", StaticFiles(packages=[("penstock.schematizer.web", "static")]))
     app.mount("/static", StaticFiles(packages=[("penstock.web", "static")]))
-    app.add_middleware(LoopbackNamesOnly)
+    app.add_middleware(Guarded, spec=watcher.spec)
     return app
 
 
@@ -80,16 +93,25 @@ def not_ready(watcher: Watcher) -> list[str]:
     return waiting + [f"{each.subject}: {each.text}" for each in overview.problems if each.level == "error"]
 
 
-def _answer(reasons: list[str]) -> Response:
-    return PlainTextResponse("\n".join(reasons or ["ok"]) + "\n", 503 if reasons else 200)
+def _answer(reasons: list[str], *, tells: bool) -> Response:
+    told = reasons if tells or not reasons else ["not well; who signs in is told why"]
+    return PlainTextResponse("\n".join(told or ["ok"]) + "\n", 503 if reasons else 200)
 
 
 def _why_nothing(watcher: Watcher) -> str:
     return watcher.unanswered or "the state database has not answered for a while"
 
 
+def _parts_for(watcher: Watcher, scope: Scope) -> Mapping[str, str]:
+    """The page's parts as whoever asks may see them; none while nobody knows anything."""
+    snapshot = watcher.snapshot
+    if snapshot is None or snapshot.is_stale:
+        return {}
+    return snapshot.parts if may_act_somewhere(user_of(scope)) else snapshot.parts_to_read
+
+
 class Events:
-    """Server-sent events (HTML Living Standard, 9.2): the page's parts, whenever they have changed.
+    """Server-sent events (HTML Living Standard, 9.2): the names of the page's parts, and those that have changed.
 
     A connection that takes nothing is cut by the protocol, see `penstock.web.server`.
     """
@@ -108,20 +130,21 @@ class Events:
         self._streams += 1
         gone = asyncio.ensure_future(_wait_until_gone(receive))
         try:
-            await self._serve(send, gone)
+            await self._serve(scope, send, gone)
         finally:
             self._streams -= 1
             gone.cancel()
 
-    async def _serve(self, send: Send, gone: asyncio.Future[None]) -> None:
+    async def _serve(self, scope: Scope, send: Send, gone: asyncio.Future[None]) -> None:
         headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-store")]
         await send({"type": "http.response.start", "status": 200, "headers": headers})
-        sent = ""
+        sent: Mapping[str, str] | None = None
         while not gone.done():
-            snapshot = self._watcher.snapshot
-            parts = "" if snapshot is None or snapshot.is_stale else snapshot.parts
+            parts = _parts_for(self._watcher, scope)
+            changed = {name: html for name, html in parts.items() if sent is None or sent.get(name) != html}
             # A comment keeps the connection, and tells us when nobody is there any more.
-            event = f"data: {json.dumps(parts)}\n\n" if parts != sent else ": \n\n"
+            told = json.dumps({"names": list(parts), "changed": changed})
+            event = f"data: {told}\n\n" if parts != sent else ": \n\n"
             sent = parts
             await send({"type": "http.response.body", "body": event.encode(), "more_body": True})
             await asyncio.wait([gone], timeout=_EVENT_SECONDS)
@@ -131,22 +154,3 @@ class Events:
 async def _wait_until_gone(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-class LoopbackNamesOnly:
-    """Answers nobody who took us for another name: a page from elsewhere could have its name lead here."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        """Stand before `app`."""
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse requests whose Host is not this machine's loopback."""
-        if scope["type"] == "http":
-            host = dict(scope["headers"]).get(b"host", b"").decode("latin-1")
-            name = host if host.endswith("]") else host.rpartition(":")[0] or host
-            if name.lower() not in _LOOPBACK_NAMES:
-                refusal = PlainTextResponse("ask for localhost: this page is served on loopback alone\n", 421)
-                await refusal(scope, receive, send)
-                return
-        await self._app(scope, receive, send)

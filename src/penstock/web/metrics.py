@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.core.topic_policy import OUTCOMES
 from penstock.web.exposition import Family, render_metrics
+from penstock.wiring.snapshot_progress import seconds_left, share_done, state_word
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +22,8 @@ def describe_metrics(overview: Overview) -> str:
         *_table_families(overview),
         *_source_families(overview),
         *_audit_families(overview),
+        *_snapshot_families(overview),
+        *_police_families(overview),
         *_server_families(overview),
     ]
     return render_metrics(families, {"pipeline": overview.pipeline})
@@ -85,13 +89,19 @@ def _source_families(overview: Overview) -> Sequence[Family]:
     up = Family("penstock_source_up", "gauge", "1 if the source answers.")
     left = Family("penstock_source_retention_seconds", "gauge", "Time until log that is needed may be purged.")
     size = Family("penstock_source_log_bytes", "gauge", "Bytes of log that the source keeps.")
+    ahead = Family("penstock_source_lag_bytes", "gauge", "Bytes of the source's log behind our position.")
+    level = Family(
+        "penstock_source_retention_level", "gauge", "0 where the log is kept, 1 a warning, 2 where it is gone."
+    )
     for source in overview.status.sources:
         up.add(float(not source.unanswered), source=source.source)
+        ahead.add(source.lag_bytes, source=source.source)
         if source.retention is not None:
+            level.add(("ok", "warning", "error").index(source.retention.level), source=source.source)
             gone = source.retention.level == "error"
             left.add(0.0 if gone else source.retention.seconds_left, source=source.source)
             size.add(source.retention.size_bytes, source=source.source)
-    return up, left, size
+    return up, left, size, ahead, level
 
 
 def _audit_families(overview: Overview) -> Sequence[Family]:
@@ -111,6 +121,34 @@ def _audit_families(overview: Overview) -> Sequence[Family]:
         wrong.add(None if each.score is None else each.wrong_rows, **labels)
         began.add(each.began_at_ms / 1000, **labels)
     return score, lower, upper, below, wrong, began
+
+
+def _snapshot_families(overview: Overview) -> Sequence[Family]:
+    """The newest snapshot of each table that had one. A share and a time that nobody knows have no value."""
+    rows = Family("penstock_table_snapshot_rows", "gauge", "Rows that the table's newest snapshot has read.")
+    share = Family("penstock_table_snapshot_done_ratio", "gauge", "Which part of its rows the snapshot has read.")
+    left = Family("penstock_table_snapshot_left_seconds", "gauge", "About how long the snapshot still takes.")
+    state = Family("penstock_table_snapshot_state", "gauge", "1, with how the snapshot is.")
+    now_ms = overview.status.now_ms
+    for each in overview.status.snapshots:
+        labels = {"source": each.source, "table": each.table}
+        rows.add(each.rows, **labels)
+        share.add(share_done(each), **labels)
+        left.add(seconds_left(each, now_ms), **labels)
+        state.add(1, **labels, state=state_word(each))
+    return rows, share, left, state
+
+
+def _police_families(overview: Overview) -> Sequence[Family]:
+    topics = Family("penstock_police_topics", "gauge", "Topics that police looked at.")
+    findings = Family("penstock_police_findings", "gauge", "Settings not as their rules say, by what became of them.")
+    looked = Family("penstock_police_timestamp_seconds", "gauge", "When police looked last.")
+    if (look := overview.status.police) is not None:
+        topics.add(look.report.topics)
+        looked.add(look.at_ms / 1000)
+        for outcome in OUTCOMES:
+            findings.add(look.report.count(outcome), outcome=outcome)
+    return topics, findings, looked
 
 
 def _server_families(overview: Overview) -> Sequence[Family]:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import time
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from penstock.ports.history import DAY, HOUR
 from penstock.web import charts
+from penstock.wiring.health import police_words
+from penstock.wiring.snapshot_progress import seconds_left, share_done, state_word
 
 if TYPE_CHECKING:
-    from penstock.web.snapshot import Snapshot
+    from collections.abc import Mapping, Sequence
+
+    from penstock.ports.snapshots import Snapshot as SnapshotOfTable
     from penstock.wiring.overview import Overview, Stage
 
 # Content Security Policy Level 3: nothing from elsewhere, nothing inline, in nobody's frame.
@@ -28,32 +34,34 @@ HEADERS = {
 TABLES_MAX = 200
 """Tables that the page shows: those with trouble first. `penstock status` shows all."""
 
+_PARTS = re.compile(r'(?=<section data-part=")')
+_NAME = re.compile(r'<section data-part="(\w+)"')
 _RECENT_MS = 600_000
+_ENDED_LATELY_MS = 3_600_000
+_FINDINGS_MAX = 200
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 _KIBI = 1024
 
 
-def render_page(snapshot: Snapshot | None, unanswered: str) -> str:
-    """The whole page, as of `snapshot`."""
-    stale = snapshot is None or snapshot.is_stale
-    pipeline = "Penstock" if snapshot is None else snapshot.overview.pipeline
-    parts = "" if snapshot is None else snapshot.parts
-    return (
-        _templates()
-        .get_template("page.html")
-        .render(pipeline=pipeline, parts=parts, unanswered=unanswered if stale else "")
-    )
+def render_page(pipeline: str, parts: Mapping[str, str], unanswered: str, *, signs_in: bool = False) -> str:
+    """The whole page; without `parts`, which are trusted, `unanswered` says why there is nothing.
+
+    With `signs_in` there is a link to do so.
+    """
+    told = "" if parts else unanswered or "the state database has not answered for a while"
+    page = _templates().get_template("page.html")
+    return page.render(pipeline=pipeline, parts="".join(parts.values()), told=told, signs_in=signs_in)
 
 
-def render_parts(overview: Overview, *, acts: bool = True) -> str:
-    """All that changes on the page; `acts` offers what may be done to tables."""
+def render_parts(overview: Overview, *, acts: bool = True) -> Mapping[str, str]:
+    """All that changes on the page, by the names of its parts; `acts` offers what may be done to tables."""
     now_ms = overview.status.now_ms
     recent = [
         stage
         for stage in overview.stages
         if stage.progress is not None and stage.state == "running" and stage.progress.failed_at_ms > now_ms - _RECENT_MS
     ]
-    return (
+    html = (
         _templates()
         .get_template("parts.html")
         .render(
@@ -62,18 +70,41 @@ def render_parts(overview: Overview, *, acts: bool = True) -> str:
             acts=acts,
             now_ms=now_ms,
             recent=recent,
-            charts=[(stage, *_charts(overview, stage)) for stage in overview.stages],
+            charts=[(stage, _charts(overview, stage)) for stage in overview.stages],
             tables=overview.tables[:TABLES_MAX],
             tables_left=max(0, len(overview.tables) - TABLES_MAX),
+            snapshots=_snapshots(overview),
+            police=overview.status.police and police_words(overview.status.police, now_ms),
+            findings_max=_FINDINGS_MAX,
             width=charts.WIDTH,
             height=charts.HEIGHT,
         )
     )
+    sections = [section for section in _PARTS.split(html) if section.strip()]
+    return {_NAME.match(section)[1]: section for section in sections}  # type: ignore[index]  # each begins so
 
 
-def _charts(overview: Overview, stage: Stage) -> tuple[charts.Chart, charts.Chart]:
-    samples, now_ms = overview.status.samples.get(stage.name, ()), overview.status.now_ms
-    return charts.draw(charts.throughput(samples), now_ms), charts.draw(charts.lag(samples), now_ms)
+def _snapshots(overview: Overview) -> Sequence[tuple[SnapshotOfTable, str, float | None, float | None]]:
+    """Snapshots that are under way or ended lately: how each is, its share and the seconds left."""
+    now_ms = overview.status.now_ms
+    shown = [
+        each
+        for each in overview.status.snapshots
+        if not each.status.has_ended or each.updated_at_ms > now_ms - _ENDED_LATELY_MS
+    ]
+    return [(each, state_word(each), share_done(each), seconds_left(each, now_ms)) for each in shown]
+
+
+def _charts(overview: Overview, stage: Stage) -> Sequence[tuple[str, str, charts.Chart, charts.Chart]]:
+    """What a link did in the last hour and day: the span, how long it is, throughput and lag."""
+    status = overview.status
+    spans = (("last hour", "1 h", HOUR, status.samples), ("last day", "24 h", DAY, status.day_samples))
+    drawn = []
+    for name, length, ring, of_links in spans:
+        samples = of_links.get(stage.name, ())
+        rows = charts.draw(charts.throughput(samples, ring), ring, status.now_ms)
+        drawn.append((name, length, rows, charts.draw(charts.lag(samples), ring, status.now_ms)))
+    return drawn
 
 
 @lru_cache(1)

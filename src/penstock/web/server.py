@@ -1,4 +1,4 @@
-"""The web server of one pipeline's page: on loopback, with bounds for everything a client may do."""
+"""The web server of one pipeline's page, where the file says, with bounds for everything a client may do."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
+from penstock.config.web import WebSpec
 from penstock.schematizer.http.patience import PatientProtocol
-from penstock.schematizer.server import listen
+from penstock.schematizer.security.users import read_users
+from penstock.schematizer.server import Tls, check_tls, listen
 from penstock.web.application import create_app
 from penstock.web.watcher import Watcher
 
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from penstock.config.specs import PipelineSpec
-
-LOOPBACK = "127.0.0.1"
 
 _CONNECTIONS_MAX = 64
 _READ_SECONDS = 10.0
@@ -52,22 +52,36 @@ class PromptProtocol(PatientProtocol):
 
 
 def serve_page(spec: PipelineSpec, run_command: str, port: int, announce: Callable[[str], None]) -> None:
-    """Serve until SIGTERM or SIGINT; `announce` gets the URL. Raises UsageError for a port that cannot be had."""
-    with listen(LOOPBACK, port) as listener, Watcher(spec, run_command) as watcher:
-        announce(f"http://{LOOPBACK}:{listener.getsockname()[1]}/")
+    """Serve until SIGTERM or SIGINT; `announce` gets the URL.
+
+    Raises UsageError for a port that cannot be had, a certificate and a users file that cannot work.
+    """
+    web = spec.web or WebSpec()
+    tls = web.tls and Tls(web.tls.cert, web.tls.key)
+    if tls:
+        check_tls(tls)
+    if web.users:
+        read_users(web.users)
+    with listen(web.host, port) as listener, Watcher(spec, run_command) as watcher:
+        announce(web.url(listener.getsockname()[1]))
         uvicorn.Server(web_settings(watcher)).run(sockets=[listener])
 
 
 def web_settings(watcher: Watcher, protocol: type[Any] = PromptProtocol) -> uvicorn.Config:
     """How the web server runs the page."""
+    web = watcher.spec.web or WebSpec()
     return uvicorn.Config(
         create_app(watcher),
+        ssl_certfile=web.tls.cert if web.tls else None,
+        ssl_keyfile=web.tls.key if web.tls else None,
+        # Whoever is not a proxy of ours could say to be anybody.
+        proxy_headers=web.behind_proxy is not None,
+        forwarded_allow_ips=web.behind_proxy,
         http=protocol,
         ws="none",
         log_level="warning",
         access_log=False,
         server_header=False,
-        proxy_headers=False,
         limit_concurrency=_CONNECTIONS_MAX,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=1,

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from penstock.wiring.overview import Overview
 
 
@@ -17,12 +19,15 @@ _STALE_SECONDS = 15.0
 class Snapshot:
     """What is served until the next look, rendered once for everybody; `read_at` is by the monotonic clock.
 
-    `has_asked`: sources and landing zones have been asked; before, nobody knows whether they are well.
+    `parts` are the page's parts by their names, with what may be done to tables; `parts_to_read` have
+    no buttons. `has_asked`: sources and landing zones have been asked; before, nobody knows whether
+    they are well.
     """
 
     overview: Overview
     metrics: bytes
-    parts: str
+    parts: Mapping[str, str]
+    parts_to_read: Mapping[str, str]
     read_at: float
     has_asked: bool
 

@@ -76,13 +76,10 @@ class Watcher:
         has_asked = self._has_asked_sources and self._has_asked_zones
         status = reader.read().with_answers(self._sources, self._zones)
         overview = make_overview(self.spec, status, self._run_command)
-        return Snapshot(
-            overview,
-            describe_metrics(overview).encode(),
-            render_parts(overview, acts=may_act(self.spec)),
-            time.monotonic(),
-            has_asked,
-        )
+        to_read = render_parts(overview, acts=False)
+        parts = render_parts(overview) if may_act(self.spec) else to_read
+        metrics = describe_metrics(overview).encode()
+        return Snapshot(overview, metrics, parts, to_read, time.monotonic(), has_asked)
 
     def _read(self) -> None:
         with closing(StatusReader(self.spec)) as reader:

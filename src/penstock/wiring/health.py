@@ -11,6 +11,7 @@ from penstock.ports.audit_results import WHOLE
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from penstock.core.topic_policy import PolicyLook
     from penstock.ports.audit_results import AuditResult
     from penstock.ports.history import ServerCondition
     from penstock.ports.source_status import SourceStatus
@@ -31,7 +32,7 @@ _ALIVE = frozenset({"running", "retrying"})
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is not well. `subject` is a link, a table of a link, a source or the pipeline."""
+    """One thing that is not well. `subject` is a link, a table of a link, a source, a topic or the pipeline."""
 
     level: Literal["warning", "error"]
     subject: str
@@ -51,6 +52,7 @@ def find_problems(status: PipelineStatus, run_command: str) -> Sequence[Problem]
         *_request_problems(status),
         *_snapshot_problems(status),
         *_audit_problems(status),
+        *_police_problems(status),
     ]
     return sorted(found, key=lambda problem: problem.level)
 
@@ -180,6 +182,28 @@ def _audit_problems(status: PipelineStatus) -> Iterator[Problem]:
             yield Problem("warning", subject, f"its last audit could not tell: {each.why}", hint)
         elif each.table == WHOLE and each.why:
             yield Problem("warning", subject, each.why, "audit again when that is put right: penstock audit FILE")
+
+
+def _police_problems(status: PipelineStatus) -> Iterator[Problem]:
+    """Topics that are not kept as the file says."""
+    if status.police_is_overdue:
+        text = "nobody has looked how topics are kept for more than twice as long as its `every`"
+        yield Problem("warning", "police", text, "see the log; look now: penstock police FILE")
+    for each in () if status.police is None else status.police.report.findings:
+        if each.outcome == "drift":
+            yield Problem("warning", f"topic {each.topic}", each.text, "set it: penstock police FILE --apply")
+        elif each.outcome == "refused":
+            yield Problem("warning", f"topic {each.topic}", each.text, each.hint)
+
+
+def police_words(look: PolicyLook, now_ms: int) -> str:
+    """What the newest look at topics has found, in a line."""
+    report = look.report
+    counts = {"set": report.count("set"), "to set": report.count("drift"), "cannot be set": report.count("refused")}
+    told = ", ".join(f"{count} {words}" for words, count in counts.items() if count)
+    without = f", {len(report.without_rule)} without a rule" if report.without_rule else ""
+    age = _duration(max(0.0, (now_ms - look.at_ms) / 1000))
+    return f"{report.topics} topics looked at {age} ago: {told or 'all as their rules say'}{without}"
 
 
 def audit_words(result: AuditResult, status: PipelineStatus) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.core.lag import Lag, follow_lag, lag_seconds
-from penstock.ports.history import SAMPLE_SECONDS, Sample
+from penstock.ports.history import HOUR, Sample
 from penstock.ports.state import LinkProgress
 from penstock.wiring.background_thread import BackgroundThread
 from penstock.wiring.capture_mirror import SourceMirror
@@ -104,7 +104,7 @@ class Mirror(BackgroundThread):
                         if not mirror.is_snapshotting:
                             self._catalogs[mirror.name].look(state)
                 if time.monotonic() >= sample_at:
-                    sample_at = time.monotonic() + SAMPLE_SECONDS
+                    sample_at = time.monotonic() + HOUR.seconds
                     history.add_samples(log.samples())
         return 0.0
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from penstock.config.places import state_file
 from penstock.core.errors import PenstockError, UnavailableError, UsageError
 from penstock.core.lag import lag_seconds
-from penstock.ports.history import SAMPLE_SECONDS, SAMPLES_MAX
+from penstock.ports.history import DAY, HOUR
 from penstock.wiring.audits import named_audits, open_results, overdue_audits
 from penstock.wiring.carried_requests import carried_requests
 from penstock.wiring.identity import own_identity, require_identity
@@ -22,6 +22,7 @@ from penstock.wiring.open import (
     open_snapshot_list,
     open_table_actions,
 )
+from penstock.wiring.police_schedule import police_is_overdue
 from penstock.wiring.snapshots import newest_snapshots
 from penstock.wiring.source_status import ask_source
 from penstock.wiring.zone_status import ask_zones
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from penstock.adapters.state.store import SqlState
     from penstock.adapters.state.table_actions import SqlTableActions
     from penstock.config.specs import PipelineSpec
+    from penstock.core.topic_policy import PolicyLook
     from penstock.ports.audit_results import AuditResult
     from penstock.ports.history import Sample, ServerCondition
     from penstock.ports.snapshots import Snapshot
@@ -53,7 +55,8 @@ class PipelineStatus:
     are those of another pipeline, and what to do. `servers` are the embedded ones as
     they were when they were last written down, and nobody's while nothing runs. `audits`
     are the newest results of the file's audits; `overdue_audits` names those that did
-    not come although somebody runs the pipeline.
+    not come although somebody runs the pipeline. `police` is the newest look at how
+    topics are kept, None where the file has no rules or nobody looked so far.
     """
 
     holder: str | None
@@ -67,10 +70,13 @@ class PipelineStatus:
     snapshots: Sequence[Snapshot] = ()
     servers: Sequence[ServerCondition] = ()
     samples: Mapping[str, Sequence[Sample]] = field(default_factory=dict)
+    day_samples: Mapping[str, Sequence[Sample]] = field(default_factory=dict)
     audits: Sequence[AuditResult] = ()
     overdue_audits: Sequence[str] = ()
     requests: Sequence[TableRequest] = ()
     skipped: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    police: PolicyLook | None = None
+    police_is_overdue: bool = False
 
     def request(self, link: str, table: str) -> TableRequest | None:
         """The newest request for a table at a link."""
@@ -111,6 +117,9 @@ class PipelineStatus:
         return replace(self, sources=sources, links=links, zones=zones)
 
 
+_DAY_READ_MS = 60_000
+"""Samples of the day are five minutes apart: a reader that looks every second need not read them each time."""
+
 _Opened: TypeAlias = "tuple[SqlState, SqlHistory, SqlSnapshots, SqlAuditResults, SqlTableActions]"
 
 
@@ -122,6 +131,8 @@ class StatusReader:
         self._spec = spec
         self._opened: _Opened | None = None
         self._names = frozenset(link_names(spec))
+        self._day_samples: Mapping[str, Sequence[Sample]] = {}
+        self._day_until_ms = 0
 
     def read(self) -> PipelineStatus:
         """As `read_status`, without asking the sources. After an error, the next call connects anew."""
@@ -167,10 +178,14 @@ class StatusReader:
 
     def _read(self, status: PipelineStatus, opened: _Opened) -> PipelineStatus:
         state, history, snapshots, audits, actions = opened
-        samples = history.samples(status.now_ms - SAMPLES_MAX * SAMPLE_SECONDS * 1000)
+        samples = history.samples(HOUR, status.now_ms - HOUR.span_ms)
+        if status.now_ms >= self._day_until_ms:
+            self._day_samples = history.samples(DAY, status.now_ms - DAY.span_ms)
+            self._day_until_ms = status.now_ms + _DAY_READ_MS
         named = named_audits(self._spec)
         results = [each for each in audits.newest() if each.audit in named]
         links = [link for link in state.links() if link.link in self._names]
+        police = history.police() if self._spec.police is not None else None
         running_since_ms = max((link.running_since_ms for link in links), default=0)
         return replace(
             status,
@@ -183,6 +198,10 @@ class StatusReader:
             audits=results,
             overdue_audits=overdue_audits(named, results, running_since_ms, status.now_ms) if status.holder else (),
             samples={name: found for name, found in samples.items() if name in self._names},
+            day_samples={name: found for name, found in self._day_samples.items() if name in self._names},
+            police=police,
+            police_is_overdue=bool(status.holder)
+            and police_is_overdue(self._spec, police, running_since_ms, status.now_ms),
             requests=carried_requests(self._spec, actions),
             skipped=actions.skipped_counts(),
         )

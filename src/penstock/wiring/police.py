@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import json
+import time
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import structlog
+
 from penstock.adapters.kafka.topic_policy import TopicKeeper
 from penstock.adapters.kafka.topics import POSITION_SETTINGS, fingerprint_topic, position_topic
-from penstock.core.errors import PenstockError, UsageError
+from penstock.config.places import state_file
+from penstock.core.errors import PenstockError, UnavailableError, UsageError
 from penstock.core.schema_changes import read_schema_change
-from penstock.core.topic_policy import PolicyReport, TopicFacts, TopicRule, find_drift, rule_of
-from penstock.wiring.open import kafka_cluster, open_topic_log, schema_changes_topic, topic_rules
+from penstock.core.topic_policy import PolicyLook, PolicyReport, TopicFacts, TopicRule, find_drift, rule_of
+from penstock.wiring.open import kafka_cluster, open_history, open_topic_log, schema_changes_topic, topic_rules
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from penstock.config.specs import PipelineSpec
     from penstock.core.topic_policy import PolicyFinding
+
+_log = structlog.get_logger()
 
 _COMPACTED = TopicRule("*", cleanup="compact", compaction_lag_ms=int(POSITION_SETTINGS["min.compaction.lag.ms"]))
 _KEPT = TopicRule("*", cleanup="delete", retention_ms=-1, retention_bytes=-1)
@@ -45,7 +51,21 @@ def police_topics(spec: PipelineSpec, *, apply: bool) -> PolicyReport:
             facts = TopicFacts(topic, found.partitions, found.replication, found.settings, has_keys, rule)
             findings += _corrected(keeper, list(find_drift(facts)), apply=apply)
     without = tuple(topic for topic in kept if topic in rules and rules[topic] is None)
-    return PolicyReport(len(kept), without, tuple(findings))
+    report = PolicyReport(len(kept), without, tuple(findings))
+    _remember(spec, report)
+    return report
+
+
+def _remember(spec: PipelineSpec, report: PolicyReport) -> None:
+    """Write down what was found, for `penstock status` and the page; a look from the command line counts as well."""
+    if spec.is_embedded("state") and not state_file(spec).exists():
+        return
+    try:
+        with closing(open_history(spec)) as history:
+            history.save_police(PolicyLook(time.time_ns() // 1_000_000, report))
+    except UnavailableError as error:
+        # Whoever asked is told all the same.
+        _log.warning("what was found of topics could not be written down", error=error.message, hint=error.hint)
 
 
 def _corrected(keeper: TopicKeeper, findings: Sequence[PolicyFinding], *, apply: bool) -> Iterator[PolicyFinding]:

@@ -101,7 +101,7 @@ def test_status_metrics_and_page_show_score_bounds_and_what_to_type(
 
     table = CliRunner().invoke(app, ["status", str(tmp_path / "shop.yaml")]).stdout
     told = json.loads(CliRunner().invoke(app, ["status", str(tmp_path / "shop.yaml"), "--json"]).stdout)
-    metrics, page = describe_metrics(overview), render_parts(overview)
+    metrics, page = describe_metrics(overview), "".join(render_parts(overview).values())
 
     assert "0.25 to 0.75" in table
     assert "penstock audit FILE --repair" in table

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from penstock.adapters.state.snapshots import SqlSnapshots, open_snapshots
-from penstock.cli.snapshot_words import seconds_left, snapshot_line
+from penstock.cli.snapshot_words import snapshot_line
 from penstock.core.errors import UsageError
 from penstock.core.snapshots import SnapshotOptions, Status, Wanted
 from penstock.ports.snapshots import Snapshot
+from penstock.wiring.snapshot_progress import seconds_left
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,11 +17,16 @@ import uvicorn
 from penstock.adapters.lock.file import FileLock
 from penstock.config.load import load
 from penstock.config.places import lock_file
+from penstock.core.snapshots import SnapshotOptions, Status, Wanted
+from penstock.core.topic_policy import PolicyFinding, PolicyLook, PolicyReport
+from penstock.ports.audit_results import WHOLE, AuditResult
 from penstock.ports.history import Sample, ServerCondition
 from penstock.ports.state import LinkProgress
 from penstock.web.server import PromptProtocol, web_settings
 from penstock.web.watcher import Watcher
-from penstock.wiring.open import open_history, open_pipeline_state
+from penstock.wiring.audits import open_results
+from penstock.wiring.open import open_history, open_pipeline_state, open_snapshot_list
+from penstock.wiring.refreshing import new_snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,6 +42,10 @@ sinks:
   - {name: warehouse, kind: duckdb, path: shop.duckdb}
 links:
   - {from: shopdb, to: warehouse}
+"""
+
+RULES = """\
+police: {rules: [{topics: "*", retention: 30d}]}
 """
 
 LINKS = ("shopdb", "objects", "shopdb-to-warehouse")
@@ -90,6 +99,40 @@ class Shop:
                 rows = 1_000_000 - step * 10 * rows_per_second + round(60 * rows_per_second * math.sin(step / 23))
                 lag_seconds = 2 + 1.5 * math.sin(step / 9)
                 history.add_samples({name: Sample(at_ms, rows, lag_seconds) for name in LINKS})
+
+    def busy(self) -> None:
+        """Write what audits, snapshots and police tell."""
+        with closing(open_snapshot_list(self.spec)) as snapshots:
+            for table, status, rows, error in (
+                ("shop.orders", Status.RUNNING, 3_200_000, ""),
+                ("shop.customers", Status.PAUSED, 40_000, ""),
+                ("shop.reviews", Status.FAILED, 10, "the SELECT privilege is gone"),
+            ):
+                asked = new_snapshot("shopdb", table, SnapshotOptions())
+                snapshots.add(asked)
+                if status is Status.PAUSED:
+                    snapshots.want(asked.id, Wanted.PAUSE)
+                told = replace(asked, status=status, rows=rows, rows_expected=4_000_000, error=error)
+                hint = "type: GRANT SELECT ON shop.reviews TO cdc" if error else ""
+                snapshots.tell(replace(told, started_at_ms=now_ms() - 600_000, updated_at_ms=now_ms(), hint=hint))
+        link = "shopdb-to-warehouse"
+        equal = AuditResult(link, WHOLE, now_ms() - 60_000, "below", 0.75, 0.7, 0.8, threshold=1.0, seconds=3.5)
+        with closing(open_results(self.spec)) as results:
+            results.add(
+                [
+                    equal,
+                    replace(equal, table="shop.customers", state="equal", score=1.0, lower=1.0, upper=1.0, rows=678),
+                    replace(equal, table="shop.orders", state="different", is_below=True, rows=12_345, wrong_rows=31),
+                ]
+            )
+        topic, rule = "shopdb.shop.orders", "retention.ms"
+        findings = (
+            PolicyFinding(topic, rule, "604800000", "2592000000", "drift"),
+            PolicyFinding(topic, "partitions", "4", "8", "refused", "order of keys", "make it anew with 8"),
+            PolicyFinding("shopdb.shop.reviews", rule, "1", "604800000", "set"),
+        )
+        with closing(open_history(self.spec)) as history:
+            history.save_police(PolicyLook(now_ms() - 200_000, PolicyReport(12, ("other.topic",), findings)))
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:

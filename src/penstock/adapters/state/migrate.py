@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 VERSION_TABLE = "penstock_state_version"
 
-NEWEST = "table_requests"
+NEWEST = "police_looks"
 """The last of the revisions in `migrations/versions`."""
 
 _LOCK_NAME = "penstock_state_migration"

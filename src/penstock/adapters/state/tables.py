@@ -240,3 +240,12 @@ SKIPPED_CHANGES = Table(
     _text("request_id"),
     _integer("skipped_at_ms"),
 )
+
+POLICE_LOOKS = Table(
+    "police_looks",
+    METADATA,
+    _name("pipeline", 64),
+    _integer("looked_at_ms"),
+    _integer("topics"),
+    _text("report"),
+)

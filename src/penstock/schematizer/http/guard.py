@@ -55,8 +55,8 @@ class Guarded:
         try:
             headers = dict(scope["headers"])
             if self._sign_in is None:
-                _check_host(headers)
-            _check_origin(scope["method"], headers)
+                check_host(headers)
+            check_origin(scope["method"], headers)
             user = await self._signed_in(scope, headers)
             scope[USER] = user
             # Nobody who has not signed in makes us hold a body.
@@ -125,7 +125,7 @@ def _forbidden(user: User, demand: Demand) -> RefusedError:
     return RefusedError(Code.FORBIDDEN, message, hint)
 
 
-def _check_host(headers: dict[bytes, bytes]) -> None:
+def check_host(headers: dict[bytes, bytes]) -> None:
     """Refuse what a page of another site may have sent by a name of its own that leads here (DNS rebinding).
 
     Where everybody may do everything, the name in the Host header is all that tells such a request.
@@ -137,12 +137,12 @@ def _check_host(headers: dict[bytes, bytes]) -> None:
         # Half of an address in brackets is nobody's name.
         host = told
     if host and not is_loopback(host):
-        message = f"a registry without users answers to names of this machine alone, and not to {host!r}"
-        hint = "ask for 127.0.0.1; or serve with --users; a proxy in front of it sends Host: 127.0.0.1"
+        message = f"a service without users answers to names of this machine alone, and not to {host!r}"
+        hint = "ask for 127.0.0.1; or give it users; a proxy in front of it sends Host: 127.0.0.1"
         raise RefusedError(Code.FORBIDDEN, message, hint)
 
 
-def _check_origin(method: str, headers: dict[bytes, bytes]) -> None:
+def check_origin(method: str, headers: dict[bytes, bytes]) -> None:
     """Refuse a change that another site's page makes a browser send, with its user's password.
 
     Source: Fetch Metadata Request Headers (W3C); RFC 6454, section 7, for
@@ -157,4 +157,4 @@ def _check_origin(method: str, headers: dict[bytes, bytes]) -> None:
     is_ours = site in _FROM_HERE if site else urlsplit(origin).netloc == headers.get(b"host", b"").decode("latin-1")
     if not is_ours:
         message = "a page of another site may not change anything here"
-        raise RefusedError(Code.FORBIDDEN, message, "send it from this registry's own pages, or from a program")
+        raise RefusedError(Code.FORBIDDEN, message, "send it from this service's own pages, or from a program")

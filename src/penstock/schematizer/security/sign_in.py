@@ -40,7 +40,7 @@ _LOOK_SECONDS = 1.0
 _CHECKS_AT_ONCE = 2
 
 
-_HINT = "send user and password, or a token: ask the registry's admin"
+_HINT = "send user and password, or a token: ask who keeps the users file"
 
 
 class SignIn:
@@ -67,7 +67,7 @@ class SignIn:
         if not authorization:
             unknown = self._users.unknown()
             if unknown is None:
-                raise RefusedError(Code.UNAUTHENTICATED, "this registry wants to know who asks", _HINT)
+                raise RefusedError(Code.UNAUTHENTICATED, "this service wants to know who asks", _HINT)
             return unknown
         proof = hmac.digest(self._key, authorization.encode(), hashlib.sha256)
         known = self._remembered.get(proof)

@@ -4,20 +4,20 @@
 const live = document.getElementById("live");
 const connection = document.getElementById("connection");
 
-function show(html) {
-  const fresh = document.createElement("template");
-  fresh.innerHTML = html;
-  const parts = [...fresh.content.querySelectorAll("[data-part]")];
-  const names = parts.map((part) => part.dataset.part);
+// Names of all parts in their order, and the HTML of those that changed.
+function show(names, changed) {
   const old = new Map([...live.querySelectorAll("[data-part]")].map((part) => [part.dataset.part, part]));
   for (const [name, part] of old) if (!names.includes(name)) part.remove();
   let before = null;
-  for (const part of parts) {
-    const there = old.get(part.dataset.part);
-    if (there && there.outerHTML === part.outerHTML) {
-      before = there;
+  for (const name of names) {
+    const there = old.get(name);
+    if (!(name in changed)) {
+      before = there ?? before;
       continue;
     }
+    const fresh = document.createElement("template");
+    fresh.innerHTML = changed[name];
+    const part = fresh.content.querySelector("[data-part]");
     // Who scrolls a wide table, or has come to it by the keyboard, stays there.
     const scrolled = there?.querySelector(".scroll");
     const left = scrolled?.scrollLeft ?? 0;
@@ -49,6 +49,7 @@ async function act(button) {
   const { action, table, link } = button.dataset;
   const question = {
     drop: `${link} will forget how far ${table} is loaded, and load no more of it until a snapshot with --full-refresh. Drop it?`,
+    snapshot: `All rows of ${table} will be read again at the source, while changes go on. Begin?`,
     skip: `The change at which ${table} stopped at ${link} will be passed over, and kept with its reason. Skip it?`,
   }[action];
   const name = JSON.stringify([action, table, link]);
@@ -78,8 +79,8 @@ live.addEventListener("click", (event) => {
 
 const events = new EventSource("/events/");
 events.onmessage = (event) => {
-  const html = JSON.parse(event.data);
-  if (html) show(html);
-  connection.hidden = Boolean(html);
+  const { names, changed } = JSON.parse(event.data);
+  if (names.length) show(names, changed);
+  connection.hidden = Boolean(names.length);
 };
 events.onerror = () => { connection.hidden = false; };
