@@ -10,7 +10,7 @@ import typer
 
 app = typer.Typer()
 
-_NAMES = ("capture", "schematizer", "warehouse", "redshift", "steady", "snapshot", "audit", "joinery")
+_NAMES = ("capture", "schematizer", "warehouse", "redshift", "steady", "snapshot", "audit", "joinery", "snowflake")
 _SECONDS_MAX = 86_400
 _ROWS_MIN = 1_000
 _MEGABYTES_MIN = 10
@@ -24,7 +24,12 @@ def bench(
     rows: Annotated[
         int, typer.Option(min=_ROWS_MIN, help="Rows of bulk; a tenth of it as one-row transactions, or as schemas.")
     ] = (1_000_000),
-    seconds: Annotated[int, typer.Option(min=1, max=_SECONDS_MAX, help="How long each live stretch is measured.")] = 60,
+    seconds: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=_SECONDS_MAX, help="How long each live stretch is measured: 60 unless given, snowflake's 600."
+        ),
+    ] = None,
     transaction_megabytes: Annotated[
         int, typer.Option(min=_MEGABYTES_MIN, help="The size of the one very large transaction.")
     ] = 2048,
@@ -46,20 +51,22 @@ def bench(
     from penstock.bench.redshift.suite import REDSHIFT  # noqa: PLC0415
     from penstock.bench.schematizer.suite import SCHEMATIZER  # noqa: PLC0415
     from penstock.bench.snapshot.suite import SNAPSHOT  # noqa: PLC0415
+    from penstock.bench.snowflake.suite import SNOWFLAKE  # noqa: PLC0415
     from penstock.bench.steady.suite import STEADY  # noqa: PLC0415
     from penstock.bench.table import print_report  # noqa: PLC0415
     from penstock.bench.warehouse.suite import WAREHOUSE  # noqa: PLC0415
     from penstock.cli.console import open_console, say_note  # noqa: PLC0415
     from penstock.core.errors import UsageError  # noqa: PLC0415
 
-    suites = (CAPTURE, SCHEMATIZER, WAREHOUSE, REDSHIFT, STEADY, SNAPSHOT, AUDIT, JOINERY)
+    suites = (CAPTURE, SCHEMATIZER, WAREHOUSE, REDSHIFT, STEADY, SNAPSHOT, AUDIT, JOINERY, SNOWFLAKE)
     benches = {chosen.name: chosen for chosen in suites}
     if name not in benches:
         message = f"there is no bench {name}"
         raise UsageError(message, f"choose from: {', '.join(benches)}")
     parts = benches[name].choose(only or ())
+    settings = Settings(rows, seconds or benches[name].seconds, transaction_megabytes)
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as home:
-        report = benches[name].run(parts, Path(home), Settings(rows, seconds, transaction_megabytes), say_note)
+        report = benches[name].run(parts, Path(home), settings, say_note)
     if as_json:
         typer.echo(report.to_json())
         return
