@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from penstock.bench.bench import Bench
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from penstock.bench.lab import Lab
+    from penstock.bench.snowflake.zone import Looks
 
 _TABLES: Final = 50
 _RATE: Final = 500
@@ -48,32 +50,47 @@ def measure_fresh(lab: Lab) -> Sequence[Figure]:
             with Meter(child.pid) as ours, Meter(lab.snowflake().pid) as theirs:
                 begin, rows = time.monotonic(), _RATE * lab.settings.seconds
                 rate = writer.write(rows, _RATE)
-                newest = {table: max(id_ for of, id_ in writer.committed if of == table) for table in tables}
-                end = looker.await_rows(newest, _ARRIVE_SECONDS, child.alive)
+                end = looker.await_rows(_newest(writer), _ARRIVE_SECONDS, child.alive)
                 ours.sample()
                 theirs.sample()
-            waits = looker.looks.waits(writer.committed)
-            cores = theirs.cpu_between(begin, end) / (end - begin)
-            cpu = ours.cpu_between(begin, end) * _MILLION / rows
-            points = looker.looks.over_time(writer.committed, begin, _CHART_POINTS)
         zone.require_equal()
     finally:
         child.stop()
-    note = f"{rate:.0f} changes a second were written; tasks run every {SCHEDULE_SECONDS} s"
+    stand_in = theirs.cpu_between(begin, end) / (end - begin)
+    fresh = Fresh(rows, rate, begin, writer.committed, ours.cpu_between(begin, end), stand_in)
+    return plan_figures(fresh, looker.looks)
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """What was written from `begin` on, at which rate, and what it took: CPU seconds of ours, cores of the stand-in."""
+
+    rows: int
+    rate: float
+    begin: float
+    committed: Mapping[tuple[int, int], float]
+    cpu_seconds: float
+    stand_in_cores: float
+
+
+def plan_figures(fresh: Fresh, looks: Looks) -> Sequence[Figure]:
+    """What is shown of it."""
+    waits = looks.waits(fresh.committed)
+    chart = (Series("Penstock", looks.over_time(fresh.committed, fresh.begin, _CHART_POINTS)),)
+    note = f"{fresh.rate:.0f} changes a second were written; tasks run every {SCHEDULE_SECONDS} s"
+    p99 = percentile(waits, 99)
+    tasks = "it runs the tasks, one by one"
     return [
         Figure("COMMIT to queryable, p50", "s", "less", percentile(waits, 50), note=note),
-        Figure(
-            "COMMIT to queryable, p99",
-            "s",
-            "less",
-            percentile(waits, 99),
-            target=_FRESH_SECONDS,
-            target_of="value",
-            series=(Series("Penstock", points),),
-        ),
-        Figure("our CPU for a million rows", "CPU s", "less", cpu),
-        Figure("cores that the stand-in keeps busy", "cores", "less", cores, note="it runs the tasks, one by one"),
+        Figure("COMMIT to queryable, p99", "s", "less", p99, target=_FRESH_SECONDS, target_of="value", series=chart),
+        Figure("our CPU for a million rows", "CPU s", "less", fresh.cpu_seconds * _MILLION / fresh.rows),
+        Figure("cores that the stand-in keeps busy", "cores", "less", fresh.stand_in_cores, note=tasks),
     ]
+
+
+def _newest(writer: Writer) -> Mapping[int, int]:
+    """The newest row of each table."""
+    return dict(sorted(writer.committed))
 
 
 def measure_rounds(lab: Lab) -> Sequence[Figure]:
@@ -97,7 +114,7 @@ def measure_rounds(lab: Lab) -> Sequence[Figure]:
                     writer.committed.clear()
                     writer.write(_WITH_NEWS, _MILLION)
                     begin = min(writer.committed.values())
-                    end = looker.await_rows(dict(writer.committed.keys()), _ARRIVE_SECONDS, child.alive)
+                    end = looker.await_rows(_newest(writer), _ARRIVE_SECONDS, child.alive)
                     ours.sample()
                 seconds.append(end - begin)
                 cpu.append(ours.cpu_between(begin, end))
