@@ -31,6 +31,7 @@ SCHEDULE_SECONDS: Final = 10
 _SOURCE_PASSWORD_ENV: Final = "BENCH_PASSWORD"  # noqa: S105 - the variable's name
 _SINK_PASSWORD_ENV: Final = "BENCH_SNOWFLAKE_PASSWORD"  # noqa: S105 - as above
 _POLL_SECONDS: Final = 0.25
+_FIRST_POLL_SECONDS: Final = 3.0
 _ROWS_TOGETHER: Final = 5
 _FILE: Final = """\
 pipeline: {name}
@@ -224,5 +225,6 @@ class Looker:
                 rows = self._database.fetch(self._query)
             except RefusedStatementError:
                 # A table is not there yet.
+                self._stopping.wait(_FIRST_POLL_SECONDS)
                 continue
             self.looks.add(time.monotonic(), {int(n): int(m) for n, m in rows})
