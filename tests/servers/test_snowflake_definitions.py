@@ -42,7 +42,7 @@ def place(snowflake_place: Place) -> Place:
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     ("before", "after", "expected"),
-    [(FIRST, LOG, [("a", 1, "r")]), (LOG, FIRST, [("a", 1, None), ("b", 2, None)])],
+    [(FIRST, LOG, [("a", 1, "r")]), (LOG, FIRST, [("a", 1, True), ("b", 2, True)])],
     ids=["a table that loses its key", "a table that gets a key"],
 )
 def test_a_table_that_is_replaced_ends_the_same_whichever_statement_loses_its_answer(
@@ -55,9 +55,8 @@ def test_a_table_that_is_replaced_ends_the_same_whichever_statement_loses_its_an
     rows: list[tuple[object, ...]] = [("a", 1, "c"), ("b", 2, "c"), *([("b", 2, "d")] if before.key else [])]
     sink, schemas = place.open(rules=SOFT), {1: before, 5: after}
     sink.load(TABLE, [write_batch(place, before, 1, 0, rows)], schemas)
-    asked = (
-        "SELECT id, qty, _op FROM shop.orders ORDER BY 1" if not after.key else "SELECT * FROM shop.orders ORDER BY 1"
-    )
+    # fakesnow answers 1970 for a timestamp that is NULL.
+    told = "_deleted_at IS NULL" if after.key else "_op"
 
     cuts = 0
     # From the second try on the first statement is the one in doubt, and the next one loses its answer.
@@ -71,7 +70,7 @@ def test_a_table_that_is_replaced_ends_the_same_whichever_statement_loses_its_an
         break
 
     assert cuts == 3
-    assert rows_in(place.open(rules=SOFT), asked) == expected
+    assert rows_in(place.open(rules=SOFT), f"SELECT id, qty, {told} FROM shop.orders ORDER BY 1") == expected
     assert place.tables() == ["shop.orders"]
 
 
