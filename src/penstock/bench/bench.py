@@ -26,11 +26,15 @@ class Measure(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A bench called `name`: its parts by their names, in the order in which they run, and who takes part."""
+    """A bench called `name`: its parts by their names, in the order in which they run, and who takes part.
+
+    `seconds` is how long a stretch is unless somebody says otherwise.
+    """
 
     name: str
     parts: Mapping[str, Measure]
     versions: Callable[[Lab], Mapping[str, str]]
+    seconds: int = 60
 
     def choose(self, only: Sequence[str]) -> Sequence[str]:
         """The parts called `only`, all for none; UsageError for an unknown one."""

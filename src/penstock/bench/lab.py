@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self
 from penstock.dev.postgres import PostgresServer, start_postgres
 from penstock.dev.redshift import RedshiftServer, start_redshift
 from penstock.dev.s3 import S3Server, start_s3
+from penstock.dev.snowflake import SnowflakeServer, start_snowflake
 from penstock.embedded.kafka import KafkaBroker, start_kafka
 from penstock.embedded.mariadb import MariadbServer, start_mariadb
 from penstock.embedded.schematizer import SchematizerServer, start_schematizer
@@ -47,6 +48,7 @@ class Lab:
         self._postgres: PostgresServer | None = None
         self._s3: S3Server | None = None
         self._redshift: RedshiftServer | None = None
+        self._snowflake: SnowflakeServer | None = None
 
     def __enter__(self) -> Self:
         """Nothing runs yet."""
@@ -93,6 +95,12 @@ class Lab:
         if self._redshift is None:
             self._redshift = self._stack.enter_context(start_redshift(self.home / "redshift", s3=self.s3()))
         return self._redshift
+
+    def snowflake(self) -> SnowflakeServer:
+        """Snowflake's stand-in. Raises PenstockError where its environment cannot be installed."""
+        if self._snowflake is None:
+            self._snowflake = self._stack.enter_context(start_snowflake(self.home / "snowflake"))
+        return self._snowflake
 
     def folder(self, name: str) -> Path:
         """A new folder for one measurement."""

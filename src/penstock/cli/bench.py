@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+if TYPE_CHECKING:
+    from penstock.bench.bench import Bench
+
 app = typer.Typer()
 
-_NAMES = ("capture", "schematizer", "warehouse", "redshift", "steady", "snapshot", "audit", "joinery")
+_NAMES = ("capture", "schematizer", "warehouse", "redshift", "steady", "snapshot", "audit", "joinery", "snowflake")
 _SECONDS_MAX = 86_400
 _ROWS_MIN = 1_000
 _MEGABYTES_MIN = 10
@@ -24,7 +27,9 @@ def bench(
     rows: Annotated[
         int, typer.Option(min=_ROWS_MIN, help="Rows of bulk; a tenth of it as one-row transactions, or as schemas.")
     ] = (1_000_000),
-    seconds: Annotated[int, typer.Option(min=1, max=_SECONDS_MAX, help="How long each live stretch is measured.")] = 60,
+    seconds: Annotated[
+        int | None, typer.Option(min=1, max=_SECONDS_MAX, help="Of each live stretch: 60, and snowflake's 600.")
+    ] = None,
     transaction_megabytes: Annotated[
         int, typer.Option(min=_MEGABYTES_MIN, help="The size of the one very large transaction.")
     ] = 2048,
@@ -38,28 +43,16 @@ def bench(
     nothing. Needs some GB in the temporary directory (TMPDIR).
     """
     # Imported here so that `bench --help` need not wait for Arrow and the drivers.
-    from penstock.bench.audit.suite import AUDIT  # noqa: PLC0415
-    from penstock.bench.capture.suite import CAPTURE  # noqa: PLC0415
-    from penstock.bench.joinery.suite import JOINERY  # noqa: PLC0415
     from penstock.bench.lab import Settings  # noqa: PLC0415
     from penstock.bench.picture import render_picture  # noqa: PLC0415
-    from penstock.bench.redshift.suite import REDSHIFT  # noqa: PLC0415
-    from penstock.bench.schematizer.suite import SCHEMATIZER  # noqa: PLC0415
-    from penstock.bench.snapshot.suite import SNAPSHOT  # noqa: PLC0415
-    from penstock.bench.steady.suite import STEADY  # noqa: PLC0415
     from penstock.bench.table import print_report  # noqa: PLC0415
-    from penstock.bench.warehouse.suite import WAREHOUSE  # noqa: PLC0415
     from penstock.cli.console import open_console, say_note  # noqa: PLC0415
-    from penstock.core.errors import UsageError  # noqa: PLC0415
 
-    suites = (CAPTURE, SCHEMATIZER, WAREHOUSE, REDSHIFT, STEADY, SNAPSHOT, AUDIT, JOINERY)
-    benches = {chosen.name: chosen for chosen in suites}
-    if name not in benches:
-        message = f"there is no bench {name}"
-        raise UsageError(message, f"choose from: {', '.join(benches)}")
-    parts = benches[name].choose(only or ())
+    chosen = _bench(name)
+    parts = chosen.choose(only or ())
+    settings = Settings(rows, seconds or chosen.seconds, transaction_megabytes)
     with tempfile.TemporaryDirectory(prefix="penstock-bench-") as home:
-        report = benches[name].run(parts, Path(home), Settings(rows, seconds, transaction_megabytes), say_note)
+        report = chosen.run(parts, Path(home), settings, say_note)
     if as_json:
         typer.echo(report.to_json())
         return
@@ -67,3 +60,24 @@ def bench(
     Path(f"bench-{name}.json").write_text(report.to_json() + "\n", encoding="utf-8")
     Path(f"bench-{name}.svg").write_text(render_picture(report), encoding="utf-8")
     say_note(f"the same is in bench-{name}.json, and as a picture in bench-{name}.svg")
+
+
+def _bench(name: str) -> Bench:
+    """The bench called `name`; UsageError for none."""
+    from penstock.bench.audit.suite import AUDIT  # noqa: PLC0415
+    from penstock.bench.capture.suite import CAPTURE  # noqa: PLC0415
+    from penstock.bench.joinery.suite import JOINERY  # noqa: PLC0415
+    from penstock.bench.redshift.suite import REDSHIFT  # noqa: PLC0415
+    from penstock.bench.schematizer.suite import SCHEMATIZER  # noqa: PLC0415
+    from penstock.bench.snapshot.suite import SNAPSHOT  # noqa: PLC0415
+    from penstock.bench.snowflake.suite import SNOWFLAKE  # noqa: PLC0415
+    from penstock.bench.steady.suite import STEADY  # noqa: PLC0415
+    from penstock.bench.warehouse.suite import WAREHOUSE  # noqa: PLC0415
+    from penstock.core.errors import UsageError  # noqa: PLC0415
+
+    suites = (CAPTURE, SCHEMATIZER, WAREHOUSE, REDSHIFT, STEADY, SNAPSHOT, AUDIT, JOINERY, SNOWFLAKE)
+    for suite in suites:
+        if suite.name == name:
+            return suite
+    message = f"there is no bench {name}"
+    raise UsageError(message, f"choose from: {', '.join(suite.name for suite in suites)}")

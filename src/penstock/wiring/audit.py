@@ -14,12 +14,13 @@ from penstock.core.audit.table_plan import plan_table
 from penstock.core.errors import PenstockError, UsageError
 from penstock.links.audit.table import Databases, audit_table
 from penstock.links.audit.target_state import TargetState
+from penstock.wiring.audit_landing import await_merged
 from penstock.wiring.audit_progress import LinkProgress
 from penstock.wiring.audit_stages import StageAudits
 from penstock.wiring.audited_link import AuditedLink, treatments, with_masks
 from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.pipeline_status import read_status
-from penstock.wiring.sink_kinds.table import sql_kind
+from penstock.wiring.sink_kinds.table import landing_kind, sql_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -64,7 +65,8 @@ def _open(spec: PipelineSpec, audit: AuditSpec, stack: ExitStack) -> AuditedLink
         raise UsageError(message, "name a source and a sink that a link of the file connects")
     source = stack.enter_context(closing(_audited(spec.source(link.source))))
     source.limit(audit.query_seconds)
-    target = stack.enter_context(closing(sql_kind(spec, spec.sink(link.sink)).open_audited()))
+    sink = spec.sink(link.sink)
+    target = stack.enter_context(closing((landing_kind(spec, sink) or sql_kind(spec, sink)).open_audited()))
     state = TargetState(target, spec.pipeline, link.source)
     progress = stack.enter_context(closing(LinkProgress(spec, link, state.batch_offset)))
     status = read_status(spec)
@@ -124,7 +126,7 @@ def _await_target(opened: AuditedLink, table: TableId) -> str:
     opened.target.renew()
     if table in opened.state.waiting():
         return f"{opened.link.sink} holds the table back: see penstock status"
-    return ""
+    return await_merged(opened, table)
 
 
 def _excluded(audit: AuditSpec, link: LinkSpec, table: TableId) -> Callable[[str], str]:

@@ -24,6 +24,7 @@ from penstock.links.audit.told_table import ToldTables
 from penstock.links.audit.topic_stage import TopicStage
 from penstock.links.large_messages import WholeLog
 from penstock.links.objects.record import ObjectsRecord
+from penstock.wiring.audit_landing import LandingStage, landing_stage
 from penstock.wiring.open import (
     OBJECTS_LINK,
     batch_topic,
@@ -68,14 +69,21 @@ class StageAudits:
     def audit(self, table: TableId, found: TableFindings) -> StagesFound | None:
         """Audit the stages of a table whose target was audited with `found`; None for a table without a key."""
         schema = self._opened.source.schema(table)
-        if schema is None or not schema.key or schema.partial_rows:
+        if schema is None or not schema.key:
+            return None
+        landing = landing_stage(self._opened, table, schema)
+        # Of rows that may lack columns only a landing table says what they amount to.
+        before: tuple[Stage, ...] = () if schema.partial_rows else ("topic", "files")
+        if not before and landing is None:
             return None
         with TemporaryDirectory(prefix="penstock-audit-") as folder, ExitStack() as stack:
-            stages: list[_StageAudit] = []
-            for name in ("topic", "files"):
+            stages: list[_StageAudit | LandingStage] = []
+            for name in before:
                 folded = stack.enter_context(closing(DuckdbFoldedRows(Path(folder) / f"{name}.duckdb")))
                 changes = TableChanges(self._opened.link.source, schema, folded, self._registry)
                 stages.append(_StageAudit(self._opened, name, self._stage(name, changes), changes))
+            if landing is not None:
+                stages.append(landing)
             findings = [(stage.name, stage.audit()) for stage in stages]
             rows = [row for _, each in findings for row in each.rows]
             keys = list(dict.fromkeys(row.key for row in (*found.rows, *rows)))

@@ -27,10 +27,11 @@ def keys(numbers: frozenset[int]) -> frozenset[tuple[str | None, ...]]:
     return frozenset((str(number),) for number in numbers)
 
 
-@given(NUMBERS, NUMBERS, NUMBERS, NUMBERS, NUMBERS)
+@given(NUMBERS, NUMBERS, NUMBERS, NUMBERS, NUMBERS, NUMBERS)
 def test_a_row_is_named_with_the_first_stage_that_is_wrong_and_every_one_before_it_that_cannot_tell(
     in_topic: frozenset[int],
     in_files: frozenset[int],
+    in_landing: frozenset[int],
     in_target: frozenset[int],
     not_in_topic: frozenset[int],
     not_in_files: frozenset[int],
@@ -38,13 +39,19 @@ def test_a_row_is_named_with_the_first_stage_that_is_wrong_and_every_one_before_
     looks = {
         "topic": StageLook(keys(in_topic - not_in_topic), keys(not_in_topic)),
         "files": StageLook(keys(in_files - not_in_files), keys(not_in_files)),
+        "landing": StageLook(keys(in_landing)),
     }
     everywhere = sorted(keys(frozenset(range(10))))
 
     found = find_first_wrong(everywhere, looks, keys(in_target), {})  # type: ignore[arg-type]  # names of stages
 
-    wrong = {"topic": in_topic - not_in_topic, "files": in_files - not_in_files, "target": in_target}
-    unknown = {"topic": not_in_topic, "files": not_in_files, "target": frozenset[int]()}
+    wrong = {
+        "topic": in_topic - not_in_topic,
+        "files": in_files - not_in_files,
+        "landing": in_landing,
+        "target": in_target,
+    }
+    unknown = {"topic": not_in_topic, "files": not_in_files, "landing": frozenset[int](), "target": frozenset[int]()}
     assert {row.key for row in found} == keys(frozenset().union(*wrong.values()))
     for row in found:
         number = int(row.key[0] or "")

@@ -54,7 +54,11 @@ def parsed(dialect: Dialect, statements: list[str]) -> list[str]:
 
 
 def migrate(dialect: Dialect, before: TableSchema, after: TableSchema, *, no_renames: bool = False) -> list[str]:
-    planned = plan_migration(dialect, TargetTable("", before), after, Around(no_renames=no_renames))
+    return migrate_around(dialect, before, after, Around(no_renames=no_renames))
+
+
+def migrate_around(dialect: Dialect, before: TableSchema, after: TableSchema, around: Around) -> list[str]:
+    planned = plan_migration(dialect, TargetTable("", before), after, around)
     return parsed(dialect, [*planned.ahead, *planned.statements])
 
 
@@ -217,14 +221,19 @@ def test_snowflake_gives_texts_binaries_and_numbers_more_room_in_their_place() -
     ]
 
 
-def test_snowflake_replaces_the_table_in_one_statement_where_the_scale_changes() -> None:
+def test_no_statement_that_replaces_a_table_of_snowflake_reads_what_it_changes() -> None:
     after = table(ID, Column("price", DecimalType(14, 4), nullable=True))
 
     assert migrate(SNOWFLAKE, table(ID, PRICE), after) == [
         (
-            'CREATE OR REPLACE TABLE "shop"."orders" ("id" NUMBER(38, 0), "price" NUMBER(14, 4)) COPY GRANTS AS '
+            'CREATE OR REPLACE TABLE "shop"."__penstock_copy/orders" ("id" NUMBER(38, 0), "price" NUMBER(14, 4)) AS '
             'SELECT s."id", CAST(s."price" AS NUMBER(14, 4)) FROM "shop"."orders" AS s'
         ),
+        'CREATE OR REPLACE TABLE "shop"."orders" CLONE "shop"."__penstock_copy/orders" COPY GRANTS',
+        'DROP TABLE "shop"."__penstock_copy/orders"',
+    ]
+    assert migrate_around(SNOWFLAKE, table(ID, PRICE, key=()), table(ID), Around(has_rows=False)) == [
+        'CREATE OR REPLACE TABLE "shop"."orders" ("id" NUMBER(38, 0)) COPY GRANTS',
     ]
 
 

@@ -22,7 +22,7 @@ ACCOUNT = SnowflakeAccount("acme", None, 443, "https", "PENSTOCK", "SHOP", "LOAD
         (1003, RefusedStatementError, "see what the error names"),
         (625, ConflictError, "no other pipeline"),
         (390100, SinkError, "look at account, user, role"),
-        (4711, SinkError, "report it if it stays"),
+        (100051, RefusedStatementError, "see what the error names"),
     ],
 )
 def test_a_number_of_snowflake_is_an_error_with_what_to_do(number: int, kind: type[PenstockError], hint: str) -> None:

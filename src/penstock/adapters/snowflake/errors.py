@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from penstock.adapters.snowflake.account import SnowflakeAccount
 
 _LOGIN_REFUSED: Final = {250001, 390100, 390101, 390144, 390189, 390201, 394300}
-_OF_STATEMENTS: Final = {904, 1003, 1063, 100035, 100038, 100046, 100078, 100132}
-"""Names that are not there, syntax, and values that do not fit."""
 _NO_RIGHTS: Final = {2003, 2043, 3001}
 """What is not there, or is not shown to this role; and insufficient privileges."""
 _NO_WAREHOUSE: Final = {606, 90073}
@@ -35,7 +33,8 @@ def explain(account: SnowflakeAccount, error: Exception, errors: ModuleType) -> 
         alter = f"ALTER WAREHOUSE {account.virtual_warehouse}"
         hint = f"in Snowflake: {alter} RESUME, or {alter} SET AUTO_RESUME = TRUE; or raise its quota"
         return UnavailableError(f"{account} has no virtual warehouse that runs: {cause}", hint)
-    if number in _NO_RIGHTS | _OF_STATEMENTS or isinstance(error, errors.IntegrityError):
+    # Of the many numbers for names, syntax and values none is about more than the statement's own table.
+    if isinstance(error, errors.ProgrammingError | errors.DataError | errors.IntegrityError):
         return RefusedStatementError(f"{account} refused a statement: {cause}", _hint(account, number))
     if isinstance(error, errors.OperationalError | errors.InterfaceError | errors.HttpError):
         return UnavailableError(f"{account} is away: {cause}", "a rerun goes on from here")

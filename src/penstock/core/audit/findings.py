@@ -17,7 +17,7 @@ RowKey: TypeAlias = tuple[str | None, ...]
 Hashes: TypeAlias = tuple[str, ...]
 """Of the rows with one key, sorted: more than one where a key is there several times."""
 RowState: TypeAlias = Literal["missing", "extra", "different"]
-Stage: TypeAlias = Literal["topic", "files", "target"]
+Stage: TypeAlias = Literal["topic", "files", "landing", "target"]
 TableState: TypeAlias = Literal["equal", "different", "lagging", "not compared", "failed"]
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from penstock.core.audit.findings import LastMessage, RowKey, Stage
 
-STAGES: Final[tuple[Stage, ...]] = ("topic", "files", "target")
+STAGES: Final[tuple[Stage, ...]] = ("topic", "files", "landing", "target")
 """In the order of the way. The source is what all of them are compared with."""
 
 

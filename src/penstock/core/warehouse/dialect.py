@@ -68,9 +68,11 @@ class Dialect:
 
     `retype` fills a new `type` into the column `name`; `retypes` are the changes
     that it can make, unless `retypes_in_transaction` ahead of the transaction
-    that needs them. For any other one the table is copied: into a new one that
-    takes its place, or by `replace_as`, one statement for both, filled with the
-    table's quoted `path`, its `columns` in brackets and the `select` of its rows.
+    that needs them. For any other one the table is copied into a new one that takes
+    its place. `replaced`: a statement that replaces what is at the quoted `path`, if
+    there is one, by an empty table with `columns` in brackets. `replaced_by_copy`:
+    statements that put a `copy` with the rows of `select` there, none of which reads
+    what it changes, so that each can be run again.
     `not_grouped` are types that GROUP BY does not take. `fills_by_default`: a
     column that is added with a DEFAULT has it in the rows that are there.
 
@@ -120,7 +122,8 @@ class Dialect:
     retype: str = "ALTER COLUMN {name} SET DATA TYPE {type}"
     retypes: frozenset[Retype] = frozenset({Retype.ANY})
     retypes_in_transaction: bool = True
-    replace_as: str = ""
+    replaced: str = ""
+    replaced_by_copy: tuple[str, ...] = ()
     not_grouped: frozenset[str] = frozenset()
     fills_by_default: bool = True
     key_index_bytes_max: int = 0

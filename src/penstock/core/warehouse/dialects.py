@@ -165,7 +165,12 @@ SNOWFLAKE: Final = Dialect(
     name_bytes_max=255,
     first_date=_FIRST_DATE,
     retypes=frozenset({Retype.LONGER_TEXT, Retype.LONGER_BINARY, Retype.MORE_DIGITS}),
-    replace_as="CREATE OR REPLACE TABLE {path} {columns} COPY GRANTS AS {select}",
+    replaced="CREATE OR REPLACE TABLE {path} {columns} COPY GRANTS",
+    replaced_by_copy=(
+        "CREATE OR REPLACE TABLE {copy} {columns} AS {select}",
+        "CREATE OR REPLACE TABLE {path} CLONE {copy} COPY GRANTS",
+        "DROP TABLE {copy}",
+    ),
     fills_by_default=False,
     scratch="QUERY",
     definitions_commit=True,
@@ -174,6 +179,7 @@ SNOWFLAKE: Final = Dialect(
 """Snowflake. A column that is added gets its value by an UPDATE: a DEFAULT there may be no expression.
 
 Each of its DDL statements is a transaction; so is the one that replaces a table, which cannot be left half done.
+A clone shares the rows of the table it is made of ("Cloning considerations").
 """
 
 DIALECTS: Final = {dialect.name: dialect for dialect in (DUCKDB, POSTGRES, REDSHIFT, SNOWFLAKE)}

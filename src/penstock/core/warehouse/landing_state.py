@@ -68,17 +68,26 @@ def plan_foreign_rows(zone: LandingZone, table: TableId) -> str:
 
     They stand nowhere in a topic, at a place that another one has too, or behind what is loaded.
     """
-    names = {"pipeline": "?", "source": "?", "source_table": quote_text(str(table), SNOWFLAKE)}
+    return f"SELECT COUNT(*) FROM {foreign_messages(zone, table, '?', '?')}"  # noqa: S608 - names are quoted
+
+
+def foreign_messages(zone: LandingZone, table: TableId, pipeline: str, source: str) -> str:
+    """Return what stands behind FROM for these messages: topic `t`, partition `p`, offset `o`, when it came `l`.
+
+    `pipeline` and `source` are texts in SQL, or parameters.
+    """
+    names = {"pipeline": pipeline, "source": source, "source_table": quote_text(str(table), SNOWFLAKE)}
     ours = " AND ".join(f"p.{quote_name(SNOWFLAKE, name)} = {value}" for name, value in names.items())
     place = ", ".join(f'm."{name}"' for name in ("topic", "partition", "offset"))
     positions = quote_name(SNOWFLAKE, state_schema(SNOWFLAKE, "", ""), "positions")
     same = 'p."topic" = m."topic" AND p."partition" = m."partition"'
     found = (
-        f'SELECT m."offset" AS o, p."next_offset" AS e, COUNT(*) OVER (PARTITION BY {place}) AS n '  # noqa: S608 - names are quoted
+        f'SELECT m."topic" AS t, m."partition" AS p, m."offset" AS o, m."loaded_at" AS l, p."next_offset" AS e, '  # noqa: S608 - names are quoted
+        f"COUNT(*) OVER (PARTITION BY {place}) AS n "
         f"FROM {zone.table(table)} AS m LEFT JOIN {positions} AS p ON {ours} AND {same} "
         f'WHERE m."message":op::VARCHAR IN {ROW_OPS}'
     )
-    return f"SELECT COUNT(*) FROM ({found}) AS f WHERE o IS NULL OR n > 1 OR o >= e"  # noqa: S608 - names are quoted
+    return f"(SELECT t, p, o, l FROM ({found}) AS g WHERE o IS NULL OR n > 1 OR o >= e) AS f"  # noqa: S608 - names are quoted
 
 
 def foreign_rows(table: TableId, rows: int) -> Trouble:

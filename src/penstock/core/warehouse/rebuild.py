@@ -36,16 +36,18 @@ def plan_rebuild(dialect: Dialect, target: TargetTable, after: TableSchema, arou
     _refuse_losses(target, around)
     path, schema = target.path(dialect), after.table.schema if dialect.renames_to_path else ""
     name = quote_name(dialect, schema, after.table.name)
-    copy = replace(new, schema=replace(after, table=TableId(after.table.schema, _COPY))).path(dialect)
+    # Where definitions are no part of a transaction, two tables may be made anew at once.
+    copied = TableId(after.table.schema, f"{_COPY}/{after.table.name}" if dialect.definitions_commit else _COPY)
+    copy = replace(new, schema=replace(after, table=copied)).path(dialect)
     definition = new.definition(dialect, around.attributes.spread)
-    names = ", ".join(quote_name(dialect, column) for column in new.column_names)
-    if dialect.replace_as and around.has_rows:
-        select = _select(dialect, target, after, around.place)
-        statements = [dialect.replace_as.format(path=path, columns=definition, select=select)]
+    select = _select(dialect, target, after, around.place) if around.has_rows else ""
+    if dialect.replaced:
+        forms = dialect.replaced_by_copy if select else (dialect.replaced,)
+        statements = [form.format(path=path, copy=copy, columns=definition, select=select) for form in forms]
     else:
+        names = ", ".join(quote_name(dialect, column) for column in new.column_names)
         statements = [f"CREATE TABLE {copy} {definition}"]
-        if around.has_rows:
-            statements.append(f"INSERT INTO {copy} ({names}) {_select(dialect, target, after, around.place)}")
+        statements += [f"INSERT INTO {copy} ({names}) {select}"] if select else []
         statements += [f"DROP TABLE {path}", f"ALTER TABLE {copy} RENAME TO {name}"]
     # Its indexes have their own names, which ours, that has none, must not take before them.
     statements += plan_attributes(dialect, path, new.column_names, replace(around.attributes, owner=""))

@@ -67,6 +67,10 @@ _HISTORY: Final = re.compile(
 _PRIVILEGES: Final = re.compile(r"\bINFORMATION_SCHEMA\.TABLE_PRIVILEGES\b", re.IGNORECASE)
 _BINARY: Final = re.compile(r"\bBINARY\s*\(\s*\d+\s*\)", re.IGNORECASE)
 """fakesnow does not take its length."""
+_REPLACED_BY_CLONE: Final = re.compile(
+    r"(CREATE\s+OR\s+REPLACE\s+TABLE\s+.+?)\s+CLONE\s+(.+?)(?:\s+COPY\s+GRANTS)?\s*;?\s*$", re.IGNORECASE | re.DOTALL
+)
+"""fakesnow clones into new tables alone. Grants are known by the table's name here, and stay."""
 _numbers = itertools.count(1)
 _consuming = threading.RLock()
 """Snowflake lets one wait that uses a stream which another transaction uses."""
@@ -229,7 +233,7 @@ class Session:
     def _rewritten(self, command: str) -> str:
         command = replace_functions(replace_has_data(command))
         if _DDL.match(command):
-            command = _BINARY.sub("BINARY", command)
+            command = _REPLACED_BY_CLONE.sub(r"\1 AS SELECT * FROM \2", _BINARY.sub("BINARY", command))
         if _PRIVILEGES.search(command):
             rows = self._grants.on_tables(self._connection.database or "")
             command = _PRIVILEGES.sub(f"({_values(rows, _PRIVILEGE_COLUMNS)})", command)

@@ -4,38 +4,52 @@ The table `definitions` of the target's state schema has a row for each list of
 statements that is not done to its end: about which tables, and how many of them
 are done. It comes in the transaction that says what the tables are afterwards, so
 that a run which ends anywhere is followed by one that goes on there. Until then
-nothing else is done to those tables.
+nothing else is done to those tables, but that one of them begins anew: what is
+left of a list about that table alone is forgotten then.
 """
 
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
+from penstock.core.errors import FULL_REFRESH, RefusedStatementError
 from penstock.core.tables import TableId
 from penstock.core.warehouse.definitions import parse_column_rename, render_again
 from penstock.core.warehouse.dialect import quote_name
 from penstock.core.warehouse.state_schema import state_schema
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from penstock.links.warehouse.progress import TableState
     from penstock.ports.warehouse import Value, Warehouse
 
 _TABLE = "definitions"
+_SHOWN = 1_000
+"""How much of a statement that is refused is told."""
 _COLUMNS = ("pipeline", "source", "number", "tables", "statements", "done")
 
 
 class DefinitionsAheadError(Exception):
     """Definitions have to come ahead of the transaction that raised this; `states` says what tables are after them."""
 
-    def __init__(self, statements: Sequence[str], states: Mapping[TableId, TableState]) -> None:
+    def __init__(self, statements: Sequence[Planned], states: Mapping[TableId, TableState]) -> None:
         """Ask for `statements`."""
         super().__init__(statements, states)
         self.statements = tuple(statements)
         self.states = dict(states)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A statement about one table `alone`, or about all that the transaction is about."""
+
+    statement: str
+    alone: TableId | None = None
 
 
 @dataclass(slots=True)
@@ -75,40 +89,83 @@ class Definitions:
             left = Unfinished(int(number), about, tuple(json.loads(str(given))), int(done), is_in_doubt=True)
             self._unfinished.append(left)
 
-    def plan(self, tables: Sequence[TableId], statements: Sequence[str]) -> Unfinished:
-        """Write, in the caller's transaction, what is to be done about `tables` behind it; then `add` it."""
-        number = max((each.number for each in self._unfinished), default=0) + 1
-        names = json.dumps(sorted(map(str, tables)))
-        insert = f"INSERT INTO {self._path} ({self._quoted(*_COLUMNS)}) VALUES (?, ?, ?, ?, ?, 0)"  # noqa: S608 - names of ours
-        self._warehouse.run(insert, [*self._mine.values(), number, names, json.dumps(list(statements))])
-        return Unfinished(number, frozenset(tables), tuple(statements))
+    def plan(self, tables: Collection[TableId], statements: Sequence[Planned]) -> Sequence[Unfinished]:
+        """Write, in the caller's transaction, what is to be done about `tables` behind it; then `add` it.
 
-    def add(self, planned: Unfinished) -> None:
+        What is about one table alone is a list of its own, so that no other table waits for it.
+        """
+        lists = []
+        first = max((each.number for each in self._unfinished), default=0) + 1
+        for number, (alone, those) in enumerate(groupby(statements, lambda each: each.alone), first):
+            about = frozenset(tables if alone is None else [alone])
+            given = tuple(each.statement for each in those)
+            names = json.dumps(sorted(map(str, about)))
+            insert = f"INSERT INTO {self._path} ({self._quoted(*_COLUMNS)}) VALUES (?, ?, ?, ?, ?, 0)"  # noqa: S608 - names of ours
+            self._warehouse.run(insert, [*self._mine.values(), number, names, json.dumps(given)])
+            lists.append(Unfinished(number, about, given))
+        return lists
+
+    def add(self, planned: Sequence[Unfinished]) -> None:
         """Take what was planned in a transaction that is committed by now."""
-        self._unfinished.append(planned)
+        self._unfinished.extend(planned)
 
-    def carry_out(self, tables: Sequence[TableId]) -> None:
-        """Do what is unfinished about `tables`, in order. Raises what the statements raise, and goes on there then."""
-        for each in [each for each in self._unfinished if each.tables & set(tables)]:
-            self._carry_out(each)
+    def about(self, table: TableId) -> Sequence[Unfinished]:
+        """Return what is unfinished about `table` alone."""
+        return [each for each in self._unfinished if each.tables == {table}]
+
+    def delete(self, moot: Collection[Unfinished]) -> None:
+        """Write, in the caller's transaction, that nothing of this is to be done any more; then `forget` it."""
+        for each in moot:
             where, values = self._where(each)
             self._warehouse.run(f"DELETE FROM {self._path} WHERE {where}", values)  # noqa: S608 - names of ours
-            self._unfinished.remove(each)
+
+    def forget(self, moot: Collection[Unfinished]) -> None:
+        """Let go of what was deleted in a transaction that is committed by now."""
+        self._unfinished = [each for each in self._unfinished if each not in moot]
+
+    def carry_out_together(self, tables: Collection[TableId]) -> None:
+        """Do what is unfinished about `tables`, in order, and leave what is refused of one alone to its next load."""
+        for each in [each for each in self._unfinished if len(each.tables) > 1 and each.tables & set(tables)]:
+            self._finish(each)
+        for table in tables:
+            # The table's own load tells it.
+            with suppress(RefusedStatementError):
+                self.carry_out([table])
+
+    def carry_out(self, tables: Collection[TableId], moot: Collection[Unfinished] = ()) -> None:
+        """Do what is unfinished about `tables`, but for `moot`, in order.
+
+        Raises what the statements raise, and goes on there then.
+        """
+        for each in [each for each in self._unfinished if each.tables & set(tables) and each not in moot]:
+            self._finish(each)
+
+    def _finish(self, each: Unfinished) -> None:
+        self._carry_out(each)
+        self.delete([each])
+        self._unfinished.remove(each)
 
     def _carry_out(self, each: Unfinished) -> None:
         where, values = self._where(each)
         while each.done < len(each.statements):
             statement = each.statements[each.done]
-            if not each.is_in_doubt:
-                each.is_in_doubt = True
-                self._warehouse.run(statement)
-            elif not self._is_renamed(statement):
-                self._warehouse.run(render_again(statement))
+            was_in_doubt, each.is_in_doubt = each.is_in_doubt, True
+            try:
+                self._define(statement, is_in_doubt=was_in_doubt)
+            except RefusedStatementError as error:
+                message = f"{error.message} (the statement: {statement[:_SHOWN]})"
+                raise RefusedStatementError(message, f"{error.hint}; or {FULL_REFRESH}") from error
             each.done += 1
             if each.done < len(each.statements):
                 update = f"UPDATE {self._path} SET {self._quoted('done')} = {each.done} WHERE {where}"  # noqa: S608 - names of ours
                 self._warehouse.run(update, values)
             each.is_in_doubt = False
+
+    def _define(self, statement: str, *, is_in_doubt: bool) -> None:
+        if not is_in_doubt:
+            self._warehouse.run(statement)
+        elif not self._is_renamed(statement):
+            self._warehouse.run(render_again(statement))
 
     def _is_renamed(self, statement: str) -> bool:
         """Whether a statement renames a column that has its new name already."""

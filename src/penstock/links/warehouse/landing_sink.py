@@ -257,11 +257,14 @@ class LandingSink:
             self._remember(table, step, state)
 
     def _end(self, known: TableState | None, *, drop: bool = False) -> None:
-        """Merge what has landed of the table, and nothing after that; drop the public one where that is wanted."""
+        """Merge what has landed of the table, and nothing after that; drop the public one where that is wanted.
+
+        For a table that is to be dropped nothing is merged: what cannot be merged must not keep it from beginning anew.
+        """
         if known is None or known.ended:
             return
         table = known.schema.table
-        if self._database.has_stream(self._zone.schema, f"{table}/stream"):
+        if not drop and self._database.has_stream(self._zone.schema, f"{table}/stream"):
             self._drain(known.schema)
         self._run(plan_end(self._zone, table))
         if (drop or self._rules.dropped_tables == "drop") and self._database.columns(table.schema, table.name):

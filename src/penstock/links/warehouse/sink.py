@@ -6,7 +6,7 @@ import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from penstock.config.crash_points import CrashPoint
 from penstock.core.errors import RefusedStatementError, TableStoppedError
@@ -22,16 +22,17 @@ from penstock.core.warehouse.partial_rows import Lacking
 from penstock.core.warehouse.planner import keep_fill_values, plan_truncate
 from penstock.core.warehouse.target_table import LogPlace
 from penstock.links.warehouse.barriers import dropped_note, log_place, out_of_range_note, rename_origin
-from penstock.links.warehouse.definitions import Definitions, DefinitionsAheadError, Unfinished
+from penstock.links.warehouse.definitions import Definitions, DefinitionsAheadError
 from penstock.links.warehouse.merges import Merges
 from penstock.links.warehouse.pieces import count_changes, find_lacking, newest_rows, read_pieces
 from penstock.links.warehouse.progress import TableState, TargetProgress, check_behind_barrier, require_rows
 from penstock.links.warehouse.target_tables import AheadOfTransactionError, TargetTables
+from penstock.links.warehouse.transactions import Transactions
 from penstock.links.warehouse.treated_columns import TreatedColumns
 from penstock.ports.sink import Loaded
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from penstock.core.batches import Batch
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
     from penstock.core.warehouse.load_plan import Deletes, DroppedTables, Overflow, Step
     from penstock.ports.objects import ObjectStore
     from penstock.ports.warehouse import Warehouse
-
-T = TypeVar("T")
 
 _MERGED = CrashPoint("load.merged", "rows are in the table, their positions are not, nothing is committed")
 _PLACED = CrashPoint("load.positions_set", "rows and positions are written, the transaction is open")
@@ -100,6 +99,7 @@ class SqlSink:
         self._tables = TargetTables(warehouse, rules.deletes)
         self._columns = TreatedColumns(warehouse, pipeline, source, rules.columns)
         self._definitions = Definitions(warehouse, pipeline, source)
+        self._transactions = Transactions(warehouse, self._progress, self._tables, self._definitions)
         self._merges = Merges(warehouse)
         try:
             if self._dialect.definitions_commit:
@@ -144,7 +144,8 @@ class SqlSink:
         try:
             apart = self._dialect.definitions_commit
             for part in plan_transactions(batches, self._rules.transaction_rows_max, apart=apart):
-                ((counts, told),) = self._transact(partial(self._load, {table: part}, schemas, share), [table])
+                work = partial(self._load, {table: part}, schemas, share)
+                ((counts, told),) = self._transactions.load(work, table, part[0])
                 _COMMITTED.maybe_crash()
                 done = _Counts(done.changes + counts.changes, done.out_of_range + counts.out_of_range)
                 note = note if told is None else told
@@ -178,7 +179,7 @@ class SqlSink:
         """See `Sink`."""
         names = sorted({TableId.parse(name) for move in moves for name in (move.origin, move.table)})
         try:
-            self._transact(lambda: self._rename(moves, order, schemas), names)
+            self._transactions.rename(lambda: self._rename(moves, order, schemas), names, order)
         except RefusedStatementError as error:
             raise TableStoppedError(moves[0].table, "", "the target's table", error.message, error.hint) from error
 
@@ -191,29 +192,6 @@ class SqlSink:
         self._columns.create()
         if self._dialect.definitions_commit:
             self._definitions.create()
-
-    def _transact(self, work: Callable[[], T], tables: Sequence[TableId]) -> T:
-        """Do `work`, and first what it turns out to need ahead of its transaction."""
-        while True:
-            self._definitions.carry_out(tables)
-            try:
-                done = self._warehouse.transact(partial(self._attempt, work, tables), tables)
-            except AheadOfTransactionError as ahead:
-                self._tables.run_ahead(ahead)
-                continue
-            if not isinstance(done, Unfinished):
-                return done
-            self._definitions.add(done)
-
-    def _attempt(self, work: Callable[[], T], tables: Sequence[TableId]) -> T | Unfinished:
-        """Do `work`; or plan what has to be defined first, in the transaction that says what tables are after it."""
-        self._tables.begin()
-        try:
-            return work()
-        except DefinitionsAheadError as ahead:
-            for table, state in ahead.states.items():
-                self._progress.set_table(table, state)
-            return self._definitions.plan(tables, ahead.statements)
 
     def _fitted(self, schemas: Mapping[int, TableSchema]) -> dict[int, TableSchema]:
         return {number: fit_schema(self._dialect, schema, self._rules.overflow) for number, schema in schemas.items()}

@@ -22,10 +22,10 @@ from penstock.core.warehouse.planner import (
 )
 from penstock.core.warehouse.rebuild import plan_rebuild
 from penstock.core.warehouse.target_table import TargetTable, table_path
-from penstock.links.warehouse.definitions import DefinitionsAheadError
+from penstock.links.warehouse.definitions import DefinitionsAheadError, Planned
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from penstock.core.tables import TableId, TableSchema
     from penstock.core.warehouse.load_plan import Deletes
@@ -52,10 +52,11 @@ class TargetTables:
         self._dialect = warehouse.dialect
         self._deletes = deletes
         self._done_ahead: set[str] = set()
-        self._planned: list[str] = []
+        self._planned: list[Planned] = []
         self._dropped: set[TableId] = set()
         self._moved: dict[TableId, TableId] = {}
         self._old_columns: Sequence[tuple[str, str]] = ()
+        self._half_done: frozenset[TableId] = frozenset()
 
     def target(self, state: TableState) -> TargetTable:
         """The table as it is."""
@@ -81,8 +82,12 @@ class TargetTables:
             hint = f"put it back as it was, with the values that it had, in {path}, and run again; or {FULL_REFRESH}"
             raise TableStoppedError(str(table), column.name, "the target's table", reason, hint)
 
-    def begin(self) -> None:
-        """Forget what an earlier transaction, which was rolled back, had planned to come ahead of it."""
+    def begin(self, half_done: Collection[TableId] = ()) -> None:
+        """Forget what an earlier transaction, which was rolled back, had planned to come ahead of it.
+
+        Of tables that are `half_done` nobody knows which columns are ours.
+        """
+        self._half_done = frozenset(half_done)
         self._planned, self._dropped, self._moved, self._old_columns = [], set(), {}, ()
 
     def define_ahead(self, states: Mapping[TableId, TableState]) -> None:
@@ -123,7 +128,10 @@ class TargetTables:
 
     def _plan_anew(self, state: TableState, schema: TableSchema) -> Migration:
         check_names(self._dialect, schema, self._deletes)
-        around = Around(has_rows=False, attributes=self._attributes(state.schema))
+        attributes = self._attributes(state.schema)
+        if state.schema.table in self._half_done:
+            attributes = replace(attributes, columns=())
+        around = Around(has_rows=False, attributes=attributes)
         return plan_rebuild(self._dialect, replace(self.target(state), deletes=self._deletes), schema, around)
 
     def drop(self, state: TableState) -> None:
@@ -196,11 +204,14 @@ class TargetTables:
             for row in self._warehouse.fetch(check.query):
                 raise check.refusal(schema, row)
 
-    def run(self, statements: Sequence[str]) -> None:
-        """Run statements in order; from the first one on that would commit what is open, plan them to come ahead."""
+    def run(self, statements: Sequence[str], alone: TableId | None = None) -> None:
+        """Run statements in order; from the first one on that would commit what is open, plan them to come ahead.
+
+        They are about one table `alone`, if one is given.
+        """
         for statement in statements:
             if self._planned or (self._dialect.definitions_commit and is_definition(statement)):
-                self._planned.append(statement)
+                self._planned.append(Planned(statement, alone))
             else:
                 self._warehouse.run(statement)
 
@@ -221,7 +232,7 @@ class TargetTables:
         self.check(change, schema)
         if not set(change.ahead) <= self._done_ahead:
             raise AheadOfTransactionError(change.ahead)
-        self.run(change.statements)
+        self.run(change.statements, schema.table)
 
     def _make_schema(self, name: str) -> None:
         if not self._warehouse.has_schema(name):

@@ -90,7 +90,7 @@ def _plan_unseen(dialect: Dialect, target: TargetTable, after: TableSchema, arou
         if check.column:
             message = f"{after.table}.{check.column}: {check.reason}: it may change stored values"
             raise RefusedError(Code.INVALID_MIGRATION, message, "let a pipeline load it, which looks at them")
-    if planned.is_remade and not dialect.replace_as:
+    if planned.is_remade and not dialect.definitions_commit:
         return ["BEGIN", *planned.statements, "COMMIT"]
     return [*planned.ahead, *planned.statements]
 

@@ -27,7 +27,7 @@ class SnowflakeKind:
 
     spec: PipelineSpec
     sink: SnowflakeSinkSpec
-    can_be_audited: bool = False
+    can_be_audited: bool = True
 
     @property
     def zone(self) -> LandingZone:
@@ -63,6 +63,12 @@ class SnowflakeKind:
         from penstock.adapters.snowflake.query import query  # noqa: PLC0415 - slow to import
 
         return query(self.account(), statement, limits)
+
+    def open_audited(self) -> AuditedDatabase:
+        """Connect to read public tables and landing tables."""
+        from penstock.adapters.snowflake.audited import AuditedSnowflake  # noqa: PLC0415 - slow to import
+
+        return AuditedSnowflake(self.account())
 
     def account(self) -> SnowflakeAccount:
         """The database and our login to it."""

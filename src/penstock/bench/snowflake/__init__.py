@@ -1,0 +1,1 @@
+"""`penstock bench snowflake`: a landing zone on Snowflake's stand-in."""
