@@ -39,7 +39,9 @@ class AuditDialect:
     whatever layout the database likes; `mantissa` and `exponent` take that apart.
     `hashes` gives 32 hexadecimal digits, `word` the number of eight of them.
     `divide` cuts towards zero. `fence` at the end of a subquery keeps the
-    optimizer from computing what is in it more than once.
+    optimizer from computing what is in it more than once. `text_cast` makes a text
+    of what is compared with one, so that an index of texts may serve. `not_written`
+    are kinds that this SQL cannot write so that others write the same.
     """
 
     name: str
@@ -59,6 +61,9 @@ class AuditDialect:
     without_zeros_before: str = "TRIM(LEADING '0' FROM {0})"
     without_zeros_behind: str = "TRIM(TRAILING '0' FROM {0})"
     characters: str = "CHAR_LENGTH({0})"
+    text_cast: str = "CAST({0} AS VARCHAR)"
+    not_written: frozenset[Kind] = frozenset()
+    keeps_json_text: bool = True
     has_concat: bool = False
     fence: str = ""
     zero_dates: bool = False
@@ -109,6 +114,7 @@ MARIADB: Final = AuditDialect(
     as_text="CAST({0} AS CHAR)",
     text_literal="CONVERT(x'{0}' USING utf8mb4)",
     bytes_literal="x'{0}'",
+    text_cast="{0}",
     has_concat=True,
     zero_dates=True,
 )
@@ -150,6 +156,7 @@ POSTGRES: Final = AuditDialect(
     as_text="CAST({0} AS TEXT)",
     text_literal="convert_from(decode('{0}', 'hex'), 'UTF8')",
     bytes_literal="decode('{0}', 'hex')",
+    text_cast="CAST({0} AS TEXT)",
     fence=" OFFSET 0",
 )
 """PostgreSQL 13 and later, in a session in UTC with the ISO date style, in a database in UTF-8."""

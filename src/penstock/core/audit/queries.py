@@ -246,8 +246,7 @@ def _text_column(side: AuditSide, column: AuditColumn) -> str:
     """ENUM, UUID and the like are texts only once they are written as such; on MySQL they compare with texts as is."""
     if not column.is_cast_text:
         return side.text(column)
-    name = side.dialect.quoted(column.name)
-    return name if side.dialect.has_concat else f"CAST({name} AS {'TEXT' if side.dialect.fence else 'VARCHAR'})"
+    return side.dialect.text_cast.format(side.dialect.quoted(column.name))
 
 
 def index_by_key(rows: Iterable[Sequence[Any]], width: int) -> Mapping[tuple[str | None, ...], list[Sequence[Any]]]:

@@ -79,6 +79,19 @@ class LakeState:
         """Where the files of `table` are."""
         return f"{self._folder}/tables/{_as_folder(str(table))}"
 
+    def tables(self) -> list[TableId]:
+        """Return every table of which something is known."""
+        begin = f"{self._folder}/tables/"
+        found: dict[str, TableId] = {}
+        for key in self._store.list(begin):
+            folder = key.removeprefix(begin).partition("/")[0]
+            said = {} if folder in found else self._get(key) or {}
+            # What is known of a table that is there stands beside its "life.json", which is empty.
+            entry = said.get("left", said)
+            if "schema" in entry:
+                found[folder] = parse_schema(entry["schema"]).table
+        return list(found.values())
+
     def write(self, table: TableId, number: int, progress: TableProgress) -> None:
         """Say what a commit with `number` is going to make true."""
         self._put(self._entry(table, number), _render(progress))
