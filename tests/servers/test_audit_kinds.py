@@ -1,4 +1,4 @@
-"""Redshift, Delta tables and Parquet files are compared with MariaDB as any database is: by the same texts and hashes."""
+"""Redshift, Delta tables and Parquet files are compared with MariaDB as databases are, by the same texts and hashes."""
 
 from __future__ import annotations
 
@@ -33,9 +33,11 @@ TYPED = (
     "id BIGINT UNSIGNED PRIMARY KEY, small SMALLINT, amount DECIMAL(20,4), big BIGINT UNSIGNED,"
     " word VARCHAR(80) COLLATE utf8mb4_bin, raw VARBINARY(20), born DATE, seen DATETIME(6), instant TIMESTAMP(6) NULL"
 )
-VALUES = """(1, -32768, -0.0500, 18446744073709551615, 'Ünï "q" \\\\ ', x'00ff', '0001-01-01', '1971-02-03 04:05:06.000007',
- '2037-12-31 23:59:59.999999'), (18446744073709551615, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
- (9223372036854775808, 7, 1234567890123456.7890, 0, '', '', '9999-12-31', '9999-12-31 23:59:59', '1971-01-01 00:00:01')"""
+VALUES = """(1, -32768, -0.0500, 18446744073709551615, 'Ünï "q" \\\\ ', x'00ff', '0001-01-01',
+ '1971-02-03 04:05:06.000007', '2037-12-31 23:59:59.999999'), (18446744073709551615, NULL,
+ NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+ (9223372036854775808, 7, 1234567890123456.7890, 0, '', '', '9999-12-31',
+ '9999-12-31 23:59:59', '1971-01-01 00:00:01')"""
 
 
 @pytest.fixture

@@ -194,7 +194,8 @@ DUCKDB: Final = AuditDialect(
     hashes=MappingProxyType({"sha256": "LEFT(sha256({0}), 32)", "classic": "md5({0})"}),
     word="CAST('0x' || {0} AS BIGINT)",
     divide="({0} // {1})",
-    divide_wide="({0} // {1})",
+    # `//` of decimals makes floats.
+    divide_wide="(CAST({0} AS HUGEINT) // {1})",
     bytes_length="strlen({0})",
     as_text="CAST({0} AS VARCHAR)",
     text_literal="decode(from_hex('{0}'))",

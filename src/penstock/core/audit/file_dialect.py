@@ -13,10 +13,8 @@ DELTA: Final = replace(
     name="delta",
     # There are no spans of time, and so they are numbers of microseconds.
     texts=MappingProxyType({**DUCKDB.texts, "time": "CAST({0} AS VARCHAR)"}),
-    # There are no unsigned integers: those of 64 bits are decimals, which `//` makes floats of.
-    divide_wide="(CAST({0} AS HUGEINT) // {1})",
 )
 """Delta tables, of which DuckDB reads the Parquet files."""
 
-PARQUET: Final = replace(DUCKDB, name="parquet", divide_wide=DELTA.divide_wide)
+PARQUET: Final = replace(DUCKDB, name="parquet")
 """Parquet files as others write them."""
