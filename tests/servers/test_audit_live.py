@@ -93,6 +93,7 @@ def test_only_rows_that_are_wrong_are_named_while_others_change_all_the_time(
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(1200)
 def test_audits_under_1000_writes_a_second_raise_no_false_alarm_and_all_that_is_corrupted_is_found_and_repaired(
     chain: Chain, postgres: PostgresServer
 ) -> None:
@@ -104,7 +105,7 @@ def test_audits_under_1000_writes_a_second_raise_no_false_alarm_and_all_that_is_
             assert (quiet.state, quiet.rows) in {("equal", ()), ("lagging", ())}, quiet
             _corrupt(chain, postgres)
             _forge(chain)
-            report = _audit_all(chain)
+            report = _audit_once_it_does_not_lag(chain)
             (found,) = report.tables
             assert {(row.key, row.state) for row in found.rows} == CORRUPTED, found
             asked = ask_for_repairs(chain.spec, [report])
@@ -244,6 +245,15 @@ def _audit(chain: Chain) -> TableFindings:
 
 def _audit_all(chain: Chain) -> AuditReport:
     return run_audit(chain.spec, AuditSpec(source=chain.source, sink="wh", wait_seconds=90.0), lambda _: None)
+
+
+def _audit_once_it_does_not_lag(chain: Chain) -> AuditReport:
+    """Audit again while what carries is behind, as on a busy machine."""
+    for _ in range(5):
+        report = _audit_all(chain)
+        if report.tables[0].state != "lagging":
+            break
+    return report
 
 
 def _corrupt(chain: Chain, postgres: PostgresServer) -> None:
