@@ -41,7 +41,8 @@ class AuditDialect:
     `divide` cuts towards zero. `fence` at the end of a subquery keeps the
     optimizer from computing what is in it more than once. `text_cast` makes a text
     of what is compared with one, so that an index of texts may serve. `not_written`
-    are kinds that this SQL cannot write so that others write the same.
+    are kinds that this SQL cannot write so that others write the same. `scans`: no
+    index serves ranges of a key.
     """
 
     name: str
@@ -64,6 +65,7 @@ class AuditDialect:
     text_cast: str = "CAST({0} AS VARCHAR)"
     not_written: frozenset[Kind] = frozenset()
     keeps_json_text: bool = True
+    scans: bool = False
     has_concat: bool = False
     fence: str = ""
     zero_dates: bool = False
@@ -200,5 +202,6 @@ DUCKDB: Final = AuditDialect(
     as_text="CAST({0} AS VARCHAR)",
     text_literal="decode(from_hex('{0}'))",
     bytes_literal="from_hex('{0}')",
+    scans=True,
 )
 """DuckDB 1.0 and later."""

@@ -41,6 +41,7 @@ REDSHIFT: Final = replace(
     text_literal="FROM_VARBYTE(FROM_HEX('{0}'), 'utf8')",
     bytes_literal="FROM_HEX('{0}')",
     text_cast=_TEXT,
+    scans=True,
     not_written=frozenset({"float"}),
     # What its leader would gather, and no fence there.
     fence="",
