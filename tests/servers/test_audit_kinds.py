@@ -31,7 +31,7 @@ KINDS = ["delta", "parquet", pytest.param("redshift", marks=pytest.mark.nightly)
 GOLDEN = "id INTEGER, word VARCHAR(20)"
 TYPED = (
     "id BIGINT UNSIGNED PRIMARY KEY, small SMALLINT, amount DECIMAL(20,4), big BIGINT UNSIGNED,"
-    " word VARCHAR(80) COLLATE utf8mb4_bin, raw VARBINARY(20), born DATE, seen DATETIME(6), instant TIMESTAMP(6) NULL"
+    " word VARCHAR(80) COLLATE utf8mb4_bin, bits VARBINARY(20), born DATE, seen DATETIME(6), instant TIMESTAMP(6) NULL"
 )
 VALUES = """(1, -32768, -0.0500, 18446744073709551615, 'Ünï "q" \\\\ ', x'00ff', '0001-01-01',
  '1971-02-03 04:05:06.000007', '2037-12-31 23:59:59.999999'), (18446744073709551615, NULL,
