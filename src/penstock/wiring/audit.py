@@ -78,7 +78,7 @@ def _audited(source: SourceSpec) -> AuditedSource:
 def _tables(opened: AuditedLink) -> Sequence[TableId]:
     """Tables of the source, and those that the target has and the source should have."""
     opened.target.renew()
-    known = [table for table, state in opened.state.tables().items() if not state.ended]
+    known = opened.state.living()
     patterns = (opened.spec.source(opened.link.source).patterns, opened.link.patterns, opened.audit.patterns)
     return sorted(table for table in {*opened.source.tables(), *known} if all(each.matches(table) for each in patterns))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import duckdb
@@ -16,8 +17,12 @@ from penstock.adapters.objects.store import ObjectsSpec, open_objects
 from penstock.core.audit.delta_log import choose_entries
 from penstock.core.audit.file_dialect import DELTA, PARQUET
 from penstock.core.errors import SinkError, UnavailableError
-from penstock.core.tables import TableId
+from penstock.core.tables import Column, IntegerType, TableId, TableSchema
+from penstock.core.warehouse.load_plan import SchemaInPlace
 from penstock.links.audit.lake_tables import DeltaTables, ParquetTables
+from penstock.links.audit.lake_target import LakeTargetState
+from penstock.links.warehouse.lake_state import LakeState, TableProgress
+from penstock.links.warehouse.progress import TableState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -177,3 +182,32 @@ def _removed(path: str) -> dict[str, Any]:
 
 def _numbered(version: int) -> dict[str, Any]:
     return {"txn": {"appId": "us", "version": version}}
+
+
+def test_a_lake_knows_its_tables_and_what_their_newest_commits_say(delta: AuditedFiles, tmp_path: Path) -> None:
+    lake_state = LakeState(open_objects(ObjectsSpec(tmp_path.as_uri())), "shop", "shopdb")
+    target = LakeTargetState(delta.look, lake_state, "us")
+    gone = TableProgress(_state("gone"), leaving=True)
+    lake_state.set_life(TableId("shop", "gone"), gone)
+    _commit(tmp_path, 0, _described({"id": "long"}), _numbered(7))
+    for number, out_of_range in ((7, 3), (8, 4)):
+        lake_state.write(TABLE, number, TableProgress(replace(_state("Orders"), out_of_range=out_of_range)))
+    lake_state.set_life(TABLE)
+
+    known = target.table(TABLE)
+
+    assert target.living() == [TABLE]
+    assert known is not None
+    # The file of number 8 was written before a commit that never came.
+    assert (known.out_of_range, known.ended) == (3, False)
+    left = target.table(TableId("shop", "gone"))
+    assert left is not None
+    assert left.ended
+    assert target.table(TableId("shop", "nobody")) is None
+
+
+def _state(name: str) -> TableState:
+    schema = TableSchema(
+        TableId("shop", name), (Column("id", IntegerType(64, unsigned=False), nullable=False),), ("id",)
+    )
+    return TableState(schema, SchemaInPlace(1, (0, 0, 0)), (0, 0, 0))

@@ -46,10 +46,9 @@ class LakeTargetState:
         ended = state.ended or progress.leaving
         return KnownTarget(state.schema, state.deletes, ended, state.out_of_range, treated)
 
-    def tables(self) -> dict[TableId, KnownTarget]:
-        """What the target knows of each of its tables."""
-        found = {table: self.table(table) for table in self._lake_state.tables()}
-        return {table: known for table, known in found.items() if known is not None}
+    def living(self) -> list[TableId]:
+        """Every table that is there."""
+        return self._lake_state.living()
 
     def _progress(self, table: TableId) -> TableProgress | None:
         for number in range(_TRIES):

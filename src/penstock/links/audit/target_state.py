@@ -37,10 +37,13 @@ class TargetState:
 
     def table(self, table: TableId) -> KnownTarget | None:
         """What the target knows of one of its tables, None for none of them."""
-        return self.tables().get(table)
+        return self._tables().get(table)
 
-    def tables(self) -> dict[TableId, KnownTarget]:
-        """What the target knows of each of its tables."""
+    def living(self) -> list[TableId]:
+        """Every table that is there."""
+        return [table for table, known in self._tables().items() if not known.ended]
+
+    def _tables(self) -> dict[TableId, KnownTarget]:
         treated = {str(name): ColumnHistory.from_json(str(text)).treated for name, text in self._histories()}
         return {
             TableId.parse(str(name)): KnownTarget(
