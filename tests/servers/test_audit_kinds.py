@@ -66,7 +66,8 @@ def fill(
             table = f"{fresh_name}.t"
             run(connection, f"CREATE SCHEMA {fresh_name}", f"CREATE TABLE {table} ({columns})")
             run(connection, f"INSERT INTO {table} VALUES {values}")
-            run(connection, *([change.format(t=table)] if change else []))
+            if change:
+                run(connection, change.format(t=table))
         user = f"{server.user}:{quote(server.password)}"
         return f"redshift://{user}@{server.host}:{server.port}/{fresh_name}?sslmode=disable"
 
