@@ -12,9 +12,10 @@ from penstock.adapters.objects.store import ObjectsSpec, open_objects
 from penstock.core.tables import TableId
 from penstock.core.warehouse.delta import DELTA
 from penstock.core.warehouse.dialect import quote_name
+from penstock.core.warehouse.lake_paths import table_folder
 from penstock.links.warehouse.lake_sink import LakeSink
 from penstock.links.warehouse.lake_state import LakeState
-from penstock.spark.delta.lake import DeltaLake, table_folder
+from penstock.spark.delta.lake import DeltaLake
 from penstock.spark.delta.query import _tables
 
 if TYPE_CHECKING:

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 import psycopg
 import pytest
-from confluent_kafka import Producer
 from tests.servers.chain import Chain, make_chain
+from tests.servers.forged import message_with, put
 from typer.testing import CliRunner
 
 from penstock.cli.audit import app
-from penstock.core.tables import TableId
-from penstock.links.audit.told_table import ToldTables
-from penstock.wiring.open import (
-    failovers_topic,
-    open_object_store,
-    open_topic_log,
-    schema_changes_topic,
-)
+from penstock.wiring.open import open_object_store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,8 +43,8 @@ def chain(
 
 
 def test_rows_that_are_wrong_in_one_place_are_named_with_that_place_and_their_newest_message(chain: Chain) -> None:
-    topic, partition, offset, value = _message_with(chain, b"change8")
-    _put(chain, topic, partition, value.replace(b"change8", b"forged8"))
+    topic, partition, offset, value = message_with(chain, "orders", b"change8")
+    put(chain, topic, partition, value.replace(b"change8", b"forged8"))
     chain.write_objects()
     chain.load()
     with duckdb.connect(str(chain.spec.home / "wh.duckdb")) as connection:
@@ -96,8 +88,8 @@ def test_a_file_that_was_replaced_is_named_where_the_topic_is_right(chain: Chain
 
 @pytest.mark.nightly
 def test_a_message_that_stops_the_pipeline_is_named_though_the_target_only_lags(chain: Chain) -> None:
-    topic, partition, _, _ = _message_with(chain, b"change8")
-    _put(chain, topic, partition, b"hello")
+    topic, partition, _, _ = message_with(chain, "orders", b"change8")
+    put(chain, topic, partition, b"hello")
 
     found = _audit(chain, 3, wait_seconds=1)
 
@@ -176,27 +168,3 @@ def _audit(chain: Chain, exit_code: int, wait_seconds: float = 60) -> Any:  # no
 
 def _states(found: Mapping[str, Any]) -> dict[str, tuple[str, int]]:
     return {each["stage"]: (each["state"], each["divergent_rows"]) for each in found["stages"]["audited"]}
-
-
-def _message_with(chain: Chain, text: bytes) -> tuple[str, int, int, bytes]:
-    """The newest message that has `text`: its topic, partition, offset and value."""
-    spec = chain.spec
-    with closing(open_topic_log(spec)) as log:
-        told = ToldTables(log, schema_changes_topic(spec), failovers_topic(spec))
-        told.read()
-        ((topic, partitions),) = told.of(chain.source, TableId(chain.name, "orders")).topics
-        ends = log.ends([(topic, partition) for partition in range(partitions)])
-        found = [
-            (topic, partition, offset, value)
-            for (_, partition), end in ends.items()
-            for messages in log.read(topic, partition, 0, end)
-            for offset, value in messages
-            if value and text in value
-        ]
-    return found[-1]
-
-
-def _put(chain: Chain, topic: str, partition: int, value: bytes) -> None:
-    producer = Producer({"bootstrap.servers": chain.spec.kafka.bootstrap_servers})
-    producer.produce(topic, value, partition=partition)
-    assert producer.flush(30) == 0

@@ -38,7 +38,12 @@ class UrlOptions:
     """Two tables to be compared without any pipeline."""
 
     from_url: Annotated[
-        str, typer.Option("--from", metavar="URL", help="Instead of FILE: mysql://, postgresql:// or duckdb:///FILE.")
+        str,
+        typer.Option(
+            "--from",
+            metavar="URL",
+            help="Instead of FILE: mysql://, postgresql://, redshift://, duckdb:///FILE, delta:///FOLDER or parquet:///FOLDER.",
+        ),
     ] = ""
     to_url: Annotated[str, typer.Option("--to", metavar="URL", help="What to compare it with.")] = ""
     table: Annotated[str, typer.Option(metavar="SCHEMA.TABLE", help="The table, with --from and --to.")] = ""

@@ -13,14 +13,13 @@ from penstock.core.audit.scores import Score
 from penstock.core.audit.table_plan import plan_table
 from penstock.core.errors import PenstockError, UsageError
 from penstock.links.audit.table import Databases, audit_table
-from penstock.links.audit.target_state import TargetState
 from penstock.wiring.audit_landing import await_merged
 from penstock.wiring.audit_progress import LinkProgress
 from penstock.wiring.audit_stages import StageAudits
 from penstock.wiring.audited_link import AuditedLink, treatments, with_masks
+from penstock.wiring.audited_target import open_target
 from penstock.wiring.capture_kinds import capture_kind
 from penstock.wiring.pipeline_status import read_status
-from penstock.wiring.sink_kinds.table import landing_kind, sql_kind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,9 +64,7 @@ def _open(spec: PipelineSpec, audit: AuditSpec, stack: ExitStack) -> AuditedLink
         raise UsageError(message, "name a source and a sink that a link of the file connects")
     source = stack.enter_context(closing(_audited(spec.source(link.source))))
     source.limit(audit.query_seconds)
-    sink = spec.sink(link.sink)
-    target = stack.enter_context(closing((landing_kind(spec, sink) or sql_kind(spec, sink)).open_audited()))
-    state = TargetState(target, spec.pipeline, link.source)
+    target, state = open_target(spec, link, stack)
     progress = stack.enter_context(closing(LinkProgress(spec, link, state.batch_offset)))
     status = read_status(spec)
     mine = {link.name, link.source}
@@ -82,7 +79,7 @@ def _audited(source: SourceSpec) -> AuditedSource:
 def _tables(opened: AuditedLink) -> Sequence[TableId]:
     """Tables of the source, and those that the target has and the source should have."""
     opened.target.renew()
-    known = [table for table, state in opened.state.tables().items() if not state.ended]
+    known = opened.state.living()
     patterns = (opened.spec.source(opened.link.source).patterns, opened.link.patterns, opened.audit.patterns)
     return sorted(table for table in {*opened.source.tables(), *known} if all(each.matches(table) for each in patterns))
 
@@ -101,7 +98,7 @@ def _audit(opened: AuditedLink, table: TableId) -> TableFindings:
     if why := _await_target(opened, table):
         return TableFindings(str(table), "lagging", why=why)
     opened.target.renew()
-    schema, known = opened.source.schema(table), opened.state.tables().get(table)
+    schema, known = opened.source.schema(table), opened.state.table(table)
     if schema is None or known is None or known.ended:
         if schema is None and (known is None or known.ended):
             return TableFindings(str(table), "equal", Score(1.0, 1.0, 1.0), why="it was dropped meanwhile")

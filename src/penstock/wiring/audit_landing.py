@@ -43,7 +43,7 @@ def await_merged(opened: AuditedLink, table: TableId) -> str:
     Return "", or why it is not: a task runs by its schedule. Nothing is waited for without a landing zone.
     """
     kind = landing_kind(opened.spec, opened.spec.sink(opened.link.sink))
-    known = opened.state.tables().get(table) if kind else None
+    known = opened.state.table(table) if kind else None
     if kind is None or known is None or known.ended:
         return ""
     seconds = 2 * opened.audit.wait_seconds
@@ -100,7 +100,7 @@ class LandingStage:
         opened.source.renew()
         why = self._await()
         opened.target.renew()
-        known = opened.state.tables().get(self._table)
+        known = opened.state.table(self._table)
         if known is None or known.ended:
             return TableFindings(table, "not compared", why="nothing of it has landed")
         whose = (opened.spec.pipeline, opened.link.source)

@@ -10,25 +10,35 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from penstock.adapters.duckdb.audited import AuditedDuckdb
+from penstock.adapters.duckdb.audited_files import AuditedFiles
 from penstock.adapters.mysql.audited import AuditedMysql
 from penstock.adapters.mysql.catalog import read_tables
 from penstock.adapters.mysql.connection import MysqlServer
+from penstock.adapters.objects.local_copies import LocalCopies
+from penstock.adapters.objects.store import ObjectsSpec, open_objects
+from penstock.core.audit.file_dialect import DELTA, PARQUET
 from penstock.core.audit.found_tables import FoundTable, columns_of, plan_found
 from penstock.core.audit.report import AuditReport
 from penstock.core.errors import UsageError
-from penstock.links.audit.catalog import find_table
+from penstock.links.audit.catalog import find_table, no_table
+from penstock.links.audit.lake_tables import DeltaTables, ParquetTables
 from penstock.links.audit.table import Databases, audit_table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from urllib.parse import SplitResult
 
+    from penstock.adapters.redshift.connection import RedshiftCluster
     from penstock.core.audit.dialects import HashForm
     from penstock.core.tables import TableId
     from penstock.links.audit.compare import Bounds
     from penstock.ports.audited import AuditedDatabase
 
-_FORMS = "mysql://user:password@host:3306, postgresql://user:password@host/database or duckdb:///file"
-_MYSQL_PORT, _POSTGRES_PORT = 3306, 5432
+_FORMS = (
+    "mysql://user:password@host:3306, postgresql://user:password@host/database,"
+    " redshift://user:password@host/database, duckdb:///file, delta:///folder or parquet:///folder"
+)
+_MYSQL_PORT, _POSTGRES_PORT, _REDSHIFT_PORT = 3306, 5432, 5439
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +59,7 @@ def audit_urls(
     """
     began, began_at_ms = time.monotonic(), time.time_ns() // 1_000_000
     with ExitStack() as stack:
-        sides = [stack.enter_context(closing(_open(each))) for each in (source, target)]
+        sides = [_open(each, stack) for each in (source, target)]
         for side in sides:
             side.renew()
         mine, theirs = (_find(*both) for both in zip(sides, (source, target), strict=True))
@@ -61,10 +71,19 @@ def audit_urls(
     return AuditReport("", *places, 1.0, bounds.k, began_at_ms, seconds, (findings,))
 
 
-def _open(at: TableAt) -> AuditedDatabase:
+def _open(at: TableAt, stack: ExitStack) -> AuditedDatabase:
+    """Open what the URL names; `stack` closes it."""
     url = _split(at.url)
-    user, password = unquote(url.username or ""), unquote(url.password or "") or at.password
+    if url.scheme in {"delta", "parquet"}:
+        return _open_files(url, stack)
+    return stack.enter_context(closing(_open_database(url, at.password)))
+
+
+def _open_database(url: SplitResult, given_password: str) -> AuditedDatabase:
+    user, password = unquote(url.username or ""), unquote(url.password or "") or given_password
     host = url.hostname or "127.0.0.1"
+    database = unquote(url.path.lstrip("/")) or user
+    options = dict(parse_qsl(url.query))
     match url.scheme:
         case "mysql" | "mariadb":
             return AuditedMysql(MysqlServer(host, url.port or _MYSQL_PORT, user, password))
@@ -73,9 +92,11 @@ def _open(at: TableAt) -> AuditedDatabase:
             from penstock.adapters.postgres.audited import AuditedPostgres  # noqa: PLC0415
             from penstock.adapters.postgres.connection import PostgresServer  # noqa: PLC0415
 
-            database = unquote(url.path.lstrip("/")) or user
-            tls = dict(parse_qsl(url.query))
-            return AuditedPostgres(PostgresServer(host, url.port or _POSTGRES_PORT, database, user, password, tls))
+            return AuditedPostgres(PostgresServer(host, url.port or _POSTGRES_PORT, database, user, password, options))
+        case "redshift":
+            from penstock.adapters.redshift.audited import AuditedRedshift  # noqa: PLC0415 - as above
+
+            return AuditedRedshift(_cluster(host, url.port or _REDSHIFT_PORT, database, (user, password), options))
         case "duckdb":
             # As elsewhere: three slashes before a relative path, four before an absolute one.
             path = Path(unquote(url.path[1:]))
@@ -83,6 +104,34 @@ def _open(at: TableAt) -> AuditedDatabase:
         case _:
             message = f"a database {url.scheme}:// cannot be audited"
             raise UsageError(message, f"write {_FORMS}")
+
+
+def _cluster(
+    host: str, port: int, database: str, login: tuple[str, str], options: Mapping[str, str]
+) -> RedshiftCluster:
+    from penstock.adapters.redshift.connection import RedshiftCluster  # noqa: PLC0415 - its driver is in an extra
+
+    match options.get("sslmode", "verify-full"):
+        case "verify-full" | "verify-ca" | "disable" as sslmode:
+            return RedshiftCluster(host, port, database, *login, sslmode)
+        case other:
+            message = f"sslmode={other} is no way to reach a Redshift"
+            raise UsageError(message, "write ?sslmode=verify-full, ?sslmode=verify-ca or ?sslmode=disable")
+
+
+def _open_files(url: SplitResult, stack: ExitStack) -> AuditedDatabase:
+    """Open a folder of tables; paths as in duckdb:///."""
+    folder = Path(unquote(url.path[1:])).absolute()
+    if not folder.is_dir():
+        message = f"there is no folder {folder}"
+        raise UsageError(message, f"give the folder below which SCHEMA/TABLE is: {url.scheme}:////data/lake")
+    store = open_objects(ObjectsSpec(folder.as_uri()))
+    copies = stack.enter_context(closing(LocalCopies(store)))
+    if url.scheme == "delta":
+        opened = AuditedFiles(DELTA, DeltaTables(store, copies.path).find, copies.folder)
+    else:
+        opened = AuditedFiles(PARQUET, ParquetTables(store, copies.path).find, copies.folder)
+    return stack.enter_context(closing(opened))
 
 
 def _split(text: str) -> SplitResult:
@@ -97,6 +146,8 @@ def _split(text: str) -> SplitResult:
 
 
 def _find(database: AuditedDatabase, at: TableAt) -> FoundTable:
+    if isinstance(database, AuditedFiles) and database.look(at.table) is None:
+        raise no_table(database, at.table)
     if not isinstance(database, AuditedMysql):
         return find_table(database, at.table)
     schema = read_tables(database.connection, [at.table]).get(at.table)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from penstock.config.specs import LinkSpec, PipelineSpec
     from penstock.core.audit.findings import RowKey, TableFindings
     from penstock.core.tables import TableId
+    from penstock.links.audit.lake_target import LakeTargetState
     from penstock.links.audit.target_state import TargetState
     from penstock.ports.audited import AuditedDatabase, AuditedSource
     from penstock.wiring.audit_progress import LinkProgress
@@ -32,7 +33,7 @@ class AuditedLink:
     link: LinkSpec
     source: AuditedSource
     target: AuditedDatabase
-    state: TargetState
+    state: TargetState | LakeTargetState
     progress: LinkProgress
     stopped: Mapping[str, str]
 

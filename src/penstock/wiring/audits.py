@@ -54,7 +54,9 @@ def require_audits(spec: PipelineSpec) -> Mapping[str, AuditSpec]:
     named = named_audits(spec)
     if not named:
         message = f"pipeline {spec.pipeline} has no link to a sink that can be audited"
-        raise UsageError(message, "audit a pipeline with a link to a sink of kind duckdb or postgres")
+        raise UsageError(
+            message, "audit a pipeline with a link to a sink of any kind but snowflake with a landing zone"
+        )
     return named
 
 

@@ -14,16 +14,20 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
+from penstock.config.audits import AuditSpec
 from penstock.config.places import lake_url
 from penstock.config.sinks import DeltaSinkSpec
 from penstock.ports.queries import ReadLimits
 from penstock.spark.delta.query import query_lake
+from penstock.spark.delta.session import own_session, spark_url
+from penstock.wiring.audit import run_audit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from tests.servers.pipeline.conftest import PipelineCase
 
+    from penstock.core.audit.findings import TableFindings
     from penstock.dev.s3 import S3Server
 
 pytestmark = pytest.mark.usefixtures("spark")
@@ -37,6 +41,21 @@ def rows(case: PipelineCase, query: str) -> list[tuple[object, ...]]:
     assert isinstance(sink, DeltaSinkSpec)
     found = query_lake(case.session, lake_url(case.spec, sink), query, ReadLimits())
     return [tuple(row.values()) for row in found.rows.to_pylist()]
+
+
+def audited(case: PipelineCase) -> Mapping[str, TableFindings]:
+    """Audit the lake; the findings by table."""
+    report = run_audit(case.spec, AuditSpec(source="db", sink="warehouse"), lambda _: None)
+    return {found.table.partition(".")[2]: found for found in report.tables}
+
+
+def rows_changed(case: PipelineCase, table: str, change: str) -> str:
+    """Change rows of the lake behind the pipeline's back; where they are."""
+    sink = case.spec.sinks[0]
+    assert isinstance(sink, DeltaSinkSpec)
+    path = f"{spark_url(lake_url(case.spec, sink))}/{case.database}/{table}"
+    own_session(case.session).sql(f"UPDATE delta.`{path}` SET {change}")
+    return path
 
 
 def penstock(case: PipelineCase, command: str, *options: str) -> str:
@@ -98,6 +117,10 @@ def test_a_lake_equals_its_source_after_kill_9_between_two_commits(lake_case: Pi
     assert_same_rows(case, f"SELECT id, name, points, big, karma FROM {case.database}.users ORDER BY id")
     logged = f"SELECT what, _op, count(*) FROM {case.database}.log GROUP BY ALL ORDER BY what"
     assert [(what, count) for what, _, count in rows(case, logged)] == [("a", 2), ("b", 1)]
+    assert {name: table.state for name, table in audited(case).items()} == {"users": "equal", "log": "not compared"}
+    lake = rows_changed(case, "users", "points = points + 1 WHERE id = 1")
+    found = audited(case)["users"]
+    assert {row.key: dict(row.columns) for row in found.rows} == {("1",): {"points": ("1.50", "2.50")}}, lake
 
 
 @pytest.mark.nightly
@@ -148,3 +171,5 @@ def test_a_lake_on_s3_that_keeps_deleted_rows_and_hides_a_column_equals_its_sour
     with case.connect() as connection, connection.cursor() as cursor:
         cursor.execute(f"SELECT id, name, karma FROM {case.database}.users ORDER BY id")
         assert [(row["id"], row["name"], row["karma"]) for row in found if row["living"]] == list(cursor.fetchall())
+    users = audited(case)["users"]
+    assert (users.state, [each.column for each in users.not_compared], users.rows) == ("equal", ["score"], ())

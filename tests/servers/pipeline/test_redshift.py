@@ -15,16 +15,19 @@ import pytest
 import yaml
 from tests.servers.redshift_case import log_in, run
 
+from penstock.config.audits import AuditSpec
 from penstock.config.crash_points import VARIABLE
 from penstock.dev.redshift.cluster import ROLE
 from penstock.faults.proxy import Proxy
 from penstock.faults.round import carry_apart
+from penstock.wiring.audit import run_audit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tests.servers.pipeline.conftest import PipelineCase
 
+    from penstock.core.audit.findings import TableFindings
     from penstock.dev.redshift import RedshiftServer
     from penstock.dev.s3 import S3Server
 
@@ -162,6 +165,24 @@ def test_redshifts_have_what_the_source_has_whatever_ends_on_the_way(
     count = f"SELECT COUNT(*) AS n FROM {case.database}.users"
     code, said = penstock(case, "sql", count, "--sink", "second")
     assert (code, "3" in said) == (0, True), said
+    assert {row.key for row in audited(case).rows} == set()
+    rows_changed(case, redshift, f"UPDATE {case.database}.users SET name = name || ' ' WHERE id = 3")
+    (row,) = audited(case).rows
+    assert (row.key, dict(row.columns)) == (("3",), {"name": ("\\N", "\\N ")})
+
+
+def audited(case: PipelineCase) -> TableFindings:
+    """What an audit of the first Redshift finds of the users."""
+    audit = AuditSpec(source="db", sink="first", tables=("*.users",))
+    (found,) = run_audit(case.spec, audit, lambda _: None).tables
+    assert (found.source_rows, found.not_compared) == (3, ())
+    return found
+
+
+def rows_changed(case: PipelineCase, redshift: RedshiftServer, statement: str) -> None:
+    """Change rows of the first Redshift behind the pipeline's back."""
+    with closing(log_in(redshift, dbname=case.spec.sinks[1].database)) as connection:  # type: ignore[union-attr]
+        run(connection, statement)
 
 
 @pytest.mark.timeout(900 + DOWN_SECONDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import signal
@@ -20,13 +21,15 @@ from tests.servers.prometheus import prometheus
 from tests.unit.web.shop import until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from penstock.embedded.mariadb import MariadbServer
 
 pytestmark = [pytest.mark.nightly, pytest.mark.timeout(580)]
 
 WAIT_SECONDS = 150
+EVERY_MINUTE = {"source": "db", "sink": "warehouse", "every": "60s"}
+AUDITS = ({**EVERY_MINUTE, "tables": "orders"}, {**EVERY_MINUTE, "tables": "locked", "query_seconds": 1})
 
 
 class Watched:
@@ -92,11 +95,16 @@ def _command(pid: int) -> str:
         return ""
 
 
-@pytest.fixture
+@pytest.fixture(params=[()])
 def watched(
-    tmp_path: Path, mariadb: MariadbServer, fresh_database: str, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    mariadb: MariadbServer,
+    fresh_database: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Watched]:
-    """A pipeline that runs with embedded servers, and carries a row."""
+    """A pipeline that runs with embedded servers and audits, and carries rows."""
+    audits: Sequence[Mapping[str, object]] = request.param
     monkeypatch.setenv("CASE_PASSWORD", mariadb.password)
     connection = pymysql.connect(
         host=mariadb.host, port=mariadb.port, user=mariadb.user, password=mariadb.password, autocommit=True
@@ -104,6 +112,8 @@ def watched(
     with contextlib.closing(connection), connection.cursor() as cursor:
         cursor.execute(f"CREATE TABLE {fresh_database}.orders (id INT PRIMARY KEY)")
         cursor.execute(f"INSERT INTO {fresh_database}.orders VALUES (1), (2), (3)")
+        cursor.execute(f"CREATE TABLE {fresh_database}.locked (id INT PRIMARY KEY)")
+        cursor.execute(f"INSERT INTO {fresh_database}.locked VALUES (1)")
     login = {"host": mariadb.host, "port": mariadb.port, "user": mariadb.user, "password_env": "CASE_PASSWORD"}
     config = {
         "pipeline": fresh_database,
@@ -111,6 +121,7 @@ def watched(
         "sources": [{"name": "db", "kind": "mysql", **login, "tables": [f"{fresh_database}.*"], "start": "snapshot"}],
         "sinks": [{"name": "warehouse", "kind": "duckdb", "path": str(tmp_path / "warehouse.duckdb")}],
         "links": [{"from": "db", "to": "warehouse"}],
+        "audits": [{**audit, "tables": [f"{fresh_database}.{audit['tables']}"]} for audit in audits],
     }
     file, log = tmp_path / "pipeline.yaml", tmp_path / "run.log"
     file.write_text(yaml.safe_dump(config))
@@ -171,3 +182,61 @@ def test_what_is_killed_is_seen_and_is_gone_when_it_has_recovered(
 
     assert watched.run.poll() is None
     print(f"seen after {seen}")  # noqa: T201 - how soon, for who reads a nightly's output
+
+
+@pytest.mark.parametrize("watched", [AUDITS], indirect=True)
+def test_a_run_audits_itself_and_an_audit_that_fails_is_told_and_disturbs_no_link(
+    watched: Watched, mariadb: MariadbServer, fresh_database: str
+) -> None:
+    rows = f'penstock_table_rows_total{{link="db-to-warehouse",table="{fresh_database}.%s"}}'
+    audit = f'{{audit="db-to-warehouse%s",table="{fresh_database}.%s"}}'
+    watched.until(rows % "orders", 3)
+    watched.until(rows % "locked", 1)
+    with (
+        contextlib.closing(_connect(mariadb, fresh_database)) as connection,
+        contextlib.closing(_connect(mariadb, fresh_database)) as locking,
+        connection.cursor() as cursor,
+        locking.cursor() as lock,
+    ):
+        watched.until(f"penstock_audit_score{audit % ('', 'orders')}", 1)
+        watched.until(f"penstock_audit_score{audit % (' (2)', 'locked')}", 1)
+        assert "penstock_healthy{}" in watched.metrics()
+
+        # Nobody else reads the table now, so that the source ends the audit's query after a second.
+        lock.execute("LOCK TABLES locked WRITE")
+        said = _until_failed(watched)
+        before = watched.metrics()[f"penstock_audit_timestamp_seconds{audit % ('', 'orders')}"]
+        cursor.execute("INSERT INTO orders VALUES (4)")
+        watched.until(rows % "orders", 4)
+        watched.until(f"penstock_audit_timestamp_seconds{audit % ('', 'orders')}", before, or_more=True)
+
+    assert watched.metrics()[f"penstock_audit_score{audit % ('', 'orders')}"] == 1
+    assert "query_seconds" in said, said
+    assert "db-to-warehouse (2)" in watched.page()
+
+
+def _connect(server: MariadbServer, database: str) -> pymysql.Connection:
+    return pymysql.connect(
+        host=server.host,
+        port=server.port,
+        user=server.user,
+        password=server.password,
+        database=database,
+        autocommit=True,
+        connect_timeout=10,
+        read_timeout=60,
+    )
+
+
+def _until_failed(watched: Watched) -> str:
+    """Wait until the status has an audit that failed; what it says of it."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    while True:
+        command = [sys.executable, "-m", "penstock", "status", str(watched.directory / "pipeline.yaml"), "--json"]
+        told = json.loads(subprocess.run(command, capture_output=True, timeout=60, check=False).stdout)
+        failed = [each for each in told["audits"] if each["state"] == "failed"]
+        if failed:
+            assert all(link["state"] == "running" for link in told["links"]), told["links"]
+            return str(failed[0]["why"])
+        assert time.monotonic() < deadline, told
+        time.sleep(2)

@@ -47,7 +47,7 @@ def test_a_partition_whose_rows_nobody_looked_at_stays_unequal() -> None:
 
 
 def test_neighbours_are_read_together_and_rows_without_a_key_by_themselves() -> None:
-    assert ranges_of([3, None, -1, 0, 4], 10) == [KeyRange(None, None), KeyRange(-10, 9), KeyRange(30, 49)]
+    assert ranges_of([3, -1, 0, 4], 10) == [KeyRange(-10, 9), KeyRange(30, 49)]
 
 
 def test_sparse_keys_and_many_rows_do_not_make_more_partitions_than_may_travel() -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 import sqlglot
 
-from penstock.core.audit.queries import KeyRange, keys_query, rows_query, signature_query
+from penstock.core.audit.queries import Within, keys_query, rows_query, signature_query
 from penstock.core.audit.side import AuditColumn, AuditSide
 from penstock.core.audit.snowflake import SNOWFLAKE as AUDITED
 from penstock.core.batches import Batch
@@ -174,8 +174,8 @@ def test_signatures_of_an_audit_are_snowflake_s_sql() -> None:
         side = AuditSide(AUDITED, '"shop"."orders"', columns, (key,), cut)  # type: ignore[arg-type]  # a member of Cut
 
         signatures, rows, keys = parsed(
-            signature_query(side, 8, [KeyRange(0, 7)], 2),
-            rows_query(side, [KeyRange(None, None)], 8),
+            signature_query(side, 8, Within((0,), 8), 2),
+            rows_query(side, Within((None,), 8), 8),
             keys_query(side, [("1",), (None,)], values=True),
         )
 

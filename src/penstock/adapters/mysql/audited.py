@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from penstock.adapters.mysql.catalog import read_flavour
-from penstock.adapters.mysql.connection import ask, connect
+from penstock.adapters.mysql.connection import ask, connect, error_code
 from penstock.core.audit.dialects import MARIADB, MYSQL
+from penstock.core.errors import PenstockError, UnavailableError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from penstock.core.audit.dialects import AuditDialect
 
 _QUERY_SECONDS = 3600
+_ENDED_BY_SERVER = frozenset({1317, 1969, 3024})
+"""ER_QUERY_INTERRUPTED, ER_STATEMENT_TIMEOUT of MariaDB, ER_QUERY_TIMEOUT of MySQL."""
 _SESSION = (
     "SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ",
     # No padding of CHAR values, and no other meaning of || and quotes.
@@ -59,7 +62,14 @@ class AuditedMysql:
 
     def fetch(self, query: str) -> Sequence[Sequence[Any]]:
         """See `AuditedDatabase`."""
-        return ask(self._connection, query)
+        try:
+            return ask(self._connection, query)
+        except PenstockError as error:
+            if error_code(error) not in _ENDED_BY_SERVER:
+                raise
+            message = f"the server ended an audit's query: {error.message}"
+            hint = "give the audit more `query_seconds`, or audit when the server is less busy"
+            raise UnavailableError(message, hint) from error
 
     def close(self) -> None:
         """See `AuditedDatabase`; the server ends the transaction."""

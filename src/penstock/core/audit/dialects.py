@@ -39,7 +39,10 @@ class AuditDialect:
     whatever layout the database likes; `mantissa` and `exponent` take that apart.
     `hashes` gives 32 hexadecimal digits, `word` the number of eight of them.
     `divide` cuts towards zero. `fence` at the end of a subquery keeps the
-    optimizer from computing what is in it more than once.
+    optimizer from computing what is in it more than once. `text_cast` makes a text
+    of what is compared with one, so that an index of texts may serve. `not_written`
+    are kinds that this SQL cannot write so that others write the same. `scans`: no
+    index serves ranges of a key.
     """
 
     name: str
@@ -59,6 +62,10 @@ class AuditDialect:
     without_zeros_before: str = "TRIM(LEADING '0' FROM {0})"
     without_zeros_behind: str = "TRIM(TRAILING '0' FROM {0})"
     characters: str = "CHAR_LENGTH({0})"
+    text_cast: str = "CAST({0} AS VARCHAR)"
+    not_written: frozenset[Kind] = frozenset()
+    keeps_json_text: bool = True
+    scans: bool = False
     has_concat: bool = False
     fence: str = ""
     zero_dates: bool = False
@@ -109,6 +116,7 @@ MARIADB: Final = AuditDialect(
     as_text="CAST({0} AS CHAR)",
     text_literal="CONVERT(x'{0}' USING utf8mb4)",
     bytes_literal="x'{0}'",
+    text_cast="{0}",
     has_concat=True,
     zero_dates=True,
 )
@@ -160,6 +168,7 @@ POSTGRES: Final = AuditDialect(
     as_text="CAST({0} AS TEXT)",
     text_literal="convert_from(decode('{0}', 'hex'), 'UTF8')",
     bytes_literal="decode('{0}', 'hex')",
+    text_cast="CAST({0} AS TEXT)",
     fence=" OFFSET 0",
 )
 """PostgreSQL 13 and later, in a session in UTC with the ISO date style, in a database in UTF-8."""
@@ -197,10 +206,12 @@ DUCKDB: Final = AuditDialect(
     hashes=MappingProxyType({"sha256": "LEFT(sha256({0}), 32)", "classic": "md5({0})"}),
     word="CAST('0x' || {0} AS BIGINT)",
     divide="({0} // {1})",
-    divide_wide="({0} // {1})",
+    # `//` of decimals makes floats.
+    divide_wide="(CAST({0} AS HUGEINT) // {1})",
     bytes_length="strlen({0})",
     as_text="CAST({0} AS VARCHAR)",
     text_literal="decode(from_hex('{0}'))",
     bytes_literal="from_hex('{0}')",
+    scans=True,
 )
 """DuckDB 1.0 and later."""

@@ -23,7 +23,7 @@ _KINDS: Final[Mapping[str, Kind]] = {
     **dict.fromkeys(("ubigint", "hugeint", "uhugeint"), "integer"),
     **dict.fromkeys(("real", "double precision", "double", "float"), "float"),
     **dict.fromkeys(("text", "character varying", "varchar", "json", "uuid"), "text"),
-    **dict.fromkeys(("bytea", "blob"), "bytes"),
+    **dict.fromkeys(("bytea", "blob", "binary varying", "varbyte"), "bytes"),
     "boolean": "boolean",
     "date": "date",
     **dict.fromkeys(("timestamp", "timestamp without time zone"), "datetime"),
@@ -58,6 +58,18 @@ class FoundTable:
     key: tuple[str, ...]
 
 
+def printed_columns(rows: Sequence[Sequence[object]]) -> tuple[FoundColumn, ...]:
+    """Return columns from (name, type) as PostgreSQL's and Redshift's format_type prints it: `numeric(20,4)`."""
+    found = []
+    for name, printed in rows:
+        plain, _, arguments = str(printed).partition("(")
+        scale = arguments.rstrip(")").partition(",")[2] if _DECIMAL.match(plain) else ""
+        # What stands behind the digits: `timestamp(6) without time zone`.
+        behind = arguments.partition(")")[2]
+        found.append(_found(str(name), f"{plain}{behind}", scale or None))
+    return tuple(found)
+
+
 def found_columns(rows: Sequence[Sequence[object]]) -> tuple[FoundColumn, ...]:
     """Return columns of PostgreSQL or DuckDB from (name, type, scale) as information_schema has them."""
     return tuple(_found(str(name), str(type_), scale) for name, type_, scale in rows)
@@ -86,6 +98,8 @@ def plan_found(source: FoundTable, target: FoundTable, key: Sequence[str] = (), 
         other = theirs.pop(column.name.casefold(), None)
         if other is None:
             left_out.append(NotCompared(column.name, "the other table has no such column", is_wrong=True))
+        elif why := _not_written(column, (source.dialect, target.dialect)):
+            left_out.append(NotCompared(column.name, why))
         elif why := _why_not(column, other):
             left_out.append(NotCompared(column.name, why, is_wrong=column.kind is not None))
         else:
@@ -135,6 +149,12 @@ def _why_not(column: FoundColumn, other: FoundColumn) -> str:
     if kinds[0] != kinds[1] or column.scale != other.scale:
         return f"it is {column.declared} in the first table, and {other.declared} in the other"
     return ""
+
+
+def _not_written(column: FoundColumn, dialects: tuple[AuditDialect, AuditDialect]) -> str:
+    """Say that a database cannot write the column's values as the other one does."""
+    names = [dialect.name for dialect in dialects if column.kind in dialect.not_written]
+    return f"{names[0]} does not write values of {column.declared} as others do" if names else ""
 
 
 def _audited(column: FoundColumn) -> AuditColumn:

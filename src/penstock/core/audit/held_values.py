@@ -4,19 +4,38 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from penstock.core.tables import DateTimeType, DateType, DecimalType, EnumType, SetType, TextType, TimestampType
+from penstock.core.charset_sizes import utf8_bytes_max
+from penstock.core.tables import (
+    BytesType,
+    DateTimeType,
+    DateType,
+    DecimalType,
+    EnumType,
+    PrintedType,
+    SetType,
+    TextType,
+    TimestampType,
+)
+from penstock.core.warehouse.delta import DELTA
 from penstock.core.warehouse.dialect import DUCKDB
-from penstock.core.warehouse.dialects import POSTGRES, SNOWFLAKE
+from penstock.core.warehouse.dialects import POSTGRES, REDSHIFT, SNOWFLAKE
 
 if TYPE_CHECKING:
     from penstock.core.audit.dialects import AuditDialect
-    from penstock.core.tables import Column
+    from penstock.core.tables import Column, ColumnType
+    from penstock.core.warehouse.dialect import Dialect
     from penstock.core.warehouse.load_plan import Overflow
 
 AS_IT_IS: Final = "{0}"
 """The value of a column, which stands in place of `{0}`."""
 
-_WAREHOUSES: Final = {"duckdb": DUCKDB, "postgres": POSTGRES, "snowflake": SNOWFLAKE}
+_WAREHOUSES: Final = {
+    "duckdb": DUCKDB,
+    "postgres": POSTGRES,
+    "redshift": REDSHIFT,
+    "snowflake": SNOWFLAKE,
+    "delta": DELTA,
+}
 _UTF8: Final = "CAST(CONVERT({0} USING utf8mb4) AS BINARY)"
 _HAS_NUL: Final = f"INSTR({_UTF8}, CHAR(0)) > 0"
 _WITHOUT_NUL: Final = f"CONVERT(REPLACE({_UTF8}, CHAR(0), '') USING utf8mb4)"
@@ -38,10 +57,24 @@ def held_value(dialects: tuple[AuditDialect, AuditDialect], column: Column, over
         case DateType() | DateTimeType() | TimestampType() if warehouse.first_date:
             # Dates before the year 1 have a zero in them on MySQL, and so became NULL, or stopped their table, before.
             return AS_IT_IS if is_mysql else None
+        case PrintedType("json") | TextType() | BytesType() if _may_be_too_long(warehouse, column.type):
+            return None
         case TextType() | EnumType() | SetType() if not warehouse.text_has_nul and is_mysql:
             return _WITHOUT_NUL if overflow == "clamp" else f"CASE WHEN {_HAS_NUL} THEN NULL ELSE {AS_IT_IS} END"
         case _:
             return AS_IT_IS
+
+
+def _may_be_too_long(warehouse: Dialect, type_: ColumnType) -> bool:
+    """Whether the warehouse cuts some values, or has NULL in their place: which ones, its own rules alone say."""
+    match type_:
+        case TextType(characters_max, charset):
+            each = utf8_bytes_max(charset) if warehouse.text_length_is_bytes else 1
+            return 0 < warehouse.text_length_max < characters_max * each
+        case BytesType(bytes_max):
+            return 0 < warehouse.binary_length_max < bytes_max
+        case _:
+            return warehouse.text_length_max > 0
 
 
 def _decimal(precision_max: int, scale: int, overflow: Overflow) -> str:

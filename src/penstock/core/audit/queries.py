@@ -9,7 +9,7 @@ from penstock.core.audit.minhash import MASK, MODULUS, coefficients
 from penstock.core.audit.side import HASH_VALUES, words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from penstock.core.audit.side import AuditColumn, AuditSide
 
@@ -43,10 +43,18 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """Values of `AuditSide.key_value` from `low` to `high`, both included; with None, rows without a key."""
+    """Values of `AuditSide.key_value` from `low` to `high`, both included."""
 
-    low: int | None
-    high: int | None
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """Some partitions, all of which are `width` wide; None is that of rows without a key."""
+
+    partitions: tuple[int | None, ...]
+    width: int
 
 
 def extremes_query(side: AuditSide) -> str:
@@ -61,12 +69,12 @@ def count_query(side: AuditSide) -> str:
     return f"SELECT COUNT(*) FROM {side.rows}{_where(side)}"  # noqa: S608 - names are quoted
 
 
-def signature_query(side: AuditSide, width: int, ranges: Sequence[KeyRange] | None, k: int) -> str:
-    """Return the query for the signatures of all partitions that are `width` wide, of rows in `ranges` (None: all)."""
+def signature_query(side: AuditSide, width: int, within: Within | None, k: int) -> str:
+    """Return the query for the signatures of all partitions that are `width` wide, of rows `within` (None: of all)."""
     fence, as_text = side.dialect.fence, side.dialect.as_text.format
     key = "NULL" if side.cut == "hash" else side.key_value()
     listed = f"{side.partition(width)} AS p, {key} AS v, {side.row_hash()} AS h"
-    hashed = f"SELECT {listed} FROM {side.rows}{_where(side, ranges)}{fence}"  # noqa: S608 - names are quoted
+    hashed = f"SELECT {listed} FROM {side.rows}{_where(side, within)}{fence}"  # noqa: S608 - names are quoted
     split = ", ".join(f"{word} AS w{number}" for number, word in enumerate(words(side.dialect, "h")))
     parted = f"SELECT p, v, {split} FROM ({hashed}) AS r{fence}"  # noqa: S608 - names are quoted
     sums = [as_text(f"SUM(w{number})") for number in range(WORDS)]
@@ -80,11 +88,11 @@ def read_signatures(rows: Iterable[Sequence[Any]]) -> dict[int | None, Signature
     return {_number(row[0]): _signature(row) for row in rows}
 
 
-def rows_query(side: AuditSide, ranges: Sequence[KeyRange], width: int) -> str:
-    """Return the query for the key's texts, the hash and the partition (of `width`) of each row in `ranges`."""
+def rows_query(side: AuditSide, within: Within, width: int) -> str:
+    """Return the query for the key's texts, the hash and the partition (of `width`) of each row `within`."""
     partition = side.dialect.as_text.format(side.partition(width))
     listed = ", ".join([*(side.text(column) for column in side.key), side.row_hash(), partition])
-    return f"SELECT {listed} FROM {side.rows}{_where(side, ranges)}"  # noqa: S608 - names are quoted
+    return f"SELECT {listed} FROM {side.rows}{_where(side, within)}"  # noqa: S608 - names are quoted
 
 
 def keys_query(
@@ -114,17 +122,13 @@ def read_value(row: Sequence[Any], key: int, place: int) -> tuple[str | None, st
     return text, None if digest is None else str(digest), int(length or 0)
 
 
-def ranges_of(partitions: Iterable[int | None], width: int) -> list[KeyRange]:
+def ranges_of(partitions: Iterable[int], width: int) -> list[KeyRange]:
     """Return what some partitions hold, neighbours together."""
     ranges: list[KeyRange] = []
-    numbers = set(partitions)
-    if None in numbers:
-        ranges.append(KeyRange(None, None))
-    for number in sorted(each for each in numbers if each is not None):
+    for number in sorted(partitions):
         low, high = number * width, (number + 1) * width - 1
-        last = ranges[-1] if ranges else None
-        if last is not None and last.high is not None and last.high + 1 == low:
-            ranges[-1] = KeyRange(last.low, high)
+        if ranges and ranges[-1].high + 1 == low:
+            ranges[-1] = KeyRange(ranges[-1].low, high)
         else:
             ranges.append(KeyRange(low, high))
     return ranges
@@ -196,16 +200,29 @@ def _signature(row: Sequence[Any]) -> Signature:
     return Signature(int(count), found[:WORDS], found[WORDS:], low, high)
 
 
-def _where(side: AuditSide, ranges: Sequence[KeyRange] | None = None) -> str:
+def _where(side: AuditSide, within: Within | None = None) -> str:
     conditions = [side.where] if side.where else []
-    if ranges is not None:
-        value = side.key_value()
-        conditions.append(f"({' OR '.join(_in_range(value, each) for each in ranges)})")
+    if within is not None:
+        conditions.append(f"({' OR '.join(_conditions(side, within))})")
     return f" WHERE {' AND '.join(conditions)}" if conditions else ""
 
 
+def _conditions(side: AuditSide, within: Within) -> Iterator[str]:
+    """Yield ranges of the key where an index may serve them, else one look at each row, whatever the partitions."""
+    value, numbers = side.key_value(), sorted(each for each in within.partitions if each is not None)
+    if numbers and (side.cut == "hash" or side.dialect.scans):
+        listed = f"{side.partition(within.width)} IN ({', '.join(map(str, numbers))})"
+        whole = KeyRange(numbers[0] * within.width, (numbers[-1] + 1) * within.width - 1)
+        # Stretches of a table without such keys need not be read.
+        yield listed if side.cut == "hash" else f"({_in_range(value, whole)} AND {listed})"
+    else:
+        yield from (_in_range(value, each) for each in ranges_of(numbers, within.width))
+    if None in within.partitions:
+        yield f"{value} IS NULL"
+
+
 def _in_range(value: str, wanted: KeyRange) -> str:
-    return f"{value} IS NULL" if wanted.low is None else f"{value} BETWEEN {wanted.low} AND {wanted.high}"
+    return f"{value} BETWEEN {wanted.low} AND {wanted.high}"
 
 
 def _value_parts(side: AuditSide, column: AuditColumn) -> tuple[str, str, str]:
@@ -246,8 +263,7 @@ def _text_column(side: AuditSide, column: AuditColumn) -> str:
     """ENUM, UUID and the like are texts only once they are written as such; on MySQL they compare with texts as is."""
     if not column.is_cast_text:
         return side.text(column)
-    name = side.dialect.quoted(column.name)
-    return name if side.dialect.has_concat else f"CAST({name} AS {'TEXT' if side.dialect.fence else 'VARCHAR'})"
+    return side.dialect.text_cast.format(side.dialect.quoted(column.name))
 
 
 def index_by_key(rows: Iterable[Sequence[Any]], width: int) -> Mapping[tuple[str | None, ...], list[Sequence[Any]]]:

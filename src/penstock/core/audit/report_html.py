@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from penstock.core.audit.findings import DivergentRow, TableFindings
+    from penstock.core.audit.findings import DivergentRow, RowKey, StagedRow, StagesFound, TableFindings
     from penstock.core.audit.report import AuditReport
     from penstock.core.audit.scores import Score
 
@@ -77,17 +77,53 @@ def _details(table: TableFindings) -> str:
         items.append(f"{table.in_flight} rows changed all the while, so nothing is known of them")
     notes = "".join(f"<li>{escape(item)}" for item in items)
     rows = "\n".join(_row(row) for row in table.rows)
-    if not notes and not rows:
+    stages = "" if table.stages is None else _stages(table, table.stages)
+    if not (notes or rows or stages):
         return ""
     listed = f"<table><tr><th>key<th>state<th>column<th>source<th>target</tr>{rows}</table>" if rows else ""
     more = table.wrong_rows - len(table.rows)
     left_out = f"<p>{more:,} more wrong rows are not listed.</p>" if more > 0 else ""
-    return f"<h2>{escape(table.table)}</h2><ul>{notes}</ul>{listed}{left_out}"
+    return f"<h2>{escape(table.table)}</h2><ul>{notes}</ul>{listed}{left_out}{stages}"
+
+
+def _stages(table: TableFindings, found: StagesFound) -> str:
+    """The way from the source to the target, stage by stage, and where each wrong row is wrong first."""
+    headings = "<th>stage<th>state<th>bounds" + "".join(
+        f'<th class="number">{name}' for name in ("score", "rows", "wrong rows")
+    )
+    stages = "\n".join(_stage(stage, each) for stage, each in (*found.stages, ("target", table)))
+    html = f"<h3>By stage</h3><table><tr>{headings}<th>notes</tr>\n{stages}</table>"
+    if not found.rows:
+        return html
+    rows = "\n".join(_staged_row(row) for row in found.rows)
+    return f"{html}<table><tr><th>key<th>wrong first in<th>newest message<th>from</tr>\n{rows}</table>"
+
+
+def _stage(stage: str, found: TableFindings) -> str:
+    style = found.state if found.state in {"equal", "different"} else "other"
+    notes = [found.why, *(f"{each.column} is not compared: {each.why}" for each in found.not_compared)]
+    numbers = [_number(found.score), f"{found.target_rows:,}", f"{found.wrong_rows:,}"]
+    cells = "".join(f'<td class="number">{text}' for text in numbers)
+    begin = f'<tr><td>{stage}<td class="{style}">{escape(found.state)}<td>{_bar(found.score)}{cells}'
+    return f"{begin}<td>{escape('; '.join(note for note in notes if note))}</tr>"
+
+
+def _staged_row(row: StagedRow) -> str:
+    doubt = f"; {' and '.join(row.unknown_in)} cannot tell" if row.unknown_in else ""
+    begin = f"<tr><td><code>{escape(_key(row.key))}</code><td>{row.first_wrong}{doubt}"
+    message = row.message
+    if message is None:
+        return f"{begin}<td>none is kept<td></tr>"
+    place = f"{message.topic}/{message.partition} offset {message.offset} ({message.op})"
+    return f"{begin}<td><code>{escape(place)}</code><td><code>{escape(message.position)}</code></tr>"
+
+
+def _key(key: RowKey) -> str:
+    return ", ".join("NULL" if text is None else text for text in key)
 
 
 def _row(row: DivergentRow) -> str:
-    key = ", ".join("NULL" if text is None else text for text in row.key)
-    begin = f"<tr><td><code>{escape(key)}</code><td>{row.state}"
+    begin = f"<tr><td><code>{escape(_key(row.key))}</code><td>{row.state}"
     if not row.columns:
         return f"{begin}<td><td><td></tr>"
     return "\n".join(

@@ -46,5 +46,6 @@ SNOWFLAKE: Final = AuditDialect(
     as_text="CAST(CAST({0} AS NUMBER(38, 0)) AS VARCHAR)",
     text_literal="HEX_DECODE_STRING('{0}')",
     bytes_literal="TO_BINARY('{0}', 'HEX')",
+    scans=True,
 )
 """Snowflake, in a session in UTC. It prints a FLOAT with the digits that give it back."""

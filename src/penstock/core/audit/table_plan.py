@@ -66,7 +66,7 @@ def plan_table(
     pairs: list[tuple[Column, Column]] = []
     for column in schema.columns:
         other = theirs.pop(column.name.casefold(), None)
-        found = _why_not(column, other, known, excluded)
+        found = _why_not(column, other, known, excluded) or _not_written(column, dialects)
         if found is None and held_value(dialects, column, known.overflow) is None:
             why = f"with `overflow: {known.overflow}` its values may have become others, which the source cannot tell"
             found = NotCompared(column.name, why)
@@ -99,6 +99,18 @@ def _why_not(
         return NotCompared(column.name, why, is_wrong=True)
     if kind_of(column.type) is None or column.declaration.endswith(_ARRAY):
         return NotCompared(column.name, f"values of {column.declaration or column.type} are not compared yet")
+    return None
+
+
+def _not_written(column: Column, dialects: tuple[AuditDialect, AuditDialect]) -> NotCompared | None:
+    """Say that a database cannot write the column's values as the other one does."""
+    kind = kind_of(column.type)
+    for dialect in dialects:
+        if kind in dialect.not_written:
+            why = f"{dialect.name} does not write values of {column.declaration or column.type} as others do"
+            return NotCompared(column.name, why)
+    if column.type == PrintedType("json") and not all(dialect.keeps_json_text for dialect in dialects):
+        return NotCompared(column.name, "the target keeps JSON without the text that it was written in")
     return None
 
 

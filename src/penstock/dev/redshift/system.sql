@@ -130,6 +130,21 @@ CREATE FUNCTION length(content varbyte) RETURNS integer LANGUAGE sql IMMUTABLE S
 CREATE FUNCTION octet_length(content varbyte) RETURNS integer LANGUAGE sql IMMUTABLE STRICT
     AS $$ SELECT char_length(content::text) / 2 $$;
 
+-- "SHA2 function", "STRTOL function" with the base 16.
+CREATE FUNCTION sha2(content varchar, bits integer) RETURNS varchar LANGUAGE sql IMMUTABLE STRICT AS $$
+    SELECT CASE bits
+        WHEN 224 THEN encode(sha224(convert_to(content, 'UTF8')), 'hex')
+        WHEN 384 THEN encode(sha384(convert_to(content, 'UTF8')), 'hex')
+        WHEN 512 THEN encode(sha512(convert_to(content, 'UTF8')), 'hex')
+        ELSE encode(sha256(convert_to(content, 'UTF8')), 'hex') END::varchar $$;
+CREATE FUNCTION strtol(digits varchar, base integer) RETURNS bigint LANGUAGE plpgsql IMMUTABLE STRICT AS $$
+BEGIN
+    IF base <> 16 THEN
+        RAISE EXCEPTION 'the stand-in does not know STRTOL with the base %', base;
+    END IF;
+    RETURN ('x' || lpad(digits, 16, '0'))::bit(64)::bigint;
+END $$;
+
 -- "GETDATE function", "PG_LAST_COPY_COUNT", "PG_LAST_COPY_ID", "PG_LAST_QUERY_ID".
 CREATE FUNCTION getdate() RETURNS timestamp LANGUAGE sql STABLE AS $$ SELECT localtimestamp(6) $$;
 CREATE FUNCTION pg_last_copy_count() RETURNS bigint LANGUAGE sql VOLATILE

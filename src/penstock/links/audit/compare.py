@@ -10,22 +10,21 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from penstock.core.audit.findings import Comparison, Suspect
 from penstock.core.audit.minhash import matching_share
 from penstock.core.audit.queries import (
-    KeyRange,
     Signature,
+    Within,
     count_query,
     extremes_query,
     hash_cuts,
     index_by_key,
     merge_parts,
     number_cuts,
-    ranges_of,
     read_signatures,
     rows_query,
     signature_query,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from penstock.core.audit.queries import Cuts
     from penstock.core.audit.side import AuditSide
@@ -41,7 +40,8 @@ _ROWS_AT_ONCE: Final = 20_000
 """So many hashes of rows travel at once, per side."""
 _NARROWER: Final = 64
 _UNLIKE_ROWS: Final = 4 * _NARROWER
-_RANGES_AT_ONCE: Final = 100
+_PARTITIONS_AT_ONCE: Final = 500
+_SUSPECTS_AT_ONCE: Final = 500_000
 _NOTHING: Final = Signature(0, (0, 0, 0, 0))
 
 
@@ -99,13 +99,13 @@ def _signatures(
 ) -> dict[int | None, tuple[Signature, Signature]]:
     """Return both sides' signatures of partitions `width` wide, within `partitions` of `of_width` (None: of all)."""
     found: dict[int | None, tuple[Signature, Signature]] = {}
-    for ranges in [None] if partitions is None else _groups(ranges_of(partitions, of_width)):
-        found |= _both(*(read_signatures(rows) for rows in _fetch(pair, partial(_signatures_of, width, ranges, k))))
+    for within in [None] if partitions is None else _groups(partitions, of_width):
+        found |= _both(*(read_signatures(rows) for rows in _fetch(pair, partial(_signatures_of, width, within, k))))
     return found
 
 
-def _signatures_of(width: int, ranges: Sequence[KeyRange] | None, k: int, side: AuditSide) -> str:
-    return signature_query(side, width, ranges, k)
+def _signatures_of(width: int, within: Within | None, k: int, side: AuditSide) -> str:
+    return signature_query(side, width, within, k)
 
 
 def _fetch(pair: Pair, query: Callable[[AuditSide], str]) -> tuple[Rows, Rows]:
@@ -138,7 +138,8 @@ def _narrow(
     suspects: list[Suspect] = []
     todo = sorted(parts, key=lambda number: (number is not None, number or 0))
     while todo and len(suspects) < suspects_max:
-        some, todo = todo[:_RANGES_AT_ONCE], todo[_RANGES_AT_ONCE:]
+        count = _count_at_once([parts[number].values() for number in todo])
+        some, todo = todo[:count], todo[count:]
         level, at = {number: both for partition in some for number, both in parts[partition].items()}, cuts.part_width
         while level:
             leaves = [number for number, both in level.items() if _is_leaf(number, both, at)]
@@ -150,6 +151,16 @@ def _narrow(
             level = {number: both for number, both in found.items() if not both[0].equals(both[1])}
             at = narrower
     return suspects, set(todo)
+
+
+def _count_at_once(parts: Sequence[Iterable[tuple[Signature, Signature]]]) -> int:
+    """Return how many partitions to look into together: few enough that all of their rows may be suspects."""
+    rows = 0
+    for place, of_partition in enumerate(parts[:_PARTITIONS_AT_ONCE]):
+        rows += sum(max(side.count for side in both) for both in of_partition)
+        if rows > _SUSPECTS_AT_ONCE:
+            return max(1, place)
+    return _PARTITIONS_AT_ONCE
 
 
 def _is_leaf(number: int | None, both: tuple[Signature, Signature], width: int) -> bool:
@@ -169,7 +180,7 @@ def _few_rows(
     rows = 0
     for number in leaves:
         count = max(side.count for side in level[number])
-        if some and (rows + count > _ROWS_AT_ONCE or len(some) == _RANGES_AT_ONCE):
+        if some and (rows + count > _ROWS_AT_ONCE or len(some) == _PARTITIONS_AT_ONCE):
             yield some
             some, rows = [], 0
         some.append(number)
@@ -181,8 +192,8 @@ def _few_rows(
 def _diff_rows(pair: Pair, leaves: Sequence[int | None], at: int, width: int) -> Iterator[Suspect]:
     """Compare row by row in `leaves`, which are `at` wide."""
     places = len(pair.source_side.key)
-    found = _fetch(pair, partial(_rows_of, ranges_of(leaves, at), width))
-    mine, theirs = (index_by_key(rows, places) for rows in found)
+    found = _fetch(pair, partial(_rows_of, Within(tuple(leaves), at), width))
+    mine, theirs = (index_by_key(rows, places) for rows in _unlike(*found))
     for key in {**mine, **theirs}:
         rows, others = mine.get(key, []), theirs.get(key, [])
         source, target = (tuple(sorted(str(row[places]) for row in side)) for side in (rows, others))
@@ -191,10 +202,18 @@ def _diff_rows(pair: Pair, leaves: Sequence[int | None], at: int, width: int) ->
             yield Suspect(key, None if partition is None else int(partition), source, target)
 
 
-def _rows_of(ranges: Sequence[KeyRange], width: int, side: AuditSide) -> str:
-    return rows_query(side, ranges, width)
+def _unlike(mine: Rows, theirs: Rows) -> tuple[Rows, Rows]:
+    """Leave out the rows that are the same on both sides, where none is there twice."""
+    here, there = {tuple(row) for row in mine}, {tuple(row) for row in theirs}
+    if len(here) < len(mine) or len(there) < len(theirs):
+        return mine, theirs
+    return list(here - there), list(there - here)
 
 
-def _groups(ranges: Sequence[KeyRange]) -> Iterator[Sequence[KeyRange]]:
-    for start in range(0, len(ranges), _RANGES_AT_ONCE):
-        yield ranges[start : start + _RANGES_AT_ONCE]
+def _rows_of(within: Within, width: int, side: AuditSide) -> str:
+    return rows_query(side, within, width)
+
+
+def _groups(partitions: Sequence[int | None], width: int) -> Iterator[Within]:
+    for start in range(0, len(partitions), _PARTITIONS_AT_ONCE):
+        yield Within(tuple(partitions[start : start + _PARTITIONS_AT_ONCE]), width)

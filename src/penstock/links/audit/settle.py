@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 _LOOKS: Final = 3
 _ROUNDS_MAX: Final = 20
 _KEYS_AT_ONCE: Final = 1000
+_NUMBERS_AT_ONCE: Final = 10_000
+"""Of keys that are one whole number each, which a database looks up in a list rather than one by one."""
 _PAUSE_SECONDS: Final = 0.2
 
 T = TypeVar("T")
@@ -112,7 +114,10 @@ def _read(
 ) -> Mapping[RowKey, Sequence[Sequence[object]]]:
     wanted = set(keys)
     rows: list[Sequence[object]] = []
-    for some in _groups(keys, _KEYS_AT_ONCE):
+    is_number = len(side.key) == 1 and side.key[0].kind == "integer"
+    listed = [key for key in keys if is_number and key[0] is not None]
+    others = keys if not listed else [key for key in keys if key[0] is None]
+    for some in (*_groups(listed, _NUMBERS_AT_ONCE), *_groups(others, _KEYS_AT_ONCE)):
         rows += database.fetch(keys_query(side, some, values=values))
     return {key: found for key, found in index_by_key(rows, len(side.key)).items() if key in wanted}
 

@@ -14,15 +14,14 @@ if TYPE_CHECKING:
 
     from penstock.ports.audited import AuditedDatabase
 
-_SCHEMA = "penstock"
-
 
 class TargetState:
-    """The state rows of one pipeline and source in a target that keeps them in the schema `penstock`."""
+    """The state rows of one pipeline and source in a target that keeps them in a schema."""
 
-    def __init__(self, database: AuditedDatabase, pipeline: str, source: str) -> None:
-        """Ask `database`, which the caller renews and closes. Both names are of letters, digits, `_` and `-`."""
+    def __init__(self, database: AuditedDatabase, pipeline: str, source: str, schema: str) -> None:
+        """Ask `database`, which the caller renews and closes. Names are of letters, digits, `_` and `-`."""
         self._database = database
+        self._schema = schema
         named = (database.dialect.quoted(name) for name in ("pipeline", "source"))
         self._mine = " AND ".join(f"{name} = '{value}'" for name, value in zip(named, (pipeline, source), strict=True))
 
@@ -36,8 +35,15 @@ class TargetState:
         """Tables that do not go on with the others."""
         return frozenset(TableId.parse(str(name)) for (name,) in self._select("waiting", "source_table"))
 
-    def tables(self) -> dict[TableId, KnownTarget]:
-        """What the target knows of each of its tables."""
+    def table(self, table: TableId) -> KnownTarget | None:
+        """What the target knows of one of its tables, None for none of them."""
+        return self._tables().get(table)
+
+    def living(self) -> list[TableId]:
+        """Every table that is there."""
+        return [table for table, known in self._tables().items() if not known.ended]
+
+    def _tables(self) -> dict[TableId, KnownTarget]:
         treated = {str(name): ColumnHistory.from_json(str(text)).treated for name, text in self._histories()}
         return {
             TableId.parse(str(name)): KnownTarget(
@@ -56,9 +62,9 @@ class TargetState:
         return self._select("columns", "source_table, history")
 
     def _select(self, table: str, columns: str) -> Sequence[Sequence[Any]]:
-        exists = f"table_schema = '{_SCHEMA}' AND table_name = '{table}'"
+        exists = f"table_schema = '{self._schema}' AND table_name = '{table}'"
         if not self._database.fetch(f"SELECT 1 FROM information_schema.tables WHERE {exists}"):  # noqa: S608 - ours
             return ()
         quoted = ", ".join(self._database.dialect.quoted(name) for name in columns.split(", "))
-        path = self._database.dialect.quoted(_SCHEMA, table)
+        path = self._database.dialect.quoted(self._schema, table)
         return self._database.fetch(f"SELECT {quoted} FROM {path} WHERE {self._mine}")  # noqa: S608 - ours

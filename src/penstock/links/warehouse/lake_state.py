@@ -79,6 +79,21 @@ class LakeState:
         """Where the files of `table` are."""
         return f"{self._folder}/tables/{_as_folder(str(table))}"
 
+    def living(self) -> list[TableId]:
+        """Return every table that is there, as its newest file has it: whether that counts, its log says."""
+        begin = f"{self._folder}/tables/"
+        found: dict[str, TableId | None] = {}
+        # In the order of their numbers, and "life.json" behind them, which is empty for a table that is there.
+        for key in self._store.list(begin):
+            folder, said = key.removeprefix(begin).partition("/")[0], self._get(key) or {}
+            if "left" in said:
+                found[folder] = None
+            elif "schema" in said:
+                progress = _parse(said)
+                gone = progress.leaving or progress.state.ended
+                found[folder] = None if gone else progress.state.schema.table
+        return [table for table in found.values() if table is not None]
+
     def write(self, table: TableId, number: int, progress: TableProgress) -> None:
         """Say what a commit with `number` is going to make true."""
         self._put(self._entry(table, number), _render(progress))

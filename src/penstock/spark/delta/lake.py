@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import uuid
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -15,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from penstock.core.files import staged_columns
 from penstock.core.warehouse.delta import DELTA
 from penstock.core.warehouse.dialect import quote_name, render_type
+from penstock.core.warehouse.lake_paths import table_folder
 from penstock.links.warehouse.lake_state import FOLDER
 from penstock.spark.delta.errors import explained
 from penstock.spark.delta.log import DeltaLogs
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from penstock.ports.objects import ObjectStore
 
 _STAGED = "__penstock_staged"
-_FOLDER_BYTES_MAX = 255
-_PATH_SIGNS = re.compile(r"[\x00-\x7f]")
 _NUMBER_OF = "spark.databricks.delta.write.txnAppId"
 _NUMBER = "spark.databricks.delta.write.txnVersion"
 _STAGED_AS = {
@@ -168,22 +166,6 @@ class DeltaLake:
     def _writer(self, rows: DataFrame, mode: str, number: int) -> DataFrameWriter:
         numbered = rows.write.format("delta").mode(mode)
         return numbered.option("txnAppId", self._owner).option("txnVersion", str(number))
-
-
-def table_folder(table: TableId) -> str:
-    """Where a table is below its lake: SCHEMA/TABLE, characters with a meaning in paths percent-encoded."""
-    return "/".join(_folder(name) for name in (table.schema, table.name))
-
-
-def _folder(name: str) -> str:
-    # A name of dots alone would lead to another folder.
-    if not name.strip("."):
-        return "%2E" * len(name)
-    folder = quote(name, safe=" $@")
-    # File systems take 255 bytes. Letters as they are have three at most, and a name has 64 characters.
-    return (
-        folder if len(folder) <= _FOLDER_BYTES_MAX else _PATH_SIGNS.sub(lambda found: quote(found[0], safe=" $@"), name)
-    )
 
 
 def _commented(rows: DataFrame, schema: TableSchema) -> DataFrame:

@@ -18,7 +18,7 @@ class SinkKind(Protocol):
 
     @property
     def can_be_audited(self) -> bool:
-        """Whether `SqlKind.open_audited` can open it."""
+        """Whether wiring/audited_target can open it."""
         ...
 
     def explain(self) -> Iterator[str]:

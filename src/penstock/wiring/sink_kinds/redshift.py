@@ -38,7 +38,7 @@ class RedshiftKind:
     sink: RedshiftSinkSpec
     connections: int = 1
     transaction_rows_max: int | None = 20_000_000
-    can_be_audited: bool = False
+    can_be_audited: bool = True
 
     def explain(self) -> Iterator[str]:
         """See `SinkKind`."""
@@ -78,8 +78,11 @@ class RedshiftKind:
 
     def open_audited(self) -> AuditedDatabase:
         """See `SqlKind`."""
-        message = f"the sink {self.sink.name} is of kind redshift, which is not audited in this release"
-        raise UsageError(message, "audit a sink of kind duckdb or postgres")
+        from penstock.adapters.redshift.audited import AuditedRedshift  # noqa: PLC0415 - drivers are slow to import
+        from penstock.core.audit import redshift  # noqa: PLC0415
+
+        is_super = self.sink.json_type == "super"
+        return AuditedRedshift(self.cluster(), redshift.REDSHIFT_SUPER if is_super else redshift.REDSHIFT)
 
     def cluster(self) -> RedshiftCluster:
         """The database and our login to it."""
