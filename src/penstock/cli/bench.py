@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from penstock.bench.bench import Bench
+
 app = typer.Typer()
 
-_NAMES = ("capture", "schematizer", "warehouse", "redshift", "steady", "snapshot", "audit", "joinery")
+_NAMES = ("capture", "schematizer", "warehouse", "redshift", "steady", "snapshot", "audit", "joinery", "postgres")
 _SECONDS_MAX = 86_400
 _ROWS_MIN = 1_000
 _MEGABYTES_MIN = 10
@@ -38,22 +43,13 @@ def bench(
     nothing. Needs some GB in the temporary directory (TMPDIR).
     """
     # Imported here so that `bench --help` need not wait for Arrow and the drivers.
-    from penstock.bench.audit.suite import AUDIT  # noqa: PLC0415
-    from penstock.bench.capture.suite import CAPTURE  # noqa: PLC0415
-    from penstock.bench.joinery.suite import JOINERY  # noqa: PLC0415
     from penstock.bench.lab import Settings  # noqa: PLC0415
     from penstock.bench.picture import render_picture  # noqa: PLC0415
-    from penstock.bench.redshift.suite import REDSHIFT  # noqa: PLC0415
-    from penstock.bench.schematizer.suite import SCHEMATIZER  # noqa: PLC0415
-    from penstock.bench.snapshot.suite import SNAPSHOT  # noqa: PLC0415
-    from penstock.bench.steady.suite import STEADY  # noqa: PLC0415
     from penstock.bench.table import print_report  # noqa: PLC0415
-    from penstock.bench.warehouse.suite import WAREHOUSE  # noqa: PLC0415
     from penstock.cli.console import open_console, say_note  # noqa: PLC0415
     from penstock.core.errors import UsageError  # noqa: PLC0415
 
-    suites = (CAPTURE, SCHEMATIZER, WAREHOUSE, REDSHIFT, STEADY, SNAPSHOT, AUDIT, JOINERY)
-    benches = {chosen.name: chosen for chosen in suites}
+    benches = _benches()
     if name not in benches:
         message = f"there is no bench {name}"
         raise UsageError(message, f"choose from: {', '.join(benches)}")
@@ -67,3 +63,19 @@ def bench(
     Path(f"bench-{name}.json").write_text(report.to_json() + "\n", encoding="utf-8")
     Path(f"bench-{name}.svg").write_text(render_picture(report), encoding="utf-8")
     say_note(f"the same is in bench-{name}.json, and as a picture in bench-{name}.svg")
+
+
+def _benches() -> Mapping[str, Bench]:
+    """All of them by their names, imported as late as the rest."""
+    from penstock.bench.audit.suite import AUDIT  # noqa: PLC0415
+    from penstock.bench.capture.suite import CAPTURE  # noqa: PLC0415
+    from penstock.bench.joinery.suite import JOINERY  # noqa: PLC0415
+    from penstock.bench.postgres.suite import POSTGRES  # noqa: PLC0415
+    from penstock.bench.redshift.suite import REDSHIFT  # noqa: PLC0415
+    from penstock.bench.schematizer.suite import SCHEMATIZER  # noqa: PLC0415
+    from penstock.bench.snapshot.suite import SNAPSHOT  # noqa: PLC0415
+    from penstock.bench.steady.suite import STEADY  # noqa: PLC0415
+    from penstock.bench.warehouse.suite import WAREHOUSE  # noqa: PLC0415
+
+    suites = (CAPTURE, SCHEMATIZER, WAREHOUSE, REDSHIFT, STEADY, SNAPSHOT, AUDIT, JOINERY, POSTGRES)
+    return {chosen.name: chosen for chosen in suites}
