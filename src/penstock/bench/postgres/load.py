@@ -14,6 +14,7 @@ from penstock.bench.peers.debezium import CapturedPostgres, topic_of
 from penstock.bench.peers.debezium_connect import start_connect
 from penstock.bench.postgres.workload import create_table, drop_slots, origin, write_bulk
 from penstock.bench.programs.measured import Work
+from penstock.bench.snapshot.sides import await_topic
 from penstock.core.errors import PenstockError
 from penstock.core.tables import TableId
 
@@ -48,17 +49,17 @@ def _measure_ours(lab: Lab) -> Work:
     lab.say("load: ours")
     pipeline = BenchPipeline(lab, _TABLE.schema, _TABLE, lab.folder("load-ours"), origin=origin(lab))
     pipeline.write_file()
-    create_topics(KafkaCluster(lab.kafka().bootstrap_servers), [pipeline.topic], {}, partitions=1)
-    with Arrivals(lab.kafka().bootstrap_servers, pipeline.topic) as arrivals:
-        child = pipeline.start("run.log", once=True)
-        try:
-            with Meter(child.pid) as meter:
-                begin = await_session(child)
+    child = pipeline.start("run.log", once=True)
+    try:
+        with Meter(child.pid) as meter:
+            begin = await_session(child)
+            await_topic(lab, pipeline.topic, child.alive, _END_SECONDS)
+            with Arrivals(lab.kafka().bootstrap_servers, pipeline.topic) as arrivals:
                 arrivals.wait_for(lab.settings.rows, _WAIT_SECONDS, child.alive)
                 meter.sample()
                 await_end(child, _END_SECONDS)
-        finally:
-            child.kill()
+    finally:
+        child.kill()
     return Work(lab.settings.rows, meter.cpu_between(begin, arrivals.last_at), arrivals.last_at - begin)
 
 

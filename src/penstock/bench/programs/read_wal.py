@@ -88,7 +88,7 @@ def _receive(server: PostgresServer, slot: str, publication: str, lsn: str, want
             size, data = connection.pgconn.get_copy_data(0)
             if size < 0:
                 break
-            rows += data[_ROW_AT] == ord("I")
+            rows += len(data) > _ROW_AT and data[_ROW_AT] == ord("I")
     return rows
 
 

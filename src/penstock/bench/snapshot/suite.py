@@ -78,7 +78,7 @@ def _read(lab: Lab, side: Side) -> Read:
     with Meter(side.pid) as meter:
         begin = time.monotonic()
         side.begin()
-        await_topic(lab, side, _WAIT_SECONDS)
+        await_topic(lab, side.topic, side.alive, _WAIT_SECONDS)
         with Arrivals(lab.kafka().bootstrap_servers, side.topic) as arrivals:
             arrivals.wait_for(rows, _WAIT_SECONDS, side.alive)
             meter.sample()
