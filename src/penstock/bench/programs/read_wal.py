@@ -88,7 +88,7 @@ def _receive(server: PostgresServer, slot: str, publication: str, lsn: str, want
             size, data = connection.pgconn.get_copy_data(0)
             if size < 0:
                 break
-            rows += len(data) > _ROW_AT and data[_ROW_AT] == ord("I")
+            rows += bytes(data[_ROW_AT : _ROW_AT + 1]) == b"I"
     return rows
 
 

@@ -34,7 +34,6 @@ _IDLE_REPORT_SECONDS: Final = 0.5
 """The same while nothing comes: whoever waits for a place in a log without rows for us waits for the answer."""
 _WRITE_SECONDS: Final = 30.0
 _CHANGE: Final = struct.Struct(">cQQq")
-_CHANGED: Final = ord("w")
 _ALIVE: Final = struct.Struct(">cQqB")
 _REPORT: Final = struct.Struct(">cQQQqB")
 _GONE: Final = ("has been invalidated", "can no longer get changes", "has already been removed", "does not exist")
@@ -91,7 +90,7 @@ class WalStream:
             if size < 0:
                 raise self._ended()
             taken += size
-            if data[0] == _CHANGED:
+            if bytes(data[:1]) == b"w":
                 changes.append(bytes(data[_CHANGE.size :]))
                 continue
             items.extend(self._scanner.take_all(changes))
