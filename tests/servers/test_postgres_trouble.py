@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import signal
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from penstock.adapters.postgres.source.connection import connected
-from penstock.adapters.postgres.source.slot import drop_slot, read_slot
+from penstock.adapters.postgres.source.slot import drop_slot, read_slot, require_slot
 from penstock.config.crash_points import VARIABLE
 from penstock.core.errors import LogPurgedError, PositionError, UnfitServerError
+from penstock.core.positions import wal_position
 from penstock.dev.postgres import PASSWORD
 from penstock.faults.round import carry_apart
 from penstock.wiring.capture_kinds import capture_kind
@@ -191,6 +193,30 @@ def test_a_slot_that_somebody_else_made_is_left_alone(make_postgres: Callable[..
     assert chain.source_rows(f"SELECT plugin FROM pg_replication_slots WHERE slot_name = '{slot}'") == [
         ("test_decoding",)
     ]
+
+
+def test_a_server_whose_log_lacks_what_was_published_is_refused(make_postgres: Callable[..., PostgresChain]) -> None:
+    """As one that was restored with its slot, or promoted without the last transactions."""
+    chain = make_postgres(_TABLE)
+    chain.carry()
+    source, place = _source(chain), wal_position(chain.position())
+
+    with pytest.raises(PositionError, match="lacks transactions that were published") as refused:
+        require_slot(source_server(source), source.slot_name, replace(place, lsn=place.lsn + (1 << 40)))
+
+    assert "start a new pipeline" in refused.value.hint
+    assert "lacks transactions" in ask_source(source, replace(place, lsn=place.lsn + (1 << 40))).unanswered
+
+
+def test_check_names_a_slot_that_is_not_ours(make_postgres: Callable[..., PostgresChain]) -> None:
+    chain = make_postgres(_TABLE)
+    source = _source(chain)
+    chain.write(f"SELECT pg_create_logical_replication_slot('{source.slot_name}', 'test_decoding')")
+
+    found = {each.subject: each for each in capture_kind(source).examine(source, chain.spec.pipeline)}
+
+    told = found[f"source {source.name}, slot {source.slot_name}"]
+    assert (told.level, "test_decoding" in told.message, "another `slot`" in told.hint) == ("error", True, True)
 
 
 def test_nobody_is_kept_from_writing_by_a_publication_of_ours(make_postgres: Callable[..., PostgresChain]) -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from penstock.core.mysql.statements.sql_session import SqlSession
     from penstock.core.mysql.statements.touched import Touched
     from penstock.core.tables import TableId, TableSchema
+    from penstock.ports.tracker import SchemaCatalog
 
 _SOURCE = "bench"
 _KEY_SCHEMA = 1
@@ -32,9 +33,14 @@ def open_table_catalog(server: MysqlServer, table: TableId) -> TableCatalog:
     """A book that carries `table` as it is now, and no other."""
     with closing(connect(server)) as connection:
         schemas = read_tables(connection, [table])
-    known = KnownTables(schemas)
+    return known_table_catalog(KnownTables(schemas), schemas)
+
+
+def known_table_catalog(catalog: SchemaCatalog, schemas: Mapping[TableId, TableSchema]) -> TableCatalog:
+    """A book that carries the one table of `schemas`, whose shape `catalog` knows."""
+    (table,) = schemas
     announced = SchemaChange(_SOURCE, table, str(table), "", _KEY_SCHEMA, _VALUE_SCHEMA, 1, (0, 0, -1))
-    return TableCatalog(_SOURCE, known, known, [announced], lambda wanted: wanted == table)
+    return TableCatalog(_SOURCE, catalog, KnownTables(schemas), [announced], lambda wanted: wanted == table)
 
 
 class KnownTables:

@@ -46,6 +46,7 @@ class Lab:
         self._kafka: KafkaBroker | None = None
         self._schematizer: SchematizerServer | None = None
         self._postgres: PostgresServer | None = None
+        self._postgres_source: PostgresServer | None = None
         self._s3: S3Server | None = None
         self._redshift: RedshiftServer | None = None
         self._snowflake: SnowflakeServer | None = None
@@ -83,6 +84,13 @@ class Lab:
         if self._postgres is None:
             self._postgres = self._stack.enter_context(start_postgres(self.home / "postgres"))
         return self._postgres
+
+    def postgres_source(self) -> PostgresServer:
+        """A source that leaves its files to the operating system. Raises UsageError where there is no PostgreSQL."""
+        if self._postgres_source is None:
+            started = start_postgres(self.home / "postgres-source", settings={"fsync": "off"})
+            self._postgres_source = self._stack.enter_context(started)
+        return self._postgres_source
 
     def s3(self) -> S3Server:
         """An S3 server with an empty bucket. Raises UsageError without Java and UnavailableError without its jars."""

@@ -13,7 +13,18 @@ if TYPE_CHECKING:
 
 app = typer.Typer()
 
-_NAMES = ("capture", "schematizer", "warehouse", "redshift", "steady", "snapshot", "audit", "joinery", "snowflake")
+_NAMES = (
+    "capture",
+    "schematizer",
+    "warehouse",
+    "redshift",
+    "steady",
+    "snapshot",
+    "audit",
+    "joinery",
+    "postgres",
+    "snowflake",
+)
 _SECONDS_MAX = 86_400
 _ROWS_MIN = 1_000
 _MEGABYTES_MIN = 10
@@ -67,6 +78,7 @@ def _bench(name: str) -> Bench:
     from penstock.bench.audit.suite import AUDIT  # noqa: PLC0415
     from penstock.bench.capture.suite import CAPTURE  # noqa: PLC0415
     from penstock.bench.joinery.suite import JOINERY  # noqa: PLC0415
+    from penstock.bench.postgres.suite import POSTGRES  # noqa: PLC0415
     from penstock.bench.redshift.suite import REDSHIFT  # noqa: PLC0415
     from penstock.bench.schematizer.suite import SCHEMATIZER  # noqa: PLC0415
     from penstock.bench.snapshot.suite import SNAPSHOT  # noqa: PLC0415
@@ -75,7 +87,7 @@ def _bench(name: str) -> Bench:
     from penstock.bench.warehouse.suite import WAREHOUSE  # noqa: PLC0415
     from penstock.core.errors import UsageError  # noqa: PLC0415
 
-    suites = (CAPTURE, SCHEMATIZER, WAREHOUSE, REDSHIFT, STEADY, SNAPSHOT, AUDIT, JOINERY, SNOWFLAKE)
+    suites = (CAPTURE, SCHEMATIZER, WAREHOUSE, REDSHIFT, STEADY, SNAPSHOT, AUDIT, JOINERY, POSTGRES, SNOWFLAKE)
     for suite in suites:
         if suite.name == name:
             return suite

@@ -76,11 +76,21 @@ class FailedOver:
 
 
 def move_source(spec: PipelineSpec, source: str, host: str, port: int) -> PipelineSpec:
-    """Return the pipeline with one of its sources at another address; UsageError if there is no such source."""
+    """Return the pipeline with one of its sources at another address.
+
+    Raises UsageError if there is no such source, and for one whose place is the same on every server.
+    """
     names = [each.name for each in spec.sources]
     if source not in names:
         message = f'there is no source "{source}" in this pipeline'
         raise UsageError(message, f"its sources are: {', '.join(names)}")
+    if spec.source(source).kind == "postgres":
+        message = f"{source} is a PostgreSQL database: its place is that of its slot, and there is none to be found"
+        hint = (
+            f"write {host}:{port} into the file, as host and port of {source}; penstock status FILE then says whether "
+            "the slot is there, and has all that was not published yet"
+        )
+        raise UsageError(message, hint)
     moved = tuple(
         each.model_copy(update={"host": host, "port": port}) if each.name == source else each for each in spec.sources
     )

@@ -28,3 +28,13 @@ def test_a_failover_without_transactions_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(UsageError, match="a failover needs them"):
         fail_over(spec, "db")
+
+
+def test_a_failover_of_postgresql_is_refused_with_what_to_do_instead(tmp_path: Path) -> None:
+    file = tmp_path / "pipeline.yaml"
+    file.write_text(_FILE.replace("kind: mysql", "kind: postgres, database: shop").replace("shop.*", "public.*"))
+
+    with pytest.raises(UsageError, match="that of its slot") as refused:
+        move_source(load(file), "db", "db2", 5433)
+
+    assert "write db2:5433 into the file" in refused.value.hint

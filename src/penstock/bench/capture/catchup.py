@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from penstock.adapters.mysql.connection import ask, connect
 from penstock.bench.capture.arrivals import Arrivals
 from penstock.bench.capture.debezium import start_following
-from penstock.bench.capture.pipeline import BenchPipeline
+from penstock.bench.capture.pipeline import BenchPipeline, mariadb_origin
 from penstock.bench.capture.workload import create_table, login, write_bulk
 from penstock.bench.figure import Figure, Series
 from penstock.bench.peers.debezium import topic_of
@@ -80,11 +80,11 @@ def _measure_debezium(lab: Lab) -> Series:
 @contextmanager
 def _writing(lab: Lab) -> Iterator[int]:
     """Write the backlog, and go on writing while a `with` block lasts; it gets the first row's id."""
-    server, rows = login(lab.source()), lab.settings.rows
+    rows = lab.settings.rows
     first = _last_id(lab) + 1
     lab.say(f"catchup: writing {rows:,} rows into {_FILES} files")
     write_bulk(lab.source(), _TABLE, rows, _FILES)
-    place = (server.host, server.port, server.user, server.password, _TABLE, first + rows)
+    place = (*mariadb_origin(lab).login, _TABLE, first + rows)
     command = (*place, round(_RATE * _WAIT_SECONDS), _RATE, lab.home / f"catchup-{first}.txt")
     arguments = [sys.executable, "-m", "penstock.bench.programs.write_paced", *map(str, command)]
     writer = start_child("the writer", arguments, lab.home / f"catchup-{first}.log")

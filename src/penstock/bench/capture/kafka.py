@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from penstock.bench.capture.arrivals import Arrivals
@@ -17,9 +18,10 @@ from penstock.core.errors import PenstockError
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from penstock.bench.lab import Lab
+    from penstock.bench.peers.debezium import CapturedServer
     from penstock.bench.peers.debezium_connect import ConnectWorker
 
 _PEER = "Debezium in Kafka Connect, JSON"
@@ -41,24 +43,34 @@ def _measure_size(lab: Lab, size: int) -> Sequence[Figure]:
     table = TableId(name, "orders")
     create_table(lab.source(), table)
     pipeline = BenchPipeline(lab, name, table, lab.folder(name))
+    rows = lab.settings.rows * size
+    write = partial(write_bulk, lab.source(), table, rows, _FILES * size)
+    ours, theirs = measure_backlog(lab, pipeline, rows, write)
+    name = f"into Kafka through Spark, backlog of {ours.rows:,} rows"
+    return into_kafka(name, ours, theirs, "rows in bulk; start-up of Spark and of Connect's worker not counted")
+
+
+def measure_backlog(
+    lab: Lab, pipeline: BenchPipeline, rows: int, write: Callable[[], object], server: CapturedServer | None = None
+) -> tuple[Work, Work | PenstockError]:
+    """Let `write` make a backlog of `rows` behind what both sides have carried; ours, and Debezium's or why not."""
     pipeline.write_file()
     lab.say("kafka: starting ours on an empty table")
     pipeline.run_once("first.log", _START_SECONDS)
     lab.say("kafka: starting Debezium")
     try:
-        worker = start_following(lab, table, f"{name}-debezium")
+        worker = start_following(lab, pipeline.table, f"{pipeline.name}-debezium", server=server)
     except PenstockError as error:
-        return _figures(_measure_ours(lab, pipeline, size), error)
+        return _measure_ours(lab, pipeline, rows, write), error
     with worker:
         worker.stop_connector()
-        ours = _measure_ours(lab, pipeline, size)
-        return _figures(ours, _measure_debezium(lab, worker, table, ours.rows))
+        ours = _measure_ours(lab, pipeline, rows, write)
+        return ours, _measure_debezium(lab, worker, pipeline.table, rows)
 
 
-def _measure_ours(lab: Lab, pipeline: BenchPipeline, size: int) -> Work:
-    rows = lab.settings.rows * size
+def _measure_ours(lab: Lab, pipeline: BenchPipeline, rows: int, write: Callable[[], object]) -> Work:
     lab.say(f"kafka: writing {rows:,} rows")
-    write_bulk(lab.source(), pipeline.table, rows, _FILES * size)
+    write()
     lab.say("kafka: carrying them, ours")
     with Arrivals(lab.kafka().bootstrap_servers, pipeline.topic) as arrivals:
         child = pipeline.start("second.log", once=True)
@@ -83,11 +95,6 @@ def _measure_debezium(lab: Lab, worker: ConnectWorker, table: TableId, rows: int
     except PenstockError as error:
         return error
     return Work(rows, meter.cpu_between(begin, arrivals.last_at), arrivals.last_at - begin)
-
-
-def _figures(ours: Work, theirs: Work | PenstockError) -> Sequence[Figure]:
-    note = "rows in bulk; start-up of Spark and of Connect's worker not counted"
-    return into_kafka(f"into Kafka through Spark, backlog of {ours.rows:,} rows", ours, theirs, note)
 
 
 def into_kafka(name: str, ours: Work, theirs: Work | PenstockError, note: str) -> Sequence[Figure]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from penstock.adapters.mysql.connection import ask, connect
 from penstock.bench.capture.arrivals import Arrivals
 from penstock.bench.capture.debezium import NO_EXTRAS, start_following
-from penstock.bench.capture.pipeline import LOW_LATENCY, BenchPipeline, await_session
+from penstock.bench.capture.pipeline import LOW_LATENCY, BenchPipeline, await_session, mariadb_origin
 from penstock.bench.capture.workload import create_table, login, without_sync
 from penstock.bench.figure import Figure
 from penstock.bench.marks import await_mark
@@ -31,8 +31,10 @@ from penstock.embedded.processes import start_child
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from penstock.bench.capture.pipeline import Origin
     from penstock.bench.figure import TargetOf
     from penstock.bench.lab import Lab
+    from penstock.bench.peers.debezium import CapturedServer
 
 TABLE: Final = TableId("bench_latency", "orders")
 _RATES: Final = (200, 1_000)
@@ -48,7 +50,7 @@ LOW: Final = "Debezium in Kafka Connect, poll.interval.ms=5, linger.ms=0"
 
 
 @dataclass(frozen=True, slots=True)
-class _Targets:
+class Targets:
     """For p50 and p99 the milliseconds, or how many times the peer's; for CPU how many times the peer's."""
 
     p50: float | None = None
@@ -57,9 +59,9 @@ class _Targets:
     cpu: float | None = None
 
 
-_NONE: Final = _Targets()
-_AS_IT_COMES: Final = _Targets(p50=30.0, p99=400.0, cpu=1.0)
-_SET_UP: Final = _Targets(p99=1.0, p99_of="ratio")
+_NONE: Final = Targets()
+_AS_IT_COMES: Final = Targets(p50=30.0, p99=400.0, cpu=1.0)
+_SET_UP: Final = Targets(p99=1.0, p99_of="ratio")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,8 @@ class _Side:
     alive: Callable[[], bool]
     topic: str
     read_key: Callable[[bytes], int]
+    origin: Origin | None = None
+    """Where rows are written: the lab's MariaDB, unless it is another."""
 
 
 def measure(lab: Lab) -> Sequence[Figure]:
@@ -94,8 +98,8 @@ def measure(lab: Lab) -> Sequence[Figure]:
     with closing(connect(login(lab.source()))) as connection, without_sync(connection):
         ours, tuned = (measure_ours(lab, ids, is_low_latency=tuned) for tuned in (False, True))
         peers: dict[str, Theirs] = {
-            DEFAULTS: _measure_debezium(lab, ids, "latency-debezium", NO_EXTRAS),
-            LOW: _measure_debezium(lab, ids, "latency-debezium-tuned", _TUNED),
+            DEFAULTS: measure_debezium(lab, ids, "latency-debezium", NO_EXTRAS),
+            LOW: measure_debezium(lab, ids, "latency-debezium-tuned", _TUNED),
         }
         ask(connection, f"DROP DATABASE {TABLE.schema}")
     return plan_figures(ours, tuned, peers)
@@ -113,27 +117,35 @@ class Ids:
         return first
 
 
-def measure_ours(lab: Lab, ids: Ids, *, is_low_latency: bool) -> Mapping[int, Times]:
-    """Our side's times by rate, as it comes or set up for low latency."""
+def measure_ours(lab: Lab, ids: Ids, *, is_low_latency: bool, origin: Origin | None = None) -> Mapping[int, Times]:
+    """Our side's times by rate, as it comes or set up for low latency, from MariaDB unless there is another origin."""
     name = "bench_latency_tuned" if is_low_latency else "bench_latency"
-    pipeline = BenchPipeline(lab, name, TABLE, lab.folder(name), is_low_latency=is_low_latency)
+    pipeline = BenchPipeline(lab, name, TABLE, lab.folder(name), is_low_latency=is_low_latency, origin=origin)
     pipeline.write_file()
     lab.say(f"latency: starting {pipeline.name}")
     pipeline.run_once("first.log", _COPY_SECONDS)
     child = pipeline.start("run.log", once=False)
     try:
         await_session(child)
-        side = _Side(pipeline.name, child.pid, child.alive, pipeline.topic, id_of_avro)
+        side = _Side(pipeline.name, child.pid, child.alive, pipeline.topic, id_of_avro, origin)
         return _measure_rates(lab, ids, side)
     finally:
         child.stop()
 
 
-def _measure_debezium(lab: Lab, ids: Ids, name: str, extras: Mapping[str, str]) -> Theirs:
+def measure_debezium(
+    lab: Lab,
+    ids: Ids,
+    name: str,
+    extras: Mapping[str, str],
+    captured: tuple[Origin, CapturedServer] | None = None,
+) -> Theirs:
+    """Debezium's times by rate, or why there are none."""
+    origin, server = captured or (None, None)
     lab.say(f"latency: starting {name}")
     try:
-        with start_following(lab, TABLE, name, extras) as worker:
-            side = _Side(name, worker.pid, worker.alive, topic_of(TABLE), id_of_json)
+        with start_following(lab, TABLE, name, extras, server) as worker:
+            side = _Side(name, worker.pid, worker.alive, topic_of(TABLE), id_of_json, origin)
             return _measure_rates(lab, ids, side)
     except PenstockError as error:
         return error
@@ -149,9 +161,9 @@ def _measure_rate(lab: Lab, ids: Ids, side: _Side, rate: int, seconds: int) -> T
     lab.say(f"latency: {side.name}, {rate} transactions a second for {seconds} s")
     count = rate * seconds
     first = ids.take(count)
-    server = login(lab.source())
+    origin = side.origin or mariadb_origin(lab)
     commits = lab.home / f"commits-{first}.txt"
-    command = (server.host, server.port, server.user, server.password, TABLE, first, count, rate, commits)
+    command = (*origin.login, TABLE, first, count, rate, commits)
     module = "penstock.bench.programs.write_paced"
     with Arrivals(lab.kafka().bootstrap_servers, side.topic, keep_keys=True) as arrivals, Meter(side.pid) as meter:
         before = arrivals.settled()
@@ -202,14 +214,20 @@ def plan_figures(
 ) -> Sequence[Figure]:
     """What is shown of the times by rate: ours beside each peer, ours set up for low latency beside the tuned one."""
     told: list[Figure] = []
-    for rate in _RATES:
-        name = f"commit to Kafka at {rate:,} one-row transactions a second"
-        for peer, theirs in peers.items():
-            targets = _AS_IT_COMES if peer == DEFAULTS else _NONE
-            told += _figures(name, ours[rate], peer, _at(rate, theirs), targets)
+    for peer, theirs in peers.items():
+        told += plan_beside(ours, peer, theirs, _AS_IT_COMES if peer == DEFAULTS else _NONE)
     for rate in _RATES:
         name = f"commit to Kafka at {rate:,} one-row transactions a second, {LOW_LATENCY}"
         told += _figures(name, tuned[rate], LOW, _at(rate, peers[LOW]), _SET_UP)
+    return told
+
+
+def plan_beside(ours: Mapping[int, Times], peer: str, theirs: Theirs, targets: Targets) -> Sequence[Figure]:
+    """What is shown of the times by rate beside one peer."""
+    told: list[Figure] = []
+    for rate in _RATES:
+        name = f"commit to Kafka at {rate:,} one-row transactions a second"
+        told += _figures(name, ours[rate], peer, _at(rate, theirs), targets)
     return told
 
 
@@ -217,7 +235,7 @@ def _at(rate: int, theirs: Theirs) -> Times | PenstockError:
     return theirs if isinstance(theirs, PenstockError) else theirs[rate]
 
 
-def _figures(name: str, ours: Times, peer: str, theirs: Times | PenstockError, targets: _Targets) -> Sequence[Figure]:
+def _figures(name: str, ours: Times, peer: str, theirs: Times | PenstockError, targets: Targets) -> Sequence[Figure]:
     if isinstance(theirs, PenstockError):
         p50 = p99 = cores = None
         note = f"the peer could not be measured: {theirs.message}"

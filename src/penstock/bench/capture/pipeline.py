@@ -5,14 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
 
 from penstock.bench.marks import tail
 from penstock.core.errors import PenstockError, UnavailableError
 from penstock.embedded.processes import start_child
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from penstock.bench.lab import Lab
@@ -31,14 +32,12 @@ kafka: {{bootstrap_servers: "{bootstrap_servers}", transactions: {transactions}}
 spark: {{master: "{master}"}}
 sources:
   - name: {name}
-    kind: mysql
+    kind: {kind}
     host: {host}
     port: {port}
     user: {user}
     password_env: {env}
     tables: ["{table}"]
-    start: snapshot
-    backlog_tasks: {backlog_tasks}
 """
 _LOW_LATENCY_INTERVAL: Final = "publish_interval_ms: 3"
 LOW_LATENCY: Final = f"kafka.transactions: false, {_LOW_LATENCY_INTERVAL}"
@@ -46,10 +45,34 @@ _LOW_LATENCY_LINE: Final = f"    {_LOW_LATENCY_INTERVAL}\n"
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """The server whose log is captured, as a source's settings name it; `more` are those that its kind alone has."""
+
+    kind: Literal["mysql", "postgres"]
+    host: str
+    port: int
+    user: str
+    password: str = field(repr=False)
+    more: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def login(self) -> tuple[object, ...]:
+        """What programs that write to it are told first."""
+        return self.kind, self.host, self.port, self.user, self.password
+
+
+def mariadb_origin(lab: Lab) -> Origin:
+    """The lab's MariaDB, which is copied first."""
+    server = lab.source()
+    return Origin("mysql", server.host, server.port, server.user, server.password, {"start": "snapshot"})
+
+
+@dataclass(frozen=True, slots=True)
 class BenchPipeline:
     """A pipeline called `name` that carries `table`, with everything but source and broker embedded in `folder`.
 
     It is as it comes, or with `is_low_latency` has the settings LOW_LATENCY; `backlog_tasks` is the source's setting.
+    Its source is the lab's MariaDB, unless there is another `origin`.
     """
 
     lab: Lab
@@ -59,6 +82,12 @@ class BenchPipeline:
     master: str = "local[*]"
     is_low_latency: bool = False
     backlog_tasks: int = 1
+    origin: Origin | None = None
+
+    @property
+    def source(self) -> Origin:
+        """Whose log it captures."""
+        return self.origin or mariadb_origin(self.lab)
 
     @property
     def topic(self) -> str:
@@ -67,25 +96,29 @@ class BenchPipeline:
 
     def write_file(self) -> None:
         """Write its YAML."""
-        source = self.lab.source()
+        source = self.source
+        more = dict(source.more)
+        if source.kind == "mysql":
+            more["backlog_tasks"] = self.backlog_tasks
         text = _FILE.format(
             name=self.name,
             bootstrap_servers=self.lab.kafka().bootstrap_servers,
             transactions=str(not self.is_low_latency).lower(),
             master=self.master,
+            kind=source.kind,
             host=source.host,
             port=source.port,
             user=source.user,
             env=_PASSWORD_ENV,
             table=self.table,
-            backlog_tasks=self.backlog_tasks,
         )
-        self._file.write_text(text + _LOW_LATENCY_LINE * self.is_low_latency)
+        lines = "".join(f"    {name}: {value}\n" for name, value in more.items())
+        self._file.write_text(text + lines + _LOW_LATENCY_LINE * self.is_low_latency)
 
     def start(self, log: str, *, once: bool) -> Child:
         """Run its capture, for ever or `once`, as a child process that writes to `log` in the folder."""
         command = [sys.executable, "-m", "penstock.cli.main", "run", str(self._file), "--only", self.name]
-        environment = {_PASSWORD_ENV: self.lab.source().password}
+        environment = {_PASSWORD_ENV: self.source.password}
         return start_child("penstock run", command + ["--once"] * once, self.folder / log, environment)
 
     def run_once(self, log: str, wait_seconds: float) -> None:
@@ -99,7 +132,7 @@ class BenchPipeline:
     def snapshot(self) -> None:
         """Ask for a snapshot of the table; raises PenstockError when it is refused."""
         command = [sys.executable, "-m", "penstock.cli.main", "snapshot", str(self._file), str(self.table)]
-        environment = {_PASSWORD_ENV: self.lab.source().password}
+        environment = {_PASSWORD_ENV: self.source.password}
         child = start_child("penstock snapshot", command, self.folder / "snapshot.log", environment)
         try:
             await_end(child, _START_SECONDS)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from penstock.bench.capture.workload import Stretch, create_table, login, write_bulk, write_one_by_one
 from penstock.bench.figure import Figure
+from penstock.bench.peers.debezium import CapturedMariadb
 from penstock.bench.peers.debezium_engine import DebeziumEngine
 from penstock.bench.programs.measured import Work, measure_python
 from penstock.core.errors import PenstockError, UsageError
@@ -75,7 +76,7 @@ def _measure(lab: Lab, shape: _Shape) -> Sequence[Figure]:
     source = lab.source()
     create_table(source, table)
     folder = lab.folder(shape.database)
-    engine = DebeziumEngine(login(source), shape.database, folder)
+    engine = DebeziumEngine(CapturedMariadb(login(source)), shape.database, folder)
     engine_error = _try(engine.remember_the_end)
     lab.say(f"{shape.name}: writing rows")
     stretch = shape.write(lab, table)

@@ -1,14 +1,20 @@
-"""How Debezium's MariaDB connector is set up, wherever it runs.
+"""How Debezium's connectors are set up, wherever they run.
 
-Settings are those of Debezium's documentation, "Debezium connector for MariaDB".
+Settings are those of Debezium's documentation, "Debezium connector for MariaDB" and "... for PostgreSQL".
 What is not set has its default.
 """
 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
+import psycopg
+
+from penstock.adapters.mysql.connection import ask, connect
+from penstock.dev.postgres import DATABASE
 from penstock.embedded.jars import JarSet, ensure_jars, listed_jars
 
 if TYPE_CHECKING:
@@ -17,6 +23,7 @@ if TYPE_CHECKING:
 
     from penstock.adapters.mysql.connection import MysqlServer
     from penstock.core.tables import TableId
+    from penstock.dev.postgres import PostgresServer
 
 _PREFIX = "debezium"
 _SERVER_ID = 3_000_000_003
@@ -59,3 +66,91 @@ def connector_settings(server: MysqlServer, database: str, folder: Path) -> Mapp
         "schema.history.internal": "io.debezium.storage.file.history.FileSchemaHistory",
         "schema.history.internal.file.filename": str(folder / "schema-history.dat"),
     }
+
+
+class CapturedServer(Protocol):
+    """A server whose log Debezium follows."""
+
+    def settings(self, schema: str, folder: Path) -> Mapping[str, str]:
+        """Those of the connector that follows all tables of one schema."""
+        ...
+
+    def make_probe(self, probe: TableId) -> None:
+        """Make the table `probe`, unless it is there."""
+        ...
+
+    def write_probe(self, probe: TableId) -> None:
+        """Insert a row into it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedMariadb:
+    """See CapturedServer."""
+
+    server: MysqlServer
+
+    def settings(self, schema: str, folder: Path) -> Mapping[str, str]:
+        """See CapturedServer."""
+        return connector_settings(self.server, schema, folder)
+
+    def make_probe(self, probe: TableId) -> None:
+        """See CapturedServer."""
+        self._ask(f"CREATE TABLE IF NOT EXISTS {probe} (id INT PRIMARY KEY AUTO_INCREMENT)")
+
+    def write_probe(self, probe: TableId) -> None:
+        """See CapturedServer."""
+        self._ask(f"INSERT INTO {probe} VALUES ()")  # noqa: S608 - our own name
+
+    def _ask(self, statement: str) -> None:
+        with closing(connect(self.server)) as connection:
+            ask(connection, statement)
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedPostgres:
+    """See CapturedServer. `name` is that of the connector's slot and publication."""
+
+    server: PostgresServer
+    name: str
+
+    def settings(self, schema: str, folder: Path) -> Mapping[str, str]:
+        """See CapturedServer. There is no schema history: the log describes its tables."""
+        del folder
+        return {
+            "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+            "tasks.max": "1",
+            "topic.prefix": _PREFIX,
+            "database.hostname": self.server.host,
+            "database.port": str(self.server.port),
+            "database.user": self.server.user,
+            "database.password": self.server.password,
+            "database.dbname": DATABASE,
+            "database.sslmode": "disable",
+            "plugin.name": "pgoutput",
+            "slot.name": self.name,
+            "publication.name": self.name,
+            "publication.autocreate.mode": "all_tables",
+            "schema.include.list": schema,
+            "snapshot.mode": "no_data",
+        }
+
+    def make_probe(self, probe: TableId) -> None:
+        """See CapturedServer."""
+        self._ask(f"CREATE TABLE IF NOT EXISTS {probe} (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY)")
+
+    def write_probe(self, probe: TableId) -> None:
+        """See CapturedServer."""
+        self._ask(f"INSERT INTO {probe} DEFAULT VALUES")
+
+    def _ask(self, statement: str) -> None:
+        server = self.server
+        with psycopg.connect(
+            host=server.host,
+            port=server.port,
+            user=server.user,
+            password=server.password,
+            dbname=DATABASE,
+            autocommit=True,
+        ) as connection:
+            connection.execute(statement.encode())

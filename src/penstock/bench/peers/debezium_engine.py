@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import subprocess
 import time
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.adapters.mysql.connection import ask, connect
 from penstock.bench.marks import await_mark, read_marks, tail
-from penstock.bench.peers.debezium import JVM_OPTIONS, class_path, connector_settings, topic_of
+from penstock.bench.peers.debezium import JVM_OPTIONS, class_path, topic_of
 from penstock.bench.programs.measured import Work, measure_command
 from penstock.core.errors import PenstockError, UnavailableError
 from penstock.core.tables import TableId
@@ -23,7 +21,7 @@ from penstock.embedded.java import java
 from penstock.embedded.processes import start_child
 
 if TYPE_CHECKING:
-    from penstock.adapters.mysql.connection import MysqlServer
+    from penstock.bench.peers.debezium import CapturedServer
     from penstock.embedded.processes import Child
 
 _PROGRAM = Path(__file__).with_name("NoOpEngine.java")
@@ -33,17 +31,17 @@ _STOP_SECONDS = 60.0
 
 
 class DebeziumEngine:
-    """An engine for one database of one source, which remembers in `folder` where it stopped."""
+    """An engine for one schema of one source, which remembers in `folder` where it stopped."""
 
-    def __init__(self, server: MysqlServer, database: str, folder: Path) -> None:
+    def __init__(self, server: CapturedServer, schema: str, folder: Path) -> None:
         """Prepare its settings; nothing runs yet."""
         self._server = server
-        self._probe = TableId(database, "probe")
+        self._probe = TableId(schema, "probe")
         self._folder = folder
         self._settings = folder / "engine.properties"
         settings = {
             "name": "engine",
-            **connector_settings(server, database, folder),
+            **server.settings(schema, folder),
             "offset.storage": "org.apache.kafka.connect.storage.FileOffsetBackingStore",
             "offset.storage.file.filename": str(folder / "offsets.dat"),
             "converter.schemas.enable": "false",
@@ -71,15 +69,14 @@ class DebeziumEngine:
     def _probe_until_seen(self, child: Child) -> None:
         await_mark(child, "running", _START_SECONDS)
         deadline = time.monotonic() + _START_SECONDS
-        with closing(connect(self._server)) as connection:
-            ask(connection, f"CREATE TABLE IF NOT EXISTS {self._probe} (id INT PRIMARY KEY AUTO_INCREMENT)")
-            while "rows" not in read_marks(child.log):
-                if not child.alive() or time.monotonic() > deadline:
-                    message = f"Debezium's engine delivers nothing: {tail(child.log)}"
-                    error = UnavailableError if child.alive() else PenstockError
-                    raise error(message, f"read {child.log}")
-                ask(connection, f"INSERT INTO {self._probe} VALUES ()")  # noqa: S608 - our own name
-                time.sleep(_PROBE_SECONDS)
+        self._server.make_probe(self._probe)
+        while "rows" not in read_marks(child.log):
+            if not child.alive() or time.monotonic() > deadline:
+                message = f"Debezium's engine delivers nothing: {tail(child.log)}"
+                error = UnavailableError if child.alive() else PenstockError
+                raise error(message, f"read {child.log}")
+            self._server.write_probe(self._probe)
+            time.sleep(_PROBE_SECONDS)
 
     def _await_end(self, child: Child) -> None:
         """Let the engine write down where it is."""

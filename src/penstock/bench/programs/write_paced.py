@@ -1,8 +1,8 @@
 """Commits transactions of one row at a steady rate, and notes when each COMMIT returned.
 
-    python -m penstock.bench.programs.write_paced HOST PORT USER PASSWORD TABLE FIRST COUNT RATE FILE
+    python -m penstock.bench.programs.write_paced KIND HOST PORT USER PASSWORD TABLE FIRST COUNT RATE FILE
 
-Row i is due i/RATE seconds after the start, whatever the rows before it took.
+KIND is mysql or postgres. Row i is due i/RATE seconds after the start, whatever the rows before it took.
 FILE gets a line `id seconds` for each, of the monotonic clock. Marks: `begin`, `end`, `rows`.
 """
 
@@ -12,19 +12,26 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psycopg
 
 from penstock.adapters.mysql.connection import MysqlServer, connect
 from penstock.bench.marks import write_mark
+from penstock.dev.postgres import DATABASE
+
+if TYPE_CHECKING:
+    import pymysql
 
 _REMARK = "please ring twice, order da39a3ee5e6b4b0d3255bfef95601890afd80709"
 
 
 def main(arguments: list[str]) -> None:
     """Write the rows, then the file."""
-    host, port, user, password, table, first, count, rate, file = arguments
+    kind, host, port, user, password, table, first, count, rate, file = arguments
     start_id, every = int(first), 1 / float(rate)
     committed: list[float] = []
-    with closing(connect(MysqlServer(host, int(port), user, password))) as connection, connection.cursor() as cursor:
+    with closing(_connect(kind, host, int(port), user, password)) as connection, closing(connection.cursor()) as cursor:
         write_mark("begin")
         begin = time.monotonic()
         for number in range(int(count)):
@@ -37,6 +44,12 @@ def main(arguments: list[str]) -> None:
         write_mark("end")
     Path(file).write_text("".join(f"{start_id + number} {at:.6f}\n" for number, at in enumerate(committed)))
     write_mark("rows", len(committed))
+
+
+def _connect(kind: str, host: str, port: int, user: str, password: str) -> pymysql.Connection | psycopg.Connection:
+    if kind == "postgres":
+        return psycopg.connect(host=host, port=port, user=user, password=password, dbname=DATABASE, autocommit=True)
+    return connect(MysqlServer(host, port, user, password))
 
 
 if __name__ == "__main__":

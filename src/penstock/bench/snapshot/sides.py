@@ -17,7 +17,7 @@ from penstock.core.errors import UnavailableError
 from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from penstock.bench.lab import Lab
@@ -144,12 +144,12 @@ def debezium(lab: Lab) -> Iterator[Debezium]:
         yield Debezium(lab, worker, folder)
 
 
-def await_topic(lab: Lab, side: Side, wait_seconds: float) -> None:
-    """Wait until the side's topic is there. Raises UnavailableError."""
+def await_topic(lab: Lab, topic: str, alive: Callable[[], bool], wait_seconds: float) -> None:
+    """Wait until a topic is there. Raises UnavailableError, also when nobody is `alive` who would make it."""
     cluster = KafkaCluster(lab.kafka().bootstrap_servers)
     deadline = time.monotonic() + wait_seconds
-    while side.topic not in open_admin(cluster).list_topics(timeout=_REQUEST_SECONDS).topics:
-        if not side.alive() or time.monotonic() > deadline:
-            message = f"there is no topic {side.topic}"
+    while topic not in open_admin(cluster).list_topics(timeout=_REQUEST_SECONDS).topics:
+        if not alive() or time.monotonic() > deadline:
+            message = f"there is no topic {topic}"
             raise UnavailableError(message, "read the logs under the bench's home")
         time.sleep(_POLL_SECONDS)

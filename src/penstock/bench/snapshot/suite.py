@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 from penstock.bench.bench import Bench
 from penstock.bench.capture.arrivals import Arrivals
 from penstock.bench.capture.latency import id_of_avro, percentile, read_commits
+from penstock.bench.capture.pipeline import mariadb_origin
 from penstock.bench.capture.suite import CAPTURE
-from penstock.bench.capture.workload import create_table, login, write_bulk
+from penstock.bench.capture.workload import create_table, write_bulk
 from penstock.bench.figure import Figure
 from penstock.bench.marks import await_mark
 from penstock.bench.meter import Meter
@@ -77,7 +78,7 @@ def _read(lab: Lab, side: Side) -> Read:
     with Meter(side.pid) as meter:
         begin = time.monotonic()
         side.begin()
-        await_topic(lab, side, _WAIT_SECONDS)
+        await_topic(lab, side.topic, side.alive, _WAIT_SECONDS)
         with Arrivals(lab.kafka().bootstrap_servers, side.topic) as arrivals:
             arrivals.wait_for(rows, _WAIT_SECONDS, side.alive)
             meter.sample()
@@ -93,9 +94,9 @@ def _read(lab: Lab, side: Side) -> Read:
 
 def _read_under_writes(lab: Lab, side: Side) -> Live:
     """Read all rows again while a writer inserts others, and see how late the latter come."""
-    rows, first, server, commits = lab.settings.rows, 1_000_000_000, login(lab.source()), lab.home / "commits.txt"
+    rows, first, commits = lab.settings.rows, 1_000_000_000, lab.home / "commits.txt"
     count = _RATE * lab.settings.seconds
-    written = (server.host, server.port, server.user, server.password, TABLE, first, count, _RATE, commits)
+    written = (*mariadb_origin(lab).login, TABLE, first, count, _RATE, commits)
     command = [sys.executable, "-m", "penstock.bench.programs.write_paced", *map(str, written)]
     with Arrivals(lab.kafka().bootstrap_servers, side.topic, keep_keys=True) as arrivals, Meter(side.pid) as meter:
         before = arrivals.settled()

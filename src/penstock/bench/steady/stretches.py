@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from penstock.bench.capture.latency import percentile, read_commits
-from penstock.bench.capture.workload import login
+from penstock.bench.capture.pipeline import mariadb_origin
 from penstock.bench.marks import await_mark
 from penstock.bench.meter import Meter
 from penstock.bench.process_tree import tree_pss_bytes
@@ -91,8 +91,8 @@ def _write(lab: Lab, side: Side, ids: Ids, rate: int, seconds: int) -> Stretch:
     """Write rows at `rate` and wait until the last is visible."""
     count = rate * seconds
     first = ids.take(count)
-    server, commits = login(lab.source()), lab.home / f"commits-{first}.txt"
-    command = (server.host, server.port, server.user, server.password, side.table, first, count, rate, commits)
+    commits = lab.home / f"commits-{first}.txt"
+    command = (*mariadb_origin(lab).login, side.table, first, count, rate, commits)
     program = [sys.executable, "-m", "penstock.bench.programs.write_paced", *map(str, command)]
     with ExitStack() as opened:
         meter, broker = (opened.enter_context(Meter(pid)) for pid in (side.pid, lab.kafka().pid))

@@ -64,6 +64,49 @@ class RowLogged:
         """When it was committed, Unix milliseconds."""
         return self.transaction.timestamp_ms
 
+    @property
+    def last_number(self) -> int:
+        """Its number: it is the one row that there is."""
+        return self.number
+
+
+@dataclass(frozen=True, slots=True)
+class RowsLogged:
+    """Rows of one table that follow each other in one transaction, changed in the same way, as they were sent.
+
+    `image` is the letter of the one row image that each message has: N for a new row, K for an old key, O for an
+    old row. `number` and `serial` are those of the first row: see RowLogged.
+    """
+
+    relation: Relation
+    op: Op
+    image: str
+    messages: tuple[bytes, ...]
+    transaction: Transaction
+    number: int
+    serial: int
+    size_bytes: int
+
+    @property
+    def table(self) -> TableId:
+        """Whose rows they are."""
+        return TableId(self.relation.schema, self.relation.name)
+
+    @property
+    def weight_bytes(self) -> int:
+        """How many bytes of memory they count for."""
+        return self.size_bytes
+
+    @property
+    def newest_ms(self) -> int:
+        """When they were committed, Unix milliseconds."""
+        return self.transaction.timestamp_ms
+
+    @property
+    def last_number(self) -> int:
+        """The number of the last row."""
+        return self.number + (len(self.messages) - 1) * STEPS_PER_ROW
+
 
 @dataclass(frozen=True, slots=True)
 class RelationSeen:
@@ -98,7 +141,7 @@ class LogAdvanced:
     end: WalPosition
 
 
-PostgresItem: TypeAlias = RowLogged | RelationSeen | TablesTruncated | TransactionEnded | LogAdvanced
+PostgresItem: TypeAlias = RowLogged | RowsLogged | RelationSeen | TablesTruncated | TransactionEnded | LogAdvanced
 
 
 def size_of(cells: Cells | None) -> int:

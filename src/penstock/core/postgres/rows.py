@@ -1,11 +1,12 @@
-"""Rows of the log, and of COPY, as columns: the plain decoder."""
+"""Rows of the log, and of COPY, as columns."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import starmap
-from typing import TYPE_CHECKING, Final, TypeAlias
+from itertools import islice, starmap
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
@@ -14,14 +15,19 @@ from penstock.core.arrow_types import arrow_schema
 from penstock.core.changes import Op, RowBatch
 from penstock.core.errors import READ_AGAIN, TableStoppedError
 from penstock.core.postgres.bad_values import BadValueError
-from penstock.core.postgres.log_items import STEPS_PER_ROW
+from penstock.core.postgres.columns import column_reader
+from penstock.core.postgres.log_items import STEPS_PER_ROW, RowsLogged
 from penstock.core.postgres.messages import UNCHANGED, Unchanged
+from penstock.core.postgres.runs import find_texts, rows_of
 from penstock.core.postgres.types import find_type
 from penstock.core.postgres.values import value_reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
+    from penstock.core.postgres.columns import ColumnReader
     from penstock.core.postgres.log_items import RowLogged, Transaction
     from penstock.core.postgres.messages import Cells, Relation
     from penstock.core.postgres.types import TypeInfo
@@ -41,24 +47,44 @@ class RowDecoder:
     schema: TableSchema
     arrow: pa.Schema
     readers: tuple[Reader, ...]
+    column_readers: tuple[ColumnReader | None, ...]
     key: tuple[int, ...]
 
     @classmethod
     def of(cls, schema: TableSchema, relation: Relation, types: Mapping[int, TypeInfo]) -> RowDecoder:
         """Prepare to read rows of `relation`, whose columns are those of `schema`."""
-        readers = tuple(
-            value_reader(find_type(column.type_oid, column.modifier, types), carried.type, types)
+        columns = [
+            (find_type(column.type_oid, column.modifier, types), carried.type)
             for column, carried in zip(relation.columns, schema.columns, strict=True)
-        )
+        ]
+        readers = tuple(value_reader(found, carried, types) for found, carried in columns)
         names = [column.name for column in schema.columns]
-        return cls(schema, arrow_schema(schema), readers, tuple(map(names.index, schema.key)))
+        at_once = tuple(starmap(column_reader, columns))
+        return cls(schema, arrow_schema(schema), readers, at_once, tuple(map(names.index, schema.key)))
 
-    def decode(self, rows: Sequence[RowLogged]) -> Iterator[RowBatch]:
+    def decode(self, rows: Sequence[RowLogged | RowsLogged]) -> Iterator[RowBatch]:
         """Yield batches with all of `rows`, each in log order.
 
         Raises TableStoppedError for a value that cannot be carried, and for a row that got
         another key and was logged without all of its values.
         """
+        runs: dict[tuple[str, Op, str], list[RowsLogged]] = defaultdict(list)
+        ones: list[RowLogged] = []
+        for row in rows:
+            if isinstance(row, RowsLogged):
+                runs[(row.transaction.place.file, row.op, row.image)].append(row)
+            else:
+                ones.append(row)
+        for group in runs.values():
+            texts = find_texts(group)
+            if texts is None:
+                ones.extend(one for run in group for one in rows_of(run))
+            else:
+                yield self._batch_of_runs(group, texts)
+        ones.sort(key=lambda row: row.serial)
+        yield from self._decode_one_by_one(ones)
+
+    def _decode_one_by_one(self, rows: Sequence[RowLogged]) -> Iterator[RowBatch]:
         groups: dict[tuple[str, Op, _Lacking, _Lacking], list[tuple[RowLogged, Cells, Cells]]] = defaultdict(list)
         for row in rows:
             before, after = self._images(row)
@@ -133,12 +159,60 @@ class RowDecoder:
             after_lacks=tuple(self.schema.columns[index].name for index in after_lacks),
         )
 
-    def _record_batch(self, rows: Sequence[_Whole], where: Callable[[int], str]) -> pa.RecordBatch:
-        columns = zip(*rows, strict=True) if rows else ((),) * len(self.readers)
-        arrays = [self._column(index, column, where) for index, column in enumerate(columns)]
+    def _batch_of_runs(self, runs: Sequence[RowsLogged], texts: Sequence[ArrowArray]) -> RowBatch:
+        """Of rows of which the log has one image: it lacks the rest of the old row, unless that is the image."""
+        op, counts = runs[0].op, [len(run.messages) for run in runs]
+        rest = [index for index in range(len(texts)) if index not in self.key]
+        lacks_rest = op is not Op.CREATE and runs[0].image != "O"
+        image = self._of_texts(runs, texts, rest if op is Op.DELETE and lacks_rest else ())
+        before = image
+        if op is Op.UPDATE:
+            nothing = {index: pa.nulls(image.num_rows, self.arrow.field(index).type) for index in rest}
+            arrays = [nothing.get(index, column) for index, column in enumerate(image.columns)]
+            before = pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
+        return RowBatch(
+            schema=self.schema,
+            op=op,
+            before=None if op is Op.CREATE else before,
+            after=None if op is Op.DELETE else image,
+            file=runs[0].transaction.place.file,
+            offsets=np.repeat(np.array([run.transaction.place.offset for run in runs], np.int64), counts),
+            rows=_counted([run.number for run in runs], counts, STEPS_PER_ROW).astype(np.int32),
+            timestamps_ms=np.repeat(np.array([run.transaction.timestamp_ms for run in runs], np.int64), counts),
+            gtids=pa.array(
+                np.repeat([f"{r.transaction.place}:{r.transaction.xid}" for r in runs], counts), pa.string()
+            ),
+            server_id=0,
+            serials=_counted([run.serial for run in runs], counts, 1),
+            before_lacks=tuple(self.schema.columns[index].name for index in rest) if lacks_rest else (),
+        )
+
+    def _of_texts(
+        self, runs: Sequence[RowsLogged], texts: Sequence[ArrowArray], unread: Sequence[int]
+    ) -> pa.RecordBatch:
+        arrays = [
+            pa.nulls(len(text), self.arrow.field(index).type)
+            if index in unread
+            else self._column(index, text, lambda row: _where_in(runs, row))
+            for index, text in enumerate(texts)
+        ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
 
-    def _column(self, index: int, column: Sequence[bytes | None], where: Callable[[int], str]) -> ArrowArray:
+    def _record_batch(self, rows: Sequence[_Whole], where: Callable[[int], str]) -> pa.RecordBatch:
+        columns = zip(*rows, strict=True) if rows else ((),) * len(self.readers)
+        texts = [pa.array(column, pa.binary()) for column in columns]
+        arrays = [self._column(index, text, where) for index, text in enumerate(texts)]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.arrow)
+
+    def _column(self, index: int, texts: ArrowArray, where: Callable[[int], str]) -> ArrowArray:
+        at_once, wanted = self.column_readers[index], self.arrow.field(index).type
+        if at_once is not None:
+            # What is refused is read again one by one, which says what is wrong, if anything is.
+            with suppress(pa.ArrowException):
+                return at_once(texts, wanted)
+        return self._column_one_by_one(index, cast("pa.BinaryArray", texts).to_pylist(), where)
+
+    def _column_one_by_one(self, index: int, column: Sequence[bytes | None], where: Callable[[int], str]) -> ArrowArray:
         read = self.readers[index]
         values: list[Value | None] = []
         try:
@@ -161,3 +235,15 @@ def _known(cells: Cells) -> _Whole:
 
 def _where(row: RowLogged) -> str:
     return f"{row.transaction.place} row {row.number // STEPS_PER_ROW}"
+
+
+def _where_in(runs: Sequence[RowsLogged], row: int) -> str:
+    """Say where the `row`-th of all rows is."""
+    return next(islice((_where(one) for run in runs for one in rows_of(run)), row, None))
+
+
+def _counted(firsts: Sequence[int], counts: Sequence[int], step: int) -> NDArray[np.int64]:
+    """Count on from each of `firsts`."""
+    return np.concatenate(
+        [first + step * np.arange(n, dtype=np.int64) for first, n in zip(firsts, counts, strict=True)]
+    )

@@ -13,6 +13,7 @@ from penstock.core.postgres.log_items import (
     PostgresItem,
     RelationSeen,
     RowLogged,
+    RowsLogged,
     TablesTruncated,
     Transaction,
     TransactionEnded,
@@ -32,15 +33,21 @@ from penstock.core.postgres.messages import (
 )
 from penstock.core.postgres.network_reader import MalformedError
 from penstock.core.postgres.pgoutput import decode_message
+from penstock.core.postgres.runs import HEAD_BYTES, NOTHING_SKIPPED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from penstock.core.positions import WalPosition
     from penstock.core.postgres.messages import Cells
 
 EPOCH_US: Final = 946_684_800_000_000
 """2000-01-01, from which PostgreSQL counts, in microseconds since 1970."""
+_RUNS: Final = {b"IN": Op.CREATE, b"UN": Op.UPDATE, b"DK": Op.DELETE, b"DO": Op.DELETE}
+"""Messages with one row image, by their kind and its letter."""
+_RUN_ROWS_MIN: Final = 16
+"""Fewer rows are cheaper one by one."""
+_RUN_BYTES_MAX: Final = 1 << 20
 _ROWS_MAX: Final = (1 << 31) // STEPS_PER_ROW - 1
 
 
@@ -66,7 +73,42 @@ class PgoutputScanner:
             yield from self._items(decode_message(data))
         except MalformedError as error:
             message = f"the log does not decode behind {self._end}: {error}"
-            raise CorruptLogError(message, "report it, with the server's version; nothing was skipped") from error
+            raise CorruptLogError(message, NOTHING_SKIPPED) from error
+
+    def take_all(self, messages: Sequence[bytes]) -> Iterator[PostgresItem]:
+        """Yield what messages say, which are as `take` wants them: many rows of one kind are one item."""
+        at = 0
+        while at < len(messages):
+            end = self._end_of_run(messages, at)
+            if end - at < _RUN_ROWS_MIN:
+                for message in messages[at:end]:
+                    yield from self.take(message)
+            else:
+                yield self._run(messages[at:end])
+            at = end
+
+    def _end_of_run(self, messages: Sequence[bytes], at: int) -> int:
+        """Return how far messages go on as the one at `at`, whose rows need not be looked at one by one."""
+        head = messages[at][:HEAD_BYTES]
+        kind = head[:1] + head[-1:]
+        oid = int.from_bytes(head[1:-1], "big")
+        is_known = kind in _RUNS and oid in self._relations and self._transaction is not None
+        if not is_known or (self._transaction is not None and self._transaction.lsn == self._start.lsn):
+            return at + 1
+        end, left = at, _RUN_BYTES_MAX
+        while end < len(messages) and left > 0 and messages[end].startswith(head):
+            left -= len(messages[end])
+            end += 1
+        return end
+
+    def _run(self, messages: Sequence[bytes]) -> RowsLogged:
+        head = messages[0][:HEAD_BYTES]
+        relation, op = self._relation(int.from_bytes(head[1:-1], "big")), _RUNS[head[:1] + head[-1:]]
+        number, serial, count = self._number(), self._serial + 1, len(messages)
+        self._count(count)
+        self._serial += count
+        size = sum(map(len, messages))
+        return RowsLogged(relation, op, chr(head[-1]), tuple(messages), self._inside(), number, serial, size)
 
     def at_rest(self, lsn: int) -> LogAdvanced | None:
         """Take note that nothing was committed before `lsn` that has not come; None if that is no news."""
@@ -125,10 +167,10 @@ class PgoutputScanner:
         """The number of the row that comes next."""
         return self._rows * STEPS_PER_ROW + STEPS_PER_ROW - 1
 
-    def _count(self) -> int:
-        """The number of a row, which is one more than there were."""
+    def _count(self, rows: int = 1) -> int:
+        """The number of the first of so many rows more than there were."""
         number = self._number()
-        self._rows += 1
+        self._rows += rows
         if self._rows > _ROWS_MAX:
             message = f"the transaction that ends at {self._inside().place} changes more than {_ROWS_MAX:,} rows"
             raise CorruptLogError(message, "write fewer rows in one transaction; leave the table out, and start anew")

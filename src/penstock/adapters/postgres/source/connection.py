@@ -41,7 +41,16 @@ _AWAY: Final = "check that the server runs and can be reached"
 _LOGIN: Final = "check the source's host, database, user, password and tls; pg_hba.conf must let the user in"
 _REFUSED_AT_THE_DOOR: Final = ("authentication failed", "no pg_hba.conf entry", "does not exist", "permission denied")
 _GRANTS: Final = (
-    "grant it: ALTER ROLE {user} REPLICATION; GRANT SELECT ON ALL TABLES IN SCHEMA ... TO {user}; GRANT USAGE ON SCHEMA"
+    "grant it: ALTER ROLE {user} REPLICATION; GRANT USAGE ON SCHEMA ... TO {user}; "
+    "GRANT SELECT ON ALL TABLES IN SCHEMA ... TO {user}"
+)
+_NOT_READY: Final = (
+    ("recovery is in progress", "is a standby", "let `host` and `port` lead to the primary, or promote the standby"),
+    (
+        "requires wal_level",
+        "has a wal_level that is not logical, so its log has no rows",
+        "ALTER SYSTEM SET wal_level = 'logical', and restart the server",
+    ),
 )
 _NO_SLOT: Final = "SELECT * FROM pg_replication_slots: drop those that nobody needs, or raise max_replication_slots"
 _KINDS: Final[tuple[tuple[tuple[type[psycopg.Error], ...], type[PenstockError], str], ...]] = (
@@ -109,6 +118,10 @@ def explain(server: PostgresServer, error: psycopg.Error) -> PenstockError:
     for kinds, class_, hint in _KINDS:
         if isinstance(error, kinds):
             return class_(f"{server}: {cause}", hint.format(user=server.user))
+    if isinstance(error, errors.ObjectNotInPrerequisiteState):
+        for sign, reason, hint in _NOT_READY:
+            if sign in cause:
+                return UnfitServerError(f"{server} {reason}", hint)
     if isinstance(error, psycopg.OperationalError):
         if error.sqlstate is None and any(refused in cause for refused in _REFUSED_AT_THE_DOOR):
             return UnfitServerError(f"{server} does not let us in: {cause}", _LOGIN)

@@ -12,7 +12,7 @@ from penstock.adapters.postgres.source.publication import (
     require_whole_publication,
     unidentified_tables,
 )
-from penstock.adapters.postgres.source.slot import read_slot
+from penstock.adapters.postgres.source.slot import ANOTHER_SLOT, is_foreign, read_slot
 from penstock.core.errors import START_ANEW, UnfitServerError
 from penstock.core.findings import Finding
 from penstock.core.tables import TableId
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     import psycopg
+
+    from penstock.adapters.postgres.source.slot import SlotState
 
 _OLDEST: Final = 120000
 _PER_MAJOR: Final = 10000
@@ -33,7 +35,7 @@ def examine_source(
     """Look at settings, our rights, the slot, the publication and the wanted tables. Raises psycopg.Error."""
     yield from _server(connection)
     yield from _rights(connection)
-    yield _slot(connection, slot)
+    yield from _slot(connection, slot)
     yield from _tables(connection, publication, wanted)
 
 
@@ -52,11 +54,10 @@ def _server(connection: psycopg.Connection) -> Iterator[Finding]:
         return
     yield Finding("ok", "version", f"PostgreSQL {version // _PER_MAJOR}.{version % _PER_MAJOR}")
     row = connection.execute(
-        "SELECT current_setting('wal_level'), pg_is_in_recovery(), current_setting('max_replication_slots')::int,"
-        " (SELECT count(*) FROM pg_replication_slots), current_setting('max_wal_senders')::int,"
+        "SELECT current_setting('wal_level'), pg_is_in_recovery(), current_setting('max_wal_senders')::int,"
         " (SELECT count(*) FROM pg_stat_replication)"
     ).fetchone()
-    level, in_recovery, slots_max, slots, senders_max, senders = row or ("", False, 0, 0, 0, 0)
+    level, in_recovery, senders_max, senders = row or ("", False, 0, 0)
     if level != "logical":
         hint = "ALTER SYSTEM SET wal_level = 'logical', and restart the server"
         yield Finding("error", "wal_level", f"wal_level is {level}, so its log has no rows", hint)
@@ -64,10 +65,6 @@ def _server(connection: psycopg.Connection) -> Iterator[Finding]:
         yield Finding("ok", "wal_level", "logical")
     if in_recovery:
         yield Finding("error", "role", "the server is a standby", "let `host` and `port` lead to the primary")
-    if slots >= slots_max:
-        hint = "drop those that nobody needs (SELECT * FROM pg_replication_slots), or raise max_replication_slots"
-        message = f"all {slots_max} replication slots are taken"
-        yield Finding("warning", "max_replication_slots", message, f"{hint}; ours may be among them")
     if senders >= senders_max:
         message = f"all {senders_max} walsenders are busy"
         yield Finding("warning", "max_wal_senders", message, "raise max_wal_senders, and restart the server")
@@ -84,10 +81,35 @@ def _rights(connection: psycopg.Connection) -> Iterator[Finding]:
         yield Finding("error", "replication", f"{role} may not read the log", f"ALTER ROLE {role} REPLICATION")
 
 
-def _slot(connection: psycopg.Connection, name: str) -> Finding:
+def _slot(connection: psycopg.Connection, name: str) -> Iterator[Finding]:
     found = read_slot(connection, name)
     if found is None:
-        return Finding("ok", f"slot {name}", "is made at the first start")
+        yield from _room_for_slot(connection, name)
+    else:
+        yield _judge(found, name, connection.info.dbname)
+
+
+def _room_for_slot(connection: psycopg.Connection, name: str) -> Iterator[Finding]:
+    """A first start makes the slot, if there is room for it."""
+    row = connection.execute(
+        "SELECT current_setting('max_replication_slots')::int, (SELECT count(*) FROM pg_replication_slots)"
+    ).fetchone()
+    most, taken = row or (0, 0)
+    if taken < most:
+        yield Finding("ok", f"slot {name}", "is made at the first start")
+        return
+    message = f"cannot be made at the first start: all {most} replication slots are taken"
+    hint = (
+        "SELECT pg_drop_replication_slot(...) for one that nobody needs (see the view pg_replication_slots), or "
+        f"ALTER SYSTEM SET max_replication_slots = {most + 5}, and restart the server"
+    )
+    yield Finding("error", f"slot {name}", message, hint)
+
+
+def _judge(found: SlotState, name: str, database: str) -> Finding:
+    if is_foreign(found, database):
+        message = f"is of {found.plugin or 'a physical standby'} in the database {found.database or '-'}, and not ours"
+        return Finding("error", f"slot {name}", message, ANOTHER_SLOT)
     kept = f"keeps {found.retained_bytes >> 20:,} MiB of log"
     if found.wal_status == "lost":
         hint = f"SELECT pg_drop_replication_slot('{name}'), and {START_ANEW}"

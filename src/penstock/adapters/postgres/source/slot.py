@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from psycopg import sql
 
 from penstock.adapters.postgres.source.connection import connected, explained, run_command
+from penstock.adapters.postgres.source.identity import read_head
 from penstock.core.errors import START_ANEW, LogPurgedError, PositionError, UnavailableError, UnfitServerError
 from penstock.core.positions import WalPosition, parse_lsn
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from penstock.adapters.postgres.connection import PostgresServer
 
 _PLUGIN: Final = "pgoutput"
+ANOTHER_SLOT: Final = "give the source another `slot`, which no other reader uses"
 _CREATE_SECONDS: Final = 600.0
 """PostgreSQL waits for every transaction that writes, to its end, before a slot has a first position."""
 
@@ -58,15 +60,28 @@ def read_slot(connection: psycopg.Connection, name: str) -> SlotState | None:
 
 
 def require_slot(server: PostgresServer, name: str, position: WalPosition) -> None:
-    """Raise unless the slot still has the log from `position` on; PositionError if it was moved past it."""
+    """Raise unless the slot still has the log from `position` on.
+
+    PositionError if it was moved past it, and if the server's log does not come to it.
+    """
     with connected(server) as connection:
-        found = read_slot(connection, name)
+        found, head = read_slot(connection, name), read_head(connection)
     if found is None:
         message = f"{server} has no replication slot {name} any more, so the WAL after {position} is lost"
         raise LogPurgedError(message, f"it was dropped, or the server restored or exchanged: {START_ANEW}")
-    if found.plugin != _PLUGIN or found.database != server.database:
+    if is_foreign(found, server.database):
         message = f"the replication slot {name} is of {found.plugin} in the database {found.database}, and not ours"
-        raise UnfitServerError(message, "give the source another `slot`, which no other reader uses")
+        raise UnfitServerError(message, ANOTHER_SLOT)
+    if head < position.lsn:
+        message = (
+            f"the log of {server} ends at {WalPosition(head)}, before {position}, where the pipeline stands: it lacks "
+            "transactions that were published"
+        )
+        hint = (
+            "the server was restored from a backup, or it is a standby that was promoted without them: let `host` and "
+            f"`port` lead to the server that has them; if there is none, {START_ANEW}"
+        )
+        raise PositionError(message, hint)
     if found.wal_status == "lost":
         message = f"the replication slot {name} has lost log that is needed from {position} on"
         hint = f"max_slot_wal_keep_size was too small for the time that nobody read: raise it, and {START_ANEW}"
@@ -80,6 +95,11 @@ def require_slot(server: PostgresServer, name: str, position: WalPosition) -> No
             f"another reader, or pg_replication_slot_advance, has moved it: give it a `slot` of its own; {START_ANEW}"
         )
         raise PositionError(message, hint)
+
+
+def is_foreign(found: SlotState, database: str) -> bool:
+    """Whether a slot is of another plugin, or in another database: nobody of us has made it."""
+    return found.plugin != _PLUGIN or found.database != database
 
 
 def create_slot(server: PostgresServer, log: psycopg.Connection, name: str) -> tuple[int, str]:

@@ -82,7 +82,7 @@ class WalStream:
 
     def _take(self, items: list[PostgresItem]) -> int:
         """Decode what is here, about 8 MiB at most; return how many bytes that was."""
-        taken = 0
+        taken, changes = 0, list[bytes]()
         while taken < _READ_BYTES_MAX:
             size, data = self._pgconn.get_copy_data(1)
             if size == 0:
@@ -90,13 +90,18 @@ class WalStream:
             if size < 0:
                 raise self._ended()
             taken += size
-            self._message(bytes(data), items)
+            if bytes(data[:1]) == b"w":
+                changes.append(bytes(data[_CHANGE.size :]))
+                continue
+            items.extend(self._scanner.take_all(changes))
+            changes.clear()
+            self._notice(bytes(data), items)
+        items.extend(self._scanner.take_all(changes))
         return taken
 
-    def _message(self, data: bytes, items: list[PostgresItem]) -> None:
+    def _notice(self, data: bytes, items: list[PostgresItem]) -> None:
+        """Take a message that is no change."""
         match data[:1]:
-            case b"w":
-                items.extend(self._scanner.take(data[_CHANGE.size :]))
             case b"k":
                 _, lsn, _, wants_answer = _ALIVE.unpack(data)
                 advanced = self._scanner.at_rest(lsn)

@@ -14,6 +14,7 @@ from penstock.core.postgres.log_items import (
     LogAdvanced,
     RelationSeen,
     RowLogged,
+    RowsLogged,
     TablesTruncated,
     TransactionEnded,
 )
@@ -65,14 +66,14 @@ class PostgresReading:
         self._reached = begin
         self._catalog = catalog
         self._wanted = wanted
-        self._last: RowLogged | None = None
+        self._last: RowLogged | RowsLogged | None = None
         self._decoders: dict[tuple[int, int], tuple[TableSchema, Relation, RowDecoder]] = {}
 
     def steps(self, items: Sequence[object]) -> Iterator[LogStep]:
         """See LogReading."""
         for item in cast("Sequence[PostgresItem]", items):
             match item:
-                case RowLogged():
+                case RowLogged() | RowsLogged():
                     if self._last is None or self._last.transaction is not item.transaction:
                         self._catalog.saw_commit(item.transaction.xid)
                     self._last = item
@@ -102,12 +103,12 @@ class PostgresReading:
     def behind_rows(self, boundary: Position) -> WalPosition | None:
         """See LogReading."""
         del boundary
-        return None if self._last is None else self._inside(self._last.transaction, self._last.number + 1)
+        return None if self._last is None else self._inside(self._last.transaction, self._last.last_number + 1)
 
     def decode(self, schema: TableSchema, rows: Sequence[LoggedRows]) -> Iterator[RowBatch]:
         """See LogReading."""
-        groups: dict[int, list[RowLogged]] = defaultdict(list)
-        for row in cast("Sequence[RowLogged]", rows):
+        groups: dict[int, list[RowLogged | RowsLogged]] = defaultdict(list)
+        for row in cast("Sequence[RowLogged | RowsLogged]", rows):
             groups[id(row.relation)].append(row)
         for group in groups.values():
             yield from self._decoder(schema, group[0]).decode(group)
@@ -119,7 +120,7 @@ class PostgresReading:
         del table, topic, rows, processed_at_ms
         return None
 
-    def _decoder(self, schema: TableSchema, row: RowLogged) -> RowDecoder:
+    def _decoder(self, schema: TableSchema, row: RowLogged | RowsLogged) -> RowDecoder:
         """Plan once per pair of objects: to compare wide tables for each publication would cost too much."""
         key = (id(schema), id(row.relation))
         known = self._decoders.get(key)

@@ -1,0 +1,1 @@
+"""`penstock bench postgres`: capture from PostgreSQL, beside Debezium."""
