@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from pydantic import Field
 
 from penstock.config.rules import EnvironmentName, SourceName, TableList  # noqa: TC001 - as below
-from penstock.config.spec import Port, SnapshotCommitSeconds, SnapshotTables, Spec, TailSliceSeconds, Text, TlsSpec
+from penstock.config.spec import (
+    Port,
+    SnapshotCommitSeconds,
+    SnapshotReaders,
+    SnapshotTables,
+    Spec,
+    TailSliceSeconds,
+    Text,
+    TlsSpec,
+)
 from penstock.core.changes import MessageFormat  # noqa: TC001 - pydantic reads it from a field's annotation
 from penstock.core.patterns import TablePatterns
 from penstock.core.postgres.types import SpecialValues  # noqa: TC001 - pydantic reads it from a field's annotation
@@ -54,6 +63,7 @@ class PostgresSourceSpec(Spec):
     publish_interval_ms: Annotated[int, Field(strict=True, ge=0, le=10_000)] | None = None
     snapshot_commit_seconds: SnapshotCommitSeconds = 300
     snapshot_tables: SnapshotTables = 2
+    snapshot_readers: SnapshotReaders = 1
     wal_warning_mebibytes: Annotated[int, Field(strict=True, ge=1)] = 1024
 
     @property
