@@ -92,15 +92,9 @@ def snapshot(
     # Imported here so that `snapshot --help` need not wait for SQLAlchemy.
     from penstock.cli.snapshot_request import change_snapshots, request_snapshots  # noqa: PLC0415
     from penstock.config.load import load  # noqa: PLC0415
-    from penstock.core.errors import UsageError  # noqa: PLC0415
     from penstock.wiring.snapshots import read_snapshots  # noqa: PLC0415
 
-    if len(action.names) > 1:
-        message = f"--{' and --'.join(action.names)} exclude each other"
-        raise UsageError(message, "give one of them")
-    if not tables and action.names != ["status"]:
-        message = "no table is named"
-        raise UsageError(message, "name tables as schema.name, or give --status")
+    _require_one_meaning(tables, rows, locks, action)
     spec, named = load(file), list(dict.fromkeys(tables or ()))
     match action.names:
         case ["status"]:
@@ -110,6 +104,21 @@ def snapshot(
         case _:
             found = request_snapshots(spec, named, _options(rows, locks), rows.keys)
     _show(found, file, as_json=as_json)
+
+
+def _require_one_meaning(tables: list[str] | None, rows: Rows, locks: Locks, action: Action) -> None:
+    from penstock.core.errors import UsageError  # noqa: PLC0415 - see `snapshot`
+
+    if len(action.names) > 1:
+        message = f"--{' and --'.join(action.names)} exclude each other"
+        raise UsageError(message, "give one of them")
+    if not tables and action.names != ["status"]:
+        message = "no table is named"
+        raise UsageError(message, "name tables as schema.name, or give --status")
+    if action.names and (rows, locks) != (Rows(), Locks()):
+        message = f"--{action.names[0]} takes no options: a snapshot keeps those that it was asked for with"
+        hint = "leave them out; to have others: penstock snapshot FILE TABLE --cancel, then ask for it again with them"
+        raise UsageError(message, hint)
 
 
 def _options(rows: Rows, locks: Locks) -> SnapshotOptions:

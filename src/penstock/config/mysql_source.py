@@ -13,6 +13,7 @@ from penstock.config.spec import (
     LargeValues,
     Port,
     SnapshotCommitSeconds,
+    SnapshotReaders,
     SnapshotTables,
     Spec,
     Start,
@@ -91,7 +92,8 @@ class MysqlSourceSpec(Spec):
     task reads and publishes all of it. An initial snapshot that takes longer than
     `snapshot_commit_seconds` is committed in pieces. A table that `tables` has more than
     at the last start gets a snapshot by itself, with `snapshot: when-needed` one that has
-    stopped, too; with `never` none does; `snapshot_tables` of them are read at once.
+    stopped, too; with `never` none does; `snapshot_tables` of them are read at once,
+    with `snapshot_readers` chunks of one table at once where there are no others.
     `retention_warning_hours` is how soon the binlog that we need may be purged
     before we warn. `format` is how messages are written: see docs/json-topics.md.
     Without `heartbeat` nothing is written to the source. `tracker` is the schema
@@ -120,6 +122,7 @@ class MysqlSourceSpec(Spec):
     backlog_tasks: Annotated[int, Field(strict=True, ge=1, le=BACKLOG_TASKS_MAX)] = 1
     snapshot_commit_seconds: SnapshotCommitSeconds = 300
     snapshot_tables: SnapshotTables = 2
+    snapshot_readers: SnapshotReaders = 1
     retention_warning_hours: Annotated[float, Field(strict=True, ge=0, le=8760)] = 24.0
     heartbeat: HeartbeatSpec | None = None
     tracker: TrackerSpec | None = None

@@ -53,6 +53,10 @@ SnapshotTables: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=8)]
 """How many tables snapshots read at once."""
 
 
+SnapshotReaders: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=8)]
+"""How many chunks of one table a snapshot reads at once."""
+
+
 class TlsSpec(Spec):
     """How a connection to MySQL or MariaDB is encrypted. `tls: {}` is enough where the server's certificate is public.
 

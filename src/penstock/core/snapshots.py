@@ -12,7 +12,7 @@ with places of the log as watermarks in place of rows that are written.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
@@ -135,9 +135,10 @@ class Reread:
 class SnapshotProgress:
     """How far the snapshot of `table` is, as the position record has it: committed together with its rows.
 
-    `cursor` is where the next chunk begins, in the words of whoever reads rows, "" at the
-    start. `fills` says that the table had no rows in its topic when the snapshot
-    began, so that it lacks rows until it is done; `mends`, that it has rows until
+    `cursor` is behind which key the first row is that was not read, in the words of
+    whoever reads rows, "" at the start. `left` are the ranges of keys that were not read
+    (core/chunk_plan), () for all from `cursor` on. `fills` says that the table had no
+    rows in its topic when the snapshot began, so that it lacks rows until it is done; `mends`, that it has rows until
     then which are not those of the source.
     """
 
@@ -147,6 +148,25 @@ class SnapshotProgress:
     fills: bool = False
     is_done: bool = False
     mends: bool = False
+    left: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def ranges(self) -> tuple[tuple[str, str], ...]:
+        """The ranges of keys that are left to read: where each begins and ends."""
+        return self.left or ((self.cursor, ""),)
+
+    def after(self, rows: int, left: tuple[tuple[str, str], ...]) -> SnapshotProgress:
+        """The progress with so many more `rows` when `left` is left.
+
+        Releases that knew one range at a time read again from `cursor` on.
+        """
+        cursor = left[0][0] if left else self.cursor
+        kept = () if left == ((cursor, ""),) else left
+        return replace(self, cursor=cursor, rows=self.rows + rows, is_done=not left, left=kept)
+
+    def again(self) -> SnapshotProgress:
+        """The progress of one that begins again, for its cursors say nothing any more."""
+        return replace(self, cursor="", rows=0, left=())
 
     def to_mapping(self) -> dict[str, object]:
         """The progress as JSON values."""
@@ -162,7 +182,12 @@ class SnapshotProgress:
             fills=fields["fills"] is True,
             is_done=fields["is_done"] is True,
             mends=fields.get("mends") is True,
+            left=_ranges(fields.get("left")),
         )
+
+
+def _ranges(found: object) -> tuple[tuple[str, str], ...]:
+    return tuple([(str(begin), str(end)) for begin, end in found]) if isinstance(found, list | tuple) else ()
 
 
 class Window:

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ChunkOrder:
-    """Which rows of a table to read: those of `options` from `cursor` on, `options.chunk_rows` at most.
+    """Which rows of a table to read: those of `options` from `cursor` up to `until`, `options.chunk_rows` at most.
 
+    `until` is "" for up to the last row; `ahead` is how many more chunks are to be marked off behind this one.
     They must be as they were at `low` or later. `schema` is what the table looks like there,
     and `snapshot_id` the snapshot that they are of.
     """
@@ -27,6 +28,8 @@ class ChunkOrder:
     cursor: str
     low: Position
     snapshot_id: str
+    until: str = ""
+    ahead: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,10 @@ class Chunk:
 
     `rows` is a READ batch and `gone` a DELETE batch of listed keys that are not
     there, None for none; their places in the log mean nothing. `cursor` is where
-    the next chunk begins, None if there is none. `rows_expected` is about how many rows there are in all.
+    the next chunk begins, None if there is none; `ahead` are as many cursors behind it as
+    were asked for, and can be given, in order, `options.chunk_rows` rows apart.
+    With `begins_again` nothing was read: rows are in another order now than when the
+    order's cursors were given. `rows_expected` is about how many rows there are in all.
     With the method `BLACKHOLE` there are no `rows`: the log itself has them, `copied` of
     them, behind the place `copied_from`.
     """
@@ -47,6 +53,8 @@ class Chunk:
     rows_expected: int | None = None
     copied: int = 0
     copied_from: Position | None = None
+    ahead: Sequence[str] = ()
+    begins_again: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from penstock.config.places import state_url
 from penstock.config.secrets import secret
 from penstock.core.errors import UsageError
 from penstock.ports.audit_results import WHOLE, AuditResult
-from penstock.wiring.sink_kinds.table import sink_kind
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,15 +30,11 @@ def open_results(spec: PipelineSpec) -> SqlAuditResults:
 
 
 def named_audits(spec: PipelineSpec) -> Mapping[str, AuditSpec]:
-    """The file's audits, by the link that each looks at; of a file without any, one of every link that can be audited.
+    """The file's audits, by the link that each looks at; of a file without any, one of every link.
 
     Of several audits of a link, those behind the first have a number behind the name.
     """
-    audits = spec.audits or [
-        AuditSpec(source=link.source, sink=link.sink)
-        for link in spec.links
-        if sink_kind(spec, spec.sink(link.sink)).can_be_audited
-    ]
+    audits = spec.audits or [AuditSpec(source=link.source, sink=link.sink) for link in spec.links]
     named: dict[str, AuditSpec] = {}
     for audit in audits:
         ends = (audit.source, audit.sink)
@@ -53,10 +48,8 @@ def require_audits(spec: PipelineSpec) -> Mapping[str, AuditSpec]:
     """Return `named_audits`. UsageError for none."""
     named = named_audits(spec)
     if not named:
-        message = f"pipeline {spec.pipeline} has no link to a sink that can be audited"
-        raise UsageError(
-            message, "audit a pipeline with a link to a sink of any kind but snowflake with a landing zone"
-        )
+        message = f"pipeline {spec.pipeline} has no link from a source to a sink"
+        raise UsageError(message, "add one under `links`, and audit when it has run")
     return named
 
 

@@ -33,7 +33,7 @@ from penstock.wiring.mysql_fitness import examine_source, require_fit_source
 from penstock.wiring.mysql_log import MysqlLog
 from penstock.wiring.mysql_status import read_source_status
 from penstock.wiring.open import mysql_server, mysql_source, open_tracker
-from penstock.wiring.refreshing import open_refreshers
+from penstock.wiring.refreshing import open_refreshers, readers_at_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -169,7 +169,7 @@ class MysqlCapture:
         copied = capture.parts.table_catalog.copied
         copied.owner = copies_owner(spec.pipeline.pipeline, spec.source_name)
         copied.snapshots = capture.snapshots
-        readers = [self.rows(spec.source, spec.pipeline.pipeline) for _ in range(spec.source.snapshot_tables)]
+        readers = [self.rows(spec.source, spec.pipeline.pipeline) for _ in range(readers_at_once(spec.source))]
         return open_refreshers(spec, capture, readers, lambda: wanted_by_itself(capture, readers[0].tables()))
 
     def rows(self, source: SourceSpec, pipeline: str) -> RowReader:

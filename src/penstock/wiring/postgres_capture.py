@@ -35,7 +35,7 @@ from penstock.links.capture.refreshers import never_told_of
 from penstock.ports.tracker import AllLogged
 from penstock.wiring.postgres_checks import examine_postgres, read_postgres_status, require_fit_postgres
 from penstock.wiring.postgres_server import postgres_source, source_server
-from penstock.wiring.refreshing import open_refreshers
+from penstock.wiring.refreshing import open_refreshers, readers_at_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -158,7 +158,7 @@ class PostgresCapture:
     def refreshing(self, spec: CaptureSpec, capture: OpenCapture) -> Refreshers | None:
         """See CaptureKind. A table whose rows are all in the log needs no snapshot: it begins with its first row."""
         committed = _catalog(capture.parts.table_catalog).committed
-        readers = [self._rows(spec.source, committed) for _ in range(spec.source.snapshot_tables)]
+        readers = [self._rows(spec.source, committed) for _ in range(readers_at_once(spec.source))]
 
         def added() -> Sequence[TableId]:
             found = readers[0].tables_lacking_rows(wal_position(capture.position))

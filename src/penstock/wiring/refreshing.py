@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from penstock.core.errors import PenstockError
 from penstock.core.snapshots import SnapshotOptions, Status, Wanted
+from penstock.links.capture.refresher_state import Known
 from penstock.links.capture.refreshers import Refreshers
 from penstock.ports.snapshots import Snapshot
 from penstock.wiring.open import open_snapshot_list
@@ -42,7 +43,13 @@ def open_refreshers(
         snapshots.close()
         raise
     started = [(reader, ThreadPoolExecutor(1, "snapshot").submit) for reader in readers]
-    return Refreshers(capture, snapshots, started)
+    known = Known(spec.source.snapshot_tables, spec.source.snapshot_readers)
+    return Refreshers(capture, snapshots, started, known)
+
+
+def readers_at_once(source: SourceSpec) -> int:
+    """How many readers a source has: those of one table at once, or one for each of several."""
+    return max(source.snapshot_tables, source.snapshot_readers)
 
 
 def new_snapshot(source: str, table: str, options: SnapshotOptions) -> Snapshot:

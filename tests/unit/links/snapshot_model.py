@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -20,6 +21,7 @@ from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
 from penstock.core.snapshot_copies import CopiedRows, copy_table
 from penstock.core.snapshots import Reread, SnapshotOptions, Status, Wanted
 from penstock.links.capture.open_capture import CaptureParts, OpenCapture
+from penstock.links.capture.refresher_state import Known
 from penstock.links.capture.refreshers import Refreshers
 from penstock.links.capture.table_catalog import TableCatalog
 from penstock.ports.registry import RegisteredTable
@@ -190,7 +192,8 @@ class Capture:
         self.capture.parts.table_catalog.copied = CopiedRows(_OWNER, self.capture.snapshots)
         # A lock goes with the process.
         self.reader.release()
-        self.refreshers = Refreshers(self.capture, self.snapshots, [(self.reader, self._submit)] * self.at_once)
+        known = Known(self.at_once, self.at_once)
+        self.refreshers = Refreshers(self.capture, self.snapshots, [(self.reader, self._submit)] * self.at_once, known)
         self.read_to = index_of(record.position)
 
     def _submit(self, question: Callable[[], _Answer], /) -> Future[_Answer]:
@@ -206,10 +209,15 @@ class Capture:
         return future
 
     def read(self) -> None:
-        """Let the thread that reads rows come to its end."""
+        """Let the threads that read rows come to their end."""
         pending, self.pending = self.pending, []
         for answer in pending:
             answer()
+
+    def read_one(self, number: int) -> None:
+        """Let one of the threads that read rows come to its end, whichever has begun first."""
+        if self.pending:
+            self.pending.pop(number % len(self.pending))()
 
     def carry(self, count: int) -> None:
         """Publish the next transactions together, as far as there are so many; of a stopped table none."""
@@ -229,9 +237,10 @@ class Capture:
             self.refreshers.saw(publication)
             self.read_to = end
 
-    def step(self) -> None:
+    def step(self, *, looks: bool = True) -> None:
+        """Let refreshers go on; what is asked for they see at once, or only when they must."""
         for each in self.refreshers._refreshers:
-            each._look_at = 0.0
+            each._look_at = 0.0 if looks or not each._look_at else time.monotonic() + 60
             each._known.not_before.clear()
         self.refreshers.step(self.source.at(self.read_to))
 

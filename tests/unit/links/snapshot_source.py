@@ -101,6 +101,10 @@ class Reader:
     def __init__(self, source: Source) -> None:
         self._source = source
         self.failures = 0
+        self.rows_fitting = 1000
+        """How many rows fit into memory."""
+        self.is_reordered = False
+        """Whether cursors say nothing any more to whoever reads next."""
         self._holds = False
         self._rest: list[tuple[int, int]] | None = None
 
@@ -111,7 +115,7 @@ class Reader:
             raise UnavailableError(message, "try again")
         if order.options.method is Method.FULL_LOCK:
             return self._read_locked(order)
-        rows, count = self._source.rows, order.options.chunk_rows
+        rows, count = self._source.rows, min(order.options.chunk_rows, self.rows_fitting)
         high = self._source.at(len(self._source.log))
         assert high.order >= order.low.order
         if order.options.keys:
@@ -121,16 +125,21 @@ class Reader:
             gone = {key: 0 for key in asked if key not in rows}
             cursor = str(start + count) if start + count < len(order.options.keys) else None
             return Chunk(batch_of(Op.READ, there), batch_of(Op.DELETE, gone), high, cursor)
+        if self.is_reordered and order.cursor and order.options.method is Method.READ_ONLY:
+            self.is_reordered = False
+            return Chunk(None, None, high, None, begins_again=True)
         values = [int(part.removeprefix("n = ")) for part in order.options.where.split(" OR ") if part]
         found = [key for key, value in rows.items() if not values or value in values]
-        behind = sorted(key for key in found if not order.cursor or key > int(order.cursor))
+        begin, until = int(order.cursor or -1), int(order.until or 1 << 30)
+        behind = sorted(key for key in found if begin < key <= until)
         chunk = {key: rows[key] for key in behind[:count]}
         cursor = str(behind[count - 1]) if len(behind) > count else None
+        ends = [str(key) for key in behind[2 * count - 1 :: count]][: order.ahead]
         if order.options.method is Method.BLACKHOLE:
             self._source.copy(chunk, order.snapshot_id)
             end = self._source.at(len(self._source.log))
             return Chunk(None, None, end, cursor, len(rows), len(chunk), high)
-        return Chunk(batch_of(Op.READ, chunk), None, high, cursor, len(rows))
+        return Chunk(batch_of(Op.READ, chunk), None, high, cursor, len(rows), ahead=ends if cursor else ())
 
     def _read_locked(self, order: ChunkOrder) -> Chunk:
         """Read on over the connection of the lock: what is on its way comes also when the lock is lost."""

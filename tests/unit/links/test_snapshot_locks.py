@@ -14,6 +14,7 @@ from penstock.core.snapshots import Method, SnapshotOptions, Status, Wanted
 from penstock.links.capture.follow import LogFollower, Pace
 from penstock.links.capture.live import LiveCapture
 from penstock.links.capture.mysql.log_reading import BinlogReading
+from penstock.links.capture.refresher_state import Known
 from penstock.links.capture.refreshers import Refreshers
 
 if TYPE_CHECKING:
@@ -102,7 +103,10 @@ def test_every_reader_lets_go_of_the_source_whatever_goes_wrong_with_another() -
     capture = Capture(Source({1: 1}), Snapshots())
     broken = BrokenReader(capture.source)
     refreshers = Refreshers(
-        capture.capture, capture.snapshots, [(reader, capture._submit) for reader in (broken, capture.reader, broken)]
+        capture.capture,
+        capture.snapshots,
+        [(reader, capture._submit) for reader in (broken, capture.reader, broken)],
+        Known(3, 3),
     )
     capture.reader.lock(TABLE, capture.source.at(0))
 

@@ -1,23 +1,16 @@
-"""Snapshots under live writes: whatever happens to them, the topic folded by key is the table."""
+"""Snapshots of a capture: what is read and published, what is told of them, and how they end."""
 
 from __future__ import annotations
 
-from contextlib import suppress
-from dataclasses import dataclass
-from random import Random
-
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from tests.unit.links.snapshot_model import Capture, KilledError, Snapshots, TableRegistry, request
-from tests.unit.links.snapshot_source import Source, index_of
+from tests.unit.links.snapshot_model import Capture, Snapshots, TableRegistry, request
+from tests.unit.links.snapshot_source import Source
 
 from penstock.core.errors import UnavailableError
 from penstock.core.publication import CaptureRecord
 from penstock.core.snapshots import Method, SnapshotOptions, Status, Wanted, Window, next_locked_rows
-
-_KEYS = 12
-_ROUNDS = 60
 
 
 def test_a_row_that_changed_since_the_low_place_gives_way() -> None:
@@ -126,6 +119,81 @@ def test_a_cancelled_snapshot_whose_table_cannot_be_stopped_now_ends_when_it_can
     assert "its snapshot was cancelled" in record.stopped[asked.table].error
 
 
+def test_chunks_of_one_table_are_read_at_once_and_published_in_any_order() -> None:
+    capture = Capture(Source({key: key for key in range(40)}), Snapshots(), at_once=3)
+    capture.snapshots.add(asked := request(1, SnapshotOptions(chunk_rows=2)))
+    capture.step()
+    capture.read()
+    capture.step()
+    capture.step()
+    assert len(capture.pending) == 3
+
+    capture.read_one(2)
+    capture.step()
+
+    record = CaptureRecord.from_mapping(capture.topic.record or {})
+    assert record.snapshots[asked.id].left == (("1", "5"), ("7", ""))
+    assert set(capture.topic.folded) == set(range(40))
+
+
+def test_who_goes_on_after_a_kill_reads_only_the_chunks_that_are_left() -> None:
+    capture = Capture(Source({key: key for key in range(40)}), Snapshots(), at_once=3)
+    capture.snapshots.add(request(1, SnapshotOptions(chunk_rows=2)))
+    capture.step()
+    capture.read()
+    capture.step()
+    capture.step()
+    for number in (2, 1):
+        capture.read_one(number)
+        capture.step()
+        capture.start()
+        capture.step()
+
+    for _ in range(40):
+        capture.read()
+        capture.step()
+
+    (snapshot,) = capture.snapshots.all()
+    assert (snapshot.status, snapshot.rows) == (Status.DONE, 40)
+
+
+def test_a_snapshot_that_is_cancelled_while_others_read_chunks_of_it_stays_cancelled() -> None:
+    capture = Capture(Source({key: key for key in range(40)}), Snapshots(), at_once=3)
+    capture.snapshots.add(asked := request(1, SnapshotOptions(chunk_rows=2)))
+    capture.step()
+    capture.read()
+    capture.step()
+    capture.step()
+
+    capture.snapshots.want(asked.id, Wanted.CANCEL)
+    capture.read()
+    first, *_ = capture.refreshers._refreshers
+    first._look_at = 0.0
+    for _ in range(3):
+        capture.refreshers.step(capture.source.at(capture.read_to))
+        capture.read()
+
+    (snapshot,) = capture.snapshots.all()
+    assert snapshot.status is Status.CANCELLED
+    assert asked.id not in CaptureRecord.from_mapping(capture.topic.record or {}).snapshots
+
+
+def test_a_second_table_takes_one_of_two_readers_of_the_first() -> None:
+    capture = Capture(Source({key: key for key in range(40)}), Snapshots(), at_once=2)
+    capture.snapshots.add(request(1, SnapshotOptions(chunk_rows=2)))
+    capture.step()
+    capture.read()
+    capture.step()
+    capture.snapshots.add(request(2, SnapshotOptions(), "shop.lines"))
+
+    capture.step()
+    capture.read_one(0)
+    capture.step()
+
+    reading = [each._reading.snapshot.table for each in capture.refreshers._refreshers if each._reading]
+    assert sorted(reading) == ["shop.lines", "shop.orders"]
+
+
 def test_a_copy_that_does_not_come_in_the_log_ends_its_snapshot() -> None:
     capture = Capture(Source({1: 1}), Snapshots())
     capture.snapshots.add(request(1, SnapshotOptions(method=Method.BLACKHOLE)))
@@ -149,161 +217,3 @@ def test_rows_under_a_lock_shrink_at_once_and_grow_slowly(rows: int, took_ms: fl
     assert found <= 2 * rows
     if took_ms > lock_ms:
         assert found <= max(1, rows / 2)
-
-
-@dataclass
-class World:
-    """What happens by chance, and what must be true after it."""
-
-    random: Random
-    capture: Capture
-    asked: int = 0
-    may_stop: bool = True
-    cascades: bool = False
-
-    def happen(self) -> None:
-        capture, random = self.capture, self.random
-        match random.choice(
-            (
-                "write",
-                "write",
-                "write",
-                "carry",
-                "carry",
-                "step",
-                "step",
-                "step",
-                "read",
-                "read",
-                "ask",
-                "want",
-                "kill",
-                "stop",
-                "cascade",
-            )
-        ):
-            case "write":
-                self.write()
-            case "carry":
-                capture.carry(random.randint(1, 3))
-            case "step":
-                capture.step()
-            case "read":
-                capture.reader.failures = random.choice((0, 0, 0, 1))
-                capture.read()
-            case "ask":
-                self.ask()
-            case "want":
-                self.want()
-            case "kill":
-                self.kill()
-            case "cascade":
-                self.cascade()
-            case _:
-                self.stop()
-
-    def write(self) -> None:
-        """Write rows, or touch some that stay as they are."""
-        if self.waits_for_lock():
-            return
-        keys = self.random.sample(range(_KEYS), self.random.randint(1, 3))
-        if self.random.random() < 0.3:
-            self.capture.source.touch(keys)
-        else:
-            self.capture.source.write({key: self.random.choice((None, self.random.randint(0, 99))) for key in keys})
-
-    def waits_for_lock(self) -> bool:
-        """Whether nothing can be written now: into a locked table only where the lock is lost, now and then."""
-        if self.capture.source.is_locked and self.random.random() < 0.7:
-            return True
-        self.capture.source.is_locked = False
-        return False
-
-    def want(self) -> None:
-        """Pause, cancel or let go on what is under way."""
-        for snapshot in self.capture.snapshots.all(is_open=True):
-            wanted = self.random.choice((Wanted.PAUSE, Wanted.RUN, Wanted.RUN, Wanted.CANCEL))
-            self.capture.snapshots.want(snapshot.id, wanted)
-
-    def stop(self) -> None:
-        """Stop the table, now and then."""
-        if self.may_stop and self.random.random() < 0.5:
-            self.capture.stop_table()
-
-    def cascade(self) -> None:
-        """Change rows, or let them go, as a foreign key does."""
-        if not self.cascades or self.waits_for_lock():
-            return
-        keys = self.random.sample(range(_KEYS), self.random.randint(1, 3))
-        goes = self.random.random() < 0.4
-        self.capture.source.cascade({key: None if goes else self.random.randint(100, 103) for key in keys})
-
-    def ask(self) -> None:
-        if not self.capture.snapshots.all(is_open=True):
-            self.asked += 1
-            keys = tuple(str(key) for key in self.random.sample(range(_KEYS), 5)) if self.random.random() < 0.25 else ()
-            begins = not keys and self.random.random() < 0.25
-            method = Method.READ_ONLY if keys else self.random.choice(list(Method))
-            options = SnapshotOptions(
-                keys=keys, chunk_rows=self.random.randint(1, 5), full_refresh=begins, method=method
-            )
-            self.capture.snapshots.add(request(self.asked, options))
-
-    def kill(self) -> None:
-        """End the process here, or on its way to tell what it has committed."""
-        self.capture.snapshots.kills = True
-        with suppress(KilledError):
-            if self.random.random() < 0.5:
-                self.capture.step()
-        self.capture.snapshots.kills = False
-        self.capture.start()
-
-    def check(self) -> None:
-        """What is committed is what the table was at the committed place; of what is being filled, a part."""
-        record = CaptureRecord.from_mapping(self.capture.topic.record or {})
-        if record.stopped:
-            return
-        if record.rereads or any(each.mends and not each.is_done for each in record.snapshots.values()):
-            # It is known that some rows are not those of the source.
-            return
-        state, folded = self.capture.source.states[index_of(record.position)], self.capture.topic.folded
-        if any(progress.fills and not progress.is_done for progress in record.snapshots.values()):
-            # Of a row that was touched and not read yet nobody knows the value.
-            assert {key: value for key, value in folded.items() if value is not None}.items() <= state.items()
-            assert folded.keys() <= state.keys()
-        else:
-            assert folded == state
-
-    def finish(self) -> None:
-        """Let everything that is asked for come to its end."""
-        capture = self.capture
-        for snapshot in capture.snapshots.all(is_open=True):
-            capture.snapshots.want(snapshot.id, Wanted.RUN)
-        for _ in range(200):
-            capture.reader.failures = 0
-            capture.step()
-            capture.read()
-            capture.carry(100)
-            if not capture.snapshots.all(is_open=True) and not capture.refreshers.is_busy:
-                break
-        assert not capture.snapshots.all(is_open=True)
-
-
-@settings(max_examples=200, deadline=None, phases=(Phase.generate,))
-@given(st.integers(0, 2**32), st.booleans())
-def test_whatever_happens_the_topic_folded_by_key_is_the_table(seed: int, cascades: bool) -> None:  # noqa: FBT001
-    source = Source(dict.fromkeys(range(0, _KEYS, 2), 0))
-    world = World(Random(seed), Capture(source, Snapshots()), cascades=cascades)  # noqa: S311 - a test
-
-    for _ in range(_ROUNDS):
-        world.happen()
-        world.check()
-    world.finish()
-    world.check()
-    if world.capture.capture.stopped:
-        world.capture.snapshots.add(request(999, SnapshotOptions(chunk_rows=3)))
-        world.finish()
-        world.check()
-
-    assert not world.capture.capture.stopped
-    assert world.capture.topic.folded == world.capture.source.rows

@@ -39,6 +39,15 @@ def read_cursor(schema: TableSchema, cursor: str) -> list[bytes]:
     return [bytes.fromhex(each) for each in fields["behind"]] if fields["key"] == _signature(schema) else []
 
 
+def within(schema: TableSchema, where: str, begin: str, until: str) -> str:
+    """Write which rows meet a condition between two cursors, each "" for none, and in which order they are read."""
+    wheres = [f"(\n{where}\n)"] if where else []
+    wheres += [is_behind(schema, read_cursor(schema, begin))] if begin else []
+    wheres += [is_up_to(schema, read_cursor(schema, until))] if until else []
+    condition = f" WHERE {' AND '.join(wheres)}" if wheres else ""
+    return f"{condition} ORDER BY {', '.join(map(quote, schema.key))}"
+
+
 def is_behind(schema: TableSchema, printed: Sequence[bytes]) -> str:
     """Write the condition that a row's key is behind one, so that an index is used: (a > 1 OR (a = 1 AND b > 2))."""
     return f"({' OR '.join(_beside(schema, printed, '>'))})"

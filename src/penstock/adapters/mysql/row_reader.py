@@ -23,7 +23,7 @@ from penstock.adapters.mysql.catalog import (
 from penstock.adapters.mysql.connection import MysqlServer, ask, connect, error_code, explain, server_of
 from penstock.adapters.mysql.history import end_of_log
 from penstock.adapters.mysql.initial_snapshot import SILENCE_SECONDS
-from penstock.adapters.mysql.key_order import is_behind, key_of, read_cursor, write_cursor
+from penstock.adapters.mysql.key_order import key_of, read_cursor, within, write_cursor
 from penstock.adapters.mysql.printed_rows import rows_expected, select_rows, stream_rows
 from penstock.adapters.mysql.read_batches import deleted_batch, read_batch
 from penstock.adapters.mysql.table_lock import LockedTable
@@ -255,16 +255,30 @@ class MysqlRowReader:
     def _read_slice(self, connection: pymysql.Connection, order: ChunkOrder, high: Position) -> Chunk:
         """Read the rows behind the cursor in the order of the primary key."""
         schema, count = order.schema, order.options.chunk_rows
-        behind, names = read_cursor(schema, order.cursor), ", ".join(map(quote, schema.key))
-        wheres = [f"(\n{order.options.where}\n)"] if order.options.where else []
-        wheres += [is_behind(schema, behind)] if behind else []
-        where = f" WHERE {' AND '.join(wheres)}" if wheres else ""
-        sql = f"{select_rows(schema)}{where} ORDER BY {names} LIMIT {count}"
+        if any(cursor and not read_cursor(schema, cursor) for cursor in (order.cursor, order.until)):
+            return Chunk(None, None, high, None, begins_again=True)
+        sql = f"{select_rows(schema)}{within(schema, order.options.where, order.cursor, order.until)} LIMIT {count}"
         with _refusals_explained(order.options):
             fetched, is_last = self._fetch(connection, sql, count)
         rows = read_batch(schema, fetched, str(high)) if fetched else None
         expected = None if order.cursor else rows_expected(connection, schema.table)
-        return Chunk(rows, None, high, None if is_last else write_cursor(schema, key_of(schema, fetched[-1])), expected)
+        if is_last:
+            return Chunk(rows, None, high, None, expected)
+        cursor = write_cursor(schema, key_of(schema, fetched[-1]))
+        return Chunk(rows, None, high, cursor, expected, ahead=self._look_ahead(connection, order, cursor))
+
+    def _look_ahead(self, connection: pymysql.Connection, order: ChunkOrder, cursor: str) -> Sequence[str]:
+        """Mark off the chunks behind this one: the index is skipped through, and no row is read."""
+        schema, cursors = order.schema, [cursor]
+        keys = replace(schema, columns=tuple(schema.column(name) for name in schema.key))
+        for _ in range(order.ahead):
+            found_in = within(schema, order.options.where, cursors[-1], order.until)
+            sql = f"{select_rows(keys)}{found_in} LIMIT 1 OFFSET {order.options.chunk_rows - 1}"
+            found, _ = self._fetch(connection, sql, 1)
+            if not found:
+                break
+            cursors.append(write_cursor(schema, key_of(keys, found[0])))
+        return cursors[1:]
 
     def _read_keys(self, connection: pymysql.Connection, order: ChunkOrder, high: Position) -> Chunk:
         """Read the next of the listed rows; the cursor counts them."""
@@ -297,9 +311,10 @@ class MysqlRowReader:
     ) -> tuple[Sequence[tuple[bytes | None, ...]], bool]:
         """Return up to `count` rows, fewer where they are large, and whether there are no more."""
         try:
-            with contextlib.closing(stream_rows(self._server, connection, sql, count)) as fetches:
+            # One more is asked for than there are: a query that has come to its end need not be stopped.
+            with contextlib.closing(stream_rows(self._server, connection, sql, count + 1)) as fetches:
                 fetched = next(fetches, [])
-                is_last = len(fetched) < count and next(fetches, None) is None
+                is_last = next(fetches, None) is None and len(fetched) < count
             # Everything else is asked for as text.
             ask(connection, "SET character_set_results = utf8mb4")
         except pymysql.err.MySQLError as error:

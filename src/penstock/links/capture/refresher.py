@@ -18,13 +18,14 @@ from penstock.core.tables import TableId
 from penstock.links.capture.chunk_messages import GivesWayInPartError, SnapshotError, chunk_messages, require_came
 from penstock.links.capture.refresher_state import Locked, Near, Reading, near_since
 from penstock.links.capture.rereads import ask_for_rereads, paused_tables, stop_unread
-from penstock.links.capture.table_return import announce_anew
+from penstock.links.capture.table_return import announce_anew, require_may_begin
 from penstock.ports.snapshots import Chunk, ChunkOrder, Definition
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
+    from penstock.core.chunk_plan import KeyRange
     from penstock.core.log_items import LoggedStatement
     from penstock.core.positions import Position
     from penstock.core.publication import Publication
@@ -37,6 +38,7 @@ _LOOK_SECONDS = 1.0
 _ATTEMPTS_MAX = 10
 _PAUSE_SECONDS_MAX = 30.0
 _SMALLER = 4
+_CHUNKS_AHEAD = 16
 _Answer = TypeVar("_Answer")
 
 
@@ -51,7 +53,8 @@ class Start(Protocol):
 class Refresher:
     """Carries one snapshot after the other, the oldest first; it is told of all that its capture publishes.
 
-    Several may serve a capture, and share what they know: each takes snapshots that no other one has.
+    Several may serve a capture, and share what they know: each takes snapshots that no other one has,
+    or chunks of one that has begun.
 
     What goes wrong with a snapshot ends it, or is tried again later, and never
     the capture. A snapshot that ends before a table that it fills has all its
@@ -109,7 +112,8 @@ class Refresher:
     def close(self) -> None:
         """Let go of the source, now and behind what is under way there, which may be a lock, and does not count."""
         is_under_way = self._reading is not None and not self._reading.future.done()
-        self._reading = self._locked = None
+        self._let_go()
+        self._locked = None
         try:
             self._reader.close()
         finally:
@@ -125,7 +129,8 @@ class Refresher:
             found |= {snapshot.id: snapshot for snapshot in asked}
             for id_, progress in list(self._capture.snapshots.items()):
                 self._reconcile(id_, progress, found.pop(id_) if progress.is_done and id_ in found else found.get(id_))
-            found = {id_: each for id_, each in found.items() if self._known.taken.get(id_, self) is self}
+            known, at = self._known, self._capture.snapshots
+            found = {id_: each for id_, each in found.items() if known.may_take(each, self, at.get(id_))}
             for snapshot in list(found.values()):
                 if snapshot.wanted is Wanted.CANCEL:
                     self._end(found.pop(snapshot.id), Status.CANCELLED, boundary)
@@ -135,15 +140,15 @@ class Refresher:
             # Without the state database what is under way goes on.
             return
         now = time.monotonic()
-        ready = [s for s in found.values() if s.wanted is Wanted.RUN]
+        ready = [s for s in found.values() if s.wanted is Wanted.RUN and known.has_room(s.id, self)]
         locked = None if self._locked is None else self._locked.snapshot
         # Nobody waits longer than needs be for a table that is locked.
         not_before = {s.id: max(self._known.not_before.get(s.id, 0.0), now) for s in ready}
-        order = {s.id: (locked is None or s.id != locked.id, not_before[s.id]) for s in ready}
+        order = {s.id: (locked is None or s.id != locked.id, not_before[s.id], known.others(s.id, self)) for s in ready}
         self._current = min(ready, key=lambda s: order[s.id], default=None)
         if self._reading is not None and self._reading.snapshot.id not in order:
             self._unlock(self._reading.snapshot)
-            self._reading = None
+            self._let_go()
         elif locked is not None and locked.id not in order:
             self._unlock(locked)
         self._take_over()
@@ -151,10 +156,13 @@ class Refresher:
     def _take_over(self) -> None:
         """Have other refreshers leave to us what we are at, and nothing else."""
         read = None if self._reading is None else self._reading.snapshot
-        mine = {each.id for each in (self._current, read) if each is not None}
-        for id_ in [id_ for id_, owner in self._known.taken.items() if owner is self]:
-            del self._known.taken[id_]
-        self._known.taken.update(dict.fromkeys(mine, self))
+        self._known.take({each.id for each in (self._current, read) if each is not None}, self)
+
+    def _let_go(self) -> None:
+        """Leave what was being read to whoever comes next."""
+        if self._reading is not None and self._reading.key_range is not None:
+            self._reading.key_range.is_taken = False
+        self._reading = None
 
     def _reconcile(self, id_: str, progress: SnapshotProgress, known: Snapshot | None) -> None:
         if progress.is_done:
@@ -167,7 +175,8 @@ class Refresher:
             del self._capture.snapshots[id_]
 
     def _begin(self, snapshot: Snapshot, boundary: Position) -> None:
-        if self._known.not_before.get(snapshot.id, 0.0) > time.monotonic():
+        known = self._known
+        if known.not_before.get(snapshot.id, 0.0) > time.monotonic() or self not in known.taken.get(snapshot.id, ()):
             return
         table, table_catalog = TableId.parse(snapshot.table), self._capture.parts.table_catalog
         progress = self._capture.snapshots.get(snapshot.id)
@@ -176,10 +185,10 @@ class Refresher:
         is_new = progress is None or (progress.mends and not progress.fills)
         begins = not self._has_locked(snapshot) if locks else snapshot.options.full_refresh and is_new
         question: Callable[[], What]
-        is_probe = False
+        is_probe, key_range = False, None
         try:
             if begins or not is_carried:
-                self._require_may_begin(snapshot, None if is_carried else progress)
+                require_may_begin(self._capture, snapshot, None if is_carried else progress)
                 is_probe = locks and (self._near is None or not self._near.holds(snapshot))
                 if locks and not is_probe:
                     # The reader lets go of what it had locked.
@@ -194,20 +203,24 @@ class Refresher:
                     # Who reads the log must know whose rows come.
                     progress = self._capture.snapshots[snapshot.id] = SnapshotProgress(snapshot.table)
                     self._capture.advance(boundary)
-                order = self._order(snapshot, encodable.schema, progress, boundary)
+                key_range = known.plan(snapshot.id, progress).take(known.chunks_max)
+                if key_range is None:
+                    # Others are at all that is left.
+                    return
+                order = self._order(snapshot, encodable.schema, key_range, boundary)
                 question = partial(self._reader.read, order)
         except UsageError as error:
             self._end(snapshot, Status.FAILED, boundary, error)
         else:
             began = time.monotonic()
-            self._reading = Reading(snapshot, table, topic, self._start(question), Window(), began, is_probe)
+            future: Future[What] = self._start(question)
+            self._reading = Reading(snapshot, table, topic, future, Window(), began, is_probe, key_range)
 
-    def _order(
-        self, snapshot: Snapshot, schema: TableSchema, progress: SnapshotProgress | None, low: Position
-    ) -> ChunkOrder:
+    def _order(self, snapshot: Snapshot, schema: TableSchema, key_range: KeyRange, low: Position) -> ChunkOrder:
         count = self._known.chunk_rows.get(snapshot.id, snapshot.options.chunk_rows)
         options = replace(snapshot.options, chunk_rows=count)
-        return ChunkOrder(schema, options, "" if progress is None else progress.cursor, low, snapshot.id)
+        ahead = 0 if key_range.is_chunk or not self._known.shares(snapshot) else _CHUNKS_AHEAD
+        return ChunkOrder(schema, options, key_range.begin, low, snapshot.id, key_range.end, ahead)
 
     def _has_locked(self, snapshot: Snapshot) -> bool:
         locked = self._locked
@@ -233,43 +246,30 @@ class Refresher:
         if not any(each.id != snapshot.id and each.options.method is Method.FULL_LOCK for each in at):
             self._start(self._reader.release)
 
-    def _require_may_begin(self, snapshot: Snapshot, progress: SnapshotProgress | None) -> None:
-        table = TableId.parse(snapshot.table)
-        if not self._capture.parts.table_catalog.wanted(table):
-            message = f"{table} is none of the tables of {snapshot.source}"
-            raise UsageError(message, "add it to `tables` of the source, and start the pipeline again")
-        if progress is not None:
-            why = self._capture.stopped.get(snapshot.table)
-            said = why.error if why else f"table {table} was dropped or renamed while its snapshot was made"
-            raise UsageError(said, why.hint if why else "take a snapshot of what is there now")
-        if snapshot.options.where or snapshot.options.keys:
-            message = f"{table} is not carried now: it has stopped, was dropped, or is new"
-            raise UsageError(message, "take a snapshot of all its rows first, without --where and --keys")
-
     def _take(self, reading: Reading, boundary: Position) -> None:
         """Take what was read, once the log is read up to its high place."""
         if not reading.future.done():
             return
-        if reading.window.is_void:
-            # It is read again.
-            self._reading = None
+        if reading.window.is_void or not self._known.counts(reading):
+            # It is read again, unless the snapshot has ended or begun again.
+            self._let_go()
             return
         # While it is being locked there is no topic yet.
         is_under_lock = bool(reading.topic) and reading.snapshot.options.method is Method.FULL_LOCK
         if is_under_lock and (self._locked is None or self._locked.window.is_void):
-            self._reading = None
+            self._let_go()
             message = f"the lock of {reading.table} was lost, and the table written to, before all of it was read"
             self._fail(reading.snapshot, UnavailableError(message, "it is locked again, and begun again"), boundary)
             return
         try:
             found = reading.future.result()
         except PenstockError as error:
-            self._reading = None
+            self._let_go()
             self._fail(reading.snapshot, error, boundary)
             return
         if boundary.order < found.high.order:
             return
-        self._reading = None
+        self._let_go()
         try:
             match found:
                 case Definition() if reading.is_probe:
@@ -290,6 +290,7 @@ class Refresher:
         except UsageError as error:
             raise SnapshotError(error) from error
         self._capture.snapshots[snapshot.id] = SnapshotProgress(snapshot.table, fills=True)
+        self._known.plans.pop(snapshot.id, None)
         self._capture.begin_anew(boundary, schema_change)
         if snapshot.options.method is Method.FULL_LOCK:
             self._locked = Locked(snapshot, found.schema.table, schema_change.topic, Window())
@@ -297,6 +298,10 @@ class Refresher:
     def _publish(self, reading: Reading, chunk: Chunk, boundary: Position) -> None:
         snapshot = reading.snapshot
         before = self._capture.snapshots.get(snapshot.id) or SnapshotProgress(snapshot.table)
+        if chunk.begins_again:
+            self._capture.snapshots[snapshot.id] = before.again()
+            self._known.plans.pop(snapshot.id, None)
+            return
         require_came(self._capture, snapshot, chunk)
         try:
             messages = chunk_messages(self._capture, reading.table, chunk, reading.window, boundary)
@@ -307,12 +312,12 @@ class Refresher:
             more = self._known.chunk_rows[snapshot.id] * _SMALLER
             self._known.chunk_rows[snapshot.id] = min(more, snapshot.options.chunk_rows)
         read = chunk.copied + sum(len(batch) for batch in (chunk.rows, chunk.gone) if batch is not None)
-        cursor = before.cursor if chunk.cursor is None else chunk.cursor
-        after = replace(before, cursor=cursor, rows=before.rows + read, is_done=chunk.cursor is None)
+        after = before.after(read, self._known.left_after(reading, chunk))
         self._capture.snapshots[snapshot.id] = after
         count = sum(map(len, messages))
         self._capture.refresh(boundary, messages, {snapshot.table: (count, 0)} if count else {})
         if after.is_done:
+            self._known.forget(snapshot.id)
             self._unlock(snapshot)
         if after.is_done or snapshot.options.method is not Method.FULL_LOCK:
             self._known.failures.pop(snapshot.id, None)
@@ -345,7 +350,8 @@ class Refresher:
             error="",
             hint="",
         )
-        self._current = None if progress.is_done else current
+        if self._current is not None and self._current.id == snapshot.id:
+            self._current = None if progress.is_done else current
         if progress.is_done or time.monotonic() >= self._known.tell_at.get(snapshot.id, 0.0):
             self._known.tell_at[snapshot.id] = time.monotonic() + _LOOK_SECONDS
             self._tell(current)
@@ -365,8 +371,9 @@ class Refresher:
     def _end(self, snapshot: Snapshot, status: Status, boundary: Position, error: PenstockError | None = None) -> None:
         """End a snapshot before it is whole."""
         if self._reading is not None and self._reading.snapshot.id == snapshot.id:
-            self._reading = None
+            self._let_go()
         self._current = None
+        self._known.forget(snapshot.id)
         self._unlock(snapshot)
         progress = self._capture.snapshots.get(snapshot.id)
         if progress is not None:

@@ -6,12 +6,16 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
+from penstock.core.chunk_plan import ChunkPlan
 from penstock.core.errors import UnavailableError
+from penstock.core.snapshots import Method
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from concurrent.futures import Future
 
-    from penstock.core.snapshots import Window
+    from penstock.core.chunk_plan import KeyRange
+    from penstock.core.snapshots import SnapshotProgress, Window
     from penstock.core.tables import TableId
     from penstock.ports.snapshots import Chunk, Definition, Snapshot
 
@@ -34,6 +38,7 @@ class Reading:
     window: Window
     began: float
     is_probe: bool
+    key_range: KeyRange | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +80,68 @@ def near_since(probe: Reading) -> Near:
 class Known:
     """What all refreshers of a capture know of its snapshots, by their ids; `taken` says by which of them.
 
-    `paused` are the tables whose snapshots wait for people.
+    `paused` are the tables whose snapshots wait for people. `tables_max` of them are read
+    at once, and `chunks_max` chunks of each.
     """
 
-    taken: dict[str, object] = field(default_factory=dict)
+    tables_max: int
+    chunks_max: int
+    taken: dict[str, list[object]] = field(default_factory=dict)
+    plans: dict[str, ChunkPlan] = field(default_factory=dict)
     failures: dict[str, int] = field(default_factory=dict)
     chunk_rows: dict[str, int] = field(default_factory=dict)
     not_before: dict[str, float] = field(default_factory=dict)
     tell_at: dict[str, float] = field(default_factory=dict)
     paused: frozenset[str] = frozenset()
+
+    def others(self, id_: str, me: object) -> int:
+        """How many others are at a snapshot."""
+        return sum(1 for each in self.taken.get(id_, ()) if each is not me)
+
+    def may_take(self, snapshot: Snapshot, me: object, progress: SnapshotProgress | None) -> bool:
+        """Whether nobody else is at a snapshot, or it has begun and one more may read chunks of it."""
+        others, has_begun = self.others(snapshot.id, me), progress is not None and bool(progress.cursor)
+        return not others or (self.shares(snapshot) and has_begun and others < self.chunks_max)
+
+    def shares(self, snapshot: Snapshot) -> bool:
+        """Whether several chunks of a snapshot are read at once.
+
+        With a condition nobody knows how many rows a range has, and a pace is that of one chunk at a time.
+        """
+        options = snapshot.options
+        is_plain = not (options.keys or options.where or options.rows_per_second)
+        return is_plain and options.method is Method.READ_ONLY and self.chunks_max > 1
+
+    def has_room(self, id_: str, me: object) -> bool:
+        """Whether one more table may be read at once, if this snapshot is of one."""
+        return id_ in self.taken or sum(1 for other in self.taken if self.others(other, me)) < self.tables_max
+
+    def take(self, ids: Iterable[str], me: object) -> None:
+        """Note which snapshots somebody is at: these, and no others."""
+        kept = {id_: [each for each in owners if each is not me] for id_, owners in self.taken.items()}
+        for id_ in ids:
+            kept.setdefault(id_, []).append(me)
+        self.taken = {id_: owners for id_, owners in kept.items() if owners}
+
+    def plan(self, id_: str, progress: SnapshotProgress | None) -> ChunkPlan:
+        """What of a snapshot is left to read."""
+        if id_ not in self.plans:
+            self.plans[id_] = ChunkPlan([("", "")] if progress is None else progress.ranges)
+        return self.plans[id_]
+
+    def counts(self, reading: Reading) -> bool:
+        """Whether what is read is still to be read: its snapshot has neither ended nor begun again."""
+        plan = self.plans.get(reading.snapshot.id)
+        return reading.key_range is None or (plan is not None and plan.has(reading.key_range))
+
+    def left_after(self, reading: Reading, chunk: Chunk) -> tuple[tuple[str, str], ...]:
+        """Which ranges are left once `chunk` is published, whose reading counts."""
+        plan = self.plans[reading.snapshot.id]
+        if reading.key_range is not None:
+            plan.done(reading.key_range, chunk.cursor, chunk.ahead)
+        return plan.left()
+
+    def forget(self, id_: str) -> None:
+        """Have nobody go on with a snapshot: what they have read of it does not count."""
+        self.taken.pop(id_, None)
+        self.plans.pop(id_, None)

@@ -6,7 +6,6 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from penstock.links.capture.refresher import Refresher
-from penstock.links.capture.refresher_state import Known
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,17 +16,21 @@ if TYPE_CHECKING:
     from penstock.core.tables import TableId
     from penstock.links.capture.open_capture import OpenCapture
     from penstock.links.capture.refresher import Start
+    from penstock.links.capture.refresher_state import Known
     from penstock.ports.snapshots import RowReader, SnapshotList
 
 
 class Refreshers:
-    """As many snapshots at once as there are readers, each with a thread of its own: see Refresher."""
+    """As many chunks at once as there are readers, each with a thread of its own: see Refresher."""
 
     def __init__(
-        self, capture: OpenCapture, snapshots: SnapshotList, readers: Sequence[tuple[RowReader, Start]]
+        self,
+        capture: OpenCapture,
+        snapshots: SnapshotList,
+        readers: Sequence[tuple[RowReader, Start]],
+        known: Known,
     ) -> None:
         """Serve `capture`: what runs beside it uses the reader that it comes with, and nobody else does."""
-        known = Known()
         self._list = snapshots
         self._refreshers = [Refresher(capture, reader, snapshots, start, known) for reader, start in readers]
 

@@ -8,11 +8,13 @@ from penstock.core.errors import TRACKER_LIKE_SOURCE, TableStoppedError, UsageEr
 from penstock.core.positions import in_timeline
 from penstock.core.schema_changes import SchemaChange, SchemaChangeKind
 from penstock.core.snapshots import Method, require_key
+from penstock.core.tables import TableId
 
 if TYPE_CHECKING:
     from penstock.core.positions import Position
+    from penstock.core.snapshots import SnapshotProgress
     from penstock.links.capture.open_capture import OpenCapture
-    from penstock.ports.snapshots import Definition
+    from penstock.ports.snapshots import Definition, Snapshot
 
 
 def announce_anew(capture: OpenCapture, found: Definition, position: Position, method: Method) -> SchemaChange:
@@ -54,3 +56,18 @@ def announce_anew(capture: OpenCapture, found: Definition, position: Position, m
         kind=SchemaChangeKind.CREATE,
         file=position.refresh_place.file,
     )
+
+
+def require_may_begin(capture: OpenCapture, snapshot: Snapshot, progress: SnapshotProgress | None) -> None:
+    """Raise UsageError where a table that is not carried cannot begin with `snapshot`, which has come so far."""
+    table = TableId.parse(snapshot.table)
+    if not capture.parts.table_catalog.wanted(table):
+        message = f"{table} is none of the tables of {snapshot.source}"
+        raise UsageError(message, "add it to `tables` of the source, and start the pipeline again")
+    if progress is not None:
+        why = capture.stopped.get(snapshot.table)
+        said = why.error if why else f"table {table} was dropped or renamed while its snapshot was made"
+        raise UsageError(said, why.hint if why else "take a snapshot of what is there now")
+    if snapshot.options.where or snapshot.options.keys:
+        message = f"{table} is not carried now: it has stopped, was dropped, or is new"
+        raise UsageError(message, "take a snapshot of all its rows first, without --where and --keys")

@@ -24,7 +24,6 @@ class DeltaKind:
 
     spec: PipelineSpec
     sink: DeltaSinkSpec
-    can_be_audited: bool = True
 
     def explain(self) -> Iterator[str]:
         """See `SinkKind`."""

@@ -27,7 +27,6 @@ class DuckdbKind:
     sink: DuckdbSinkSpec
     connections: int = 1
     transaction_rows_max: int | None = None
-    can_be_audited: bool = True
 
     def explain(self) -> Iterator[str]:
         """See `SinkKind`."""

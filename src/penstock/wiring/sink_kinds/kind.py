@@ -16,11 +16,6 @@ if TYPE_CHECKING:
 class SinkKind(Protocol):
     """A sink of a pipeline's file, as its kind sees it. Nothing is connected before a method is called."""
 
-    @property
-    def can_be_audited(self) -> bool:
-        """Whether wiring/audited_target can open it."""
-        ...
-
     def explain(self) -> Iterator[str]:
         """Yield lines for `penstock check`: first what and where it is, then how it is reached. Connects to nothing."""
         ...

@@ -26,7 +26,6 @@ class PostgresKind:
     spec: PipelineSpec
     sink: PostgresSinkSpec
     transaction_rows_max: int | None = None
-    can_be_audited: bool = True
 
     @property
     def connections(self) -> int:

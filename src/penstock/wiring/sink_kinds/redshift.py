@@ -38,7 +38,6 @@ class RedshiftKind:
     sink: RedshiftSinkSpec
     connections: int = 1
     transaction_rows_max: int | None = 20_000_000
-    can_be_audited: bool = True
 
     def explain(self) -> Iterator[str]:
         """See `SinkKind`."""

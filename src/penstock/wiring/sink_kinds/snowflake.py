@@ -27,7 +27,6 @@ class SnowflakeKind:
 
     spec: PipelineSpec
     sink: SnowflakeSinkSpec
-    can_be_audited: bool = True
 
     @property
     def zone(self) -> LandingZone:
@@ -83,7 +82,6 @@ class SnowflakeTablesKind:
     sink: SnowflakeSinkSpec
     connections: int = 1
     transaction_rows_max: int | None = None
-    can_be_audited: bool = True
 
     def explain(self) -> Iterator[str]:
         """See `SinkKind`."""

@@ -6,7 +6,7 @@ Operators are named by schema: those that the index sorts by, whatever the searc
 from __future__ import annotations
 
 import json
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from psycopg import sql
@@ -24,14 +24,13 @@ if TYPE_CHECKING:
     from penstock.core.tables import TableId
 
 _BYTEA: Final = "bytea"
-_LESS, _EQUAL, _GREATER = 1, 3, 5
 _KEY_COLUMNS: Final = """
 SELECT i.indexrelid::bigint, i.indisprimary, i.indisreplident, a.attname::text,
        format_type(a.atttypid, a.atttypmod), a.attcollation::bigint,
        ARRAY(SELECT format('OPERATOR(%%I.%%s)', n.nspname, o.oprname)
                FROM pg_amop ao JOIN pg_operator o ON o.oid = ao.amopopr JOIN pg_namespace n ON n.oid = o.oprnamespace
               WHERE ao.amopfamily = c.opcfamily AND ao.amoplefttype = c.opcintype AND ao.amoprighttype = c.opcintype
-                AND ao.amopstrategy IN (1, 3, 5) ORDER BY ao.amopstrategy)
+                AND ao.amopstrategy IN (1, 2, 3, 5) ORDER BY ao.amopstrategy)
   FROM pg_index i CROSS JOIN LATERAL unnest(i.indkey::int2[], i.indclass::oid[]) WITH ORDINALITY k(attnum, class, place)
   JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.attnum
   JOIN pg_opclass c ON c.oid = k.class
@@ -48,6 +47,7 @@ class KeyColumn:
     type: str
     collation: int
     less: str
+    up_to: str
     equal: str
     greater: str
 
@@ -68,7 +68,12 @@ def read_key_columns(connection: psycopg.Connection, found: SourceTable) -> Sequ
 def cursor_after(key: Sequence[KeyColumn], printed: Mapping[str, bytes | None]) -> str:
     """Write down behind which row the next chunk begins."""
     behind = [(printed[column.name] or b"").decode() for column in key]
-    return json.dumps({"key": [list(astuple(column)) for column in key], "behind": behind})
+    return json.dumps({"key": _signature(key), "behind": behind})
+
+
+def _signature(key: Sequence[KeyColumn]) -> list[list[object]]:
+    """What the order of a table's rows depends on."""
+    return [[c.name, c.type, c.collation, c.less, c.equal, c.greater] for c in key]
 
 
 def cursor_behind(key: Sequence[KeyColumn], cursor: str) -> list[str]:
@@ -76,25 +81,50 @@ def cursor_behind(key: Sequence[KeyColumn], cursor: str) -> list[str]:
     if not cursor:
         return []
     fields = json.loads(cursor)
-    return list(fields["behind"]) if fields["key"] == [list(astuple(column)) for column in key] else []
+    return list(fields["behind"]) if fields["key"] == _signature(key) else []
 
 
 def slice_statement(
     found: SourceTable,
     published: Published | None,
     key: Sequence[KeyColumn],
-    behind: Sequence[str],
+    bounds: tuple[str, str],
     options: SnapshotOptions,
 ) -> bytes:
-    """Return the query for the rows behind a key, in its order."""
+    """Return the query for the rows between two cursors, each "" for none, in the order of their key."""
+    query = f"SELECT {_columns(found)} {_within(found, published, key, bounds, options)} LIMIT {options.chunk_rows}"
+    return query.encode()
+
+
+def skip_statement(
+    found: SourceTable,
+    published: Published | None,
+    key: Sequence[KeyColumn],
+    bounds: tuple[str, str],
+    options: SnapshotOptions,
+) -> bytes:
+    """Return the query for the key of the row that ends the first chunk between two cursors."""
+    names = ", ".join(_quote(column.name) for column in key)
+    within = _within(found, published, key, bounds, options)
+    return f"SELECT {names} {within} LIMIT 1 OFFSET {options.chunk_rows - 1}".encode()
+
+
+def _within(
+    found: SourceTable,
+    published: Published | None,
+    key: Sequence[KeyColumn],
+    bounds: tuple[str, str],
+    options: SnapshotOptions,
+) -> str:
     source, condition = select_from(found, published)
+    behind, until = cursor_behind(key, bounds[0]), cursor_behind(key, bounds[1])
     wheres = [condition.as_string()] if condition else []
     wheres += [f"(\n{options.where}\n)"] if options.where else []
     wheres += [_behind(key, behind)] if behind else []
+    wheres += [_up_to(key, until)] if until else []
     where = f" WHERE {' AND '.join(wheres)}" if wheres else ""
     order = ", ".join(f"{_quote(column.name)} USING {column.less}" for column in key)
-    query = f"SELECT {_columns(found)} FROM {source.as_string()}{where} ORDER BY {order} LIMIT {options.chunk_rows}"  # noqa: S608 - quoted
-    return query.encode()
+    return f"FROM {source.as_string()}{where} ORDER BY {order}"
 
 
 def keyed_statement(
@@ -147,6 +177,15 @@ def _behind(key: Sequence[KeyColumn], printed: Sequence[str]) -> str:
         equal = [f"{names[i]} {key[i].equal} {values[i]}" for i in range(last)]
         parts.append("(" + " AND ".join([*equal, f"{names[last]} {column.greater} {values[last]}"]) + ")")
     return f"({' OR '.join(parts)})"
+
+
+def _up_to(key: Sequence[KeyColumn], printed: Sequence[str]) -> str:
+    """Write the condition that a row's key is not behind one, so that an index is used."""
+    values = [_cast(column, text) for column, text in zip(key, printed, strict=True)]
+    names = [_quote(column.name) for column in key]
+    if len({column.up_to for column in key}) == 1:
+        return f"ROW({', '.join(names)}) {key[0].up_to} ROW({', '.join(values)})"
+    return f"({names[0]} {key[0].up_to} {values[0]} AND NOT {_behind(key, printed)})"
 
 
 def _literal(column: KeyColumn, value: object) -> str:

@@ -18,6 +18,7 @@ from penstock.adapters.postgres.source.chunk_queries import (
     missing_statement,
     quoted,
     read_key_columns,
+    skip_statement,
     slice_statement,
 )
 from penstock.adapters.postgres.source.connection import connect, explain
@@ -145,7 +146,7 @@ class PostgresRowReader:
             for line in options.keys:
                 read_key(schema, line)
             if options.where:
-                statement = slice_statement(found.table, found.published, found.key, [], options)
+                statement = slice_statement(found.table, found.published, found.key, ("", ""), options)
                 self._ask_where(connection, b"EXPLAIN " + statement, options)
 
     def close(self) -> None:
@@ -239,14 +240,30 @@ class PostgresRowReader:
         schema, count = order.schema, order.options.chunk_rows
         key = _key_of(schema, found.key)
         expected = None if order.cursor else _rows_expected(connection, found.table.relation.oid)
-        behind = cursor_behind(key, order.cursor)
-        statement = slice_statement(found.table, found.published, key, behind, order.options)
+        bounds = order.cursor, order.until
+        if any(cursor and not cursor_behind(key, cursor) for cursor in bounds):
+            return Chunk(None, None, high, None, begins_again=True)
+        statement = slice_statement(found.table, found.published, key, bounds, order.options)
         fetched, is_cut = self._ask_where(connection, statement, order.options)
         rows = self._batch(schema, found, fetched, high)
         if not is_cut and len(fetched) < count:
             return Chunk(rows, None, high, None, expected)
         printed = dict(zip((column.name for column in schema.columns), fetched[-1], strict=True))
-        return Chunk(rows, None, high, cursor_after(key, printed), expected)
+        cursor = cursor_after(key, printed)
+        return Chunk(rows, None, high, cursor, expected, ahead=self._look_ahead(connection, order, found, cursor))
+
+    def _look_ahead(
+        self, connection: psycopg.Connection, order: ChunkOrder, found: _Found, cursor: str
+    ) -> Sequence[str]:
+        """Mark off the chunks behind this one: the index is skipped through, and no row is read."""
+        key, cursors = _key_of(order.schema, found.key), [cursor]
+        for _ in range(order.ahead):
+            bounds = cursors[-1], order.until
+            cells, _ = self._fetch(connection, skip_statement(found.table, found.published, key, bounds, order.options))
+            if not cells:
+                break
+            cursors.append(cursor_after(key, dict(zip((c.name for c in key), cells[0], strict=True))))
+        return cursors[1:]
 
     def _read_keys(self, connection: psycopg.Connection, order: ChunkOrder, found: _Found, high: WalPosition) -> Chunk:
         """Read the next of the listed rows; the cursor counts them."""
