@@ -249,6 +249,7 @@ def test_status_of_a_pipeline_that_never_ran_starts_nothing(file: Path) -> None:
         "snapshots": [],
         "audits": [],
         "sources": [],
+        "police": None,
         "servers": [],
     }
     assert not (file.parent / ".penstock").exists()

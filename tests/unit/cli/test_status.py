@@ -111,7 +111,7 @@ def test_the_lag_of_a_capture_that_does_not_run_is_not_guessed_where_its_source_
 def test_status_as_json_has_stable_keys(file: Path) -> None:
     told = json.loads(CliRunner().invoke(app, ["status", str(file), "--json"]).stdout)
 
-    whole = "pipeline running holder now_ms healthy problems links tables snapshots sources audits servers"
+    whole = "pipeline running holder now_ms healthy problems links tables snapshots sources audits police servers"
     assert list(told) == whole.split()
     link, orders, gone, maps = told["links"][1], told["tables"][3], told["tables"][2], told["tables"][0]
     assert link == {
