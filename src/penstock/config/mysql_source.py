@@ -122,7 +122,7 @@ class MysqlSourceSpec(Spec):
     backlog_tasks: Annotated[int, Field(strict=True, ge=1, le=BACKLOG_TASKS_MAX)] = 1
     snapshot_commit_seconds: SnapshotCommitSeconds = 300
     snapshot_tables: SnapshotTables = 2
-    snapshot_readers: SnapshotReaders = 1
+    snapshot_readers: SnapshotReaders = 2
     retention_warning_hours: Annotated[float, Field(strict=True, ge=0, le=8760)] = 24.0
     heartbeat: HeartbeatSpec | None = None
     tracker: TrackerSpec | None = None

@@ -66,7 +66,7 @@ class PostgresSourceSpec(Spec):
     publish_interval_ms: Annotated[int, Field(strict=True, ge=0, le=10_000)] | None = None
     snapshot_commit_seconds: SnapshotCommitSeconds = 300
     snapshot_tables: SnapshotTables = 2
-    snapshot_readers: SnapshotReaders = 1
+    snapshot_readers: SnapshotReaders = 2
     wal_warning_mebibytes: Annotated[int, Field(strict=True, ge=1)] = 1024
 
     @property
