@@ -161,16 +161,18 @@ def test_files_of_a_state_are_as_hadoop_makes_them_and_no_process_is_started_for
 
 
 def test_a_state_that_is_read_from_outside_has_the_rows_that_were_read(spark: SparkSession, tmp_path: Path) -> None:
+    home = tmp_path / "a home"
+    home.mkdir()
     streams = streams_of(9, remembered=True, optional=False)
     for batch in range(2):
         for _ in range(300):
             streams.change()
-        write_blocks(tmp_path, batch, streams, streams.read_some(1.0))
-    run_query(spark, tmp_path, streams)
+        write_blocks(home, batch, streams, streams.read_some(1.0))
+    run_query(spark, home, streams)
     tables = list(streams.tables())
     hottest = Counter((index, row["k"]) for index, table in enumerate(tables) for row in table.to_pylist())
 
-    reader = JoinStateReader(spark, tmp_path / "checkpoint")
+    reader = JoinStateReader(spark, home / "checkpoint")
     contents = reader.contents(3, 1)
     (top,) = contents.hottest
     rows = reader.rows(streams.plan, top.join_key, 1000)

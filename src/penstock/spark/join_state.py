@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+import weakref
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,7 +20,6 @@ from penstock.spark.join_kernel import stateful_session
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -82,6 +85,11 @@ class JoinStateReader:
         # Stores of state report to a part of Spark that comes with its manager of queries.
         self._streams = self._session.streams
         self._checkpoint = checkpoint
+        # Spark's readers of states find no path with a blank, or whatever else a URL writes with %.
+        folder = tempfile.mkdtemp(prefix="penstock-state-")
+        weakref.finalize(self, shutil.rmtree, folder)
+        self._linked = Path(folder) / "checkpoint"
+        self._linked.symlink_to(checkpoint.absolute())
 
     def contents(self, inputs: int, hottest: int) -> JoinContents:
         """What all of it comes to. Raises PositionError for files that are not as Spark writes them."""
@@ -120,14 +128,14 @@ class JoinStateReader:
         """The keys and values of a variable of the state: columns k and v."""
         reader = self._session.read.format("statestore").option("stateVarName", variable)
         reader = reader.option("operatorId", self._operators()[variable]).option("batchId", self.batch)
-        return reader.load(str(self._checkpoint)).selectExpr("user_map_key.value AS k", "user_map_value.value AS v")
+        return reader.load(str(self._linked)).selectExpr("user_map_key.value AS k", "user_map_value.value AS v")
 
     def _has(self, variable: str) -> bool:
         return variable in self._operators()
 
     def _operators(self) -> Mapping[str, int]:
         """The number of the operator that has each variable."""
-        described = self._session.read.format("state-metadata").load(str(self._checkpoint))
+        described = self._session.read.format("state-metadata").load(str(self._linked))
         found: dict[str, int] = {}
         for operator, properties in described.select("operatorId", "operatorProperties").distinct().collect():
             found |= {name: operator for name in (_ROWS_VARIABLE, _KEYS_VARIABLE) if f'"{name}"' in str(properties)}

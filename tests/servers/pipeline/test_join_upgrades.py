@@ -126,7 +126,7 @@ def test_a_join_goes_on_with_its_state_where_its_home_was_moved_to(
     case.run_once()
     before = case.spec.home
     config = yaml.safe_load(case.file.read_text())
-    case.file.write_text(yaml.safe_dump(config | {"home": str(before.with_name("moved"))}))
+    case.file.write_text(yaml.safe_dump(config | {"home": str(before.with_name("another home"))}))
 
     before.rename(case.spec.home)
     case.write(
